@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto'
+
+import Koa, { type Middleware } from 'koa'
+import helmet from 'koa-helmet'
+
+import { Failure } from '../src/catalogue/failure.ts'
+import type { Services } from '../src/services.ts'
+import { answerFailures, writeToolFailure } from './errors.ts'
+import { createMetrics, healthRoutes } from './health.ts'
+import { publicRoutes } from './public.ts'
+import { toolRoutes } from './tools.ts'
+import { v1Routes } from './v1.ts'
+
+/** The HTTP service as one application; it never listens by itself. */
+export function createApp(services: Services): Koa {
+  const app = new Koa()
+  app.proxy = services.config.trustedProxies.length > 0
+  const { registry, requests } = createMetrics()
+
+  app.use(observe(services, requests))
+  app.use(answerFailures(services.log, writeToolFailure))
+  app.use(refuseUnknown)
+  app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: false }))
+  for (const router of [
+    healthRoutes(services, registry),
+    publicRoutes(services),
+    toolRoutes(services),
+    v1Routes(services),
+  ]) {
+    app.use(router.routes())
+    app.use(router.allowedMethods())
+  }
+  app.on('error', (error: unknown) => services.log.warn({ err: error }, 'a connection broke'))
+  return app
+}
+
+/** Gives each request an id, times it, and logs it by its route pattern. */
+function observe(services: Services, requests: ReturnType<typeof createMetrics>['requests']): Middleware {
+  return async (ctx, next) => {
+    const started = performance.now()
+    const requestId = randomUUID()
+    ctx.state['requestId'] = requestId
+    ctx.set('x-request-id', requestId)
+    await next()
+    const matched: unknown = ctx['_matchedRoute']
+    const route = typeof matched === 'string' ? matched : 'none'
+    const milliseconds = performance.now() - started
+    requests.observe({ method: ctx.method, route, status: ctx.status }, milliseconds / 1_000)
+    services.log.debug({ requestId, method: ctx.method, route, status: ctx.status, milliseconds }, 'request')
+  }
+}
+
+/** Gives an unknown address, and a method that an address does not have, the shape of every other refusal. */
+const refuseUnknown: Middleware = async (ctx, next) => {
+  await next()
+  if (ctx.status === 405 || ctx.status === 501) {
+    throw new Failure(
+      'METHOD_NOT_ALLOWED',
+      `${ctx.method} is not possible here; use ${ctx.response.get('Allow')}.`,
+    )
+  }
+  if (ctx.status === 404 && ctx.body === undefined) {
+    throw new Failure('NOT_FOUND', `There is nothing at this address for ${ctx.method}; check the path.`)
+  }
+}

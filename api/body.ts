@@ -1,0 +1,40 @@
+import type { Context } from 'koa'
+import getRawBody from 'raw-body'
+
+import { Failure } from '../src/catalogue/failure.ts'
+
+/** The JSON body of a request, read up to `limit` bytes; refused by name when it is another type, too large or broken. */
+export async function readJson(ctx: Context, limit: number): Promise<unknown> {
+  if (!ctx.is('application/json')) {
+    throw new Failure(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The body must be JSON; send the header "Content-Type: application/json".',
+    )
+  }
+  const text = await readText(ctx, limit)
+  if (text === '') return {}
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const where = error instanceof SyntaxError ? ` (${error.message.slice(0, 120)})` : ''
+    throw new Failure(
+      'INVALID_INPUT',
+      `The body is not valid JSON${where}; check quotes, commas and brackets.`,
+    )
+  }
+}
+
+async function readText(ctx: Context, limit: number): Promise<string> {
+  try {
+    return await getRawBody(ctx.req, { limit, length: ctx.req.headers['content-length'], encoding: 'utf8' })
+  } catch (error) {
+    if (!isTooLarge(error)) throw error
+    // The rest of the body is not read, so the connection cannot carry another request.
+    ctx.set('Connection', 'close')
+    throw new Failure('TOO_LARGE', `The body is larger than ${limit} bytes; send less in one request.`)
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'type' in error && error.type === 'entity.too.large'
+}

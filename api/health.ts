@@ -1,0 +1,58 @@
+import Router from '@koa/router'
+import { sql } from 'kysely'
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+
+import { execute } from '../src/database.ts'
+import type { Services } from '../src/services.ts'
+
+/** Numbers of this process in Prometheus' format; routes are patterns, so that no token becomes a label. */
+export function createMetrics() {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const requests = new Histogram({
+    name: 'postloom_http_request_seconds',
+    help: 'Time to answer HTTP requests, by route and status.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [registry],
+  })
+  return { registry, requests }
+}
+
+/** `/healthz` (the process answers), `/readyz` (which dependency is missing) and `/metrics`. */
+export function healthRoutes(services: Services, registry: Registry): Router {
+  const router = new Router()
+
+  router.get('/healthz', (ctx) => {
+    ctx.body = { status: 'ok' }
+  })
+
+  router.get('/readyz', async (ctx) => {
+    const [database, temporal] = await Promise.all([
+      isDatabaseReady(services),
+      services.temporal.isReachable(),
+    ])
+    // Without Temporal the API still accepts mail and writes; it is told, but does not take the process out of service.
+    ctx.status = database ? 200 : 503
+    ctx.body = {
+      status: database ? 'ready' : 'not ready',
+      dependencies: { database: database ? 'ok' : 'unreachable', temporal: temporal ? 'ok' : 'unreachable' },
+    }
+  })
+
+  router.get('/metrics', async (ctx) => {
+    ctx.type = registry.contentType
+    ctx.body = await registry.metrics()
+  })
+
+  return router
+}
+
+async function isDatabaseReady(services: Services): Promise<boolean> {
+  try {
+    await execute(services.orm.em.fork(), sql`select 1`)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,28 @@
+import { createServer } from 'node:http'
+
+import { readConfig } from '../src/config.ts'
+import { createServices } from '../src/services.ts'
+import { createApp } from './app.ts'
+
+const config = readConfig(process.env)
+const services = await createServices(config, 'api', { poolSize: 12 })
+const server = createServer(createApp(services).callback())
+server.keepAliveTimeout = 65_000
+server.requestTimeout = 60_000
+server.listen(config.ports.api, config.host, () =>
+  services.log.info({ port: config.ports.api }, 'API is listening'),
+)
+
+let isStopping = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop())
+
+/** Answers what is under way, takes nothing new, and ends. */
+async function stop(): Promise<void> {
+  if (isStopping) return
+  isStopping = true
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve())
+    server.closeIdleConnections()
+  })
+  await services.close()
+}

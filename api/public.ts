@@ -1,0 +1,82 @@
+import Router from '@koa/router'
+import type { Context } from 'koa'
+
+import type { Services } from '../src/services.ts'
+import { createOnlineViews, VIEW_SECURITY_POLICY } from '../src/public/online-view.ts'
+import { lostLinkPage, maskEmail, PAGE_SECURITY_POLICY, unsubscribePage } from '../src/public/pages.ts'
+import { followLink, recordOpen } from '../src/public/tracking.ts'
+import { findLeaver, leave, type Leaver } from '../src/public/unsubscribe.ts'
+import type { Visitor } from '../src/public/visitors.ts'
+
+/** One transparent pixel. */
+const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
+
+/**
+ * What people without a token do: open, follow a link, unsubscribe, read online. Every path ends in a signed token; one
+ * that is not exactly ours gets the same page as any other.
+ */
+export function publicRoutes(services: Services): Router {
+  const router = new Router()
+  const readOnline = createOnlineViews(services)
+
+  router.get('/o/:token.gif', async (ctx) => {
+    await recordOpen(services, ctx.params['token'] ?? '', visitorOf(ctx))
+    ctx.set('Cache-Control', 'no-store, max-age=0')
+    ctx.type = 'image/gif'
+    ctx.body = PIXEL
+  })
+
+  router.get('/c/:token', async (ctx) => {
+    const target = await followLink(services, ctx.params['token'] ?? '', visitorOf(ctx))
+    if (target === null) return showPage(ctx, 404, lostLinkPage())
+    ctx.set('Cache-Control', 'no-store')
+    ctx.set('Referrer-Policy', 'no-referrer')
+    ctx.status = 302
+    ctx.set('Location', target)
+    ctx.body = ''
+  })
+
+  router.get('/u/:token', async (ctx) => {
+    const token = ctx.params['token'] ?? ''
+    showLeaver(ctx, token, await findLeaver(services, token))
+  })
+
+  // Form, multipart and RFC 8058 bodies say nothing that the address does not, so none is read; nothing redirects.
+  router.post('/u/:token', async (ctx) => {
+    ctx.req.resume()
+    const token = ctx.params['token'] ?? ''
+    showLeaver(ctx, token, await leave(services, token))
+  })
+
+  router.get('/v/:token', async (ctx) => {
+    const html = await readOnline(ctx.params['token'] ?? '')
+    if (html === null) return showPage(ctx, 404, lostLinkPage())
+    showPage(ctx, 200, html, VIEW_SECURITY_POLICY)
+  })
+
+  return router
+}
+
+function showLeaver(ctx: Context, token: string, leaver: Leaver | null): void {
+  if (!leaver) return showPage(ctx, 404, lostLinkPage())
+  const { organization, email, isGone } = leaver
+  const known = { organization, email: maskEmail(email) }
+  const page = isGone
+    ? unsubscribePage({ ...known, state: 'done' })
+    : unsubscribePage({ ...known, state: 'ask', actionUrl: `/u/${token}` })
+  showPage(ctx, 200, page)
+}
+
+function showPage(ctx: Context, status: number, html: string, policy = PAGE_SECURITY_POLICY): void {
+  ctx.status = status
+  ctx.set('Content-Security-Policy', policy)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.set('Referrer-Policy', 'no-referrer')
+  ctx.set('X-Robots-Tag', 'noindex')
+  ctx.type = 'text/html; charset=utf-8'
+  ctx.body = html
+}
+
+function visitorOf(ctx: Context): Visitor {
+  return { method: ctx.method, userAgent: ctx.get('user-agent') }
+}

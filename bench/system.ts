@@ -1,0 +1,123 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { sql } from 'kysely'
+
+import { type Child, startChild } from '../scripts/services/child.ts'
+import { freePort } from '../scripts/services/ports.ts'
+import { startPostgres } from '../scripts/services/postgres.ts'
+import { startTemporal } from '../scripts/services/temporal.ts'
+import { readConfig } from '../src/config.ts'
+import { execute, migrate } from '../src/database.ts'
+import { seedDevelopment } from '../src/development.ts'
+import { createServices, type Services } from '../src/services.ts'
+import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
+
+/** The whole service as separate processes on loopback, with a sink in place of a relay. */
+export type System = {
+  url: string
+  token: string
+  organizationId: string
+  services: Services
+  sink: Sink
+  temporalAddress: string
+  /** Resident memory of a process in MB, now and at its peak. */
+  memory(part: 'api' | 'worker'): { now: number; peak: number }
+  stop(): Promise<void>
+}
+
+type Options = { api?: boolean; worker?: boolean; env?: Record<string, string> }
+
+/** Starts PostgreSQL (durable), Temporal (in memory), a sink, and the processes asked for. */
+export async function startSystem({ api = true, worker = true, env = {} }: Options = {}): Promise<System> {
+  const directory = mkdtempSync(join(tmpdir(), 'postloom-bench-'))
+  // As root, PostgreSQL runs as another user, who must reach its own directory below.
+  chmodSync(directory, 0o711)
+  const postgres = await startPostgres({
+    directory,
+    dataParent: directory,
+    logFile: join(directory, 'postgres.log'),
+  })
+  const temporal = await startTemporal({
+    pidFile: join(directory, 'temporal.pid'),
+    logFile: join(directory, 'temporal.log'),
+    port: 0,
+  })
+  const sink = await startSmtpSink({}, { keepRaw: false })
+  const [apiPort, workerPort] = [await freePort(), await freePort()]
+  const environment = {
+    ...process.env,
+    POSTLOOM_ENV: 'development',
+    DATABASE_URL: postgres.url,
+    TEMPORAL_ADDRESS: temporal.address,
+    API_PORT: String(apiPort),
+    WORKER_PORT: String(workerPort),
+    RELAY_URL: sink.url,
+    LOG_LEVEL: 'warn',
+    LANE_RATE_TRANSACTIONAL: '0',
+    LANE_RATE_BULK: '0',
+    ...env,
+  }
+  const config = readConfig(environment)
+  await migrate(config)
+  const { apiToken } = await seedDevelopment(config, {})
+  const services = await createServices(config, 'bench')
+  await execute(
+    services.orm.em.fork(),
+    sql`update organization set custom_limits = '{"requestsPerMinute": 0}'::jsonb`,
+  )
+  const { rows } = await sql<{ id: string }>`select id from organization`.execute(services.orm.em.getKysely())
+
+  const children = new Map<string, Child>()
+  async function run(part: 'api' | 'worker', port: number): Promise<void> {
+    children.set(
+      part,
+      await startChild({
+        command: process.execPath,
+        arguments: [join(import.meta.dirname, '..', part, 'main.ts')],
+        identity: `${part}/main.ts`,
+        pidFile: join(directory, `${part}.pid`),
+        output: (line) => console.error(`${part}: ${line}`),
+        environment,
+        directory: join(import.meta.dirname, '..'),
+      }),
+    )
+    await untilReady(`http://127.0.0.1:${port}/readyz`)
+  }
+  if (api) await run('api', apiPort)
+  if (worker) await run('worker', workerPort)
+
+  return {
+    url: `http://127.0.0.1:${apiPort}`,
+    token: apiToken,
+    organizationId: rows[0]?.id ?? '',
+    services,
+    sink,
+    temporalAddress: temporal.address,
+    memory(part) {
+      const status = readFileSync(`/proc/${children.get(part)?.pid}/status`, 'utf8')
+      const megabytes = (name: string) =>
+        Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024)
+      return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
+    },
+    async stop() {
+      for (const child of children.values()) await child.stop()
+      await services.close()
+      await sink.close()
+      await temporal.stop()
+      await postgres.stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function untilReady(url: string): Promise<void> {
+  const deadline = Date.now() + 60_000
+  while (Date.now() < deadline) {
+    const answer = await fetch(url).catch(() => undefined)
+    if (answer?.ok) return
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  throw new Error(`${url} did not become ready within a minute`)
+}

@@ -1,0 +1,213 @@
+import { Agent, createServer, request } from 'node:http'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { parseArgs } from 'node:util'
+
+import Koa from 'koa'
+import pg from 'pg'
+
+import { type Child, startChild } from '../scripts/services/child.ts'
+import { freePort } from '../scripts/services/ports.ts'
+import { hashToken } from '../src/domain/tokens.ts'
+import { median, percentile, report } from './report.ts'
+import { startSystem, type System } from './system.ts'
+
+/**
+ * tools-overhead: requests a second of one cheap read over the Tools API, beside bare Koa that runs the same two
+ * statements. Proves first that both give the same person. Peer first and last, three runs of ours between.
+ */
+const CONNECTIONS = 16
+const SECONDS = 4
+const RUNS = 3
+const EMAIL = 'person-500@example.com'
+
+const AUTHENTICATE = `select token.id, token.permissions, organization.id as organization, organization.plan,
+    organization.custom_limits from api_token token join organization on organization.id = token.organization_id
+  where token.token_hash = $1 and token.revoked_at is null and (token.expires_at is null or token.expires_at > now())`
+const READ = `select subscriber.id, subscriber.email, subscriber.name, subscriber.phone, subscriber.status,
+    subscriber.country, subscriber.fields, array(select tag.name from subscriber_tag link
+      join tag on tag.organization_id = link.organization_id and tag.id = link.tag_id
+      where link.organization_id = subscriber.organization_id and link.subscriber_id = subscriber.id
+      order by tag.name_key) as tags,
+    stat.revenue, stat.email_count, stat.open_count, stat.click_count, subscriber.created_at, subscriber.updated_at
+  from subscriber left join subscriber_stat stat
+    on stat.organization_id = subscriber.organization_id and stat.subscriber_id = subscriber.id
+  where subscriber.organization_id = $1 and subscriber.email_key = lower($2)`
+
+type Target = { url: string; token: string }
+type Load = { perSecond: number; p50: number; p99: number }
+
+const { values } = parseArgs({ options: { peer: { type: 'string' }, json: { type: 'string' } } })
+if (values.peer) await servePeer(Number(values.peer))
+else await measure()
+
+async function measure(): Promise<void> {
+  const system = await startSystem({ worker: false })
+  let peer: Child | undefined
+  try {
+    await addPeople(system)
+    const peerPort = await freePort()
+    peer = await startPeer(peerPort, system.services.config.databaseUrl)
+    const ours = { url: `${system.url}/api/v2/tools/get_subscriber`, token: system.token }
+    const bare = { url: `http://127.0.0.1:${peerPort}/`, token: system.token }
+    await prove(ours, bare)
+    for (const target of [bare, ours]) await load(target, 1)
+    const bareRuns = [await load(bare, SECONDS)]
+    const ourRuns: Load[] = []
+    for (let run = 0; run < RUNS; run++) {
+      ourRuns.push(await load(ours, SECONDS))
+      bareRuns.push(await load(bare, SECONDS))
+    }
+    print(ourRuns, bareRuns, system.memory('api'))
+  } finally {
+    await peer?.stop()
+    await system.stop()
+  }
+}
+
+function print(ours: readonly Load[], bare: readonly Load[], memory: { now: number; peak: number }): void {
+  const figures = (runs: readonly Load[]) => ({
+    'req/s': Math.round(median(runs.map(({ perSecond }) => perSecond))),
+    'p50 ms': round(median(runs.map(({ p50 }) => p50))),
+    'p99 ms': round(median(runs.map(({ p99 }) => p99))),
+  })
+  const [mine, theirs] = [figures(ours), figures(bare)]
+  report({
+    benchmark: 'tools-overhead',
+    settings: { connections: CONNECTIONS, seconds: SECONDS, runs: RUNS, tool: 'get_subscriber' },
+    figures: { 'Tools API': { ...mine, 'peak MB': memory.peak }, 'bare Koa': theirs },
+    ratio: mine['req/s'] / theirs['req/s'],
+    must: '≥ 0.4×',
+    aim: '≥ 0.7×',
+  })
+}
+
+async function addPeople({ url, token }: System): Promise<void> {
+  for (let from = 0; from < 1_000; from += 50) {
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, index) => {
+        const number = from + index
+        const response = await fetch(`${url}/api/v2/tools/add_subscriber`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: JSON.stringify({
+            email: `person-${number}@example.com`,
+            name: `Person ${number}`,
+            tags: ['bench', `group-${number % 10}`],
+            fields: { number, plan: 'pro' },
+          }),
+        })
+        if (!response.ok)
+          throw new Error(`add_subscriber answered ${response.status}: ${await response.text()}`)
+      }),
+    )
+  }
+}
+
+async function prove(ours: Target, bare: Target): Promise<void> {
+  const [mine, theirs] = await Promise.all(
+    [ours, bare].map(async ({ url, token }) => {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ email: EMAIL }),
+      })
+      return await response.text()
+    }),
+  )
+  for (const part of [EMAIL, '"bench","group-0"', '"number":500']) {
+    if (!mine?.includes(part) || !theirs?.includes(part)) {
+      throw new Error(`the answers differ on ${part}:\n${mine}\n${theirs}`)
+    }
+  }
+}
+
+/** Keeps every connection busy for a while. */
+async function load({ url, token }: Target, seconds: number): Promise<Load> {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
+  const body = JSON.stringify({ email: EMAIL })
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+  }
+  const times: number[] = []
+  const started = performance.now()
+  const end = started + seconds * 1_000
+  async function client(): Promise<void> {
+    while (performance.now() < end) {
+      const sent = performance.now()
+      await once(url, { agent, headers, body })
+      times.push(performance.now() - sent)
+    }
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, client))
+  const elapsed = (performance.now() - started) / 1_000
+  agent.destroy()
+  return { perSecond: times.length / elapsed, p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
+}
+
+function once(
+  url: string,
+  { agent, headers, body }: { agent: Agent; headers: Record<string, string>; body: string },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method: 'POST', agent, headers }, (response) => {
+      response.resume()
+      response.once('error', reject)
+      response.once('end', () => {
+        if (response.statusCode === 200) resolve()
+        else reject(new Error(`${url} answered ${response.statusCode}`))
+      })
+    })
+    sent.once('error', reject)
+    sent.end(body)
+  })
+}
+
+async function startPeer(port: number, url: string): Promise<Child> {
+  const child = await startChild({
+    command: process.execPath,
+    arguments: [import.meta.filename, '--peer', String(port)],
+    identity: 'tools-overhead.ts',
+    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
+    output: (line) => console.error(`peer: ${line}`),
+    environment: { ...process.env, DATABASE_URL: url },
+    directory: join(import.meta.dirname, '..'),
+  })
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
+    if (answer) return child
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await child.stop()
+  throw new Error('the peer did not come up within 10 s')
+}
+
+/** Bare Koa with a pool of the same size, and nothing else around the same two statements. */
+async function servePeer(port: number): Promise<void> {
+  const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
+  const app = new Koa()
+  app.use(async (ctx) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of ctx.req) chunks.push(chunk)
+    if (chunks.length === 0) return
+    const { email } = JSON.parse(Buffer.concat(chunks).toString())
+    const token = (ctx.get('authorization') || '').slice('Bearer '.length)
+    const caller = await pool.query(AUTHENTICATE, [hashToken(token)])
+    const found = await pool.query(READ, [caller.rows[0]?.organization, email])
+    ctx.body = { success: true, data: { subscriber: found.rows[0] } }
+  })
+  const server = createServer(app.callback())
+  server.keepAliveTimeout = 65_000
+  server.listen(port, '127.0.0.1')
+  process.once('SIGTERM', () => {
+    server.close()
+    server.closeAllConnections()
+    void pool.end()
+  })
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100
+}

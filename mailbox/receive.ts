@@ -1,0 +1,117 @@
+import { simpleParser } from 'mailparser'
+import type { AddressObject, EmailAddress, ParsedMail } from 'mailparser'
+import { SMTPServer } from 'smtp-server'
+import type { SMTPServerDataStream, SMTPServerSession } from 'smtp-server'
+import type { Address, MailStore, NewMail } from './store.ts'
+
+const MAX_BYTES = 25 * 1024 * 1024
+
+/** The SMTP side: takes every mail for everybody, without login, and keeps it before it answers 250. */
+export function createReceiver(store: MailStore, onFault: (error: Error) => void): SMTPServer {
+  const server = new SMTPServer({
+    name: 'postloom-mailbox',
+    authOptional: true,
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    disableReverseLookup: true,
+    size: MAX_BYTES,
+    closeTimeout: 1_000,
+    onData: (stream, session, done) => {
+      receive(store, stream, session).then(
+        (id) => done(null, `kept as ${id}`),
+        (error: unknown) => done(asRefusal(error, onFault)),
+      )
+    },
+  })
+  // A client that breaks its connection off is no fault of ours.
+  server.on('error', (error) => {
+    if (!('code' in error) || error.code !== 'ECONNRESET') onFault(error)
+  })
+  return server
+}
+
+class Refusal extends Error {
+  readonly responseCode: number
+
+  constructor(responseCode: number, message: string) {
+    super(message)
+    this.responseCode = responseCode
+  }
+}
+
+function asRefusal(error: unknown, onFault: (error: Error) => void): Error {
+  if (error instanceof Refusal) return error
+  onFault(error instanceof Error ? error : new Error(String(error)))
+  return new Refusal(451, '4.3.0 the mailbox could not store this mail; its log says why')
+}
+
+async function receive(
+  store: MailStore,
+  stream: SMTPServerDataStream,
+  session: SMTPServerSession,
+): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of stream) {
+    // smtp-server streams buffers, and all of the message whatever its size.
+    const bytes = chunk as Buffer
+    size += bytes.length
+    if (size <= MAX_BYTES) chunks.push(bytes)
+  }
+  if (size > MAX_BYTES) throw new Refusal(552, `5.3.4 the mailbox takes at most ${MAX_BYTES} bytes`)
+  const { mailFrom, rcptTo } = session.envelope
+  const envelope = {
+    from: mailFrom ? mailFrom.address : '',
+    to: rcptTo.map(({ address }) => address),
+  }
+  return store.add(await readMail(Buffer.concat(chunks), envelope))
+}
+
+/** Reads what the list and the search need. Mail that cannot be parsed is kept all the same. */
+export async function readMail(raw: Buffer, envelope: NewMail['envelope']): Promise<NewMail> {
+  const parsed = await parseMail(raw)
+  const To = addresses(parsed.to)
+  const Cc = addresses(parsed.cc)
+  const shown = new Set([...To, ...Cc].map(({ Address }) => Address.toLowerCase()))
+  const hidden = envelope.to.filter((address) => !shown.has(address.toLowerCase()))
+  const text = parsed.text ?? textOf(parsed.html || '')
+  return {
+    envelope,
+    raw,
+    text,
+    summary: {
+      MessageID: (parsed.messageId ?? '').replace(/^<|>$/g, ''),
+      From: addresses(parsed.from)[0] ?? { Name: '', Address: envelope.from },
+      To,
+      Cc,
+      Bcc: hidden.map((address) => ({ Name: '', Address: address })),
+      ReplyTo: addresses(parsed.replyTo),
+      Subject: parsed.subject ?? '',
+      Username: '',
+      Tags: [],
+      Attachments: parsed.attachments.filter(({ related }) => !related).length,
+      Snippet: text.replace(/\s+/g, ' ').trim().slice(0, 250),
+    },
+  }
+}
+
+/** Parses without inventing: no text made of HTML, no HTML made of text, cid: links as they are. */
+export async function parseMail(raw: Buffer): Promise<ParsedMail> {
+  return await simpleParser(raw, { skipHtmlToText: true, skipTextToHtml: true, skipImageLinks: true })
+}
+
+/** Flattens a header's addresses, groups included. */
+export function addresses(header: AddressObject | AddressObject[] | undefined): Address[] {
+  return [header ?? []].flat().flatMap(({ value }) => value.flatMap(flatten))
+}
+
+function flatten(entry: EmailAddress): Address[] {
+  if (entry.group) return entry.group.flatMap(flatten)
+  return [{ Name: entry.name, Address: entry.address ?? '' }]
+}
+
+function textOf(html: string): string {
+  return html
+    .replace(/<(style|script|head)\b.*?<\/\1>/gis, ' ')
+    .replace(/<[^>]*>/g, ' ')
+    .replaceAll('&nbsp;', ' ')
+}

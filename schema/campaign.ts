@@ -1,0 +1,41 @@
+import Type, { type Static } from 'typebox'
+
+import { Filters } from './audience.ts'
+import { closed, nullable, oneOf } from './define.ts'
+import { CAMPAIGN_STATUSES, CONTENT_TYPES } from './values.ts'
+
+/** BROADCAST is sent to an audience; WORKFLOW is the internal email of an EMAIL step. */
+export const CAMPAIGN_KINDS = ['BROADCAST', 'WORKFLOW'] as const
+export type CampaignKind = (typeof CAMPAIGN_KINDS)[number]
+
+/** What render_campaign gives back. */
+export const RENDER_FORMATS = ['html', 'text', 'both'] as const
+export type RenderFormat = (typeof RENDER_FORMATS)[number]
+
+/** The from-address a campaign names, as far as a reader of the campaign needs it. */
+export const CampaignSender = closed({ id: Type.String(), name: Type.String(), email: Type.String() })
+
+/** A campaign on the wire (contract, "Campaign"); `workflowId` and `stepId` say whose internal email it is. */
+export const Campaign = closed({
+  id: Type.String(),
+  kind: oneOf(CAMPAIGN_KINDS),
+  name: Type.String(),
+  subject: Type.String(),
+  preview: nullable(Type.String()),
+  content: Type.Unknown({ description: 'Markdown text, or the rich-text document.' }),
+  contentType: oneOf(CONTENT_TYPES),
+  senderId: nullable(Type.String()),
+  sender: nullable(CampaignSender),
+  replyTo: nullable(Type.String()),
+  recipientFilters: Filters,
+  status: oneOf(CAMPAIGN_STATUSES),
+  workflowId: nullable(Type.String()),
+  stepId: nullable(Type.String()),
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
+})
+export type Campaign = Static<typeof Campaign>
+
+/** Something an author should know about an email; `code` is for programs. */
+export const RenderWarning = closed({ code: Type.String(), message: Type.String() })
+export type RenderWarning = Static<typeof RenderWarning>

@@ -1,0 +1,33 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable, oneOf } from './define.ts'
+import { DOMAIN_STATUSES } from './values.ts'
+
+/** Whether a DNS record is as it must be. */
+export const RECORD_STATUSES = ['PENDING', 'VERIFIED', 'MISMATCH', 'MISSING'] as const
+
+/** One DNS record that a sending domain needs (decisions, section 8). */
+export const DomainRecord = closed({
+  name: Type.String(),
+  type: Type.String(),
+  value: Type.String(),
+  priority: Type.Optional(Type.Integer()),
+  purpose: Type.String(),
+  status: oneOf(RECORD_STATUSES),
+  found: Type.Optional(Type.Array(Type.String())),
+  checkedAt: nullable(Type.String()),
+})
+export type DomainRecord = Static<typeof DomainRecord>
+
+/** A sending domain on the wire (contract, "Domain"). */
+export const Domain = closed({
+  id: Type.String(),
+  domain: Type.String(),
+  status: oneOf(DOMAIN_STATUSES),
+  region: Type.String(),
+  providerRecords: Type.Array(DomainRecord),
+  fallbackPriority: nullable(Type.Integer()),
+  verificationRequestedAt: nullable(Type.String()),
+  createdAt: Type.String(),
+})
+export type Domain = Static<typeof Domain>

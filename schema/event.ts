@@ -1,0 +1,20 @@
+import Type, { type Static } from 'typebox'
+
+import { closed } from './define.ts'
+
+/** The events that create_event takes; every other type is written by the service itself (contract). */
+export const PAYMENT_EVENT_TYPES = ['SUBSCRIBER_PAYMENT', 'SUBSCRIBER_REFUND'] as const
+export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
+
+/** The largest amount of one payment, in major units. */
+export const MAXIMUM_AMOUNT = 1_000_000_000
+
+/** Something that happened to a subscriber. */
+export const SubscriberEvent = closed({
+  id: Type.String(),
+  subscriberId: Type.String(),
+  type: Type.String(),
+  data: Type.Record(Type.String(), Type.Unknown(), { description: 'What the type says: a tag, an amount.' }),
+  createdAt: Type.String(),
+})
+export type SubscriberEvent = Static<typeof SubscriberEvent>

@@ -1,0 +1,45 @@
+import Type, { type Static } from 'typebox'
+
+import { STEP_TYPES } from './automation.ts'
+import { closed, nullable, oneOf } from './define.ts'
+import { EXIT_REASONS, RUN_STATUSES } from './values.ts'
+
+/** A step as records of runs name it. */
+export const StepReference = closed({
+  id: Type.String(),
+  type: oneOf(STEP_TYPES),
+  name: nullable(Type.String()),
+})
+export type StepReference = Static<typeof StepReference>
+
+/** One way of a subscriber through a workflow, on the version they entered. */
+export const Run = closed({
+  id: Type.String({ description: 'run_…' }),
+  workflow: closed({ id: Type.String({ description: 'wf_…' }), name: Type.String() }),
+  version: closed({ id: Type.String({ description: 'wfv_…' }), number: Type.Integer() }),
+  subscriberId: Type.String({ description: 'sub_…' }),
+  status: oneOf(RUN_STATUSES),
+  held: Type.Boolean({ description: 'Due, but kept where it is while the workflow is paused.' }),
+  exitReason: nullable(oneOf(EXIT_REASONS)),
+  error: nullable(Type.String()),
+  currentStep: nullable(StepReference),
+  nextStep: nullable(StepReference),
+  nextStepAt: nullable(Type.String({ description: 'When a wait ends by itself.' })),
+  visit: Type.Integer({ description: 'How many steps the run has come to.' }),
+  enteredAt: Type.String(),
+  endedAt: nullable(Type.String()),
+  temporalUrl: nullable(Type.String({ description: 'Its page in the Temporal Web UI.' })),
+})
+export type Run = Static<typeof Run>
+
+/** One visit of a step in a run's timeline. */
+export const RunVisit = closed({
+  visit: Type.Integer(),
+  step: StepReference,
+  result: Type.String({ description: 'What the step came to: DONE, SENT, SKIPPED, ELAPSED, …' }),
+  port: nullable(Type.String({ description: 'The port it was left by.' })),
+  details: Type.Record(Type.String(), Type.Unknown()),
+  startedAt: Type.String(),
+  endedAt: nullable(Type.String()),
+})
+export type RunVisit = Static<typeof RunVisit>

@@ -1,0 +1,81 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable, oneOf } from './define.ts'
+import { DELIVERY_STATUSES, FIELD_TYPES, SUBSCRIBER_STATUSES } from './values.ts'
+
+/** Bounds of what is kept of a person; text is counted in characters. */
+export const SUBSCRIBER_LIMITS = {
+  /** RFC 5321 4.5.3.1.3: a path of 256 octets less its angle brackets. */
+  email: 254,
+  name: 200,
+  phone: 40,
+  /** A custom field's text. */
+  fieldText: 2_000,
+  /** Custom field definitions in an organization. */
+  fieldDefinitions: 200,
+  /** Tags in one call that names a single subscriber. */
+  tags: 100,
+} as const
+
+/** A custom field's value: text, number, yes or no, or a date as ISO 8601 text. */
+export const FieldValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
+
+/** A person on the wire (contract, "Subscriber"). */
+export const Subscriber = closed({
+  id: Type.String(),
+  email: Type.String(),
+  name: nullable(Type.String()),
+  phone: nullable(Type.String()),
+  status: oneOf(SUBSCRIBER_STATUSES),
+  country: nullable(Type.String({ description: 'ISO 3166-1 alpha-2.' })),
+  tags: Type.Array(Type.String(), { description: 'Tag names in alphabetical order.' }),
+  customFields: Type.Record(Type.String(), FieldValue),
+  revenue: Type.Number({ description: 'Payments less refunds.' }),
+  emailCount: Type.Integer(),
+  openCount: Type.Integer(),
+  clickCount: Type.Integer(),
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
+})
+export type Subscriber = Static<typeof Subscriber>
+
+/** A custom field definition on the wire. */
+export const CustomField = closed({
+  id: Type.String(),
+  name: Type.String(),
+  type: oneOf(FIELD_TYPES),
+  createdAt: Type.String(),
+})
+export type CustomField = Static<typeof CustomField>
+
+/** What last happened to an email, in finer words than its delivery status. */
+export const LAST_EVENTS = [
+  'queued',
+  'sent',
+  'delivered',
+  'delivery_delayed',
+  'bounced',
+  'complained',
+  'opened',
+  'clicked',
+  'failed',
+] as const
+export type LastEvent = (typeof LAST_EVENTS)[number]
+
+/** An email that was sent, or is about to be, to one subscriber. */
+export const SubscriberEmail = closed({
+  id: Type.String(),
+  campaignId: nullable(Type.String()),
+  campaignName: nullable(Type.String()),
+  subject: nullable(Type.String()),
+  status: oneOf(DELIVERY_STATUSES),
+  lastEvent: oneOf(LAST_EVENTS),
+  reason: nullable(Type.String({ description: 'Why it was not delivered.' })),
+  bounceCategory: nullable(Type.String()),
+  createdAt: Type.String(),
+  sentAt: nullable(Type.String()),
+  deliveredAt: nullable(Type.String()),
+  openedAt: nullable(Type.String()),
+  clickedAt: nullable(Type.String()),
+})
+export type SubscriberEmail = Static<typeof SubscriberEmail>

@@ -1,0 +1,39 @@
+import { Connection } from '@temporalio/client'
+import { readConfig } from '../src/config.ts'
+import { migrate } from '../src/database.ts'
+import { seedDevelopment } from '../src/development.ts'
+import { prepareNamespace } from './services/temporal-namespace.ts'
+
+/**
+ * Brings the database up to date, makes an external Temporal ready, and in development makes the first
+ * organization. Safe to run again, and by several processes at once. The last line of its output is
+ * `{apiToken, adminKey}` as JSON; both are empty in production.
+ *
+ * POSTLOOM_API_TOKEN and POSTLOOM_ADMIN_KEY hand in what an earlier run made, to be kept while valid.
+ */
+const environment = process.env
+const config = readConfig(environment)
+
+await migrate(config)
+if (!environment['POSTLOOM_OWN_TEMPORAL']) await prepareTemporal()
+
+const keys =
+  config.env === 'development'
+    ? await seedDevelopment(config, {
+        apiToken: environment['POSTLOOM_API_TOKEN'] || undefined,
+        adminKey: environment['POSTLOOM_ADMIN_KEY'] || undefined,
+      })
+    : { apiToken: '', adminKey: '' }
+console.log(JSON.stringify(keys))
+
+async function prepareTemporal(): Promise<void> {
+  const { address, namespace, apiKey, tls } = config.temporal
+  const connection = await Connection.connect({ address, apiKey, tls, connectTimeout: '20s' })
+  const { missingAttributes } = await prepareNamespace(connection, namespace)
+  if (missingAttributes.length > 0) {
+    console.error(
+      `Temporal does not let us register ${missingAttributes.join(', ')}: runs start without them.`,
+    )
+  }
+  await connection.close()
+}

@@ -1,0 +1,20 @@
+/** The outcome of a test run. */
+export interface Counts {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+/**
+ * Counts the lines of ava's report: its summary leaves the passed out once something failed, and a crashed
+ * process has only its line. An exit code other than 0 is at least one failure.
+ */
+export function countOutcomes(report: string, code: number | null): Counts {
+  const count = (pattern: RegExp): number => report.match(pattern)?.length ?? 0
+  const failed = count(/^ {2}✘ /gm)
+  return {
+    passed: count(/^ {2}✔ /gm),
+    failed: failed || (code === 0 ? 0 : 1),
+    skipped: count(/^ {2}- \[(?:skip|todo)\] /gm),
+  }
+}

@@ -1,0 +1,87 @@
+import { createServer } from 'node:net'
+
+/** A port that is free now; nothing keeps it so. */
+export async function freePort(host = '127.0.0.1'): Promise<number> {
+  return await new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, host, () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
+
+/** True when nothing listens there. */
+export async function isPortFree(port: number, host: string): Promise<boolean> {
+  return await new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, host, () => server.close(() => resolve(true)))
+  })
+}
+
+/** One port the service needs: the variable that sets it, and the port it has when that is unset. */
+export interface PortRequest {
+  variable: string
+  standard: number
+  purpose: string
+  host: string
+}
+
+/**
+ * Chooses the ports: a configured one must be free, a standard one that is taken moves to the next free
+ * one, which `report` hears of. The answer has the names that were asked for.
+ */
+export async function choosePorts<Name extends string>(
+  requests: Partial<Record<Name, PortRequest>>,
+  environment: Record<string, string | undefined>,
+  report: (line: string) => void,
+): Promise<Partial<Record<Name, number>>> {
+  const chosen = new Map<string, number>()
+  const entries = Object.entries<PortRequest | undefined>(requests).flatMap(([name, request]) =>
+    request ? [[name, request] as const] : [],
+  )
+  // Configured ports first, so that a standard one gives way to them.
+  const configured = entries.filter(([, request]) => environment[request.variable])
+  for (const [name, request] of configured) {
+    chosen.set(name, await configuredPort(request, environment[request.variable] ?? '', chosen))
+  }
+  for (const [name, request] of entries) {
+    if (!chosen.has(name)) chosen.set(name, await nextFreePort(request, chosen, report))
+  }
+  // Every name of the record was visited above.
+  return Object.fromEntries(chosen) as Partial<Record<Name, number>>
+}
+
+async function configuredPort(
+  { variable, purpose, host }: PortRequest,
+  value: string,
+  chosen: ReadonlyMap<string, number>,
+): Promise<number> {
+  const port = Number(value)
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new Error(`${variable}=${value} is not a port; give a number from 1 to 65535`)
+  }
+  if ([...chosen.values()].includes(port)) {
+    throw new Error(`${variable}=${port} is set for something else already; give ${purpose} its own port`)
+  }
+  if (await isPortFree(port, host)) return port
+  throw new Error(
+    `Port ${port} for ${purpose} (${variable}) is taken by another program; stop it, or set ${variable} to a free port`,
+  )
+}
+
+async function nextFreePort(
+  { variable, standard, purpose, host }: PortRequest,
+  chosen: ReadonlyMap<string, number>,
+  report: (line: string) => void,
+): Promise<number> {
+  for (let port = standard; port < standard + 200; port += 1) {
+    if ([...chosen.values()].includes(port) || !(await isPortFree(port, host))) continue
+    if (port !== standard)
+      report(`Port ${standard} for ${purpose} is taken: using ${port} (${variable} sets it).`)
+    return port
+  }
+  throw new Error(`No free port for ${purpose} from ${standard} on; set ${variable}`)
+}

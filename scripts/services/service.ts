@@ -1,0 +1,233 @@
+import { execFile } from 'node:child_process'
+import { join, relative } from 'node:path'
+import { readSettings } from './settings.ts'
+import type { Settings } from './settings.ts'
+import { projectDirectory } from './layout.mjs'
+import { stopLeftover } from './leftovers.ts'
+import { rotate } from './log-file.ts'
+import { startPostgres } from './postgres.ts'
+import { startProgram } from './program.ts'
+import { clearOwner, readDevFile, stateDirectory, writeDevFile } from './state.ts'
+import type { DevFile } from './state.ts'
+import { supervise } from './supervisor.ts'
+import type { Part, Supervised } from './supervisor.ts'
+import { startTemporal } from './temporal.ts'
+
+/** Hears lines for people, when everything is ready, and the exit code once everything has ended. */
+export interface ServiceListener {
+  say(line: string): void
+  ready(): void
+  ended(code: number): void
+}
+
+/** The parts that stop together, in the order of stopping: who needs another one stops before it. */
+const STOP_ORDER = [['api', 'worker'], ['mailbox', 'temporal'], ['postgres']]
+/** Together they leave a stop within ten seconds even when nothing ends by itself. */
+const GRACE_MS = { program: 5_000, mailbox: 1_500, temporal: 1_500, postgres: 2_500 }
+const SAME_TROUBLE_MS = 10_000
+
+/** Starts all parts in order, keeps them running, and stops them in order. */
+export class Service {
+  readonly #listener: ServiceListener
+  readonly #running = new Map<string, Supervised>()
+  readonly #told = new Map<string, number>()
+  #stop: Promise<void> | undefined
+
+  constructor(listener: ServiceListener) {
+    this.#listener = listener
+  }
+
+  /** Resolves when everything is ready, or once it is being stopped; a failure stops and ends it. */
+  async start(): Promise<void> {
+    const startedAt = Date.now()
+    try {
+      const dev = await this.#startAll()
+      this.#listener.say(announcement(dev, Date.now() - startedAt))
+    } catch (error) {
+      if (this.#stop) return
+      this.#listener.say(error instanceof Error ? error.message : String(error))
+      await this.stop(1)
+    }
+  }
+
+  /** Ends everything, at most once, and reports the exit code. */
+  async stop(code: number): Promise<void> {
+    this.#stop ??= this.#stopAll(code)
+    await this.#stop
+  }
+
+  async #startAll(): Promise<DevFile> {
+    await stopLeftovers()
+    const say = (line: string): void => this.#listener.say(line)
+    const settings = await readSettings(process.env, say)
+    say('Starting Postloom …')
+    const [databaseUrl] = await Promise.all([
+      this.#startDatabase(settings),
+      this.#startTemporal(settings),
+      this.#startMailbox(settings),
+    ])
+    const environment = { ...settings.environment, DATABASE_URL: databaseUrl }
+    const keys = await prepare(environment)
+    await Promise.all([
+      this.#startProgram('api', 'api/main.ts', settings.ports.api, environment),
+      this.#startProgram('worker', 'worker/main.ts', settings.ports.worker, environment),
+    ])
+    const { baseUrl, ...addresses } = settings.addresses
+    const dev = { baseUrl, ...keys, ...addresses }
+    if (settings.isDevelopment) writeDevFile(dev)
+    this.#listener.ready()
+    return dev
+  }
+
+  async #startDatabase({ databaseUrl, ports }: Settings): Promise<string> {
+    if (databaseUrl) return databaseUrl
+    const logFile = log('postgres')
+    let url = ''
+    await this.#supervise({
+      name: 'postgres',
+      start: async () => {
+        const server = await startPostgres({
+          directory: join(stateDirectory, 'postgres'),
+          logFile,
+          port: ports.postgres,
+          graceMs: GRACE_MS.postgres,
+        })
+        url = server.url
+        return server
+      },
+    })
+    return url
+  }
+
+  async #startTemporal({ hasOwnTemporal, ports }: Settings): Promise<void> {
+    if (!hasOwnTemporal) return
+    const logFile = log('temporal')
+    await this.#supervise({
+      name: 'temporal',
+      start: () =>
+        startTemporal({
+          pidFile: join(stateDirectory, 'temporal.pid'),
+          logFile,
+          port: ports.temporal,
+          uiPort: ports.temporalUi,
+          databaseFile: join(stateDirectory, 'temporal.sqlite'),
+          graceMs: GRACE_MS.temporal,
+        }),
+    })
+  }
+
+  async #startMailbox({ isDevelopment, ports, environment }: Settings): Promise<void> {
+    if (!isDevelopment) return
+    await this.#startProgram('mailbox', 'mailbox/main.ts', ports.mailbox, environment, GRACE_MS.mailbox)
+  }
+
+  async #startProgram(
+    name: string,
+    script: string,
+    port: number,
+    environment: Settings['environment'],
+    graceMs = GRACE_MS.program,
+  ): Promise<void> {
+    log(name)
+    await this.#supervise({
+      name,
+      start: () =>
+        startProgram({
+          name,
+          script,
+          environment,
+          stateDirectory,
+          readyUrl: `http://127.0.0.1:${port}/readyz`,
+          graceMs,
+          onTrouble: (line) => this.#tellTrouble(name, line),
+        }),
+    })
+  }
+
+  async #supervise(part: Part): Promise<void> {
+    if (this.#stop) throw new Error('stopped while starting')
+    const supervised = await supervise(part, {
+      say: (line) => this.#listener.say(line),
+      givenUp: (reason) => {
+        this.#listener.say(`${reason}: stopping everything. Its log is ${log(part.name)}`)
+        void this.stop(1)
+      },
+    })
+    this.#running.set(part.name, supervised)
+    if (this.#stop) await supervised.stop()
+  }
+
+  async #stopAll(code: number): Promise<void> {
+    clearOwner()
+    this.#listener.say('Stopping …')
+    for (const names of STOP_ORDER) {
+      await Promise.allSettled(names.map(async (name) => await this.#running.get(name)?.stop()))
+    }
+    this.#listener.say('Stopped. All data is kept.')
+    this.#listener.ended(code)
+  }
+
+  /** The same trouble every second is told every ten; the log has all of it. */
+  #tellTrouble(name: string, line: string): void {
+    const key = `${name} ${line}`
+    const now = Date.now()
+    if (now - (this.#told.get(key) ?? 0) < SAME_TROUBLE_MS || this.#stop) return
+    if (this.#told.size > 1_000) this.#told.clear()
+    this.#told.set(key, now)
+    this.#listener.say(`${name}: ${line}`)
+  }
+}
+
+/** What an earlier service left running, when it was killed together with its watchdogs. */
+async function stopLeftovers(): Promise<void> {
+  const pidFile = (name: string): string => join(stateDirectory, `${name}.pid`)
+  await Promise.all(['api', 'worker'].map((name) => stopLeftover(pidFile(name), 'SIGTERM', 5_000)))
+  await Promise.all(['mailbox', 'temporal'].map((name) => stopLeftover(pidFile(name), 'SIGTERM', 3_000)))
+  await stopLeftover(join(stateDirectory, 'postgres', 'postgres.pid'), 'SIGINT', 5_000)
+}
+
+/** Migrates the database and, in development, seeds it: in a process of its own, which then is gone. */
+async function prepare(
+  environment: Settings['environment'],
+): Promise<Pick<DevFile, 'apiToken' | 'adminKey'>> {
+  const { apiToken = '', adminKey = '' } = readDevFile() ?? {}
+  const output = await new Promise<string>((resolve, reject) => {
+    const script = join(projectDirectory, 'scripts', 'prepare.ts')
+    const env = { ...environment, POSTLOOM_API_TOKEN: apiToken, POSTLOOM_ADMIN_KEY: adminKey }
+    execFile(process.execPath, [script], { env, cwd: projectDirectory }, (error, stdout, stderr) => {
+      if (error) reject(new Error(`The database could not be prepared:\n${(stderr || error.message).trim()}`))
+      else resolve(stdout)
+    })
+  })
+  // prepare.ts prints this object as its last line.
+  return JSON.parse(output.trim().split('\n').at(-1) ?? '') as { apiToken: string; adminKey: string }
+}
+
+function log(name: string): string {
+  const file = join(stateDirectory, 'logs', `${name}.log`)
+  rotate(file)
+  return file
+}
+
+function announcement(dev: DevFile, milliseconds: number): string {
+  const { baseUrl, apiToken, adminKey, temporal, mailbox } = dev
+  const keys = apiToken
+    ? `
+  API token     ${apiToken}
+  Admin key     ${adminKey}
+
+Try it:
+  curl -s ${baseUrl}/api/v2/tools/list_subscribers \\
+    -H 'Authorization: Bearer ${apiToken}' -H 'Content-Type: application/json' -d '{}'
+`
+    : ''
+  const own = mailbox.url ? `\n  Mailbox       ${mailbox.url}   (SMTP on port ${mailbox.smtpPort})` : ''
+  const state = relative('', stateDirectory)
+  return `
+Postloom is ready after ${(milliseconds / 1_000).toFixed(1)} s.
+
+  API           ${baseUrl}${own}
+  Temporal      ${temporal.uiUrl || temporal.address}
+${keys}
+Logs: ${state}/logs   Addresses and keys: ${state}/dev.json   Stop: Ctrl-C`
+}

@@ -1,0 +1,123 @@
+import { join } from 'node:path'
+import { developmentSecret, stateDirectory } from './state.ts'
+import type { DevFile } from './state.ts'
+import { choosePorts } from './ports.ts'
+import type { PortRequest } from './ports.ts'
+
+type Environment = Record<string, string | undefined>
+
+const LOOPBACK = '127.0.0.1'
+
+/** What this start runs with: the environment of every process and the addresses to announce. */
+export interface Settings {
+  isDevelopment: boolean
+  hasOwnTemporal: boolean
+  databaseUrl: string | undefined
+  ports: Ports
+  environment: Environment
+  addresses: Omit<DevFile, 'apiToken' | 'adminKey'>
+}
+
+type Ports = Record<
+  'api' | 'worker' | 'smtp' | 'mailbox' | 'mailboxSmtp' | 'temporal' | 'temporalUi' | 'postgres',
+  number
+>
+
+const NO_PORTS: Ports = {
+  api: 0,
+  worker: 0,
+  smtp: 0,
+  mailbox: 0,
+  mailboxSmtp: 0,
+  temporal: 0,
+  temporalUi: 0,
+  postgres: 0,
+}
+
+/** Reads the environment and chooses the ports; `say` hears of every port that moved. */
+export async function readSettings(env: Environment, say: (line: string) => void): Promise<Settings> {
+  const isDevelopment = env['POSTLOOM_ENV'] !== 'production'
+  const hasOwnTemporal = !env['TEMPORAL_ADDRESS']
+  const host = env['POSTLOOM_HOST'] ?? LOOPBACK
+  const needed = { isDevelopment, hasOwnTemporal, hasOwnDatabase: !env['DATABASE_URL'] }
+  const ports = { ...NO_PORTS, ...(await choosePorts(portRequests(host, needed), env, say)) }
+  const addresses = findAddresses(env, ports, { isDevelopment, hasOwnTemporal })
+  return {
+    isDevelopment,
+    hasOwnTemporal,
+    databaseUrl: env['DATABASE_URL'] || undefined,
+    ports,
+    addresses,
+    environment: {
+      ...env,
+      POSTLOOM_ENV: isDevelopment ? 'development' : 'production',
+      POSTLOOM_HOST: host,
+      POSTLOOM_BASE_URL: addresses.baseUrl,
+      POSTLOOM_SECRET: env['POSTLOOM_SECRET'] || (isDevelopment ? developmentSecret() : undefined),
+      API_PORT: String(ports.api),
+      WORKER_PORT: String(ports.worker),
+      SMTP_PORT: String(ports.smtp),
+      MAILBOX_PORT: String(ports.mailbox),
+      MAILBOX_SMTP_PORT: String(ports.mailboxSmtp),
+      MAILBOX_FILE: join(stateDirectory, 'mailbox.sqlite'),
+      POSTLOOM_OWN_TEMPORAL: hasOwnTemporal ? '1' : undefined,
+      TEMPORAL_ADDRESS: addresses.temporal.address,
+      TEMPORAL_NAMESPACE: addresses.temporal.namespace,
+      TEMPORAL_UI_URL: addresses.temporal.uiUrl || undefined,
+      RELAY_URL: env['RELAY_URL'] || (isDevelopment ? `smtp://${LOOPBACK}:${ports.mailboxSmtp}` : undefined),
+    },
+  }
+}
+
+interface Needed {
+  isDevelopment: boolean
+  hasOwnTemporal: boolean
+  hasOwnDatabase: boolean
+}
+
+/** Only what we run ourselves needs a port. */
+function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports, PortRequest>> {
+  return {
+    api: { variable: 'API_PORT', standard: 3000, purpose: 'the API', host },
+    worker: { variable: 'WORKER_PORT', standard: 3001, purpose: "the worker's health", host: LOOPBACK },
+    smtp: { variable: 'SMTP_PORT', standard: 2587, purpose: 'SMTP submission', host },
+    ...(needed.isDevelopment && {
+      mailbox: { variable: 'MAILBOX_PORT', standard: 8025, purpose: 'the mailbox', host },
+      mailboxSmtp: { variable: 'MAILBOX_SMTP_PORT', standard: 1025, purpose: "the mailbox's SMTP", host },
+    }),
+    ...(needed.hasOwnTemporal && {
+      temporal: { variable: 'TEMPORAL_PORT', standard: 7233, purpose: 'Temporal', host: LOOPBACK },
+      temporalUi: {
+        variable: 'TEMPORAL_UI_PORT',
+        standard: 8233,
+        purpose: "Temporal's Web UI",
+        host: LOOPBACK,
+      },
+    }),
+    ...(needed.hasOwnDatabase && {
+      postgres: { variable: 'POSTGRES_PORT', standard: 54_320, purpose: 'PostgreSQL', host: LOOPBACK },
+    }),
+  }
+}
+
+function findAddresses(
+  env: Environment,
+  ports: Ports,
+  { isDevelopment, hasOwnTemporal }: Pick<Settings, 'isDevelopment' | 'hasOwnTemporal'>,
+): Settings['addresses'] {
+  const host = env['POSTLOOM_HOST'] ?? LOOPBACK
+  const reachable = host === '0.0.0.0' || host === '::' ? LOOPBACK : host
+  return {
+    baseUrl: (env['POSTLOOM_BASE_URL'] || `http://${reachable}:${ports.api}`).replace(/\/$/, ''),
+    temporal: {
+      address: env['TEMPORAL_ADDRESS'] || `${LOOPBACK}:${ports.temporal}`,
+      namespace: env['TEMPORAL_NAMESPACE'] || 'default',
+      uiUrl: env['TEMPORAL_UI_URL'] || (hasOwnTemporal ? `http://${LOOPBACK}:${ports.temporalUi}` : ''),
+    },
+    smtp: { host: reachable, port: ports.smtp },
+    mailbox: {
+      url: isDevelopment ? `http://${reachable}:${ports.mailbox}` : '',
+      smtpPort: isDevelopment ? ports.mailboxSmtp : 0,
+    },
+  }
+}

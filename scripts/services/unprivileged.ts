@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** The user that PostgreSQL runs as when we are root, because PostgreSQL refuses to run as root. */
+export interface SystemUser {
+  uid: number
+  gid: number
+}
+
+/** Undefined unless this process is root: then `postgres` where that user exists, else `nobody`. */
+export function databaseUser(): SystemUser | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const user = findUser('postgres') ?? findUser('nobody')
+  if (!user)
+    throw new Error('PostgreSQL does not run as root, and there is no user "postgres" or "nobody" here')
+  return user
+}
+
+function findUser(name: string): SystemUser | undefined {
+  try {
+    const id = (flag: string): number =>
+      Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: 'pipe' }))
+    return { uid: id('-u'), gid: id('-g') }
+  } catch {
+    return undefined
+  }
+}
+
+/** Where the database user may read and run the binaries: in place, or a copy outside a private home. */
+export function readableBinaries(directory: string, user: SystemUser | undefined, shared: string): string {
+  if (!user || isOpenToAll(directory)) return directory
+  const manifest = readFileSync(join(directory, '..', 'package.json'), 'utf8')
+  // package.json is ours to trust: it came with the binaries.
+  const { version } = JSON.parse(manifest) as { version: string }
+  const copy = join(shared, `postgresql-${version}`)
+  if (existsSync(copy)) return copy
+  const partial = `${copy}.${process.pid}`
+  rmSync(partial, { recursive: true, force: true })
+  mkdirSync(shared, { recursive: true, mode: 0o755 })
+  cpSync(directory, partial, { recursive: true, verbatimSymlinks: true })
+  try {
+    renameSync(partial, copy)
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true })
+    // Another start was faster.
+    if (!existsSync(copy)) throw error
+  }
+  return copy
+}
+
+/** True when every directory up to the root lets everybody through. */
+export function isOpenToAll(directory: string): boolean {
+  if ((statSync(directory).mode & 0o001) === 0) return false
+  const parent = dirname(directory)
+  return parent === directory || isOpenToAll(parent)
+}

@@ -1,0 +1,95 @@
+/**
+ * Every refusal a caller can meet, once, with what each door answers: the Tools API status (decisions, section 2), the
+ * REST v2 name and status (section 9) and the SMTP reply (contract, "SMTP replies").
+ */
+export const FAILURES = {
+  INVALID_INPUT: { status: 400, rest: ['validation_error', 422], smtp: [550, '5.6.0'] },
+  UNAUTHENTICATED: { status: 401, rest: ['invalid_api_key', 401], smtp: [535, '5.7.8'] },
+  FORBIDDEN: { status: 403, rest: ['restricted_api_key', 403], smtp: [550, '5.7.1'] },
+  NOT_FOUND: { status: 404, rest: ['not_found', 404], smtp: [550, '5.1.1'] },
+  TOOL_NOT_FOUND: { status: 404, rest: ['not_found', 404], smtp: [550, '5.1.1'] },
+  METHOD_NOT_ALLOWED: { status: 405, rest: ['method_not_allowed', 405], smtp: [550, '5.5.1'] },
+  WRONG_STATE: { status: 409, rest: ['wrong_state', 409], smtp: [550, '5.7.1'] },
+  STALE_VERSION: { status: 409, rest: ['stale_version', 409], smtp: [550, '5.7.1'] },
+  ALREADY_EXISTS: { status: 409, rest: ['already_exists', 409], smtp: [550, '5.7.1'] },
+  FILTER_REFERENCE_MISSING: { status: 409, rest: ['wrong_state', 409], smtp: [550, '5.7.1'] },
+  INVALID_FROM_ADDRESS: { status: 400, rest: ['invalid_from_address', 422], smtp: [550, '5.1.7'] },
+  DOMAIN_NOT_VERIFIED: { status: 403, rest: ['domain_not_verified', 403], smtp: [550, '5.7.1'] },
+  INVALID_IDEMPOTENCY_KEY: {
+    status: 400,
+    rest: ['invalid_idempotency_key', 400],
+    smtp: [550, '5.6.0'],
+  },
+  IDEMPOTENCY_MISMATCH: {
+    status: 409,
+    rest: ['invalid_idempotent_request', 409],
+    smtp: [550, '5.6.0'],
+  },
+  IDEMPOTENCY_IN_PROGRESS: {
+    status: 409,
+    rest: ['concurrent_idempotent_requests', 409],
+    smtp: [451, '4.3.0'],
+  },
+  TOO_LARGE: { status: 413, rest: ['payload_too_large', 413], smtp: [552, '5.3.4'] },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, rest: ['validation_error', 415], smtp: [550, '5.6.1'] },
+  CONFIRMATION_REQUIRED: { status: 428, rest: ['wrong_state', 409], smtp: [550, '5.7.1'] },
+  RATE_LIMITED: { status: 429, rest: ['rate_limit_exceeded', 429], smtp: [452, '4.7.0'] },
+  QUOTA_EXCEEDED: { status: 429, rest: ['monthly_quota_exceeded', 429], smtp: [452, '4.7.0'] },
+  FAULT: { status: 500, rest: ['application_error', 500], smtp: [451, '4.3.0'] },
+  UNAVAILABLE: { status: 503, rest: ['service_unavailable', 503], smtp: [451, '4.3.0'] },
+} as const satisfies Record<string, FailureAnswer>
+
+type FailureAnswer = {
+  status: number
+  rest: readonly [name: string, status: number]
+  smtp: readonly [reply: number, enhanced: string]
+}
+export type FailureCode = keyof typeof FAILURES
+
+/** One fault of an input: where it is (a JSON path) and what to do about it. */
+export type Fault = { path: string; message: string; stepId?: string }
+
+/**
+ * An expected refusal. `message` is one English sentence: what was wrong, where, and how to repair it. `details` is
+ * plain data for programs. Anything else that is thrown is a fault of ours and is answered without detail.
+ */
+export class Failure extends Error {
+  readonly code: FailureCode
+  readonly details: unknown
+  /** Seconds until a retry can succeed; becomes `Retry-After`. */
+  readonly retryAfter: number | undefined
+  /** Members that stand beside `error` and `code` in the body, such as a confirmation challenge. */
+  readonly body: Record<string, unknown> | undefined
+
+  constructor(
+    code: FailureCode,
+    message: string,
+    options: {
+      details?: unknown
+      retryAfter?: number
+      body?: Record<string, unknown>
+      cause?: unknown
+    } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'Failure'
+    this.code = code
+    this.details = options.details
+    this.retryAfter = options.retryAfter
+    this.body = options.body
+  }
+}
+
+/** Refuses an input with every fault at once; the sentence counts them and quotes the first. */
+export function refuseFaults(faults: readonly Fault[], what = 'The input'): never {
+  const [first] = faults
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more, see details)` : ''
+  const where = first?.path ? ` at ${first.path}` : ''
+  throw new Failure(
+    'INVALID_INPUT',
+    `${what} is not valid${where}: ${first?.message ?? 'unknown fault'}${more}`,
+    {
+      details: faults,
+    },
+  )
+}

@@ -1,0 +1,69 @@
+import { Value } from 'typebox/value'
+
+import { schemaFaults } from '../domain/schema-faults.ts'
+import { Failure, type Fault, refuseFaults } from './failure.ts'
+import type { Tool } from './tool.ts'
+
+/** Decisions, section 1: JSON depth, and keys that could reach an object's prototype. */
+const MAXIMUM_DEPTH = 32
+const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
+// Line breaks and tabs belong to content; single-line fields refuse them by their own schema.
+// oxlint-disable-next-line no-control-regex -- finding control characters is its purpose
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/
+
+/** A tool's input as the handler takes it, with the confirmation code that came beside it. */
+export type ReadInput = { input: unknown; confirmationCode: string | undefined }
+
+/** Validates strictly, refusing with every fault at once, and fills the defaults. */
+export function readInput(tool: Tool, raw: unknown): ReadInput {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
+    throw new Failure(
+      'INVALID_INPUT',
+      `The input of ${tool.name} must be a JSON object; send {} when it takes nothing.`,
+    )
+  }
+  const hostile = hostileFaults(raw)
+  if (hostile.length > 0) refuseFaults(hostile, `The input of ${tool.name}`)
+  const { confirmationCode, ...input } = takeCode(tool, raw)
+  if (!tool.validator.Check(input)) {
+    refuseFaults(schemaFaults(tool.input, input), `The input of ${tool.name}`)
+  }
+  return { input: Value.Default(tool.input, input), confirmationCode }
+}
+
+function takeCode(
+  tool: Tool,
+  raw: object,
+): { confirmationCode: string | undefined } & Record<string, unknown> {
+  const fields: Record<string, unknown> = { ...raw }
+  if (tool.effect !== 'impact') return { ...fields, confirmationCode: undefined }
+  const { confirmationCode, ...input } = fields
+  if (confirmationCode !== undefined && typeof confirmationCode !== 'string') {
+    refuseFaults([{ path: 'confirmationCode', message: 'must be text of five digits, such as "12345"' }])
+  }
+  return { ...input, confirmationCode }
+}
+
+/** What no schema says: how deep it goes, which keys it has, and which characters its strings hold. */
+export function hostileFaults(value: unknown, path = '', depth = 1): Fault[] {
+  if (typeof value === 'string') return textFaults(value, path)
+  if (typeof value !== 'object' || value === null) return []
+  if (depth > MAXIMUM_DEPTH) return [{ path, message: `is nested deeper than ${MAXIMUM_DEPTH} levels` }]
+  if (Array.isArray(value)) {
+    return value.flatMap((item, index) => hostileFaults(item, `${path}[${index}]`, depth + 1))
+  }
+  return Object.entries(value).flatMap(([key, member]) => {
+    const at = path === '' ? key : `${path}.${key}`
+    if (FORBIDDEN_KEYS.has(key)) return [{ path: at, message: `the key "${key}" is not allowed` }]
+    return [...textFaults(key, at), ...hostileFaults(member, at, depth + 1)]
+  })
+}
+
+function textFaults(value: string, path: string): Fault[] {
+  if (CONTROL_CHARACTERS.test(value)) {
+    return [{ path, message: 'holds a control character; remove it' }]
+  }
+  if (!value.isWellFormed())
+    return [{ path, message: 'holds half of a UTF-16 surrogate pair; send valid Unicode' }]
+  return []
+}

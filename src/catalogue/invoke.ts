@@ -1,0 +1,162 @@
+import { hashJson } from './canonical.ts'
+import { challenge, countWrongCode, spendCode } from './confirmation.ts'
+import { Failure } from './failure.ts'
+import { isStorable, type KeyedCall, storeAnswer, takeKey } from './idempotency.ts'
+import { readInput } from './input.ts'
+import { type Principal, requirePermission } from './principal.ts'
+import type { RateBucket, RateState } from './rate-limit.ts'
+import type { Call, Tool } from './tool.ts'
+import { databaseCode } from './database-error.ts'
+import { unitOfWork } from './unit-of-work.ts'
+import type { Services } from '../services.ts'
+
+/** What one door hands over. `onRate` hears the state of the request window, also when the call is refused. */
+export type Invocation = {
+  tool: Tool
+  input: unknown
+  bucket: RateBucket
+  /** Whether impact tools ask for a confirmation here; REST v2 and v1 routes do not. */
+  gated: boolean
+  idempotencyKey?: string | undefined
+  onRate?: (state: RateState) => void
+}
+
+/**
+ * The only way to run an operation: permission, request window, strict validation, confirmation, idempotency, unit of
+ * work, handler, settle. Throws Failure for a refusal; anything else that is thrown is a fault.
+ */
+export async function invoke(
+  services: Services,
+  principal: Principal,
+  invocation: Invocation,
+): Promise<unknown> {
+  const { tool } = invocation
+  requirePermission(principal, tool.permission)
+  if (tool.counted) await countRequest(services, principal, invocation)
+  const { input, confirmationCode } = readInput(tool, invocation.input)
+  const execution = { tool, input, confirmationCode, isGated: invocation.gated && tool.isGated(input) }
+  const data = await executeKeyed(services, principal, execution, invocation.idempotencyKey)
+  if (!tool.settle) return data
+  return await tool.settle(
+    { organization: principal.organization, actor: principal.actor, services },
+    input,
+    data,
+  )
+}
+
+/** Counts one request against the organization's window. */
+export async function countRequest(
+  services: Services,
+  principal: Principal,
+  { bucket, onRate }: Pick<Invocation, 'bucket' | 'onRate'>,
+): Promise<void> {
+  const { organization, requestLimit } = principal
+  try {
+    const state = await services.rateLimiter.take(
+      services.orm.em.fork(),
+      organization.id,
+      bucket,
+      requestLimit,
+    )
+    if (state) onRate?.(state)
+  } catch (error) {
+    if (error instanceof Failure && error.retryAfter) {
+      onRate?.({ limit: requestLimit, remaining: 0, reset: error.retryAfter })
+    }
+    throw error
+  }
+}
+
+type Execution = { tool: Tool; input: unknown; confirmationCode: string | undefined; isGated: boolean }
+
+async function executeKeyed(
+  services: Services,
+  principal: Principal,
+  execution: Execution,
+  key: string | undefined,
+): Promise<unknown> {
+  const { tool, input } = execution
+  if (key === undefined || tool.effect === 'read') return await run(services, principal, execution)
+  const keyed: KeyedCall = {
+    organizationId: principal.organization.id,
+    key,
+    operation: tool.name,
+    bodyHash: hashJson({ operation: tool.name, input }),
+  }
+  try {
+    return await run(services, principal, execution, keyed)
+  } catch (error) {
+    if (error instanceof Failure && isStorable(error)) {
+      const { code, message, details, body } = error
+      await storeAnswer(services.orm.em.fork(), keyed, {
+        failure: { code, message, ...(details !== undefined && { details }), ...(body && { body }) },
+      })
+    }
+    throw error
+  }
+}
+
+async function run(
+  services: Services,
+  principal: Principal,
+  execution: Execution,
+  keyed?: KeyedCall,
+): Promise<unknown> {
+  const { tool, input, confirmationCode, isGated } = execution
+  const scope = {
+    organizationId: principal.organization.id,
+    actor: principal.actor,
+    organization: principal.organization,
+    now: principal.now,
+  }
+  const outcome = await unitOfWork(services, scope, (call) => perform(call, execution, keyed), {
+    readOnly: tool.effect === 'read',
+  }).catch(asRefusal)
+  if ('data' in outcome) return outcome.data
+  if (confirmationCode !== undefined) {
+    await countWrongCode(services.orm.em.fork(), scope.organizationId, execution)
+  }
+  if (!isGated) throw new Error(`${tool.name} asked for a confirmation it does not need`)
+  throw await unitOfWork(services, scope, async (call) =>
+    challenge(call, { tool, input }, await tool.summarize(call, input), outcome.unconfirmed),
+  )
+}
+
+/** Either the handler's data, or why the confirmation is still missing. */
+type Outcome = { data: unknown } | { unconfirmed: string | undefined }
+
+async function perform(call: Call, execution: Execution, keyed: KeyedCall | undefined): Promise<Outcome> {
+  const { tool, input, confirmationCode, isGated } = execution
+  if (keyed) {
+    const stored = await takeKey(call.em, keyed)
+    if (stored) return replay(stored)
+  }
+  if (isGated) {
+    if (confirmationCode === undefined) return { unconfirmed: undefined }
+    const refusal = await spendCode(call, execution, confirmationCode)
+    if (refusal) return { unconfirmed: refusal }
+  }
+  const data = await tool.handler(call, input)
+  if (keyed) await storeAnswer(call.em, keyed, { data })
+  return { data }
+}
+
+function replay(stored: Awaited<ReturnType<typeof takeKey>> & object): Outcome {
+  if ('data' in stored) return { data: stored.data }
+  const { code, message, details, body } = stored.failure
+  throw new Failure(code, message, { details, ...(body && { body }) })
+}
+
+/** A unique violation is a refusal wherever it happens, recognised by its class (SQLSTATE 23505). */
+function asRefusal(error: unknown): never {
+  if (!(error instanceof Failure) && databaseCode(error) === '23505') {
+    throw new Failure(
+      'ALREADY_EXISTS',
+      'A record with the same unique value exists already; read it and update it instead.',
+      {
+        cause: error,
+      },
+    )
+  }
+  throw error
+}

@@ -1,0 +1,102 @@
+import { sql } from 'kysely'
+
+import type { Plan } from '../../schema/values.ts'
+import { type EntityManager, row } from '../database.ts'
+import { Failure } from './failure.ts'
+
+/** Requests per minute for each organization (contract, "Limits"); `customLimits` may override, 0 is none. */
+export const REQUESTS_PER_MINUTE: Record<Plan, number> = { FREE: 100, PREMIUM: 700, ENTERPRISE: 2_000 }
+
+/** The Tools API and MCP share one window, REST v2 and v1 another of the same size (decisions, section 2). */
+export type RateBucket = 'tools' | 'rest'
+
+/** What an answer says about the window. `reset` is in seconds. */
+export type RateState = { limit: number; remaining: number; reset: number }
+
+export type RateLimiter = {
+  /** Counts one request, or refuses it with RATE_LIMITED. Null when the organization has no limit. */
+  take(
+    em: EntityManager,
+    organizationId: string,
+    bucket: RateBucket,
+    limit: number,
+  ): Promise<RateState | null>
+}
+
+type Lease = { endsAt: number; left: number; used: number }
+
+const MINUTE_MS = 60_000
+
+/**
+ * Counts requests in PostgreSQL, leased to this process in chunks: a busy organization costs one statement for many
+ * requests, and chunks shrink towards the limit so that a single process counts exactly.
+ */
+export function createRateLimiter(): RateLimiter {
+  const leases = new Map<string, Lease>()
+  const extending = new Map<string, Promise<Lease>>()
+
+  /** Calls that find the lease used up wait for one extension together. */
+  async function extendOnce(key: string, extension: () => Promise<Lease>): Promise<void> {
+    const running = extending.get(key) ?? extension()
+    extending.set(key, running)
+    try {
+      leases.set(key, await running)
+    } finally {
+      extending.delete(key)
+    }
+  }
+
+  return {
+    async take(em, organizationId, bucket, limit) {
+      if (limit === 0) return null
+      const key = `${bucket}/${organizationId}`
+      let lease = leases.get(key)
+      while (!lease || isOver(lease) || (lease.left === 0 && lease.used < limit)) {
+        const held = lease
+        await extendOnce(key, () => extend(em, organizationId, bucket, limit, held))
+        lease = leases.get(key)
+      }
+      const reset = Math.max(1, Math.ceil((lease.endsAt - Date.now()) / 1_000))
+      if (lease.left === 0) refuse(limit, reset)
+      lease.left -= 1
+      return { limit, remaining: Math.max(0, limit - lease.used) + lease.left, reset }
+    },
+  }
+}
+
+function isOver({ endsAt }: Lease): boolean {
+  return endsAt <= Date.now()
+}
+
+async function extend(
+  em: EntityManager,
+  organizationId: string,
+  bucket: RateBucket,
+  limit: number,
+  held: Lease | undefined,
+): Promise<Lease> {
+  const known = held && !isOver(held) ? held.used : 0
+  const chunk = Math.max(1, Math.min(64, Math.floor((limit - known) / 8)))
+  const found = await row<{ used: number; endsInMs: number }>(
+    em,
+    sql`insert into rate_window (organization_id, bucket, window_start, used)
+      values (${organizationId}, ${bucket}, date_trunc('minute', now()), ${chunk})
+      on conflict (organization_id, bucket) do update set
+        used = case when rate_window.window_start = excluded.window_start then rate_window.used else 0 end + ${chunk},
+        window_start = excluded.window_start
+      returning used,
+        extract(epoch from window_start + interval '1 minute' - clock_timestamp())::float8 * 1000 as "endsInMs"`,
+  )
+  const used = found?.used ?? chunk
+  const granted = Math.max(0, Math.min(chunk, limit - (used - chunk)))
+  const endsAt = Date.now() + Math.min(MINUTE_MS, found?.endsInMs ?? MINUTE_MS)
+  return { endsAt, left: granted, used: Math.min(used, limit) }
+}
+
+function refuse(limit: number, reset: number): never {
+  throw new Failure(
+    'RATE_LIMITED',
+    `This organization made its ${limit} requests of this minute; repeat the request in ${reset} s.`,
+    { retryAfter: reset, body: { limit } },
+  )
+}

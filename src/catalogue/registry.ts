@@ -1,0 +1,71 @@
+import * as campaigns from '../tools/campaigns.ts'
+import * as documentation from '../tools/documentation.ts'
+import * as emails from '../tools/emails.ts'
+import * as events from '../tools/events.ts'
+import * as fields from '../tools/fields.ts'
+import * as organization from '../tools/organization.ts'
+import * as senders from '../tools/senders.ts'
+import * as subscribers from '../tools/subscribers.ts'
+import * as tags from '../tools/tags.ts'
+import * as workflowRuns from '../tools/workflow-runs.ts'
+import * as workflows from '../tools/workflows.ts'
+import { Failure } from './failure.ts'
+import type { Tool } from './tool.ts'
+
+const GROUPS = [
+  subscribers,
+  tags,
+  fields,
+  events,
+  workflows,
+  workflowRuns,
+  campaigns,
+  emails,
+  senders,
+  organization,
+  documentation,
+]
+
+/** Every operation by name: the one list that all doors read. */
+export const CATALOGUE: ReadonlyMap<string, Tool> = new Map(
+  GROUPS.flatMap((group) => Object.values<Tool>(group)).map((tool) => [tool.name, tool]),
+)
+
+/** The tools that discovery shows, in catalogue order. */
+export const LISTED_TOOLS: readonly Tool[] = [...CATALOGUE.values()].filter(({ listed }) => listed)
+
+/** The operation of this name, or TOOL_NOT_FOUND naming what is close to it. */
+export function findOperation(name: string): Tool {
+  return CATALOGUE.get(name) ?? unknownTool(name)
+}
+
+/** The listed tool of this name; operations that only REST has are not found here. */
+export function findTool(name: string): Tool {
+  const tool = CATALOGUE.get(name)
+  return tool?.listed ? tool : unknownTool(name)
+}
+
+function unknownTool(name: string): never {
+  const shown = JSON.stringify(name.slice(0, 80))
+  const near = nearNames(name)
+  const hint = near.length > 0 ? `did you mean ${near.join(', ')}?` : 'GET /api/v2/tools lists them all.'
+  throw new Failure('TOOL_NOT_FOUND', `There is no tool ${shown}; ${hint}`, { details: { nearNames: near } })
+}
+
+/** Up to five listed tools that share the most words with a name. */
+function nearNames(name: string): string[] {
+  const words = new Set(
+    name
+      .toLowerCase()
+      .split(/[^a-z]+/)
+      .filter(Boolean),
+  )
+  return LISTED_TOOLS.map((tool) => ({
+    name: tool.name,
+    shared: tool.name.split('_').filter((word) => words.has(word) || words.has(`${word}s`)).length,
+  }))
+    .filter(({ shared }) => shared > 0)
+    .sort((one, other) => other.shared - one.shared)
+    .slice(0, 5)
+    .map((tool) => tool.name)
+}

@@ -1,0 +1,149 @@
+import type { Static, TObject, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { Validator } from 'typebox/compile'
+
+import type { Permission, Plan } from '../../schema/values.ts'
+import type { EntityManager } from '../database.ts'
+import type { Services } from '../services.ts'
+
+/** The organization a call is scoped to. */
+export type Organization = {
+  id: string
+  name: string
+  slug: string
+  timezone: string
+  plan: Plan
+  doubleOptIn: boolean
+}
+
+/** Who caused a change; it is written into events, history and audit. */
+export type Actor = {
+  kind: 'token' | 'run' | 'public' | 'system'
+  /** A TypeID where there is one: of the token, the run or the subscriber. */
+  id: string
+  name: string
+}
+
+/** What Temporal must be told after the commit; `payload` is the workflow's argument or the signal's. */
+export type Intent = {
+  kind: 'start' | 'signal'
+  workflowId: string
+  payload?: Record<string, unknown>
+  /** Higher goes first; bulk entries use a negative one. */
+  priority?: number
+}
+
+/** Everything an operation works with. It never sees HTTP, never flushes and never talks to Temporal. */
+export type Call = {
+  em: EntityManager
+  organization: Organization
+  actor: Actor
+  /** The database's time when the call began. */
+  now: Date
+  services: Services
+  /** Tells Temporal something once this unit of work has committed. */
+  emit(intent: Intent): void
+  /** Wakes the delivery lane once this unit of work has committed. */
+  wakeLane(lane: 'transactional' | 'bulk'): void
+}
+
+/** What a gated call will do, told before it is done (decisions, section 2, "Confirmation"). */
+export type ConfirmationSummary = {
+  action: string
+  target: string
+  recipients?: number
+  effects: string[]
+  warnings: string[]
+}
+
+/**
+ * The only safety fact of a tool: `read` changes nothing, `draft` changes what nobody receives, `write` changes data,
+ * `impact` reaches people or destroys and asks for a confirmation.
+ */
+export type Effect = 'read' | 'draft' | 'write' | 'impact'
+
+export const TOOL_GROUPS = [
+  'subscribers',
+  'tags',
+  'segments',
+  'events',
+  'campaigns',
+  'workflows',
+  'content',
+  'senders',
+  'domains',
+  'emails',
+  'organization',
+  'documentation',
+] as const
+export type ToolGroup = (typeof TOOL_GROUPS)[number]
+
+type Definition<Input extends TObject, Output extends TSchema> = {
+  name: string
+  title: string
+  description: string
+  group: ToolGroup
+  effect: Effect
+  permission: Permission
+  input: Input
+  output: Output
+  /** Largest JSON body in bytes; 1 MB unless said otherwise. */
+  bodyLimit?: number
+  /** False for an operation that only REST or v1 has. */
+  listed?: boolean
+  /** Email sends are bounded by quotas and the lane's backlog instead of the request window. */
+  counted?: boolean
+  /** Narrows the gate of an impact tool to some inputs. */
+  confirm?: (input: Static<Input>) => boolean
+  /** Refuses what cannot be done and says what will happen; runs before the challenge, for impact tools. */
+  summarize?: (call: Call, input: Static<Input>) => Promise<ConfirmationSummary>
+  handler: (call: Call, input: Static<Input>) => Promise<Static<Output>>
+  /** After the commit: waits for what Temporal did and may complete the answer. Safe to repeat. */
+  settle?: (call: Settling, input: Static<Input>, data: Static<Output>) => Promise<Static<Output>>
+}
+
+/** What is left of a call after its commit. */
+export type Settling = Pick<Call, 'organization' | 'actor' | 'services'>
+
+/** A catalogue entry with its types erased, as doors and laws see it. */
+export type Tool = Required<Pick<Definition<TObject, TSchema>, 'bodyLimit' | 'listed' | 'counted'>> &
+  Omit<
+    Definition<TObject, TSchema>,
+    'bodyLimit' | 'listed' | 'counted' | 'confirm' | 'summarize' | 'handler' | 'settle'
+  > & {
+    validator: Validator
+    isGated(input: unknown): boolean
+    summarize(call: Call, input: unknown): Promise<ConfirmationSummary>
+    handler(call: Call, input: unknown): Promise<unknown>
+    settle?(call: Settling, input: unknown, data: unknown): Promise<unknown>
+  }
+
+const BODY_LIMIT = 1_000_000
+
+/** Declares one operation; the input is validated and its defaults filled before the handler sees it. */
+export function defineTool<Input extends TObject, Output extends TSchema>(
+  definition: Definition<Input, Output>,
+): Tool {
+  const { confirm, summarize, settle, handler, ...facts } = definition
+  if (definition.effect === 'impact' && !summarize) {
+    throw new Error(`${definition.name} has impact and needs summarize()`)
+  }
+  // invoke() hands over only what `validator` accepted, so each `as` restates what was just checked.
+  return {
+    ...facts,
+    bodyLimit: definition.bodyLimit ?? BODY_LIMIT,
+    listed: definition.listed ?? true,
+    counted: definition.counted ?? true,
+    validator: Compile(definition.input),
+    isGated: (input) => definition.effect === 'impact' && (confirm ? confirm(input as Static<Input>) : true),
+    summarize: async (call, input) => {
+      if (!summarize) throw new Error(`${definition.name} asks for no confirmation`)
+      return await summarize(call, input as Static<Input>)
+    },
+    handler: (call, input) => handler(call, input as Static<Input>),
+    ...(settle && {
+      settle: (call: Settling, input: unknown, data: unknown) =>
+        settle(call, input as Static<Input>, data as Static<Output>),
+    }),
+  }
+}

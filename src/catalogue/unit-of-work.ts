@@ -1,0 +1,124 @@
+import { sql } from 'kysely'
+
+import { array, type EntityManager, execute, row } from '../database.ts'
+import type { Channel } from '../ports/doorbell.ts'
+import type { Services } from '../services.ts'
+import { missing } from '../ids.ts'
+import { databaseCode } from './database-error.ts'
+import type { Actor, Call, Intent, Organization } from './tool.ts'
+
+/** Whose unit of work it is. `organization` spares a query where the caller has just read it. */
+export type Scope = { organizationId: string; actor: Actor; organization?: Organization; now?: Date }
+
+const SERIALIZATION_ATTEMPTS = 4
+
+/**
+ * One call or one activity: a fork of the entity manager inside the organization, a transaction unless it only reads,
+ * and after the commit the rings for what was emitted. Deadlocks and serialization failures run it again from the
+ * start (PostgreSQL 40001, 40P01), so `work` keeps no state outside.
+ */
+export async function unitOfWork<Result>(
+  services: Services,
+  scope: Scope,
+  work: (call: Call) => Promise<Result>,
+  options: { readOnly?: boolean } = {},
+): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await runOnce(services, scope, work, options.readOnly ?? false)
+    } catch (error) {
+      if (attempt >= SERIALIZATION_ATTEMPTS || !isConcurrencyFault(error)) throw error
+    }
+  }
+}
+
+async function runOnce<Result>(
+  services: Services,
+  scope: Scope,
+  work: (call: Call) => Promise<Result>,
+  isReadOnly: boolean,
+): Promise<Result> {
+  const channels = new Set<Channel>()
+  const intents: Intent[] = []
+  const fork = services.orm.em.fork()
+  fork.setFilterParams('organization', { organizationId: scope.organizationId })
+
+  async function within(em: EntityManager): Promise<Result> {
+    const { organization, now } = await readScope(em, scope)
+    const result = await work({
+      em,
+      organization,
+      now,
+      actor: scope.actor,
+      services,
+      emit: (intent) => intents.push(intent),
+      wakeLane: (lane) => channels.add(lane),
+    })
+    if (intents.length > 0) {
+      await writeOutbox(em, scope.organizationId, intents)
+      channels.add('outbox')
+    }
+    return result
+  }
+
+  if (isReadOnly) return await within(fork)
+  const result = await fork.transactional(within)
+  for (const channel of channels) services.doorbell.ring(channel)
+  return result
+}
+
+/** Cross-organization work, such as claiming email: a fork without a filter. The only one there is. */
+export function crossOrganization(services: Services): EntityManager {
+  return services.orm.em.fork()
+}
+
+async function readScope(
+  em: EntityManager,
+  scope: Scope,
+): Promise<{ organization: Organization; now: Date }> {
+  if (scope.organization && scope.now) return { organization: scope.organization, now: scope.now }
+  const found = await row<Organization & { now: Date }>(
+    em,
+    sql`select id, name, slug, timezone, plan, double_opt_in as "doubleOptIn", now() as now
+      from organization where id = ${scope.organizationId}`,
+  )
+  if (!found) missing('org', scope.organizationId)
+  const { now, ...organization } = found
+  return { organization, now: new Date(now) }
+}
+
+async function writeOutbox(
+  em: EntityManager,
+  organizationId: string,
+  intents: readonly Intent[],
+): Promise<void> {
+  await execute(
+    em,
+    sql`insert into outbox (organization_id, workflow_id, kind, payload, priority)
+      select ${organizationId}, intent.workflow_id, intent.kind, intent.payload, intent.priority
+      from unnest(
+        ${array(
+          intents.map(({ workflowId }) => workflowId),
+          'text',
+        )},
+        ${array(
+          intents.map(({ kind }) => kind),
+          'text',
+        )},
+        ${array(
+          intents.map(({ payload }) => payload ?? {}),
+          'jsonb',
+        )},
+        ${array(
+          intents.map(({ priority }) => priority ?? 0),
+          'int',
+        )}
+      ) with ordinality as intent (workflow_id, kind, payload, priority, position)
+      order by intent.position`,
+  )
+}
+
+function isConcurrencyFault(error: unknown): boolean {
+  const code = databaseCode(error)
+  return code === '40001' || code === '40P01'
+}

@@ -1,0 +1,130 @@
+import { EmailParts, headerTemplate } from './email-parts.ts'
+import { decodeEntities } from './escape.ts'
+import { writeFrame } from './frame.ts'
+import { writeHtmlSource } from './html-source.ts'
+import type { LinkTarget } from './links.ts'
+import { LinkTable } from './links.ts'
+import { writeMarkdown } from './markdown.ts'
+import type { ContentWarning, VariableReference } from './references.ts'
+import { ReferenceTable } from './references.ts'
+import type { Template } from './template.ts'
+import { BUILT_IN_VARIABLES, flatten } from './variables.ts'
+
+/** An email as its author wrote it. */
+export interface ContentSource {
+  readonly contentType: 'MARKDOWN' | 'HTML'
+  readonly source: string
+  readonly subject: string
+  readonly preview?: string | null
+  /** Marketing mail always names its sender in a footer. */
+  readonly kind: 'marketing' | 'transactional'
+  /** A BCP 47 tag for the document; English when absent. */
+  readonly language?: string
+  /** Names of custom fields; given, other names without a fallback become warnings. */
+  readonly knownVariables?: Iterable<string>
+}
+
+/**
+ * An email ready to be filled for any number of people. Plain frozen data: it may be cached, cloned and
+ * shared. `references` are the variables, `targets` the links that slots point into.
+ */
+export interface CompiledEmail {
+  readonly subject: Template
+  readonly preheader: Template
+  readonly html: Template
+  readonly text: Template
+  readonly references: readonly VariableReference[]
+  readonly targets: readonly LinkTarget[]
+  /** The links whose clicks can be counted, by position; `url` is null when it holds variables. */
+  readonly links: readonly { readonly position: number; readonly url: string | null }[]
+  /** Names the author used, each once, in order. */
+  readonly variables: readonly string[]
+  /** Whether the author put an unsubscribe link into the content. */
+  readonly hasUnsubscribeLink: boolean
+  /** Whether a footer with an unsubscribe link was added because there was none. */
+  readonly unsubscribeLinkAdded: boolean
+  readonly warnings: readonly ContentWarning[]
+}
+
+/** Names without case and separators, so that a slip of the pen finds what was meant. */
+function bareName(name: string): string {
+  return name.toLowerCase().replaceAll(/[-_]/g, '')
+}
+
+function warnUnknown(table: ReferenceTable, custom: Iterable<string>): void {
+  const known = new Set([...BUILT_IN_VARIABLES.map((variable) => variable.name), ...custom])
+  const near = new Map([...known].map((name) => [bareName(name), name]))
+  for (const { name, fallback } of table.references) {
+    if (known.has(name) || fallback !== '') continue
+    const meant = near.get(bareName(name))
+    const repair =
+      meant === undefined
+        ? `make a custom field of that name, or write {{${name} | 'fallback'}}.`
+        : `did you mean {{${meant}}}?`
+    table.warn('UNKNOWN_VARIABLE', `{{${name}}} is not known and will be empty; ${repair}`)
+  }
+}
+
+function countedLinks(targets: readonly LinkTarget[]): CompiledEmail['links'] {
+  const counted = targets.flatMap(({ position, url }) =>
+    position === null ? [] : [Object.freeze({ position, url: url.fixed })],
+  )
+  return Object.freeze(counted)
+}
+
+/** Gmail shows only the first 102 KB of a message and hides the rest, the unsubscribe link with it. */
+const CLIPPED_FROM = 102_000
+
+function warnLarge(table: ReferenceTable, html: Template): void {
+  const size = html.statics.reduce((sum, fixed) => sum + fixed.length, 0)
+  if (size <= CLIPPED_FROM) return
+  table.warn(
+    'LARGE',
+    `The HTML has ${Math.ceil(size / 1000)} KB; over 102 KB, Gmail cuts off the end: shorten it.`,
+  )
+}
+
+/** Reads an email once, so that filling it is only joining strings. Never throws, whatever the source. */
+export function compileContent(content: ContentSource): CompiledEmail {
+  const isMarkdown = content.contentType === 'MARKDOWN'
+  const table = new ReferenceTable()
+  const links = new LinkTable(table)
+  const parts = new EmailParts(table, links)
+  const subject = table.extract(flatten(content.subject))
+  const preview = table.extract(flatten(content.preview ?? ''))
+  const source = table.extract(
+    content.source,
+    isMarkdown ? { backslashEscapes: true } : { decode: decodeEntities },
+  )
+  const variables = [...new Set(table.references.map((reference) => reference.name))]
+  if (content.knownVariables !== undefined) warnUnknown(table, content.knownVariables)
+
+  let hasUnsubscribeLink = false
+  const frame = { subject, preview, language: content.language, marketing: content.kind === 'marketing' }
+  const html = isMarkdown
+    ? writeFrame(parts, frame, () => {
+        writeMarkdown(parts, source)
+        hasUnsubscribeLink = links.hasUnsubscribe
+      })
+    : writeHtmlSource(parts, source, preview)
+  if (!isMarkdown) hasUnsubscribeLink = links.hasUnsubscribe
+  warnLarge(table, html)
+  return Object.freeze({
+    subject: headerTemplate(subject),
+    preheader: headerTemplate(preview),
+    html,
+    text: parts.buildText(),
+    references: Object.freeze(table.references),
+    targets: Object.freeze(links.targets),
+    links: countedLinks(links.targets),
+    variables: Object.freeze(variables),
+    hasUnsubscribeLink,
+    unsubscribeLinkAdded: links.hasUnsubscribe && !hasUnsubscribeLink,
+    warnings: Object.freeze(table.warnings),
+  })
+}
+
+/** The names of the variables the author used, for loading their values and for warnings. */
+export function listVariables(compiled: CompiledEmail): readonly string[] {
+  return compiled.variables
+}

@@ -1,0 +1,87 @@
+import { escapeHtml } from './escape.ts'
+import type { LinkTable } from './links.ts'
+import { linkMark, MARK, splitReferences } from './references.ts'
+import type { ReferenceTable } from './references.ts'
+import type { Template } from './template.ts'
+import { TemplateBuilder } from './template.ts'
+import { TextWriter } from './text-writer.ts'
+import { isWebUrl } from './url.ts'
+
+/** The HTML and the text of one email while a document is walked, which writes both at once. */
+export class EmailParts {
+  readonly html = new TemplateBuilder()
+  readonly text = new TextWriter()
+  readonly table: ReferenceTable
+  readonly links: LinkTable
+
+  constructor(table: ReferenceTable, links: LinkTable) {
+    this.table = table
+    this.links = links
+  }
+
+  /** Text with variables, escaped for HTML text and quoted attributes. */
+  escaped(text: string): void {
+    for (const part of splitReferences(text)) {
+      if (typeof part === 'string') this.html.fixed(escapeHtml(part))
+      else this.html.slot({ kind: 'html', reference: part })
+    }
+  }
+
+  /** The same text in both parts. */
+  both(text: string): void {
+    this.escaped(text)
+    this.text.text(text)
+  }
+
+  /** The text part with its variables and addresses as slots. */
+  buildText(): Template {
+    const builder = new TemplateBuilder()
+    const text = this.text.toString()
+    let from = 0
+    for (const match of text.matchAll(MARK)) {
+      builder.fixed(text.slice(from, match.index))
+      const [mark, reference, target, dress] = match
+      if (reference !== undefined) builder.slot({ kind: 'plain', reference: Number(reference) })
+      else {
+        const before = dress === '(' ? '(' : dress === ':' ? ': ' : ''
+        builder.slot({ kind: 'plainLink', target: Number(target), before, after: dress === '(' ? ')' : '' })
+      }
+      from = match.index + mark.length
+    }
+    return builder.fixed(text.slice(from)).build()
+  }
+
+  /**
+   * Writes a link's address after its text (which began at `mark` of the text part), unless the text is
+   * the address. `alone`: nothing but the link stands in its block.
+   */
+  addressAfter(target: number, mark: number, alone: boolean): void {
+    const text = this.text.since(mark)
+    if (text === '') return this.text.text(linkMark(target))
+    const url = this.links.targets[target]?.url.fixed ?? null
+    if (isSameAddress(text, url))
+      return this.text.replaceSince(mark, isWebUrl(url ?? '') ? linkMark(target) : text)
+    const reach = /^(?:mailto|tel):([^?]+)/i.exec(url ?? '')?.[1]
+    if (reach !== undefined) return this.text.text(` (${reach})`)
+    this.text.text(alone ? linkMark(target, ':') : ` ${linkMark(target, '(')}`)
+  }
+}
+
+function bareAddress(text: string): string {
+  return text.replace(/^(?:https?:\/\/(?:www\.)?|mailto:|tel:)/i, '').replace(/\/$/, '')
+}
+
+/** A link whose text is its own address says nothing twice. */
+function isSameAddress(text: string, url: string | null): boolean {
+  return url !== null && bareAddress(text) === bareAddress(url)
+}
+
+/** A header's text (subject, preview) as a template: one line, its values plain. */
+export function headerTemplate(text: string): Template {
+  const builder = new TemplateBuilder()
+  for (const part of splitReferences(text)) {
+    if (typeof part === 'string') builder.fixed(part)
+    else builder.slot({ kind: 'plain', reference: part })
+  }
+  return builder.build()
+}

@@ -1,0 +1,93 @@
+import type { EmailParts } from './email-parts.ts'
+import { linkMark, referenceMark } from './references.ts'
+import type { Template } from './template.ts'
+import { SHEET, STYLE } from './theme.ts'
+
+const RIGHT_TO_LEFT = new Set(['ar', 'fa', 'he', 'ur', 'ps', 'sd', 'ug', 'yi', 'dv'])
+
+// After the preview come characters that show nothing, or the inbox would go on with the body's first words.
+const PREVIEW_PADDING = '&#847;&zwnj;&nbsp;'.repeat(60)
+
+const HIDDEN =
+  'display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;color:transparent;font-size:1px;line-height:1px;mso-hide:all'
+
+/** The document's language as it may stand in an attribute; English when it is not a language tag. */
+function languageTag(language: string | undefined): string {
+  return language !== undefined && /^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$/.test(language) ? language : 'en'
+}
+
+/** The text that inboxes show beside the subject, invisible in the message itself. */
+export function writePreheader(parts: EmailParts, preview: string): void {
+  if (preview === '') return
+  parts.html.fixed(`<div style="${HIDDEN}">`)
+  parts.escaped(preview)
+  parts.html.fixed(`${PREVIEW_PADDING}</div>\n`)
+}
+
+/** Everything around our own content: head, page, card and footer. */
+export interface Frame {
+  readonly subject: string
+  readonly preview: string
+  readonly language?: string | undefined
+  /** Marketing always says who sends it; other mail gets a footer when it has no unsubscribe link. */
+  readonly marketing: boolean
+}
+
+/** Writes a whole email document around what `body` writes. */
+export function writeFrame(parts: EmailParts, frame: Frame, body: () => void): Template {
+  const language = languageTag(frame.language)
+  const direction = RIGHT_TO_LEFT.has(language.toLowerCase().split('-')[0] ?? '') ? 'rtl' : 'ltr'
+  parts.html.fixed(`<!doctype html>
+<html lang="${language}" dir="${direction}" xmlns="http://www.w3.org/1999/xhtml" xmlns:o="urn:schemas-microsoft-com:office:office">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="x-apple-disable-message-reformatting">
+<meta name="format-detection" content="telephone=no, date=no, address=no, email=no, url=no">
+<meta name="color-scheme" content="light dark">
+<meta name="supported-color-schemes" content="light dark">
+<title>`)
+  parts.escaped(frame.subject)
+  parts.html.fixed(`</title>
+<!--[if mso]><xml><o:OfficeDocumentSettings><o:PixelsPerInch>96</o:PixelsPerInch></o:OfficeDocumentSettings></xml><![endif]-->
+<style>
+${SHEET}
+</style>
+</head>
+<body class="pl-page" style="margin:0;padding:0;width:100%;background-color:#f3f4f6;word-break:break-word">
+`)
+  writePreheader(parts, frame.preview)
+  parts.html.fixed(
+    `<table role="presentation" class="pl-page" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;background-color:#f3f4f6"><tr><td class="pl-edge" align="center" style="padding:24px 12px">
+<!--[if mso]><table role="presentation" width="600" align="center" cellpadding="0" cellspacing="0" border="0"><tr><td><![endif]-->
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;max-width:600px;margin:0 auto"><tr><td class="pl-card" style="${STYLE.card};text-align:${direction === 'rtl' ? 'right' : 'left'}">
+`,
+  )
+  body()
+  parts.html.fixed('</td></tr>')
+  if (frame.marketing || !parts.links.hasUnsubscribe) writeFooter(parts)
+  parts.html.fixed('</table>\n<!--[if mso]></td></tr></table><![endif]-->\n</td></tr></table>\n')
+  parts.html.slot({ kind: 'pixel' })
+  return parts.html.fixed('</body>\n</html>\n').build()
+}
+
+/** Who sends this, and how to stop it; the link is left to the author where the content has one. */
+function writeFooter(parts: EmailParts): void {
+  const needsLink = !parts.links.hasUnsubscribe
+  const organization = referenceMark(parts.table.add({ name: 'org-name', fallback: '' }))
+  parts.text.endBlock(1)
+  parts.text.literalLine('--')
+  parts.html.fixed(`\n<tr><td class="pl-foot" style="${STYLE.footer}">`)
+  parts.both(organization)
+  parts.text.endBlock(0)
+  if (needsLink) {
+    const address = referenceMark(parts.table.add({ name: 'unsubscribeUrl', fallback: '' }))
+    const target = parts.links.add(address)
+    parts.html.fixed('<br><a')
+    if (target !== null) parts.html.slot({ kind: 'link', target, before: ' href="', after: '"' })
+    parts.html.fixed(` style="${STYLE.footerLink}">Unsubscribe</a>`)
+    if (target !== null) parts.text.text(`Unsubscribe: ${linkMark(target)}`)
+    parts.text.endBlock(0)
+  }
+  parts.html.fixed('</td></tr>')
+}

@@ -1,0 +1,194 @@
+import type { EmailParts } from './email-parts.ts'
+import { decodeEntities } from './escape.ts'
+import { writePreheader } from './frame.ts'
+import type { HtmlAttribute, HtmlToken } from './html-scan.ts'
+import { scanHtml } from './html-scan.ts'
+import { HtmlText } from './html-text.ts'
+import { hasReference, splitReferences } from './references.ts'
+import type { Template } from './template.ts'
+import { compileUrl, isWebUrl } from './url.ts'
+
+type StartTag = Extract<HtmlToken, { type: 'start' }>
+
+/** Attributes that hold one address; a value that begins one has its scheme checked. */
+const ADDRESS_ATTRIBUTES = new Set([
+  'href',
+  'src',
+  'action',
+  'formaction',
+  'background',
+  'poster',
+  'cite',
+  'data',
+  'longdesc',
+  'xlink:href',
+])
+
+/** How variables may stand in a piece of HTML that is kept as it is. */
+type Place = 'html' | 'css' | 'nowhere'
+
+/** Writes HTML that a user handed in: kept byte for byte but for variables, counted links and the pixel. */
+class HtmlSourceWriter {
+  readonly #parts: EmailParts
+  readonly #text: HtmlText
+
+  constructor(parts: EmailParts) {
+    this.#parts = parts
+    this.#text = new HtmlText(parts)
+  }
+
+  /** Writes one piece; what stands in a comment has no place in the text part. */
+  write(token: HtmlToken, hasText: boolean): void {
+    switch (token.type) {
+      case 'text':
+        this.#kept(token.raw, 'html')
+        if (hasText) this.#text.write(token.raw)
+        return
+      case 'start': {
+        const target = this.#start(token)
+        if (hasText) this.#text.start(token, target)
+        return
+      }
+      case 'end':
+        this.#kept(token.raw, 'nowhere')
+        if (hasText) this.#text.end(token.name)
+        return
+      case 'content':
+        return this.#kept(token.raw, contentPlace(token.element))
+      case 'comment':
+        return this.#comment(token.raw, token.inner)
+      case 'declaration':
+        return this.#kept(token.raw, 'nowhere')
+    }
+  }
+
+  /** Outlook reads what stands in its conditional comments as HTML. */
+  #comment(raw: string, inner: string | null): void {
+    if (inner === null) return this.#kept(raw, 'html')
+    const from = raw.indexOf(']>') + 2
+    this.#kept(raw.slice(0, from), 'nowhere')
+    for (const token of scanHtml(inner)) {
+      if (token.type === 'comment') this.#kept(token.raw, 'html')
+      else this.write(token, false)
+    }
+    this.#kept(raw.slice(from + inner.length), 'nowhere')
+  }
+
+  #kept(raw: string, place: Place): void {
+    const { html, table } = this.#parts
+    for (const part of splitReferences(raw)) {
+      if (typeof part === 'string') html.fixed(part)
+      else if (place !== 'nowhere') html.slot({ kind: place, reference: part })
+      else this.#misplaced(table.references[part]?.name ?? '')
+    }
+  }
+
+  #misplaced(name: string): void {
+    this.#parts.table.warn(
+      'MISPLACED_VARIABLE',
+      `{{${name}}} was left out: it stands in a script, a tag or an attribute where no value is safe; move it into text.`,
+    )
+  }
+
+  /** Writes a start tag and returns the link it opens. */
+  #start(tag: StartTag): number | null {
+    let target: number | null = null
+    let written = 0
+    for (const attribute of tag.attributes) {
+      const isLink = target === null && isLinkAttribute(tag, attribute)
+      if (!isLink && !hasReference(tag.raw.slice(attribute.from - tag.from, attribute.to - tag.from)))
+        continue
+      this.#kept(tag.raw.slice(written, attribute.from - tag.from), 'nowhere')
+      written = attribute.to - tag.from
+      if (isLink) target = this.#link(tag, attribute)
+      else this.#attribute(tag, attribute)
+    }
+    this.#kept(tag.raw.slice(written), 'nowhere')
+    return target
+  }
+
+  #link(tag: StartTag, attribute: HtmlAttribute): number | null {
+    const target = this.#parts.links.add(decodeEntities(attribute.value))
+    const before = `${writtenName(tag, attribute)}="`
+    if (target !== null) this.#parts.html.slot({ kind: 'link', target, before, after: '"' })
+    return target
+  }
+
+  /** Writes an attribute that holds a variable. */
+  #attribute(tag: StartTag, attribute: HtmlAttribute): void {
+    const { html, links } = this.#parts
+    const name = writtenName(tag, attribute)
+    if (hasReference(name)) return this.#dropReferences(name + attribute.value)
+    if (ADDRESS_ATTRIBUTES.has(attribute.name)) {
+      const url = links.address(decodeEntities(attribute.value))
+      if (url !== null) html.slot({ kind: 'address', url, before: `${name}="`, after: '"' })
+      return
+    }
+    const quote = attribute.quote === '' ? '"' : attribute.quote
+    html.fixed(`${name}=${quote}`)
+    const value = attribute.quote === '' ? attribute.value.replaceAll('"', '&quot;') : attribute.value
+    this.#kept(value, attributePlace(tag, attribute))
+    html.fixed(quote)
+  }
+
+  #dropReferences(text: string): void {
+    for (const part of splitReferences(text)) {
+      if (typeof part === 'number') this.#misplaced(this.#parts.table.references[part]?.name ?? '')
+    }
+  }
+}
+
+function contentPlace(element: string): Place {
+  if (element === 'script') return 'nowhere'
+  return element === 'style' ? 'css' : 'html'
+}
+
+function attributePlace(tag: StartTag, { name, value }: HtmlAttribute): Place {
+  if (name.startsWith('on') || name === 'srcdoc' || name === 'srcset') return 'nowhere'
+  if (name === 'style') return /url\(/i.test(value) ? 'nowhere' : 'css'
+  const refreshes = tag.name === 'meta' && tag.attributes.some((other) => other.name === 'http-equiv')
+  return refreshes ? 'nowhere' : 'html'
+}
+
+function writtenName(tag: StartTag, attribute: HtmlAttribute): string {
+  const from = attribute.from - tag.from
+  return tag.raw.slice(from, from + attribute.name.length)
+}
+
+/** Whether this is an address that a reader follows and whose clicks are counted, or one with a variable. */
+function isLinkAttribute(tag: StartTag, attribute: HtmlAttribute): boolean {
+  if (attribute.name !== 'href') return false
+  if (tag.name !== 'a' && tag.name !== 'area' && !tag.name.startsWith('v:')) return false
+  if (hasReference(attribute.value)) return true
+  const written = decodeEntities(attribute.value).trim()
+  return /^(?:https?:)?\/\//i.test(written) && isWebUrl(compileUrl(written)?.fixed ?? '')
+}
+
+/** The index of the last piece that ends this element, or -1. */
+function lastEnd(tokens: readonly HtmlToken[], name: string): number {
+  return tokens.findLastIndex((token) => token.type === 'end' && token.name === name)
+}
+
+/** Where the preheader goes: first in the body, or before everything in a fragment. */
+function startOfBody(tokens: readonly HtmlToken[]): number {
+  const body = tokens.findIndex((token) => token.type === 'start' && token.name === 'body')
+  if (body >= 0) return body + 1
+  return lastEnd(tokens, 'head') + 1
+}
+
+/** Writes a user's HTML source (its variables already placeholders) and derives the text part from it. */
+export function writeHtmlSource(parts: EmailParts, source: string, preview: string): Template {
+  const tokens = scanHtml(source)
+  const bodyStart = startOfBody(tokens)
+  const bodyEnd = lastEnd(tokens, 'body')
+  const pixelAt = bodyEnd >= 0 ? bodyEnd : lastEnd(tokens, 'html')
+  const writer = new HtmlSourceWriter(parts)
+  for (const [index, token] of tokens.entries()) {
+    if (index === bodyStart) writePreheader(parts, preview)
+    if (index === pixelAt) parts.html.slot({ kind: 'pixel' })
+    writer.write(token, true)
+  }
+  if (bodyStart >= tokens.length) writePreheader(parts, preview)
+  if (pixelAt < 0) parts.html.slot({ kind: 'pixel' })
+  return parts.html.build()
+}

@@ -1,0 +1,191 @@
+import type { Mark } from './delimiters.ts'
+import type { EmailParts } from './email-parts.ts'
+import { linkMark } from './references.ts'
+import type { Block, ListBlock } from './markdown-blocks.ts'
+import { parseBlocks } from './markdown-blocks.ts'
+import type { Inline } from './markdown-inline.ts'
+import { parseInline } from './markdown-inline.ts'
+import { STYLE } from './theme.ts'
+
+const TAGS: Readonly<Record<Mark, string>> = { strong: 'strong', emphasis: 'em', strike: 's' }
+
+/** Emphasis inside emphasis is written this deep; browsers do not take endless nesting well. */
+const MAX_MARKS = 16
+
+/** Writes the inline content of one block. */
+class InlineWriter {
+  readonly #parts: EmailParts
+  readonly #alone: boolean
+  #marks = 0
+  #open: { target: number | null; mark: number } | null = null
+
+  constructor(parts: EmailParts, alone: boolean) {
+    this.#parts = parts
+    this.#alone = alone
+  }
+
+  write(token: Inline): void {
+    const { html, text } = this.#parts
+    switch (token.type) {
+      case 'text':
+        return this.#parts.both(token.text)
+      case 'break':
+        html.fixed('<br>\n')
+        return text.lineBreak()
+      case 'open':
+        if (this.#marks++ < MAX_MARKS) html.fixed(`<${TAGS[token.mark]}>`)
+        return
+      case 'close':
+        if (--this.#marks < MAX_MARKS) html.fixed(`</${TAGS[token.mark]}>`)
+        return
+      case 'linkOpen':
+        return this.#openLink(token.url)
+      case 'linkClose':
+        return this.#closeLink()
+      case 'url':
+        return this.#rawUrl(token.url, token.text)
+      case 'image':
+        return this.#image(token.url, token.alt)
+    }
+  }
+
+  #openLink(url: string): void {
+    const target = this.#parts.links.add(url)
+    this.#open = { target, mark: this.#parts.text.mark }
+    if (target !== null) this.#tag(target)
+  }
+
+  #tag(target: number): void {
+    this.#parts.html
+      .fixed('<a')
+      .slot({ kind: 'link', target, before: ' href="', after: '"' })
+      .fixed(` class="pl-link" style="${STYLE.link}">`)
+  }
+
+  #closeLink(): void {
+    const link = this.#open
+    this.#open = null
+    if (link === null || link.target === null) return
+    this.#parts.html.fixed('</a>')
+    this.#parts.addressAfter(link.target, link.mark, this.#alone)
+  }
+
+  #rawUrl(url: string, text: string): void {
+    const target = this.#parts.links.add(url)
+    if (target === null) return this.#parts.both(text)
+    this.#tag(target)
+    this.#parts.escaped(text)
+    this.#parts.html.fixed('</a>')
+    this.#parts.text.text(url.startsWith('mailto:') ? text : linkMark(target))
+  }
+
+  #image(url: string, alt: string): void {
+    const address = this.#parts.links.address(url)
+    if (alt.trim() !== '') this.#parts.text.text(`[${alt}]`)
+    if (address === null) return this.#parts.escaped(alt)
+    const { html } = this.#parts
+    html.fixed('<img').slot({ kind: 'address', url: address, before: ' src="', after: '"' }).fixed(' alt="')
+    this.#parts.escaped(alt)
+    html.fixed(`" style="${STYLE.image}">`)
+  }
+}
+
+/** Whether a block is one link and nothing else, so that its address can follow a colon. */
+function isLoneLink(tokens: readonly Inline[]): boolean {
+  const first = tokens.findIndex((token) => token.type !== 'open')
+  const last = tokens.findLastIndex((token) => token.type !== 'close')
+  if (tokens[first]?.type !== 'linkOpen' || tokens[last]?.type !== 'linkClose') return false
+  return tokens.findIndex((token) => token.type === 'linkClose') === last
+}
+
+function writeInline(parts: EmailParts, source: string): void {
+  const tokens = parseInline(source, (reference) => parts.links.isUrlVariable(reference))
+  const writer = new InlineWriter(parts, isLoneLink(tokens))
+  for (const token of tokens) writer.write(token)
+}
+
+function writeHeading(parts: EmailParts, level: number, source: string, extra = ''): void {
+  const style = STYLE.headings[level - 1]
+  if (style === undefined) {
+    parts.html.fixed(`<p style="${STYLE.paragraph}"><strong>`)
+    writeInline(parts, source)
+    parts.html.fixed('</strong></p>\n')
+    return parts.text.endBlock(1)
+  }
+  parts.text.endBlock(level === 3 ? 1 : 2)
+  parts.html.fixed(`<h${level} style="${style}${extra}">`)
+  writeInline(parts, source)
+  parts.html.fixed(`</h${level}>\n`)
+  parts.text.endBlock(1, level === 1 ? '=' : level === 2 ? '-' : '')
+}
+
+function writeLiteral(parts: EmailParts, lines: readonly string[]): void {
+  parts.html.fixed(`<p style="${STYLE.paragraph}">`)
+  for (const [index, line] of lines.entries()) {
+    if (index > 0) parts.html.fixed('<br>\n')
+    parts.escaped(line)
+    parts.text.literalLine(line)
+  }
+  parts.html.fixed('</p>\n')
+  parts.text.endBlock(1)
+}
+
+function writeList(parts: EmailParts, list: ListBlock, depth: number): void {
+  const tag = list.start === null ? 'ul' : 'ol'
+  const start = list.start === null || list.start === 1 ? '' : ` start="${list.start}"`
+  parts.html.fixed(`<${tag}${start} style="${depth > 0 ? STYLE.nestedList : STYLE.list}">\n`)
+  for (const [index, item] of list.items.entries()) {
+    const marker = list.start === null ? '- ' : `${list.start + index}. `
+    parts.text.open(marker, ' '.repeat(marker.length))
+    parts.html.fixed(`<li style="${STYLE.item}">`)
+    for (const block of item) writeItemBlock(parts, block, list.tight, depth + 1)
+    parts.html.fixed('</li>\n')
+    parts.text.endBlock(list.tight ? 0 : 1)
+    parts.text.close()
+  }
+  parts.html.fixed(`</${tag}>\n`)
+  parts.text.endBlock(depth > 0 && list.tight ? 0 : 1)
+}
+
+/** In a tight list a paragraph is only its text. */
+function writeItemBlock(parts: EmailParts, block: Block, tight: boolean, depth: number): void {
+  if (!tight || block.type !== 'paragraph') return writeBlock(parts, block, depth)
+  writeInline(parts, block.source)
+  parts.text.endBlock(0)
+}
+
+function writeBlock(parts: EmailParts, block: Block, depth: number): void {
+  switch (block.type) {
+    case 'heading':
+      return writeHeading(parts, block.level, block.source)
+    case 'paragraph':
+      parts.html.fixed(`<p style="${STYLE.paragraph}">`)
+      writeInline(parts, block.source)
+      parts.html.fixed('</p>\n')
+      return parts.text.endBlock(1)
+    case 'literal':
+      return writeLiteral(parts, block.lines)
+    case 'rule':
+      parts.html.fixed(`<div class="pl-rule" role="separator" style="${STYLE.rule}">&nbsp;</div>\n`)
+      parts.text.literalLine('-'.repeat(24))
+      return parts.text.endBlock(1)
+    case 'list':
+      return writeList(parts, block, depth)
+    case 'quote':
+      parts.html.fixed(`<blockquote class="pl-quote" style="${STYLE.quote}">\n`)
+      parts.text.open('> ', '> ')
+      for (const child of block.children) writeBlock(parts, child, depth)
+      parts.text.endBlock(0)
+      parts.text.close()
+      parts.html.fixed('</blockquote>\n')
+      return parts.text.endBlock(1)
+  }
+}
+
+/** Writes a Markdown source (its variables already placeholders) as HTML and text, in one walk. */
+export function writeMarkdown(parts: EmailParts, source: string): void {
+  const [first, ...rest] = parseBlocks(source)
+  if (first?.type === 'heading') writeHeading(parts, first.level, first.source, 'margin-top:0')
+  else if (first !== undefined) writeBlock(parts, first, 0)
+  for (const block of rest) writeBlock(parts, block, 0)
+}

@@ -1,0 +1,140 @@
+import { flatten, isVariableName } from './variables.ts'
+
+/** A variable as it is written in a document: its name, and what stands in for an empty value. */
+export interface VariableReference {
+  readonly name: string
+  readonly fallback: string
+}
+
+/** Something an author should know about a document; `code` is for programs, `message` for people. */
+export interface ContentWarning {
+  readonly code: 'UNKNOWN_VARIABLE' | 'MALFORMED_VARIABLE' | 'MISPLACED_VARIABLE' | 'UNSAFE_URL' | 'LARGE'
+  readonly message: string
+}
+
+// Before anything is parsed, each variable becomes ‹open› index ‹close› in Unicode noncharacters, so
+// that no parser sees its pipes, quotes and spaces. Sources and values never hold these characters.
+const REFERENCE_OPEN = '\uFDD0'
+const REFERENCE_CLOSE = '\uFDD1'
+const LINK_OPEN = '\uFDD2'
+const LINK_CLOSE = '\uFDD3'
+
+/** The placeholder of a variable reference in a source or a text part. */
+export function referenceMark(index: number): string {
+  return `${REFERENCE_OPEN}${index}${REFERENCE_CLOSE}`
+}
+
+/** What goes with an address in a text part, and goes away with it when the address is dropped. */
+export type AddressDress = '' | '(' | ':'
+
+/** The placeholder of a link's address in a text part: bare, in parentheses, or after a colon. */
+export function linkMark(index: number, dress: AddressDress = ''): string {
+  return `${LINK_OPEN}${index}${dress}${LINK_CLOSE}`
+}
+
+/** Either placeholder; group 1 is a reference's index, groups 2 and 3 a link's and its dress. */
+export const MARK: RegExp = /\uFDD0(\d+)\uFDD1|\uFDD2(\d+)([(:]?)\uFDD3/g
+
+/** Text cut at its reference placeholders: strings and reference indexes, in order. */
+export function splitReferences(text: string): (string | number)[] {
+  if (!text.includes(REFERENCE_OPEN)) return text === '' ? [] : [text]
+  const parts: (string | number)[] = []
+  let from = 0
+  for (const match of text.matchAll(MARK)) {
+    if (match.index > from) parts.push(text.slice(from, match.index))
+    if (match[1] !== undefined) parts.push(Number(match[1]))
+    from = match.index + match[0].length
+  }
+  if (from < text.length) parts.push(text.slice(from))
+  return parts
+}
+
+/** Whether a variable stands in this text. */
+export function hasReference(text: string): boolean {
+  return text.includes(REFERENCE_OPEN)
+}
+
+const MAX_WARNINGS = 50
+const VARIABLE = /\{\{([^{}\n]*)\}\}/g
+const CURLY_QUOTES: Readonly<Record<string, string>> = { "'": "'", '"': '"', '‘': '’', '“': '”' }
+
+/** Reads the inside of `{{…}}`: a name, optionally `|` and a quoted fallback. */
+function readReference(body: string): VariableReference | null {
+  const bar = body.indexOf('|')
+  const name = (bar < 0 ? body : body.slice(0, bar)).trim()
+  if (!isVariableName(name)) return null
+  if (bar < 0) return { name, fallback: '' }
+  const quoted = body.slice(bar + 1).trim()
+  const close = CURLY_QUOTES[quoted.charAt(0)]
+  if (close === undefined || quoted.length < 2 || !quoted.endsWith(close)) return null
+  const fallback = quoted.slice(1, -1).replaceAll(/\\(['"\\])/g, '$1')
+  return { name, fallback: flatten(fallback) }
+}
+
+/** Whether the character at `index` is escaped by an odd number of backslashes before it. */
+function isEscaped(source: string, index: number): boolean {
+  let count = 0
+  while (source.charAt(index - 1 - count) === '\\') count += 1
+  return count % 2 === 1
+}
+
+/** How a source is read: Markdown knows `\{{`, HTML writes fallbacks with entities. */
+export interface ExtractOptions {
+  readonly backslashEscapes?: boolean
+  readonly decode?: (text: string) => string
+}
+
+/** Collects the variables of one email's subject, preview and source, each distinct one once. */
+export class ReferenceTable {
+  readonly references: VariableReference[] = []
+  readonly warnings: ContentWarning[] = []
+  readonly #indexes = new Map<string, number>()
+  readonly #warned = new Set<string>()
+
+  add(reference: VariableReference): number {
+    const key = `${reference.name}|${reference.fallback}`
+    const known = this.#indexes.get(key)
+    if (known !== undefined) return known
+    const index = this.references.push(Object.freeze(reference)) - 1
+    this.#indexes.set(key, index)
+    return index
+  }
+
+  warn(code: ContentWarning['code'], message: string): void {
+    if (this.#warned.size >= MAX_WARNINGS || this.#warned.has(message)) return
+    this.#warned.add(message)
+    this.warnings.push(Object.freeze({ code, message }))
+  }
+
+  /** A text as its author wrote it, for messages. */
+  describe(text: string): string {
+    const written = splitReferences(text.slice(0, 200)).map((part) => {
+      if (typeof part === 'string') return part
+      return `{{${this.references[part]?.name ?? ''}}}`
+    })
+    return flatten(written.join(''))
+  }
+
+  /** The source with each variable replaced by its placeholder; what is malformed stays as it is. */
+  extract(source: string, options: ExtractOptions = {}): string {
+    const { backslashEscapes = false, decode } = options
+    return clean(source).replace(VARIABLE, (whole, body: string, offset: number, all: string) => {
+      if (backslashEscapes && isEscaped(all, offset)) return whole
+      const reference = readReference(decode === undefined ? body : decode(body))
+      if (reference !== null) return referenceMark(this.add(reference))
+      this.warn(
+        'MALFORMED_VARIABLE',
+        `${whole.slice(0, 80)} is not a variable and stays as text; write {{name}} or {{name | 'fallback'}}.`,
+      )
+      return whole
+    })
+  }
+}
+
+/** Line ends as \n, and no character that a reader or a placeholder could take for something else. */
+function clean(source: string): string {
+  return source
+    .toWellFormed()
+    .replaceAll(/\r\n?/g, '\n')
+    .replaceAll(/[\0\uFDD0-\uFDD3]/g, '\uFFFD')
+}

@@ -1,0 +1,35 @@
+const FONT = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
+
+const HEADING = 'font-weight:700;line-height:1.3;'
+
+/**
+ * The look of our own emails, by element. Styles are inline because mail programs drop style sheets; SHEET
+ * only adds what inline styles cannot say.
+ */
+export const STYLE = {
+  card: `padding:32px 32px 16px;background-color:#ffffff;border:1px solid #e3e5e8;border-radius:8px;font-family:${FONT};font-size:16px;line-height:1.6;color:#1f2328;overflow-wrap:anywhere`,
+  paragraph: 'margin:0 0 16px',
+  headings: [
+    `margin:24px 0 16px;font-size:28px;${HEADING}`,
+    `margin:24px 0 12px;font-size:22px;${HEADING}`,
+    `margin:20px 0 8px;font-size:18px;${HEADING}`,
+  ],
+  list: 'margin:0 0 16px;padding:0 0 0 24px',
+  nestedList: 'margin:4px 0 0;padding:0 0 0 24px',
+  item: 'margin:0 0 6px',
+  quote: 'margin:0 0 16px;padding:0 0 0 16px;border-left:3px solid #c9cdd3;color:#4b5563',
+  rule: 'height:1px;margin:24px 0;border:0;background-color:#d9dce1;font-size:1px;line-height:1px',
+  link: 'color:#1d4ed8;text-decoration:underline',
+  image: 'display:inline-block;max-width:100%;height:auto;border:0;border-radius:4px;vertical-align:middle',
+  footer: `padding:20px 32px 32px;font-family:${FONT};font-size:13px;line-height:1.6;color:#57606a;text-align:center`,
+  footerLink: 'color:#57606a;text-decoration:underline',
+} as const
+
+/** Dark mode for programs that read media queries, for Outlook's own attribute, and phones. */
+export const SHEET = [
+  ':root{color-scheme:light dark;supported-color-schemes:light dark}',
+  'body,table,td{-webkit-text-size-adjust:100%;-ms-text-size-adjust:100%}',
+  '@media (max-width:620px){.pl-edge{padding:0!important}.pl-card{padding:24px 20px 8px!important;border-radius:0!important;border-width:0 0 1px!important}.pl-foot{padding:20px!important}}',
+  '@media (prefers-color-scheme:dark){.pl-page{background-color:#101214!important}.pl-card{background-color:#1a1d21!important;border-color:#2c3036!important;color:#e6e8eb!important}.pl-link{color:#8db4ff!important}.pl-quote{color:#b4bac2!important;border-color:#454b54!important}.pl-rule{background-color:#353a41!important}.pl-foot,.pl-foot a{color:#a0a7b0!important}}',
+  '[data-ogsb] .pl-page{background-color:#101214!important}[data-ogsb] .pl-card{background-color:#1a1d21!important}[data-ogsc] .pl-card{color:#e6e8eb!important}[data-ogsc] .pl-link{color:#8db4ff!important}[data-ogsc] .pl-quote{color:#b4bac2!important}[data-ogsc] .pl-foot,[data-ogsc] .pl-foot a{color:#a0a7b0!important}',
+].join('\n')

@@ -1,0 +1,127 @@
+import { splitReferences } from './references.ts'
+
+/**
+ * How a variable's value enters a URL. `url`: it is the beginning of the URL, and its scheme is
+ * checked; `component`: path, query or fragment, percent-encoded; `segment`: a path that must not
+ * lengthen the host before it; `host`: part of the host name; `mailbox` and `phone`: the target of
+ * mailto: and tel:.
+ */
+export type UrlPosition = 'url' | 'component' | 'segment' | 'host' | 'mailbox' | 'phone'
+
+/** A URL with variables: fixed parts as written, and values with the encoding their place needs. */
+export type UrlPart = string | { readonly reference: number; readonly as: UrlPosition }
+
+/** A URL of a document: `fixed` when no variable stands in it, otherwise filled for each recipient. */
+export interface UrlTemplate {
+  readonly fixed: string | null
+  readonly parts: readonly UrlPart[]
+}
+
+const WEB_ADDRESS = /^(https?:\/\/[^\s/?#"<>\\^`{|}]+)(.*)$/i
+const BARE_DOMAIN = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#]|$)/i
+const MAIL_OR_PHONE = /^(?:mailto|tel):./i
+// oxlint-disable-next-line no-control-regex
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+const NOT_IN_URLS = /[^\u0021\u0023-\u003b\u003d\u003f-\u005b\u005d\u005f\u0061-\u007a\u007e]/gu
+
+function encodeUnsafe(text: string): string {
+  return text.replace(NOT_IN_URLS, (character) => encodeURIComponent(character))
+}
+
+/** The text as an absolute http(s), mailto or tel URL; '' for every other scheme and for what is no URL. */
+export function safeUrl(text: string): string {
+  const bare = text.toWellFormed().replace(CONTROLS, '').trim()
+  if (BARE_DOMAIN.test(bare)) return safeUrl(`https://${bare}`)
+  if (bare.startsWith('//')) return safeUrl(`https:${bare}`)
+  if (MAIL_OR_PHONE.test(bare)) return encodeUnsafe(bare)
+  const web = WEB_ADDRESS.exec(bare)
+  return web === null ? '' : `${web[1] ?? ''}${encodeUnsafe(web[2] ?? '')}`
+}
+
+/** Whether a resolved URL leads to a page, so that its clicks can be counted. */
+export function isWebUrl(url: string): boolean {
+  return /^https?:/i.test(url)
+}
+
+/** What the fixed text before a variable says about the place the variable stands in. */
+function positionAfter(before: string, after: string): UrlPosition | null {
+  const start = before.replace(CONTROLS, '').trimStart()
+  if (/^mailto:/i.test(start)) return start.includes('?') ? 'component' : 'mailbox'
+  if (/^tel:/i.test(start)) return 'phone'
+  const web = /^(?:https?:)?\/\/([^/?#]*)(.?)/i.exec(start)
+  if (web === null) return BARE_DOMAIN.test(start) && /[/?#]/.test(start) ? 'component' : null
+  if (web[2] !== '') return 'component'
+  const endsHost = after === '' || /^[/?#]/.test(after)
+  return endsHost && /[A-Za-z0-9]$/.test(web[1] ?? '') ? 'segment' : 'host'
+}
+
+const MAX_URL_LENGTH = 4096
+const MAX_URL_PARTS = 64
+
+/** Prepares a URL that may hold variables; null when no value could make it a URL that mail may carry. */
+export function compileUrl(source: string): UrlTemplate | null {
+  if (source.length > MAX_URL_LENGTH) return null
+  const pieces = splitReferences(source.trim())
+  if (pieces.length > MAX_URL_PARTS) return null
+  if (pieces.every((piece) => typeof piece === 'string')) {
+    const fixed = safeUrl(source)
+    return fixed === '' ? null : Object.freeze({ fixed, parts: Object.freeze([fixed]) })
+  }
+  const parts: UrlPart[] = []
+  let before = ''
+  for (const [index, piece] of pieces.entries()) {
+    if (typeof piece === 'string') {
+      parts.push(piece)
+      before += piece
+      continue
+    }
+    const next = pieces[index + 1]
+    const as = placeOf(parts, before, next === undefined ? '' : next)
+    if (as === null) return null
+    parts.push(Object.freeze({ reference: piece, as }))
+    if (as === 'host') before += 'x'
+    if (as === 'segment') before += '/'
+  }
+  return Object.freeze({ fixed: null, parts: Object.freeze(parts) })
+}
+
+function placeOf(parts: readonly UrlPart[], before: string, next: string | number): UrlPosition | null {
+  const first = parts[0]
+  if (first === undefined) return 'url'
+  if (typeof first !== 'string') return 'component'
+  return positionAfter(before, typeof next === 'string' ? next : 'x')
+}
+
+/** A value that is only dots would climb out of its path, encoded or not. */
+function encodeComponent(value: string): string {
+  return value === '.' || value === '..' ? '' : encodeURIComponent(value)
+}
+
+function encodeFor(position: UrlPosition, value: string, before: string): string {
+  if (value === '') return ''
+  switch (position) {
+    case 'url':
+      return value
+    case 'host':
+      return value.replaceAll(/[^A-Za-z0-9.:\u0080-\uFFFF-]|:(?!\d{1,5}$)/g, '')
+    case 'mailbox':
+      return encodeURIComponent(value).replaceAll('%40', '@').replaceAll('%2B', '+')
+    case 'phone':
+      return value.replaceAll(/[^0-9A-Za-z+*.()-]/g, '')
+    case 'segment':
+      return `/${encodeComponent(value)}`
+    case 'component':
+      // A host that came from a variable must not grow by the next variable.
+      return `${/^[a-z]+:\/\/[^/?#]*$/i.test(before) ? '/' : ''}${encodeComponent(value)}`
+  }
+}
+
+/** The URL with these values (one for each reference); '' when they do not make a safe one. */
+export function fillUrl(url: UrlTemplate, values: readonly string[]): string {
+  if (url.fixed !== null) return url.fixed
+  let filled = ''
+  for (const part of url.parts) {
+    filled += typeof part === 'string' ? part : encodeFor(part.as, values[part.reference] ?? '', filled)
+  }
+  return safeUrl(filled)
+}

@@ -1,0 +1,82 @@
+/** What a built-in variable is called in a document, on a form, and in a preview. */
+export interface BuiltInVariable {
+  readonly name: string
+  readonly label: string
+  readonly description: string
+  readonly example: string
+}
+
+/** The variables every email can use without a custom field; get_available_variables publishes this table. */
+export const BUILT_IN_VARIABLES: readonly BuiltInVariable[] = Object.freeze([
+  { name: 'name', label: 'Name', description: "The subscriber's name.", example: 'Ada Lovelace' },
+  {
+    name: 'email',
+    label: 'Email address',
+    description: "The subscriber's email address.",
+    example: 'ada@example.com',
+  },
+  {
+    name: 'phone',
+    label: 'Phone number',
+    description: "The subscriber's phone number.",
+    example: '+33 6 12 34 56 78',
+  },
+  {
+    name: 'org-name',
+    label: 'Organization name',
+    description: 'The name of the organization that sends the email.',
+    example: 'Analytical Engines',
+  },
+  {
+    name: 'unsubscribeUrl',
+    label: 'Unsubscribe link',
+    description: 'The personal address where the subscriber stops further email.',
+    example: 'https://mail.example.com/u/example',
+  },
+  {
+    name: 'onlineUrl',
+    label: 'Online view link',
+    description: 'The personal address where this email can be read in a browser.',
+    example: 'https://mail.example.com/v/example',
+  },
+])
+
+const VARIABLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+
+/** Variable names follow the rule of custom field names, which they share a space with. */
+export function isVariableName(text: string): boolean {
+  return VARIABLE_NAME.test(text)
+}
+
+// Control characters end headers and lines, U+2028/9 end lines, the bidirectional embeddings and
+// isolates reorder what follows them, and U+FDD0..3 are the placeholder characters of this folder.
+const UNPRINTABLE =
+  // oxlint-disable-next-line no-control-regex
+  /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufdd0-\ufdd3]+/g
+
+/** One line of printable text: whatever could end a header, a line or a placeholder becomes a space. */
+export function flatten(text: string): string {
+  return text.toWellFormed().replace(UNPRINTABLE, ' ').trim()
+}
+
+/** A date alone when it is midnight UTC, otherwise date and time to the minute. */
+function formatDate(date: Date): string {
+  if (Number.isNaN(date.getTime())) return ''
+  const iso = date.toISOString()
+  if (iso.endsWith('T00:00:00.000Z')) return iso.slice(0, 10)
+  return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
+}
+
+/** A variable's value as plain text on one line; what has no plain form (objects, NaN) is empty. */
+export function formatValue(value: unknown): string {
+  if (typeof value === 'string') return flatten(value)
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : ''
+  if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
+  if (value instanceof Date) return formatDate(value)
+  if (!Array.isArray(value)) return ''
+  return value
+    .filter((item: unknown) => !Array.isArray(item))
+    .map(formatValue)
+    .filter((item) => item !== '')
+    .join(', ')
+}

@@ -1,0 +1,149 @@
+import { sql } from 'kysely'
+
+import { type EntityManager, execute, row, rows } from '../database.ts'
+import type { MessageClass, MessageSource } from '../domain/messages.ts'
+
+export type LaneName = 'transactional' | 'bulk'
+
+/** An email with all that rendering needs, by uuid. */
+export type Mail = {
+  id: string
+  organizationId: string
+  organizationName: string
+  class: MessageClass
+  marketing: boolean
+  recipient: string
+  fromName: string | null
+  fromEmail: string
+  replyTo: string | null
+  tracking: boolean
+  subscriberId: string | null
+  subscriberName: string | null
+  phone: string | null
+  fields: Record<string, unknown>
+  campaignId: string | null
+  automationId: string | null
+  versionId: string | null
+  runId: string | null
+  stepId: string | null
+  source: MessageSource | null
+}
+
+/** A claimed email: `attempt` is the fence that every later statement about it must match. */
+export type ClaimedMail = Mail & { attempt: number; tries: number }
+
+/** The columns of a Mail, from `m` message, `s` subscriber, `o` organization and `content` message_content. */
+export const MAIL_COLUMNS = sql`m.id, m.organization_id as "organizationId", o.name as "organizationName", m.class,
+  m.marketing, m.recipient, m.from_name as "fromName", m.from_email as "fromEmail", m.reply_to as "replyTo",
+  m.tracking, m.subscriber_id as "subscriberId", s.name as "subscriberName", s.phone, coalesce(s.fields, '{}') as fields,
+  m.campaign_id as "campaignId", m.automation_id as "automationId", m.version_id as "versionId", m.run_id as "runId",
+  m.step_id as "stepId", content.source`
+
+/** What MAIL_COLUMNS reads beside `message m`. */
+export const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
+  left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
+  left join message_content content on content.organization_id = m.organization_id and content.message_id = m.id`
+
+const ORGANIZATIONS_A_TURN = 64
+/** Automation mail gets three parts of an organization's turn where campaigns get one. */
+const SHARE = sql.raw('case when turn.weight > 0 then 3 else 1 end')
+
+/**
+ * Claims about `want` emails of a lane for `leaseMs`. The organizations after `cursor` share the turn, each class of
+ * their mail by its weight, oldest first; the last one of them is the next cursor, null when the round begins anew.
+ */
+export async function claimMails(
+  em: EntityManager,
+  lane: LaneName,
+  want: number,
+  leaseMs: number,
+  cursor: string | null,
+): Promise<{ mails: ClaimedMail[]; cursor: string | null }> {
+  const queued = sql`delivery_queue q where q.lane = ${lane} and q.state = 'queued'`
+  const found = await rows<ClaimedMail & { lastOrganization: string | null }>(
+    em,
+    sql`with recursive class as (
+        (select q.organization_id, q.weight from ${queued}
+          and q.organization_id > coalesce(${cursor}::uuid, '00000000-0000-0000-0000-000000000000')
+          order by q.organization_id, q.weight limit 1)
+        union all
+        select following.organization_id, following.weight from class cross join lateral (
+          select q.organization_id, q.weight from ${queued}
+            and (q.organization_id, q.weight) > (class.organization_id, class.weight)
+          order by q.organization_id, q.weight limit 1) following
+      ), turn as materialized (
+        select organization_id, weight from class limit ${ORGANIZATIONS_A_TURN * 2}
+      ), picked as materialized (
+        select part.id from turn cross join lateral (
+          select q.id from ${queued} and q.organization_id = turn.organization_id and q.weight = turn.weight
+          order by q.id
+          limit greatest(1, ${want}::int * ${SHARE} / (select sum(${SHARE}) from turn))
+          for update skip locked) part
+      ), claimed as (
+        update delivery_queue q set state = 'claimed', attempt = q.attempt + 1,
+          lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
+        from picked where q.id = picked.id
+        returning q.id, q.organization_id, q.attempt, q.tries
+      )
+      select claimed.attempt, claimed.tries, ${MAIL_COLUMNS},
+        (select organization_id from turn order by organization_id desc limit 1) as "lastOrganization"
+      from claimed join message m on m.organization_id = claimed.organization_id and m.id = claimed.id ${MAIL_JOINS}
+      order by claimed.id`,
+  )
+  const last = found[0]?.lastOrganization ?? null
+  return { mails: found, cursor: found.length === 0 ? null : last }
+}
+
+/** One email by id for the online view, or null. */
+export async function findMail(em: EntityManager, organizationId: string, id: string): Promise<Mail | null> {
+  return await row<Mail>(
+    em,
+    sql`select ${MAIL_COLUMNS} from message m ${MAIL_JOINS} where m.organization_id = ${organizationId} and m.id = ${id}`,
+  )
+}
+
+/** Puts claimed emails back that were not begun, such as at a stop. */
+export async function releaseClaims(em: EntityManager, mails: readonly ClaimedMail[]): Promise<void> {
+  if (mails.length === 0) return
+  await execute(
+    em,
+    sql`update delivery_queue q set state = 'queued', lease_until = null
+      from jsonb_to_recordset(${JSON.stringify(fences(mails))}::jsonb) as given (id uuid, attempt int)
+      where q.id = given.id and q.attempt = given.attempt and q.state = 'claimed'`,
+  )
+}
+
+/** Says of emails whose answer is late that their sender lives, so that nobody else sends them. */
+export async function renewLeases(em: EntityManager, mails: readonly ClaimedMail[], leaseMs: number): Promise<void> {
+  if (mails.length === 0) return
+  await execute(
+    em,
+    sql`update delivery_queue q set lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
+      from jsonb_to_recordset(${JSON.stringify(fences(mails))}::jsonb) as given (id uuid, attempt int)
+      where q.id = given.id and q.attempt = given.attempt and q.state = 'submitting'`,
+  )
+}
+
+/**
+ * Makes claimable again what is due (retries), what may go on (its automation is no longer paused) and what lost its
+ * sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
+ */
+export async function reviveQueue(em: EntityManager): Promise<number> {
+  return await execute(
+    em,
+    sql`with revived as (
+        select q.id, q.state from delivery_queue q
+        where (q.state = 'deferred' and q.next_attempt_at <= now())
+          or (q.state in ('claimed', 'submitting') and q.lease_until < now())
+          or (q.state = 'held' and not exists (select 1 from automation a
+            where a.organization_id = q.organization_id and a.id = q.held_by and a.status = 'PAUSED'))
+        order by q.id limit 5000 for update skip locked)
+      update delivery_queue q set state = 'queued', lease_until = null, held_by = null,
+        ambiguous = q.ambiguous or revived.state = 'submitting'
+      from revived where q.id = revived.id`,
+  )
+}
+
+function fences(mails: readonly ClaimedMail[]) {
+  return mails.map(({ id, attempt }) => ({ id, attempt }))
+}

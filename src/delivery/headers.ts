@@ -1,0 +1,77 @@
+import { domainToASCII } from 'node:url'
+
+const MAXIMUM_LINE = 76
+/** Bytes of text in one encoded word: 75 characters less `=?utf-8?B?` and `?=`, in whole groups of base64. */
+const WORD_BYTES = 45
+const ATOMS = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*$/
+const PRINTABLE = /^[\x20-\x7e]*$/
+// oxlint-disable-next-line no-control-regex -- header injection begins with a control character
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+
+/** One header line with its end. The value is made printable first: no value can end its header. */
+export function header(name: string, value: string): string {
+  return `${fold(`${name}: ${value.replace(CONTROL, ' ').trim()}`)}\r\n`
+}
+
+/** Free text of a header: as it is when printable ASCII, else as encoded words (RFC 2047). */
+export function encodeText(text: string): string {
+  const line = text.toWellFormed().replace(CONTROL, ' ').trim()
+  if (PRINTABLE.test(line) && !line.includes('=?') && !/\S{300}/.test(line)) return line
+  return encodeWords(line)
+}
+
+/** `Name <address>`; the name is an atom, a quoted string or encoded words, as its characters need. */
+export function formatAddress(name: string | null, email: string): string {
+  const shown = (name ?? '').toWellFormed().replace(CONTROL, ' ').trim()
+  const address = wireAddress(email)
+  if (shown === '') return address
+  if (!PRINTABLE.test(shown) || shown.includes('=?')) return `${encodeWords(shown)} <${address}>`
+  const display = ATOMS.test(shown) ? shown : `"${shown.replaceAll(/["\\]/g, '\\$&')}"`
+  return `${display} <${address}>`
+}
+
+/** The address with its domain in ASCII, as SMTP carries it without SMTPUTF8. */
+export function wireAddress(email: string): string {
+  const at = email.lastIndexOf('@')
+  const domain = email.slice(at + 1)
+  return PRINTABLE.test(domain) ? email : `${email.slice(0, at)}@${domainToASCII(domain)}`
+}
+
+/** Whether an address can stand in MAIL FROM and RCPT TO: one printable ASCII word with a single way to read it. */
+export function isEnvelopeAddress(address: string): boolean {
+  return address.length <= 320 && /^[^\s<>()[\]\\,;:"@\u0080-\uffff]+@[A-Za-z0-9.-]+$/.test(address) && PRINTABLE.test(address)
+}
+
+function encodeWords(text: string): string {
+  const words: string[] = []
+  let word = ''
+  let bytes = 0
+  for (const character of text) {
+    const size = Buffer.byteLength(character)
+    if (bytes + size > WORD_BYTES) {
+      words.push(word)
+      word = ''
+      bytes = 0
+    }
+    word += character
+    bytes += size
+  }
+  words.push(word)
+  return words.map((part) => `=?utf-8?B?${Buffer.from(part).toString('base64')}?=`).join(' ')
+}
+
+/** Long lines are broken before a space, which unfolding gives back. */
+function fold(line: string): string {
+  if (line.length <= MAXIMUM_LINE) return line
+  const lines: string[] = []
+  let current = ''
+  for (const part of line.split(/(?= )/)) {
+    const isFull = current.length + part.length > MAXIMUM_LINE
+    if (isFull && current.trim() !== '' && part.trim() !== '') {
+      lines.push(current)
+      current = part
+    } else current += part
+  }
+  lines.push(current)
+  return lines.join('\r\n')
+}

@@ -1,0 +1,264 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import { describeFault } from '../log.ts'
+import type { Services } from '../services.ts'
+import { claimMails, type ClaimedMail, type LaneName, releaseClaims, renewLeases } from './claims.ts'
+import { isEnvelopeAddress, wireAddress } from './headers.ts'
+import { acceptance, failureOutcome, impossible } from './outcomes.ts'
+import { createLaneRate } from './rate.ts'
+import { runTick, type TickItem } from './record.ts'
+import type { RenderedMail, Renderer } from './render.ts'
+import { replyLine } from './replies.ts'
+import { SmtpFailure } from './smtp-connection.ts'
+import type { MailProvider } from './smtp-provider.ts'
+import type { Outcome } from './tick.ts'
+
+/** How a lane works; tests shorten the times. */
+export type LaneOptions = {
+  /** Emails under way at once, and so connections. */
+  connections: number
+  /** How long a claim or a submission is ours. */
+  leaseMs: number
+  /** This much before the end of its lease, an email is given up unless its end was written. */
+  marginMs: number
+  pollMs: number
+  backOff?: (tries: number) => number
+}
+
+export const LANE_DEFAULTS: LaneOptions = { connections: 16, leaseMs: 60_000, marginMs: 10_000, pollMs: 500 }
+
+/** A lane at work. */
+export type Lane = {
+  /** There may be something to claim. */
+  ring(): void
+  /** Finishes what is under way within the grace, puts back what was only claimed, and ends. */
+  stop(graceMs: number): Promise<void>
+}
+
+type Ready = { mail: ClaimedMail; rendered: RenderedMail }
+
+const TICK_MS = 5
+const TROUBLE_MS = 250
+const LONGEST_PAUSE_MS = 15_000
+
+/** Starts moving the email of one lane: claim, render, mark, send, record. */
+export function startLane(
+  services: Services,
+  name: LaneName,
+  parts: { renderer: Renderer; provider: MailProvider },
+  options: LaneOptions = LANE_DEFAULTS,
+): Lane {
+  const fork = () => crossOrganization(services)
+  const rate = createLaneRate(fork, name, services.config.laneRates[name])
+  const ready: Ready[] = []
+  const recording: TickItem[] = []
+  const sending = new Set<Promise<void>>()
+  const ended = new Set<ClaimedMail>()
+  let waitingForRate = 0
+  let cursor: string | null = null
+  let isStopping = false
+  let rings = 0
+  let pausedUntil = 0
+  let troubles = 0
+  const sleepers = new Set<() => void>()
+
+  /** Claims and renders ahead of the connections until the lane is empty, then waits for a ring or the poll. */
+  async function refill(): Promise<void> {
+    while (!isStopping) {
+      const pauseMs = pausedUntil - performance.now()
+      if (pauseMs > 0) {
+        await until(() => isStopping, Math.min(pauseMs, options.pollMs))
+        continue
+      }
+      if (ready.length >= options.connections) {
+        await until(() => isStopping || ready.length < options.connections, options.pollMs)
+        continue
+      }
+      const heard = rings
+      const claimed = await claim(options.connections * 2 - ready.length)
+      if (claimed === 0) await until(() => isStopping || rings !== heard, options.pollMs)
+    }
+  }
+
+  async function claim(want: number): Promise<number> {
+    const from = cursor
+    const { mails, cursor: next } = await claimMails(fork(), name, want, options.leaseMs, from)
+    cursor = next
+    for (const mail of mails) await prepare(mail)
+    // An empty part of the round may only mean that it begins anew.
+    return mails.length === 0 && from !== null ? await claim(want) : mails.length
+  }
+
+  async function prepare(mail: ClaimedMail): Promise<void> {
+    try {
+      if (!isEnvelopeAddress(wireAddress(mail.recipient))) return finishUnsent(mail, 'ADDRESS_NOT_SENDABLE')
+      const rendered = await parts.renderer.compose(mail)
+      if (!rendered) return finishUnsent(mail, 'CONTENT_MISSING')
+      ready.push({ mail, rendered })
+    } catch (error) {
+      services.log.error({ fault: describeFault(error), email: mail.id }, 'an email could not be rendered')
+      return finishUnsent(mail, 'RENDER_FAULT')
+    }
+    wake()
+  }
+
+  /** What cannot be sent goes the way of everything else, so that withdrawal still comes first. */
+  function finishUnsent(mail: ClaimedMail, reason: string): void {
+    ready.push({ mail, rendered: { subject: '', targets: [], data: '', refusal: reason } })
+    wake()
+  }
+
+  /** Ticks follow each other, at most one at a time: each records what finished and marks what is next. */
+  async function work(): Promise<void> {
+    let tickedAt = 0
+    while (!isStopping || recording.length > 0 || sending.size > 0) {
+      const next = isStopping || performance.now() < pausedUntil ? [] : takeReady()
+      if (next.length === 0 && recording.length === 0) {
+        await until(() => recording.length > 0 || (isStopping && sending.size === 0) || canMark(), options.pollMs)
+        continue
+      }
+      const early = TICK_MS - (performance.now() - tickedAt)
+      if (early > 0) await sleep(early)
+      tickedAt = performance.now()
+      await tickOnce(next, recording.splice(0))
+    }
+  }
+
+  function canMark(): boolean {
+    return !isStopping && ready.length > 0 && sending.size < options.connections && performance.now() >= pausedUntil
+  }
+
+  function takeReady(): Ready[] {
+    const taken = ready.splice(0, Math.max(0, options.connections - sending.size))
+    if (taken.length > 0) wake()
+    return taken
+  }
+
+  async function tickOnce(next: readonly Ready[], done: readonly TickItem[]): Promise<void> {
+    const deadline = performance.now() + options.leaseMs - options.marginMs
+    const candidates = next.map(({ mail, rendered }): TickItem => {
+      const { id, organizationId, attempt, runId } = mail
+      return { candidate: { id, organizationId, attempt, targets: [...rendered.targets] }, runId }
+    })
+    const result = await runTick(services, [...done, ...candidates], options.leaseMs)
+    const marked = new Set(
+      result.done.flatMap(({ id, verdict }) => (verdict === 'SUBMITTING' ? [id] : [])),
+    )
+    for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
+    if (result.failed.length === 0) return
+    const failed = new Set(result.failed.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
+    ready.unshift(...next.filter(({ mail }) => failed.has(mail.id)))
+    recording.unshift(...result.failed.filter((item) => 'outcome' in item))
+    await sleep(TROUBLE_MS)
+  }
+
+  function start(entry: Ready, deadline: number): void {
+    const task = submit(entry, deadline).then((outcome) => {
+      sending.delete(task)
+      ended.delete(entry.mail)
+      recording.push({ outcome, runId: entry.mail.runId })
+      wake()
+    })
+    sending.add(task)
+  }
+
+  async function submit({ mail, rendered }: Ready, deadline: number): Promise<Outcome> {
+    if (rendered.refusal) return impossible(mail, rendered.refusal)
+    try {
+      const reply = await parts.provider.send(wireAddress(mail.fromEmail), wireAddress(mail.recipient), rendered.data, {
+        deadline,
+        beforeData: takeTurn,
+        onEnd: () => ended.add(mail),
+      })
+      troubles = 0
+      return acceptance(mail, rendered.subject, replyLine(reply))
+    } catch (error) {
+      const failure = error instanceof SmtpFailure ? error : new SmtpFailure('connect', faultOf(error))
+      if (failure.stage === 'connect') pause(failure)
+      return failureOutcome(mail, rendered.subject, failure, {
+        pauseMs: Math.max(0, pausedUntil - performance.now()),
+        ...(options.backOff && { backOff: options.backOff }),
+      })
+    }
+  }
+
+  async function takeTurn(): Promise<void> {
+    waitingForRate += 1
+    try {
+      await rate.spend(() => waitingForRate)
+    } finally {
+      waitingForRate -= 1
+    }
+  }
+
+  /** A relay that cannot be reached is asked again after a while that doubles; nobody's mail is at fault. */
+  function pause(failure: SmtpFailure): void {
+    if (performance.now() < pausedUntil) return
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, TROUBLE_MS * 2 ** troubles)
+    troubles += 1
+    pausedUntil = performance.now() + pauseMs
+    services.log.warn({ lane: name, pauseMs, reason: failure.message }, 'the relay cannot be used')
+  }
+
+  /** Waits until the condition holds, asked again at every wake-up, or until the time is over. */
+  async function until(holds: () => boolean, withinMs: number): Promise<void> {
+    const end = performance.now() + withinMs
+    while (!holds()) {
+      const left = end - performance.now()
+      if (left <= 0) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left)
+        sleepers.add(() => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+    }
+  }
+
+  function wake(): void {
+    for (const sleeper of sleepers) sleeper()
+    sleepers.clear()
+  }
+
+  async function forever(loop: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        return await loop()
+      } catch (error) {
+        services.log.error({ fault: describeFault(error), lane: name }, 'a lane stumbled')
+        await sleep(TROUBLE_MS)
+      }
+    }
+  }
+
+  const renewal = setInterval(() => {
+    renewLeases(fork(), [...ended], options.leaseMs).catch((error: unknown) =>
+      services.log.warn({ fault: describeFault(error), lane: name }, 'leases could not be renewed'),
+    )
+  }, options.leaseMs / 3)
+  const refilling = forever(refill)
+  const working = forever(work)
+
+  return {
+    ring() {
+      rings += 1
+      wake()
+    },
+    async stop(graceMs) {
+      isStopping = true
+      wake()
+      await Promise.race([Promise.all([refilling, working]), sleep(graceMs, undefined, { ref: false })])
+      clearInterval(renewal)
+      await releaseClaims(
+        fork(),
+        ready.splice(0).map(({ mail }) => mail),
+      )
+    },
+  }
+}
+
+function faultOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown fault'
+}

@@ -1,0 +1,53 @@
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import { listenForRings } from '../ports/doorbell.ts'
+import { describeFault } from '../log.ts'
+import type { Services } from '../services.ts'
+import { reviveQueue } from './claims.ts'
+import { LANE_DEFAULTS, type Lane, type LaneOptions, startLane } from './lane.ts'
+import { createRenderer } from './render.ts'
+import { createSmtpProvider } from './smtp-provider.ts'
+
+/** The delivery of a process; `stop` finishes what is being sent within the grace. */
+export type Lanes = { stop(): Promise<void> }
+
+const REVIVE_MS = 1_000
+const GRACE_MS = 4_000
+
+/** Starts both lanes of this process on the configured relay. Any number of processes may do so side by side. */
+export async function startLanes(
+  services: Services,
+  options: { workerName: string; lane?: Partial<LaneOptions>; reviveMs?: number; graceMs?: number },
+): Promise<Lanes> {
+  const provider = createSmtpProvider(services.config.relayUrl)
+  const parts = { renderer: createRenderer(services), provider }
+  const laneOptions = { ...LANE_DEFAULTS, ...options.lane }
+  const lanes: Record<string, Lane> = {
+    transactional: startLane(services, 'transactional', parts, laneOptions),
+    bulk: startLane(services, 'bulk', parts, laneOptions),
+  }
+  const listener = await listenForRings(
+    services.config.databaseUrl,
+    (channel) => lanes[channel]?.ring(),
+    services.log,
+  )
+  const revival = setInterval(() => {
+    void revive(services, () => Object.values(lanes).forEach((lane) => lane.ring()))
+  }, options.reviveMs ?? REVIVE_MS)
+  services.log.info({ worker: options.workerName, rates: services.config.laneRates }, 'lanes are open')
+  return {
+    async stop() {
+      clearInterval(revival)
+      await listener.close()
+      await Promise.all(Object.values(lanes).map((lane) => lane.stop(options.graceMs ?? GRACE_MS)))
+      provider.close()
+    },
+  }
+}
+
+async function revive(services: Services, ring: () => void): Promise<void> {
+  try {
+    if ((await reviveQueue(crossOrganization(services))) > 0) ring()
+  } catch (error) {
+    services.log.warn({ fault: describeFault(error) }, 'the delivery queue could not be looked over')
+  }
+}

@@ -1,0 +1,151 @@
+import { sql } from 'kysely'
+
+import { row } from '../database.ts'
+import type { Services } from '../services.ts'
+import { type CompiledEmail, compileContent } from '../content/compile.ts'
+import { type FilledEmail, fillContent } from '../content/fill.ts'
+import { encodeId } from '../ids.ts'
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import type { Mail } from './claims.ts'
+import { formatMessageId } from './identity.ts'
+import { composeMail } from './mime.ts'
+import { signToken } from './tracking-token.ts'
+
+/** An email as one person gets it. `targets[position]` is where its link at that position leads. */
+export type RenderedMail = {
+  subject: string
+  targets: readonly string[]
+  data: string
+  /** Why it cannot be sent at all. */
+  refusal?: string
+}
+
+/** Renders stored email; compiled versions are kept, because one version's step goes to many people. */
+export type Renderer = {
+  /** The finished message for SMTP. Null when there is nothing to render it from any more. */
+  compose(mail: Mail): Promise<RenderedMail | null>
+  /** What a browser shows of an email that was sent: its links count, its pixel does not. */
+  fillForBrowser(mail: Mail): Promise<FilledEmail | null>
+}
+
+const CACHED_EMAILS = 500
+
+type EmailContent = Parameters<typeof compileContent>[0]
+type StepEmail = { subject?: string; preview?: string | null; content?: string; contentType?: string }
+
+export function createRenderer(services: Services): Renderer {
+  const { baseUrl, secret } = services.config
+  const compiled = new Map<string, Promise<CompiledEmail | null>>()
+
+  async function compiledOf(mail: Mail): Promise<CompiledEmail | null> {
+    if (mail.source) return compileContent(contentOf(mail, mail.source))
+    if (!mail.versionId || !mail.stepId) return null
+    const key = `${mail.versionId}/${mail.marketing}/${mail.stepId}`
+    const known = compiled.get(key)
+    if (known) {
+      // Re-inserted last: a Map keeps the order, so the first key is the one longest unused.
+      compiled.delete(key)
+      compiled.set(key, known)
+      return await known
+    }
+    const loading = loadStep(services, mail)
+    compiled.set(key, loading)
+    const oldest = compiled.size > CACHED_EMAILS ? compiled.keys().next().value : undefined
+    if (oldest !== undefined) compiled.delete(oldest)
+    try {
+      return await loading
+    } catch (error) {
+      compiled.delete(key)
+      throw error
+    }
+  }
+
+  function fill(mail: Mail, email: CompiledEmail, options: { pixel: boolean }): FilledEmail {
+    const ids = { organizationId: mail.organizationId, messageId: mail.id }
+    return fillContent(email, {
+      variables: variablesOf(mail),
+      urls: {
+        unsubscribe: unsubscribeUrl(mail),
+        online: `${baseUrl}/v/${signToken(secret, { kind: 'view', ...ids })}`,
+      },
+      ...(mail.tracking && {
+        tracking: {
+          ...(options.pixel && { openUrl: `${baseUrl}/o/${signToken(secret, { kind: 'open', ...ids })}.gif` }),
+          clickUrl: (position: number) => `${baseUrl}/c/${signToken(secret, { kind: 'click', ...ids, position })}`,
+        },
+      }),
+    })
+  }
+
+  function unsubscribeUrl({ organizationId, id, subscriberId }: Mail): string {
+    if (!subscriberId) return ''
+    const token = { kind: 'unsubscribe', organizationId, messageId: id, subscriberId } as const
+    return `${baseUrl}/u/${signToken(secret, token)}`
+  }
+
+  return {
+    async compose(mail) {
+      const email = await compiledOf(mail)
+      if (!email) return null
+      const filled = fill(mail, email, { pixel: true })
+      const data = composeMail({
+        messageId: formatMessageId(mail),
+        date: new Date(),
+        from: { name: mail.fromName, email: mail.fromEmail },
+        to: { name: mail.subscriberName, email: mail.recipient },
+        replyTo: mail.replyTo,
+        subject: filled.subject,
+        html: filled.html,
+        text: filled.text,
+        unsubscribeUrl: mail.marketing ? unsubscribeUrl(mail) || null : null,
+      })
+      return { subject: filled.subject, targets: filled.links, data }
+    },
+    async fillForBrowser(mail) {
+      const email = await compiledOf(mail)
+      return email && fill(mail, email, { pixel: false })
+    },
+  }
+}
+
+async function loadStep(services: Services, mail: Mail): Promise<CompiledEmail | null> {
+  const found = await row<{ email: StepEmail | null }>(
+    crossOrganization(services),
+    sql`select definition -> 'emails' -> ${mail.stepId}::text as email from automation_version
+      where organization_id = ${mail.organizationId} and id = ${mail.versionId}`,
+  )
+  return found?.email ? compileContent(contentOf(mail, found.email)) : null
+}
+
+function contentOf(mail: Mail, source: StepEmail): EmailContent {
+  return {
+    contentType: source.contentType === 'HTML' ? 'HTML' : 'MARKDOWN',
+    source: source.content ?? '',
+    subject: source.subject ?? '',
+    preview: source.preview ?? null,
+    kind: mail.marketing ? 'marketing' : 'transactional',
+  }
+}
+
+/** Custom fields under their names; the built-in names cannot be taken by a field. */
+function variablesOf(mail: Mail): Record<string, unknown> {
+  return {
+    ...mail.fields,
+    name: mail.subscriberName ?? '',
+    email: mail.recipient,
+    phone: mail.phone ?? '',
+    'org-name': mail.organizationName,
+  }
+}
+
+/** What the events of an email carry, as TypeIDs. */
+export function eventData(mail: Mail, subject: string | null): Record<string, unknown> {
+  return {
+    emailId: encodeId('eml', mail.id),
+    ...(subject !== null && { subject }),
+    ...(mail.campaignId && { campaignId: encodeId('cmp', mail.campaignId) }),
+    ...(mail.automationId && { workflowId: encodeId('wf', mail.automationId) }),
+    ...(mail.runId && { runId: encodeId('run', mail.runId) }),
+    ...(mail.stepId && { stepId: mail.stepId }),
+  }
+}

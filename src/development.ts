@@ -1,0 +1,121 @@
+import { sql } from 'kysely'
+
+import { PERMISSIONS } from '../schema/values.ts'
+import type { Config } from './config.ts'
+import { array, type EntityManager, execute, openDatabase, row } from './database.ts'
+import {
+  hashToken,
+  isWellFormedAdminKey,
+  isWellFormedToken,
+  lastFour,
+  makeAdminKey,
+  makeToken,
+} from './domain/tokens.ts'
+import { newId } from './ids.ts'
+
+const SLUG = 'development'
+// RFC 2606 reserves .test, so that nothing sent from here can be anybody's mail.
+const DOMAIN = 'postloom.test'
+const SEED_LOCK = 7_305_002
+
+/** The keys of the development organization, in plain text; only their hashes are stored. */
+export type DevelopmentKeys = { apiToken: string; adminKey: string }
+
+/**
+ * Makes what a developer needs to send a first email: an organization on the largest plan, a sending domain that counts
+ * as verified, a default sender, an API token with every permission and an admin key. Keys of an earlier run are kept
+ * while they are valid. Safe to repeat and in several processes at once.
+ */
+export async function seedDevelopment(
+  config: Pick<Config, 'databaseUrl'>,
+  keep: Partial<Record<keyof DevelopmentKeys, string | undefined>> = {},
+): Promise<DevelopmentKeys> {
+  const orm = await openDatabase(config.databaseUrl, { poolSize: 2, applicationName: 'postloom seed' })
+  try {
+    return await orm.em.fork().transactional(async (em) => {
+      await execute(em, sql`select pg_advisory_xact_lock(${SEED_LOCK})`)
+      const organizationId = await seedOrganization(em)
+      await seedSender(em, organizationId)
+      return {
+        apiToken:
+          (await keepToken(em, organizationId, keep.apiToken)) ?? (await addToken(em, organizationId)),
+        adminKey: (await keepAdminKey(em, keep.adminKey)) ?? (await addAdminKey(em)),
+      }
+    })
+  } finally {
+    await orm.close()
+  }
+}
+
+async function seedOrganization(em: EntityManager): Promise<string> {
+  await execute(
+    em,
+    sql`insert into organization (id, name, slug, email, plan, verified)
+      values (${newId()}, 'Development', ${SLUG}, ${`hello@${DOMAIN}`}, 'ENTERPRISE', true) on conflict (slug) do nothing`,
+  )
+  const found = await row<{ id: string }>(em, sql`select id from organization where slug = ${SLUG}`)
+  if (!found) throw new Error('the development organization was not made')
+  return found.id
+}
+
+async function seedSender(em: EntityManager, organizationId: string): Promise<void> {
+  await execute(
+    em,
+    sql`insert into domain (id, organization_id, domain, status, development)
+      values (${newId()}, ${organizationId}, ${DOMAIN}, 'VERIFIED', true)
+      on conflict (organization_id, domain) do nothing`,
+  )
+  await execute(
+    em,
+    sql`insert into sender (id, organization_id, domain_id, name, email, is_default)
+      select ${newId()}, domain.organization_id, domain.id, 'Postloom', ${`hello@${DOMAIN}`},
+        not exists (select from sender where organization_id = ${organizationId} and is_default)
+      from domain where domain.organization_id = ${organizationId} and domain.domain = ${DOMAIN}
+      on conflict (organization_id, email_key) do nothing`,
+  )
+}
+
+async function keepToken(
+  em: EntityManager,
+  organizationId: string,
+  token: string | undefined,
+): Promise<string | null> {
+  if (token === undefined || !isWellFormedToken(token)) return null
+  const found = await row(
+    em,
+    sql`select id from api_token where organization_id = ${organizationId} and token_hash = ${hashToken(token)}
+      and revoked_at is null and (expires_at is null or expires_at > now())
+      and permissions @> ${array(PERMISSIONS, 'text')}`,
+  )
+  return found ? token : null
+}
+
+async function addToken(em: EntityManager, organizationId: string): Promise<string> {
+  const token = makeToken()
+  await execute(
+    em,
+    sql`insert into api_token (id, organization_id, name, token_hash, last_four, permissions)
+      values (${newId()}, ${organizationId}, 'Development', ${hashToken(token)}, ${lastFour(token)},
+        ${array(PERMISSIONS, 'text')})`,
+  )
+  return token
+}
+
+async function keepAdminKey(em: EntityManager, key: string | undefined): Promise<string | null> {
+  if (key === undefined || !isWellFormedAdminKey(key)) return null
+  const found = await row(
+    em,
+    sql`select id from admin_key where key_hash = ${hashToken(key)} and revoked_at is null`,
+  )
+  return found ? key : null
+}
+
+async function addAdminKey(em: EntityManager): Promise<string> {
+  const key = makeAdminKey()
+  await execute(
+    em,
+    sql`insert into admin_key (id, name, key_hash, last_four)
+      values (${newId()}, 'Development', ${hashToken(key)}, ${lastFour(key)})`,
+  )
+  return key
+}

@@ -1,0 +1,72 @@
+import { isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
+
+import { SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
+import { COUNTRIES } from './countries.ts'
+import { oneLine, refuse } from './text.ts'
+
+const MAXIMUM_LOCAL = 64
+const MAXIMUM_DOMAIN = 253
+// RFC 5322 atext; dots only between atoms. Quoted local parts and comments exist on paper only.
+const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const UNICODE_DOMAIN = /^[\p{L}\p{M}\p{N}.\-\u200c\u200d]+$/u
+
+/**
+ * An email address with the lengths of RFC 5321 4.5.3.1, kept as it was given. The domain may be internationalized;
+ * the local part is ASCII, because few relays take others.
+ */
+export function readEmail(text: string, path: string): string {
+  const fault = emailFault(text)
+  if (fault) refuse(path, `is not an email address: ${fault}; send one such as "ada@example.com".`)
+  return text
+}
+
+/** What is wrong with an email address, or null. */
+export function emailFault(text: string): string | null {
+  const at = text.lastIndexOf('@')
+  if (at < 1) return 'it has no "@" between a name and a domain'
+  const [local, domain] = [text.slice(0, at), text.slice(at + 1)]
+  const ascii = asciiDomain(domain)
+  if (local.length > MAXIMUM_LOCAL) return `the part before "@" is longer than ${MAXIMUM_LOCAL} characters`
+  if (!isLocalPart(local)) return 'the part before "@" holds characters that are not allowed there'
+  if (ascii === null) return 'the domain is not a host name'
+  const length = Math.max(Buffer.byteLength(text), local.length + 1 + ascii.length)
+  return length > SUBSCRIBER_LIMITS.email ? `it is longer than ${SUBSCRIBER_LIMITS.email} bytes` : null
+}
+
+/** Whether the text can stand before the "@" of an address. */
+export function isLocalPart(text: string): boolean {
+  return text.length <= MAXIMUM_LOCAL && LOCAL_PART.test(text)
+}
+
+/** A host name of two labels or more in its ASCII form and lower case, or null. */
+export function asciiDomain(domain: string): string | null {
+  if (!UNICODE_DOMAIN.test(domain)) return null
+  const ascii = domainToASCII(domain).toLowerCase()
+  const labels = ascii.split('.')
+  if (ascii.length > MAXIMUM_DOMAIN || labels.length < 2 || !labels.every((label) => LABEL.test(label)))
+    return null
+  return /^\d+$/.test(labels.at(-1) ?? '') ? null : ascii
+}
+
+/** An ISO 3166-1 alpha-2 code in capitals. */
+export function readCountry(text: string, path: string): string {
+  if (!COUNTRIES.has(text)) {
+    refuse(path, 'is not a country; send its ISO 3166-1 alpha-2 code in capitals, such as "FR".')
+  }
+  return text
+}
+
+/** An IPv4 or IPv6 address. */
+export function readIpAddress(text: string, path: string): string {
+  if (isIP(text) === 0 || text.includes('%')) {
+    refuse(path, 'is not an IP address; send one such as "203.0.113.7" or "2001:db8::7".')
+  }
+  return text
+}
+
+/** A telephone number as people write it; its form is theirs. */
+export function readPhone(text: string, path: string): string {
+  return oneLine(text, path, SUBSCRIBER_LIMITS.phone)
+}

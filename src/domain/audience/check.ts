@@ -1,0 +1,200 @@
+import { AUDIENCE_LIMITS, CUSTOM_FIELD_PREFIX, type Filter } from '../../../schema/audience.ts'
+import type { Definition } from '../../../schema/automation.ts'
+import type { FieldType } from '../../../schema/values.ts'
+import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
+import type { EntityManager } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { joinPath } from '../schema-faults.ts'
+import {
+  customFieldTypes,
+  loadReferences,
+  type Place,
+  placesOf,
+  type References,
+  type Scope,
+  segmentsIn,
+  tagNamesIn,
+} from './references.ts'
+import { idsOf } from './related.ts'
+import { validateFilters } from './validate.ts'
+import { isRecord } from './values.ts'
+
+export type ReferenceOptions = {
+  /** Tags need not exist: they are created when they are needed. */
+  tagsOnDemand?: boolean
+  /** The uuid of the segment that is about to hold these filters, which must not lead back to it. */
+  segmentId?: string
+}
+
+/** One filter, where it stands, and in which step. */
+export type PlacedFilter = { filter: Filter; path: string; stepId?: string }
+
+/** The filters of a tool's input, once they and all they name are right; else INVALID_INPUT with every fault. */
+export async function checkFilters(
+  em: EntityManager,
+  scope: Scope,
+  raw: unknown,
+  path: string,
+  options: ReferenceOptions = {},
+): Promise<Filter[]> {
+  const faults = validateFilters(raw, path)
+  const list: unknown[] = Array.isArray(raw) ? raw : []
+  const placed = list.flatMap((filter, index): PlacedFilter[] => {
+    const at = joinPath(path, index)
+    // Whatever has no fault of its own has just been found to be a filter.
+    return isFaulty(faults, at) ? [] : [{ filter: filter as Filter, path: at }]
+  })
+  faults.push(...(await referenceFaults(em, scope, placed, options)))
+  if (faults.length > 0) refuseFaults(faults, 'The list of filters')
+  return placed.map(({ filter }) => filter)
+}
+
+/** The same for filters that validateFilters has passed: INVALID_INPUT with every reference that does not exist. */
+export async function checkFilterReferences(
+  em: EntityManager,
+  scope: Scope,
+  filters: readonly Filter[],
+  path: string,
+  options: ReferenceOptions = {},
+): Promise<void> {
+  const placed = filters.map((filter, index) => ({ filter, path: joinPath(path, index) }))
+  const faults = await referenceFaults(em, scope, placed, options)
+  if (faults.length > 0) refuseFaults(faults, 'The list of filters')
+}
+
+/**
+ * What only a look-up can find, for any number of filters in one: tags, segments, campaigns and workflows that do not
+ * exist, custom fields that do not exist or are of another type, segments that lead back to themselves.
+ */
+export async function referenceFaults(
+  em: EntityManager,
+  scope: Scope,
+  placed: readonly PlacedFilter[],
+  options: ReferenceOptions = {},
+): Promise<Fault[]> {
+  if (placed.length === 0) return []
+  const references = await loadReferences(
+    em,
+    scope,
+    placed.map(({ filter }) => filter),
+  )
+  const namesFields = placed.some(({ filter }) => placesOf([filter], '').some(isCustomField))
+  const fields = namesFields ? await customFieldTypes(em, scope) : new Map<string, FieldType>()
+  return placed.flatMap(({ filter, path, stepId }) => {
+    // The path of the only item is written by placesOf as [0]; here it stands at `path`.
+    const places = placesOf([filter], '').map(({ leaf, path: inner }) => ({
+      leaf,
+      path: path + inner.slice(3),
+    }))
+    const faults = places.flatMap((place) => [
+      ...fieldFaults(place, fields),
+      ...missingFaults(place, references, options),
+      ...nestingFaults(place, references, options.segmentId),
+    ])
+    return stepId === undefined ? faults : faults.map((fault) => ({ stepId, ...fault }))
+  })
+}
+
+/** Every filter of a definition with its place, for referenceFaults and for creating tags on demand. */
+export function filtersOf(definition: Definition): PlacedFilter[] {
+  return definition.steps.flatMap((step, position) => {
+    const at = `steps[${position}]`
+    const lists = [{ filters: step.conditions ?? [], path: `${at}.conditions` }]
+    if (step.type === 'TRIGGER') {
+      lists.push({ filters: step.config.filters ?? [], path: `${at}.config.filters` })
+    }
+    if (step.type === 'BRANCH') {
+      step.config.paths.forEach(({ filters }, index) =>
+        lists.push({ filters, path: `${at}.config.paths[${index}].filters` }),
+      )
+    }
+    return lists.flatMap(({ filters, path }) =>
+      filters.map((filter, index) => ({ filter, path: joinPath(path, index), stepId: step.id })),
+    )
+  })
+}
+
+/** The tags that a definition adds, removes, waits for or asks about, as written: to be created when it is published. */
+export function tagNamesOf(definition: Definition): string[] {
+  const named = definition.steps.flatMap((step) => {
+    if (step.type === 'ADD_TAG' || step.type === 'REMOVE_TAG') return step.config.tagNames
+    return step.type === 'TRIGGER' && 'tagNames' in step.config ? step.config.tagNames : []
+  })
+  const asked = tagNamesIn(filtersOf(definition).map(({ filter }) => filter))
+  return [...new Set([...named, ...asked])]
+}
+
+function isFaulty(faults: readonly Fault[], path: string): boolean {
+  return faults.some((fault) => fault.path === path || fault.path.startsWith(`${path}.`))
+}
+
+function isCustomField({ leaf }: Place): boolean {
+  return leaf.field.startsWith(CUSTOM_FIELD_PREFIX)
+}
+
+/** With the type of the field known, the leaf is judged once more. */
+function fieldFaults(place: Place, customFields: ReadonlyMap<string, FieldType>): Fault[] {
+  if (!isCustomField(place)) return []
+  return validateFilters([place.leaf], '', { customFields }).map((fault) => ({
+    ...fault,
+    path: place.path + fault.path.slice(3),
+  }))
+}
+
+function missingFaults({ leaf, path }: Place, references: References, options: ReferenceOptions): Fault[] {
+  const { field, value } = leaf
+  if (value === undefined || isRecord(value)) return []
+  const at = joinPath(path, 'value')
+  const missing = (what: string, tool: string): Fault => ({
+    path: at,
+    message: `there is no ${what} in this organization; ${tool} lists what there is`,
+  })
+  if (field === 'tags' && Array.isArray(value) && !options.tagsOnDemand) {
+    return value
+      .filter((name) => !references.tags.has(String(name)))
+      .map((name) => missing(`tag ${JSON.stringify(name)}`, 'list_tags'))
+  }
+  if (field === 'segment')
+    return absent('seg', value, references.segments, (id) => missing(`segment ${id}`, 'list_segments'))
+  if (field === 'campaign')
+    return absent('cmp', value, references.campaigns, (id) => missing(`campaign ${id}`, 'list_campaigns'))
+  if (field === 'workflow')
+    return absent('wf', value, references.workflows, (id) => missing(`workflow ${id}`, 'list_workflows'))
+  return []
+}
+
+function absent(
+  prefix: 'seg' | 'cmp' | 'wf',
+  value: Exclude<Place['leaf']['value'], undefined>,
+  known: { has(id: string): boolean },
+  fault: (id: string) => Fault,
+): Fault[] {
+  return idsOf(value, prefix)
+    .filter((id) => !known.has(id))
+    .map((id) => fault(encodeId(prefix, id)))
+}
+
+function nestingFaults({ leaf, path }: Place, references: References, self: string | undefined): Fault[] {
+  if (leaf.field !== 'segment') return []
+  const message = nestingFault(segmentsIn([leaf]), references, self === undefined ? [] : [self])
+  return message === null ? [] : [{ path: joinPath(path, 'value'), message }]
+}
+
+function nestingFault(
+  ids: ReadonlySet<string>,
+  references: References,
+  trail: readonly string[],
+): string | null {
+  for (const id of ids) {
+    if (trail.includes(id)) {
+      const circle = [...trail.slice(trail.indexOf(id)), id].map((each) => encodeId('seg', each))
+      return `segments must not lead back to themselves: ${circle.join(' → ')}`
+    }
+    if (trail.length > AUDIENCE_LIMITS.depth) {
+      return `segments name each other more than ${AUDIENCE_LIMITS.depth} levels deep; flatten them`
+    }
+    const deeper = nestingFault(segmentsIn(references.segments.get(id) ?? []), references, [...trail, id])
+    if (deeper !== null) return deeper
+  }
+  return null
+}

@@ -1,0 +1,162 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import {
+  type FilterOperator,
+  type FilterValue,
+  type Period,
+  type PeriodUnit,
+} from '../../../schema/audience.ts'
+import { type Moment, readMoment } from './moment.ts'
+import type { Predicate, Test } from './predicate.ts'
+import { never, partial } from './predicate.ts'
+import { isPeriod } from './values.ts'
+
+/** A date in SQL: the point in time, and whether it is a whole day rather than an instant (null: never). */
+export type DateExpression = { at: RawBuilder<unknown>; isDay: RawBuilder<unknown> | null }
+
+const RELATIVE = new Set<FilterOperator>(['within_last', 'more_than_ago', 'within_next', 'anniversary_in'])
+const ORDERED = new Set<FilterOperator>(['equals', 'gt', 'gte', 'lt', 'lte', 'between', 'before', 'after'])
+
+/** Whether an operator compares dates, given its value: the relative ones always, the ordered ones with text. */
+export function comparesDates(operator: FilterOperator, value: FilterValue | undefined): boolean {
+  if (RELATIVE.has(operator)) return true
+  const sample = Array.isArray(value) ? value[0] : value
+  return ORDERED.has(operator) && operator !== 'equals' && typeof sample === 'string'
+}
+
+/** Compares a date; a day given as value stands for all of it, in the time zone. Not total: null is unknown. */
+export function dateTest(
+  date: DateExpression,
+  operator: FilterOperator,
+  value: FilterValue | undefined,
+  zone: string,
+): Test {
+  if (isPeriod(value)) return partial(relative(date, operator, value, zone))
+  if (Array.isArray(value)) {
+    const [low, high] = [momentOf(value[0], zone), momentOf(value[1], zone)]
+    return low && high ? partial(sql`(${from(date, low)} and ${upTo(date, high)})`) : never
+  }
+  const moment = momentOf(value, zone)
+  return moment ? partial(absolute(date, operator, moment)) : never
+}
+
+/** The moment of text that JSON holds, in the time zone; null where it is no date. */
+export function jsonDate(json: RawBuilder<unknown>, zone: string): DateExpression {
+  const text = sql`(${json} #>> '{}')`
+  const isText = sql`jsonb_typeof(${json}) = 'string'`
+  const form = sql.raw(`'^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}`)
+  const day = sql`(${isText} and ${text} ~ ${form}$')`
+  const local = sql`${text} ~ ${form}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?)?$'`
+  const full = sql`${text} ~ ${form}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$'`
+  const at = sql`(case
+    when not coalesce(${isText} and pg_input_is_valid(${text}, 'timestamptz'), false) then null
+    when ${local} then ${text}::timestamp at time zone ${zone}
+    when ${full} then ${text}::timestamptz end)`
+  return { at, isDay: day }
+}
+
+function momentOf(value: unknown, zone: string): Moment | null {
+  return typeof value === 'string' ? readMoment(value, zone) : null
+}
+
+function absolute(date: DateExpression, operator: FilterOperator, moment: Moment): Predicate {
+  const { at } = date
+  switch (operator) {
+    case 'equals':
+      return moment.end === null
+        ? sql<boolean>`${at} = ${instant(moment.start)}`
+        : sql<boolean>`(${at} >= ${instant(moment.start)} and ${at} < ${instant(moment.end)})`
+    case 'gt':
+    case 'after':
+      return moment.end === null
+        ? sql<boolean>`${at} > ${instant(moment.start)}`
+        : sql<boolean>`${at} >= ${instant(moment.end)}`
+    case 'gte':
+      return from(date, moment)
+    case 'lte':
+      return upTo(date, moment)
+    default:
+      return sql<boolean>`${at} < ${instant(moment.start)}`
+  }
+}
+
+function from({ at }: DateExpression, moment: Moment): Predicate {
+  return sql<boolean>`${at} >= ${instant(moment.start)}`
+}
+
+function upTo({ at }: DateExpression, moment: Moment): Predicate {
+  return moment.end === null
+    ? sql<boolean>`${at} <= ${instant(moment.start)}`
+    : sql<boolean>`${at} < ${instant(moment.end)}`
+}
+
+function relative(date: DateExpression, operator: FilterOperator, period: Period, zone: string): Predicate {
+  const { at } = date
+  switch (operator) {
+    case 'within_last':
+      return sql<boolean>`(${at} >= ${bound(date, period, -1, zone)} and ${at} <= now())`
+    case 'more_than_ago':
+      return sql<boolean>`${at} < ${bound(date, period, -1, zone)}`
+    case 'within_next':
+      return sql<boolean>`(${at} >= ${today(date, zone)} and ${at} <= ${bound(date, period, 1, zone)})`
+    default:
+      return anniversary(at, period, zone)
+  }
+}
+
+/** The point a period before or after now; for a whole day, the beginning of the day that point is in. */
+function bound(
+  { isDay }: DateExpression,
+  period: Period,
+  direction: 1 | -1,
+  zone: string,
+): RawBuilder<unknown> {
+  const instantly = shifted(period, direction, zone)
+  if (!isDay) return instantly
+  return sql`(case when ${isDay} then ${dayOf(instantly, zone)} else ${instantly} end)`
+}
+
+/** Now; for a whole day the beginning of today, because today is not over. */
+function today({ isDay }: DateExpression, zone: string): RawBuilder<unknown> {
+  return isDay ? sql`(case when ${isDay} then ${dayOf(sql`now()`, zone)} else now() end)` : sql`now()`
+}
+
+function dayOf(at: RawBuilder<unknown>, zone: string): RawBuilder<unknown> {
+  return sql`(date_trunc('day', ${at} at time zone ${zone}) at time zone ${zone})`
+}
+
+/** Minutes and hours elapse; longer units are calendar units of the zone. */
+export function shifted(period: Period, direction: 1 | -1, zone: string): RawBuilder<unknown> {
+  const length = interval(period)
+  const sign = sql.raw(direction === 1 ? '+' : '-')
+  if (period.unit === 'MINUTES' || period.unit === 'HOURS') return sql`(now() ${sign} ${length})`
+  return sql`((now() at time zone ${zone} ${sign} ${length}) at time zone ${zone})`
+}
+
+const INTERVAL_PARTS: Readonly<Record<PeriodUnit, string>> = {
+  MINUTES: 'mins',
+  HOURS: 'hours',
+  DAYS: 'days',
+  WEEKS: 'weeks',
+  MONTHS: 'months',
+}
+
+function interval({ amount, unit }: Period): RawBuilder<unknown> {
+  return sql`make_interval(${sql.raw(INTERVAL_PARTS[unit])} => ${amount}::int)`
+}
+
+/** Month and day come round between today and the end of the period; the 29th of February counts as the 28th. */
+function anniversary(at: RawBuilder<unknown>, period: Period, zone: string): Predicate {
+  const day = sql`(${at} at time zone ${zone})::date`
+  const now = sql`(now() at time zone ${zone})`
+  const years = sql`greatest((extract(year from ${now}) - extract(year from ${day}))::int, 0)`
+  const thisYear = sql`(${day} + make_interval(years => ${years}))::date`
+  const nextYear = sql`(${day} + make_interval(years => ${years} + 1))::date`
+  return sql<boolean>`(case when ${thisYear} >= ${now}::date then ${thisYear} else ${nextYear} end
+    <= (${now} + ${interval(period)})::date)`
+}
+
+function instant(epoch: number): RawBuilder<unknown> {
+  // PostgreSQL knows years of five digits without the sign that ISO 8601 puts before them.
+  return sql`${new Date(epoch).toISOString().replace(/^\+0*/, '')}::timestamptz`
+}

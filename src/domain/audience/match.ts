@@ -1,0 +1,112 @@
+import { sql } from 'kysely'
+
+import type { Filter, Where } from '../../../schema/audience.ts'
+import { type EntityManager, rows } from '../../database.ts'
+import { type Compilation, compileFilters } from './compile.ts'
+import { comparesDates } from './dates.ts'
+import { allOf, type Predicate } from './predicate.ts'
+import { loadReferences, type Scope, timezoneOf } from './references.ts'
+import { whereTest } from './related.ts'
+
+/** What a run adds to the question: what it was started with, and whose emails `{stepId}` means. Ids are uuids. */
+export type EntryContext = {
+  entry?: unknown
+  run?: { automationId: string; runId?: string }
+}
+
+/** The condition of filters for a query over `subscriber s`, its references looked up; see compileFilters. */
+export async function audiencePredicate(
+  em: EntityManager,
+  scope: Scope,
+  filters: readonly Filter[],
+  context: EntryContext = {},
+): Promise<Predicate> {
+  return compileFilters(await compilation(em, scope, filters, context, false), filters)
+}
+
+/** Whether one subscriber matches. */
+export async function matches(
+  em: EntityManager,
+  scope: Scope,
+  subscriberId: string,
+  filters: readonly Filter[],
+  context: EntryContext = {},
+): Promise<boolean> {
+  return (await firstMatching(em, scope, subscriberId, [{ id: 'yes', filters }], context)) !== null
+}
+
+/** The id of the first branch whose filters a subscriber matches, in one query; null when none does. */
+export async function firstMatching(
+  em: EntityManager,
+  scope: Scope,
+  subscriberId: string,
+  branches: readonly { id: string; filters: readonly Filter[] }[],
+  context: EntryContext = {},
+): Promise<string | null> {
+  const every = branches.flatMap(({ filters }) => filters)
+  const asked = await compilation(em, scope, every, context, true)
+  const cases = branches.map(
+    ({ filters }, index) => sql`when ${compileFilters(asked, filters)} then ${index}::int`,
+  )
+  if (cases.length === 0) return null
+  const found = await rows<{ position: number | null }>(
+    em,
+    sql`select case ${sql.join(cases, sql` `)} end as position from subscriber s
+      where s.organization_id = ${scope.organizationId} and s.id = ${subscriberId}`,
+  )
+  const position = found[0]?.position ?? null
+  return position === null ? null : (branches[position]?.id ?? null)
+}
+
+/** Which of these subscribers match, in one query. */
+export async function matchingAmong(
+  em: EntityManager,
+  scope: Scope,
+  subscriberIds: readonly string[],
+  filters: readonly Filter[],
+  context: EntryContext = {},
+): Promise<Set<string>> {
+  if (subscriberIds.length === 0) return new Set()
+  const asked = await compilation(em, scope, filters, context, true)
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select s.id from subscriber s where s.organization_id = ${scope.organizationId}
+      and s.id = any(${[...subscriberIds]}::uuid[]) and ${compileFilters(asked, filters)}`,
+  )
+  return new Set(found.map(({ id }) => id))
+}
+
+/** Whether an event's data fulfils all conditions: decided by the same SQL as events in filters. */
+export async function matchesWhere(
+  em: EntityManager,
+  scope: Scope,
+  data: unknown,
+  where: readonly Where[],
+): Promise<boolean> {
+  if (where.length === 0) return true
+  const dated = where.some(({ operator, value }) => comparesDates(operator, value))
+  const timezone = dated ? await timezoneOf(em, scope) : 'UTC'
+  const holds = compileWhere(sql`${JSON.stringify(data ?? null)}::jsonb`, where, timezone)
+  const found = await rows<{ holds: boolean }>(em, sql`select coalesce(${holds}, false) as holds`)
+  return found[0]?.holds ?? false
+}
+
+/** The conditions on an event's data in SQL; `json` is the jsonb expression of the data. */
+export function compileWhere(
+  json: Parameters<typeof whereTest>[0],
+  where: readonly Where[],
+  timezone: string,
+): Predicate {
+  return allOf(where.map((condition) => whereTest(json, condition, timezone)))
+}
+
+async function compilation(
+  em: EntityManager,
+  { organizationId }: Scope,
+  filters: readonly Filter[],
+  context: EntryContext,
+  single: boolean,
+): Promise<Compilation> {
+  const references = await loadReferences(em, { organizationId }, filters)
+  return { ...context, organizationId, references, single }
+}

@@ -1,0 +1,42 @@
+import { Temporal } from 'temporal-polyfill'
+
+/**
+ * A point in time as people write it: a whole day (`2025-03-01`) or an instant. Epoch milliseconds; a day is the
+ * half-open range from its first moment to the first of the next, an instant has `end` null.
+ */
+export type Moment = { start: number; end: number | null }
+
+const FORM = /^([1-9]\d{3}-\d{2}-\d{2})(T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?(Z|[+-]\d{2}:?\d{2})?$/
+
+/**
+ * Reads an ISO 8601 date, or date and time; without an offset it is local to the time zone. A local time that daylight
+ * saving skips moves forward, one that happens twice is the first. Null for anything else, impossible dates included.
+ */
+export function readMoment(text: string, timeZone: string): Moment | null {
+  const [, date, time, offset] = FORM.exec(text) ?? []
+  if (date === undefined || (time === undefined && offset !== undefined)) return null
+  try {
+    if (offset !== undefined) return { start: Temporal.Instant.from(text).epochMilliseconds, end: null }
+    if (time !== undefined) {
+      const local = Temporal.PlainDateTime.from(text, { overflow: 'reject' })
+      return { start: local.toZonedDateTime(timeZone).epochMilliseconds, end: null }
+    }
+    const day = Temporal.PlainDate.from(date, { overflow: 'reject' })
+    const start = day.toZonedDateTime(timeZone)
+    const end = day.add({ days: 1 }).toZonedDateTime(timeZone)
+    return { start: start.epochMilliseconds, end: end.epochMilliseconds }
+  } catch {
+    return null
+  }
+}
+
+/** Whether the platform knows the name as an IANA time zone; bare offsets are none. */
+export function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,208 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import {
+  AUDIENCE_LIMITS,
+  CUSTOM_FIELD_PREFIX,
+  ENTRY_PREFIX,
+  FIELDS,
+  type Filter,
+  type Leaf,
+} from '../../../schema/audience.ts'
+import type { FieldType } from '../../../schema/values.ts'
+import { type EntityManager, rows } from '../../database.ts'
+import { joinPath } from '../schema-faults.ts'
+import { idsOf } from './related.ts'
+import { isRecord } from './values.ts'
+
+/** The organization that filters are asked in. */
+export type Scope = { organizationId: string }
+
+/** What the names in filters stand for. What does not exist is simply not in it. */
+export type References = {
+  timezone: string
+  /** Tag ids by the name as it was written. */
+  tags: Map<string, string>
+  /** The filters of each segment by its uuid. */
+  segments: Map<string, readonly Filter[]>
+  /** The types of custom fields by name. */
+  fields: Map<string, FieldType>
+  /** The uuids of campaigns and workflows that exist. */
+  campaigns: Set<string>
+  workflows: Set<string>
+}
+
+/** A leaf and its JSON path. */
+export type Place = { leaf: Leaf; path: string }
+
+type Names = Record<'tags' | 'segments' | 'fields' | 'campaigns' | 'workflows', Set<string>>
+type Found =
+  | { kind: 'zone' | 'tag' | 'campaign' | 'workflow'; name: string; id: string }
+  | { kind: 'segment'; name: string; data: Filter[] }
+  | { kind: 'field'; name: string; id: FieldType }
+
+/**
+ * Looks up what filters name: one query, and one more for each level of segments that name segments; none where the
+ * filters name nothing and compare no dates.
+ */
+export async function loadReferences(
+  em: EntityManager,
+  scope: Scope,
+  filters: readonly Filter[],
+): Promise<References> {
+  const references: References = {
+    timezone: 'UTC',
+    tags: new Map(),
+    segments: new Map(),
+    fields: new Map(),
+    campaigns: new Set(),
+    workflows: new Set(),
+  }
+  let open: readonly Filter[] = filters
+  let zoned = false
+  for (let level = 0; level <= AUDIENCE_LIMITS.depth + 1; level++) {
+    const places = placesOf(open, '')
+    const names = namesIn(places)
+    for (const id of references.segments.keys()) names.segments.delete(id)
+    const askZone: boolean = !zoned && places.some(needsZone)
+    zoned ||= askZone
+    const parts = [...(askZone ? [zoneQuery(scope)] : []), ...lookUps(scope, names)]
+    if (parts.length === 0) break
+    const query = sql`select * from (${sql.join(parts, sql` union all `)}) as found (kind, name, id, data)`
+    open = collect(references, await rows<Found>(em, query))
+  }
+  return references
+}
+
+/** The names of the tags in filters, as written: for creating them on demand. */
+export function tagNamesIn(filters: readonly Filter[]): string[] {
+  return [...namesIn(placesOf(filters, '')).tags]
+}
+
+/** The custom fields of the organization by name, for validateFilters and readDefinition. */
+export async function customFieldTypes(em: EntityManager, scope: Scope): Promise<Map<string, FieldType>> {
+  const found = await rows<{ name: string; type: FieldType }>(
+    em,
+    sql`select name, type from custom_field where organization_id = ${scope.organizationId} order by name`,
+  )
+  return new Map(found.map(({ name, type }) => [name, type]))
+}
+
+/** Every leaf of filters with its path, in reading order. */
+export function placesOf(filters: readonly Filter[], path: string): Place[] {
+  return filters.flatMap((filter, index) => placesIn(filter, joinPath(path, index)))
+}
+
+/** The uuids of the segments that filters name. */
+export function segmentsIn(filters: readonly Filter[]): Set<string> {
+  return namesIn(placesOf(filters, '')).segments
+}
+
+/** The organization's time zone. */
+export async function timezoneOf(em: EntityManager, scope: Scope): Promise<string> {
+  const [found] = await rows<Found>(
+    em,
+    sql`select * from (${zoneQuery(scope)}) as found (kind, name, id, data)`,
+  )
+  return found?.name ?? 'UTC'
+}
+
+function placesIn(filter: Filter, path: string): Place[] {
+  if ('all' in filter) return placesOf(filter.all, joinPath(path, 'all'))
+  if ('any' in filter) return placesOf(filter.any, joinPath(path, 'any'))
+  if ('not' in filter) return placesIn(filter.not, joinPath(path, 'not'))
+  return [{ leaf: filter, path }]
+}
+
+function namesIn(places: readonly Place[]): Names {
+  const names: Names = {
+    tags: new Set(),
+    segments: new Set(),
+    fields: new Set(),
+    campaigns: new Set(),
+    workflows: new Set(),
+  }
+  const add = (to: Set<string>, values: readonly string[]) => values.forEach((value) => to.add(value))
+  for (const { leaf } of places) {
+    const { field, value } = leaf
+    if (field.startsWith(CUSTOM_FIELD_PREFIX)) names.fields.add(field.slice(CUSTOM_FIELD_PREFIX.length))
+    if (value === undefined || isRecord(value)) continue
+    if (field === 'tags' && Array.isArray(value)) add(names.tags, value.map(String))
+    if (field === 'segment') add(names.segments, idsOf(value, 'seg'))
+    if (field === 'campaign') add(names.campaigns, idsOf(value, 'cmp'))
+    if (field === 'workflow') add(names.workflows, idsOf(value, 'wf'))
+  }
+  return names
+}
+
+/** Whether a leaf can compare dates, which depend on the organization's time zone. */
+function needsZone({ leaf: { field } }: Place): boolean {
+  if (field === 'event' || field.startsWith(CUSTOM_FIELD_PREFIX) || field.startsWith(ENTRY_PREFIX))
+    return true
+  return Object.hasOwn(FIELDS, field) && FIELDS[field]?.kind === 'date'
+}
+
+function zoneQuery({ organizationId }: Scope): RawBuilder<unknown> {
+  return sql`select 'zone', timezone, '', null::jsonb from organization where id = ${organizationId}`
+}
+
+function lookUps({ organizationId }: Scope, names: Names): RawBuilder<unknown>[] {
+  const asked = (set: Set<string>, query: (list: string[]) => RawBuilder<unknown>) =>
+    set.size === 0 ? [] : [query([...set])]
+  return [
+    ...asked(
+      names.tags,
+      (list) => sql`select 'tag', asked.name, tag.id::text, null::jsonb
+        from unnest(${list}::text[]) as asked (name)
+        join tag on tag.organization_id = ${organizationId} and tag.name_key = lower(asked.name)`,
+    ),
+    ...asked(
+      names.segments,
+      (list) => sql`select 'segment', id::text, '', filters from segment
+        where organization_id = ${organizationId} and id = any(${list}::uuid[])`,
+    ),
+    ...asked(
+      names.fields,
+      (list) => sql`select 'field', name, type, null::jsonb from custom_field
+        where organization_id = ${organizationId} and name = any(${list}::text[])`,
+    ),
+    ...asked(
+      names.campaigns,
+      (list) => sql`select 'campaign', id::text, '', null::jsonb from campaign
+        where organization_id = ${organizationId} and id = any(${list}::uuid[])`,
+    ),
+    ...asked(
+      names.workflows,
+      (list) => sql`select 'workflow', id::text, '', null::jsonb from automation
+        where organization_id = ${organizationId} and id = any(${list}::uuid[])`,
+    ),
+  ]
+}
+
+/** Files what was found; answers the filters of the segments among it, whose references are looked up next. */
+function collect(references: References, found: readonly Found[]): Filter[] {
+  const inside: Filter[] = []
+  for (const row of found) {
+    switch (row.kind) {
+      case 'zone':
+        references.timezone = row.name
+        break
+      case 'tag':
+        references.tags.set(row.name, row.id)
+        break
+      case 'segment':
+        references.segments.set(row.name, row.data)
+        inside.push(...row.data)
+        break
+      case 'field':
+        references.fields.set(row.name, row.id)
+        break
+      case 'campaign':
+        references.campaigns.add(row.name)
+        break
+      case 'workflow':
+        references.workflows.add(row.name)
+        break
+    }
+  }
+  return inside
+}

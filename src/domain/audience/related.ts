@@ -1,0 +1,189 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { FilterOperator, FilterValue, Leaf, Where } from '../../../schema/audience.ts'
+import { decodeId } from '../../ids.ts'
+import { dateTest, shifted } from './dates.ts'
+import { allOf, always, never, type Predicate, signed, type Test, total } from './predicate.ts'
+import { isRecord } from './values.ts'
+import { jsonTest, numberHolds, numberTest } from './scalars.ts'
+
+/** What the leaves over other tables need to know of the query they stand in. */
+export type Surroundings = {
+  organizationId: string
+  timezone: string
+  /** The run whose step asks, for filters that name the email of a step. */
+  run?: { automationId: string; runId?: string }
+  /** One subscriber is asked for, not an audience: count along their rows instead of grouping everybody's. */
+  single: boolean
+}
+
+/** `tags`: who has at least one of these tags. */
+export function hasAnyTag(around: Surroundings, tagIds: readonly string[]): Predicate {
+  return sql<boolean>`exists (select 1 from subscriber_tag st where st.organization_id = ${around.organizationId}
+    and st.subscriber_id = s.id and st.tag_id = any(${tagIds}::uuid[]))`
+}
+
+/** `tags is_set`: who has any tag at all. */
+export function isTagged(around: Surroundings): Predicate {
+  return sql<boolean>`exists (select 1 from subscriber_tag st where st.organization_id = ${around.organizationId}
+    and st.subscriber_id = s.id)`
+}
+
+/**
+ * A number of subscriber_stat; without a row it is zero. Semi-joins where zero does not match and anti-joins where it
+ * does, so that both can start from the narrow table.
+ */
+export function statNumberTest(
+  around: Surroundings,
+  column: string,
+  operator: FilterOperator,
+  value: FilterValue | undefined,
+): Test {
+  if (operator === 'is_set') return always
+  const { holds } = numberTest(sql.raw(`st.${column}`), operator, value)
+  if (!numberHolds(0, operator, value)) return total(statExists(around, holds))
+  return total(sql<boolean>`(not ${statExists(around, sql<boolean>`not (${holds})`)})`)
+}
+
+/** A date of subscriber_stat. */
+export function statDateTest(
+  around: Surroundings,
+  column: string,
+  operator: FilterOperator,
+  value: FilterValue | undefined,
+): Test {
+  const at = sql.raw(`st.${column}`)
+  if (operator === 'is_set') return total(statExists(around, sql<boolean>`${at} is not null`))
+  return total(statExists(around, dateTest({ at, isDay: null }, operator, value, around.timezone).holds))
+}
+
+function statExists(around: Surroundings, condition: Predicate): Predicate {
+  return sql<boolean>`exists (select 1 from subscriber_stat st where st.organization_id = ${around.organizationId}
+    and st.subscriber_id = s.id and ${condition})`
+}
+
+const MESSAGE_OUTCOMES: Readonly<Record<string, Predicate>> = {
+  received: sql<boolean>`m.sent_at is not null`,
+  opened: sql<boolean>`m.opened_at is not null`,
+  clicked: sql<boolean>`m.clicked_at is not null`,
+  bounced: sql<boolean>`m.status = 'BOUNCED'`,
+}
+
+/** `campaign`: who got, opened, clicked or bounced an email of these campaigns, of a step, or of any campaign. */
+export function campaignTest(around: Surroundings, operator: string, value: FilterValue | undefined): Test {
+  const outcome = MESSAGE_OUTCOMES[operator]
+  const which = messagesOf(around, value)
+  if (!outcome || !which) return never
+  return total(sql<boolean>`exists (select 1 from message m where m.organization_id = ${around.organizationId}
+    and m.subscriber_id = s.id and ${which} and m.class <> 'TEST' and ${outcome})`)
+}
+
+function messagesOf({ run }: Surroundings, value: FilterValue | undefined): Predicate | null {
+  if (value === undefined) return sql<boolean>`m.campaign_id is not null`
+  if (!isRecord(value)) {
+    const ids = idsOf(value, 'cmp')
+    return sql<boolean>`m.campaign_id = any(${ids}::uuid[])`
+  }
+  if (!run || !('stepId' in value)) return null
+  const step = sql<boolean>`m.automation_id = ${run.automationId} and m.step_id = ${value.stepId}`
+  return run.runId === undefined ? step : sql<boolean>`m.run_id = ${run.runId} and ${step}`
+}
+
+const RUN_STATES: Readonly<Record<string, Predicate>> = {
+  active_in: sql<boolean>`r.status in ('QUEUED', 'ACTIVE', 'WAITING')`,
+  completed: sql<boolean>`r.status = 'COMPLETED'`,
+  entered: sql<boolean>`r.status <> 'SKIPPED'`,
+}
+
+/** `workflow`: who is in, has completed or has ever entered these workflows, or any. */
+export function workflowTest(around: Surroundings, operator: string, value: FilterValue | undefined): Test {
+  const state = RUN_STATES[operator]
+  if (!state) return never
+  const which =
+    value === undefined ? always.holds : sql<boolean>`r.automation_id = any(${idsOf(value, 'wf')}::uuid[])`
+  return total(sql<boolean>`exists (select 1 from automation_run r where r.organization_id = ${around.organizationId}
+    and r.subscriber_id = s.id and ${which} and ${state})`)
+}
+
+/** `event`: who has events of a type, with data that looks so, so often, since then. */
+export function eventTest(around: Surroundings, leaf: Leaf): Test {
+  const { organizationId, timezone } = around
+  const conditions = [
+    sql<boolean>`e.organization_id = ${organizationId} and e.type = ${leaf.event}`,
+    ...(leaf.where ?? []).map((where) => whereTest(sql`e.data`, where, timezone)),
+  ]
+  if (leaf.within) conditions.push(sql<boolean>`e.created_at >= ${shifted(leaf.within, -1, timezone)}`)
+  const matching = allOf(conditions)
+  const { operator, value } = leaf.count ?? { operator: 'gte', value: 1 }
+  const once = (operator === 'gte' && value === 1) || (operator === 'gt' && value === 0)
+  if (once) {
+    return total(
+      sql<boolean>`exists (select 1 from subscriber_event e where e.subscriber_id = s.id and ${matching})`,
+    )
+  }
+  return total(counted(around, matching, operator, value))
+}
+
+function counted(
+  around: Surroundings,
+  matching: Predicate,
+  operator: FilterOperator,
+  value: number,
+): Predicate {
+  const often = numberTest(sql`count(*)`, operator, value).holds
+  if (around.single) {
+    return sql<boolean>`(select ${often} from subscriber_event e where e.subscriber_id = s.id and ${matching})`
+  }
+  const who = (having: Predicate) => sql<boolean>`exists (select 1 from (
+    select e.subscriber_id from subscriber_event e where ${matching} group by e.subscriber_id having ${having}
+  ) counted where counted.subscriber_id = s.id)`
+  // Who has no such event at all is in no group; where zero matches, everybody but the groups that do not is meant.
+  if (!numberHolds(0, operator, value)) return who(often)
+  return sql<boolean>`(not ${who(sql<boolean>`not (${often})`)})`
+}
+
+/** One condition on a value inside JSON; a missing value fulfils only what is negated. */
+export function whereTest(json: RawBuilder<unknown>, where: Where, timezone: string): Predicate {
+  const { operator, negated } = positive(where.operator)
+  return signed(jsonTest(jsonAt(json, where.path), 'any', operator, where.value, timezone), negated)
+}
+
+/** The value at a validated path inside JSON. */
+export function jsonAt(json: RawBuilder<unknown>, path: string): RawBuilder<unknown> {
+  return sql`(${json} #> ${sql.lit(`{${path.replaceAll('.', ',')}}`)})`
+}
+
+/** The subscriber's stable place between 0 and 100, drawn by the seed. */
+export function randomTest(percent: number, seed: string): Test {
+  const draw = sql`('x' || substr(encode(sha256(convert_to(${seed}::text || ':' || s.id::text, 'UTF8')), 'hex'), 1, 8))`
+  return total(sql<boolean>`((${draw})::bit(32)::bigint < ${Math.round((percent / 100) * 2 ** 32)}::bigint)`)
+}
+
+/** The ids of a reference: one or a list. */
+export function idsOf(value: FilterValue, prefix: 'cmp' | 'wf' | 'seg' | 'sub'): string[] {
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value]
+  return list.map((id) => decodeId(prefix, String(id)))
+}
+
+/** Negative operators are the opposite of a positive one, so that they include missing values. */
+const OPPOSITES: Readonly<Record<string, string>> = {
+  not_equals: 'equals',
+  not_contains: 'contains',
+  not_in: 'in',
+  is_not_set: 'is_set',
+  has_none: 'has_any',
+  not_received: 'received',
+  not_opened: 'opened',
+  not_clicked: 'clicked',
+  not_performed: 'performed',
+  never_entered: 'entered',
+}
+
+/** The positive operator, and whether its opposite is asked for. */
+export function positive(operator: FilterOperator): { operator: FilterOperator; negated: boolean } {
+  const opposite = OPPOSITES[operator]
+  // `entered` is the only one that callers cannot write; workflowTest knows it.
+  return opposite === undefined
+    ? { operator, negated: false }
+    : { operator: opposite as FilterOperator, negated: true }
+}

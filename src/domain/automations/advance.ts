@@ -1,0 +1,257 @@
+import type { Step } from '../../../schema/automation.ts'
+import type { ExitReason } from '../../../schema/values.ts'
+import type { NextAction } from '../../../temporal/contract.ts'
+import { nextStep, skipPort } from '../../../temporal/graph.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { insertEvents } from '../event-rows.ts'
+import { type Decision, recordDecisions } from './decisions.ts'
+import { isOver, lastVisits, lockRun, type RunState, saveRun, type Visit } from './run-state.ts'
+import { conditionsHold, enterStep, leaveStep, type StepResult, type Turn } from './run-steps.ts'
+import { cancelRuns, runFacts } from './runs.ts'
+import { loadVersion } from './versions.ts'
+import { endEventWaits } from './waits.ts'
+
+/** A held run looks again this often, in case its resume was missed. */
+const HOLD_MS = 15 * 60_000
+/** A wait for an event without a time limit looks again this often. */
+const IDLE_LOOK_MS = 24 * 3_600_000
+/** More steps than a graph has cannot follow each other without a wait. */
+const MOST_STEPS = 1_000
+const RECENT = 5
+
+type Walk = Turn & { visits: Visit[]; decisions: Decision[] }
+
+/**
+ * Does all that is due in a run, in the caller's transaction and under the run's lock, until it waits, holds or ends.
+ * What a step decided is stored with the run's new place, so asking again only repeats the answer. `execution` is the
+ * workflow that asks: another one than the run's own is sent away.
+ */
+export async function advanceRun(call: Call, runId: string, execution: string): Promise<NextAction> {
+  const run = await lockRun(call, runId)
+  if (!run) return gone('the run no longer exists')
+  if (isOver(run)) return ended(run, [])
+  if (run.execution !== null && run.execution !== execution) return gone('another workflow drives this run')
+  const isFirst = run.execution === null
+  run.execution = execution
+  if (run.automationStatus === 'ARCHIVED') {
+    await cancelRuns(call, [runId], 'ARCHIVED')
+    return ended({ ...run, status: 'CANCELED', exitReason: 'ARCHIVED' }, [])
+  }
+  if (run.automationStatus === 'PAUSED' && isDue(run)) return await hold(call, run)
+  const version = await loadVersion(call.em, call.organization.id, run.versionId)
+  const timezone = version.definition.settings.timezone ?? call.organization.timezone
+  const walk: Walk = { call, run, version, clock: { now: run.now, timezone }, visits: [], decisions: [] }
+  const before = run.wakeAt
+  await walkOn(walk)
+  await recordDecisions(call, walk.decisions)
+  if (walk.visits.length > 0 || isFirst || run.held || run.wakeAt !== before) {
+    run.held = false
+    await saveRun(call, run, walk.visits)
+  }
+  if (isOver(run)) await tellEnd(walk)
+  return await nextAction(walk)
+}
+
+/** Ends a run because an operator canceled its workflow. */
+export async function cancelRunByOperator(call: Call, runId: string): Promise<NextAction> {
+  const run = await lockRun(call, runId)
+  if (!run) return gone('the run no longer exists')
+  if (isOver(run)) return ended(run, [])
+  await cancelRuns(call, [runId], 'MANUAL')
+  return ended({ ...run, status: 'CANCELED', exitReason: 'MANUAL' }, [])
+}
+
+function isDue(run: RunState): boolean {
+  if (run.waitKind === null || run.waitKind === 'MESSAGE' || run.wakeReason !== null) return true
+  return run.wakeAt !== null && run.wakeAt <= run.now
+}
+
+/** Pausing freezes the run where it is; the share lock on the automation makes this final before a resume looks. */
+async function hold(call: Call, run: RunState): Promise<NextAction> {
+  run.held = true
+  await saveRun(call, run, [])
+  return {
+    ...place(run),
+    kind: 'hold',
+    waitMs: HOLD_MS,
+    label: `held at ${run.stepId ?? 'the start'} because the workflow is paused`,
+    state: 'HELD',
+    nextAt: null,
+    recentSteps: await recentSteps(call, run, []),
+  }
+}
+
+async function walkOn(walk: Walk): Promise<void> {
+  const { run, version } = walk
+  const { graph } = version
+  const current = run.stepId === null ? undefined : graph.steps.get(run.stepId)
+  if (!current)
+    return finish(walk, 'FAILED', 'ERROR', 'the run stands at a step that its version does not have')
+  let next: Step | undefined = current
+  if (run.waitKind !== null) {
+    const result = await guarded(walk, current, () => leaveStep(walk, current))
+    if (result === null) return
+    next = settle(walk, current, result)
+  }
+  for (let count = 0; next && !isOver(run); count++) {
+    if (count > MOST_STEPS) throw new Error('a run goes round without waiting')
+    const step: Step = next
+    run.stepId = step.id
+    run.visit += 1
+    const result = await guarded(walk, step, async () =>
+      (await conditionsHold(walk, step)) ? await enterStep(walk, step) : skipped(walk, step),
+    )
+    if (result === null) return
+    if (result.kind === 'waits') return stay(walk, step, result)
+    next = settle(walk, step, result)
+  }
+  if (!isOver(run)) finish(walk, 'COMPLETED', 'END')
+}
+
+function skipped(walk: Walk, step: Step): StepResult {
+  walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_SKIPPED', reason: 'CONDITIONS' })
+  return { kind: 'left', port: skipPort(step), outcome: { result: 'SKIPPED', reason: 'CONDITIONS' } }
+}
+
+/** A refusal inside a step is the step's failure; a fault of ours is not caught: the activity is tried again. */
+async function guarded(
+  walk: Walk,
+  step: Step,
+  work: () => Promise<StepResult | null>,
+): Promise<StepResult | null> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_FAILED', reason: error.code })
+    return { kind: 'failed', reason: error.message, outcome: { result: 'FAILED', reason: error.code } }
+  }
+}
+
+function ledgerKeys({ run }: Walk, step: Step) {
+  return { subscriberId: run.subscriberId, automationId: run.automationId, runId: run.id, stepId: step.id }
+}
+
+/** Notes how a step was left and answers where the run goes; the run is over where that says so. */
+function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
+  const { run, version } = walk
+  if (result.kind === 'waits') return undefined
+  run.waitKind = null
+  run.wakeAt = null
+  run.wakeReason = null
+  run.status = 'ACTIVE'
+  const port = portOf(step, result)
+  note(walk, step, { port, outcome: result.outcome, open: false, ...endOf(result) })
+  // A wait counts from when the step before it was over, also where we hear of that late.
+  walk.clock = { ...walk.clock, now: endOf(result).endedAt ?? run.now }
+  if (result.kind === 'ends') finish(walk, 'COMPLETED', result.exitReason)
+  else if (result.kind === 'failed' && step.onError === 'FAIL') {
+    finish(walk, 'FAILED', 'ERROR', `Step ${step.id} failed: ${result.reason}`)
+  } else if (result.kind === 'failed' && step.onError === 'EXIT') finish(walk, 'COMPLETED', 'ERROR')
+  return port === null ? undefined : nextStep(version.graph, step.id, port)
+}
+
+function portOf(step: Step, result: Exclude<StepResult, { kind: 'waits' }>): string | null {
+  if (result.kind === 'left') return result.port
+  return result.kind === 'failed' && step.onError === 'CONTINUE' ? skipPort(step) : null
+}
+
+function endOf(result: StepResult): { endedAt?: number } {
+  return result.kind === 'left' && result.endedAt !== undefined ? { endedAt: result.endedAt } : {}
+}
+
+function stay(walk: Walk, step: Step, result: Extract<StepResult, { kind: 'waits' }>): void {
+  const { run } = walk
+  run.waitKind = result.waitKind
+  run.wakeAt = result.wakeAt
+  run.wakeReason = null
+  // Only waits that somebody may cut short count as waiting; an email is on its way.
+  run.status = result.waitKind === 'MESSAGE' ? 'ACTIVE' : 'WAITING'
+  note(walk, step, { port: null, outcome: result.outcome, open: true })
+}
+
+function note(walk: Walk, step: Step, visit: Omit<Visit, 'visit' | 'stepId' | 'type'>): void {
+  walk.visits.push({ visit: walk.run.visit, stepId: step.id, type: step.type, ...visit })
+}
+
+function finish(
+  { run }: Walk,
+  status: 'COMPLETED' | 'FAILED',
+  exitReason: ExitReason,
+  error: string | null = null,
+): void {
+  Object.assign(run, { status, exitReason, error, waitKind: null, wakeAt: null, wakeReason: null })
+}
+
+async function tellEnd({ call, run }: Walk): Promise<void> {
+  const type = run.status === 'COMPLETED' ? 'WORKFLOW_COMPLETED' : 'WORKFLOW_CANCELED'
+  const data = { ...runFacts(run), exitReason: run.exitReason }
+  await endEventWaits(call, await insertEvents(call, [{ subscriberId: run.subscriberId, type, data }]))
+}
+
+async function nextAction({ call, run, visits }: Walk): Promise<NextAction> {
+  const recent = await recentSteps(call, run, visits)
+  if (isOver(run)) return ended(run, recent)
+  const waitMs = run.wakeAt === null ? IDLE_LOOK_MS : Math.max(0, Math.ceil(run.wakeAt - run.now))
+  return {
+    ...place(run),
+    kind: 'wait',
+    waitMs,
+    label: labelOf(run),
+    state: run.status,
+    nextAt: run.wakeAt,
+    recentSteps: recent,
+  }
+}
+
+function labelOf(run: RunState): string {
+  const until = run.wakeAt === null ? 'without a time limit' : `until ${new Date(run.wakeAt).toISOString()}`
+  if (run.waitKind === 'MESSAGE') return `${run.stepId}: waits for the outcome of its email`
+  if (run.waitKind === 'EVENT') return `${run.stepId}: waits for an event ${until}`
+  return `${run.stepId}: waits ${until}`
+}
+
+function place(run: RunState) {
+  return { stepId: run.stepId, visit: run.visit, exitReason: run.exitReason, error: null }
+}
+
+function ended(run: RunState, recent: string[]): NextAction {
+  return {
+    ...place(run),
+    kind: 'end',
+    waitMs: 0,
+    label: `ended at ${run.stepId ?? 'the start'}`,
+    state: run.status,
+    nextAt: null,
+    recentSteps: recent,
+    // What the history keeps names the step, not what the step was about.
+    error: run.status === 'FAILED' ? `step ${run.stepId ?? ''} failed; the run's record says why` : null,
+  }
+}
+
+function gone(label: string): NextAction {
+  return {
+    kind: 'end',
+    waitMs: 0,
+    label,
+    state: 'CANCELED',
+    stepId: null,
+    visit: 0,
+    nextAt: null,
+    recentSteps: [],
+    exitReason: null,
+    error: null,
+  }
+}
+
+async function recentSteps(call: Call, run: RunState, visits: readonly Visit[]): Promise<string[]> {
+  const newest = visits.toReversed().slice(0, RECENT)
+  const first = visits[0]?.visit ?? run.visit + 1
+  const missing = RECENT - newest.length
+  const older = missing > 0 && first > 1 ? await lastVisits(call, run.id, first, missing) : []
+  return [...newest, ...older].map(({ stepId, type, port, outcome }) => {
+    const way = port === null ? '' : ` → ${port}`
+    return `${stepId} (${type}) ${String(outcome.result)}${way}`
+  })
+}

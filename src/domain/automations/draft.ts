@@ -1,0 +1,126 @@
+import { sql } from 'kysely'
+
+import type { Definition, Settings } from '../../../schema/automation.ts'
+import type { Workflow } from '../../../schema/workflow.ts'
+import { Failure, type Fault, refuseFaults } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { execute, json } from '../../database.ts'
+import { filtersOf, referenceFaults } from '../audience/check.ts'
+import { placesOf } from '../audience/references.ts'
+import { type Reading, readDefinition, readSettings, successGoalFaults } from '../automations-validate.ts'
+import { joinPath } from '../schema-faults.ts'
+import { namingEmails, planEmails, writeEmails } from './internal-emails.ts'
+import { type Automation, findAutomation, readAutomation, refuseStale } from './records.ts'
+
+/** A complete replacement of a draft as it came in; what is undefined stays as it is. */
+export type DraftChange = {
+  workflowId: string
+  expectedUpdatedAt: string
+  definition: unknown
+  settings?: unknown
+  successGoals?: unknown
+  /** Where the graph stands in the caller's input: its faults are named from there. */
+  path?: string
+}
+
+/**
+ * Replaces a draft in one piece: the graph, the internal email of each EMAIL step, and the settings that came with it.
+ * Nothing is published or sent. Refuses with every fault at once (INVALID_INPUT), or with STALE_VERSION.
+ */
+export async function saveDraft(call: Call, change: DraftChange): Promise<Workflow> {
+  const automation = await findAutomation(call, change.workflowId)
+  refuseStale(automation, change.expectedUpdatedAt)
+  const reading = readDefinition(change.definition)
+  const settings = change.settings === undefined ? undefined : readSettings(change.settings)
+  const emails = await planEmails(call, automation, reading.definition, reading.unreadable)
+  const graphFaults = [...reading.faults, ...emails.faults, ...(await namedFaults(call, reading))].map(
+    (fault) => within(change.path ?? '', fault),
+  )
+  const faults = [
+    ...graphFaults,
+    ...(settings?.faults ?? []),
+    ...(change.successGoals === undefined ? [] : successGoalFaults(change.successGoals)),
+  ]
+  const missing = emails.missing.map((fault) => within(change.path ?? '', fault))
+  if (faults.length > 0) refuseFaults([...faults, ...missing], 'The workflow')
+  if (missing.length > 0) refuseMissing(missing)
+  await writeEmails(call, automation.id, emails.plans)
+  await writeDraft(call, automation, namingEmails(reading.definition, emails.plans), settings?.settings)
+  return await readAutomation(call, automation.id)
+}
+
+/** What the filters and tag steps of a definition name: tags need not exist, they are made on publishing. */
+export async function namedFaults(
+  call: Call,
+  { definition, unreadable }: Pick<Reading, 'definition' | 'unreadable'>,
+): Promise<Fault[]> {
+  const readable = withoutUnreadable(definition, unreadable)
+  const scope = { organizationId: call.organization.id }
+  const missing = await referenceFaults(call.em, scope, filtersOf(readable), { tagsOnDemand: true })
+  return [...tagNameFaults(readable), ...missing]
+}
+
+async function writeDraft(
+  { em, organization, actor }: Call,
+  automation: Automation,
+  definition: Definition,
+  settings: Settings | undefined,
+): Promise<void> {
+  await execute(
+    em,
+    sql`update automation set draft = ${json(definition)}, updated_by = ${actor.name},
+        settings = ${json(settings ?? automation.settings)}
+      where organization_id = ${organization.id} and id = ${automation.id}`,
+  )
+}
+
+/** Ids that exist nowhere, or with somebody else, are the only fault: the answer is that of any missing id. */
+function refuseMissing(faults: readonly Fault[]): never {
+  const [first] = faults
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more, see details)` : ''
+  throw new Failure('NOT_FOUND', `At ${first?.path}, ${first?.message}${more}.`, { details: faults })
+}
+
+/** Tags are made from these names on publishing, so they must be names that a tag can have. */
+function tagNameFaults(definition: Definition): Fault[] {
+  const inSteps = definition.steps.flatMap((step, position) => {
+    const names = step.type !== 'EMAIL' && 'tagNames' in step.config ? step.config.tagNames : []
+    return names.map((name, index) => ({
+      stepId: step.id,
+      name,
+      path: `steps[${position}].config.tagNames[${index}]`,
+    }))
+  })
+  const inFilters = filtersOf(definition).flatMap(({ filter, path, stepId = '' }) =>
+    placesOf([filter], '').flatMap(({ leaf, path: inner }) => {
+      if (leaf.field !== 'tags' || !Array.isArray(leaf.value)) return []
+      const at = joinPath(path + inner.slice(3), 'value')
+      return leaf.value.map((name, index) => ({ stepId, name: String(name), path: joinPath(at, index) }))
+    }),
+  )
+  return [...inSteps, ...inFilters].flatMap(({ stepId, name, path }) => {
+    const message = tagNameFault(name)
+    return message === null ? [] : [{ stepId, path, message }]
+  })
+}
+
+function tagNameFault(name: string): string | null {
+  if (name.trim() === '') return 'is blank; a tag name has 1 to 100 characters'
+  if (name !== name.trim()) return 'begins or ends with a blank; remove it'
+  return /\p{Cc}/u.test(name) ? 'holds a control character, such as a line break; write one line' : null
+}
+
+/** A step that cannot be read keeps its position, with nothing in it that could be asked about. */
+function withoutUnreadable(definition: Definition, unreadable: ReadonlySet<number>): Definition {
+  const steps = definition.steps.map((step, position) =>
+    unreadable.has(position)
+      ? { id: step.id, type: 'EXIT' as const, onError: 'FAIL' as const, config: {} }
+      : step,
+  )
+  return { ...definition, steps }
+}
+
+function within(base: string, fault: Fault): Fault {
+  if (base === '') return fault
+  return { ...fault, path: fault.path === '' ? base : `${base}.${fault.path}` }
+}

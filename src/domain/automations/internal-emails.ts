@@ -1,0 +1,300 @@
+import { sql } from 'kysely'
+
+import type { CampaignKind } from '../../../schema/campaign.ts'
+import type { Definition, EmailStep } from '../../../schema/automation.ts'
+import type { ContentType } from '../../../schema/values.ts'
+import type { Fault } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, json, rows } from '../../database.ts'
+import { encodeId, newId, readId } from '../../ids.ts'
+import { emailFault } from '../addresses.ts'
+import type { Automation } from './records.ts'
+
+/** What is to become of one EMAIL step's internal email: a new row, a copy of `sourceId`, or a change of its own row. */
+type EmailPlan = {
+  id: string
+  stepId: string
+  name: string
+  isNew: boolean
+  sourceId: string | null
+  /** The configuration is the whole email: what it leaves out becomes empty. Otherwise it keeps what it has. */
+  replaces: boolean
+  subject: string | null
+  preview: string | null
+  content: string | null
+  senderId: string | null
+  replyTo: string | null
+}
+
+/** The plans of a draft's emails, its faults, and those among them that only say that an id does not exist. */
+export type EmailPlans = { plans: EmailPlan[]; faults: Fault[]; missing: Fault[] }
+
+type Stored = {
+  id: string
+  kind: CampaignKind
+  automationId: string | null
+  stepId: string | null
+  contentType: ContentType
+}
+type Placed = { step: EmailStep; path: string }
+
+/** Reads what the EMAIL steps name and decides, without writing, which internal email each one owns. */
+export async function planEmails(
+  call: Call,
+  automation: Automation,
+  definition: Definition,
+  unreadable: ReadonlySet<number>,
+): Promise<EmailPlans> {
+  const placed = definition.steps.flatMap((step, position): Placed[] =>
+    step.type === 'EMAIL' && !unreadable.has(position) ? [{ step, path: `steps[${position}].config` }] : [],
+  )
+  if (placed.length === 0) return { plans: [], faults: [], missing: [] }
+  const campaigns = await readCampaigns(call, automation.id, placed)
+  const senders = await readSenderIds(call, placed)
+  const owners = chooseOwners(automation, placed, campaigns)
+  const result: EmailPlans = { plans: [], faults: placed.flatMap(lineFaults), missing: [] }
+  for (const place of placed) {
+    result.missing.push(...missingIds(place, campaigns, senders))
+    const plan = planOf(place, campaigns, owners)
+    if ('fault' in plan) result.faults.push(plan.fault)
+    else result.plans.push(plan)
+  }
+  return result
+}
+
+/** Writes the planned emails in set-based statements and removes those that no step and no version has. */
+export async function writeEmails(
+  call: Call,
+  automationId: string,
+  plans: readonly EmailPlan[],
+): Promise<void> {
+  const fresh = plans.filter(({ isNew }) => isNew)
+  const known = plans.filter(({ isNew }) => !isNew)
+  if (fresh.length > 0) await insertEmails(call, automationId, fresh)
+  if (known.length > 0) await updateEmails(call, automationId, known)
+  await removeUnused(call, automationId, plans)
+}
+
+/** The definition as it is stored: each EMAIL step names its internal email, which holds the content. */
+export function namingEmails(definition: Definition, plans: readonly EmailPlan[]): Definition {
+  const ids = new Map(plans.map(({ stepId, id }) => [stepId, id]))
+  return {
+    ...definition,
+    steps: definition.steps.map((step) => {
+      const id = ids.get(step.id)
+      if (step.type !== 'EMAIL' || id === undefined) return step
+      return {
+        ...step,
+        config: { campaignId: encodeId('cmp', id), transactional: step.config.transactional },
+      }
+    }),
+  }
+}
+
+async function readCampaigns(
+  { em, organization }: Call,
+  automationId: string,
+  placed: readonly Placed[],
+): Promise<Map<string, Stored>> {
+  const named = placed.flatMap(({ step }) => readId('cmp', step.config.campaignId ?? '') ?? [])
+  const found = await rows<Stored>(
+    em,
+    sql`select id, kind, automation_id as "automationId", step_id as "stepId", content_type as "contentType"
+      from campaign where organization_id = ${organization.id}
+        and (automation_id = ${automationId} or id = any(${array(named, 'uuid')}))
+      order by id desc`,
+  )
+  return new Map(found.map((campaign) => [campaign.id, campaign]))
+}
+
+async function readSenderIds({ em, organization }: Call, placed: readonly Placed[]): Promise<Set<string>> {
+  const named = placed.flatMap(({ step }) => readId('snd', step.config.senderId ?? '') ?? [])
+  if (named.length === 0) return new Set()
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select id from sender where organization_id = ${organization.id} and id = any(${array(named, 'uuid')})`,
+  )
+  return new Set(found.map(({ id }) => id))
+}
+
+/**
+ * Which step keeps which of the automation's own emails. Named ones first: the step it belongs to, else the first that
+ * names it (a step was renamed); then each step without a name takes back the email it had.
+ */
+function chooseOwners(
+  automation: Automation,
+  placed: readonly Placed[],
+  campaigns: ReadonlyMap<string, Stored>,
+): Map<string, string> {
+  const owners = new Map<string, string>()
+  const isOwn = (id: string) => campaigns.get(id)?.automationId === automation.id
+  const named = placed.flatMap(({ step }) => {
+    const id = readId('cmp', step.config.campaignId ?? '')
+    return id !== null && isOwn(id) ? [{ stepId: step.id, id }] : []
+  })
+  const byOwner = named.filter(({ stepId, id }) => campaigns.get(id)?.stepId === stepId)
+  for (const { stepId, id } of [...byOwner, ...named]) if (!owners.has(id)) owners.set(id, stepId)
+  const current = new Map(
+    automation.draft.steps.map((step) => [
+      step.id,
+      step.type === 'EMAIL' ? readId('cmp', step.config.campaignId ?? '') : null,
+    ]),
+  )
+  for (const { step } of placed) {
+    if (step.config.campaignId !== undefined) continue
+    const drafted = current.get(step.id)
+    const earlier = [...campaigns.values()].find(({ id, stepId }) => stepId === step.id && isOwn(id))
+    const id = drafted && isOwn(drafted) ? drafted : earlier?.id
+    if (id !== undefined && !owners.has(id)) owners.set(id, step.id)
+  }
+  return owners
+}
+
+function planOf(
+  { step, path }: Placed,
+  campaigns: ReadonlyMap<string, Stored>,
+  owners: ReadonlyMap<string, string>,
+): EmailPlan | { fault: Fault } {
+  const { config } = step
+  const inline = {
+    stepId: step.id,
+    name: step.name?.trim() || step.id,
+    subject: config.subject ?? null,
+    preview: config.preview ?? null,
+    content: config.content ?? null,
+    senderId: config.senderId === undefined ? null : readId('snd', config.senderId),
+    replyTo: config.replyTo ?? null,
+  }
+  const own = [...owners].find(([, stepId]) => stepId === step.id)?.[0]
+  if (own !== undefined) {
+    return { ...inline, id: own, isNew: false, sourceId: null, replaces: config.campaignId === undefined }
+  }
+  const source = campaigns.get(readId('cmp', config.campaignId ?? '') ?? '')
+  const isUnreadable =
+    source !== undefined && source.contentType !== 'MARKDOWN' && config.content === undefined
+  if (isUnreadable) {
+    const message = `that campaign is written in ${source.contentType}, which is not available yet in a workflow; give content in MARKDOWN beside it`
+    return { fault: { stepId: step.id, path: `${path}.campaignId`, message } }
+  }
+  return { ...inline, id: newId(), isNew: true, sourceId: source?.id ?? null, replaces: true }
+}
+
+function missingIds(
+  { step, path }: Placed,
+  campaigns: ReadonlyMap<string, Stored>,
+  senders: ReadonlySet<string>,
+): Fault[] {
+  const { campaignId, senderId } = step.config
+  const faults: Fault[] = []
+  const absent = (member: string, id: string, what: string, tool: string) =>
+    faults.push({
+      stepId: step.id,
+      path: `${path}.${member}`,
+      message: `there is no ${what} ${JSON.stringify(id.slice(0, 80))} in this organization; ${tool}`,
+    })
+  if (campaignId !== undefined && !campaigns.has(readId('cmp', campaignId) ?? '')) {
+    absent('campaignId', campaignId, 'campaign', 'leave campaignId out to write a new email in place')
+  }
+  if (senderId !== undefined && !senders.has(readId('snd', senderId) ?? '')) {
+    absent('senderId', senderId, 'sender', 'get_email_senders lists what there is')
+  }
+  return faults
+}
+
+/** What the schema cannot say of header lines and addresses. */
+function lineFaults({ step, path }: Placed): Fault[] {
+  const { subject, preview, replyTo } = step.config
+  const faults: Fault[] = []
+  for (const [member, text] of Object.entries({ subject, preview })) {
+    if (text === undefined || !/[\p{Cc}\u2028\u2029]/u.test(text)) continue
+    const message = 'holds a line break or another control character; write one line'
+    faults.push({ stepId: step.id, path: `${path}.${member}`, message })
+  }
+  const wrong = replyTo === undefined ? null : emailFault(replyTo)
+  if (wrong !== null) faults.push({ stepId: step.id, path: `${path}.replyTo`, message: wrong })
+  return faults
+}
+
+const COLUMNS = sql`input (id uuid, "historyId" uuid, "sourceId" uuid, "stepId" text, name text, replaces boolean,
+  subject text, preview text, content text, "senderId" uuid, "replyTo" text)`
+
+function inputOf(plans: readonly EmailPlan[]) {
+  return sql`jsonb_to_recordset(${json(plans.map((plan) => ({ ...plan, historyId: newId() })))}) as ${COLUMNS}`
+}
+
+async function insertEmails(
+  { em, organization }: Call,
+  automationId: string,
+  plans: readonly EmailPlan[],
+): Promise<void> {
+  await execute(
+    em,
+    sql`with input as materialized (select * from ${inputOf(plans)}), made as (
+        insert into campaign (id, organization_id, kind, automation_id, step_id, name, subject, preview, content,
+          content_type, sender_id, reply_to)
+        select input.id, ${organization.id}, 'WORKFLOW', ${automationId}, input."stepId", input.name,
+          coalesce(input.subject, source.subject, ''), nullif(coalesce(input.preview, source.preview), ''),
+          coalesce(to_jsonb(input.content), source.content, '""'), 'MARKDOWN',
+          coalesce(input."senderId", source.sender_id), coalesce(input."replyTo", source.reply_to)
+        from input left join campaign source
+          on source.organization_id = ${organization.id} and source.id = input."sourceId"
+        order by input.id
+        returning id, subject, preview, content, content_type)
+      insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type)
+      select input."historyId", ${organization.id}, made.id, 'manual', made.subject, made.preview, made.content,
+        made.content_type
+      from made join input on input.id = made.id order by made.id`,
+  )
+}
+
+/** Touches only what differs, and keeps a history entry of every change of what a reader sees. */
+async function updateEmails(
+  { em, organization }: Call,
+  automationId: string,
+  plans: readonly EmailPlan[],
+): Promise<void> {
+  await execute(
+    em,
+    sql`with wanted as materialized (
+        select campaign.id, input."historyId", input."stepId", input.name,
+          coalesce(input.subject, case when input.replaces then '' else campaign.subject end) as subject,
+          nullif(coalesce(input.preview, case when input.replaces then '' else campaign.preview end), '') as preview,
+          coalesce(to_jsonb(input.content), case when input.replaces then '""'::jsonb else campaign.content end) as content,
+          case when input.replaces or input.content is not null then 'MARKDOWN' else campaign.content_type end as content_type,
+          coalesce(input."senderId", case when input.replaces then null else campaign.sender_id end) as sender_id,
+          coalesce(input."replyTo", case when input.replaces then null else campaign.reply_to end) as reply_to,
+          (campaign.subject, campaign.preview, campaign.content) as before
+        from ${inputOf(plans)} join campaign on campaign.organization_id = ${organization.id}
+          and campaign.automation_id = ${automationId} and campaign.id = input.id
+      ), changed as (
+        update campaign set step_id = wanted."stepId", name = wanted.name, subject = wanted.subject,
+          preview = wanted.preview, content = wanted.content, content_type = wanted.content_type,
+          sender_id = wanted.sender_id, reply_to = wanted.reply_to
+        from wanted where campaign.organization_id = ${organization.id} and campaign.id = wanted.id
+          and (campaign.step_id, campaign.name, campaign.subject, campaign.preview, campaign.content,
+            campaign.content_type, campaign.sender_id, campaign.reply_to)
+          is distinct from (wanted."stepId", wanted.name, wanted.subject, wanted.preview, wanted.content,
+            wanted.content_type, wanted.sender_id, wanted.reply_to))
+      insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type)
+      select "historyId", ${organization.id}, id, 'manual', subject, preview, content, content_type from wanted
+      where (subject, preview, content) is distinct from before order by id`,
+  )
+}
+
+/** An email that a version has sent stays readable; one that was only ever drafted goes with its step. */
+async function removeUnused(
+  { em, organization }: Call,
+  automationId: string,
+  plans: readonly EmailPlan[],
+): Promise<void> {
+  const kept = plans.map(({ id }) => id)
+  await execute(
+    em,
+    sql`delete from campaign where organization_id = ${organization.id} and automation_id = ${automationId}
+      and id <> all(${array(kept, 'uuid')})
+      and not exists (
+        select from automation_version version, jsonb_each(version.definition -> 'emails') email
+        where version.organization_id = ${organization.id} and version.automation_id = ${automationId}
+          and email.value ->> 'campaignId' = campaign.id::text)`,
+  )
+}

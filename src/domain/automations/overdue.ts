@@ -1,0 +1,101 @@
+import { sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { type EntityManager, execute, rows } from '../../database.ts'
+import type { RecordedEvent } from '../event-rows.ts'
+import { startPayload } from './enrolment.ts'
+import { workflowIdOf } from './nudge.ts'
+import { cancelRuns } from './runs.ts'
+import { endEventWaits } from './waits.ts'
+
+/** A run that should have moved by now. Ids are uuids. */
+export type OverdueRun = {
+  id: string
+  organizationId: string
+  automationId: string
+  automationName: string
+  versionNumber: number
+  subscriberId: string
+  number: number
+}
+
+/** What Temporal says of an overdue run's workflow. */
+export type WorkflowState = 'MISSING' | 'COMPLETED' | 'CANCELED' | 'TERMINATED' | 'FAILED' | 'TIMED_OUT'
+
+/** Runs of all organizations whose time came a while ago, in no order, so that none blocks the others. */
+export async function findOverdueRuns(
+  em: EntityManager,
+  lateSeconds: number,
+  limit: number,
+): Promise<OverdueRun[]> {
+  return await rows<OverdueRun>(
+    em,
+    sql`select run.id, run.organization_id as "organizationId", run.automation_id as "automationId",
+        automation.name as "automationName", version.number as "versionNumber",
+        run.subscriber_id as "subscriberId", run.number
+      from (select * from automation_run
+        where status in ('QUEUED', 'ACTIVE', 'WAITING') and not held
+          and wake_at < now() - make_interval(secs => ${lateSeconds}) order by random() limit ${limit}) as run
+      join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
+      join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id`,
+  )
+}
+
+/**
+ * Puts a run right whose workflow is not running: what an operator ended is closed, everything else gets a workflow
+ * again, which continues where the run stands.
+ */
+export async function repairRun(call: Call, run: OverdueRun, state: WorkflowState): Promise<void> {
+  if (state === 'TERMINATED' || state === 'CANCELED') {
+    await cancelRuns(call, [run.id], 'MANUAL')
+    return
+  }
+  if (state === 'FAILED' || state === 'TIMED_OUT') {
+    await cancelRuns(call, [run.id], 'ERROR', { status: 'FAILED', error: 'The workflow of this run failed.' })
+    return
+  }
+  const count = await execute(
+    call.em,
+    sql`update automation_run set temporal_run_id = null, wake_at = now()
+      where organization_id = ${call.organization.id} and id = ${run.id}
+        and status in ('QUEUED', 'ACTIVE', 'WAITING')`,
+  )
+  if (count === 0) return
+  const candidate = { ...run, version: { number: run.versionNumber } }
+  call.emit({
+    kind: 'start',
+    workflowId: workflowIdOf(run),
+    payload: { ...startPayload(call.organization.id, { id: run.id, candidate }), restart: true },
+  })
+}
+
+/** Organizations with event waits that began a moment ago. */
+export async function organizationsWithFreshWaits(em: EntityManager, seconds: number): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select distinct wait.organization_id as id from run_wait wait
+      join run_step step on step.organization_id = wait.organization_id and step.run_id = wait.run_id
+        and step.visit = wait.visit
+      where step.started_at > now() - make_interval(secs => ${seconds})`,
+  )
+  return found.map(({ id }) => id)
+}
+
+/**
+ * An event and the wait for it may commit side by side, and neither sees the other: fresh waits are compared once more
+ * with the events since they began.
+ */
+export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
+  const events = await rows<RecordedEvent>(
+    call.em,
+    sql`select event.id, event.subscriber_id as "subscriberId", event.type, event.data from run_wait wait
+      join run_step step on step.organization_id = wait.organization_id and step.run_id = wait.run_id
+        and step.visit = wait.visit
+      join subscriber_event event on event.organization_id = wait.organization_id
+        and event.subscriber_id = wait.subscriber_id and event.type = wait.event_type
+        and event.id >= id_floor(step.started_at)
+      where wait.organization_id = ${call.organization.id}
+        and step.started_at > now() - make_interval(secs => ${seconds})`,
+  )
+  await endEventWaits(call, events)
+}

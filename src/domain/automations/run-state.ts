@@ -1,0 +1,137 @@
+import { sql } from 'kysely'
+
+import type { ExitReason, RunStatus, WorkflowStatus } from '../../../schema/values.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, row, rows } from '../../database.ts'
+
+export type WaitKind = 'TIME' | 'EVENT' | 'MESSAGE'
+
+/** A run under its lock. Times are epoch milliseconds, ids uuids. */
+export type RunState = {
+  id: string
+  automationId: string
+  automationStatus: WorkflowStatus
+  versionId: string
+  subscriberId: string
+  number: number
+  status: RunStatus
+  exitReason: ExitReason | null
+  error: string | null
+  held: boolean
+  stepId: string | null
+  visit: number
+  waitKind: WaitKind | null
+  wakeAt: number | null
+  wakeReason: 'EVENT' | 'FAST_FORWARD' | null
+  context: Record<string, unknown>
+  enteredAt: number
+  /** The first Temporal run id of the workflow that drives it. */
+  execution: string | null
+  /** The database's time under the lock. */
+  now: number
+}
+
+/** One visit of a step, as run_step keeps it; open while the run waits in it. */
+export type Visit = {
+  visit: number
+  stepId: string
+  type: string
+  port: string | null
+  outcome: { result: string } & Record<string, unknown>
+  open: boolean
+  /** When it was over, where that is not now. */
+  endedAt?: number
+}
+
+const ENDED: ReadonlySet<RunStatus> = new Set(['COMPLETED', 'CANCELED', 'FAILED', 'SKIPPED'])
+
+export function isOver(run: RunState): boolean {
+  return ENDED.has(run.status)
+}
+
+/**
+ * Locks what a run works on, in the order that everybody keeps: the automation (shared, so that its status cannot
+ * change meanwhile), the subscriber, the run. Null when the run is gone.
+ */
+export async function lockRun({ em, organization }: Call, runId: string): Promise<RunState | null> {
+  return await row<RunState>(
+    em,
+    sql`select run.id, run.automation_id as "automationId", automation.status as "automationStatus",
+        run.version_id as "versionId", run.subscriber_id as "subscriberId", run.number, run.status,
+        run.exit_reason as "exitReason", run.error, run.held, run.current_step_id as "stepId", run.visit,
+        run.wait_kind as "waitKind", extract(epoch from run.wake_at)::float8 * 1000 as "wakeAt",
+        run.wake_reason as "wakeReason", run.context, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",
+        run.temporal_run_id as execution, extract(epoch from clock_timestamp())::float8 * 1000 as now
+      from automation_run run
+      join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
+      join subscriber on subscriber.organization_id = run.organization_id and subscriber.id = run.subscriber_id
+      where run.organization_id = ${organization.id} and run.id = ${runId}
+      for share of automation for no key update of subscriber for update of run`,
+  )
+}
+
+/** Stores a run and the visits of this turn in one statement; a visit that was open is completed. */
+export async function saveRun(
+  { em, organization }: Call,
+  run: RunState,
+  visits: readonly Visit[],
+): Promise<void> {
+  const time = (value: number | null | undefined) =>
+    value === null || value === undefined ? null : value / 1000
+  await execute(
+    em,
+    sql`with visits as (
+        insert into run_step (organization_id, run_id, visit, step_id, type, port, outcome, ended_at)
+        select ${organization.id}, ${run.id}, visit, step_id, type, port, outcome,
+          case when open then null else coalesce(to_timestamp(ended::float8), now()) end
+        from unnest(${array(
+          visits.map(({ visit }) => visit),
+          'int',
+        )}, ${array(
+          visits.map(({ stepId }) => stepId),
+          'text',
+        )},
+          ${array(
+            visits.map(({ type }) => type),
+            'text',
+          )}, ${array(
+            visits.map(({ port }) => port),
+            'text',
+          )},
+          ${array(
+            visits.map(({ outcome }) => outcome),
+            'jsonb',
+          )}, ${array(
+            visits.map(({ open }) => open),
+            'boolean',
+          )},
+          ${array(
+            visits.map(({ endedAt }) => (endedAt === undefined ? null : String(time(endedAt)))),
+            'text',
+          )}
+        ) as made (visit, step_id, type, port, outcome, open, ended)
+        on conflict (organization_id, run_id, visit) do update set port = excluded.port,
+          outcome = run_step.outcome || excluded.outcome, ended_at = excluded.ended_at)
+      update automation_run set status = ${run.status}, exit_reason = ${run.exitReason}, error = ${run.error},
+        held = ${run.held}, current_step_id = ${run.stepId}, visit = ${run.visit}, wait_kind = ${run.waitKind},
+        wake_at = to_timestamp(${time(run.wakeAt)}::float8), wake_reason = ${run.wakeReason},
+        temporal_run_id = ${run.execution},
+        ended_at = case when ${isOver(run)} then now() else null end
+      where organization_id = ${organization.id} and id = ${run.id}`,
+  )
+}
+
+/** The last visits before this turn, newest first. */
+export async function lastVisits(
+  { em, organization }: Call,
+  runId: string,
+  before: number,
+  count: number,
+): Promise<Visit[]> {
+  return await rows<Visit>(
+    em,
+    sql`select visit, step_id as "stepId", type, port, outcome, ended_at is null as open from run_step
+      where organization_id = ${organization.id} and run_id = ${runId} and visit < ${before}
+      order by visit desc limit ${count}`,
+  )
+}

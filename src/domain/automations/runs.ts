@@ -1,0 +1,158 @@
+import { sql } from 'kysely'
+
+import type { ExitReason, RunStatus } from '../../../schema/values.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { execute, type EntityManager, rows } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { insertEvents } from '../event-rows.ts'
+import { type RunKey, writeNudges } from './nudge.ts'
+import { endEventWaits } from './waits.ts'
+
+/** Runs that are not over, as SQL; the partial unique index on entries has the same condition. */
+export const IS_ACTIVE = sql.raw("status in ('QUEUED', 'ACTIVE', 'WAITING')")
+
+const PAGE = 1_000
+/** Held runs continue spread out: this far apart, so that a resume is no stampede. */
+const RESUME_EACH_MS = 10
+
+type Ended = RunKey & { id: string }
+
+/**
+ * Ends these runs from outside, written first and told to their workflows after: statuses, waits, WORKFLOW_CANCELED
+ * events, nudges. Runs that are over already stay as they are. Answers the ids of those it ended.
+ */
+export async function cancelRuns(
+  call: Call,
+  runIds: readonly string[],
+  exitReason: ExitReason,
+  options: { error?: string; reason?: string; status?: Extract<RunStatus, 'CANCELED' | 'FAILED'> } = {},
+): Promise<string[]> {
+  if (runIds.length === 0) return []
+  const { em, organization } = call
+  const ended = await rows<Ended>(
+    em,
+    sql`with locked as (
+        select id from automation_run where organization_id = ${organization.id} and id = any(${[...runIds]}::uuid[])
+          and ${IS_ACTIVE} order by id for update)
+      update automation_run run set status = ${options.status ?? 'CANCELED'}, exit_reason = ${exitReason},
+        error = ${options.error ?? null}, ended_at = now(), wait_kind = null, wake_at = null, wake_reason = null,
+        held = false
+      from locked where run.organization_id = ${organization.id} and run.id = locked.id
+      returning run.id, run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
+  )
+  const ids = ended.map(({ id }) => id)
+  if (ids.length === 0) return ids
+  await closeWaits(em, organization.id, ids, exitReason)
+  const events = await insertEvents(
+    call,
+    ended.map((run) => ({
+      subscriberId: run.subscriberId,
+      type: 'WORKFLOW_CANCELED',
+      data: { ...runFacts(run), exitReason, ...(options.reason !== undefined && { reason: options.reason }) },
+    })),
+  )
+  await writeNudges(em, organization.id, ended)
+  await endEventWaits(call, events)
+  return ids
+}
+
+/** Cancels every active run of an automation, page by page; archiving and deleting use it. Answers how many. */
+export async function cancelActiveRuns(
+  call: Call,
+  automationId: string,
+  exitReason: ExitReason,
+): Promise<number> {
+  let count = 0
+  for (;;) {
+    const page = await rows<{ id: string }>(
+      call.em,
+      sql`select id from automation_run where organization_id = ${call.organization.id}
+        and automation_id = ${automationId} and ${IS_ACTIVE} order by id limit ${PAGE}`,
+    )
+    if (page.length === 0) return count
+    count += (
+      await cancelRuns(
+        call,
+        page.map(({ id }) => id),
+        exitReason,
+      )
+    ).length
+  }
+}
+
+/**
+ * Lets the held runs of an automation continue, spread out, until none is left. The caller has set the automation
+ * ACTIVE in this transaction: a run decides to hold under a share lock on it, so none slips in behind.
+ */
+export async function resumeHeldRuns(call: Call, automationId: string): Promise<number> {
+  let count = 0
+  for (;;) {
+    const page = await rows<RunKey>(
+      call.em,
+      sql`with page as (
+          select id from automation_run where organization_id = ${call.organization.id}
+            and automation_id = ${automationId} and held order by id limit ${PAGE} for update)
+        update automation_run run set held = false, wake_at = now() + make_interval(secs => ${count * RESUME_EACH_MS}::float8 / 1000)
+        from page where run.organization_id = ${call.organization.id} and run.id = page.id
+        returning run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
+    )
+    if (page.length === 0) return count
+    await writeNudges(call.em, call.organization.id, page, {
+      afterMs: count * RESUME_EACH_MS,
+      eachMs: RESUME_EACH_MS,
+    })
+    count += page.length
+  }
+}
+
+/** How many runs of an automation are not over. */
+export async function countActiveRuns(
+  em: EntityManager,
+  organizationId: string,
+  automationId: string,
+): Promise<number> {
+  const [found] = await rows<{ count: number }>(
+    em,
+    sql`select count(*)::int as count from automation_run where organization_id = ${organizationId}
+      and automation_id = ${automationId} and ${IS_ACTIVE}`,
+  )
+  return found?.count ?? 0
+}
+
+/** Who unsubscribed leaves the automations that say so (exitOnUnsubscribe, true unless the version says otherwise). */
+export async function exitUnsubscribed(call: Call, subscriberIds: readonly string[]): Promise<void> {
+  if (subscriberIds.length === 0) return
+  const found = await rows<{ id: string }>(
+    call.em,
+    sql`select run.id from automation_run run
+      join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id
+      where run.organization_id = ${call.organization.id} and run.subscriber_id = any(${[...subscriberIds]}::uuid[])
+        and run.${IS_ACTIVE}
+        and coalesce((version.definition #>> '{settings,exitOnUnsubscribe}')::boolean, true)`,
+  )
+  await cancelRuns(
+    call,
+    found.map(({ id }) => id),
+    'UNSUBSCRIBED',
+  )
+}
+
+/** What events about a run say of it. */
+export function runFacts(run: Ended): Record<string, string> {
+  return { workflowId: encodeId('wf', run.automationId), runId: encodeId('run', run.id) }
+}
+
+async function closeWaits(
+  em: EntityManager,
+  organizationId: string,
+  runIds: readonly string[],
+  exitReason: ExitReason,
+): Promise<void> {
+  await execute(
+    em,
+    sql`with waits as (
+        delete from run_wait where organization_id = ${organizationId} and run_id = any(${[...runIds]}::uuid[]))
+      update run_step set ended_at = now(), outcome = outcome || ${JSON.stringify({ result: 'CANCELED', reason: exitReason })}::jsonb
+      where organization_id = ${organizationId} and run_id = any(${[...runIds]}::uuid[]) and ended_at is null`,
+  )
+}

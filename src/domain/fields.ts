@@ -1,0 +1,173 @@
+import { sql } from 'kysely'
+
+import { type CustomField, SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
+import type { FieldType } from '../../schema/values.ts'
+import { Failure, type Fault, refuseFaults } from '../catalogue/failure.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { BUILT_IN_VARIABLES } from '../content/variables.ts'
+import { array, execute, rows } from '../database.ts'
+import { encodeId, newId } from '../ids.ts'
+import { readMoment } from './audience/moment.ts'
+import { characters, timestamp } from './text.ts'
+
+/** A custom field's stored value. */
+export type FieldScalar = string | number | boolean
+
+/** What a request changes: values to set, in stored form, and names to clear. */
+export type FieldPatch = { set: Record<string, FieldScalar>; clear: string[] }
+
+type Definitions = Map<string, FieldType>
+
+const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+const CONTROL = /\p{Cc}/u
+// Custom fields share the names of content variables, and a variable means one thing.
+const TAKEN = new Map(BUILT_IN_VARIABLES.map(({ name }) => [name.toLowerCase(), name]))
+const FIELD_LOCK = 7_305_101
+
+/**
+ * Judges the `fields` of a request against the definitions, makes the ones that are missing from the type of their
+ * value, and answers the patch in stored form. Wrong types are refused together, each naming its field.
+ */
+export async function resolveFields(
+  call: Call,
+  fields: Record<string, unknown> | undefined,
+): Promise<FieldPatch> {
+  const entries = Object.entries(fields ?? {})
+  if (entries.length === 0) return { set: {}, clear: [] }
+  refuseShapes(entries)
+  const given = entries.filter((entry): entry is [string, FieldScalar] => entry[1] !== null)
+  const definitions = await definitionsFor(call, given)
+  const faults: Fault[] = []
+  const set: Record<string, FieldScalar> = {}
+  for (const [name, value] of given) {
+    const stored = storedValue(value, definitions.get(name), call.organization.timezone)
+    if (stored === null) faults.push(typeFault(name, value, definitions.get(name)))
+    else set[name] = stored
+  }
+  if (faults.length > 0) refuseFaults(faults)
+  return { set, clear: entries.filter(([, value]) => value === null).map(([name]) => name) }
+}
+
+/** Every custom field of the organization, by name. */
+export async function listFields({ em, organization }: Call): Promise<CustomField[]> {
+  const found = await rows<CustomField>(
+    em,
+    sql`select id, name, type, created_at as "createdAt" from custom_field
+      where organization_id = ${organization.id} order by name`,
+  )
+  return found.map((field) => ({
+    ...field,
+    id: encodeId('fld', field.id),
+    createdAt: timestamp(field.createdAt),
+  }))
+}
+
+/** What can be said of names and values before the definitions are known. */
+function refuseShapes(entries: readonly [string, unknown][]): void {
+  const faults = entries.flatMap(([name, value]): Fault[] => {
+    const path = `fields.${name}`
+    const taken = TAKEN.get(name.toLowerCase())
+    if (!NAME.test(name)) {
+      const message = 'is not a field name: begin with a letter, then up to 63 letters, digits, "_" or "-"'
+      return [{ path: path.slice(0, 100), message }]
+    }
+    if (taken)
+      return [{ path, message: `has the name of the built-in variable ${taken}; choose another name` }]
+    const message = value === null ? null : scalarFault(value)
+    return message === null ? [] : [{ path, message }]
+  })
+  if (faults.length > 0) refuseFaults(faults)
+}
+
+function scalarFault(value: unknown): string | null {
+  if (typeof value === 'boolean') return null
+  if (typeof value === 'number') return Number.isFinite(value) ? null : 'must be a finite number'
+  if (typeof value !== 'string') return 'must be text, a number, true, false or null'
+  if (CONTROL.test(value) || !value.isWellFormed()) return 'holds a control character; send one line of text'
+  const most = SUBSCRIBER_LIMITS.fieldText
+  return characters(value) > most ? `is longer than ${most} characters; shorten it` : null
+}
+
+/** The types of the fields that get a value; the missing ones are made of the type their value has. */
+async function definitionsFor(call: Call, given: readonly [string, FieldScalar][]): Promise<Definitions> {
+  if (given.length === 0) return new Map()
+  const known = await readDefinitions(call, given)
+  const missing = given.filter(([name]) => !known.has(name))
+  if (missing.length === 0) return known
+  // One call at a time may add definitions, so that the limit holds and nobody inserts a name twice.
+  await execute(call.em, sql`select pg_advisory_xact_lock(${FIELD_LOCK}, hashtext(${call.organization.id}))`)
+  return await createDefinitions(call, given, missing)
+}
+
+async function readDefinitions(
+  { em, organization }: Call,
+  given: readonly [string, FieldScalar][],
+): Promise<Definitions> {
+  const names = given.map(([name]) => name)
+  const found = await rows<{ name: string; type: FieldType }>(
+    em,
+    sql`select name, type from custom_field
+      where organization_id = ${organization.id} and name = any(${array(names, 'text')})`,
+  )
+  return new Map(found.map(({ name, type }) => [name, type]))
+}
+
+async function createDefinitions(
+  call: Call,
+  given: readonly [string, FieldScalar][],
+  missing: readonly [string, FieldScalar][],
+): Promise<Definitions> {
+  const { em, organization } = call
+  const most = SUBSCRIBER_LIMITS.fieldDefinitions
+  const ids = missing.map(() => newId())
+  const names = missing.map(([name]) => name)
+  const types = missing.map(([, value]) => typeOf(value, organization.timezone))
+  await execute(
+    em,
+    sql`insert into custom_field (id, organization_id, name, type)
+      select wanted.id, ${organization.id}, wanted.name, wanted.type
+      from unnest(${array(ids, 'uuid')}, ${array(names, 'text')}, ${array(types, 'text')})
+        as wanted (id, name, type)
+      where (select count(*) from custom_field where organization_id = ${organization.id})
+        + (select count(*) from unnest(${array(names, 'text')}) as new (name) where not exists (
+          select from custom_field known where known.organization_id = ${organization.id} and known.name = new.name))
+        <= ${most}
+      on conflict (organization_id, name) do nothing`,
+  )
+  const definitions = await readDefinitions(call, given)
+  const refused = names.filter((name) => !definitions.has(name))
+  if (refused.length === 0) return definitions
+  throw new Failure(
+    'INVALID_INPUT',
+    `fields.${refused[0]} would be a new custom field, and an organization has at most ${most}; use existing ones (get_custom_fields lists them).`,
+    {
+      details: refused.map((name) => ({
+        path: `fields.${name}`,
+        message: 'is not an existing custom field',
+      })),
+    },
+  )
+}
+
+function typeOf(value: FieldScalar, timeZone: string): FieldType {
+  if (typeof value === 'number') return 'number'
+  if (typeof value === 'boolean') return 'boolean'
+  return readMoment(value, timeZone) ? 'date' : 'string'
+}
+
+/** The value as it is kept, or null where it is not of the type. A date keeps its day, or becomes an instant in UTC. */
+function storedValue(value: FieldScalar, type: FieldType | undefined, timeZone: string): FieldScalar | null {
+  if (type !== 'date') return typeof value === type ? value : null
+  const moment = typeof value === 'string' ? readMoment(value, timeZone) : null
+  if (!moment || typeof value !== 'string') return null
+  return moment.end === null ? new Date(moment.start).toISOString() : value
+}
+
+function typeFault(name: string, value: FieldScalar, type: FieldType | undefined): Fault {
+  const expected = type === 'date' ? 'an ISO 8601 date, such as "2027-03-01"' : `a ${type}`
+  const sent = typeof value === 'string' ? 'text' : `a ${typeof value}`
+  return {
+    path: `fields.${name}`,
+    message: `must be ${expected}, not ${sent}, because the field has the type ${type}`,
+  }
+}

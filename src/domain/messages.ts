@@ -1,0 +1,122 @@
+import { sql } from 'kysely'
+
+import type { Call } from '../catalogue/tool.ts'
+import { json, rows } from '../database.ts'
+import { newId } from '../ids.ts'
+
+/** Who asked for an email, which decides its lane and its share of the lane. */
+export type MessageClass = 'TRANSACTIONAL' | 'AUTOMATION' | 'CAMPAIGN' | 'TEST'
+
+/** What an email that belongs to no automation version says; kept until retention takes it. */
+export type MessageSource = {
+  subject: string
+  content: string
+  contentType: 'MARKDOWN' | 'HTML'
+  preview: string | null
+}
+
+/** An email to be sent. Ids are uuids; `subscriberId` may be null for tests only. */
+export type NewMessage = {
+  class: MessageClass
+  /** Marketing goes to SUBSCRIBED only and carries the one-click unsubscribe headers. */
+  marketing: boolean
+  /** Makes the message the only one of its kind: a second one with this key is answered with the first's id. */
+  key?: string
+  subscriberId: string | null
+  recipient: string
+  fromName: string | null
+  fromEmail: string
+  replyTo?: string | null
+  /** Counts opens and clicks; true unless said otherwise. */
+  tracking?: boolean
+  /** Absent for automation mail, which is read from its version. */
+  source?: MessageSource
+  campaignId?: string | null
+  automationId?: string | null
+  versionId?: string | null
+  runId?: string | null
+  stepId?: string | null
+  visit?: number | null
+}
+
+/** The id of a message, and whether this call made it. */
+export type Enqueued = { id: string; created: boolean }
+
+type Stored = { position: number; id: string }
+
+/** The lane of a class of mail. */
+export function laneOf(messageClass: MessageClass): 'transactional' | 'bulk' {
+  return messageClass === 'TRANSACTIONAL' ? 'transactional' : 'bulk'
+}
+
+/**
+ * Accepts emails for sending, in one statement and in the caller's transaction; the lane is woken after its commit.
+ * Answers in the order of the input. Nothing is checked here that is checked again when a message is submitted.
+ */
+export async function enqueueMessages(call: Call, messages: readonly NewMessage[]): Promise<Enqueued[]> {
+  if (messages.length === 0) return []
+  const drafts = messages.map((message) => ({ ...message, id: newId() }))
+  const firstOfKey = new Map<string, number>()
+  for (const [position, { key }] of drafts.entries()) {
+    if (key !== undefined && !firstOfKey.has(key)) firstOfKey.set(key, position)
+  }
+  const sources = drafts.map(({ key }, position) =>
+    key === undefined ? position : (firstOfKey.get(key) ?? position),
+  )
+  const input = drafts.flatMap((draft, position) =>
+    sources[position] === position ? [asRow(draft, position)] : [],
+  )
+  const stored = await rows<Stored>(call.em, insertion(call.organization.id, input))
+  const ids = new Map(stored.map(({ position, id }) => [position, id]))
+  for (const lane of new Set(input.map(({ lane }) => lane))) call.wakeLane(lane)
+  return drafts.map((draft, position) => {
+    const id = ids.get(sources[position] ?? position) ?? draft.id
+    return { id, created: id === draft.id }
+  })
+}
+
+function asRow(draft: NewMessage & { id: string }, position: number) {
+  const { class: messageClass, source, tracking, ...rest } = draft
+  return {
+    ...rest,
+    position,
+    message_class: messageClass,
+    lane: laneOf(messageClass),
+    weight: messageClass === 'CAMPAIGN' ? 0 : 1,
+    tracking: tracking ?? true,
+    source: source ?? null,
+  }
+}
+
+/**
+ * A key that exists is "updated" to itself, because only that returns the row of a concurrent transaction; its message
+ * then has another id than the one proposed here, and nothing is inserted.
+ */
+function insertion(organizationId: string, input: readonly ReturnType<typeof asRow>[]) {
+  return sql`with input as materialized (
+      select * from jsonb_to_recordset(${json(input)}) as input (
+        position int, id uuid, key text, message_class text, marketing boolean, lane text, weight smallint,
+        "subscriberId" uuid, recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean,
+        source jsonb, "campaignId" uuid, "automationId" uuid, "versionId" uuid, "runId" uuid, "stepId" text, visit int)
+    ), keyed as (
+      insert into message_key (organization_id, key, message_id)
+      select ${organizationId}, key, id from input where key is not null order by key
+      on conflict (organization_id, key) do update set key = excluded.key
+      returning key, message_id
+    ), fresh as materialized (
+      select input.* from input left join keyed using (key) where keyed.message_id is null or keyed.message_id = input.id
+    ), messages as (
+      insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
+        reply_to, tracking, campaign_id, automation_id, version_id, run_id, step_id, visit)
+      select id, ${organizationId}, message_class, marketing, "subscriberId", recipient, "fromName", "fromEmail",
+        "replyTo", tracking, "campaignId", "automationId", "versionId", "runId", "stepId", visit
+      from fresh order by id
+    ), contents as (
+      insert into message_content (organization_id, message_id, source)
+      select ${organizationId}, id, source from fresh where jsonb_typeof(source) = 'object' order by id
+    ), queue as (
+      insert into delivery_queue (id, organization_id, lane, weight)
+      select id, ${organizationId}, lane, weight from fresh order by id
+    )
+    select input.position, coalesce(keyed.message_id, input.id) as id from input left join keyed using (key)`
+}

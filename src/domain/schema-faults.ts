@@ -1,0 +1,216 @@
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { TValidationError } from 'typebox/error'
+import { Settings } from 'typebox/system'
+import { Value } from 'typebox/value'
+
+import type { Fault } from '../catalogue/failure.ts'
+
+// TypeBox stops after 8 errors, and an unknown member already costs it two.
+Settings.Set({ maxErrors: 2000 })
+
+type Validator = ReturnType<typeof Compile>
+const validators = new WeakMap<TSchema, Validator>()
+
+/**
+ * Every fault of a value against a schema, each at its JSON path below `path` with a sentence that says how to repair
+ * it; an unknown member comes with the nearest known name.
+ */
+export function schemaFaults(schema: TSchema, value: unknown, path = ''): Fault[] {
+  const validator = validators.get(schema) ?? Compile(schema)
+  validators.set(schema, validator)
+  if (validator.Check(value)) return []
+  const errors = validator.Errors(value)
+  // The branches of a failed union explain nothing that the union's own sentence does not.
+  const unions = errors
+    .filter((error) => error.keyword === 'anyOf')
+    .map((error) => `${error.schemaPath}/anyOf/`)
+  const faults = errors
+    .filter((error) => !unions.some((union) => error.schemaPath.startsWith(union)))
+    .flatMap((error) => faultsOf(schema, error, value, path))
+  return faults.length > 0 ? faults : [{ path, message: 'is not valid' }]
+}
+
+/** A copy of a valid value with the schema's defaults filled in. */
+export function withDefaults(schema: TSchema, value: unknown): unknown {
+  return Value.Default(schema, structuredClone(value))
+}
+
+/** `a.b[0].c`: how a path is written everywhere. */
+export function joinPath(base: string, key: string | number): string {
+  if (typeof key === 'number') return `${base}[${key}]`
+  return base === '' ? key : `${base}.${key}`
+}
+
+/** `; did you mean "x"?` for the known word that is at most a third of its letters away, else the list of all. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const near = nearest(word, known)
+  if (near !== undefined) return `did you mean "${near}"?`
+  return known.length > 0 ? `known are ${known.join(', ')}` : 'none is known here'
+}
+
+/** The known word nearest to a mistyped one, if it is near. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  const typed = word.slice(0, 80).toLowerCase()
+  let best: string | undefined
+  let least = Number.POSITIVE_INFINITY
+  for (const candidate of known) {
+    const distance = editDistance(typed, candidate.toLowerCase())
+    if (distance < least && distance <= Math.max(1, Math.ceil(candidate.length / 3))) {
+      best = candidate
+      least = distance
+    }
+  }
+  return best
+}
+
+/** What a value is, in words: `a list`, `null`, `text`. */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (value === undefined) return 'missing'
+  if (Array.isArray(value)) return 'a list'
+  const kind = typeof value
+  if (kind === 'object') return 'an object'
+  return kind === 'string' ? 'text' : `a ${kind}`
+}
+
+function faultsOf(schema: TSchema, error: TValidationError, value: unknown, base: string): Fault[] {
+  const keys = error.instancePath.split('/').slice(1).map(unescapePointer)
+  const path = pathOf(base, keys, value)
+  switch (error.keyword) {
+    case 'boolean':
+      return []
+    case 'additionalProperties': {
+      const known = Object.keys(membersOf(schemaAt(schema, error.schemaPath)))
+      return error.params.additionalProperties.map((name) => ({
+        path: joinPath(path, name),
+        message: `the field "${name.slice(0, 80)}" is not known here; ${didYouMean(name, known)}`,
+      }))
+    }
+    case 'required':
+      return error.params.requiredProperties.map((name) => ({
+        path: joinPath(path, name),
+        message: `"${name}" is missing`,
+      }))
+    default:
+      return [{ path, message: sentence(schemaAt(schema, error.schemaPath), error, valueAt(value, keys)) }]
+  }
+}
+
+function sentence(schema: unknown, error: TValidationError, value: unknown): string {
+  switch (error.keyword) {
+    case 'type':
+      return `must be ${typeName(error.params.type)}, not ${kindOf(value)}`
+    case 'enum':
+      return oneOfSentence(error.params.allowedValues, value)
+    case 'const':
+      return oneOfSentence([error.params.allowedValue], value)
+    case 'anyOf':
+      return `must be ${alternatives(schema)}, not ${kindOf(value)}`
+    case 'minimum':
+      return `must be at least ${error.params.limit}`
+    case 'maximum':
+      return `must be at most ${error.params.limit}`
+    case 'minLength':
+      return error.params.limit === 1
+        ? 'must not be empty'
+        : `must have at least ${error.params.limit} characters`
+    case 'maxLength':
+      return `must have at most ${error.params.limit} characters`
+    case 'minItems':
+      return error.params.limit === 1 ? 'must not be empty' : `must have at least ${error.params.limit} items`
+    case 'maxItems':
+      return `must have at most ${error.params.limit} items`
+    case 'uniqueItems':
+      return 'must not hold the same item twice'
+    case 'pattern':
+      return `does not have the right form; ${text(member(schema, 'description')) ?? `expected ${error.params.pattern}`}`
+    default:
+      return `is not valid (${error.keyword})`
+  }
+}
+
+function oneOfSentence(allowed: readonly unknown[], value: unknown): string {
+  const list = allowed.map((item) => JSON.stringify(item)).join(', ')
+  const must = `must be ${allowed.length === 1 ? list : `one of ${list}`}`
+  if (typeof value !== 'string') return `${must}, not ${kindOf(value)}`
+  const near = nearest(
+    value,
+    allowed.filter((item) => typeof item === 'string'),
+  )
+  return near === undefined ? must : `${must}; did you mean "${near}"?`
+}
+
+function typeName(type: string | readonly string[]): string {
+  if (typeof type !== 'string') return type.map(typeName).join(' or ')
+  const names: Record<string, string> = {
+    string: 'text',
+    integer: 'a whole number',
+    array: 'a list',
+    object: 'an object',
+    null: 'null',
+  }
+  return names[type] ?? `a ${type}`
+}
+
+function alternatives(schema: unknown): string {
+  const branches = member(schema, 'anyOf')
+  if (!Array.isArray(branches)) return 'of another type'
+  const names = branches.map((branch: unknown) => {
+    const values = member(branch, 'enum')
+    if (Array.isArray(values)) return values.map((item) => JSON.stringify(item)).join(', ')
+    const only = member(branch, 'const')
+    return only === undefined ? typeName(text(member(branch, 'type')) ?? 'value') : JSON.stringify(only)
+  })
+  return [...new Set(names)].join(' or ')
+}
+
+function schemaAt(schema: unknown, schemaPath: string): unknown {
+  return schemaPath.split('/').slice(1).map(unescapePointer).reduce(member, schema)
+}
+
+function membersOf(schema: unknown): object {
+  const properties = member(schema, 'properties')
+  return typeof properties === 'object' && properties !== null ? properties : {}
+}
+
+function valueAt(value: unknown, keys: readonly string[]): unknown {
+  return keys.reduce(member, value)
+}
+
+function member(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+  // hasOwn has just shown that the key is there.
+  return (value as Record<string, unknown>)[key]
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function pathOf(base: string, keys: readonly string[], value: unknown): string {
+  let path = base
+  let at = value
+  for (const key of keys) {
+    path = joinPath(path, Array.isArray(at) ? Number(key) : key)
+    at = member(at, key)
+  }
+  return path
+}
+
+function unescapePointer(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+function editDistance(left: string, right: string): number {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= left.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= right.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (left[i - 1] === right[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[right.length] ?? 0
+}

@@ -1,0 +1,115 @@
+import { sql } from 'kysely'
+
+import type { Domain } from '../../schema/domain.ts'
+import { type Sender, SENDER_LIMITS } from '../../schema/sender.ts'
+import type { DomainStatus } from '../../schema/values.ts'
+import { databaseCode } from '../catalogue/database-error.ts'
+import { Failure } from '../catalogue/failure.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { execute, row, rows } from '../database.ts'
+import { encodeId, newId, readId } from '../ids.ts'
+import { asciiDomain, isLocalPart, readEmail } from './addresses.ts'
+import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+
+/** A from-address as create_email_sender takes it; the domain is a host name or an id. */
+export type NewSender = { localPart: string; domain: string; name: string; replyTo?: string | undefined }
+
+type SenderRow = Omit<Sender, 'replyTo'> & { replyTo: string | null }
+
+const SENDER_LOCK = 7_305_102
+
+/** The from-addresses of the organization, the default one first. */
+export async function listSenders(call: Call): Promise<Sender[]> {
+  return (await readSenders(call)).map(present)
+}
+
+/** Makes a from-address on a domain of the organization; the first one is the default. */
+export async function createSender(call: Call, input: NewSender): Promise<Sender> {
+  const { em, organization } = call
+  const name = oneLine(input.name, 'name', SENDER_LIMITS.name)
+  if (name.trim() === '') refuse('name', 'is blank; send the name that readers see before the address.')
+  if (!isLocalPart(input.localPart)) {
+    refuse(
+      'localPart',
+      'cannot stand before "@"; send up to 64 letters, digits, dots, "-" or "_", such as "hello".',
+    )
+  }
+  const replyTo = input.replyTo === undefined ? null : readEmail(input.replyTo, 'replyTo')
+  const domain = await findDomain(call, input.domain)
+  const email = readEmail(`${input.localPart}@${domain.domain}`, 'localPart')
+  const id = newId()
+  // Two first senders at once must not both become the default.
+  await execute(em, sql`select pg_advisory_xact_lock(${SENDER_LOCK}, hashtext(${organization.id}))`)
+  await execute(
+    em,
+    sql`insert into sender (id, organization_id, domain_id, name, email, reply_to, is_default)
+      values (${id}, ${organization.id}, ${domain.id}, ${name}, ${email}, ${replyTo},
+        not exists (select from sender where organization_id = ${organization.id} and is_default))`,
+  ).catch((error: unknown) => {
+    if (databaseCode(error) !== '23505') throw error
+    throw new Failure('ALREADY_EXISTS', `There is a sender ${email} already; get_email_senders shows it.`)
+  })
+  const [sender] = await readSenders(call, id)
+  if (!sender) throw new Error('a new sender cannot be read back')
+  return present(sender)
+}
+
+async function readSenders({ em, organization }: Call, id?: string): Promise<SenderRow[]> {
+  return await rows<SenderRow>(
+    em,
+    sql`select sender.id, sender.name, sender.email, sender.domain_id as "domainId", sender.reply_to as "replyTo",
+        sender.is_default as "isDefault", domain.status = 'VERIFIED' as verified
+      from sender join domain on domain.organization_id = sender.organization_id and domain.id = sender.domain_id
+      where sender.organization_id = ${organization.id} ${id === undefined ? sql`` : sql`and sender.id = ${id}`}
+      order by sender.is_default desc, sender.id`,
+  )
+}
+
+/** The domain of the organization with this host name or id, or NOT_FOUND. */
+async function findDomain(
+  { em, organization }: Call,
+  domain: string,
+): Promise<{ id: string; domain: string }> {
+  const id = readId('dom', domain)
+  const found = await row<{ id: string; domain: string }>(
+    em,
+    sql`select id, domain from domain where organization_id = ${organization.id}
+      and ${id === null ? sql`domain = ${asciiDomain(domain) ?? ''}` : sql`id = ${id}`} for key share`,
+  )
+  if (found) return found
+  throw new Failure(
+    'NOT_FOUND',
+    `There is no domain ${JSON.stringify(domain.slice(0, 260))} in this organization; list_domains shows the ones there are.`,
+  )
+}
+
+type DomainRow = Omit<Domain, 'status' | 'providerRecords'> & {
+  status: DomainStatus
+  records: Domain['providerRecords']
+}
+
+/** The sending domains of the organization, oldest first. */
+export async function listDomains({ em, organization }: Call): Promise<Domain[]> {
+  const found = await rows<DomainRow>(
+    em,
+    sql`select id, domain, status, region, records, fallback_priority as "fallbackPriority",
+        verification_requested_at as "verificationRequestedAt", created_at as "createdAt"
+      from domain where organization_id = ${organization.id} order by id`,
+  )
+  return found.map(({ records, ...domain }) => ({
+    ...domain,
+    id: encodeId('dom', domain.id),
+    providerRecords: records,
+    verificationRequestedAt: timestampOrNull(domain.verificationRequestedAt),
+    createdAt: timestamp(domain.createdAt),
+  }))
+}
+
+function present({ replyTo, ...sender }: SenderRow): Sender {
+  return {
+    ...sender,
+    id: encodeId('snd', sender.id),
+    domainId: encodeId('dom', sender.domainId),
+    ...(replyTo !== null && { replyTo }),
+  }
+}

@@ -1,0 +1,164 @@
+import { sql } from 'kysely'
+
+import { MAXIMUM_AMOUNT, type PaymentEventType, type SubscriberEvent } from '../../schema/event.ts'
+import type { LastEvent, SubscriberEmail } from '../../schema/subscriber.ts'
+import type { DeliveryStatus, SubscriberEventType } from '../../schema/values.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { array, execute, rows } from '../database.ts'
+import { encodeId } from '../ids.ts'
+import { recordEvents } from './events.ts'
+import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
+import { refuse, timestamp, timestampOrNull } from './text.ts'
+
+const METADATA_BYTES = 16_384
+const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
+
+/** A payment or refund as create_event takes it; the amount is in major units. */
+export type PaymentInput = SubscriberChoice & {
+  eventType: PaymentEventType
+  amount?: number | undefined
+  currency: string
+  metadata?: Record<string, unknown> | undefined
+}
+
+/** Records a payment or refund and moves the person's revenue in the same transaction. */
+export async function recordPayment(call: Call, input: PaymentInput): Promise<SubscriberEvent> {
+  const { eventType, currency, metadata = {} } = input
+  if (!CURRENCIES.has(currency)) {
+    refuse('currency', 'is not an ISO 4217 code; send three capital letters, such as "USD".')
+  }
+  if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES) {
+    refuse('metadata', `is larger than ${METADATA_BYTES} bytes of JSON; keep what you need to know later.`)
+  }
+  const amount = input.amount === undefined ? undefined : readAmount(input.amount)
+  const { id: subscriberId } = await findSubscriber(call, input, { lock: true })
+  const data = { ...(amount !== undefined && { amount }), currency, metadata }
+  // Triggers that look at revenue must see this payment in it.
+  if (amount) await moveRevenue(call, subscriberId, eventType === 'SUBSCRIBER_PAYMENT' ? amount : -amount)
+  const [recorded] = await recordEvents(call, [{ subscriberId, type: eventType, data }])
+  if (!recorded) throw new Error('an event was not recorded')
+  return presentEvent({ ...recorded, createdAt: call.now.toISOString() })
+}
+
+function readAmount(amount: number): number {
+  if (amount < 0 || amount > MAXIMUM_AMOUNT) {
+    refuse('amount', `must be from 0 to ${MAXIMUM_AMOUNT} in major units; a refund is its own event type.`)
+  }
+  if (Math.abs(amount * 100 - Math.round(amount * 100)) > 1e-4) {
+    refuse('amount', 'has more than two decimals; round it.')
+  }
+  return amount
+}
+
+async function moveRevenue({ em, organization }: Call, subscriberId: string, amount: number): Promise<void> {
+  await execute(
+    em,
+    sql`insert into subscriber_stat (organization_id, subscriber_id, revenue)
+      values (${organization.id}, ${subscriberId}, ${amount}::numeric)
+      on conflict (organization_id, subscriber_id) do update set revenue = subscriber_stat.revenue + excluded.revenue`,
+  )
+}
+
+type EventRow = {
+  id: string
+  subscriberId: string
+  type: string
+  data: Record<string, unknown>
+  createdAt: string
+}
+
+/** What happened to a person, newest first. */
+export async function listEvents(
+  call: Call,
+  choice: SubscriberChoice,
+  { eventType, limit }: { eventType?: SubscriberEventType | undefined; limit: number },
+): Promise<{ events: SubscriberEvent[]; hasMore: boolean }> {
+  const { id } = await findSubscriber(call, choice)
+  const found = await rows<EventRow>(
+    call.em,
+    sql`select id, subscriber_id as "subscriberId", type, data, created_at as "createdAt" from subscriber_event
+      where organization_id = ${call.organization.id} and subscriber_id = ${id}
+        ${eventType === undefined ? sql`` : sql`and type = ${eventType}`}
+      order by id desc limit ${limit + 1}`,
+  )
+  return { events: found.slice(0, limit).map(presentEvent), hasMore: found.length > limit }
+}
+
+function presentEvent({ id, subscriberId, type, data, createdAt }: EventRow): SubscriberEvent {
+  return {
+    id: encodeId('evt', id),
+    subscriberId: encodeId('sub', subscriberId),
+    type,
+    data,
+    createdAt: timestamp(createdAt),
+  }
+}
+
+/**
+ * What each message status is for readers of an email's delivery. SKIPPED is missing on purpose: such a message never
+ * was an email to anybody.
+ */
+const STATUSES = {
+  QUEUED: ['PENDING', 'queued'],
+  SUBMITTING: ['PENDING', 'queued'],
+  DELAYED: ['PENDING', 'delivery_delayed'],
+  SENT: ['SENT', 'sent'],
+  DELIVERED: ['DELIVERED', 'delivered'],
+  BOUNCED: ['BOUNCED', 'bounced'],
+  FAILED: ['BOUNCED', 'failed'],
+  COMPLAINED: ['COMPLAINED', 'complained'],
+} as const satisfies Record<string, readonly [DeliveryStatus, LastEvent]>
+type MessageStatus = keyof typeof STATUSES
+
+type EmailRow = Omit<SubscriberEmail, 'status' | 'lastEvent'> & { status: MessageStatus }
+
+/** The emails of a person with what became of each, newest first. */
+export async function listEmails(
+  call: Call,
+  choice: SubscriberChoice,
+  { status, limit }: { status?: DeliveryStatus | undefined; limit: number },
+): Promise<{ emails: SubscriberEmail[]; hasMore: boolean }> {
+  const { id } = await findSubscriber(call, choice)
+  const wanted = Object.entries(STATUSES)
+    .filter(([, [delivery]]) => status === undefined || delivery === status)
+    .map(([name]) => name)
+  const found = await rows<EmailRow>(
+    call.em,
+    sql`select message.id, message.campaign_id as "campaignId", campaign.name as "campaignName",
+        coalesce(message.subject, campaign.subject) as subject, message.status, message.reason,
+        message.bounce_category as "bounceCategory", message.created_at as "createdAt",
+        message.sent_at as "sentAt", message.delivered_at as "deliveredAt",
+        message.opened_at as "openedAt", message.clicked_at as "clickedAt"
+      from message left join campaign
+        on campaign.organization_id = message.organization_id and campaign.id = message.campaign_id
+      where message.organization_id = ${call.organization.id} and message.subscriber_id = ${id}
+        and message.status = any(${array(wanted, 'text')})
+      order by message.id desc limit ${limit + 1}`,
+  )
+  return { emails: found.slice(0, limit).map(presentEmail), hasMore: found.length > limit }
+}
+
+function presentEmail(found: EmailRow): SubscriberEmail {
+  const [status, event] = STATUSES[found.status]
+  return {
+    ...found,
+    id: encodeId('eml', found.id),
+    campaignId: found.campaignId && encodeId('cmp', found.campaignId),
+    status,
+    lastEvent: isArrived(status) ? (readerEvent(found) ?? event) : event,
+    createdAt: timestamp(found.createdAt),
+    sentAt: timestampOrNull(found.sentAt),
+    deliveredAt: timestampOrNull(found.deliveredAt),
+    openedAt: timestampOrNull(found.openedAt),
+    clickedAt: timestampOrNull(found.clickedAt),
+  }
+}
+
+function isArrived(status: DeliveryStatus): boolean {
+  return status === 'SENT' || status === 'DELIVERED'
+}
+
+function readerEvent({ openedAt, clickedAt }: EmailRow): LastEvent | null {
+  if (clickedAt !== null) return 'clicked'
+  return openedAt !== null ? 'opened' : null
+}

@@ -1,0 +1,277 @@
+import { sql } from 'kysely'
+
+import { SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
+import type { SubscriberStatus } from '../../schema/values.ts'
+import { databaseCode } from '../catalogue/database-error.ts'
+import { Failure } from '../catalogue/failure.ts'
+import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
+import { execute, json, row, rows } from '../database.ts'
+import { encodeId, missing, newId } from '../ids.ts'
+import { readCountry, readEmail, readIpAddress, readPhone } from './addresses.ts'
+import { CONSENT, firstStatus, nextStatus } from './consent.ts'
+import { type NewEvent, recordEvents } from './events.ts'
+import { type FieldPatch, type FieldScalar, resolveFields } from './fields.ts'
+import {
+  findSubscriber,
+  SUBSCRIBER_COLUMNS,
+  type SubscriberChoice,
+  type SubscriberRow,
+} from './subscriber-records.ts'
+import { ensureTags, readTagNames, type TagChange, tagEvents, unlinkOtherTags } from './tags.ts'
+import { oneLine } from './text.ts'
+
+export { findSubscriber }
+
+/** What a caller says of a person; what is left out stays, an empty string clears. */
+export type SubscriberChanges = {
+  name?: string | undefined
+  phone?: string | undefined
+  tags?: readonly string[] | undefined
+  fields?: Record<string, unknown> | undefined
+  replaceTags?: boolean | undefined
+  resubscribe?: boolean | undefined
+  triggerWorkflows?: boolean | undefined
+  skipDoubleOptIn?: boolean | undefined
+  ipAddress?: string | undefined
+  country?: string | undefined
+}
+
+/** A change that was read and checked, ready to be written. */
+type Patch = {
+  /** Columns that the caller named; null clears. */
+  columns: Partial<Record<Column, string | null>>
+  fields: FieldPatch
+  tags: string[] | undefined
+}
+
+const COLUMNS = ['email', 'name', 'phone', 'country', 'ipAddress'] as const
+type Column = (typeof COLUMNS)[number]
+const ATTEMPTS = 5
+
+/**
+ * Creates a person or changes the one with this email, in any number of calls at once (contract, add_subscriber).
+ * Answers the id of the database layer.
+ */
+export async function upsertSubscriber(
+  call: Call,
+  input: SubscriberChanges & { email: string },
+): Promise<{ id: string; created: boolean; status: SubscriberStatus }> {
+  const email = readEmail(input.email, 'email')
+  const patch = await readPatch(call, input)
+  const consent = { doubleOptIn: call.organization.doubleOptIn, skipDoubleOptIn: input.skipDoubleOptIn }
+  const fresh = firstStatus(consent)
+  const { before, id } = await insertOrLock(call, email, fresh, patch)
+  const events: NewEvent[] = []
+  const status = before
+    ? nextStatus(before.status, { ...consent, adds: true, resubscribe: input.resubscribe })
+    : fresh
+  if (before) events.push(...(await writeChanges(call, before, patch, status)))
+  else if (status === 'SUBSCRIBED') events.push({ subscriberId: id, type: 'SUBSCRIBED', data: {} })
+  events.push(...(await writeTags(call, id, patch.tags, input.replaceTags)))
+  await recordEvents(call, events, triggering(input))
+  return { id, created: !before, status }
+}
+
+/** Changes the person named by id or email (contract, update_subscriber); a new email in use is ALREADY_EXISTS. */
+export async function updateSubscriber(
+  call: Call,
+  subscriber: string,
+  input: SubscriberChanges & { email?: string | undefined },
+): Promise<{ id: string; status: SubscriberStatus }> {
+  const choice = subscriber.includes('@') ? { email: subscriber } : { subscriberId: subscriber }
+  const email = input.email === undefined ? undefined : readEmail(input.email, 'email')
+  const patch = await readPatch(call, input)
+  if (email !== undefined) patch.columns.email = email
+  const before = await findSubscriber(call, choice, { lock: true })
+  const { resubscribe, skipDoubleOptIn } = input
+  const { doubleOptIn } = call.organization
+  const status = nextStatus(before.status, { adds: false, resubscribe, skipDoubleOptIn, doubleOptIn })
+  const events = await writeChanges(call, before, patch, status).catch(asEmailInUse(email))
+  events.push(...(await writeTags(call, before.id, patch.tags, input.replaceTags)))
+  await recordEvents(call, events, triggering(input))
+  return { id: before.id, status }
+}
+
+/**
+ * Ends a person's consent from every status, by the id of the database layer; their runs leave as their workflows say.
+ * Answers whether anything changed: doing it twice records it once.
+ */
+export async function unsubscribeSubscriber(
+  call: Call,
+  subscriberId: string,
+  { reason, source }: { reason?: string | undefined; source: string },
+): Promise<boolean> {
+  const { em, organization } = call
+  const before = await row<{ status: SubscriberStatus }>(
+    em,
+    sql`select status from subscriber where organization_id = ${organization.id} and id = ${subscriberId} for update`,
+  )
+  if (!before) missing('sub', encodeId('sub', subscriberId))
+  const status = CONSENT[before.status].UNSUBSCRIBE
+  if (!status) return false
+  await execute(
+    em,
+    sql`update subscriber set status = ${status} where organization_id = ${organization.id} and id = ${subscriberId}`,
+  )
+  const data = { source, from: before.status, ...(reason !== undefined && { reason }) }
+  await recordEvents(call, [{ subscriberId, type: 'UNSUBSCRIBED', data }])
+  return true
+}
+
+/** What unsubscribing will do: whose mail stops, and which runs end with it. */
+export async function summarizeUnsubscribe(
+  call: Call,
+  choice: SubscriberChoice,
+): Promise<ConfirmationSummary> {
+  const { em, organization } = call
+  const person = await findSubscriber(call, choice)
+  const runs = await rows<{ name: string; leaves: boolean }>(
+    em,
+    sql`select automation.name,
+        coalesce((version.definition #>> '{settings,exitOnUnsubscribe}')::boolean, true) as leaves
+      from automation_run run
+      join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
+      join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id
+      where run.organization_id = ${organization.id} and run.subscriber_id = ${person.id}
+        and run.status in ('QUEUED', 'ACTIVE', 'WAITING') order by run.id`,
+  )
+  const isDone = CONSENT[person.status].UNSUBSCRIBE === undefined
+  return {
+    action: 'unsubscribe',
+    target: person.email,
+    effects: isDone
+      ? ['Nothing changes: this subscriber is UNSUBSCRIBED already.']
+      : [
+          `The status moves from ${person.status} to UNSUBSCRIBED; marketing email to this address stops.`,
+          ...runs
+            .filter(({ leaves }) => leaves)
+            .map(({ name }) => `Their run of the workflow "${name}" is cancelled.`),
+        ],
+    warnings: isDone
+      ? []
+      : runs
+          .filter(({ leaves }) => !leaves)
+          .map(({ name }) => `The workflow "${name}" is set to go on after an unsubscribe.`),
+  }
+}
+
+async function readPatch(call: Call, input: SubscriberChanges): Promise<Patch> {
+  const columns: Patch['columns'] = {}
+  if (input.name !== undefined)
+    columns.name = blankToNull(oneLine(input.name, 'name', SUBSCRIBER_LIMITS.name))
+  if (input.phone !== undefined) columns.phone = blankToNull(readPhone(input.phone, 'phone'))
+  if (input.country !== undefined) columns.country = input.country && readCountry(input.country, 'country')
+  if (input.ipAddress !== undefined)
+    columns.ipAddress = input.ipAddress && readIpAddress(input.ipAddress, 'ipAddress')
+  const tags = input.tags && readTagNames(input.tags, 'tags')
+  return { columns, tags, fields: await resolveFields(call, input.fields) }
+}
+
+/** Makes the person, or locks the row there is. Between two calls that both see nothing, the second waits and looks again. */
+async function insertOrLock(
+  call: Call,
+  email: string,
+  status: SubscriberStatus,
+  { columns, fields }: Patch,
+): Promise<{ id: string; before: SubscriberRow | null }> {
+  const { em, organization } = call
+  const id = newId()
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const found = await row<SubscriberRow & { isNew: boolean }>(
+      em,
+      sql`with known as (
+          select ${SUBSCRIBER_COLUMNS} from subscriber
+          where organization_id = ${organization.id} and email_key = lower(${email}) for update
+        ), made as (
+          insert into subscriber (id, organization_id, email, name, phone, country, ip_address, status, fields)
+          select ${id}, ${organization.id}, ${email}, ${columns.name ?? null}, ${columns.phone ?? null},
+            ${columns.country || null}, ${columns.ipAddress || null}, ${status}, ${json(fields.set)}
+          where not exists (select from known)
+          on conflict (organization_id, email_key) do nothing returning ${SUBSCRIBER_COLUMNS}
+        ), counted as (
+          insert into subscriber_stat (organization_id, subscriber_id) select ${organization.id}, id from made
+        )
+        select *, false as "isNew" from known union all select *, true from made`,
+    )
+    if (found) return { id: found.id, before: found.isNew ? null : found }
+  }
+  throw new Failure(
+    'UNAVAILABLE',
+    'This subscriber is being changed by many calls at once; repeat the request.',
+  )
+}
+
+/** Writes what really changes of a locked row, in one statement, and answers the events of it. */
+async function writeChanges(
+  call: Call,
+  before: SubscriberRow,
+  { columns, fields }: Patch,
+  status: SubscriberStatus,
+): Promise<NewEvent[]> {
+  const changed = COLUMNS.filter(
+    (column) => column in columns && (columns[column] || null) !== before[column],
+  )
+  const moved = [
+    ...Object.entries(fields.set).filter(([name, value]) => fieldOf(before, name) !== value),
+    ...fields.clear.filter((name) => fieldOf(before, name) !== null).map((name) => [name, null] as const),
+  ]
+  if (changed.length === 0 && moved.length === 0 && status === before.status) return []
+  const after = {
+    ...before,
+    ...Object.fromEntries(changed.map((column) => [column, columns[column] || null])),
+  }
+  await execute(
+    call.em,
+    sql`update subscriber set email = ${after.email}, name = ${after.name}, phone = ${after.phone},
+        country = ${after.country}, ip_address = ${after.ipAddress}, status = ${status},
+        fields = (fields || ${json(fields.set)}) - ${fields.clear}::text[]
+      where organization_id = ${call.organization.id} and id = ${before.id}`,
+  )
+  const subscriberId = before.id
+  const updates = [
+    ...changed
+      .filter((column) => column !== 'ipAddress')
+      .map((field) => ({ field, custom: false, from: before[field], to: after[field] })),
+    ...moved.map(([field, to]) => ({ field, custom: true, from: fieldOf(before, field), to })),
+  ]
+  const events: NewEvent[] = updates.map((data) => ({ subscriberId, type: 'FIELD_UPDATED', data }))
+  if (status === 'SUBSCRIBED' && before.status !== status) {
+    events.unshift({ subscriberId, type: 'SUBSCRIBED', data: { from: before.status } })
+  }
+  return events
+}
+
+async function writeTags(
+  call: Call,
+  subscriberId: string,
+  names: readonly string[] | undefined,
+  replace = false,
+): Promise<NewEvent[]> {
+  if (names === undefined) return []
+  const { tags, added } = await ensureTags(call, names, { path: 'tags', subscriberIds: [subscriberId] })
+  const removed: TagChange[] = replace ? await unlinkOtherTags(call, subscriberId, tags) : []
+  return [...tagEvents('TAG_REMOVED', removed), ...tagEvents('TAG_ADDED', added)]
+}
+
+function fieldOf({ fields }: SubscriberRow, name: string): FieldScalar | null {
+  return Object.hasOwn(fields, name) ? (fields[name] ?? null) : null
+}
+
+function triggering({ triggerWorkflows }: SubscriberChanges): { triggerWorkflows: boolean } {
+  return { triggerWorkflows: triggerWorkflows ?? true }
+}
+
+function blankToNull(text: string): string | null {
+  return text.trim() === '' ? null : text
+}
+
+function asEmailInUse(email: string | undefined): (error: unknown) => never {
+  return (error) => {
+    if (email === undefined || databaseCode(error) !== '23505') throw error
+    throw new Failure(
+      'ALREADY_EXISTS',
+      `email is the address of another subscriber already (${JSON.stringify(email)}); choose another one, or update that subscriber.`,
+      { details: [{ path: 'email', message: 'is in use' }] },
+    )
+  }
+}

@@ -1,0 +1,182 @@
+import { sql } from 'kysely'
+
+import type { Tag } from '../../schema/tag.ts'
+import { Failure } from '../catalogue/failure.ts'
+import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
+import { array, execute, row, rows } from '../database.ts'
+import { decodeId, encodeId } from '../ids.ts'
+import { recordEvents } from './events.ts'
+import { ensureTags, readTagName, type TagRow, tagEvents } from './tags.ts'
+import { refuse, timestamp } from './text.ts'
+
+/** How a caller names a tag: exactly one of the two. */
+export type TagChoice = { tagId?: string | undefined; name?: string | undefined }
+
+type TagCountRow = TagRow & { subscriberCount: number; createdAt: string }
+
+const DELETE_PAGE = 5_000
+
+/** Every tag of the organization in alphabetical order, with how many subscribers carry it. */
+export async function listTags({ em, organization }: Call): Promise<Tag[]> {
+  const found = await rows<TagCountRow>(
+    em,
+    sql`select tag.id, tag.name, tag.created_at as "createdAt", coalesce(links.count, 0)::int as "subscriberCount"
+      from tag left join (
+        select tag_id, count(*) as count from subscriber_tag
+        where organization_id = ${organization.id} group by tag_id
+      ) as links on links.tag_id = tag.id
+      where tag.organization_id = ${organization.id} order by tag.name_key`,
+  )
+  return found.map(present)
+}
+
+/** Makes a tag; a name in use, whatever its letter case, is ALREADY_EXISTS. */
+export async function createTag(call: Call, name: string): Promise<Tag> {
+  readTagName(name, 'name')
+  const { tags, created } = await ensureTags(call, [name], { path: 'name' })
+  const [tag] = tags
+  if (!tag || created === 0) {
+    throw new Failure(
+      'ALREADY_EXISTS',
+      `There is a tag ${JSON.stringify(tag?.name ?? name)} already; use it as it is.`,
+      {
+        details: tag && { tagId: encodeId('tag', tag.id) },
+      },
+    )
+  }
+  const [record] = await readTags(call, [tag.id])
+  if (!record) throw new Error('a new tag cannot be read back')
+  return record
+}
+
+/** The tags of these names in the order of the names' first use, making the missing ones. */
+export async function getOrCreateTags(
+  call: Call,
+  names: readonly string[],
+): Promise<{ tags: Tag[]; created: number }> {
+  const { tags, created } = await ensureTags(call, names, { path: 'names' })
+  return {
+    tags: await readTags(
+      call,
+      tags.map(({ id }) => id),
+    ),
+    created,
+  }
+}
+
+/** The tag a caller names, or NOT_FOUND. */
+export async function findTag({ em, organization }: Call, { tagId, name }: TagChoice): Promise<TagRow> {
+  if ((tagId === undefined) === (name === undefined)) {
+    refuse('tagId', 'and name stand for the same tag: send exactly one of them.')
+  }
+  const condition = tagId === undefined ? sql`name_key = lower(${name})` : sql`id = ${decodeId('tag', tagId)}`
+  const found = await row<TagRow>(
+    em,
+    sql`select id, name from tag where organization_id = ${organization.id} and ${condition}`,
+  )
+  if (found) return found
+  throw new Failure(
+    'NOT_FOUND',
+    `There is no tag ${JSON.stringify((tagId ?? name ?? '').slice(0, 120))} in this organization; list_tags shows them all.`,
+  )
+}
+
+/**
+ * Deletes a tag and takes it from everybody who has it, with a TAG_REMOVED event each. No workflow starts from it:
+ * the tag goes, the people did nothing. Answers how many had it.
+ */
+export async function deleteTag(call: Call, choice: TagChoice): Promise<{ tag: TagRow; removed: number }> {
+  const { em, organization } = call
+  const tag = await findTag(call, choice)
+  // New links need a share of this lock, so that nobody gets the tag while it goes.
+  await execute(
+    em,
+    sql`select from tag where organization_id = ${organization.id} and id = ${tag.id} for update`,
+  )
+  let removed = 0
+  for (;;) {
+    const page = await rows<{ subscriberId: string }>(
+      em,
+      sql`delete from subscriber_tag where (organization_id, subscriber_id, tag_id) in (
+          select organization_id, subscriber_id, tag_id from subscriber_tag
+          where organization_id = ${organization.id} and tag_id = ${tag.id} order by subscriber_id limit ${DELETE_PAGE}
+        ) returning subscriber_id as "subscriberId"`,
+    )
+    const changes = page.map(({ subscriberId }) => ({ subscriberId, tag }))
+    if (page.length > 0)
+      await recordEvents(call, tagEvents('TAG_REMOVED', changes), { triggerWorkflows: false })
+    removed += page.length
+    if (page.length < DELETE_PAGE) break
+  }
+  await execute(em, sql`delete from tag where organization_id = ${organization.id} and id = ${tag.id}`)
+  return { tag, removed }
+}
+
+/** What deleting a tag will do: who loses it, and which workflows and segments name it. */
+export async function summarizeTagDeletion(call: Call, choice: TagChoice): Promise<ConfirmationSummary> {
+  const { em, organization } = call
+  const tag = await findTag(call, choice)
+  const [people, users] = [await countCarriers(call, tag), await namesOfUsers(call, tag)]
+  const audience = await row<{ count: number }>(
+    em,
+    sql`select count(*)::int as count from subscriber where organization_id = ${organization.id}`,
+  )
+  return {
+    action: 'delete_tag',
+    target: `the tag "${tag.name}"`,
+    effects: [
+      `The tag is taken from ${people} of ${audience?.count ?? 0} subscribers and deleted; this cannot be undone.`,
+      'No workflow starts because of it.',
+    ],
+    warnings: users.map(({ kind, name }) => `The ${kind} "${name}" names this tag and can no longer use it.`),
+  }
+}
+
+async function countCarriers({ em, organization }: Call, tag: TagRow): Promise<number> {
+  const found = await row<{ count: number }>(
+    em,
+    sql`select count(*)::int as count from subscriber_tag
+      where organization_id = ${organization.id} and tag_id = ${tag.id}`,
+  )
+  return found?.count ?? 0
+}
+
+/** The workflows (drafts and published versions) and segments whose steps or filters name the tag. */
+async function namesOfUsers(
+  { em, organization }: Call,
+  tag: TagRow,
+): Promise<{ kind: string; name: string }[]> {
+  const names = sql`any(select lower(value #>> '{}') from (
+      select jsonb_path_query(document, '$.**.tagNames[*]') as value
+      union all select jsonb_path_query(document, '$.** ? (@.field == "tags").value[*]')) as used)`
+  return await rows(
+    em,
+    sql`select distinct kind, name from (
+        select 'workflow' as kind, automation.name, automation.draft as document from automation
+        where automation.organization_id = ${organization.id} and automation.status <> 'ARCHIVED'
+        union all
+        select 'workflow', automation.name, version.definition from automation
+        join automation_version version on version.organization_id = automation.organization_id
+          and version.id = automation.published_version_id
+        where automation.organization_id = ${organization.id} and automation.status <> 'ARCHIVED'
+        union all
+        select 'segment', name, filters from segment where organization_id = ${organization.id}
+      ) as documents where lower(${tag.name}) = ${names} order by kind, name limit 20`,
+  )
+}
+
+async function readTags({ em, organization }: Call, ids: readonly string[]): Promise<Tag[]> {
+  const found = await rows<TagCountRow>(
+    em,
+    sql`select tag.id, tag.name, tag.created_at as "createdAt", (
+        select count(*)::int from subscriber_tag link
+        where link.organization_id = tag.organization_id and link.tag_id = tag.id) as "subscriberCount"
+      from tag where tag.organization_id = ${organization.id} and tag.id = any(${array(ids, 'uuid')})
+      order by array_position(${array(ids, 'uuid')}, tag.id)`,
+  )
+  return found.map(present)
+}
+
+function present({ id, name, subscriberCount, createdAt }: TagCountRow): Tag {
+  return { id: encodeId('tag', id), name, subscriberCount, createdAt: timestamp(createdAt) }
+}

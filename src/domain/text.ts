@@ -1,0 +1,38 @@
+import { Failure } from '../catalogue/failure.ts'
+
+const CONTROL = /\p{Cc}/u
+
+/** Refuses an input at its path; `message` goes on from the path and says how to repair it. */
+export function refuse(path: string, message: string): never {
+  throw new Failure('INVALID_INPUT', `${path} ${message}`, { details: [{ path, message }] })
+}
+
+/** One line of text within a bound of characters; control characters, tabs and line breaks among them, are refused. */
+export function oneLine(text: string, path: string, maximum: number): string {
+  if (CONTROL.test(text) || !text.isWellFormed()) {
+    refuse(path, 'holds a control character, such as a line break; send one line of printable text.')
+  }
+  if (characters(text) > maximum) refuse(path, `is longer than ${maximum} characters; shorten it.`)
+  return text
+}
+
+/** One line of text, or null where it is empty or blank: an empty string clears. */
+export function optionalLine(text: string, path: string, maximum: number): string | null {
+  const line = oneLine(text, path, maximum)
+  return line.trim() === '' ? null : line
+}
+
+/** How many characters a reader would count, not UTF-16 units. */
+export function characters(text: string): number {
+  return text.length < 100_000 ? [...text].length : text.length
+}
+
+/** A timestamp as the wire has it (ISO 8601, UTC, milliseconds), from what the driver gives. */
+export function timestamp(value: string): string {
+  return new Date(value).toISOString()
+}
+
+/** A timestamp that may not have come yet. */
+export function timestampOrNull(value: string | null): string | null {
+  return value === null ? null : timestamp(value)
+}

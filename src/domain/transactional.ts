@@ -1,0 +1,165 @@
+import { sql } from 'kysely'
+
+import type { DomainStatus, SubscriberStatus } from '../../schema/values.ts'
+import { Failure } from '../catalogue/failure.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { json, row } from '../database.ts'
+import { newId } from '../ids.ts'
+import type { Services } from '../services.ts'
+import { asciiDomain, emailFault, readEmail } from './addresses.ts'
+import type { MessageSource } from './messages.ts'
+import { oneLine } from './text.ts'
+
+/** One email to one person, as v1 takes it. */
+export type TransactionalEmail = MessageSource & {
+  to: string
+  /** `a@b` or `Name <a@b>`; the default sender when absent. */
+  from: string | undefined
+  replyTo: string | undefined
+  tracking: boolean
+}
+
+type From = { name: string | null; email: string; domain: string }
+
+type Verdict = {
+  accepted: boolean
+  domainStatus: DomainStatus | null
+  recipientStatus: SubscriberStatus | null
+  bounceCategory: string | null
+  suppression: string | null
+}
+
+const BACKLOG_SECONDS = 60
+const BACKLOG_FRESH_MS = 250
+const MAXIMUM_NAME = 200
+
+/**
+ * Accepts one transactional email: sender, recipient and suppression are judged and the rows are written by one
+ * statement, so that it costs one round trip. An unknown recipient becomes a TRANSACTIONAL subscriber. Answers the id
+ * (uuid) of the message, which exists once the transaction commits.
+ */
+export async function sendTransactional(call: Call, email: TransactionalEmail): Promise<string> {
+  readEmail(email.to, 'to')
+  if (email.replyTo !== undefined) readEmail(email.replyTo, 'replyTo')
+  oneLine(email.subject, 'subject', 998)
+  const from = email.from === undefined ? null : readFrom(email.from)
+  await refuseBacklog(call.services)
+  const id = newId()
+  const verdict = await row<Verdict>(call.em, acceptance(call.organization.id, id, email, from))
+  if (!verdict?.accepted) refuse(verdict, email.to, from)
+  call.wakeLane('transactional')
+  return id
+}
+
+/** `a@b`, `<a@b>`, `Name <a@b>` or `"Name" <a@b>`. */
+function readFrom(text: string): From {
+  const match = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^<>"]*?))\s*<([^<>\s]+)>\s*$/.exec(text)
+  const email = match?.[3] ?? text.trim()
+  const name = (match?.[1]?.replaceAll(/\\(.)/g, '$1') ?? match?.[2] ?? '').trim()
+  const fault = /\p{Cc}/u.test(text) ? 'it holds a control character' : emailFault(email)
+  if (fault ?? name.length > MAXIMUM_NAME) {
+    throw new Failure(
+      'INVALID_FROM_ADDRESS',
+      `from is not a sender: ${fault ?? `its name is longer than ${MAXIMUM_NAME} characters`}; send "hello@example.com" or "Name <hello@example.com>".`,
+    )
+  }
+  return { name: name || null, email, domain: asciiDomain(email.slice(email.lastIndexOf('@') + 1)) ?? '' }
+}
+
+function acceptance(organizationId: string, id: string, email: TransactionalEmail, from: From | null) {
+  const { subject, content, contentType, preview, to, replyTo, tracking } = email
+  const chosen =
+    from === null
+      ? sql`select snd.name, snd.email, snd.reply_to, domain.status from sender snd
+          join domain on domain.organization_id = snd.organization_id and domain.id = snd.domain_id
+          where snd.organization_id = ${organizationId} and snd.is_default`
+      : sql`select ${from.name}::text as name, ${from.email}::text as email, null::text as reply_to, domain.status
+          from domain where domain.organization_id = ${organizationId} and domain.domain = ${from.domain}`
+  return sql`with chosen as materialized (${chosen}), known as materialized (
+      select s.id, s.status, s.bounce_category from subscriber s
+      where s.organization_id = ${organizationId} and s.email_key = lower(${to}::text)
+    ), blocked as materialized (
+      select reason from suppression where organization_id = ${organizationId} and email_key = lower(${to}::text)
+    ), allowed as materialized (
+      select chosen.* from chosen where chosen.status = 'VERIFIED' and not exists (select from blocked)
+        and not exists (select from known where status in ('BANNED', 'COMPLAINED')
+          or (status = 'BOUNCED' and bounce_category in ('NO_SUCH_USER', 'INTERNAL')))
+    ), newcomer as (
+      insert into subscriber (id, organization_id, email, status)
+      select ${newId()}, ${organizationId}, ${to}, 'TRANSACTIONAL' from allowed where not exists (select from known)
+      on conflict (organization_id, email_key) do update set email = subscriber.email
+      returning id
+    ), person as (
+      select id from known union all select id from newcomer
+    ), stored as (
+      insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
+        reply_to, tracking)
+      select ${id}, ${organizationId}, 'TRANSACTIONAL', false, person.id, ${to}, allowed.name, allowed.email,
+        coalesce(${replyTo ?? null}::text, allowed.reply_to), ${tracking}
+      from allowed, person
+    ), contents as (
+      insert into message_content (organization_id, message_id, source)
+      select ${organizationId}, ${id}, ${json({ subject, content, contentType, preview })} from allowed
+    ), queued as (
+      insert into delivery_queue (id, organization_id, lane, weight)
+      select ${id}, ${organizationId}, 'transactional', 1 from allowed
+    )
+    select exists (select from allowed) as accepted, (select status from chosen) as "domainStatus",
+      (select status from known) as "recipientStatus", (select bounce_category from known) as "bounceCategory",
+      (select reason from blocked) as suppression`
+}
+
+function refuse(verdict: Verdict | null, to: string, from: From | null): never {
+  if (verdict?.domainStatus !== 'VERIFIED') refuseSender(verdict?.domainStatus ?? null, from)
+  const { recipientStatus, bounceCategory, suppression } = verdict
+  const state = suppression === null ? (recipientStatus ?? 'unknown') : 'suppressed'
+  const why = suppression ?? bounceCategory
+  throw new Failure(
+    'WRONG_STATE',
+    `to is ${state}${why ? ` (${why})` : ''} and gets no email; reactivate the subscriber first, or send to another address.`,
+    { details: { to, status: recipientStatus, bounceCategory, suppression } },
+  )
+}
+
+function refuseSender(status: DomainStatus | null, from: From | null): never {
+  if (from === null && status === null) {
+    throw new Failure(
+      'INVALID_FROM_ADDRESS',
+      'from is missing and this organization has no default sender; send from, or make one with create_email_sender.',
+    )
+  }
+  const what = from === null ? 'the domain of the default sender' : `the domain ${from.domain} of from`
+  throw new Failure(
+    'DOMAIN_NOT_VERIFIED',
+    status === null
+      ? `There is no sending domain for ${what}; add and verify it, or send from an address on a verified domain.`
+      : `Email cannot be sent because ${what} is ${status}; verify it with verify_domain, or send from a verified one.`,
+  )
+}
+
+type Backlog = { readAt: number; waiting: number }
+const backlogs = new WeakMap<Services, Backlog>()
+
+/** Over a minute of waiting email, the lane takes no more; the count is shared by all requests of a moment. */
+async function refuseBacklog(services: Services): Promise<void> {
+  const rate = services.config.laneRates.transactional
+  if (rate === 0) return
+  const most = rate * BACKLOG_SECONDS
+  let backlog = backlogs.get(services)
+  if (!backlog || performance.now() - backlog.readAt > BACKLOG_FRESH_MS) {
+    backlog = { readAt: performance.now(), waiting: backlog?.waiting ?? 0 }
+    backlogs.set(services, backlog)
+    const found = await row<{ waiting: number }>(
+      services.orm.em.fork(),
+      sql`select count(*)::int as waiting from (select from delivery_queue
+        where lane = 'transactional' and state = 'queued' limit ${most + 1}) waiting`,
+    )
+    backlog.waiting = found?.waiting ?? 0
+  }
+  if (backlog.waiting <= most) return
+  throw new Failure(
+    'RATE_LIMITED',
+    `More than ${BACKLOG_SECONDS} s of transactional email is waiting to be sent; repeat the request in a few seconds.`,
+    { retryAfter: 5 },
+  )
+}

@@ -1,0 +1,27 @@
+import type { FieldVariable, Variable } from '../../schema/organization.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { BUILT_IN_VARIABLES } from '../content/variables.ts'
+import { listFields } from './fields.ts'
+
+const ORGANIZATION_PREFIX = 'org-'
+
+/** What email content can name: variables of every email, of the organization, and of its custom fields. */
+export async function listVariables(
+  call: Call,
+): Promise<{ builtIn: Variable[]; organization: Variable[]; customFields: FieldVariable[] }> {
+  const all = BUILT_IN_VARIABLES.map((variable) => ({ ...variable, syntax: syntaxOf(variable.name) }))
+  const fields = await listFields(call)
+  return {
+    builtIn: all.filter(({ name }) => !name.startsWith(ORGANIZATION_PREFIX)),
+    organization: all
+      .filter(({ name }) => name.startsWith(ORGANIZATION_PREFIX))
+      .map((variable) =>
+        variable.name === 'org-name' ? { ...variable, example: call.organization.name } : variable,
+      ),
+    customFields: fields.map(({ name, type }) => ({ name, type, syntax: syntaxOf(name) })),
+  }
+}
+
+function syntaxOf(name: string): string {
+  return `{{${name}}}`
+}

@@ -1,0 +1,32 @@
+import { pino } from 'pino'
+
+import { databaseCode } from './catalogue/database-error.ts'
+
+/** Structured logs on standard output: ids and route patterns, never bodies, addresses or tokens. */
+export function createLogger(name: string, level: string) {
+  return pino({ name, level, timestamp: pino.stdTimeFunctions.isoTime, base: { pid: process.pid } })
+}
+
+/**
+ * What of an unexpected error may be logged or enter a Temporal history. Messages of the database quote values, so of
+ * those only the SQLSTATE and the place are kept.
+ */
+export function describeFault(error: unknown): {
+  name: string
+  message: string
+  code?: string
+  stack?: string
+} {
+  if (!(error instanceof Error)) return { name: 'unknown', message: typeof error }
+  const code = databaseCode(error)
+  const stack = error.stack
+    ?.split('\n')
+    .filter((line) => line.startsWith('    at '))
+    .join('\n')
+  return {
+    name: error.name,
+    message: code ? `database error ${code}` : error.message.slice(0, 500),
+    ...(code && { code }),
+    ...(stack && { stack }),
+  }
+}

@@ -1,0 +1,273 @@
+import { Migration } from '@mikro-orm/migrations'
+
+/** What is sent and how: domains, senders, campaigns, messages, the delivery queue, links, tracking, the ledger. */
+export class M003Sending extends Migration {
+  override up(): void {
+    this.addSql(`
+      create table domain (
+        id uuid not null,
+        organization_id uuid not null references organization,
+        domain text not null,
+        status text not null default 'PENDING' check (status in ('PENDING', 'VERIFYING', 'VERIFIED', 'DEGRADED', 'FAILED')),
+        development boolean not null default false,
+        region text not null default 'local',
+        records jsonb not null default '[]',
+        fallback_priority int,
+        verification_requested_at timestamptz(3),
+        created_at timestamptz(3) not null default now(),
+        updated_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        unique (organization_id, domain)
+      );
+      create unique index domain_verified_once on domain (domain) where status = 'VERIFIED' and not development;
+      create trigger touch before update on domain for each row execute function touch_updated_at();
+
+      create table sender (
+        id uuid not null,
+        organization_id uuid not null references organization,
+        domain_id uuid not null,
+        name text not null,
+        email text not null,
+        email_key text not null generated always as (lower(email)) stored,
+        reply_to text,
+        is_default boolean not null default false,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        unique (organization_id, email_key),
+        foreign key (organization_id, domain_id) references domain (organization_id, id)
+      );
+      create unique index sender_default on sender (organization_id) where is_default;
+
+      create table snippet (
+        id uuid not null,
+        organization_id uuid not null references organization,
+        name text not null,
+        content jsonb not null,
+        content_type text not null default 'MAILY',
+        archived_at timestamptz(3),
+        created_at timestamptz(3) not null default now(),
+        updated_at timestamptz(3) not null default now(),
+        primary key (organization_id, id)
+      );
+      create trigger touch before update on snippet for each row execute function touch_updated_at();
+
+      create table image (
+        id uuid not null,
+        organization_id uuid not null references organization,
+        name text,
+        description text,
+        content_type text not null,
+        width int not null,
+        height int not null,
+        size int not null,
+        content_hash bytea not null,
+        bytes bytea not null,
+        capture_page_id text,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        unique (organization_id, content_hash)
+      );
+
+      create table campaign (
+        id uuid not null,
+        organization_id uuid not null references organization,
+        kind text not null check (kind in ('BROADCAST', 'WORKFLOW')),
+        automation_id uuid,
+        step_id text,
+        name text not null default 'Untitled',
+        subject text not null default '',
+        preview text,
+        content jsonb,
+        content_type text not null default 'MAILY' check (content_type in ('MAILY', 'PLATE', 'MARKDOWN')),
+        sender_id uuid,
+        reply_to text,
+        recipient_filters jsonb not null default '[]',
+        status text not null default 'DRAFT'
+          check (status in ('DRAFT', 'SCHEDULED', 'SENDING', 'SENT', 'ARCHIVED', 'FAILED')),
+        schedule jsonb,
+        created_at timestamptz(3) not null default now(),
+        updated_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        foreign key (organization_id, sender_id) references sender (organization_id, id) on delete set null (sender_id)
+      );
+      create index on campaign (organization_id, kind, status, id);
+      create index on campaign (organization_id, automation_id) where automation_id is not null;
+      create trigger touch before update on campaign for each row execute function touch_updated_at();
+
+      create table campaign_history (
+        id uuid not null,
+        organization_id uuid not null,
+        campaign_id uuid not null,
+        source text not null check (source in ('autosave', 'manual', 'ai')),
+        subject text not null,
+        preview text,
+        content jsonb,
+        content_type text not null,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        foreign key (organization_id, campaign_id) references campaign (organization_id, id) on delete cascade
+      );
+      create index on campaign_history (organization_id, campaign_id, id);
+
+      -- The record of every email, one row each; what waits to be sent is delivery_queue.
+      create table message (
+        id uuid not null,
+        organization_id uuid not null,
+        class text not null check (class in ('TRANSACTIONAL', 'AUTOMATION', 'CAMPAIGN', 'TEST')),
+        marketing boolean not null,
+        status text not null default 'QUEUED' check (status in ('QUEUED', 'SUBMITTING', 'SENT', 'DELIVERED',
+          'DELAYED', 'BOUNCED', 'COMPLAINED', 'FAILED', 'SKIPPED')),
+        subscriber_id uuid,
+        recipient text not null,
+        from_name text,
+        from_email text not null,
+        reply_to text,
+        subject text,
+        tracking boolean not null default true,
+        campaign_id uuid,
+        automation_id uuid,
+        version_id uuid,
+        run_id uuid,
+        step_id text,
+        visit int,
+        attempts int not null default 0,
+        reason text,
+        response text,
+        bounce_category text,
+        -- It was sent again because a sender was lost before it could say whether it had sent it.
+        resent boolean not null default false,
+        created_at timestamptz(3) not null default now(),
+        sent_at timestamptz(3),
+        delivered_at timestamptz(3),
+        opened_at timestamptz(3),
+        clicked_at timestamptz(3),
+        failed_at timestamptz(3),
+        primary key (organization_id, id)
+      ) partition by range (id);
+      create index on message (organization_id, subscriber_id, id);
+      create index on message (organization_id, campaign_id, id) where campaign_id is not null;
+      create index on message (organization_id, run_id, id) where run_id is not null;
+
+      -- Source of an email that belongs to no campaign; {subject, content, contentType, preview}.
+      create table message_content (
+        organization_id uuid not null,
+        message_id uuid not null,
+        source jsonb not null,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, message_id)
+      );
+
+      -- Exactly one message for each key, whatever crashes; outlives the partitions of message.
+      create table message_key (
+        organization_id uuid not null references organization,
+        key text not null,
+        message_id uuid not null,
+        primary key (organization_id, key)
+      );
+
+      -- What waits to be sent. Rows are deleted on outcome, so that it stays as narrow and short as the backlog.
+      create table delivery_queue (
+        id uuid primary key,
+        organization_id uuid not null,
+        lane text not null check (lane in ('transactional', 'bulk')),
+        -- Classes of one organization's mail share its turn: 1 gets three parts, 0 gets one.
+        weight smallint not null default 0,
+        state text not null default 'queued' check (state in ('queued', 'claimed', 'submitting', 'deferred', 'held')),
+        -- Counts claims and fences them: who holds another number lost the row. tries counts conversations with a server.
+        attempt int not null default 0,
+        tries smallint not null default 0,
+        lease_until timestamptz(3),
+        next_attempt_at timestamptz(3) not null default now(),
+        -- The paused automation that a held email waits for.
+        held_by uuid,
+        -- A sender was lost between DATA and its outcome, so that the email may have been sent already.
+        ambiguous boolean not null default false,
+        created_at timestamptz(3) not null default now()
+      ) with (fillfactor = 70);
+      create index on delivery_queue (lane, organization_id, weight, id) where state = 'queued';
+      create index on delivery_queue (next_attempt_at) where state = 'deferred';
+      create index on delivery_queue (organization_id, held_by) where state = 'held';
+      create index on delivery_queue (lease_until) where state in ('claimed', 'submitting');
+
+      -- The next free moment of each lane; whoever sends takes moments from here.
+      create table lane_bucket (
+        lane text primary key,
+        next_slot_at timestamptz not null default now()
+      );
+      insert into lane_bucket (lane) values ('transactional'), ('bulk');
+
+      -- The targets of an email's links by position, frozen when it is composed, and which of them a person followed.
+      create table link (
+        organization_id uuid not null,
+        message_id uuid not null,
+        targets text[] not null,
+        followed int[] not null default '{}',
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, message_id)
+      );
+
+      create table tracking_event (
+        id uuid not null,
+        organization_id uuid not null,
+        message_id uuid not null,
+        kind text not null check (kind in ('OPEN', 'CLICK')),
+        position int,
+        human boolean not null,
+        user_agent text,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, id)
+      ) partition by range (id);
+      create index on tracking_event (organization_id, message_id, kind);
+
+      -- Each decision not to act, with its reason, written when it is made.
+      create table decision (
+        id uuid not null,
+        organization_id uuid not null,
+        subscriber_id uuid,
+        automation_id uuid,
+        campaign_id uuid,
+        run_id uuid,
+        step_id text,
+        message_id uuid,
+        action text not null,
+        reason text not null,
+        data jsonb not null default '{}',
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, id)
+      ) partition by range (id);
+      create index on decision (organization_id, subscriber_id, id);
+
+      -- Monthly partitions of the tables that grow with time, this month and the next two, plus a default one.
+      create function ensure_partitions() returns void language plpgsql as $fn$
+      declare
+        parent text;
+        month timestamptz;
+        child text;
+      begin
+        perform pg_advisory_xact_lock(hashtext('ensure_partitions'));
+        foreach parent in array array['subscriber_event', 'message', 'tracking_event', 'decision'] loop
+          for step in 0..2 loop
+            month := (date_trunc('month', now() at time zone 'utc') + make_interval(months => step)) at time zone 'utc';
+            child := parent || to_char(month at time zone 'utc', '_YYYY_MM');
+            if to_regclass(child) is null then
+              execute format('create table %I partition of %I for values from (%L) to (%L)', child, parent,
+                id_floor(month), id_floor(((month at time zone 'utc') + interval '1 month') at time zone 'utc'));
+            end if;
+          end loop;
+          if to_regclass(parent || '_rest') is null then
+            execute format('create table %I partition of %I default', parent || '_rest', parent);
+          end if;
+        end loop;
+      end $fn$;
+      select ensure_partitions();
+    `)
+  }
+
+  override down(): void {
+    this.addSql(`
+      drop function ensure_partitions;
+      drop table decision, tracking_event, link, lane_bucket, delivery_queue, message_key, message_content, message,
+        campaign_history, campaign, image, snippet, sender, domain;
+    `)
+  }
+}

@@ -1,0 +1,193 @@
+import { Migration } from '@mikro-orm/migrations'
+
+/** Automations: drafts, immutable versions, who may enter, runs and their log, goals, groups, and the outbox. */
+export class M004Automations extends Migration {
+  override up(): void {
+    this.addSql(`
+      create table automation_group (
+        id uuid not null,
+        organization_id uuid not null references organization,
+        name text not null,
+        name_key text not null generated always as (lower(name)) stored,
+        conflict_strategy text not null check (conflict_strategy in ('FIRST_WINS', 'LAST_WINS', 'PRIORITY', 'QUEUE')),
+        max_queue_age text,
+        created_at timestamptz(3) not null default now(),
+        updated_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        unique (organization_id, name_key)
+      );
+      create trigger touch before update on automation_group for each row execute function touch_updated_at();
+
+      create table automation (
+        id uuid not null,
+        organization_id uuid not null references organization,
+        name text not null,
+        status text not null default 'DRAFT' check (status in ('DRAFT', 'ACTIVE', 'PAUSED', 'ARCHIVED')),
+        draft jsonb not null default '{"steps": [], "edges": []}',
+        settings jsonb not null default '{}',
+        success_goals jsonb not null default '[]',
+        published_version_id uuid,
+        group_id uuid,
+        updated_by text,
+        created_at timestamptz(3) not null default now(),
+        updated_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        foreign key (organization_id, group_id) references automation_group (organization_id, id)
+      );
+      create trigger touch before update on automation for each row execute function touch_updated_at();
+
+      alter table campaign add foreign key (organization_id, automation_id)
+        references automation (organization_id, id) on delete cascade;
+
+      -- What was published, frozen: {steps, edges, settings, successGoals, emails: {stepId: {...}}}.
+      create table automation_version (
+        id uuid not null,
+        organization_id uuid not null,
+        automation_id uuid not null,
+        number int not null,
+        definition jsonb not null,
+        created_by text,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        unique (organization_id, automation_id, number),
+        foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
+      );
+      alter table automation add foreign key (organization_id, published_version_id)
+        references automation_version (organization_id, id) deferrable initially deferred;
+
+      -- The triggers of the published version, one row for each thing that can fire it, so that events find them by index.
+      create table automation_trigger (
+        organization_id uuid not null,
+        automation_id uuid not null,
+        step_id text not null,
+        type text not null,
+        match_key text not null default '',
+        primary key (organization_id, type, match_key, automation_id, step_id),
+        foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
+      );
+      create index on automation_trigger (organization_id, automation_id);
+
+      -- How often a subscriber entered; the upsert on it numbers the runs.
+      create table automation_entry (
+        organization_id uuid not null,
+        automation_id uuid not null,
+        subscriber_id uuid not null,
+        runs int not null default 0,
+        last_entered_at timestamptz(3),
+        primary key (organization_id, automation_id, subscriber_id),
+        foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade,
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+      );
+
+      create table automation_run (
+        id uuid not null,
+        organization_id uuid not null,
+        automation_id uuid not null,
+        version_id uuid not null,
+        subscriber_id uuid not null,
+        number int not null,
+        entry_key text not null default '',
+        status text not null default 'QUEUED' check (status in ('QUEUED', 'ACTIVE', 'WAITING', 'COMPLETED', 'CANCELED',
+          'FAILED', 'SKIPPED')),
+        exit_reason text,
+        error text,
+        held boolean not null default false,
+        current_step_id text,
+        visit int not null default 0,
+        wait_kind text check (wait_kind in ('TIME', 'EVENT', 'MESSAGE')),
+        wake_at timestamptz(3),
+        -- The (step, visit) whose wait was told to end early, or whose event came.
+        wake_reason text,
+        trigger jsonb not null default '{}',
+        context jsonb not null default '{}',
+        temporal_run_id text,
+        entered_at timestamptz(3) not null default now(),
+        updated_at timestamptz(3) not null default now(),
+        ended_at timestamptz(3),
+        primary key (organization_id, id),
+        unique (organization_id, automation_id, subscriber_id, number),
+        foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade,
+        foreign key (organization_id, version_id) references automation_version (organization_id, id),
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+      ) with (fillfactor = 70);
+      create unique index automation_run_active on automation_run (organization_id, automation_id, subscriber_id, entry_key)
+        where status in ('QUEUED', 'ACTIVE', 'WAITING');
+      create index on automation_run (organization_id, subscriber_id, id);
+      create index on automation_run (organization_id, automation_id, id);
+      create index on automation_run (organization_id, automation_id, id) where held;
+      create trigger touch before update on automation_run for each row execute function touch_updated_at();
+
+      -- The run's log and its memory: the outcome of each visit of a step is stored once and returned to every retry.
+      create table run_step (
+        organization_id uuid not null,
+        run_id uuid not null,
+        visit int not null,
+        step_id text not null,
+        type text not null,
+        port text,
+        outcome jsonb not null default '{}',
+        started_at timestamptz(3) not null default now(),
+        ended_at timestamptz(3),
+        primary key (organization_id, run_id, visit),
+        foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
+      );
+
+      -- Runs that wait for an event of their subscriber, found by the event's type.
+      create table run_wait (
+        organization_id uuid not null,
+        subscriber_id uuid not null,
+        event_type text not null,
+        run_id uuid not null,
+        visit int not null,
+        conditions jsonb not null default '{}',
+        primary key (organization_id, subscriber_id, event_type, run_id),
+        foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
+      );
+
+      create table goal_conversion (
+        organization_id uuid not null,
+        run_id uuid not null,
+        goal_id text not null,
+        value numeric(18, 2),
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, run_id, goal_id),
+        foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
+      );
+
+      create table goal_watch (
+        organization_id uuid not null,
+        run_id uuid not null,
+        goal_id text not null,
+        subscriber_id uuid not null,
+        expires_at timestamptz(3) not null,
+        primary key (organization_id, run_id, goal_id),
+        foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
+      );
+      create index on goal_watch (organization_id, subscriber_id);
+
+      -- What Temporal must be told, written in the transaction that decided it and dispatched after its commit.
+      create table outbox (
+        id bigint generated always as identity primary key,
+        organization_id uuid not null,
+        workflow_id text not null,
+        kind text not null check (kind in ('start', 'signal')),
+        payload jsonb not null default '{}',
+        priority smallint not null default 0,
+        attempts int not null default 0,
+        available_at timestamptz(3) not null default now(),
+        created_at timestamptz(3) not null default now()
+      );
+      create index on outbox (priority desc, id);
+      create index on outbox (workflow_id, id);
+    `)
+  }
+
+  override down(): void {
+    this.addSql(`
+      alter table campaign drop constraint campaign_organization_id_automation_id_fkey;
+      alter table automation drop constraint automation_organization_id_published_version_id_fkey;
+      drop table outbox, goal_watch, goal_conversion, run_wait, run_step, automation_run, automation_entry,
+        automation_trigger, automation_version, automation, automation_group;
+    `)
+  }
+}

@@ -1,0 +1,88 @@
+import { sql } from 'kysely'
+import pg from 'pg'
+import type { Logger } from 'pino'
+
+import { type EntityManager, execute } from '../database.ts'
+
+/** What a process can be woken for: intents for Temporal, or email in a lane. */
+export const CHANNELS = ['outbox', 'transactional', 'bulk'] as const
+export type Channel = (typeof CHANNELS)[number]
+
+const DEBOUNCE_MS = 4
+const RECONNECT_MS = 1_000
+
+/** Rings for work that was committed. Many rings within a few milliseconds become one NOTIFY. */
+export type Doorbell = { ring(channel: Channel): void; close(): Promise<void> }
+
+/** A doorbell that rings outside every transaction; losing a ring costs one poll interval, never the work. */
+export function createDoorbell(em: EntityManager, log: Logger): Doorbell {
+  const pending = new Set<Channel>()
+  let timer: NodeJS.Timeout | undefined
+  let ringing: Promise<unknown> = Promise.resolve()
+
+  function flush(): void {
+    timer = undefined
+    const channels = [...pending]
+    pending.clear()
+    ringing = Promise.all(
+      channels.map((channel) => execute(em.fork(), sql`select pg_notify(${`postloom_${channel}`}, '')`)),
+    ).catch((error: unknown) => log.warn({ err: error }, 'a ring was lost; the next poll finds the work'))
+  }
+
+  return {
+    ring(channel) {
+      pending.add(channel)
+      timer ??= setTimeout(flush, DEBOUNCE_MS)
+    },
+    async close() {
+      if (timer) {
+        clearTimeout(timer)
+        flush()
+      }
+      await ringing
+    },
+  }
+}
+
+/** Hears rings on a connection of its own and reconnects by itself; `onRing` also runs after each reconnect. */
+export async function listenForRings(
+  databaseUrl: string,
+  onRing: (channel: Channel) => void,
+  log: Logger,
+): Promise<{ close(): Promise<void> }> {
+  let client: pg.Client | undefined
+  let closed = false
+
+  async function connect(): Promise<void> {
+    const next = new pg.Client({ connectionString: databaseUrl, application_name: 'postloom listener' })
+    next.on('notification', ({ channel }) => onRing(channelOf(channel)))
+    next.on('error', (error) => log.warn({ err: error }, 'the listening connection broke'))
+    next.on('end', () => {
+      if (!closed) setTimeout(() => void connect().catch(retry), RECONNECT_MS)
+    })
+    await next.connect()
+    await next.query(CHANNELS.map((channel) => `listen postloom_${channel}`).join('; '))
+    client = next
+    for (const channel of CHANNELS) onRing(channel)
+  }
+
+  function retry(error: unknown): void {
+    if (closed) return
+    log.warn({ err: error }, 'cannot listen for rings yet')
+    setTimeout(() => void connect().catch(retry), RECONNECT_MS)
+  }
+
+  await connect()
+  return {
+    async close() {
+      closed = true
+      await client?.end()
+    },
+  }
+}
+
+function channelOf(name: string): Channel {
+  const found = CHANNELS.find((channel) => name === `postloom_${channel}`)
+  if (!found) throw new Error(`unexpected notification channel ${name}`)
+  return found
+}

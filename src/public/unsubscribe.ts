@@ -1,0 +1,36 @@
+import { sql } from 'kysely'
+
+import { unitOfWork } from '../catalogue/unit-of-work.ts'
+import { row } from '../database.ts'
+import { unsubscribeSubscriber } from '../domain/subscribers.ts'
+import { readToken } from '../delivery/tracking-token.ts'
+import { encodeId } from '../ids.ts'
+import type { Services } from '../services.ts'
+
+/** Whose unsubscribe link it is: what its page may say. */
+export type Leaver = { organization: string; email: string; isGone: boolean }
+
+/** The person behind an unsubscribe link, or null when the link is not one of ours. Changes nothing. */
+export async function findLeaver(services: Services, token: string): Promise<Leaver | null> {
+  const read = readToken(services.config.secret, 'unsubscribe', token)
+  if (!read) return null
+  return await row<Leaver>(
+    services.orm.em.fork(),
+    sql`select organization.name as organization, s.email, s.status = 'UNSUBSCRIBED' as "isGone"
+      from subscriber s join organization on organization.id = s.organization_id
+      where s.organization_id = ${read.organizationId} and s.id = ${read.subscriberId}`,
+  )
+}
+
+/** Unsubscribes the person behind the link; doing it twice changes nothing more. Null as findLeaver. */
+export async function leave(services: Services, token: string): Promise<Leaver | null> {
+  const read = readToken(services.config.secret, 'unsubscribe', token)
+  const leaver = await findLeaver(services, token)
+  if (!read || !leaver) return null
+  const { organizationId, subscriberId, messageId } = read
+  const actor = { kind: 'public', id: encodeId('sub', subscriberId), name: 'Reader' } as const
+  await unitOfWork(services, { organizationId, actor }, (call) =>
+    unsubscribeSubscriber(call, subscriberId, { source: `email ${encodeId('eml', messageId)}` }),
+  )
+  return { ...leaver, isGone: true }
+}

@@ -1,0 +1,14 @@
+/** What a request says of who made it. */
+export type Visitor = { method: string; userAgent: string }
+
+// Scanners, previews and programs that name themselves. Apple's mail privacy proxy is only ever "Mozilla/5.0".
+const MACHINE =
+  /bot\b|crawl|spider|scan|preview|prefetch|monitor|barracuda|proofpoint|mimecast|symantec|messagelabs|trendmicro|safelinks|office existence|fireeye|ironport|headless|phantomjs|curl\/|wget\/|python|go-http-client|okhttp|java\/|libwww|httpclient|axios|node-fetch|undici|^node$|^mozilla\/5\.0$/i
+
+/**
+ * Whether a request is a machine's, of those that can be told: it says so, says nothing, or only asks for headers.
+ * What comes sooner after the sending than a person can be is judged where that time is known.
+ */
+export function isMachine({ method, userAgent }: Visitor): boolean {
+  return method === 'HEAD' || userAgent.trim() === '' || MACHINE.test(userAgent)
+}

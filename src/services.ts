@@ -1,0 +1,48 @@
+import type { MikroORM } from '@mikro-orm/postgresql'
+import type { Logger } from 'pino'
+
+import { createRateLimiter, type RateLimiter } from './catalogue/rate-limit.ts'
+import type { Config } from './config.ts'
+import { openDatabase } from './database.ts'
+import { createLogger } from './log.ts'
+import { createDoorbell, type Doorbell } from './ports/doorbell.ts'
+import { createTemporalPort, type TemporalPort } from './ports/temporal.ts'
+
+/** What every operation may use; one for each process. */
+export type Services = {
+  config: Config
+  log: Logger
+  orm: MikroORM
+  doorbell: Doorbell
+  temporal: TemporalPort
+  rateLimiter: RateLimiter
+  close(): Promise<void>
+}
+
+/** Opens what a process needs. Temporal is connected lazily, so that mail is accepted while it is down. */
+export async function createServices(
+  config: Config,
+  name: string,
+  options: { poolSize?: number } = {},
+): Promise<Services> {
+  const log = createLogger(name, config.logLevel)
+  const orm = await openDatabase(config.databaseUrl, {
+    applicationName: `postloom ${name}`,
+    ...options,
+  })
+  const doorbell = createDoorbell(orm.em, log)
+  const temporal = createTemporalPort(config.temporal, log)
+  return {
+    config,
+    log,
+    orm,
+    doorbell,
+    temporal,
+    rateLimiter: createRateLimiter(),
+    async close() {
+      await doorbell.close()
+      await temporal.close()
+      await orm.close()
+    },
+  }
+}

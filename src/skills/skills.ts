@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+
+/** The kinds of task documentation; those without a document are refused by name. */
+export const SKILL_TYPES = ['filters', 'campaign', 'images', 'workflow', 'docs'] as const
+export type SkillType = (typeof SKILL_TYPES)[number]
+
+/** A page of documentation in Markdown. `slug` names it among the pages of `docs`. */
+export type SkillPage = { slug: string; title: string; markdown: string }
+
+const DOCS_PAGES = ['start', 'automations', 'http-api', 'operations', 'configuration', 'architecture']
+
+/** The document of each type that is there; read once, when the process starts. */
+export const SKILLS: Readonly<Partial<Record<SkillType, readonly SkillPage[]>>> = {
+  workflow: [readPage('workflow', new URL('workflow.md', import.meta.url))],
+  docs: DOCS_PAGES.map((slug) => readPage(slug, new URL(`../../docs/${slug}.md`, import.meta.url))),
+}
+
+function readPage(slug: string, file: URL): SkillPage {
+  const markdown = readFileSync(file, 'utf8')
+  return { slug, title: /^# (.+)$/m.exec(markdown)?.[1] ?? slug, markdown }
+}

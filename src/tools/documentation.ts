@@ -1,0 +1,32 @@
+import Type from 'typebox'
+
+import { closed, nullable, oneOf } from '../../schema/define.ts'
+import { defineTool } from '../catalogue/tool.ts'
+import { readSkill } from '../domain/documentation.ts'
+import { SKILL_TYPES } from '../skills/skills.ts'
+
+export const getSkill = defineTool({
+  name: 'get_skill',
+  title: 'Get task documentation',
+  description:
+    'Reads how to do a task before doing it: type workflow is the whole language of workflows with an example; type ' +
+    'docs is the documentation, whose pages are listed when page is left out.',
+  group: 'documentation',
+  effect: 'read',
+  permission: 'content',
+  input: closed({
+    type: oneOf(SKILL_TYPES),
+    page: Type.Optional(Type.String({ maxLength: 100, description: 'With docs: the slug of one page.' })),
+  }),
+  output: closed({
+    skill: closed({
+      type: oneOf(SKILL_TYPES),
+      page: nullable(Type.String()),
+      title: Type.String(),
+      markdown: Type.String(),
+      pages: Type.Array(closed({ slug: Type.String(), title: Type.String() })),
+    }),
+  }),
+  // oxlint-disable-next-line typescript/require-await -- every handler is asynchronous
+  handler: async (_call, { type, page }) => ({ skill: readSkill(type, page) }),
+})

@@ -1,0 +1,52 @@
+import Type from 'typebox'
+
+import { closed, defaulted, limitOf, listOf, oneOf } from '../../schema/define.ts'
+import { PAYMENT_EVENT_TYPES, SubscriberEvent } from '../../schema/event.ts'
+import { SUBSCRIBER_EVENT_TYPES } from '../../schema/values.ts'
+import { defineTool } from '../catalogue/tool.ts'
+import { listEvents, recordPayment } from '../domain/subscriber-history.ts'
+
+/** Names one person; exactly one of the two is sent. */
+const choice = {
+  subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
+  email: Type.Optional(
+    Type.String({ description: 'The email address. Send this or subscriberId, not both.' }),
+  ),
+}
+
+export const createEvent = defineTool({
+  name: 'create_event',
+  title: 'Create an event',
+  description:
+    'Records a payment or a refund of a subscriber, adds it to their revenue, and starts or continues workflows that wait for it.',
+  group: 'events',
+  effect: 'write',
+  permission: 'subscribers',
+  input: closed({
+    ...choice,
+    eventType: oneOf(PAYMENT_EVENT_TYPES),
+    amount: Type.Optional(Type.Number({ description: 'In major units, such as 19.90; never negative.' })),
+    currency: defaulted(Type.String({ description: 'ISO 4217, such as EUR.' }), 'USD'),
+    metadata: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'Whatever you want to know of it later.' }),
+    ),
+  }),
+  output: closed({ event: SubscriberEvent }),
+  handler: async (call, input) => ({ event: await recordPayment(call, input) }),
+})
+
+export const listSubscriberEvents = defineTool({
+  name: 'list_subscriber_events',
+  title: "List a subscriber's events",
+  description: 'Lists what happened to one subscriber, newest first, all of it or one type.',
+  group: 'events',
+  effect: 'read',
+  permission: 'subscribers',
+  input: closed({
+    ...choice,
+    eventType: Type.Optional(oneOf(SUBSCRIBER_EVENT_TYPES)),
+    limit: limitOf(50),
+  }),
+  output: listOf('events', SubscriberEvent),
+  handler: (call, { eventType, limit, ...input }) => listEvents(call, input, { eventType, limit }),
+})

@@ -1,0 +1,17 @@
+import { closed } from '../../schema/define.ts'
+import { OrganizationStats } from '../../schema/organization.ts'
+import { defineTool } from '../catalogue/tool.ts'
+import { readStats } from '../domain/organization-stats.ts'
+
+export const getOrgStats = defineTool({
+  name: 'get_org_stats',
+  title: 'Get organization statistics',
+  description:
+    'Counts subscribers by status, tags, segments, campaigns, workflows and their active runs, and the email of the last 30 days.',
+  group: 'organization',
+  effect: 'read',
+  permission: 'organization',
+  input: closed({}),
+  output: closed({ stats: OrganizationStats }),
+  handler: async (call) => ({ stats: await readStats(call) }),
+})

@@ -1,0 +1,112 @@
+import Type from 'typebox'
+
+import { closed, limitOf, nullable, oneOf, pageOf } from '../../schema/define.ts'
+import { Run, RunVisit, StepReference } from '../../schema/run.ts'
+import { RUN_STATUSES } from '../../schema/values.ts'
+import { defineTool } from '../catalogue/tool.ts'
+import {
+  enterByHand,
+  removeFromWorkflow,
+  requestFastForward,
+  settleFastForward,
+} from '../domain/automations/run-control.ts'
+import { listRuns, readTimeline } from '../domain/automations/run-records.ts'
+
+/** Names one person; exactly one of the two is sent. */
+const subscriber = {
+  subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
+  email: Type.Optional(
+    Type.String({ description: 'The email address. Send this or subscriberId, not both.' }),
+  ),
+}
+const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
+
+export const addSubscriberToWorkflow = defineTool({
+  name: 'add_subscriber_to_workflow',
+  title: 'Add a subscriber to a workflow',
+  description:
+    'Lets one subscriber enter an ACTIVE workflow by hand. Re-entry rules and the filters of the first trigger apply.',
+  group: 'workflows',
+  effect: 'write',
+  permission: 'workflows',
+  input: closed({
+    workflowId,
+    ...subscriber,
+    context: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'What filters read as entry.<path>.' }),
+    ),
+    startStepId: Type.Optional(
+      Type.String({ description: 'A step of the published version to begin with, instead of its trigger.' }),
+    ),
+  }),
+  output: closed({ run: Run }),
+  handler: async (call, input) => ({ run: await enterByHand(call, input) }),
+})
+
+export const removeSubscriberFromWorkflow = defineTool({
+  name: 'remove_subscriber_from_workflow',
+  title: 'Remove a subscriber from a workflow',
+  description: 'Cancels the active runs of one subscriber in a workflow, also in the middle of a wait.',
+  group: 'workflows',
+  effect: 'write',
+  permission: 'workflows',
+  input: closed({
+    workflowId,
+    ...subscriber,
+    reason: Type.Optional(Type.String({ maxLength: 200, description: 'Kept with the event.' })),
+  }),
+  output: closed({
+    runs: Type.Array(Run, { description: 'The runs that were canceled; none is no error.' }),
+  }),
+  handler: async (call, input) => ({ runs: await removeFromWorkflow(call, input) }),
+})
+
+export const getSubscriberWorkflowRuns = defineTool({
+  name: 'get_subscriber_workflow_runs',
+  title: "List a subscriber's workflow runs",
+  description:
+    'Lists the runs of one subscriber, newest first: status, where each stands and what comes next.',
+  group: 'workflows',
+  effect: 'read',
+  permission: 'workflows',
+  input: closed({
+    ...subscriber,
+    workflowId: Type.Optional(workflowId),
+    status: Type.Optional(oneOf(RUN_STATUSES)),
+    limit: limitOf(20),
+    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+  }),
+  output: pageOf('runs', Run),
+  handler: listRuns,
+})
+
+export const fastForwardWorkflowSubscriber = defineTool({
+  name: 'fast_forward_workflow_subscriber',
+  title: 'Fast-forward a subscriber',
+  description:
+    'Expires the WAIT or WAIT_UNTIL a run stands in and answers after it moved on. A wait for an event leaves by its timeout port. Send expectedStepId so that a repeat can never expire the wait after it.',
+  group: 'workflows',
+  effect: 'write',
+  permission: 'workflows',
+  input: closed({
+    workflowId,
+    ...subscriber,
+    runId: Type.Optional(Type.String({ description: 'Which run (run_…), where several wait.' })),
+    expectedStepId: Type.Optional(Type.String({ description: 'The step the run must be waiting in.' })),
+  }),
+  output: closed({ run: Run, fromStep: StepReference, toStep: nullable(StepReference) }),
+  handler: requestFastForward,
+  settle: (call, _input, data) => settleFastForward(call, data),
+})
+
+export const getWorkflowRun = defineTool({
+  name: 'get_workflow_run',
+  title: 'Get a workflow run',
+  description: 'One run with its whole timeline: each step it came to, what it decided or sent, and when.',
+  group: 'workflows',
+  effect: 'read',
+  permission: 'workflows',
+  input: closed({ runId: Type.String({ description: 'The id of the run (run_…).' }) }),
+  output: closed({ run: Run, timeline: Type.Array(RunVisit) }),
+  handler: (call, { runId }) => readTimeline(call, runId),
+})

@@ -1,0 +1,290 @@
+import type {
+  Definition,
+  Duration,
+  DurationUnit,
+  Settings,
+  Step,
+  TriggerConfig,
+} from '../schema/automation.ts'
+
+/** One fault of a graph; `path` is a JSON path into the definition. */
+export type GraphFault = { stepId?: string; path: string; message: string }
+
+/** A definition prepared for walking: steps by id, and where each port of a step leads. */
+export type Graph = {
+  steps: ReadonlyMap<string, Step>
+  targets: ReadonlyMap<string, ReadonlyMap<string, string>>
+}
+
+type Options = {
+  /** Publishing asks for completeness too: an email has a subject and content. */
+  publishing: boolean
+  /** Positions of what its own schema refused already, so that it is not judged a second time. */
+  unreadable?: { steps: ReadonlySet<number>; edges: ReadonlySet<number> }
+}
+
+const MAX_STEPS = 200
+const MAX_EDGES = 1000
+const MINUTE = 60_000
+const UNIT_MILLISECONDS: Readonly<Record<DurationUnit, number>> = {
+  SECONDS: 1000,
+  MINUTES: MINUTE,
+  HOURS: 60 * MINUTE,
+  DAYS: 1440 * MINUTE,
+  WEEKS: 10_080 * MINUTE,
+}
+
+/** A duration in milliseconds; a day is 24 hours. */
+export function durationMilliseconds(duration: Duration): number {
+  return duration.amount * UNIT_MILLISECONDS[duration.unit]
+}
+
+/** The ports a step can be left by, the usual one first; EXIT has none. */
+export function ports(step: Step): string[] {
+  if (step.type === 'EXIT') return []
+  if (step.type === 'BRANCH') return [...step.config.paths.map((path) => path.id), 'else']
+  if (step.type === 'WAIT_UNTIL' && step.config.mode === 'EVENT') return ['next', 'timeout']
+  return ['next']
+}
+
+/** The port of a step that its conditions, or an error under onError CONTINUE, pass over. */
+export function skipPort(step: Step): string {
+  return step.type === 'BRANCH' ? 'else' : 'next'
+}
+
+/** Steps and ports of a definition by id, for walking it many times. */
+export function indexGraph(definition: Definition): Graph {
+  const targets = new Map<string, Map<string, string>>()
+  for (const edge of definition.edges) {
+    const from = targets.get(edge.from) ?? new Map<string, string>()
+    targets.set(edge.from, from)
+    if (!from.has(edge.port)) from.set(edge.port, edge.to)
+  }
+  return { steps: new Map(definition.steps.map((step) => [step.id, step])), targets }
+}
+
+/**
+ * The step that a port leads to; undefined completes the run. A time-out whose port is not connected goes on by `next`.
+ */
+export function nextStep(graph: Graph, stepId: string, port = 'next'): Step | undefined {
+  const targets = graph.targets.get(stepId)
+  const to = targets?.get(port) ?? (port === 'timeout' ? targets?.get('next') : undefined)
+  return to === undefined ? undefined : graph.steps.get(to)
+}
+
+/** The TRIGGER steps, in the order they were written. */
+export function entrySteps(definition: Definition): (Step & { type: 'TRIGGER' })[] {
+  return definition.steps.filter((step) => step.type === 'TRIGGER')
+}
+
+/**
+ * Where a run begins by hand: a MANUAL trigger if there is one, else the first trigger (starting by hand is always
+ * allowed).
+ */
+export function manualEntry(definition: Definition): (Step & { type: 'TRIGGER' }) | undefined {
+  const entries = entrySteps(definition)
+  return entries.find((step) => step.config.type === 'MANUAL') ?? entries[0]
+}
+
+const STATE_TRIGGERS: ReadonlySet<TriggerConfig['type']> = new Set(['SUBSCRIBED', 'TAG_ADDED', 'TAG_REMOVED'])
+
+/** How often a subscriber may enter: as set, else once for triggers on a state and after the exit for all others. */
+export function reEntryOf(definition: Definition, settings: Settings): NonNullable<Settings['reEntry']> {
+  if (settings.reEntry) return settings.reEntry
+  const onState = entrySteps(definition).some((step) => STATE_TRIGGERS.has(step.config.type))
+  return { mode: onState ? 'ONCE' : 'AFTER_EXIT' }
+}
+
+/** Every fault of the graph at once; none means it may be saved (or, when publishing, run). */
+export function validateGraph(definition: Definition, options: Options): GraphFault[] {
+  const { unreadable } = options
+  const readable = (position: number) => !unreadable?.steps.has(position)
+  const size = sizeFaults(definition)
+  if (size.length > 0) return size
+  return [
+    ...idFaults(definition),
+    ...edgeFaults(definition, readable, (position) => !unreadable?.edges.has(position)),
+    ...entryFaults(definition),
+    // An edge that could not be read may be the one that leads there.
+    ...(unreadable?.edges.size ? [] : reachFaults(definition)),
+    ...cycleFaults(definition, readable),
+    ...branchFaults(definition, readable),
+    ...(options.publishing ? emailFaults(definition, readable) : []),
+  ]
+}
+
+/** Beyond its size a graph is not walked at all. */
+function sizeFaults({ steps, edges }: Definition): GraphFault[] {
+  const faults: GraphFault[] = []
+  const most = (of: string, limit: number, count: number) =>
+    faults.push({ path: of, message: `a workflow has at most ${limit} ${of}, this one has ${count}` })
+  if (steps.length > MAX_STEPS) most('steps', MAX_STEPS, steps.length)
+  if (edges.length > MAX_EDGES) most('edges', MAX_EDGES, edges.length)
+  return faults
+}
+
+function idFaults({ steps }: Definition): GraphFault[] {
+  const first = new Map<string, number>()
+  const faults: GraphFault[] = []
+  steps.forEach(({ id }, position) => {
+    if (id === '') return
+    const earlier = first.get(id)
+    if (earlier === undefined) first.set(id, position)
+    else faults.push(stepFault(id, `steps[${position}].id`, `steps[${earlier}] has the id "${id}" already`))
+  })
+  return faults
+}
+
+type Readable = (position: number) => boolean
+
+function edgeFaults({ steps, edges }: Definition, readable: Readable, readableEdge: Readable): GraphFault[] {
+  const positions = new Map(steps.map((step, position) => [step.id, position]))
+  positions.delete('')
+  const taken = new Map<string, number>()
+  const faults: GraphFault[] = []
+  edges.forEach((edge, position) => {
+    if (!readableEdge(position)) return
+    const path = `edges[${position}]`
+    const from = positions.get(edge.from)
+    const to = positions.get(edge.to)
+    const target = to === undefined ? undefined : steps[to]
+    if (from === undefined) faults.push({ path: `${path}.from`, message: `there is no step "${edge.from}"` })
+    if (to === undefined) {
+      const known = from === undefined ? {} : { stepId: edge.from }
+      faults.push({ ...known, path: `${path}.to`, message: `there is no step "${edge.to}"` })
+    }
+    if (target?.type === 'TRIGGER') {
+      const message = `"${edge.to}" is a TRIGGER; triggers begin a run and no edge may lead to them`
+      faults.push(stepFault(edge.to, `${path}.to`, message))
+    }
+    const source = from === undefined ? undefined : steps[from]
+    if (!source || from === undefined) return
+    if (readable(from)) faults.push(...portFaults(source, edge.port, `${path}.port`))
+    const port = JSON.stringify([edge.from, edge.port])
+    const earlier = taken.get(port)
+    if (earlier === undefined) taken.set(port, position)
+    else {
+      const message = `edges[${earlier}] leaves "${edge.from}" by the port "${edge.port}" already; a port leads to one step`
+      faults.push(stepFault(edge.from, path, message))
+    }
+  })
+  return faults
+}
+
+function portFaults(step: Step, port: string, path: string): GraphFault[] {
+  const known = ports(step)
+  if (known.includes(port)) return []
+  const message =
+    known.length === 0
+      ? `"${step.id}" is an EXIT; no edge leaves it`
+      : `"${step.id}" (${step.type}) has no port "${port}"; its ports are ${known.join(', ')}`
+  return [stepFault(step.id, path, message)]
+}
+
+function entryFaults(definition: Definition): GraphFault[] {
+  if (definition.steps.some((step) => step.type === 'TRIGGER')) return []
+  return [
+    { path: 'steps', message: 'there is no TRIGGER; add one, for example {"type": "MANUAL"}, as the entry' },
+  ]
+}
+
+function reachFaults(definition: Definition): GraphFault[] {
+  const next = neighbours(definition)
+  const reached = new Set(definition.steps.filter((step) => step.type === 'TRIGGER').map((step) => step.id))
+  if (reached.size === 0) return []
+  // A set is visited in insertion order, also what is added on the way.
+  for (const id of reached) for (const to of next.get(id) ?? []) reached.add(to)
+  const faults: GraphFault[] = []
+  definition.steps.forEach((step, position) => {
+    if (step.id === '' || reached.has(step.id)) return
+    faults.push(
+      stepFault(step.id, `steps[${position}]`, `no TRIGGER leads to "${step.id}"; connect or remove it`),
+    )
+  })
+  return faults
+}
+
+/** A cycle may turn only as fast as a WAIT of a minute that no condition can skip. */
+function cycleFaults(definition: Definition, readable: Readable): GraphFault[] {
+  const brakes = new Set(
+    definition.steps
+      .filter((step, position) => !readable(position) || brakesCycle(step))
+      .map((step) => step.id),
+  )
+  return cycles(neighbours(definition), brakes).map((cycle) => {
+    const [first = ''] = cycle
+    const position = definition.steps.findIndex((step) => step.id === first)
+    const message = `the cycle ${cycle.join(' → ')} → ${first} has no WAIT of at least a minute without conditions; add one`
+    return stepFault(first, `steps[${position}]`, message)
+  })
+}
+
+function brakesCycle(step: Step): boolean {
+  if (step.type === 'EXIT') return true
+  return step.type === 'WAIT' && !step.conditions?.length && durationMilliseconds(step.config) >= MINUTE
+}
+
+function branchFaults({ steps }: Definition, readable: Readable): GraphFault[] {
+  return steps.flatMap((step, position) => {
+    if (step.type !== 'BRANCH' || !readable(position)) return []
+    const seen = new Set(['else'])
+    return step.config.paths.flatMap(({ id }, index) => {
+      if (!seen.has(id)) {
+        seen.add(id)
+        return []
+      }
+      const message =
+        id === 'else' ? '"else" is the port when no path matches' : `the path id "${id}" is used twice`
+      return [
+        stepFault(step.id, `steps[${position}].config.paths[${index}].id`, `${message}; choose another id`),
+      ]
+    })
+  })
+}
+
+function emailFaults({ steps }: Definition, readable: Readable): GraphFault[] {
+  return steps.flatMap((step, position) => {
+    // Whether an email that is named by id is complete is known where that email is stored.
+    if (step.type !== 'EMAIL' || !readable(position) || step.config.campaignId !== undefined) return []
+    return (['subject', 'content'] as const)
+      .filter((member) => !step.config[member]?.trim())
+      .map((member) =>
+        stepFault(
+          step.id,
+          `steps[${position}].config.${member}`,
+          `the email has no ${member}; write one to publish it`,
+        ),
+      )
+  })
+}
+
+function neighbours({ steps, edges }: Definition): Map<string, string[]> {
+  const next = new Map<string, string[]>(steps.filter(({ id }) => id !== '').map(({ id }) => [id, []]))
+  for (const { from, to } of edges) if (next.has(to)) next.get(from)?.push(to)
+  return next
+}
+
+/** One cycle of each knot of steps that can run around without passing a brake, in walking order. */
+function cycles(next: ReadonlyMap<string, readonly string[]>, brakes: ReadonlySet<string>): string[][] {
+  const found: string[][] = []
+  const state = new Map<string, 'open' | 'done'>()
+  const trail: string[] = []
+  const visit = (id: string): void => {
+    if (brakes.has(id)) return
+    state.set(id, 'open')
+    trail.push(id)
+    for (const to of next.get(id) ?? []) {
+      const seen = state.get(to)
+      if (seen === 'open') found.push(trail.slice(trail.indexOf(to)))
+      else if (seen === undefined) visit(to)
+    }
+    trail.pop()
+    state.set(id, 'done')
+  }
+  for (const id of next.keys()) if (!state.has(id)) visit(id)
+  return found
+}
+
+function stepFault(stepId: string, path: string, message: string): GraphFault {
+  return { stepId, path, message }
+}

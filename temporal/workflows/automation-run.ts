@@ -1,0 +1,116 @@
+import {
+  allHandlersFinished,
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  defineSignal,
+  defineUpdate,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow'
+
+import {
+  type AutomationRunInput,
+  FAST_FORWARD,
+  type FastForward,
+  type FastForwarded,
+  type NextAction,
+  NUDGE,
+  type RunActivities,
+  type RunResult,
+  SEARCH,
+} from '../contract.ts'
+import { currentDetails } from '../timer.ts'
+
+const { advanceRun, cancelRun } = proxyActivities<RunActivities>({
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '1 minute' },
+})
+
+const nudge = defineSignal(NUDGE)
+const fastForward = defineUpdate<FastForwarded, [FastForward]>(FAST_FORWARD)
+
+/** Database and workflow clocks differ a little: asking again sooner than this is of no use. */
+const SHORTEST_WAIT_MS = 1_000
+
+/**
+ * One subscriber's way through an automation. The database decides everything; this keeps the time, in a short loop:
+ * advance, wait, advance. Signals and updates only make it look sooner.
+ */
+export async function AutomationRun(input: AutomationRunInput): Promise<RunResult> {
+  let begun = 0
+  let finished = 0
+  let nudged = false
+  let shown = ''
+  let action: NextAction | undefined
+
+  setHandler(nudge, () => {
+    nudged = true
+  })
+  setHandler(
+    fastForward,
+    async () => {
+      const enough = begun + 1
+      nudged = true
+      await condition(() => finished >= enough || action?.kind === 'end')
+      return { stepId: action?.stepId ?? null, visit: action?.visit ?? 0, state: action?.state ?? 'QUEUED' }
+    },
+    { validator: checkFastForward },
+  )
+
+  const request = {
+    organizationId: input.organizationId,
+    runId: input.runId,
+    execution: workflowInfo().firstExecutionRunId,
+  }
+  try {
+    for (;;) {
+      nudged = false
+      begun += 1
+      const summary = action?.stepId ? `advance from ${action.stepId}` : 'advance from the start'
+      action = await advanceRun.executeWithOptions({ summary: summary.slice(0, 200) }, [request])
+      finished += 1
+      if (action.kind === 'end') break
+      show(action)
+      if (workflowInfo().continueAsNewSuggested) {
+        await condition(allHandlersFinished)
+        await continueAsNew<typeof AutomationRun>(input)
+      }
+      await condition(() => nudged, Math.max(SHORTEST_WAIT_MS, action.waitMs), { summary: action.label })
+    }
+  } catch (error) {
+    if (!isCancellation(error)) throw error
+    action = await CancellationScope.nonCancellable(() =>
+      cancelRun.executeWithOptions({ summary: 'canceled by an operator' }, [request]),
+    )
+  }
+  show(action)
+  await condition(allHandlersFinished)
+  if (action.state === 'FAILED') {
+    throw ApplicationFailure.nonRetryable(action.error ?? 'the run failed', 'RunFailed')
+  }
+  return { state: action.state, exitReason: action.exitReason }
+
+  function show(next: NextAction): void {
+    setCurrentDetails(currentDetails(next))
+    const key = `${next.state}/${next.visit}`
+    if (!input.searchable || key === shown) return
+    shown = key
+    upsertSearchAttributes([
+      { key: SEARCH.state, value: next.state },
+      { key: SEARCH.step, value: next.stepId },
+      { key: SEARCH.nextAt, value: next.nextAt === null ? null : new Date(next.nextAt) },
+    ])
+  }
+}
+
+function checkFastForward({ stepId, visit, requestId }: FastForward): void {
+  if (!stepId || !requestId || !Number.isInteger(visit) || visit < 1) {
+    throw new Error('fastForward needs {stepId, visit, requestId} of the wait to leave')
+  }
+}

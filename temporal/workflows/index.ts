@@ -1,0 +1,1 @@
+export { AutomationRun } from './automation-run.ts'

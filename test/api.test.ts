@@ -1,0 +1,276 @@
+import anyTest, { type TestFn } from 'ava'
+
+import { startApi, type TestApi } from './helpers/api.ts'
+
+const test = anyTest as TestFn<{ api: TestApi }>
+
+test.before(async (t) => {
+  t.context.api = await startApi()
+})
+test.after.always(async (t) => {
+  await t.context.api.close()
+})
+
+test('every answer says who may call and how to repair a missing, malformed or unknown token', async (t) => {
+  const { api } = t.context
+  const { token } = await api.organization()
+  for (const authorization of [
+    undefined,
+    '',
+    'Bearer',
+    'Basic abc',
+    `Bearer ${token}x`,
+    `Bearer pl_${'a'.repeat(40)}`,
+  ]) {
+    const answer = await api.request('POST', '/api/v2/tools/list_tags', {
+      body: {},
+      ...(authorization !== undefined && { headers: { authorization } }),
+    })
+    t.is(answer.status, 401)
+    t.like(answer.body, { success: false, code: 'UNAUTHENTICATED' })
+    t.regex(answer.body.error, /Authorization: Bearer/)
+  }
+})
+
+test('a token without the permission of a tool is refused and told which one', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const token = await organization.tokenWith(['campaigns'])
+  const answer = await api.request('POST', '/api/v2/tools/list_tags', { token, body: {} })
+  t.is(answer.status, 403)
+  t.like(answer.body, { code: 'FORBIDDEN', details: { permission: 'subscribers' } })
+})
+
+test('discovery lists every tool with its schemas, hints and gate, and one by name', async (t) => {
+  const { api } = t.context
+  const { token } = await api.organization()
+  const { status, body } = await api.request('GET', '/api/v2/tools', { token })
+  t.is(status, 200)
+  t.is(body.data.total, body.data.tools.length)
+  const deleteTag = body.data.tools.find((tool: { name: string }) => tool.name === 'delete_tag')
+  t.like(deleteTag, {
+    group: 'tags',
+    requiresConfirmation: true,
+    annotations: { readOnlyHint: false, destructiveHint: true },
+  })
+  t.true('confirmationCode' in deleteTag.inputSchema.properties)
+  const one = await api.request('GET', '/api/v2/tools/delete_tag', { token })
+  t.deepEqual(one.body.data, deleteTag)
+})
+
+test('an unknown tool names those that are near', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const answer = await organization.call('list_tag')
+  t.is(answer.status, 404)
+  t.is(answer.body.code, 'TOOL_NOT_FOUND')
+  t.regex(answer.body.error, /list_tags/)
+})
+
+test('an operation that no tool list shows cannot be run as a tool', async (t) => {
+  const organization = await t.context.api.organization()
+  const answer = await organization.call('send_transactional_email', {
+    to: 'a@example.com',
+    subject: 'x',
+    content: 'y',
+  })
+  t.is(answer.status, 404)
+})
+
+test('unknown fields, wrong types and missing fields are refused together, each at its path', async (t) => {
+  const organization = await t.context.api.organization()
+  const answer = await organization.call('bulk_add_tags', { subscriberIds: 'x', tagName: ['a'] })
+  t.is(answer.status, 400)
+  t.is(answer.body.code, 'INVALID_INPUT')
+  const faults: { path: string; message: string }[] = answer.body.details
+  t.deepEqual(faults.map(({ path }) => path).sort(), ['subscriberIds', 'tagName', 'tagNames'])
+  t.regex(faults.find(({ path }) => path === 'tagName')?.message ?? '', /did you mean "tagNames"/)
+})
+
+test('a body that is not JSON, not an object, too deep, hostile or too large is refused by name', async (t) => {
+  const { api } = t.context
+  const { token } = await api.organization()
+  const post = (raw: string, headers?: Record<string, string>) =>
+    api.request('POST', '/api/v2/tools/create_tag', { token, raw, ...(headers && { headers }) })
+
+  t.is((await post('{"name":')).body.code, 'INVALID_INPUT')
+  t.is((await post('[]')).body.code, 'INVALID_INPUT')
+  t.is((await post('"x"')).body.code, 'INVALID_INPUT')
+  t.is((await post('{"name":"x"}', { 'content-type': 'text/plain' })).status, 415)
+  const deep = await post(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`)
+  t.regex(deep.body.error, /deeper than 32/)
+  const hostile = await post('{"__proto__": {"name": "x"}, "name": "y"}')
+  t.regex(hostile.body.error, /__proto__/)
+  t.regex((await post('{"name":"a\\u0000b"}')).body.error, /control character/)
+  t.regex((await post('{"name":"\\ud800"}')).body.error, /surrogate/)
+  t.is((await post(JSON.stringify({ name: 'x'.repeat(1_100_000) }))).status, 413)
+})
+
+test('an unknown address and an impossible method answer in the same shape', async (t) => {
+  const { api } = t.context
+  const lost = await api.request('GET', '/api/v2/nowhere')
+  t.is(lost.status, 404)
+  t.like(lost.body, { success: false, code: 'NOT_FOUND' })
+  const method = await api.request('DELETE', '/api/v2/tools')
+  t.is(method.status, 405)
+  t.regex(method.headers.get('allow') ?? '', /GET/)
+})
+
+test('the hundred-and-first request of a minute on Free is refused with Retry-After', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization({ plan: 'FREE', customLimits: {} })
+  const before = await api.request('GET', '/api/v2/tools/list_tags', { token: organization.token })
+  const limit = Number(before.headers.get('ratelimit-limit'))
+  t.is(limit, 100)
+  t.is(Number(before.headers.get('ratelimit-remaining')), 99)
+  const answers = await Promise.all(Array.from({ length: 110 }, () => organization.call('list_tags')))
+  const refused = answers.filter(({ status }) => status === 429)
+  // The window may turn over in the middle of the test; then nothing is refused, and the next test minute is fresh.
+  const isSameWindow = answers.every(
+    ({ headers }) => Number(headers.get('ratelimit-reset')) <= Number(before.headers.get('ratelimit-reset')),
+  )
+  if (isSameWindow) t.is(answers.length - refused.length, 99)
+  for (const { body, headers } of refused) {
+    t.is(body.code, 'RATE_LIMITED')
+    t.true(Number(headers.get('retry-after')) >= 1)
+    t.is(headers.get('ratelimit-remaining'), '0')
+  }
+})
+
+test('customLimits override the plan, and 0 lifts the limit', async (t) => {
+  const { api } = t.context
+  const few = await api.organization({ plan: 'FREE', customLimits: { requestsPerMinute: 2 } })
+  t.is((await few.call('list_tags')).headers.get('ratelimit-limit'), '2')
+  const none = await api.organization({ customLimits: { requestsPerMinute: 0 } })
+  t.is((await none.call('list_tags')).headers.get('ratelimit-limit'), null)
+})
+
+test('the same Idempotency-Key and body replay the first answer', async (t) => {
+  const organization = await t.context.api.organization()
+  const key = { 'idempotency-key': 'order-1' }
+  const first = await organization.call('create_tag', { name: 'vip' }, key)
+  const again = await organization.call('create_tag', { name: 'vip' }, key)
+  t.is(first.status, 200)
+  t.deepEqual(again.body, first.body)
+  const other = await organization.call('create_tag', { name: 'gold' }, key)
+  t.is(other.status, 409)
+  t.is(other.body.code, 'IDEMPOTENCY_MISMATCH')
+})
+
+test('a refusal is replayed under its key as well, until the key ends', async (t) => {
+  const organization = await t.context.api.organization()
+  await organization.call('create_tag', { name: 'taken' })
+  const key = { 'idempotency-key': 'order-2' }
+  const first = await organization.call('create_tag', { name: 'taken' }, key)
+  t.is(first.body.code, 'ALREADY_EXISTS')
+  await organization.confirmed('delete_tag', { name: 'taken' })
+  const again = await organization.call('create_tag', { name: 'taken' }, key)
+  t.deepEqual(again.body, first.body)
+})
+
+test('twenty parallel calls under one key have one effect', async (t) => {
+  const organization = await t.context.api.organization()
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      organization.call('create_tag', { name: 'once' }, { 'idempotency-key': 'k' }),
+    ),
+  )
+  for (const { status, body } of answers) {
+    t.true(status === 200 || body.code === 'IDEMPOTENCY_IN_PROGRESS', JSON.stringify(body))
+  }
+  const made = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body.data.tag.id))
+  t.is(made.size, 1)
+})
+
+test('a key belongs to one organization', async (t) => {
+  const { api } = t.context
+  const [one, other] = [await api.organization(), await api.organization()]
+  const key = { 'idempotency-key': 'shared' }
+  const first = await one.call('create_tag', { name: 'a' }, key)
+  const second = await other.call('create_tag', { name: 'b' }, key)
+  t.is(first.status, 200)
+  t.is(second.status, 200)
+})
+
+test('a malformed Idempotency-Key is refused', async (t) => {
+  const organization = await t.context.api.organization()
+  const answer = await organization.call('create_tag', { name: 'x' }, { 'idempotency-key': 'k'.repeat(257) })
+  t.is(answer.status, 400)
+  t.is(answer.body.code, 'INVALID_IDEMPOTENCY_KEY')
+})
+
+test('an impact tool asks first, says what it will do, and its code works once', async (t) => {
+  const organization = await t.context.api.organization()
+  await organization.call('create_tag', { name: 'old' })
+  const asked = await organization.call('delete_tag', { name: 'old' })
+  t.is(asked.status, 428)
+  t.is(asked.body.code, 'CONFIRMATION_REQUIRED')
+  t.regex(asked.body.confirmationCode, /^\d{5}$/)
+  t.true(Date.parse(asked.body.expiresAt) > Date.now() + 4 * 60_000)
+  t.truthy(asked.body.summary.action)
+  const { confirmationCode } = asked.body
+  const done = await organization.call('delete_tag', { name: 'old', confirmationCode })
+  t.is(done.status, 200)
+  await organization.call('create_tag', { name: 'old' })
+  const spent = await organization.call('delete_tag', { name: 'old', confirmationCode })
+  t.is(spent.status, 428)
+  t.regex(spent.body.error, /already used/)
+})
+
+test('a code is bound to the exact input and the organization', async (t) => {
+  const { api } = t.context
+  const [one, other] = [await api.organization(), await api.organization()]
+  for (const organization of [one, other]) {
+    await organization.call('create_tag', { name: 'a' })
+    await organization.call('create_tag', { name: 'b' })
+  }
+  const { confirmationCode } = (await one.call('delete_tag', { name: 'a' })).body
+  t.is((await one.call('delete_tag', { name: 'b', confirmationCode })).status, 428)
+  t.is((await other.call('delete_tag', { name: 'a', confirmationCode })).status, 428)
+  t.is((await one.call('delete_tag', { name: 'a', confirmationCode })).status, 200)
+})
+
+test('fifty parallel confirmations of one code run exactly once', async (t) => {
+  const organization = await t.context.api.organization()
+  await organization.call('create_tag', { name: 'race' })
+  const { confirmationCode } = (await organization.call('delete_tag', { name: 'race' })).body
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, () => organization.call('delete_tag', { name: 'race', confirmationCode })),
+  )
+  t.is(answers.filter(({ status }) => status === 200).length, 1)
+  t.true(answers.every(({ status }) => [200, 404, 428].includes(status)))
+})
+
+test('five wrong codes close a challenge', async (t) => {
+  const organization = await t.context.api.organization()
+  await organization.call('create_tag', { name: 'guarded' })
+  const { confirmationCode } = (await organization.call('delete_tag', { name: 'guarded' })).body
+  const wrong = confirmationCode === '11111' ? '22222' : '11111'
+  for (let guess = 0; guess < 5; guess++) {
+    t.is((await organization.call('delete_tag', { name: 'guarded', confirmationCode: wrong })).status, 428)
+  }
+  const closed = await organization.call('delete_tag', { name: 'guarded', confirmationCode })
+  t.is(closed.status, 428)
+  t.regex(closed.body.error, /wrong guesses/)
+})
+
+test('what cannot be done is refused before a challenge is made', async (t) => {
+  const organization = await t.context.api.organization()
+  const answer = await organization.call('delete_tag', { name: 'never made' })
+  t.is(answer.status, 404)
+})
+
+test('health, readiness and metrics answer without a token', async (t) => {
+  const { api } = t.context
+  t.is((await api.request('GET', '/healthz')).status, 200)
+  const ready = await api.request('GET', '/readyz')
+  t.is(ready.status, 200)
+  t.deepEqual(ready.body.dependencies, { database: 'ok', temporal: 'ok' })
+  const metrics = await api.request('GET', '/metrics')
+  t.regex(metrics.body, /postloom_http_request_seconds_bucket/)
+})
+
+test('every answer carries a request id', async (t) => {
+  const answer = await t.context.api.request('GET', '/healthz')
+  t.regex(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/)
+})

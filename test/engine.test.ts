@@ -1,0 +1,596 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { runWorkflowId } from '../temporal/contract.ts'
+import { type Engine, startEngine } from '../worker/workers.ts'
+import { reconcile } from '../worker/reconciler.ts'
+import { execute, rows } from '../src/database.ts'
+import { Failure } from '../src/catalogue/failure.ts'
+import { startLanes, type Lanes } from '../src/delivery/lanes.ts'
+import {
+  enterByHand,
+  removeFromWorkflow,
+  requestFastForward,
+  settleFastForward,
+} from '../src/domain/automations/run-control.ts'
+import { listRuns, readTimeline } from '../src/domain/automations/run-records.ts'
+import { cancelActiveRuns, resumeHeldRuns } from '../src/domain/automations/runs.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { addTags } from '../src/domain/tags.ts'
+import { encodeId, newId } from '../src/ids.ts'
+import type { Settings, Step } from '../schema/automation.ts'
+import {
+  decisionsOf,
+  edges,
+  makeTenant,
+  publish,
+  type RunRow,
+  runsOf,
+  step,
+  type Tenant,
+  trailOf,
+} from './helpers/automation.ts'
+import { type TestServices, testServices } from './helpers/database.ts'
+import { eventually } from './helpers/eventually.ts'
+import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+
+let services: TestServices
+let engine: Engine
+let lanes: Lanes
+let sink: Sink
+let tenant: Tenant
+
+test.before(async () => {
+  sink = await startSmtpSink()
+  services = await testServices({
+    TEMPORAL_TASK_QUEUE: `engine-${process.pid}`,
+    RELAY_URL: sink.url,
+    LOG_LEVEL: 'error',
+  })
+  lanes = await startLanes(services, { workerName: 'test' })
+  engine = await startEngine(services)
+  await engine.ready
+  tenant = await makeTenant(services)
+})
+
+test.after.always(async () => {
+  await engine?.stop()
+  await lanes?.stop()
+  await services?.close()
+  await sink?.close()
+})
+
+const START = step('start', 'TRIGGER', { type: 'SUBSCRIBED' })
+const LONG_WAIT = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
+const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
+
+function chain(steps: Step[], settings: Partial<Settings> = {}) {
+  return { steps, edges: edges(steps.map(({ id }) => id)), settings }
+}
+
+async function happened(
+  subscriberId: string,
+  type: string,
+  data: Record<string, unknown> = {},
+): Promise<void> {
+  await tenant.within((call) => recordEvents(call, [{ subscriberId, type, data }]))
+}
+
+/** The only run of an automation once it is as asked. */
+async function runWhen(automationId: string, what: Partial<RunRow>): Promise<RunRow> {
+  return await eventually(`a run with ${JSON.stringify(what)}`, async () => {
+    const [run] = await runsOf(services, tenant, automationId)
+    return (
+      run &&
+      Object.entries(what).every(([key, value]) =>
+        Object.entries(run).some(([k, v]) => k === key && v === value),
+      ) &&
+      run
+    )
+  })
+}
+
+async function setStatus(automationId: string, status: string): Promise<void> {
+  await tenant.within(async (call) => {
+    await execute(call.em, sql`update automation set status = ${status} where id = ${automationId}`)
+    if (status === 'ACTIVE') await resumeHeldRuns(call, automationId)
+    if (status === 'ARCHIVED') await cancelActiveRuns(call, automationId, 'ARCHIVED')
+  })
+}
+
+async function fastForward(
+  automationId: string,
+  subscriberId: string,
+  more: { expectedStepId?: string; runId?: string } = {},
+) {
+  const input = {
+    workflowId: encodeId('wf', automationId),
+    subscriberId: encodeId('sub', subscriberId),
+    ...more,
+  }
+  const { data, call } = await tenant.within(async (within) => ({
+    data: await requestFastForward(within, input),
+    call: { organization: within.organization, actor: within.actor, services },
+  }))
+  return await settleFastForward(call, data)
+}
+
+async function refusal(work: Promise<unknown>): Promise<Failure> {
+  const error: unknown = await work.then(
+    () => null,
+    (caught: unknown) => caught,
+  )
+  if (error instanceof Failure) return error
+  throw new Error('it was not refused', { cause: error })
+}
+
+test('a run tags, waits, branches, untags and exits', async (t) => {
+  const automation = await publish(services, tenant, {
+    steps: [
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'WALK' }),
+      step('tag', 'ADD_TAG', { tagNames: ['Welcomed'] }),
+      step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' }),
+      step('fork', 'BRANCH', {
+        paths: [{ id: 'tagged', filters: [{ field: 'tags', operator: 'has_any', value: ['welcomed'] }] }],
+      }),
+      step('untag', 'REMOVE_TAG', { tagNames: ['welcomed'] }),
+      step(
+        'never',
+        'ADD_TAG',
+        { tagNames: ['never'] },
+        { conditions: [{ field: 'tags', operator: 'has_any', value: ['welcomed'] }] },
+      ),
+      step('out', 'EXIT', { reason: 'done' }),
+    ],
+    edges: edges(
+      ['start', 'tag', 'rest', 'fork'],
+      ['fork', 'tagged', 'untag'],
+      ['untag', 'next', 'never'],
+      ['never', 'next', 'out'],
+    ),
+  })
+  await happened(await tenant.subscribe(), 'WALK')
+  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  t.is(run.exitReason, 'EXIT_STEP')
+  t.deepEqual(await trailOf(services, run.id), [
+    'start ENTERED→next',
+    'tag DONE→next',
+    'rest ELAPSED→next',
+    'fork DECIDED→tagged',
+    'untag DONE→next',
+    'never SKIPPED→next',
+    'out EXIT',
+  ])
+  t.deepEqual(await decisionsOf(services, automation.id), ['STEP_SKIPPED CONDITIONS'])
+})
+
+test('an email goes out once, and the run goes on when it has its outcome', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'MAIL' }),
+      step('hello', 'EMAIL', {
+        subject: 'Hello you',
+        content: 'Hi',
+        contentType: 'MARKDOWN',
+        transactional: false,
+      }),
+      TAGGED,
+    ]),
+  )
+  const subscriberId = await tenant.subscribe('mail@reader.example')
+  await happened(subscriberId, 'MAIL')
+  const run = await runWhen(automation.id, { status: 'COMPLETED', exitReason: 'END' })
+  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'hello SENT→next', 'tag DONE→next'])
+  t.is(sink.accepted().filter(({ recipient }) => recipient === 'mail@reader.example').length, 1)
+})
+
+test('an email to somebody who is not subscribed is skipped with its reason, and the run goes on', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'SKIP' }),
+      step('hello', 'EMAIL', { subject: 'S', content: 'Hi', contentType: 'MARKDOWN', transactional: false }),
+      TAGGED,
+    ]),
+  )
+  const subscriberId = await tenant.subscribe('skip@reader.example')
+  await execute(
+    services.orm.em.fork(),
+    sql`update subscriber set status = 'UNSUBSCRIBED' where id = ${subscriberId}`,
+  )
+  await happened(subscriberId, 'SKIP')
+  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'hello SKIPPED→next', 'tag DONE→next'])
+  t.deepEqual(await decisionsOf(services, automation.id), ['SEND_EMAIL UNSUBSCRIBED'])
+  t.is(sink.accepted().filter(({ recipient }) => recipient === 'skip@reader.example').length, 0)
+})
+
+test('triggers match tags by any letter case and events by their conditions; filters keep others out', async (t) => {
+  const byTag = await publish(
+    services,
+    tenant,
+    chain([step('start', 'TRIGGER', { type: 'TAG_ADDED', tagNames: ['VIP'] }), TAGGED]),
+  )
+  const byEvent = await publish(
+    services,
+    tenant,
+    chain([
+      step('start', 'TRIGGER', {
+        type: 'EVENT',
+        eventType: 'ORDER',
+        where: [{ path: 'amount', operator: 'gte', value: 10 }],
+        filters: [{ field: 'email.domain', operator: 'equals', value: 'buyer.example' }],
+      }),
+      TAGGED,
+    ]),
+  )
+  const buyer = await tenant.subscribe('one@buyer.example')
+  const other = await tenant.subscribe()
+  await tenant.within((call) => addTags(call, [buyer], ['vip']))
+  await happened(buyer, 'ORDER', { amount: 5 })
+  await happened(buyer, 'ORDER', { amount: 50 })
+  await happened(other, 'ORDER', { amount: 50 })
+  t.is((await runsOf(services, tenant, byTag.id)).length, 1)
+  t.is((await runsOf(services, tenant, byEvent.id)).length, 1)
+  t.deepEqual(await decisionsOf(services, byEvent.id), ['ENTRY_REFUSED FILTERS'])
+})
+
+test('1,000 entries at the same time make one run', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT]),
+  )
+  const subscriberId = await tenant.subscribe()
+  const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
+  const results = await Promise.all(
+    Array.from({ length: 1_000 }, () =>
+      tenant
+        .within((call) => enterByHand(call, input))
+        .then(
+          () => 'entered',
+          (error: unknown) => (error instanceof Failure ? error.code : String(error)),
+        ),
+    ),
+  )
+  t.is(results.filter((result) => result === 'entered').length, 1)
+  t.is(results.filter((result) => result === 'WRONG_STATE').length, 999)
+  t.is((await runsOf(services, tenant, automation.id)).length, 1)
+})
+
+test('re-entry decides who may come again', async (t) => {
+  const enter = async (reEntry: Settings['reEntry'], times: Record<string, unknown>[]) => {
+    const automation = await publish(
+      services,
+      tenant,
+      chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT], reEntry ? { reEntry } : {}),
+    )
+    const subscriberId = await tenant.subscribe()
+    const reasons: unknown[] = []
+    for (const context of times) {
+      const input = {
+        workflowId: encodeId('wf', automation.id),
+        subscriberId: encodeId('sub', subscriberId),
+        context,
+      }
+      reasons.push(
+        await tenant
+          .within((call) => enterByHand(call, input))
+          .then(
+            () => 'in',
+            (error: unknown) => (error instanceof Failure ? Object(error.details).reason : error),
+          ),
+      )
+      if (context['leave'] === true) await tenant.within((call) => removeFromWorkflow(call, input))
+    }
+    return reasons
+  }
+  t.deepEqual(await enter({ mode: 'ONCE' }, [{ leave: true }, {}]), ['in', 'ALREADY_ENTERED'])
+  t.deepEqual(await enter(undefined, [{ leave: true }, {}, {}]), ['in', 'in', 'ALREADY_ACTIVE'])
+  t.deepEqual(await enter({ mode: 'EVERY_TIME', maxEntries: 2 }, [{}, {}, {}]), ['in', 'in', 'MAX_ENTRIES'])
+  t.deepEqual(
+    await enter({ mode: 'PER_KEY', keyPath: 'order.id' }, [
+      { order: { id: 1 } },
+      { order: { id: 1 } },
+      { order: { id: 2 } },
+      {},
+    ]),
+    ['in', 'ALREADY_ACTIVE', 'in', 'NO_KEY'],
+  )
+  t.deepEqual(
+    await enter({ mode: 'AFTER_EXIT', cooldown: { amount: 1, unit: 'HOURS' } }, [{ leave: true }, {}]),
+    ['in', 'COOLDOWN'],
+  )
+})
+
+test('a wait for an event ends with the event, by its conditions, or by its time-out', async (t) => {
+  const wait = (id: string, eventType: string, seconds: number) =>
+    step(id, 'WAIT_UNTIL', {
+      mode: 'EVENT',
+      eventType,
+      where: [{ path: 'amount', operator: 'gte', value: 10 }],
+      scope: 'STEP',
+      timeout: { amount: seconds, unit: 'SECONDS' },
+      onTimeout: 'CONTINUE',
+    })
+  const automation = await publish(services, tenant, {
+    steps: [
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'BEGIN' }),
+      wait('paid', 'PAID', 3600),
+      wait('again', 'AGAIN', 1),
+      TAGGED,
+      step('late', 'EXIT', {}),
+    ],
+    edges: edges(['start', 'paid', 'again', 'tag'], ['again', 'timeout', 'late']),
+  })
+  const subscriberId = await tenant.subscribe()
+  await happened(subscriberId, 'BEGIN')
+  await runWhen(automation.id, { status: 'WAITING', stepId: 'paid' })
+  await happened(subscriberId, 'PAID', { amount: 5 })
+  await happened(subscriberId, 'PAID', { amount: 20 })
+  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  t.deepEqual(await trailOf(services, run.id), [
+    'start ENTERED→next',
+    'paid EVENT→next',
+    'again TIMEOUT→timeout',
+    'late EXIT',
+  ])
+  t.deepEqual(await rows(services.orm.em.fork(), sql`select 1 from run_wait where run_id = ${run.id}`), [])
+})
+
+test('a paused workflow holds its runs, counts their waits, and lets them go on when it is active again', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'PAUSE' }),
+      step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' }),
+      TAGGED,
+    ]),
+  )
+  const subscriberId = await tenant.subscribe()
+  await happened(subscriberId, 'PAUSE')
+  await runWhen(automation.id, { status: 'WAITING' })
+  await setStatus(automation.id, 'PAUSED')
+  await runWhen(automation.id, { status: 'WAITING', held: true })
+  t.is((await refusal(fastForward(automation.id, subscriberId))).code, 'WRONG_STATE')
+  await happened(await tenant.subscribe(), 'PAUSE')
+  t.is((await runsOf(services, tenant, automation.id)).length, 1)
+  await setStatus(automation.id, 'ACTIVE')
+  const run = await runWhen(automation.id, { status: 'COMPLETED', held: false })
+  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'rest ELAPSED→next', 'tag DONE→next'])
+})
+
+test('archiving, removing and unsubscribing end a run in the middle of its wait', async (t) => {
+  const parked = async (settings: Partial<Settings> = {}) => {
+    const automation = await publish(
+      services,
+      tenant,
+      chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT], settings),
+    )
+    const subscriberId = await tenant.subscribe()
+    const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
+    await tenant.within((call) => enterByHand(call, input))
+    await runWhen(automation.id, { status: 'WAITING' })
+    return { automation, subscriberId, input }
+  }
+  const archived = await parked()
+  await setStatus(archived.automation.id, 'ARCHIVED')
+  await runWhen(archived.automation.id, { status: 'CANCELED', exitReason: 'ARCHIVED' })
+
+  const removed = await parked()
+  const runs = await tenant.within((call) => removeFromWorkflow(call, { ...removed.input, reason: 'asked' }))
+  t.is(runs[0]?.exitReason, 'MANUAL')
+  t.deepEqual(await tenant.within((call) => removeFromWorkflow(call, removed.input)), [])
+
+  const left = await parked()
+  const staying = await parked({ exitOnUnsubscribe: false })
+  await happened(left.subscriberId, 'UNSUBSCRIBED')
+  await happened(staying.subscriberId, 'UNSUBSCRIBED')
+  await runWhen(left.automation.id, { status: 'CANCELED', exitReason: 'UNSUBSCRIBED' })
+  t.is((await runsOf(services, tenant, staying.automation.id))[0]?.status, 'WAITING')
+
+  const client = await services.temporal.client()
+  for (const { automation, subscriberId } of [archived, removed, left]) {
+    const handle = client.workflow.getHandle(
+      runWorkflowId(encodeId('wf', automation.id), encodeId('sub', subscriberId), 1),
+    )
+    t.like(await handle.result(), { state: 'CANCELED' })
+  }
+})
+
+test('a fast-forward answers after the run moved; asked often at once, each wait ends once', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'HURRY' }),
+      LONG_WAIT,
+      step('second', 'WAIT', { amount: 2, unit: 'DAYS' }),
+      TAGGED,
+    ]),
+  )
+  const subscribers = await Promise.all(Array.from({ length: 10 }, () => tenant.subscribe()))
+  await tenant.within((call) =>
+    recordEvents(
+      call,
+      subscribers.map((subscriberId) => ({ subscriberId, type: 'HURRY' })),
+    ),
+  )
+  await eventually('all to wait', async () =>
+    (await runsOf(services, tenant, automation.id)).every(({ status }) => status === 'WAITING'),
+  )
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, index) =>
+      fastForward(automation.id, subscribers[index % 10] ?? '', { expectedStepId: 'pause' }),
+    ),
+  )
+  for (const { fromStep, toStep, run } of answers) {
+    t.is(fromStep.id, 'pause')
+    t.is(toStep?.id, 'second')
+    t.is(run.currentStep?.id, 'second')
+  }
+  for (const run of await runsOf(services, tenant, automation.id)) {
+    t.deepEqual(await trailOf(services, run.id), [
+      'start ENTERED→next',
+      'pause FAST_FORWARD→next',
+      'second WAITED',
+    ])
+  }
+  const ended = await fastForward(automation.id, subscribers[0] ?? '')
+  t.is(ended.toStep, null)
+  t.is(ended.run.status, 'COMPLETED')
+  t.is((await refusal(fastForward(automation.id, subscribers[0] ?? ''))).code, 'WRONG_STATE')
+  t.is(
+    (await refusal(fastForward(automation.id, subscribers[1] ?? '', { expectedStepId: 'tag' }))).code,
+    'WRONG_STATE',
+  )
+})
+
+test('a step that fails ends the run, unless the step says otherwise', async (t) => {
+  const gone: Step['conditions'] = [{ field: 'tags', operator: 'has_any', value: ['a tag that nobody made'] }]
+  const outcome = async (onError: Step['onError']) => {
+    const automation = await publish(
+      services,
+      tenant,
+      chain([
+        step('start', 'TRIGGER', { type: 'MANUAL' }),
+        step('broken', 'ADD_TAG', { tagNames: ['x'] }, { conditions: gone, onError }),
+        TAGGED,
+      ]),
+    )
+    const input = {
+      workflowId: encodeId('wf', automation.id),
+      subscriberId: encodeId('sub', await tenant.subscribe()),
+    }
+    await tenant.within((call) => enterByHand(call, input))
+    const run = await eventually('the end', async () =>
+      (await runsOf(services, tenant, automation.id)).find(({ exitReason }) => exitReason !== null),
+    )
+    return [run.status, run.exitReason, ...(await trailOf(services, run.id)).slice(1)]
+  }
+  t.deepEqual(await outcome('FAIL'), ['FAILED', 'ERROR', 'broken FAILED'])
+  t.deepEqual(await outcome('EXIT'), ['COMPLETED', 'ERROR', 'broken FAILED'])
+  t.deepEqual(await outcome('CONTINUE'), ['COMPLETED', 'END', 'broken FAILED→next', 'tag DONE→next'])
+})
+
+test('entering by hand is refused for workflows that are not active, foreign ids and unknown steps', async (t) => {
+  const draft = await publish(services, tenant, chain([START, TAGGED]), { status: 'PAUSED' })
+  const automation = await publish(
+    services,
+    tenant,
+    chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT, TAGGED]),
+  )
+  const other = await makeTenant(services)
+  const subscriberId = encodeId('sub', await tenant.subscribe())
+  const foreign = encodeId('sub', await other.subscribe())
+  const workflowId = encodeId('wf', automation.id)
+  const enter = (input: Parameters<typeof enterByHand>[1], who = tenant) =>
+    who.within((call) => enterByHand(call, input))
+  t.is((await refusal(enter({ workflowId: encodeId('wf', draft.id), subscriberId }))).code, 'WRONG_STATE')
+  t.is((await refusal(enter({ workflowId, subscriberId: foreign }))).code, 'NOT_FOUND')
+  t.is((await refusal(enter({ workflowId, subscriberId: foreign }, other))).code, 'NOT_FOUND')
+  t.is((await refusal(enter({ workflowId: encodeId('wf', newId()), subscriberId }))).code, 'NOT_FOUND')
+  t.is((await refusal(enter({ workflowId, subscriberId, startStepId: 'nowhere' }))).code, 'INVALID_INPUT')
+  const run = await enter({ workflowId, subscriberId, startStepId: 'tag' })
+  await runWhen(automation.id, { status: 'COMPLETED' })
+  const { timeline } = await tenant.within((call) => readTimeline(call, run.id))
+  t.deepEqual(
+    timeline.map(({ step: { id } }) => id),
+    ['tag'],
+  )
+  t.is((await refusal(other.within((call) => readTimeline(call, run.id)))).code, 'NOT_FOUND')
+  t.is((await refusal(fastForward(automation.id, newId()))).code, 'NOT_FOUND')
+})
+
+test('runs are listed newest first, in pages bound to their query', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT], { reEntry: { mode: 'EVERY_TIME' } }),
+  )
+  const subscriberId = encodeId('sub', await tenant.subscribe())
+  const input = { workflowId: encodeId('wf', automation.id), subscriberId }
+  for (let count = 0; count < 3; count++) await tenant.within((call) => enterByHand(call, input))
+  const first = await tenant.within((call) => listRuns(call, { subscriberId, limit: 2 }))
+  t.is(first.runs.length, 2)
+  t.true(first.hasMore)
+  const second = await tenant.within((call) =>
+    listRuns(call, { subscriberId, limit: 2, cursor: first.nextCursor ?? '' }),
+  )
+  t.is(second.runs.length, 1)
+  t.is(second.nextCursor, null)
+  t.true((second.runs[0]?.id ?? '') < (first.runs[1]?.id ?? ''))
+  t.regex(first.runs[0]?.temporalUrl ?? '', /\/workflows\/run%2Fwf_/)
+  const other = tenant.within((call) =>
+    listRuns(call, { subscriberId, limit: 2, status: 'FAILED', cursor: first.nextCursor ?? '' }),
+  )
+  t.is((await refusal(other)).code, 'INVALID_INPUT')
+  await tenant.within((call) => removeFromWorkflow(call, input))
+})
+
+test('Temporal finds the runs of a subscriber and says where they stand', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT]),
+    { name: 'Log book' },
+  )
+  const subscriberId = encodeId('sub', await tenant.subscribe())
+  await tenant.within((call) =>
+    enterByHand(call, { workflowId: encodeId('wf', automation.id), subscriberId }),
+  )
+  const client = await services.temporal.client()
+  const found = await eventually('the run in the list', async () => {
+    for await (const each of client.workflow.list({
+      query: `SubscriberId='${subscriberId}' and RunState='WAITING'`,
+    }))
+      return each
+    return null
+  })
+  t.is(found.type, 'AutomationRun')
+  const described = await client.workflow.getHandle(found.workflowId).describe()
+  t.is(await described.staticSummary(), `Log book v1 · ${subscriberId}`)
+  const history = JSON.stringify(await client.workflow.getHandle(found.workflowId).fetchHistory())
+  t.false(history.includes('reader.example'))
+})
+
+test('a run whose workflow is gone is closed or gets one again', async (t) => {
+  const graph = chain([
+    step('start', 'TRIGGER', { type: 'MANUAL' }),
+    step('rest', 'WAIT', { amount: 2, unit: 'SECONDS' }),
+    TAGGED,
+  ])
+  const park = async () => {
+    const automation = await publish(services, tenant, graph)
+    const subscriberId = await tenant.subscribe()
+    const ids = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
+    await tenant.within((call) => enterByHand(call, ids))
+    await runWhen(automation.id, { status: 'WAITING' })
+    const client = await services.temporal.client()
+    return {
+      automation,
+      client,
+      handle: client.workflow.getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1)),
+    }
+  }
+  const terminated = await park()
+  await terminated.handle.terminate('by an operator')
+  const lost = await park()
+  await lost.client.workflowService.deleteWorkflowExecution({
+    namespace: services.config.temporal.namespace,
+    workflowExecution: { workflowId: lost.handle.workflowId },
+  })
+  await eventually('both to be overdue and put right', async () => {
+    await reconcile(services, 0)
+    const [one] = await runsOf(services, tenant, terminated.automation.id)
+    const [other] = await runsOf(services, tenant, lost.automation.id)
+    return one?.status === 'CANCELED' && other?.status === 'COMPLETED'
+  })
+  const canceled = await park()
+  await canceled.handle.cancel()
+  t.is((await runWhen(canceled.automation.id, { status: 'CANCELED' })).exitReason, 'MANUAL')
+})

@@ -1,0 +1,163 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { sql } from 'kysely'
+
+import { PERMISSIONS, type Permission, type Plan } from '../../schema/values.ts'
+import { createApp } from '../../api/app.ts'
+import { CATALOGUE } from '../../src/catalogue/registry.ts'
+import { array, execute } from '../../src/database.ts'
+import { schemaFaults } from '../../src/domain/schema-faults.ts'
+import { hashToken, makeToken } from '../../src/domain/tokens.ts'
+import { encodeId, newId } from '../../src/ids.ts'
+import { type TestServices, testServices } from './database.ts'
+
+/** An answer over real HTTP. `body` is what JSON.parse gives; tests say what they expect of it. */
+export type Answer = {
+  status: number
+  headers: Headers
+  // oxlint-disable-next-line typescript/no-explicit-any -- assertions reach into answers of every shape
+  body: any
+}
+
+/** An organization with a verified domain, a default sender and a token. */
+export type TestOrganization = {
+  id: string
+  token: string
+  domain: string
+  senderId: string
+  /** Runs a tool; a confirmation is not answered. */
+  call(tool: string, input?: unknown, headers?: Record<string, string>): Promise<Answer>
+  /** Runs a gated tool with both of its calls. */
+  confirmed(tool: string, input?: unknown): Promise<Answer>
+  /** The `data` of a call that must succeed. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- as for Answer
+  data(tool: string, input?: unknown): Promise<any>
+  /** A further token with these permissions. */
+  tokenWith(permissions: readonly Permission[]): Promise<string>
+}
+
+export type TestApi = {
+  url: string
+  services: TestServices
+  request(method: string, path: string, options?: RequestOptions): Promise<Answer>
+  organization(options?: {
+    plan?: Plan
+    doubleOptIn?: boolean
+    customLimits?: unknown
+  }): Promise<TestOrganization>
+  close(): Promise<void>
+}
+
+type RequestOptions = { token?: string; body?: unknown; headers?: Record<string, string>; raw?: string }
+
+/** The API on a free port with a database of its own. */
+export async function startApi(env: Record<string, string> = {}): Promise<TestApi> {
+  const services = await testServices(env)
+  const server = createServer(createApp(services).callback())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A listening TCP server has an address object.
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  services.config.baseUrl = url
+
+  async function request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    const { token, body, headers, raw } = options
+    const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const response = await fetch(url + path, {
+      method,
+      redirect: 'manual',
+      headers: {
+        ...(token && { authorization: `Bearer ${token}` }),
+        ...(content !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(content !== undefined && { body: content }),
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.includes('json')
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
+  }
+
+  async function addToken(organizationId: string, permissions: readonly Permission[]): Promise<string> {
+    const token = makeToken()
+    await execute(
+      services.orm.em.fork(),
+      sql`insert into api_token (id, organization_id, name, token_hash, last_four, permissions)
+        values (${newId()}, ${organizationId}, 'test', ${hashToken(token)}, ${token.slice(-4)}, ${array(permissions, 'text')})`,
+    )
+    return token
+  }
+
+  return {
+    url,
+    services,
+    request,
+    async organization({
+      plan = 'ENTERPRISE',
+      doubleOptIn = false,
+      customLimits = { requestsPerMinute: 0 },
+    } = {}) {
+      const [id, domainId, senderId] = [newId(), newId(), newId()]
+      const slug = `org-${id.slice(-12)}`
+      const domain = `${slug}.example`
+      const em = services.orm.em.fork()
+      await execute(
+        em,
+        sql`insert into organization (id, name, slug, plan, double_opt_in, custom_limits)
+          values (${id}, ${`Organization ${slug}`}, ${slug}, ${plan}, ${doubleOptIn}, ${JSON.stringify(customLimits)}::jsonb)`,
+      )
+      await execute(
+        em,
+        sql`insert into domain (id, organization_id, domain, status) values (${domainId}, ${id}, ${domain}, 'VERIFIED')`,
+      )
+      await execute(
+        em,
+        sql`insert into sender (id, organization_id, domain_id, name, email, is_default)
+          values (${senderId}, ${id}, ${domainId}, 'Sender', ${`hello@${domain}`}, true)`,
+      )
+      const token = await addToken(id, PERMISSIONS)
+      const call: TestOrganization['call'] = async (tool, input = {}, headers) => {
+        const answer = await request('POST', `/api/v2/tools/${tool}`, {
+          token,
+          body: input,
+          ...(headers && { headers }),
+        })
+        checkOutput(tool, answer)
+        return answer
+      }
+      return {
+        id,
+        token,
+        domain,
+        senderId: encodeId('snd', senderId),
+        call,
+        async confirmed(tool, input = {}) {
+          const asked = await call(tool, input)
+          if (asked.status !== 428) return asked
+          return await call(tool, { ...Object(input), confirmationCode: asked.body.confirmationCode })
+        },
+        async data(tool, input) {
+          const answer = await call(tool, input)
+          if (answer.status === 200) return answer.body.data
+          throw new Error(`${tool} answered ${answer.status}: ${JSON.stringify(answer.body)}`)
+        },
+        tokenWith: (permissions) => addToken(id, permissions),
+      }
+    },
+    async close() {
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+      await services.close()
+    },
+  }
+}
+
+/** The law that every answer matches its published schema, applied to every call of every test. */
+function checkOutput(name: string, { status, body }: Answer): void {
+  const output = CATALOGUE.get(name)?.output
+  if (status !== 200 || !output) return
+  const faults = schemaFaults(output, body.data)
+  if (faults.length > 0) throw new Error(`${name} broke its output schema: ${JSON.stringify(faults)}`)
+}

@@ -1,0 +1,189 @@
+import { sql } from 'kysely'
+
+import type { Edge, Settings, Step, TriggerConfig } from '../../schema/automation.ts'
+import type { WorkflowStatus } from '../../schema/values.ts'
+import type { Call } from '../../src/catalogue/tool.ts'
+import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
+import { execute, json, rows } from '../../src/database.ts'
+import { newId } from '../../src/ids.ts'
+import type { Services } from '../../src/services.ts'
+
+const ACTOR = { kind: 'system' as const, id: 'test', name: 'test' }
+
+/** An organization with a sender, and units of work in it. */
+export type Tenant = {
+  id: string
+  senderId: string
+  domain: string
+  within<Result>(work: (call: Call) => Promise<Result>): Promise<Result>
+  subscribe(email?: string, fields?: Record<string, unknown>): Promise<string>
+}
+
+/** A tenant in the database of these services. */
+export async function makeTenant(services: Services): Promise<Tenant> {
+  const [id, domainId, senderId] = [newId(), newId(), newId()]
+  const em = services.orm.em.fork()
+  const domain = `d${id.slice(-8)}.example`
+  await execute(
+    em,
+    sql`insert into organization (id, name, slug, plan, timezone) values (${id}, 'Test', ${`org-${id}`}, 'ENTERPRISE', 'UTC')`,
+  )
+  await execute(
+    em,
+    sql`insert into domain (id, organization_id, domain, status) values (${domainId}, ${id}, ${domain}, 'VERIFIED')`,
+  )
+  await execute(
+    em,
+    sql`insert into sender (id, organization_id, domain_id, name, email, is_default)
+      values (${senderId}, ${id}, ${domainId}, 'Sender', ${`hello@${domain}`}, true)`,
+  )
+  return {
+    id,
+    senderId,
+    domain,
+    within: (work) => unitOfWork(services, { organizationId: id, actor: ACTOR }, work),
+    async subscribe(email = `${newId()}@reader.example`, fields = {}) {
+      const subscriberId = newId()
+      await execute(
+        services.orm.em.fork(),
+        sql`insert into subscriber (id, organization_id, email, name, status, fields)
+          values (${subscriberId}, ${id}, ${email}, 'Reader', 'SUBSCRIBED', ${json(fields)})`,
+      )
+      return subscriberId
+    },
+  }
+}
+
+/** A step with its defaults. */
+export function step<Type extends Step['type']>(
+  id: string,
+  type: Type,
+  config: Extract<Step, { type: Type }>['config'],
+  members: Partial<Pick<Step, 'conditions' | 'onError'>> = {},
+): Step {
+  // The type and its configuration belong together by the signature.
+  return { id, type, config, onError: 'FAIL', ...members } as Step
+}
+
+/** Edges along a chain of ids, then single ones as [from, port, to]. */
+export function edges(chain: readonly string[], ...others: [string, string, string][]): Edge[] {
+  const along = chain.slice(1).map((to, index) => ({ from: chain[index] ?? '', to, port: 'next' }))
+  return [...along, ...others.map(([from, port, to]) => ({ from, to, port }))]
+}
+
+type Published = { id: string; versionId: string }
+type Graph = { steps: Step[]; edges: Edge[]; settings?: Partial<Settings> }
+
+/** Publishes a graph as the definition tools would: a version, its triggers, the automation's status. */
+export async function publish(
+  services: Services,
+  tenant: Tenant,
+  graph: Graph,
+  options: { name?: string; status?: WorkflowStatus; automationId?: string; number?: number } = {},
+): Promise<Published> {
+  const em = services.orm.em.fork()
+  const [id, versionId] = [options.automationId ?? newId(), newId()]
+  const emails: Record<string, unknown> = {}
+  for (const { id: stepId, type, config } of graph.steps) {
+    if (type !== 'EMAIL') continue
+    const campaignId = newId()
+    emails[stepId] = {
+      campaignId,
+      subject: config.subject ?? 'Hello',
+      preview: null,
+      content: config.content ?? 'Hello',
+      contentType: 'MARKDOWN',
+      sender: { id: tenant.senderId, name: 'Sender', email: `hello@${tenant.domain}` },
+      replyTo: null,
+      transactional: config.transactional,
+    }
+  }
+  const settings = { exitOnUnsubscribe: true, priority: 50, ...graph.settings }
+  const definition = { steps: graph.steps, edges: graph.edges, settings, successGoals: [], emails }
+  await execute(
+    em,
+    sql`insert into automation (id, organization_id, name, status) values (${id}, ${tenant.id}, ${options.name ?? 'Welcome series'}, 'PAUSED')
+      on conflict do nothing`,
+  )
+  for (const [stepId, email] of Object.entries(emails)) {
+    await execute(
+      em,
+      sql`insert into campaign (id, organization_id, kind, automation_id, step_id, subject, content, content_type, sender_id)
+        select (email ->> 'campaignId')::uuid, ${tenant.id}, 'WORKFLOW', ${id}, ${stepId}, email ->> 'subject',
+          email -> 'content', 'MARKDOWN', ${tenant.senderId} from (select ${json(email)} as email) as given`,
+    )
+  }
+  await execute(
+    em,
+    sql`insert into automation_version (id, organization_id, automation_id, number, definition)
+      values (${versionId}, ${tenant.id}, ${id}, ${options.number ?? 1}, ${json(definition)})`,
+  )
+  await execute(
+    em,
+    sql`delete from automation_trigger where organization_id = ${tenant.id} and automation_id = ${id}`,
+  )
+  for (const each of graph.steps) {
+    if (each.type !== 'TRIGGER') continue
+    for (const key of matchKeys(each.config)) {
+      await execute(
+        em,
+        sql`insert into automation_trigger (organization_id, automation_id, step_id, type, match_key)
+          values (${tenant.id}, ${id}, ${each.id}, ${each.config.type}, ${key})`,
+      )
+    }
+  }
+  await execute(
+    em,
+    sql`update automation set status = ${options.status ?? 'ACTIVE'}, published_version_id = ${versionId}
+      where organization_id = ${tenant.id} and id = ${id}`,
+  )
+  return { id, versionId }
+}
+
+function matchKeys(config: TriggerConfig): string[] {
+  if (config.type === 'TAG_ADDED' || config.type === 'TAG_REMOVED')
+    return config.tagNames.map((name) => name.toLowerCase())
+  if (config.type === 'EVENT') return [config.eventType]
+  return config.type === 'MANUAL' ? [] : ['']
+}
+
+/** A run as the database has it. */
+export type RunRow = {
+  id: string
+  number: number
+  status: string
+  exitReason: string | null
+  error: string | null
+  stepId: string
+  visit: number
+  held: boolean
+  waitKind: string | null
+}
+
+/** The runs of an automation in order of entry. */
+export async function runsOf(services: Services, tenant: Tenant, automationId: string): Promise<RunRow[]> {
+  return await rows<RunRow>(
+    services.orm.em.fork(),
+    sql`select id, number, status, exit_reason as "exitReason", error, current_step_id as "stepId", visit, held,
+        wait_kind as "waitKind"
+      from automation_run where organization_id = ${tenant.id} and automation_id = ${automationId} order by id`,
+  )
+}
+
+/** What a run went through: "step RESULT→port". */
+export async function trailOf(services: Services, runId: string): Promise<string[]> {
+  const visits = await rows<{ stepId: string; result: string; port: string | null }>(
+    services.orm.em.fork(),
+    sql`select step_id as "stepId", outcome ->> 'result' as result, port from run_step where run_id = ${runId} order by visit`,
+  )
+  return visits.map(({ stepId, result, port }) => `${stepId} ${result}${port === null ? '' : `→${port}`}`)
+}
+
+/** The reasons in the ledger for an automation. */
+export async function decisionsOf(services: Services, automationId: string): Promise<string[]> {
+  const found = await rows<{ text: string }>(
+    services.orm.em.fork(),
+    sql`select action || ' ' || reason as text from decision where automation_id = ${automationId} order by id`,
+  )
+  return found.map(({ text }) => text)
+}

@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+
+import pg from 'pg'
+
+import { readConfig } from '../../src/config.ts'
+import { migrate } from '../../src/database.ts'
+import { MIGRATIONS } from '../../src/migrations/migrations.ts'
+import { createServices, type Services } from '../../src/services.ts'
+import { createDatabase, services as shared } from './services.ts'
+
+/** A migrated database of one's own and the services on it; `close()` drops it. */
+export type TestServices = Services & { databaseUrl: string }
+
+/** A migrated database, copied from a template that the first test file of a run makes. */
+export async function migratedDatabase(): Promise<Awaited<ReturnType<typeof createDatabase>>> {
+  return await createDatabase(await template())
+}
+
+/** Services on a fresh database, with the test run's Temporal; environment variables may be overridden. */
+export async function testServices(env: Record<string, string> = {}): Promise<TestServices> {
+  const { temporalAddress, namespace } = await shared()
+  const database = await migratedDatabase()
+  const config = readConfig({
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: temporalAddress,
+    TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_UI_URL: 'http://127.0.0.1:8233',
+    POSTLOOM_BASE_URL: 'http://127.0.0.1:3000',
+    LOG_LEVEL: 'error',
+    LANE_RATE_TRANSACTIONAL: '0',
+    LANE_RATE_BULK: '0',
+    ...env,
+  })
+  const services = await createServices(config, 'test')
+  return {
+    ...services,
+    databaseUrl: database.url,
+    async close() {
+      await services.close()
+      await database.drop()
+    },
+  }
+}
+
+/** The name of the migrated template; the advisory lock lets parallel test files make it once. */
+async function template(): Promise<string> {
+  const { databaseUrl } = await shared()
+  const text = MIGRATIONS.map((migration) => migration.class.toString()).join()
+  const name = `template_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
+  const admin = new pg.Client({ connectionString: databaseUrl })
+  await admin.connect()
+  try {
+    await admin.query('select pg_advisory_lock(730500)')
+    const { rowCount } = await admin.query('select 1 from pg_database where datname = $1', [name])
+    if (rowCount) return name
+    const making = `${name}_making`
+    await admin.query(`drop database if exists ${making} with (force)`)
+    await admin.query(`create database ${making}`)
+    const url = new URL(databaseUrl)
+    url.pathname = `/${making}`
+    await migrate({ databaseUrl: url.href })
+    await admin.query(`alter database ${making} rename to ${name}`)
+    return name
+  } finally {
+    await admin.end()
+  }
+}

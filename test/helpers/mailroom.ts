@@ -1,0 +1,142 @@
+import { sql } from 'kysely'
+
+import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
+import type { Call } from '../../src/catalogue/tool.ts'
+import { execute, row, rows } from '../../src/database.ts'
+import type { LaneOptions } from '../../src/delivery/lane.ts'
+import { type Lanes, startLanes } from '../../src/delivery/lanes.ts'
+import { enqueueMessages, type Enqueued, type NewMessage } from '../../src/domain/messages.ts'
+import { newId } from '../../src/ids.ts'
+import { type TestServices, testServices } from './database.ts'
+import { type Sink, type SinkBehaviour, startSmtpSink } from './smtp-sink.ts'
+
+/** A message row as tests look at it. */
+export type StoredMessage = {
+  status: string
+  reason: string | null
+  response: string | null
+  bounceCategory: string | null
+  attempts: number
+  resent: boolean
+  subject: string | null
+  sentAt: string | null
+}
+
+/** A person to write to. */
+export type Person = { organizationId: string; id: string; email: string }
+
+/** Delivery with a database and a relay of its own; lanes are started by the test, with short times. */
+export type Mailroom = {
+  services: TestServices
+  sink: Sink
+  organizationId: string
+  start(options?: Partial<LaneOptions> & { reviveMs?: number; graceMs?: number }): Promise<Lanes>
+  organization(): Promise<string>
+  person(fields?: { email?: string; name?: string; status?: string; organizationId?: string }): Promise<Person>
+  /** Enqueues one transactional email to a person, changed by `draft`. */
+  send(person: Person, draft?: Partial<NewMessage>): Promise<string>
+  enqueue(organizationId: string, drafts: readonly NewMessage[]): Promise<Enqueued[]>
+  draftTo(person: Person, draft?: Partial<NewMessage>): NewMessage
+  message(id: string): Promise<StoredMessage>
+  events(subscriberId: string): Promise<string[]>
+  queueSize(): Promise<number>
+  close(): Promise<void>
+}
+
+/** Times short enough for tests: leases of two seconds, retries after a tenth of a second. */
+export const QUICK: Partial<LaneOptions> = { leaseMs: 2_000, marginMs: 500, pollMs: 50, backOff: () => 100 }
+
+export async function openMailroom(
+  options: { env?: Record<string, string>; behaviour?: SinkBehaviour } = {},
+): Promise<Mailroom> {
+  const sink = await startSmtpSink(options.behaviour)
+  const services = await testServices({ RELAY_URL: sink.url, ...options.env })
+  const started: Lanes[] = []
+  const em = () => services.orm.em.fork()
+
+  async function organization(): Promise<string> {
+    const id = newId()
+    await execute(
+      em(),
+      sql`insert into organization (id, name, slug, plan) values (${id}, 'Analytical Engines', ${`org-${id}`}, 'ENTERPRISE')`,
+    )
+    return id
+  }
+  const organizationId = await organization()
+
+  function draftTo({ id, email }: Person, draft: Partial<NewMessage> = {}): NewMessage {
+    return {
+      class: 'TRANSACTIONAL',
+      marketing: false,
+      subscriberId: id,
+      recipient: email,
+      fromName: 'Shop',
+      fromEmail: 'hello@shop.example',
+      source: { subject: 'Hello {{name}}', content: 'Hi {{name}}, [read](https://shop.example/a).', contentType: 'MARKDOWN', preview: null },
+      ...draft,
+    }
+  }
+
+  async function enqueue(scope: string, drafts: readonly NewMessage[]): Promise<Enqueued[]> {
+    const actor = { kind: 'system', id: 'test', name: 'Test' } as const
+    return await unitOfWork(services, { organizationId: scope, actor }, (call: Call) => enqueueMessages(call, drafts))
+  }
+
+  return {
+    services,
+    sink,
+    organizationId,
+    organization,
+    draftTo,
+    enqueue,
+    async start({ reviveMs = 50, graceMs = 4_000, ...lane } = {}) {
+      const lanes = await startLanes(services, {
+        workerName: 'test',
+        lane: { ...QUICK, ...lane },
+        reviveMs,
+        graceMs,
+      })
+      started.push(lanes)
+      return lanes
+    },
+    async person(fields = {}) {
+      const id = newId()
+      const person = { organizationId, id, email: `${id.slice(-12)}@reader.example`, ...fields }
+      await execute(
+        em(),
+        sql`insert into subscriber (id, organization_id, email, name, status)
+          values (${id}, ${person.organizationId}, ${person.email}, ${fields.name ?? 'Lin'}, ${fields.status ?? 'SUBSCRIBED'})`,
+      )
+      return { organizationId: person.organizationId, id, email: person.email }
+    },
+    async send(person, draft) {
+      const [made] = await enqueue(person.organizationId, [draftTo(person, draft)])
+      if (!made) throw new Error('nothing was enqueued')
+      return made.id
+    },
+    async message(id) {
+      const found = await row<StoredMessage>(
+        em(),
+        sql`select status, reason, response, bounce_category as "bounceCategory", attempts, resent, subject,
+          sent_at as "sentAt" from message where id = ${id}`,
+      )
+      if (!found) throw new Error(`there is no message ${id}`)
+      return found
+    },
+    async events(subscriberId) {
+      const found = await rows<{ type: string }>(
+        em(),
+        sql`select type from subscriber_event where subscriber_id = ${subscriberId} order by id`,
+      )
+      return found.map(({ type }) => type)
+    },
+    async queueSize() {
+      return (await row<{ size: number }>(em(), sql`select count(*)::int as size from delivery_queue`))?.size ?? -1
+    },
+    async close() {
+      await Promise.all(started.map((lanes) => lanes.stop()))
+      await services.close()
+      await sink.close()
+    },
+  }
+}

@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { startPostgres } from '../../scripts/services/postgres.ts'
+import type { Postgres, PostgresOptions } from '../../scripts/services/postgres.ts'
+import { startTemporal } from '../../scripts/services/temporal.ts'
+import type { Temporal } from '../../scripts/services/temporal.ts'
+
+/** What the whole test run shares: scripts/test.ts started it and stops it. */
+export interface Services {
+  /** A superuser's URL; make databases of your own, never tables in this one. */
+  databaseUrl: string
+  temporalAddress: string
+  namespace: string
+}
+
+/** A database that only one test file uses. */
+export interface TestDatabase {
+  url: string
+  name: string
+  drop(): Promise<void>
+}
+
+/** The shared PostgreSQL and Temporal of this run. */
+export async function services(): Promise<Services> {
+  return {
+    databaseUrl: required('DATABASE_URL_ADMIN'),
+    temporalAddress: required('TEMPORAL_ADDRESS'),
+    namespace: required('TEMPORAL_NAMESPACE'),
+  }
+}
+
+/** Makes an empty database, or a copy of `template`, on the shared server. */
+export async function createDatabase(template = 'template1'): Promise<TestDatabase> {
+  const { databaseUrl } = await services()
+  const name = `test_${randomBytes(6).toString('hex')}`
+  const url = new URL(databaseUrl)
+  await query(url.href, `CREATE DATABASE ${name} TEMPLATE ${pg.escapeIdentifier(template)}`)
+  const own = new URL(databaseUrl)
+  own.pathname = `/${name}`
+  return { url: own.href, name, drop: () => query(url.href, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) }
+}
+
+/** A directory of the run, removed with it. */
+export function scratchDirectory(name = 'scratch'): string {
+  return mkdtempSync(join(required('POSTLOOM_TEST_DIRECTORY'), `${name}-`))
+}
+
+/** A PostgreSQL of one's own, crash-safe unless told otherwise, to be killed and started again. */
+export async function startOwnPostgres(options: Partial<PostgresOptions> = {}): Promise<Postgres> {
+  const directory = options.directory ?? scratchDirectory('postgres')
+  return await startPostgres({
+    directory,
+    dataParent: required('POSTLOOM_TEST_DIRECTORY'),
+    logFile: join(directory, 'postgres.log'),
+    maxConnections: 50,
+    ...options,
+  })
+}
+
+/** A Temporal of one's own on a file, to be killed and started again with the same directory and port. */
+export async function startOwnTemporal(
+  directory = scratchDirectory('temporal'),
+  port = 0,
+): Promise<Temporal> {
+  return await startTemporal({
+    pidFile: join(directory, 'temporal.pid'),
+    logFile: join(directory, 'temporal.log'),
+    databaseFile: join(directory, 'temporal.sqlite'),
+    port,
+  })
+}
+
+async function query(url: string, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(text)
+  } finally {
+    await client.end()
+  }
+}
+
+function required(name: string): string {
+  const value = process.env[name]
+  if (value) return value
+  throw new Error(`${name} is not set: run tests with "npm test -- FILE" or "node scripts/test.ts FILE"`)
+}

@@ -1,0 +1,273 @@
+import { createServer } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+
+/**
+ * What the sink answers: acceptance, a refusal by code and text, nothing for ever (`hang`), or a closed
+ * connection in place of the answer (`drop`).
+ */
+export type SinkReply =
+  | 'accept'
+  | 'hang'
+  | 'drop'
+  | { code: number; text: string }
+  | { afterMs: number; reply: Exclude<SinkReply, { afterMs: number }> }
+
+/** One recipient of one message, written down before the answer leaves. */
+export interface JournalEntry {
+  messageId: string
+  from: string
+  recipient: string
+  /** Date.now() when the final dot arrived. */
+  time: number
+  raw: Buffer
+  /** Which connection brought it, from 1. */
+  connection: number
+  /** True when the answer is 250. After `drop` and `hang` the sender cannot know that we have it. */
+  accepted: boolean
+}
+
+/** The mail as the behaviour sees it. */
+export type SinkMail = Omit<JournalEntry, 'accepted'>
+
+/** How the sink behaves; all default to acceptance. May be changed while it runs. */
+export interface SinkBehaviour {
+  onConnect?: (connection: number) => SinkReply
+  onRecipient?: (address: string) => SinkReply
+  /** Asked once a message, with its first recipient. */
+  onMessage?: (mail: SinkMail) => SinkReply
+}
+
+/** A relay that keeps what it gets. */
+export interface Sink {
+  port: number
+  url: string
+  journal: JournalEntry[]
+  behaviour: SinkBehaviour
+  connections: { total: number; open: number; peak: number }
+  /** What was answered with 250. */
+  accepted(): JournalEntry[]
+  clear(): void
+  close(): Promise<void>
+}
+
+/** Starts a sink on 127.0.0.1. `keepRaw: false` saves memory in long runs. */
+export async function startSmtpSink(
+  behaviour: SinkBehaviour = {},
+  { port = 0, keepRaw = true }: { port?: number; keepRaw?: boolean } = {},
+): Promise<Sink> {
+  const sockets = new Set<Socket>()
+  const server = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket)
+    sink.connections.total += 1
+    sink.connections.open += 1
+    sink.connections.peak = Math.max(sink.connections.peak, sink.connections.open)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      sink.connections.open -= 1
+    })
+    new Session(socket, sink, keepRaw).greet()
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+  // A TCP server's address is an object once it listens.
+  const bound = (server.address() as AddressInfo).port
+  const sink: Sink = {
+    port: bound,
+    url: `smtp://127.0.0.1:${bound}`,
+    journal: [],
+    behaviour,
+    connections: { total: 0, open: 0, peak: 0 },
+    accepted: () => sink.journal.filter((entry) => entry.accepted),
+    clear: () => {
+      sink.journal.length = 0
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  return sink
+}
+
+/** Numbers from 0 to 1 that are the same for the same seed, to fail a share of messages repeatably. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+const END_OF_DATA = Buffer.from('\r\n.\r\n')
+const EMPTY = Buffer.alloc(0)
+const OK = '250 2.0.0 ok\r\n'
+
+/** One connection: the bytes not yet read, and where in the dialogue we are. */
+class Session {
+  readonly #socket: Socket
+  readonly #sink: Sink
+  readonly #keepRaw: boolean
+  readonly #connection: number
+  #buffer: Buffer = EMPTY
+  #searchedTo = 0
+  #inData = false
+  /** No more input is read while an answer is late. */
+  #waiting = false
+  #answers = ''
+  #from = ''
+  #recipients: string[] = []
+
+  constructor(socket: Socket, sink: Sink, keepRaw: boolean) {
+    this.#socket = socket
+    this.#sink = sink
+    this.#keepRaw = keepRaw
+    this.#connection = sink.connections.total
+    socket.on('error', () => socket.destroy())
+    socket.on('data', (chunk) => {
+      this.#buffer = this.#buffer.length === 0 ? chunk : Buffer.concat([this.#buffer, chunk])
+      this.#work()
+    })
+  }
+
+  greet(): void {
+    this.#answer(this.#sink.behaviour.onConnect?.(this.#connection), '220 sink ESMTP\r\n')
+    this.#flush()
+  }
+
+  #work(): void {
+    while (!this.#waiting && this.#buffer.length > 0) {
+      if (!(this.#inData ? this.#readData() : this.#readCommand())) break
+    }
+    this.#flush()
+  }
+
+  #flush(): void {
+    if (this.#answers && !this.#socket.destroyed) this.#socket.write(this.#answers)
+    this.#answers = ''
+  }
+
+  #readCommand(): boolean {
+    const end = this.#buffer.indexOf(10)
+    if (end < 0) return false
+    const line = this.#buffer.toString('utf8', 0, end).trimEnd()
+    this.#buffer = this.#buffer.subarray(end + 1)
+    this.#command(line)
+    return true
+  }
+
+  #command(line: string): void {
+    const verb = line.slice(0, 4).toUpperCase()
+    if (verb === 'EHLO') this.#answers += '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n'
+    else if (verb === 'MAIL') this.#startMail(address(line))
+    else if (verb === 'RCPT') this.#addRecipient(address(line))
+    else if (verb === 'DATA') this.#startData()
+    else if (verb === 'RSET') this.#startMail('')
+    else if (verb === 'HELO' || verb === 'NOOP') this.#answers += OK
+    else if (verb === 'QUIT') this.#quit()
+    else this.#answers += '500 5.5.1 unknown command\r\n'
+  }
+
+  #startMail(from: string): void {
+    this.#from = from
+    this.#recipients = []
+    this.#answers += OK
+  }
+
+  #addRecipient(recipient: string): void {
+    const reply = this.#sink.behaviour.onRecipient?.(recipient)
+    if (isAcceptance(reply)) this.#recipients.push(recipient)
+    this.#answer(reply, OK)
+  }
+
+  #startData(): void {
+    if (this.#recipients.length === 0) {
+      this.#answers += '503 5.5.1 no recipient\r\n'
+      return
+    }
+    this.#inData = true
+    this.#searchedTo = 0
+    this.#answers += '354 go on\r\n'
+  }
+
+  #quit(): void {
+    this.#answers += '221 2.0.0 bye\r\n'
+    this.#flush()
+    this.#socket.end()
+  }
+
+  #readData(): boolean {
+    const buffer = this.#buffer
+    const isEmpty = buffer.length >= 3 && buffer.toString('latin1', 0, 3) === '.\r\n'
+    const end = isEmpty ? -2 : buffer.indexOf(END_OF_DATA, this.#searchedTo)
+    if (end === -1) {
+      this.#searchedTo = Math.max(0, buffer.length - END_OF_DATA.length)
+      return false
+    }
+    const raw = isEmpty ? EMPTY : Buffer.from(buffer.subarray(0, end + 2))
+    this.#buffer = buffer.subarray(end + END_OF_DATA.length)
+    this.#inData = false
+    this.#receive(raw)
+    return true
+  }
+
+  /** Journal first, then answer: what we were given is on record whatever happens to the answer. */
+  #receive(raw: Buffer): void {
+    const [first = '', ...others] = this.#recipients
+    const mail: SinkMail = {
+      messageId: messageId(raw),
+      from: this.#from,
+      recipient: first,
+      time: Date.now(),
+      raw: this.#keepRaw ? raw : EMPTY,
+      connection: this.#connection,
+    }
+    const reply = this.#sink.behaviour.onMessage?.(mail)
+    const accepted = isAcceptance(reply)
+    this.#sink.journal.push({ ...mail, accepted })
+    for (const recipient of others) this.#sink.journal.push({ ...mail, recipient, accepted })
+    this.#recipients = []
+    this.#answer(reply, OK)
+  }
+
+  #answer(reply: SinkReply | undefined, acceptance: string): void {
+    if (reply === undefined || reply === 'accept') this.#answers += acceptance
+    else if (reply === 'hang') this.#waiting = true
+    else if (reply === 'drop') this.#drop()
+    else if ('code' in reply) this.#answers += `${reply.code} ${reply.text}\r\n`
+    else this.#answerLater(reply.afterMs, reply.reply, acceptance)
+  }
+
+  #drop(): void {
+    this.#waiting = true
+    this.#flush()
+    this.#socket.destroy()
+  }
+
+  #answerLater(afterMs: number, reply: SinkReply, acceptance: string): void {
+    this.#waiting = true
+    setTimeout(() => {
+      this.#waiting = false
+      this.#answer(reply, acceptance)
+      this.#work()
+    }, afterMs).unref()
+  }
+}
+
+function isAcceptance(reply: SinkReply | undefined): boolean {
+  if (reply === undefined || reply === 'accept') return true
+  return typeof reply === 'object' && 'afterMs' in reply && reply.reply === 'accept'
+}
+
+function address(line: string): string {
+  return /<([^>]*)>/.exec(line)?.[1] ?? ''
+}
+
+function messageId(raw: Buffer): string {
+  const end = raw.indexOf('\r\n\r\n')
+  const head = raw.toString('latin1', 0, end < 0 ? raw.length : end)
+  return /^message-id:\s*(<[^>]*>)/im.exec(head)?.[1] ?? ''
+}

@@ -1,0 +1,384 @@
+import { execFile, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { Server } from 'node:net'
+import { join } from 'node:path'
+import { Client, Connection } from '@temporalio/client'
+import test from 'ava'
+import type { ExecutionContext } from 'ava'
+import pg from 'pg'
+import { countOutcomes } from '../scripts/services/ava-report.ts'
+import { startChild } from '../scripts/services/child.ts'
+import type { Child } from '../scripts/services/child.ts'
+import { projectDirectory, temporalVersion } from '../scripts/services/layout.mjs'
+import { isProcess, stopLeftover } from '../scripts/services/leftovers.ts'
+import { choosePorts, freePort } from '../scripts/services/ports.ts'
+import { takeLock } from '../scripts/services/run-lock.ts'
+import { supervise } from '../scripts/services/supervisor.ts'
+import { prepareNamespace } from '../scripts/services/temporal-namespace.ts'
+import { eventually } from './helpers/eventually.ts'
+import { scratchDirectory, services, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
+
+const serviceScripts = join(projectDirectory, 'scripts', 'services')
+
+/** A program that does nothing until it is ended, with `mark` in its command line. */
+function idle(mark: string): string[] {
+  return ['-e', 'process.on("SIGTERM", () => process.exit(0)); setInterval(() => 0, 1000)', mark]
+}
+
+/** Runs a service under a parent process of its own, which prints the service's process id. */
+async function startUnderParent(
+  t: ExecutionContext,
+  mark: string,
+): Promise<{ parent: ChildProcess; pid: number }> {
+  const directory = scratchDirectory()
+  const options = {
+    command: process.execPath,
+    arguments: idle(mark),
+    identity: mark,
+    pidFile: join(directory, 'service.pid'),
+    output: join(directory, 'service.log'),
+  }
+  const script = join(directory, 'parent.ts')
+  writeFileSync(
+    script,
+    `import { startChild } from ${JSON.stringify(join(serviceScripts, 'child.ts'))}
+     process.on('SIGINT', () => console.log('parent got SIGINT'))
+     const child = await startChild(${JSON.stringify(options)})
+     console.log(child.pid)
+     await child.exited`,
+  )
+  const parent = spawn(process.execPath, [script], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => parent.kill('SIGKILL'))
+  const printed = new Promise<string>((resolve) =>
+    parent.stdout.once('data', (chunk) => resolve(String(chunk))),
+  )
+  return { parent, pid: Number(await printed) }
+}
+
+async function startIdle(t: ExecutionContext, directory: string, mark: string): Promise<Child> {
+  const child = await startChild({
+    command: process.execPath,
+    arguments: idle(mark),
+    identity: mark,
+    pidFile: join(directory, 'service.pid'),
+    output: join(directory, 'service.log'),
+    graceMs: 2_000,
+  })
+  t.teardown(() => child.stop())
+  return child
+}
+
+test('a service ends when its parent is killed', async (t) => {
+  const { parent, pid } = await startUnderParent(t, 'mark-orphan')
+  t.true(isProcess(pid, 'mark-orphan'))
+  parent.kill('SIGKILL')
+  await eventually('the service to end with its parent', () => !isProcess(pid, 'mark-orphan'))
+  t.pass()
+})
+
+test('a Ctrl-C at the terminal reaches the parent, not its services', async (t) => {
+  const { parent, pid } = await startUnderParent(t, 'mark-ctrl-c')
+  const heard = new Promise<string>((resolve) =>
+    parent.stdout?.once('data', (chunk) => resolve(String(chunk))),
+  )
+  // The terminal signals the whole foreground group.
+  process.kill(-(parent.pid ?? Number.NaN), 'SIGINT')
+  t.regex(await heard, /parent got SIGINT/)
+  t.true(isProcess(pid, 'mark-ctrl-c'))
+})
+
+test('a stop lets the service end by itself, and kills one that does not', async (t) => {
+  const willing = await startIdle(t, scratchDirectory(), 'mark-willing')
+  await willing.stop()
+  t.is(await willing.exited, 'exit code 0')
+
+  const directory = scratchDirectory()
+  const stubborn = await startChild({
+    command: process.execPath,
+    arguments: [
+      '-e',
+      'process.on("SIGTERM", () => 0); console.log("up"); setInterval(() => 0, 1000)',
+      'mark-stubborn',
+    ],
+    identity: 'mark-stubborn',
+    pidFile: join(directory, 'service.pid'),
+    output: join(directory, 'service.log'),
+    graceMs: 300,
+  })
+  await eventually('the service to be up', () =>
+    readFileSync(join(directory, 'service.log'), 'utf8').includes('up'),
+  )
+  await stubborn.stop()
+  t.is(await stubborn.exited, 'SIGKILL')
+  t.false(existsSync(join(directory, 'service.pid')))
+})
+
+test('what outlived its watchdog is stopped before the same service starts again', async (t) => {
+  const directory = scratchDirectory()
+  const { parent, pid } = await startUnderParent(t, 'mark-leftover')
+  writeFileSync(join(directory, 'service.pid'), `${pid}\nmark-leftover\n`)
+  const next = await startIdle(t, directory, 'mark-leftover')
+  t.not(next.pid, pid)
+  t.false(isProcess(pid, 'mark-leftover'))
+  parent.kill('SIGKILL')
+})
+
+test('a program that only has the number of a leftover is left alone', async (t) => {
+  const directory = scratchDirectory()
+  const child = await startIdle(t, directory, 'mark-bystander')
+  const pidFile = join(directory, 'other.pid')
+  writeFileSync(pidFile, `${child.pid}\nsome-other-service\n`)
+  t.false(await stopLeftover(pidFile, 'SIGTERM', 100))
+  t.true(isProcess(child.pid, 'mark-bystander'))
+})
+
+test('a part that ends is started again, and given up when it keeps ending', async (t) => {
+  let starts = 0
+  const lines: string[] = []
+  const givenUp = new Promise<string>((resolve) => {
+    const start = async (): Promise<Child> => {
+      starts += 1
+      return {
+        pid: 0,
+        exited: Promise.resolve('exit code 3'),
+        stop: async () => undefined,
+        kill: () => undefined,
+      }
+    }
+    const reporter = { say: (line: string) => lines.push(line), givenUp: resolve }
+    void supervise({ name: 'part', start }, reporter, [1, 2])
+  })
+  t.is(await givenUp, 'part keeps ending (exit code 3)')
+  t.is(starts, 3)
+  t.is(lines[0], 'part ended (exit code 3); starting it again in 0.001 s')
+})
+
+test('a part is not started again once it is being stopped', async (t) => {
+  const directory = scratchDirectory()
+  let starts = 0
+  const part = await supervise(
+    {
+      name: 'part',
+      start: () => {
+        starts += 1
+        return startIdle(t, directory, 'mark-supervised')
+      },
+    },
+    { say: () => undefined, givenUp: (reason) => t.fail(reason) },
+  )
+  await part.stop()
+  t.is(starts, 1)
+})
+
+async function occupy(): Promise<{ port: number; server: Server }> {
+  const server = createServer()
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  return { port, server }
+}
+
+test('a standard port that is taken moves on and says so; a configured one is refused', async (t) => {
+  const { port, server } = await occupy()
+  t.teardown(() => server.close())
+  const request = { variable: 'API_PORT', standard: port, purpose: 'the API', host: '127.0.0.1' }
+  const lines: string[] = []
+  const { api = 0 } = await choosePorts({ api: request }, {}, (line) => lines.push(line))
+  t.true(api > port)
+  t.deepEqual(lines, [`Port ${port} for the API is taken: using ${api} (API_PORT sets it).`])
+
+  const choose = (value: string): Promise<unknown> =>
+    choosePorts({ api: request }, { API_PORT: value }, () => undefined)
+  await t.throwsAsync(choose(String(port)), { message: /API_PORT\) is taken by another program/ })
+  await t.throwsAsync(choose('http'), {
+    message: 'API_PORT=http is not a port; give a number from 1 to 65535',
+  })
+})
+
+test('no two services get the same port', async (t) => {
+  const standard = await freePort()
+  const request = { variable: 'A', standard, purpose: 'a', host: '127.0.0.1' }
+  const ports = await choosePorts({ a: request, b: { ...request, variable: 'B' } }, {}, () => undefined)
+  t.not(ports.a, ports.b)
+  const configured = await choosePorts(
+    { a: request, b: { ...request, variable: 'B' } },
+    { B: String(standard) },
+    () => undefined,
+  )
+  t.is(configured.b, standard)
+  t.not(configured.a, standard)
+})
+
+test('one process holds the run lock, and it is free when that is killed', async (t) => {
+  const file = join(scratchDirectory(), 'run.lock')
+  const script = join(scratchDirectory(), 'holder.ts')
+  writeFileSync(
+    script,
+    `import { takeLock } from ${JSON.stringify(join(serviceScripts, 'run-lock.ts'))}
+     globalThis.lock = takeLock(${JSON.stringify(file)})
+     console.log('held')
+     setInterval(() => 0, 1000)`,
+  )
+  const holder = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => holder.kill('SIGKILL'))
+  await new Promise((resolve) => holder.stdout.once('data', resolve))
+  t.is(takeLock(file), undefined)
+  holder.kill('SIGKILL')
+  const lock = await eventually('the lock to be free', () => takeLock(file))
+  lock.release()
+})
+
+async function query(url: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+test('PostgreSQL has everything that was committed after kill -9, whoever has its old number', async (t) => {
+  const directory = scratchDirectory('postgres')
+  const first = await startOwnPostgres({ directory })
+  await query(first.url, 'CREATE TABLE kept AS SELECT 1 AS value')
+  first.kill()
+  await first.exited
+  // The number of the killed server now belongs to this test's process.
+  const lockFile = join(first.dataDirectory, 'postmaster.pid')
+  writeFileSync(lockFile, readFileSync(lockFile, 'utf8').replace(String(first.pid), String(process.pid)))
+
+  const second = await startOwnPostgres({ directory })
+  t.teardown(() => second.stop())
+  t.deepEqual(await query(second.url, 'SELECT value FROM kept'), [{ value: 1 }])
+  t.is(new URL(second.url).password, new URL(first.url).password)
+})
+
+test('a second PostgreSQL on the same data stops the one that was left running', async (t) => {
+  const directory = scratchDirectory('postgres')
+  const first = await startOwnPostgres({ directory })
+  await query(first.url, 'CREATE TABLE kept AS SELECT 2 AS value')
+  const second = await startOwnPostgres({ directory })
+  t.teardown(() => second.stop())
+  await first.exited
+  t.deepEqual(await query(second.url, 'SELECT value FROM kept'), [{ value: 2 }])
+})
+
+test('Temporal on a file has its workflows after kill -9, and knows our search attributes', async (t) => {
+  const directory = scratchDirectory('temporal')
+  const first = await startOwnTemporal(directory)
+  await inTemporal(first.address, (client) =>
+    client.workflow.start('Sleeper', {
+      taskQueue: 'none',
+      workflowId: 'kept',
+      searchAttributes: { SubscriberId: ['sub_1'], NextAt: [new Date()] },
+    }),
+  )
+  first.kill()
+  await first.exited
+
+  const second = await startOwnTemporal(directory, first.port)
+  t.teardown(() => second.stop())
+  const found = await inTemporal(second.address, async (client) => {
+    const description = await client.workflow.getHandle('kept').describe()
+    return { status: description.status.name, attributes: description.searchAttributes }
+  })
+  t.is(found.status, 'RUNNING')
+  t.deepEqual(found.attributes['SubscriberId'], ['sub_1'])
+})
+
+test('an external Temporal gets a namespace with our retention and search attributes, once', async (t) => {
+  const { temporalAddress } = await services()
+  const connection = await Connection.connect({ address: temporalAddress })
+  t.teardown(() => connection.close())
+  const first = await prepareNamespace(connection, 'other-house')
+  t.like(first, { isCreated: true, missingAttributes: [] })
+  const second = await prepareNamespace(connection, 'other-house')
+  t.like(second, { isCreated: false, missingAttributes: [] })
+  const { config } = await connection.workflowService.describeNamespace({ namespace: 'other-house' })
+  t.is(Number(config?.workflowExecutionRetentionTtl?.seconds), 30 * 24 * 3600)
+
+  const client = new Client({ connection, namespace: 'other-house' })
+  const handle = await client.workflow.start('Sleeper', {
+    taskQueue: 'none',
+    workflowId: 'w',
+    searchAttributes: { OrgId: ['org_1'] },
+  })
+  await handle.terminate()
+  await t.throwsAsync(prepareNamespace(clashing(connection), 'other-house'), {
+    message: /OrgId .* another type/,
+  })
+})
+
+/** The same server as one whose OrgId is a text. */
+function clashing(connection: Connection): Connection {
+  const operatorService = { listSearchAttributes: async () => ({ customAttributes: { OrgId: 1 } }) }
+  // Only what is asked before the refusal is there.
+  return { workflowService: connection.workflowService, operatorService } as unknown as Connection
+}
+
+async function inTemporal<Answer>(
+  address: string,
+  ask: (client: Client) => Promise<Answer>,
+): Promise<Answer> {
+  const connection = await Connection.connect({ address })
+  try {
+    return await ask(new Client({ connection }))
+  } finally {
+    await connection.close()
+  }
+}
+
+interface Ended {
+  code: number
+  output: string
+}
+
+/** Runs the set-up with a home and a path of its own, where `go` is the script given. */
+async function runSetup(go: string): Promise<Ended & { cache: string }> {
+  const home = scratchDirectory('home')
+  const bin = scratchDirectory('bin')
+  writeFileSync(join(bin, 'go'), `#!/bin/sh\n${go}\n`)
+  chmodSync(join(bin, 'go'), 0o755)
+  const env = {
+    HOME: home,
+    PATH: `${bin}:/usr/bin:/bin`,
+    // The download cannot work through this, wherever the test runs.
+    HTTPS_PROXY: 'http://127.0.0.1:9',
+  }
+  const script = join(projectDirectory, 'scripts', 'setup.mjs')
+  return await new Promise((resolve) => {
+    execFile(process.execPath, [script], { env }, (error, stdout, stderr) => {
+      const code = error ? Number(error.code) : 0
+      resolve({ code, output: stdout + stderr, cache: join(home, '.cache', 'postloom') })
+    })
+  })
+}
+
+test.serial('the set-up builds a Temporal server with Go where it cannot be downloaded, once', async (t) => {
+  const { code, output, cache } = await runSetup(
+    'echo "$@" >&2; printf "#!/bin/sh\\n" > "$GOBIN/temporal"; chmod +x "$GOBIN/temporal"',
+  )
+  t.is(code, 0, output)
+  t.regex(output, /download: /)
+  t.true(output.includes(`go install github.com/temporalio/cli/cmd/temporal@${temporalVersion}`))
+  t.true(existsSync(join(cache, `temporal-${temporalVersion}`)))
+})
+
+test.serial('the set-up that cannot get a Temporal server says why, and what to install', async (t) => {
+  const { code, output } = await runSetup('echo "dial tcp: no route to host" >&2; exit 1')
+  t.is(code, 1)
+  for (const part of ['no route to host', 'docs.temporal.io/cli', 'go.dev/dl', 'TEMPORAL_ADDRESS']) {
+    t.true(output.includes(part), `${part} in ${output}`)
+  }
+})
+
+test('the count of a test run knows crashes, hooks and skipped tests', (t) => {
+  const report =
+    '\n  ✔ a\n  ✘ [fail]: b no\n  - [skip] c\n  ✘ test/x.test.ts exited due to SIGKILL\n  ─\n  1 test failed\n'
+  t.deepEqual(countOutcomes(report, 1), { passed: 1, failed: 2, skipped: 1 })
+  t.deepEqual(countOutcomes('\n  ✔ a (1.2s)\n', 0), { passed: 1, failed: 0, skipped: 0 })
+  t.deepEqual(countOutcomes('', 1), { passed: 0, failed: 1, skipped: 0 })
+})

@@ -1,0 +1,132 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'ava'
+import type { ExecutionContext } from 'ava'
+import { projectDirectory } from '../scripts/services/layout.mjs'
+import { isProcess } from '../scripts/services/leftovers.ts'
+import { freePort } from '../scripts/services/ports.ts'
+import type { DevFile } from '../scripts/services/state.ts'
+import { eventually } from './helpers/eventually.ts'
+import { createDatabase, scratchDirectory } from './helpers/services.ts'
+
+const PORTS = [
+  'API_PORT',
+  'WORKER_PORT',
+  'SMTP_PORT',
+  'MAILBOX_PORT',
+  'MAILBOX_SMTP_PORT',
+  'TEMPORAL_PORT',
+  'TEMPORAL_UI_PORT',
+]
+
+interface Started {
+  process: ChildProcess
+  output(): string
+  /** Its exit code, once it has ended. */
+  ended: Promise<number | null>
+}
+
+/** A place of its own for a service: its state, its database, its ports. */
+async function freshPlace(t: ExecutionContext): Promise<NodeJS.ProcessEnv> {
+  const database = await createDatabase()
+  t.teardown(() => database.drop())
+  const environment: NodeJS.ProcessEnv = {
+    ...process.env,
+    DATABASE_URL: database.url,
+    POSTLOOM_STATE: join(scratchDirectory('start'), 'state'),
+    TEMPORAL_ADDRESS: undefined,
+    npm_lifecycle_event: undefined,
+  }
+  for (const name of PORTS) environment[name] = String(await freePort())
+  return environment
+}
+
+function start(t: ExecutionContext, environment: NodeJS.ProcessEnv): Started {
+  const script = join(projectDirectory, 'scripts', 'start.ts')
+  const child = spawn(process.execPath, [script], { env: environment, detached: true, stdio: 'pipe' })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended
+  })
+  return { process: child, output: () => output, ended }
+}
+
+async function ready(service: Started): Promise<void> {
+  const said = (): boolean | undefined => {
+    if (service.process.exitCode !== null) throw new Error(`it ended: ${service.output()}`)
+    return service.output().includes('Postloom is ready')
+  }
+  await eventually('the service to be ready', said, { withinMs: 100_000, everyMs: 100 })
+}
+
+function stateOf(environment: NodeJS.ProcessEnv): string {
+  return environment['POSTLOOM_STATE'] ?? ''
+}
+
+function devFile(environment: NodeJS.ProcessEnv): DevFile {
+  // start.ts wrote it.
+  return JSON.parse(readFileSync(join(stateOf(environment), 'dev.json'), 'utf8')) as DevFile
+}
+
+/** The parts that have a pid file, and still run. */
+function livingParts(environment: NodeJS.ProcessEnv): string[] {
+  const files = readdirSync(stateOf(environment)).filter((name) => name.endsWith('.pid'))
+  return files.filter((name) => {
+    const [pid, identity = ''] = readFileSync(join(stateOf(environment), name), 'utf8').split('\n')
+    return name !== 'start.pid' && isProcess(Number(pid), identity)
+  })
+}
+
+test('one start runs everything, a second says where, a stop leaves nothing running', async (t) => {
+  const environment = await freshPlace(t)
+  const service = start(t, environment)
+  await ready(service)
+
+  const dev = devFile(environment)
+  for (const url of [`${dev.baseUrl}/readyz`, `${dev.mailbox.url}/readyz`, dev.temporal.uiUrl]) {
+    t.is((await fetch(url)).status, 200, url)
+  }
+  t.is(dev.temporal.address, `127.0.0.1:${environment['TEMPORAL_PORT']}`)
+  t.true(service.output().includes(`Bearer ${dev.apiToken}`))
+  t.is(statSync(stateOf(environment)).mode & 0o777, 0o700)
+  t.is(statSync(join(stateOf(environment), 'dev.json')).mode & 0o777, 0o600)
+  t.deepEqual(livingParts(environment).sort(), ['api.pid', 'mailbox.pid', 'temporal.pid', 'worker.pid'])
+
+  const second = start(t, environment)
+  t.is(await second.ended, 1)
+  t.true(second.output().includes(`Postloom already runs here at ${dev.baseUrl}`))
+
+  service.process.kill('SIGTERM')
+  t.is(await service.ended, 0)
+  t.deepEqual(livingParts(environment), [])
+})
+
+test('a service killed with -9 is there again at the next start, with the same token', async (t) => {
+  const environment = await freshPlace(t)
+  const first = start(t, environment)
+  await ready(first)
+  const { apiToken, adminKey } = devFile(environment)
+  first.process.kill('SIGKILL')
+  await first.ended
+
+  const second = start(t, environment)
+  await ready(second)
+  t.like(devFile(environment), { apiToken, adminKey })
+})
+
+test('a part that dies is started again', async (t) => {
+  const environment = await freshPlace(t)
+  const service = start(t, environment)
+  await ready(service)
+  const [pid] = readFileSync(join(stateOf(environment), 'api.pid'), 'utf8').split('\n')
+  process.kill(Number(pid), 'SIGKILL')
+  const answers = async (): Promise<boolean> => (await fetch(`${devFile(environment).baseUrl}/readyz`)).ok
+  await eventually('the API to be told dead', () => service.output().includes('api ended (SIGKILL)'))
+  await eventually('the API to answer again', answers, { withinMs: 60_000 })
+  t.pass()
+})

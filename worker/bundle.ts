@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const WORKFLOWS = join(ROOT, 'temporal', 'workflows', 'index.ts')
+const CACHE = join(ROOT, 'node_modules', '.cache', 'postloom')
+
+/**
+ * The workflows as one script for the isolated world they run in; made once for each state of temporal/ and each SDK,
+ * then read from node_modules/.cache. A warning about a module that workflows must not use is an error.
+ */
+export async function workflowBundle(): Promise<{ code: string }> {
+  const file = join(CACHE, `workflows-${await fingerprint()}.js`)
+  const cached = await readFile(file, 'utf8').catch(() => null)
+  if (cached !== null) return { code: cached }
+  const warnings: string[] = []
+  const logger = new DefaultLogger('WARN', ({ message }) => warnings.push(message))
+  const { code } = await bundleWorkflowCode({ workflowsPath: WORKFLOWS, logger })
+  if (warnings.length > 0) throw new Error(`the workflows do not bundle cleanly: ${warnings.join('\n')}`)
+  await keep(file, code)
+  return { code }
+}
+
+/** Written beside and renamed, so that no process reads half of it; without a place to keep it nothing is lost. */
+async function keep(file: string, code: string): Promise<void> {
+  try {
+    await mkdir(CACHE, { recursive: true })
+    const draft = `${file}.${process.pid}`
+    await writeFile(draft, code)
+    await rename(draft, file)
+  } catch {
+    // A read-only installation bundles at every start.
+  }
+}
+
+async function fingerprint(): Promise<string> {
+  const hash = createHash('sha256')
+  const folder = join(ROOT, 'temporal')
+  const names = await readdir(folder, { recursive: true })
+  for (const name of names.filter((each) => each.endsWith('.ts')).toSorted()) {
+    hash.update(name).update(await readFile(join(folder, name)))
+  }
+  const sdk: unknown = createRequire(import.meta.url)('@temporalio/worker/package.json')
+  return hash.update(JSON.stringify(sdk)).digest('hex').slice(0, 20)
+}

@@ -1,0 +1,73 @@
+import { createServer, type Server } from 'node:http'
+
+import { sql } from 'kysely'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { execute } from '../src/database.ts'
+import { outboxDepth } from '../src/domain/outbox.ts'
+import type { Services } from '../src/services.ts'
+import type { Engine } from './workers.ts'
+
+/** `/healthz`, `/readyz` (which dependency is missing) and `/metrics` of the worker. */
+export function startHealthServer(services: Services, engine: Engine): Server {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const depth = new Gauge({
+    name: 'postloom_outbox_rows',
+    help: 'What Temporal has not been told yet.',
+    registers: [registry],
+    async collect() {
+      depth.set(await outboxDepth(crossOrganization(services)))
+    },
+  })
+
+  async function answer(path: string): Promise<{ status: number; type: string; body: string }> {
+    if (path === '/healthz') return json(200, { status: 'ok' })
+    if (path === '/readyz') return await readiness(services, engine)
+    if (path === '/metrics')
+      return { status: 200, type: registry.contentType, body: await registry.metrics() }
+    return json(404, { status: 'not found' })
+  }
+
+  const server = createServer((request, response) => {
+    answer(request.url ?? '/')
+      .catch(() => json(503, { status: 'not ready' }))
+      .then(({ status, type, body }) => response.writeHead(status, { 'content-type': type }).end(body))
+      .catch(() => response.destroy())
+  })
+  const { config, log } = services
+  server.listen(config.ports.worker, config.host, () =>
+    log.info({ port: config.ports.worker }, 'worker is up'),
+  )
+  return server
+}
+
+async function readiness(services: Services, engine: Engine) {
+  const database = await isDatabaseReady(services)
+  const missing = engine.missingAttributes()
+  const isReady = database && engine.isRunning()
+  return json(isReady ? 200 : 503, {
+    status: isReady ? 'ready' : 'not ready',
+    dependencies: {
+      database: database ? 'ok' : 'unreachable',
+      temporal: engine.isRunning() ? 'ok' : 'unreachable; mail is sent, automations wait',
+      ...(missing?.length && {
+        searchAttributes: `not registered: ${missing.join(', ')}; runs start without search attributes`,
+      }),
+    },
+  })
+}
+
+async function isDatabaseReady(services: Services): Promise<boolean> {
+  try {
+    await execute(crossOrganization(services), sql`select 1`)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function json(status: number, body: unknown) {
+  return { status, type: 'application/json', body: JSON.stringify(body) }
+}

@@ -1,0 +1,54 @@
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { readConfig } from '../src/config.ts'
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { startLanes } from '../src/delivery/lanes.ts'
+import { keepHouse } from '../src/domain/housekeeping.ts'
+import { createServices } from '../src/services.ts'
+import { startHealthServer } from './health.ts'
+import { startEngine } from './workers.ts'
+
+const DAY_MS = 86_400_000
+const HOUSE_RETRY_MS = 60_000
+
+const config = readConfig(process.env)
+const graceMs = config.env === 'production' ? 25_000 : 4_000
+const services = await createServices(config, 'worker', { poolSize: 30 })
+const halt = new AbortController()
+
+// Mail first: it goes out whether or not Temporal is there.
+const lanes = await startLanes(services, { workerName: `${hostname()}/${process.pid}`, graceMs })
+const engine = await startEngine(services)
+const server = startHealthServer(services, engine)
+const housekeeping = keepHouseDaily()
+
+let isStopping = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop())
+
+/** Finishes what is under way within the grace, takes nothing new, and ends. */
+async function stop(): Promise<void> {
+  if (isStopping) return
+  isStopping = true
+  // What hangs beyond its grace is cut off: rows and leases bring it back.
+  setTimeout(() => process.exit(1), graceMs + 800).unref()
+  halt.abort()
+  server.close()
+  server.closeAllConnections()
+  await Promise.all([engine.stop(), lanes.stop(), housekeeping])
+  await services.close()
+  process.exit(0)
+}
+
+async function keepHouseDaily(): Promise<void> {
+  while (!halt.signal.aborted) {
+    const done = await keepHouse(crossOrganization(services)).then(
+      () => true,
+      (error: unknown) => {
+        services.log.warn({ err: error }, 'the house could not be kept; trying again')
+        return false
+      },
+    )
+    await sleep(done ? DAY_MS : HOUSE_RETRY_MS, undefined, { signal: halt.signal }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,190 @@
+import {
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowIdReusePolicy,
+  WorkflowNotFoundError,
+} from '@temporalio/client'
+
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../src/domain/outbox.ts'
+import type { Services } from '../src/services.ts'
+import { type AutomationRunInput, SEARCH, taskQueue } from '../temporal/contract.ts'
+
+/** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` lets what is under way finish. */
+export type OutboxRelay = { ring(): void; stop(): Promise<void> }
+
+const POLL_MS = 1_000
+/** Unacknowledged starts and signals at any moment: the backlog stays in the database, where priorities work. */
+const MOST = 100
+/** After a crash a leased row is taken again this late; a dispatch gives up well before. */
+const LEASE_SECONDS = 15
+const CALL_MS = 10_000
+const LONGEST_PAUSE_MS = 5_000
+const NOTICED_AFTER = 5
+
+/**
+ * Dispatches the outbox: after a ring, and by poll for rings that were lost. A start that exists already and a signal
+ * to a workflow that is over count as done; anything else is tried again, later and later while Temporal is down.
+ * `knowsAttributes` says whether the server knows our search attributes.
+ */
+export function startOutboxRelay(
+  services: Services,
+  options: { knowsAttributes: (client: Client) => Promise<boolean> },
+): OutboxRelay {
+  const inFlight = new Set<Promise<void>>()
+  let done: string[] = []
+  let failures = 0
+  let pausedUntil = 0
+  let stopping = false
+  let wake: () => void = () => undefined
+  let rung = false
+
+  function ring(): void {
+    rung = true
+    wake()
+  }
+
+  async function work(): Promise<void> {
+    while (!stopping) {
+      rung = false
+      const free = MOST - inFlight.size
+      const claimed = free > 0 && Date.now() >= pausedUntil ? await claim(free) : []
+      for (const row of claimed) follow(dispatch(row))
+      if (done.length > 0) await forget()
+      if (claimed.length === free && free > 0) continue
+      await rest()
+    }
+    await Promise.all(inFlight)
+    await forget()
+  }
+
+  async function claim(limit: number): Promise<OutboxRow[]> {
+    try {
+      return await claimOutbox(crossOrganization(services), limit, LEASE_SECONDS)
+    } catch (error) {
+      services.log.warn({ err: error }, 'the outbox cannot be read; trying again')
+      return []
+    }
+  }
+
+  async function forget(): Promise<void> {
+    const ids = done
+    done = []
+    if (ids.length === 0) return
+    try {
+      await finishOutbox(crossOrganization(services), ids)
+    } catch (error) {
+      // The lease runs out, the row is dispatched again, and that changes nothing.
+      services.log.warn({ err: error }, 'dispatched outbox rows could not be deleted')
+    }
+  }
+
+  function follow(dispatching: Promise<void>): void {
+    const followed: Promise<void> = dispatching.finally(() => {
+      inFlight.delete(followed)
+      ring()
+    })
+    inFlight.add(followed)
+  }
+
+  async function rest(): Promise<void> {
+    if (rung || stopping) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, POLL_MS)
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    wake = () => undefined
+  }
+
+  async function dispatch(row: OutboxRow): Promise<void> {
+    try {
+      const client = await services.temporal.client()
+      const searchable = row.kind === 'start' && (await options.knowsAttributes(client))
+      await client.withDeadline(Date.now() + CALL_MS, () => tell(client, row, services, searchable))
+      failures = 0
+      done.push(row.id)
+    } catch (error) {
+      await later(row, error)
+    }
+  }
+
+  async function later(row: OutboxRow, error: unknown): Promise<void> {
+    failures += 1
+    const delay = Math.min(LONGEST_PAUSE_MS, 100 * 2 ** Math.min(row.attempts, 10))
+    if (failures >= NOTICED_AFTER) pausedUntil = Date.now() + delay
+    services.log.warn(
+      { err: error, workflowId: row.workflowId, attempts: row.attempts },
+      'not dispatched yet',
+    )
+    await postponeOutbox(crossOrganization(services), [row.id], delay).catch(() => undefined)
+  }
+
+  const working = work()
+  return {
+    ring,
+    async stop() {
+      stopping = true
+      wake()
+      await working
+    },
+  }
+}
+
+async function tell(client: Client, row: OutboxRow, services: Services, searchable: boolean): Promise<void> {
+  if (row.kind === 'signal') return await signal(client, row)
+  try {
+    await startWorkflow(client, services, row.workflowId, row.payload, searchable)
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+  }
+}
+
+async function signal(client: Client, { workflowId, payload }: OutboxRow): Promise<void> {
+  try {
+    await client.workflow.getHandle(workflowId).signal(String(payload['signal']))
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error
+  }
+}
+
+async function startWorkflow(
+  client: Client,
+  { config }: Services,
+  workflowId: string,
+  payload: Record<string, unknown>,
+  searchable: boolean,
+): Promise<void> {
+  // enrolment.ts wrote it; the type cannot travel through the table.
+  const { workflow, input, summary, restart } = payload as StartPayload
+  const { organizationId, automationId, subscriberId, runId } = input
+  const argument: AutomationRunInput = { organizationId, automationId, subscriberId, runId, searchable }
+  await client.workflow.start(workflow, {
+    workflowId,
+    taskQueue: taskQueue(config.temporal.taskQueue, 'runs'),
+    args: [argument],
+    workflowIdReusePolicy:
+      restart === true
+        ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
+        : WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+    staticSummary: summary,
+    staticDetails: `${runId} of ${automationId} in ${organizationId}. The tool get_workflow_run shows its whole timeline.`,
+    ...(searchable && {
+      typedSearchAttributes: [
+        { key: SEARCH.organization, value: organizationId },
+        { key: SEARCH.automation, value: automationId },
+        { key: SEARCH.subscriber, value: subscriberId },
+        { key: SEARCH.state, value: 'QUEUED' },
+      ],
+    }),
+  })
+}
+
+type StartPayload = {
+  workflow: string
+  input: Omit<AutomationRunInput, 'searchable'>
+  summary: string
+  restart?: boolean
+}

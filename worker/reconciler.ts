@@ -1,0 +1,84 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client'
+
+import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import {
+  catchMissedEvents,
+  findOverdueRuns,
+  organizationsWithFreshWaits,
+  type OverdueRun,
+  repairRun,
+  type WorkflowState,
+} from '../src/domain/automations/overdue.ts'
+import { workflowIdOf } from '../src/domain/automations/nudge.ts'
+import type { Services } from '../src/services.ts'
+
+/** How late a run must be before its workflow is looked for. */
+export const LATE_SECONDS = 120
+const EVERY_MS = 60_000
+const BATCH = 200
+/** Waits younger than this are compared with the events once more. */
+const FRESH_SECONDS = 180
+
+const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
+
+/** Looks every minute for runs that nobody drives: see repairRun. */
+export function startReconciler(services: Services): { stop(): Promise<void> } {
+  let working: Promise<unknown> = Promise.resolve()
+  const timer = setInterval(() => {
+    working = working
+      .then(() => reconcile(services))
+      .catch((error: unknown) => services.log.warn({ err: error }, 'the runs could not be checked'))
+  }, EVERY_MS)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await working
+    },
+  }
+}
+
+/** One round; answers how many runs were put right. */
+export async function reconcile(services: Services, lateSeconds = LATE_SECONDS): Promise<number> {
+  const em = crossOrganization(services)
+  for (const organizationId of await organizationsWithFreshWaits(em, FRESH_SECONDS)) {
+    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) =>
+      catchMissedEvents(call, FRESH_SECONDS),
+    )
+  }
+  const overdue = await findOverdueRuns(em, lateSeconds, BATCH)
+  if (overdue.length === 0) return 0
+  const client = await services.temporal.client()
+  let repaired = 0
+  for (const run of overdue) {
+    const state = await stateOf(client, run)
+    if (state === 'RUNNING') continue
+    services.log.warn({ workflowId: workflowIdOf(run), state }, 'a run had no workflow')
+    const { organizationId } = run
+    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => repairRun(call, run, state))
+    repaired += 1
+  }
+  return repaired
+}
+
+async function stateOf(client: Client, run: OverdueRun): Promise<WorkflowState | 'RUNNING'> {
+  try {
+    const { status } = await client.workflow.getHandle(workflowIdOf(run)).describe()
+    switch (status.name) {
+      case 'COMPLETED':
+        return 'COMPLETED'
+      case 'CANCELLED':
+        return 'CANCELED'
+      case 'TERMINATED':
+        return 'TERMINATED'
+      case 'FAILED':
+        return 'FAILED'
+      case 'TIMED_OUT':
+        return 'TIMED_OUT'
+      default:
+        return 'RUNNING'
+    }
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return 'MISSING'
+    throw error
+  }
+}

@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+
+import { listenForRings } from '../src/ports/doorbell.ts'
+import type { Services } from '../src/services.ts'
+import { taskQueue } from '../temporal/contract.ts'
+import { createRunActivities } from './activities/automation-run.ts'
+import { workflowBundle } from './bundle.ts'
+import { type OutboxRelay, startOutboxRelay } from './outbox.ts'
+import { startReconciler } from './reconciler.ts'
+import { watchSearchAttributes } from './search-attributes.ts'
+
+/** What drives automations in this process. */
+export type Engine = {
+  /** The Temporal worker polls its queue. */
+  isRunning(): boolean
+  /** Search attributes the server does not know; null before it was asked. */
+  missingAttributes(): string[] | null
+  /** Resolves when the Temporal worker polls for the first time. */
+  ready: Promise<void>
+  relay: OutboxRelay
+  stop(): Promise<void>
+}
+
+const RECONNECT_MS = 2_000
+const CACHED_WORKFLOWS = 200
+const ACTIVITIES = 24
+
+/** Starts relay, Temporal worker and reconciler; while Temporal is down they keep trying. */
+export async function startEngine(services: Services): Promise<Engine> {
+  installLogger(services)
+  const attributes = watchSearchAttributes(services.config.temporal.namespace)
+  const relay = startOutboxRelay(services, { knowsAttributes: (client) => attributes.known(client) })
+  const rings = await listenForRings(
+    services.config.databaseUrl,
+    (channel) => {
+      if (channel === 'outbox') relay.ring()
+    },
+    services.log,
+  )
+  const worker = superviseWorker(services)
+  const reconciler = startReconciler(services)
+  return {
+    isRunning: worker.isRunning,
+    missingAttributes: () => attributes.missing(),
+    ready: worker.ready,
+    relay,
+    async stop() {
+      await rings.close()
+      await Promise.all([relay.stop(), reconciler.stop(), worker.stop()])
+    },
+  }
+}
+
+type Supervised = { isRunning(): boolean; ready: Promise<void>; stop(): Promise<void> }
+
+/** Keeps one Temporal worker running: connects, works, and starts over when the server went away. */
+function superviseWorker(services: Services): Supervised {
+  const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
+  const halt = new AbortController()
+  let current: Worker | undefined
+
+  async function session(): Promise<void> {
+    const connection = await connect(services)
+    try {
+      const worker = await createRunsWorker(services, connection)
+      current = worker
+      if (halt.signal.aborted) return
+      const running = worker.run()
+      becomeReady()
+      await running
+    } finally {
+      current = undefined
+      await connection.close()
+    }
+  }
+
+  async function work(): Promise<void> {
+    while (!halt.signal.aborted) {
+      try {
+        await session()
+      } catch (error) {
+        if (halt.signal.aborted) return
+        services.log.warn({ err: error }, 'the Temporal worker cannot run; trying again')
+        await sleep(RECONNECT_MS, undefined, { signal: halt.signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  const working = work()
+  return {
+    isRunning: () => current?.getState() === 'RUNNING',
+    ready,
+    async stop() {
+      halt.abort()
+      if (current?.getState() === 'RUNNING') current.shutdown()
+      await working
+    },
+  }
+}
+
+async function connect({ config }: Services): Promise<NativeConnection> {
+  const { address, tls, apiKey } = config.temporal
+  return await NativeConnection.connect({
+    address,
+    ...(tls && { tls: true }),
+    ...(apiKey !== undefined && { apiKey }),
+  })
+}
+
+async function createRunsWorker(services: Services, connection: NativeConnection): Promise<Worker> {
+  const { config } = services
+  return await Worker.create({
+    connection,
+    namespace: config.temporal.namespace,
+    taskQueue: taskQueue(config.temporal.taskQueue, 'runs'),
+    workflowBundle: await workflowBundle(),
+    activities: createRunActivities(services),
+    maxCachedWorkflows: CACHED_WORKFLOWS,
+    maxConcurrentActivityTaskExecutions: ACTIVITIES,
+    shutdownGraceTime: config.env === 'production' ? '20s' : '1s',
+    shutdownForceTime: config.env === 'production' ? '25s' : '4s',
+  })
+}
+
+let isLoggerInstalled = false
+
+/** Temporal's own messages go to our log; its runtime is one for each process. */
+function installLogger({ log }: Services): void {
+  if (isLoggerInstalled) return
+  isLoggerInstalled = true
+  const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', ({ level, message, meta }) =>
+      log[levels[level]]({ temporal: meta }, message),
+    ),
+  })
+}
