@@ -17,4 +17,4 @@ COPY --from=packages /app/node_modules ./node_modules
 COPY . .
 USER node
 EXPOSE 3000 3001
-CMD ["node", "--enable-source-maps", "api/main.ts"]
+CMD ["node", "--max-semi-space-size=8", "api/main.ts"]

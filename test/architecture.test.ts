@@ -23,6 +23,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'src/content/',
       'src/delivery/',
       'src/ports/',
+      'src/skills/',
       'src/catalogue/',
       'src/database.ts',
       'src/ids.ts',

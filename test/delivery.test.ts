@@ -1,11 +1,20 @@
+import { fork } from 'node:child_process'
+
 import test from 'ava'
 import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
 
 import { execute, row } from '../src/database.ts'
-import { encodeId } from '../src/ids.ts'
+import type { NewMessage } from '../src/domain/messages.ts'
+import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
 import { openMailroom } from './helpers/mailroom.ts'
+
+function withoutSource(draft: NewMessage): NewMessage {
+  const copy = { ...draft }
+  delete copy.source
+  return copy
+}
 
 test('an accepted email is sent, with its parts, headers and frozen links, and recorded once', async (t) => {
   const room = await openMailroom()
@@ -26,7 +35,12 @@ test('an accepted email is sent, with its parts, headers and frozen links, and r
   t.regex(String(mail.html), /\/c\/[A-Za-z0-9_-]{60,}/)
   t.regex(String(mail.html), /\/o\/[A-Za-z0-9_-]{60,}\.gif/)
   t.false(mail.headers.has('list-unsubscribe'))
-  t.like(await room.message(id), { subject: 'Hello Lin Chen', attempts: 1, response: '250 2.0.0 ok', resent: false })
+  t.like(await room.message(id), {
+    subject: 'Hello Lin Chen',
+    attempts: 1,
+    response: '250 2.0.0 ok',
+    resent: false,
+  })
   const link = await row<{ targets: string[] }>(
     room.services.orm.em.fork(),
     sql`select targets from link where message_id = ${id}`,
@@ -68,7 +82,9 @@ test('a key makes one message, whoever asks and however often', async (t) => {
   const person = await room.person()
   const draft = room.draftTo(person, { key: 'run/1/step/1' })
   const both = await room.enqueue(room.organizationId, [draft, draft])
-  const again = await Promise.all(Array.from({ length: 10 }, () => room.enqueue(room.organizationId, [draft])))
+  const again = await Promise.all(
+    Array.from({ length: 10 }, () => room.enqueue(room.organizationId, [draft])),
+  )
   const ids = new Set([...both, ...again.flat()].map(({ id }) => id))
   t.is(ids.size, 1)
   t.deepEqual(
@@ -76,4 +92,319 @@ test('a key makes one message, whoever asks and however often', async (t) => {
     Array.from({ length: 10 }, () => false),
   )
   t.is(await room.queueSize(), 1)
+})
+
+test('4xx is tried again and told once, and the retry gets through', async (t) => {
+  let refusals = 3
+  const room = await openMailroom({
+    behaviour: {
+      onRecipient: () => (refusals-- > 0 ? { code: 451, text: '4.7.1 greylisted' } : 'accept'),
+    },
+  })
+  t.teardown(() => room.close())
+  const person = await room.person()
+  await room.start()
+  const id = await room.send(person)
+  await eventually('the retry', async () => (await room.message(id)).status === 'SENT')
+  t.like(await room.message(id), { attempts: 4, reason: null, bounceCategory: null })
+  t.deepEqual(await room.events(person.id), ['EMAIL_DELIVERY_DELAYED', 'EMAIL_SENT'])
+  t.is(room.sink.accepted().length, 1)
+})
+
+test('an address that does not exist bounces at once, is suppressed and gets nothing more', async (t) => {
+  const room = await openMailroom({
+    behaviour: { onRecipient: () => ({ code: 550, text: '5.1.1 no such user' }) },
+  })
+  t.teardown(() => room.close())
+  const person = await room.person()
+  await room.start()
+  const id = await room.send(person)
+  await eventually('the bounce', async () => (await room.message(id)).status === 'BOUNCED')
+  t.like(await room.message(id), {
+    bounceCategory: 'NO_SUCH_USER',
+    response: '550 5.1.1 no such user',
+    attempts: 1,
+  })
+  t.deepEqual(await room.events(person.id), ['EMAIL_BOUNCED'])
+  const em = room.services.orm.em.fork()
+  const subscriber = sql`select status, bounce_category as category from subscriber where id = ${person.id}`
+  t.deepEqual(await row(em, subscriber), { status: 'BOUNCED', category: 'NO_SUCH_USER' })
+  t.like(await row(em, sql`select reason, source from suppression where email_key = ${person.email}`), {
+    reason: 'HARD_BOUNCE',
+    source: 'delivery',
+  })
+  const next = await room.send(person)
+  await eventually(
+    'the next email to be skipped',
+    async () => (await room.message(next)).status === 'SKIPPED',
+  )
+  t.is((await room.message(next)).reason, 'SUPPRESSED')
+})
+
+test('each refusal gets its category; soft ones are tried until a day is over', async (t) => {
+  const replies: Record<string, { code: number; text: string }> = {
+    full: { code: 552, text: '5.2.2 mailbox full' },
+    policy: { code: 554, text: '5.7.1 rejected by policy' },
+    content: { code: 554, text: '5.6.0 bad content' },
+    internal: { code: 550, text: '5.4.4 no route' },
+    plain: { code: 550, text: 'no' },
+  }
+  const room = await openMailroom({
+    behaviour: { onRecipient: (address) => replies[address.split('@')[0] ?? ''] ?? 'accept' },
+  })
+  t.teardown(() => room.close())
+  await room.start()
+  const ids: Record<string, string> = {}
+  for (const name of Object.keys(replies)) {
+    ids[name] = await room.send(await room.person({ email: `${name}@reader.example` }))
+  }
+  const of = (name: string) => room.message(ids[name] ?? '')
+  await eventually('the hard one', async () => (await of('internal')).status === 'BOUNCED')
+  for (const name of ['full', 'policy', 'content', 'plain']) {
+    await eventually(`${name} to be tried again`, async () => (await of(name)).attempts > 1)
+    t.is((await of(name)).status, 'DELAYED')
+  }
+  await execute(
+    room.services.orm.em.fork(),
+    sql`update delivery_queue set created_at = now() - interval '25 hours'`,
+  )
+  await eventually('all to be over', async () => (await room.queueSize()) === 0)
+  const categories = await Promise.all(
+    Object.keys(replies).map(async (name) => (await of(name)).bounceCategory),
+  )
+  t.deepEqual(categories, ['MAILBOX_FULL', 'POLICY', 'CONTENT', 'INTERNAL', 'POLICY'])
+})
+
+test('a relay that is away delays nothing but the email: no try is counted and nobody is told', async (t) => {
+  const room = await openMailroom({ behaviour: { onConnect: (n) => (n <= 3 ? 'drop' : 'accept') } })
+  t.teardown(() => room.close())
+  const person = await room.person()
+  await room.start()
+  const id = await room.send(person)
+  await eventually('the relay to be back', async () => (await room.message(id)).status === 'SENT')
+  t.is((await room.message(id)).attempts, 1)
+  t.deepEqual(await room.events(person.id), ['EMAIL_SENT'])
+})
+
+test('a connection that drops before 250 sends again with the same Message-ID and says so', async (t) => {
+  let drops = 1
+  const room = await openMailroom({ behaviour: { onMessage: () => (drops-- > 0 ? 'drop' : 'accept') } })
+  t.teardown(() => room.close())
+  await room.start()
+  const id = await room.send(await room.person())
+  await eventually('the repetition', async () => (await room.message(id)).status === 'SENT')
+  t.is(room.sink.journal.length, 2)
+  t.is(room.sink.journal[0]?.messageId, room.sink.journal[1]?.messageId)
+  t.true((await room.message(id)).resent)
+})
+
+test('a slow answer to the final dot outlives the lease without a second sender', async (t) => {
+  const room = await openMailroom({ behaviour: { onMessage: () => ({ afterMs: 3_000, reply: 'accept' }) } })
+  t.teardown(() => room.close())
+  await room.start({ leaseMs: 900, marginMs: 300 })
+  await room.start({ leaseMs: 900, marginMs: 300 })
+  const id = await room.send(await room.person())
+  await eventually('the late answer', async () => (await room.message(id)).status === 'SENT')
+  t.is(room.sink.journal.length, 1)
+  t.false((await room.message(id)).resent)
+})
+
+test('a server that stalls before the final dot is given up before the lease ends', async (t) => {
+  let stalls = 1
+  const room = await openMailroom({ behaviour: { onRecipient: () => (stalls-- > 0 ? 'hang' : 'accept') } })
+  t.teardown(() => room.close())
+  await room.start({ leaseMs: 1_200, marginMs: 600 })
+  const id = await room.send(await room.person())
+  await eventually('the second try', async () => (await room.message(id)).status === 'SENT')
+  t.is(room.sink.journal.length, 1)
+  t.like(await room.message(id), { resent: false, attempts: 2 })
+})
+
+test('kill -9 between DATA and the outcome repeats at most the open connections and loses nothing', async (t) => {
+  const connections = 4
+  let hanging = true
+  const room = await openMailroom({ behaviour: { onMessage: () => (hanging ? 'hang' : 'accept') } })
+  t.teardown(() => room.close())
+  const sender = fork(new URL('helpers/sender-process.ts', import.meta.url), {
+    env: {
+      ...process.env,
+      DATABASE_URL: room.services.databaseUrl,
+      RELAY_URL: room.sink.url,
+      CONNECTIONS: String(connections),
+      LANE_RATE_TRANSACTIONAL: '0',
+      LOG_LEVEL: 'silent',
+    },
+  })
+  t.teardown(() => sender.kill('SIGKILL'))
+  const people = await Promise.all(Array.from({ length: 20 }, () => room.person()))
+  const made = await room.enqueue(
+    room.organizationId,
+    people.map((person) => room.draftTo(person)),
+  )
+  await eventually('every connection to hang', () => room.sink.journal.length === connections)
+  sender.kill('SIGKILL')
+  hanging = false
+  await room.start({ connections })
+  await eventually('everything to be sent', async () => (await room.queueSize()) === 0)
+
+  const sent = room.sink.accepted().map(({ messageId }) => messageId)
+  t.is(sent.length, 20)
+  t.is(new Set(sent).size, 20)
+  const before = room.sink.journal.slice(0, connections).map(({ messageId }) => messageId)
+  t.true(before.every((messageId) => sent.includes(messageId)))
+  const messages = await Promise.all(made.map(({ id }) => room.message(id)))
+  t.is(messages.filter(({ resent }) => resent).length, connections)
+  t.true(messages.every(({ status }) => status === 'SENT'))
+})
+
+test('what is withdrawn before submission is skipped with its reason, or held while its automation is paused', async (t) => {
+  const room = await openMailroom()
+  t.teardown(() => room.close())
+  const em = room.services.orm.em.fork()
+  const person = await room.person()
+  const automationId = newId()
+  const { versionId, runId } = await room.automation(automationId, person)
+  const draft = {
+    class: 'AUTOMATION',
+    marketing: true,
+    automationId,
+    versionId,
+    runId,
+    stepId: 'hello',
+  } as const
+  await execute(em, sql`update automation set status = 'PAUSED' where id = ${automationId}`)
+  await room.start()
+  const [held] = await room.enqueue(room.organizationId, [
+    withoutSource(room.draftTo(person, { ...draft, key: 'held' })),
+  ])
+  const heldId = held?.id ?? ''
+  const state = async () =>
+    (await row<{ state: string }>(em.fork(), sql`select state from delivery_queue where id = ${heldId}`))
+      ?.state
+  await eventually('the email to be held', async () => (await state()) === 'held')
+  await execute(em, sql`update automation set status = 'ACTIVE' where id = ${automationId}`)
+  await eventually('the held email to go out', async () => (await room.message(heldId)).status === 'SENT')
+  t.is((await room.message(heldId)).subject, 'Welcome Lin')
+  const nudges = await row<{ nudges: number }>(em, sql`select count(*)::int as nudges from outbox`)
+  t.is(nudges?.nudges, 1)
+
+  await execute(
+    em,
+    sql`update automation_run set status = 'CANCELED', exit_reason = 'MANUAL' where id = ${runId}`,
+  )
+  const canceled = await room.send(person, draft)
+  await eventually('the skip', async () => (await room.message(canceled)).status === 'SKIPPED')
+  t.is((await room.message(canceled)).reason, 'MANUAL')
+  await execute(em, sql`update automation set status = 'ARCHIVED' where id = ${automationId}`)
+  const archived = await room.send(person, draft)
+  await eventually('the skip', async () => (await room.message(archived)).status === 'SKIPPED')
+  t.is((await room.message(archived)).reason, 'ARCHIVED')
+  for (const status of ['BANNED', 'COMPLAINED']) {
+    const id = await room.send(await room.person({ status }))
+    await eventually('the skip', async () => (await room.message(id)).status === 'SKIPPED')
+    t.is((await room.message(id)).reason, status)
+  }
+  t.is(room.sink.accepted().length, 1)
+})
+
+test('an automation that listens for EMAIL_SENT hears it', async (t) => {
+  const room = await openMailroom()
+  t.teardown(() => room.close())
+  const person = await room.person()
+  const automationId = newId()
+  await room.automation(automationId, await room.person())
+  await execute(
+    room.services.orm.em.fork(),
+    sql`insert into automation_trigger (organization_id, automation_id, step_id, type, match_key)
+      values (${room.organizationId}, ${automationId}, 'start', 'EVENT', 'EMAIL_SENT')`,
+  )
+  await room.start()
+  const id = await room.send(person)
+  await eventually('the outcome', async () => (await room.message(id)).status === 'SENT')
+  t.true((await room.events(person.id)).includes('EMAIL_SENT'))
+})
+
+test('two processes together keep the lane rate in every window', async (t) => {
+  const room = await openMailroom({ env: { LANE_RATE_TRANSACTIONAL: '40' } })
+  t.teardown(() => room.close())
+  const people = await Promise.all(Array.from({ length: 100 }, () => room.person()))
+  await room.enqueue(
+    room.organizationId,
+    people.map((person) => room.draftTo(person)),
+  )
+  await room.start()
+  await room.start()
+  await eventually('everything to be sent', async () => (await room.queueSize()) === 0)
+  const times = room.sink.accepted().map(({ time }) => time)
+  t.is(times.length, 100)
+  times.sort((one, other) => one - other)
+  const most = Math.max(
+    ...times.map((from) => times.filter((time) => time >= from && time < from + 1_000).length),
+  )
+  // 40 a second, and a quarter of a second's worth at the start of a window.
+  t.true(most <= 50, `${most} within a second`)
+  t.true((times.at(-1) ?? 0) - (times[0] ?? 0) < 4_000)
+})
+
+test('a small organization does not wait behind a large one', async (t) => {
+  const room = await openMailroom({ env: { LANE_RATE_TRANSACTIONAL: '100' } })
+  t.teardown(() => room.close())
+  const person = await room.person()
+  await room.enqueue(
+    room.organizationId,
+    Array.from({ length: 150 }, () => room.draftTo(person)),
+  )
+  const other = await room.organization()
+  const small = await room.person({ organizationId: other })
+  const smallId = await room.send(small)
+  await room.start({ connections: 4 })
+  await eventually('the small one', async () => (await room.message(smallId)).status === 'SENT')
+  t.true(room.sink.accepted().findIndex(({ recipient }) => recipient === small.email) < 40)
+})
+
+test('names, subjects and addresses from anywhere stay inside their headers', async (t) => {
+  const room = await openMailroom()
+  t.teardown(() => room.close())
+  await room.start()
+  const hostile = 'Lin\r\nBcc: victim@evil.example\r\n\r\n<script>'
+  const person = await room.person({ name: hostile })
+  const id = await room.send(person, { fromName: `Шоп "x" ${hostile}`, replyTo: 'answers@shop.example' })
+  await eventually('the email', async () => (await room.message(id)).status === 'SENT')
+  const raw = room.sink.accepted()[0]?.raw.toString() ?? ''
+  const head = raw.slice(0, raw.indexOf('\r\n\r\n'))
+  t.notRegex(head, /^bcc:/im)
+  t.notRegex(head, /[^\x20-\x7e\r\n]/)
+  t.true(head.split('\r\n').every((line) => line.length <= 998))
+  const mail = await simpleParser(raw)
+  t.is(mail.from?.value[0]?.address, 'hello@shop.example')
+  t.is(mail.from?.value[0]?.name, 'Шоп "x" Lin Bcc: victim@evil.example <script>')
+  t.is(mail.subject, 'Hello Lin Bcc: victim@evil.example <script>')
+  t.is(mail.replyTo?.value[0]?.address, 'answers@shop.example')
+
+  const bad = await room.person({ email: 'x>\r\nRCPT TO:<victim@evil.example' })
+  const refused = await room.send(bad)
+  await eventually('the refusal', async () => (await room.message(refused)).status === 'FAILED')
+  t.is((await room.message(refused)).reason, 'ADDRESS_NOT_SENDABLE')
+  t.is(room.sink.journal.length, 1)
+})
+
+test('a stop finishes what is being sent and puts back the rest', async (t) => {
+  const room = await openMailroom({ behaviour: { onMessage: () => ({ afterMs: 300, reply: 'accept' }) } })
+  t.teardown(() => room.close())
+  const people = await Promise.all(Array.from({ length: 12 }, () => room.person()))
+  await room.enqueue(
+    room.organizationId,
+    people.map((person) => room.draftTo(person)),
+  )
+  const lanes = await room.start({ connections: 3 })
+  await eventually('some to be under way', () => room.sink.journal.length >= 3)
+  await lanes.stop()
+  const em = room.services.orm.em.fork()
+  const left = await row<{ queued: number; other: number }>(
+    em,
+    sql`select count(*) filter (where state = 'queued')::int as queued, count(*) filter (where state <> 'queued')::int
+      as other from delivery_queue`,
+  )
+  t.is(left?.other, 0)
+  t.is(12 - (left?.queued ?? 0), room.sink.accepted().length)
 })

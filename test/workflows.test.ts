@@ -424,7 +424,7 @@ test('publishing asks for a confirmation that says what will happen', async (t) 
   for (const word of [
     'Version 1',
     'live',
-    '0 active runs',
+    'no active runs',
     'TAG_ADDED Newsletter, VIP',
     'SUBSCRIBER_PAYMENT',
     'Email welcome',

@@ -35,7 +35,7 @@ export function startOutboxRelay(
   let done: string[] = []
   let failures = 0
   let pausedUntil = 0
-  let stopping = false
+  const halt = new AbortController()
   let wake: () => void = () => undefined
   let rung = false
 
@@ -45,7 +45,7 @@ export function startOutboxRelay(
   }
 
   async function work(): Promise<void> {
-    while (!stopping) {
+    while (!halt.signal.aborted) {
       rung = false
       const free = MOST - inFlight.size
       const claimed = free > 0 && Date.now() >= pausedUntil ? await claim(free) : []
@@ -88,7 +88,7 @@ export function startOutboxRelay(
   }
 
   async function rest(): Promise<void> {
-    if (rung || stopping) return
+    if (rung || halt.signal.aborted) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, POLL_MS)
       wake = () => {
@@ -126,7 +126,7 @@ export function startOutboxRelay(
   return {
     ring,
     async stop() {
-      stopping = true
+      halt.abort()
       wake()
       await working
     },

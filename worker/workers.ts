@@ -42,7 +42,7 @@ export async function startEngine(services: Services): Promise<Engine> {
   const worker = superviseWorker(services)
   const reconciler = startReconciler(services)
   return {
-    isRunning: worker.isRunning,
+    isRunning: () => worker.isRunning(),
     missingAttributes: () => attributes.missing(),
     ready: worker.ready,
     relay,
@@ -118,7 +118,9 @@ async function createRunsWorker(services: Services, connection: NativeConnection
     workflowBundle: await workflowBundle(),
     activities: createRunActivities(services),
     maxCachedWorkflows: CACHED_WORKFLOWS,
-    maxConcurrentActivityTaskExecutions: ACTIVITIES,
+    // Workflows only keep time: one thread does, and each one more costs a heap of its own.
+    workflowThreadPoolSize: 1,
+    maxConcurrentLocalActivityExecutions: ACTIVITIES,
     shutdownGraceTime: config.env === 'production' ? '20s' : '1s',
     shutdownForceTime: config.env === 'production' ? '25s' : '4s',
   })

@@ -111,6 +111,8 @@ async function run(
   }
   const outcome = await unitOfWork(services, scope, (call) => perform(call, execution, keyed), {
     readOnly: tool.effect === 'read',
+    // A keyed call writes its record beside the handler's rows.
+    singleStatement: tool.singleStatement === true && !keyed && !isGated,
   }).catch(asRefusal)
   if ('data' in outcome) return outcome.data
   if (confirmationCode !== undefined) {

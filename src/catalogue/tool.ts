@@ -93,6 +93,8 @@ type Definition<Input extends TObject, Output extends TSchema> = {
   listed?: boolean
   /** Email sends are bounded by quotas and the lane's backlog instead of the request window. */
   counted?: boolean
+  /** The handler writes by one statement and emits nothing, so that it needs no transaction around it. */
+  singleStatement?: boolean
   /** Narrows the gate of an impact tool to some inputs. */
   confirm?: (input: Static<Input>) => boolean
   /** Refuses what cannot be done and says what will happen; runs before the challenge, for impact tools. */

@@ -10,6 +10,9 @@ import type { Actor, Call, Intent, Organization } from './tool.ts'
 /** Whose unit of work it is. `organization` spares a query where the caller has just read it. */
 export type Scope = { organizationId: string; actor: Actor; organization?: Organization; now?: Date }
 
+/** `singleStatement`: all of the work is one statement, which is a transaction by itself and emits nothing. */
+export type UnitOptions = { readOnly?: boolean; singleStatement?: boolean }
+
 const SERIALIZATION_ATTEMPTS = 4
 
 /**
@@ -21,11 +24,11 @@ export async function unitOfWork<Result>(
   services: Services,
   scope: Scope,
   work: (call: Call) => Promise<Result>,
-  options: { readOnly?: boolean } = {},
+  options: UnitOptions = {},
 ): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await runOnce(services, scope, work, options.readOnly ?? false)
+      return await runOnce(services, scope, work, options)
     } catch (error) {
       if (attempt >= SERIALIZATION_ATTEMPTS || !isConcurrencyFault(error)) throw error
     }
@@ -36,7 +39,7 @@ async function runOnce<Result>(
   services: Services,
   scope: Scope,
   work: (call: Call) => Promise<Result>,
-  isReadOnly: boolean,
+  { readOnly, singleStatement }: UnitOptions,
 ): Promise<Result> {
   const channels = new Set<Channel>()
   const intents: Intent[] = []
@@ -61,8 +64,8 @@ async function runOnce<Result>(
     return result
   }
 
-  if (isReadOnly) return await within(fork)
-  const result = await fork.transactional(within)
+  if (readOnly) return await within(fork)
+  const result = singleStatement ? await within(fork) : await fork.transactional(within)
   for (const channel of channels) services.doorbell.ring(channel)
   return result
 }

@@ -114,7 +114,11 @@ export async function releaseClaims(em: EntityManager, mails: readonly ClaimedMa
 }
 
 /** Says of emails whose answer is late that their sender lives, so that nobody else sends them. */
-export async function renewLeases(em: EntityManager, mails: readonly ClaimedMail[], leaseMs: number): Promise<void> {
+export async function renewLeases(
+  em: EntityManager,
+  mails: readonly ClaimedMail[],
+  leaseMs: number,
+): Promise<void> {
   if (mails.length === 0) return
   await execute(
     em,

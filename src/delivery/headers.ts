@@ -39,7 +39,11 @@ export function wireAddress(email: string): string {
 
 /** Whether an address can stand in MAIL FROM and RCPT TO: one printable ASCII word with a single way to read it. */
 export function isEnvelopeAddress(address: string): boolean {
-  return address.length <= 320 && /^[^\s<>()[\]\\,;:"@\u0080-\uffff]+@[A-Za-z0-9.-]+$/.test(address) && PRINTABLE.test(address)
+  return (
+    address.length <= 320 &&
+    /^[^\s<>()[\]\\,;:"@\u0080-\uffff]+@[A-Za-z0-9.-]+$/.test(address) &&
+    PRINTABLE.test(address)
+  )
 }
 
 function encodeWords(text: string): string {
@@ -60,14 +64,15 @@ function encodeWords(text: string): string {
   return words.map((part) => `=?utf-8?B?${Buffer.from(part).toString('base64')}?=`).join(' ')
 }
 
-/** Long lines are broken before a space, which unfolding gives back. */
+/** Long lines are broken before a space, which unfolding gives back, but never right after the name. */
 function fold(line: string): string {
   if (line.length <= MAXIMUM_LINE) return line
   const lines: string[] = []
   let current = ''
   for (const part of line.split(/(?= )/)) {
     const isFull = current.length + part.length > MAXIMUM_LINE
-    if (isFull && current.trim() !== '' && part.trim() !== '') {
+    const hasValue = lines.length > 0 ? current.trim() !== '' : current.trim().includes(' ')
+    if (isFull && hasValue && part.trim() !== '') {
       lines.push(current)
       current = part
     } else current += part

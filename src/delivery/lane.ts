@@ -57,7 +57,7 @@ export function startLane(
   const ended = new Set<ClaimedMail>()
   let waitingForRate = 0
   let cursor: string | null = null
-  let isStopping = false
+  const halt = new AbortController()
   let rings = 0
   let pausedUntil = 0
   let troubles = 0
@@ -65,19 +65,19 @@ export function startLane(
 
   /** Claims and renders ahead of the connections until the lane is empty, then waits for a ring or the poll. */
   async function refill(): Promise<void> {
-    while (!isStopping) {
+    while (!halt.signal.aborted) {
       const pauseMs = pausedUntil - performance.now()
       if (pauseMs > 0) {
-        await until(() => isStopping, Math.min(pauseMs, options.pollMs))
+        await until(() => halt.signal.aborted, Math.min(pauseMs, options.pollMs))
         continue
       }
       if (ready.length >= options.connections) {
-        await until(() => isStopping || ready.length < options.connections, options.pollMs)
+        await until(() => halt.signal.aborted || ready.length < options.connections, options.pollMs)
         continue
       }
       const heard = rings
       const claimed = await claim(options.connections * 2 - ready.length)
-      if (claimed === 0) await until(() => isStopping || rings !== heard, options.pollMs)
+      if (claimed === 0) await until(() => halt.signal.aborted || rings !== heard, options.pollMs)
     }
   }
 
@@ -112,10 +112,13 @@ export function startLane(
   /** Ticks follow each other, at most one at a time: each records what finished and marks what is next. */
   async function work(): Promise<void> {
     let tickedAt = 0
-    while (!isStopping || recording.length > 0 || sending.size > 0) {
-      const next = isStopping || performance.now() < pausedUntil ? [] : takeReady()
+    while (!halt.signal.aborted || recording.length > 0 || sending.size > 0) {
+      const next = halt.signal.aborted || performance.now() < pausedUntil ? [] : takeReady()
       if (next.length === 0 && recording.length === 0) {
-        await until(() => recording.length > 0 || (isStopping && sending.size === 0) || canMark(), options.pollMs)
+        await until(
+          () => recording.length > 0 || (halt.signal.aborted && sending.size === 0) || canMark(),
+          options.pollMs,
+        )
         continue
       }
       const early = TICK_MS - (performance.now() - tickedAt)
@@ -126,7 +129,12 @@ export function startLane(
   }
 
   function canMark(): boolean {
-    return !isStopping && ready.length > 0 && sending.size < options.connections && performance.now() >= pausedUntil
+    return (
+      !halt.signal.aborted &&
+      ready.length > 0 &&
+      sending.size < options.connections &&
+      performance.now() >= pausedUntil
+    )
   }
 
   function takeReady(): Ready[] {
@@ -142,9 +150,7 @@ export function startLane(
       return { candidate: { id, organizationId, attempt, targets: [...rendered.targets] }, runId }
     })
     const result = await runTick(services, [...done, ...candidates], options.leaseMs)
-    const marked = new Set(
-      result.done.flatMap(({ id, verdict }) => (verdict === 'SUBMITTING' ? [id] : [])),
-    )
+    const marked = new Set(result.done.flatMap(({ id, verdict }) => (verdict === 'SUBMITTING' ? [id] : [])))
     for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
     if (result.failed.length === 0) return
     const failed = new Set(result.failed.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
@@ -166,18 +172,23 @@ export function startLane(
   async function submit({ mail, rendered }: Ready, deadline: number): Promise<Outcome> {
     if (rendered.refusal) return impossible(mail, rendered.refusal)
     try {
-      const reply = await parts.provider.send(wireAddress(mail.fromEmail), wireAddress(mail.recipient), rendered.data, {
-        deadline,
-        beforeData: takeTurn,
-        onEnd: () => ended.add(mail),
-      })
+      const reply = await parts.provider.send(
+        wireAddress(mail.fromEmail),
+        wireAddress(mail.recipient),
+        rendered.data,
+        {
+          deadline,
+          beforeData: takeTurn,
+          onEnd: () => ended.add(mail),
+        },
+      )
       troubles = 0
       return acceptance(mail, rendered.subject, replyLine(reply))
     } catch (error) {
       const failure = error instanceof SmtpFailure ? error : new SmtpFailure('connect', faultOf(error))
       if (failure.stage === 'connect') pause(failure)
       return failureOutcome(mail, rendered.subject, failure, {
-        pauseMs: Math.max(0, pausedUntil - performance.now()),
+        pauseMs: Math.ceil(Math.max(0, pausedUntil - performance.now())),
         ...(options.backOff && { backOff: options.backOff }),
       })
     }
@@ -247,7 +258,7 @@ export function startLane(
       wake()
     },
     async stop(graceMs) {
-      isStopping = true
+      halt.abort()
       wake()
       await Promise.race([Promise.all([refilling, working]), sleep(graceMs, undefined, { ref: false })])
       clearInterval(renewal)

@@ -52,7 +52,8 @@ function part(subtype: string, text: string): string {
 function encodeBody(text: string): { encoding: '7bit' | 'quoted-printable'; body: string } {
   const lines = text.toWellFormed().replaceAll(/\r\n?|\n/g, '\r\n')
   // oxlint-disable-next-line no-control-regex -- ASCII is what 7bit means
-  if (/^[\t\r\n\x20-\x7e]*$/.test(lines) && !/[^\r\n]{900}/.test(lines)) return { encoding: '7bit', body: lines }
+  if (/^[\t\r\n\x20-\x7e]*$/.test(lines) && !/[^\r\n]{900}/.test(lines))
+    return { encoding: '7bit', body: lines }
   return { encoding: 'quoted-printable', body: lines.split('\r\n').map(quote).join('\r\n') }
 }
 

@@ -58,7 +58,10 @@ async function attempt(
   try {
     return { done: await work(), failed: [] }
   } catch (error) {
-    services.log.error({ fault: describeFault(error), emails: items.length }, 'outcomes could not be recorded yet')
+    services.log.error(
+      { fault: describeFault(error), emails: items.length },
+      'outcomes could not be recorded yet',
+    )
     return { done: [], failed: [...items] }
   }
 }

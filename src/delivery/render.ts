@@ -70,8 +70,11 @@ export function createRenderer(services: Services): Renderer {
       },
       ...(mail.tracking && {
         tracking: {
-          ...(options.pixel && { openUrl: `${baseUrl}/o/${signToken(secret, { kind: 'open', ...ids })}.gif` }),
-          clickUrl: (position: number) => `${baseUrl}/c/${signToken(secret, { kind: 'click', ...ids, position })}`,
+          ...(options.pixel && {
+            openUrl: `${baseUrl}/o/${signToken(secret, { kind: 'open', ...ids })}.gif`,
+          }),
+          clickUrl: (position: number) =>
+            `${baseUrl}/c/${signToken(secret, { kind: 'click', ...ids, position })}`,
         },
       }),
     })

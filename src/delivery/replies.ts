@@ -1,11 +1,5 @@
 /** Why an address did not take an email (decisions, section 8, "Bounces"). */
-export type BounceCategory =
-  | 'NO_SUCH_USER'
-  | 'INTERNAL'
-  | 'MAILBOX_FULL'
-  | 'POLICY'
-  | 'CONTENT'
-  | 'TRANSIENT'
+export type BounceCategory = 'NO_SUCH_USER' | 'INTERNAL' | 'MAILBOX_FULL' | 'POLICY' | 'CONTENT' | 'TRANSIENT'
 
 /** A complete reply of an SMTP server. */
 export type SmtpReply = { code: number; text: string }
@@ -34,9 +28,9 @@ export function isHard(category: BounceCategory): boolean {
   return category === 'NO_SUCH_USER' || category === 'INTERNAL'
 }
 
-/** A reply as it is stored: one line, bounded. */
+/** A reply as it is stored: one printable line, bounded. */
 export function replyLine({ code, text }: SmtpReply): string {
-  return `${code} ${text}`.replaceAll(/\s+/g, ' ').slice(0, 500)
+  return `${code} ${text.slice(0, 500)}`.toWellFormed().replaceAll(/[\s\p{Cc}]+/gu, ' ')
 }
 
 const BACK_OFF_SECONDS = [30, 120, 600, 1_800, 3_600, 7_200, 14_400] as const

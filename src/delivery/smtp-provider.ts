@@ -1,5 +1,11 @@
 import type { SmtpReply } from './replies.ts'
-import { openSmtpConnection, readRelay, type SendGate, type SmtpConnection, SmtpFailure } from './smtp-connection.ts'
+import {
+  openSmtpConnection,
+  readRelay,
+  type SendGate,
+  type SmtpConnection,
+  SmtpFailure,
+} from './smtp-connection.ts'
 
 /** What hands an email to the world: the answer is an acceptance, a refusal is an SmtpFailure. */
 export type MailProvider = {
@@ -37,7 +43,10 @@ export function createSmtpProvider(relayUrl: string): MailProvider {
     idle.push({ connection, timer })
   }
 
-  async function sendOver(connection: SmtpConnection, ...mail: Parameters<MailProvider['send']>): Promise<SmtpReply> {
+  async function sendOver(
+    connection: SmtpConnection,
+    ...mail: Parameters<MailProvider['send']>
+  ): Promise<SmtpReply> {
     try {
       return await connection.send(...mail)
     } finally {

@@ -39,7 +39,8 @@ export function readToken<Wanted extends Kind>(
   const bytes = Buffer.from(text, 'base64url')
   // The last character has unused bits; only the spelling that we write is accepted.
   if (bytes.toString('base64url') !== text) return null
-  if (bytes.length !== HEAD_BYTES + EXTRA_BYTES[kind] + MAC_BYTES || bytes[0] !== KIND_BYTES[kind]) return null
+  if (bytes.length !== HEAD_BYTES + EXTRA_BYTES[kind] + MAC_BYTES || bytes[0] !== KIND_BYTES[kind])
+    return null
   const payload = bytes.subarray(0, -MAC_BYTES)
   if (!timingSafeEqual(macOf(secret, payload), bytes.subarray(-MAC_BYTES))) return null
   const ids = { organizationId: readUuid(payload, 1), messageId: readUuid(payload, 1 + UUID_BYTES) }

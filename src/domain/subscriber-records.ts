@@ -116,24 +116,27 @@ export async function listSubscribers(
 ): Promise<{ subscribers: Subscriber[]; nextCursor: string | null; hasMore: boolean }> {
   const conditions = [sql`subscriber.organization_id = ${organization.id}`]
   if (status !== 'all') conditions.push(sql`subscriber.status = ${status}`)
-  if (cursor !== undefined) conditions.push(sql`subscriber.id < ${readCursor(cursor)}`)
+  const position = tag === undefined ? sql`subscriber.id` : sql`link.subscriber_id`
+  if (cursor !== undefined) conditions.push(sql`${position} < ${readCursor(cursor)}`)
   if (query?.trim()) conditions.push(search(query.trim()))
-  if (tag !== undefined) {
-    conditions.push(sql`subscriber.id in (select link.subscriber_id from subscriber_tag link
-      join tag on tag.organization_id = link.organization_id and tag.id = link.tag_id
-      where link.organization_id = ${organization.id} and tag.name_key = lower(${tag}))`)
-  }
   const found = await rows<RecordRow>(
     em,
     sql`with page as (
-        select subscriber.* from subscriber where ${sql.join(conditions, sql` and `)}
-        order by subscriber.id desc limit ${limit + 1}
+        select subscriber.* from ${tag === undefined ? sql`subscriber` : carriersOf(organization.id, tag)}
+        where ${sql.join(conditions, sql` and `)} order by ${position} desc limit ${limit + 1}
       )
       select ${RECORD} from page subscriber ${STAT} order by subscriber.id desc`,
   )
   const hasMore = found.length > limit
   const subscribers = found.slice(0, limit).map(present)
   return { subscribers, nextCursor: hasMore ? (subscribers.at(-1)?.id ?? null) : null, hasMore }
+}
+
+/** Who has a tag, walked along the index of the tag, so that a rare tag is as quick as a common one. */
+function carriersOf(organizationId: string, tag: string): RawBuilder<unknown> {
+  return sql`(select tag_id, subscriber_id from subscriber_tag where organization_id = ${organizationId}
+      and tag_id = (select id from tag where organization_id = ${organizationId} and name_key = lower(${tag}))) as link
+    join subscriber on subscriber.organization_id = ${organizationId} and subscriber.id = link.subscriber_id`
 }
 
 function readCursor(cursor: string): string {

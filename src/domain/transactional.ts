@@ -35,7 +35,7 @@ const MAXIMUM_NAME = 200
 
 /**
  * Accepts one transactional email: sender, recipient and suppression are judged and the rows are written by one
- * statement, so that it costs one round trip. An unknown recipient becomes a TRANSACTIONAL subscriber. Answers the id
+ * function (see the migration), so that it costs one round trip and no planning. An unknown recipient becomes a TRANSACTIONAL subscriber. Answers the id
  * (uuid) of the message, which exists once the transaction commits.
  */
 export async function sendTransactional(call: Call, email: TransactionalEmail): Promise<string> {
@@ -68,45 +68,11 @@ function readFrom(text: string): From {
 
 function acceptance(organizationId: string, id: string, email: TransactionalEmail, from: From | null) {
   const { subject, content, contentType, preview, to, replyTo, tracking } = email
-  const chosen =
-    from === null
-      ? sql`select snd.name, snd.email, snd.reply_to, domain.status from sender snd
-          join domain on domain.organization_id = snd.organization_id and domain.id = snd.domain_id
-          where snd.organization_id = ${organizationId} and snd.is_default`
-      : sql`select ${from.name}::text as name, ${from.email}::text as email, null::text as reply_to, domain.status
-          from domain where domain.organization_id = ${organizationId} and domain.domain = ${from.domain}`
-  return sql`with chosen as materialized (${chosen}), known as materialized (
-      select s.id, s.status, s.bounce_category from subscriber s
-      where s.organization_id = ${organizationId} and s.email_key = lower(${to}::text)
-    ), blocked as materialized (
-      select reason from suppression where organization_id = ${organizationId} and email_key = lower(${to}::text)
-    ), allowed as materialized (
-      select chosen.* from chosen where chosen.status = 'VERIFIED' and not exists (select from blocked)
-        and not exists (select from known where status in ('BANNED', 'COMPLAINED')
-          or (status = 'BOUNCED' and bounce_category in ('NO_SUCH_USER', 'INTERNAL')))
-    ), newcomer as (
-      insert into subscriber (id, organization_id, email, status)
-      select ${newId()}, ${organizationId}, ${to}, 'TRANSACTIONAL' from allowed where not exists (select from known)
-      on conflict (organization_id, email_key) do update set email = subscriber.email
-      returning id
-    ), person as (
-      select id from known union all select id from newcomer
-    ), stored as (
-      insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
-        reply_to, tracking)
-      select ${id}, ${organizationId}, 'TRANSACTIONAL', false, person.id, ${to}, allowed.name, allowed.email,
-        coalesce(${replyTo ?? null}::text, allowed.reply_to), ${tracking}
-      from allowed, person
-    ), contents as (
-      insert into message_content (organization_id, message_id, source)
-      select ${organizationId}, ${id}, ${json({ subject, content, contentType, preview })} from allowed
-    ), queued as (
-      insert into delivery_queue (id, organization_id, lane, weight)
-      select ${id}, ${organizationId}, 'transactional', 1 from allowed
-    )
-    select exists (select from allowed) as accepted, (select status from chosen) as "domainStatus",
-      (select status from known) as "recipientStatus", (select bounce_category from known) as "bounceCategory",
-      (select reason from blocked) as suppression`
+  return sql`select accepted, domain_status as "domainStatus", recipient_status as "recipientStatus",
+      bounce_category as "bounceCategory", suppression
+    from accept_transactional(${organizationId}, ${id}, ${newId()}, ${from?.domain ?? null}, ${from?.name ?? null},
+      ${from?.email ?? null}, ${to}, ${replyTo ?? null}, ${tracking},
+      ${json({ subject, content, contentType, preview })})`
 }
 
 function refuse(verdict: Verdict | null, to: string, from: From | null): never {

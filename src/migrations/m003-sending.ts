@@ -189,6 +189,56 @@ export class M003Sending extends Migration {
       create index on delivery_queue (organization_id, held_by) where state = 'held';
       create index on delivery_queue (lease_until) where state in ('claimed', 'submitting');
 
+      -- Accepts one transactional email: judges sender, recipient and suppression and writes its rows. A function, because
+      -- a session keeps its plan: planning this for each email would cost more than running it.
+      create function accept_transactional(organization uuid, message uuid, newcomer uuid, from_domain text, from_name text,
+        from_email text, recipient_address text, reply_address text, tracked boolean, content jsonb)
+      returns table (accepted boolean, domain_status text, recipient_status text, bounce_category text, suppression text)
+      language plpgsql set plan_cache_mode = force_generic_plan as $fn$
+      #variable_conflict use_column
+      begin
+        return query with chosen as materialized (
+          select snd.name, snd.email, snd.reply_to, d.status from sender snd
+            join domain d on d.organization_id = snd.organization_id and d.id = snd.domain_id
+          where from_domain is null and snd.organization_id = organization and snd.is_default
+          union all
+          select from_name, from_email, null, d.status from domain d
+          where d.organization_id = organization and d.domain = from_domain
+        ), known as materialized (
+          select s.id, s.status, s.bounce_category from subscriber s
+          where s.organization_id = organization and s.email_key = lower(recipient_address)
+        ), blocked as materialized (
+          select b.reason from suppression b
+          where b.organization_id = organization and b.email_key = lower(recipient_address)
+        ), allowed as materialized (
+          select chosen.* from chosen where chosen.status = 'VERIFIED' and not exists (select from blocked)
+            and not exists (select from known where status in ('BANNED', 'COMPLAINED')
+              or (status = 'BOUNCED' and known.bounce_category in ('NO_SUCH_USER', 'INTERNAL')))
+        ), made as (
+          insert into subscriber (id, organization_id, email, status)
+          select newcomer, organization, recipient_address, 'TRANSACTIONAL' from allowed
+          where not exists (select from known)
+          on conflict (organization_id, email_key) do update set email = subscriber.email
+          returning id
+        ), person as (
+          select id from known union all select id from made
+        ), stored as (
+          insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
+            reply_to, tracking)
+          select message, organization, 'TRANSACTIONAL', false, person.id, recipient_address, allowed.name, allowed.email,
+            coalesce(reply_address, allowed.reply_to), tracked
+          from allowed, person
+        ), contents as (
+          insert into message_content (organization_id, message_id, source)
+          select organization, message, content from allowed
+        ), queued as (
+          insert into delivery_queue (id, organization_id, lane, weight)
+          select message, organization, 'transactional', 1 from allowed
+        )
+        select exists (select from allowed), (select chosen.status from chosen), (select known.status from known),
+          (select known.bounce_category from known), (select blocked.reason from blocked);
+      end $fn$;
+
       -- The next free moment of each lane; whoever sends takes moments from here.
       create table lane_bucket (
         lane text primary key,
@@ -265,7 +315,7 @@ export class M003Sending extends Migration {
 
   override down(): void {
     this.addSql(`
-      drop function ensure_partitions;
+      drop function ensure_partitions, accept_transactional;
       drop table decision, tracking_event, link, lane_bucket, delivery_queue, message_key, message_content, message,
         campaign_history, campaign, image, snippet, sender, domain;
     `)

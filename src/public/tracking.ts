@@ -97,7 +97,11 @@ async function count(services: Services, visit: Visit): Promise<void> {
   })
 }
 
-async function writeVisit(call: Call, { messageId, position, visitor }: Visit, isHuman: boolean): Promise<void> {
+async function writeVisit(
+  call: Call,
+  { messageId, position, visitor }: Visit,
+  isHuman: boolean,
+): Promise<void> {
   await execute(
     call.em,
     sql`insert into tracking_event (id, organization_id, message_id, kind, position, human, user_agent)

@@ -20,6 +20,7 @@ export const sendTransactionalEmail = defineTool({
   permission: 'emails',
   listed: false,
   counted: false,
+  singleStatement: true,
   input: closed({
     to: Type.String({ description: 'The address of the recipient.' }),
     subject: Type.String({ minLength: 1, maxLength: MAXIMUM_LINE, description: 'May hold {{variables}}.' }),

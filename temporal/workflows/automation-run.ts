@@ -7,7 +7,7 @@ import {
   defineSignal,
   defineUpdate,
   isCancellation,
-  proxyActivities,
+  proxyLocalActivities,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
@@ -27,8 +27,12 @@ import {
 } from '../contract.ts'
 import { currentDetails } from '../timer.ts'
 
-const { advanceRun, cancelRun } = proxyActivities<RunActivities>({
-  startToCloseTimeout: '1 minute',
+// A pure database step: run inside the workflow task, it costs the server no activity of its own. After a crash it runs
+// again, and the run's row says what was done already.
+const { advanceRun, cancelRun } = proxyLocalActivities<RunActivities>({
+  startToCloseTimeout: '20 seconds',
+  // Beyond this the workflow waits with a timer, so that a long outage holds no workflow task open.
+  localRetryThreshold: '5 seconds',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '1 minute' },
 })
 
@@ -89,7 +93,7 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
       cancelRun.executeWithOptions({ summary: 'canceled by an operator' }, [request]),
     )
   }
-  show(action)
+  setCurrentDetails(currentDetails(action))
   await condition(allHandlersFinished)
   if (action.state === 'FAILED') {
     throw ApplicationFailure.nonRetryable(action.error ?? 'the run failed', 'RunFailed')

@@ -32,7 +32,14 @@ export type Mailroom = {
   organizationId: string
   start(options?: Partial<LaneOptions> & { reviveMs?: number; graceMs?: number }): Promise<Lanes>
   organization(): Promise<string>
-  person(fields?: { email?: string; name?: string; status?: string; organizationId?: string }): Promise<Person>
+  person(fields?: {
+    email?: string
+    name?: string
+    status?: string
+    organizationId?: string
+  }): Promise<Person>
+  /** An active automation with one version and one active run of the person; step `hello` has an email. */
+  automation(id: string, person: Person): Promise<{ versionId: string; runId: string }>
   /** Enqueues one transactional email to a person, changed by `draft`. */
   send(person: Person, draft?: Partial<NewMessage>): Promise<string>
   enqueue(organizationId: string, drafts: readonly NewMessage[]): Promise<Enqueued[]>
@@ -72,14 +79,21 @@ export async function openMailroom(
       recipient: email,
       fromName: 'Shop',
       fromEmail: 'hello@shop.example',
-      source: { subject: 'Hello {{name}}', content: 'Hi {{name}}, [read](https://shop.example/a).', contentType: 'MARKDOWN', preview: null },
+      source: {
+        subject: 'Hello {{name}}',
+        content: 'Hi {{name}}, [read](https://shop.example/a).',
+        contentType: 'MARKDOWN',
+        preview: null,
+      },
       ...draft,
     }
   }
 
   async function enqueue(scope: string, drafts: readonly NewMessage[]): Promise<Enqueued[]> {
     const actor = { kind: 'system', id: 'test', name: 'Test' } as const
-    return await unitOfWork(services, { organizationId: scope, actor }, (call: Call) => enqueueMessages(call, drafts))
+    return await unitOfWork(services, { organizationId: scope, actor }, (call: Call) =>
+      enqueueMessages(call, drafts),
+    )
   }
 
   return {
@@ -109,6 +123,27 @@ export async function openMailroom(
       )
       return { organizationId: person.organizationId, id, email: person.email }
     },
+    async automation(id, person) {
+      const [versionId, runId] = [newId(), newId()]
+      const emails = { hello: { subject: 'Welcome {{name}}', content: 'Hi', contentType: 'MARKDOWN' } }
+      const definition = JSON.stringify({ steps: [], edges: [], settings: {}, successGoals: [], emails })
+      await execute(
+        em(),
+        sql`insert into automation (id, organization_id, name, status)
+          values (${id}, ${person.organizationId}, 'Welcome', 'ACTIVE')`,
+      )
+      await execute(
+        em(),
+        sql`insert into automation_version (id, organization_id, automation_id, number, definition)
+          values (${versionId}, ${person.organizationId}, ${id}, 1, ${definition}::jsonb)`,
+      )
+      await execute(
+        em(),
+        sql`insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number, status)
+          values (${runId}, ${person.organizationId}, ${id}, ${versionId}, ${person.id}, 1, 'WAITING')`,
+      )
+      return { versionId, runId }
+    },
     async send(person, draft) {
       const [made] = await enqueue(person.organizationId, [draftTo(person, draft)])
       if (!made) throw new Error('nothing was enqueued')
@@ -131,7 +166,9 @@ export async function openMailroom(
       return found.map(({ type }) => type)
     },
     async queueSize() {
-      return (await row<{ size: number }>(em(), sql`select count(*)::int as size from delivery_queue`))?.size ?? -1
+      return (
+        (await row<{ size: number }>(em(), sql`select count(*)::int as size from delivery_queue`))?.size ?? -1
+      )
     },
     async close() {
       await Promise.all(started.map((lanes) => lanes.stop()))

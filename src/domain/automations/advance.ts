@@ -252,6 +252,6 @@ async function recentSteps(call: Call, run: RunState, visits: readonly Visit[]):
   const older = missing > 0 && first > 1 ? await lastVisits(call, run.id, first, missing) : []
   return [...newest, ...older].map(({ stepId, type, port, outcome }) => {
     const way = port === null ? '' : ` → ${port}`
-    return `${stepId} (${type}) ${String(outcome.result)}${way}`
+    return `${stepId} (${type}) ${outcome.result}${way}`
   })
 }

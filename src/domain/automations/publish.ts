@@ -173,10 +173,11 @@ async function replaceTriggers(
 async function runEffects(call: Call, automation: Automation, next: WorkflowStatus): Promise<string[]> {
   const active = await countActiveRuns(call.em, call.organization.id, automation.id)
   const held = next === 'ACTIVE' ? await countHeldRuns(call, automation.id) : 0
-  return [
-    `${count(active, 'active run')} ${active === 1 ? 'stays' : 'stay'} on the version it entered on.`,
-    ...(held > 0 ? [`${count(held, 'held run')} will continue, spread out.`] : []),
-  ]
+  const staying =
+    active === 0
+      ? 'There are no active runs.'
+      : `${count(active, 'active run')} ${active === 1 ? 'stays' : 'stay'} on the version entered on.`
+  return [staying, ...(held > 0 ? [`${count(held, 'held run')} will continue, spread out.`] : [])]
 }
 
 function triggerWords(step: Definition['steps'][number]): string[] {

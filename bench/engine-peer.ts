@@ -1,0 +1,188 @@
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+
+import { Client, Connection } from '@temporalio/client'
+import { NativeConnection, Worker } from '@temporalio/worker'
+import { sql } from 'kysely'
+
+import type { Step } from '../schema/automation.ts'
+import { type Child, startChild } from '../scripts/services/child.ts'
+import { freePort } from '../scripts/services/ports.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { array, execute, row } from '../src/database.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { newId } from '../src/ids.ts'
+import { edges, publish, type Tenant } from '../test/helpers/automation.ts'
+import type { System } from './system.ts'
+
+/** What the engine's benchmarks share: a bare Temporal worker as the peer, and ways to enter many runs at once. */
+
+const QUEUE = 'bare'
+const STARTS = 100
+const ACTOR = { kind: 'system' as const, id: 'bench', name: 'bench' }
+
+/** A worker process with bare workflows; `touched()` counts the activities it has run. */
+export type Peer = {
+  start(workflow: string, argument: number, count: number): Promise<void>
+  touched(): Promise<number>
+  stop(): Promise<void>
+}
+
+const { values } = parseArgs({
+  options: { serve: { type: 'string' }, address: { type: 'string' } },
+  strict: false,
+})
+if (typeof values['serve'] === 'string') await serve(Number(values['serve']), String(values['address']))
+
+async function serve(port: number, address: string): Promise<void> {
+  let touched = 0
+  const worker = await Worker.create({
+    connection: await NativeConnection.connect({ address }),
+    taskQueue: QUEUE,
+    workflowsPath: join(import.meta.dirname, 'bare-workflows.ts'),
+    activities: {
+      touch() {
+        touched += 1
+        return Promise.resolve()
+      },
+    },
+    maxCachedWorkflows: 200,
+    maxConcurrentActivityTaskExecutions: 24,
+  })
+  createServer((_request, response) => response.end(String(touched))).listen(port, '127.0.0.1')
+  await worker.run()
+}
+
+/** Starts the peer's process beside the service, on the same Temporal server. */
+export async function startPeer(system: System): Promise<Peer> {
+  const port = await freePort()
+  const child: Child = await startChild({
+    command: process.execPath,
+    arguments: [import.meta.filename, '--serve', String(port), '--address', system.temporalAddress],
+    identity: 'engine-peer.ts',
+    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-bench-peer-${process.pid}.pid`),
+    output: (line) => line.includes('ERROR') && console.error(`peer: ${line}`),
+    environment: process.env,
+    directory: join(import.meta.dirname, '..'),
+  })
+  const connection = await Connection.connect({ address: system.temporalAddress })
+  const client = new Client({ connection })
+  const touched = async () => Number(await (await fetch(`http://127.0.0.1:${port}/`)).text())
+  await until('the peer', async () => (await touched().catch(() => -1)) >= 0)
+  return {
+    touched,
+    async start(workflow, argument, count) {
+      let next = 0
+      const starter = async () => {
+        while (next++ < count) {
+          await client.workflow.start(workflow, {
+            taskQueue: QUEUE,
+            workflowId: `bare/${newId()}`,
+            args: [argument],
+          })
+        }
+      }
+      await Promise.all(Array.from({ length: STARTS }, starter))
+    },
+    async stop() {
+      await connection.close()
+      await child.stop()
+    },
+  }
+}
+
+/** The seconds that bare workflows take until `perWorkflow` activities of each have run. */
+export async function timeBare(
+  peer: Peer,
+  workflow: string,
+  argument: number,
+  count: number,
+  perWorkflow: number,
+) {
+  const before = await peer.touched()
+  const begun = performance.now()
+  await peer.start(workflow, argument, count)
+  await until('the bare workflows', async () => (await peer.touched()) >= before + count * perWorkflow)
+  return (performance.now() - begun) / 1_000
+}
+
+/** Publishes a chain of steps behind an event of its own and answers the automation. */
+export async function publishChain(
+  system: System,
+  steps: Step[],
+): Promise<{ id: string; eventType: string }> {
+  const eventType = `BENCH_${newId().replaceAll('-', '').toUpperCase()}`
+  const start: Step = { id: 'start', type: 'TRIGGER', config: { type: 'EVENT', eventType }, onError: 'FAIL' }
+  const graph = { steps: [start, ...steps], edges: edges(['start', ...steps.map(({ id }) => id)]) }
+  const { id } = await publish(system.services, tenantOf(system), graph)
+  return { id, eventType }
+}
+
+/** Records the event for new subscribers in one unit of work: each of them enters. */
+export async function enterMany(system: System, eventType: string, count: number): Promise<void> {
+  const ids = Array.from({ length: count }, newId)
+  await execute(
+    system.services.orm.em.fork(),
+    sql`insert into subscriber (id, organization_id, email, status)
+      select id, ${system.organizationId}, id || '@reader.example', 'SUBSCRIBED' from unnest(${array(ids, 'uuid')}) as given (id)`,
+  )
+  await unitOfWork(system.services, { organizationId: system.organizationId, actor: ACTOR }, (call) =>
+    recordEvents(
+      call,
+      ids.map((subscriberId) => ({ subscriberId, type: eventType })),
+    ),
+  )
+}
+
+/** Waits until this many runs of an automation have a status. */
+export async function untilRuns(
+  system: System,
+  automationId: string,
+  status: string,
+  count: number,
+): Promise<void> {
+  await until(`${count} runs ${status}`, async () => {
+    const found = await row<{ count: number }>(
+      system.services.orm.em.fork(),
+      sql`select count(*)::int as count from automation_run where automation_id = ${automationId} and status = ${status}`,
+    )
+    return (found?.count ?? 0) >= count
+  })
+}
+
+/** Every run took these steps exactly once, none failed: a figure of wrong work is worth nothing. */
+export async function proveSteps(
+  system: System,
+  automationId: string,
+  count: number,
+  steps: number,
+): Promise<void> {
+  const found = await row<{ runs: number; visits: number }>(
+    system.services.orm.em.fork(),
+    sql`select count(distinct run.id)::int as runs, count(step.visit)::int as visits from automation_run run
+      join run_step step on step.run_id = run.id where run.automation_id = ${automationId} and run.status <> 'FAILED'`,
+  )
+  if (found?.runs === count && found.visits === count * steps) return
+  throw new Error(`expected ${count} runs of ${steps} steps, found ${JSON.stringify(found)}`)
+}
+
+async function until(awaited: string, ask: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 600_000
+  while (!(await ask())) {
+    if (Date.now() > deadline) throw new Error(`waited ten minutes in vain for ${awaited}`)
+    await sleep(50)
+  }
+}
+
+function tenantOf(system: System): Tenant {
+  return {
+    id: system.organizationId,
+    senderId: '',
+    domain: '',
+    within: (work) =>
+      unitOfWork(system.services, { organizationId: system.organizationId, actor: ACTOR }, work),
+    subscribe: () => Promise.reject(new Error('use enterMany')),
+  }
+}

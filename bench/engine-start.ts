@@ -1,0 +1,55 @@
+import { parseArgs } from 'node:util'
+
+import { enterMany, proveSteps, publishChain, startPeer, timeBare, untilRuns } from './engine-peer.ts'
+import { median, report } from './report.ts'
+import { startSystem } from './system.ts'
+
+/** engine-start: from the event to the run at its first step, beside bare workflows with one activity. */
+const { values } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '2000' },
+    rounds: { type: 'string', default: '3' },
+    json: { type: 'string' },
+  },
+})
+const [count, rounds] = [Number(values.runs), Number(values.rounds)]
+
+const system = await startSystem({ api: false })
+const peer = await startPeer(system)
+try {
+  await timeBare(peer, 'bareActivities', 1, 20, 1)
+  const bare: number[] = []
+  const ours: number[] = []
+  bare.push(count / (await timeBare(peer, 'bareActivities', 1, count, 1)))
+  for (let round = 0; round < rounds; round++) {
+    const steps = [
+      { id: 'pause', type: 'WAIT', config: { amount: 3, unit: 'DAYS' }, onError: 'FAIL' } as const,
+    ]
+    const automation = await publishChain(system, steps)
+    const begun = performance.now()
+    await enterMany(system, automation.eventType, count)
+    await untilRuns(system, automation.id, 'WAITING', count)
+    ours.push(count / ((performance.now() - begun) / 1_000))
+    await proveSteps(system, automation.id, count, 2)
+  }
+  bare.push(count / (await timeBare(peer, 'bareActivities', 1, count, 1)))
+  report({
+    benchmark: 'engine-start',
+    settings: { runs: count, rounds },
+    figures: {
+      engine: { 'runs/s': median(ours).toFixed(1), 'peak MB': system.memory('worker').peak },
+      'bare Temporal': { 'runs/s': mean(bare).toFixed(1) },
+    },
+    ratio: median(ours) / mean(bare),
+    must: '≥ 0.6×',
+    aim: '≥ 1.0×',
+  })
+} finally {
+  await peer.stop()
+  await system.stop()
+}
+process.exit()
+
+function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, each) => sum + each, 0) / numbers.length
+}

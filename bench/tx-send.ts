@@ -1,0 +1,160 @@
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+import Koa from 'koa'
+import { sql } from 'kysely'
+import pg from 'pg'
+
+import { type Child, startChild } from '../scripts/services/child.ts'
+import { freePort } from '../scripts/services/ports.ts'
+import { row } from '../src/database.ts'
+import { newId } from '../src/ids.ts'
+import { keepBusy, type Load, type Target } from './load.ts'
+import { median, report } from './report.ts'
+import { startSystem, type System } from './system.ts'
+
+/**
+ * tx-send: accepted emails a second at POST /api/v1/emails, 1 KB of Markdown, durable before the answer, beside bare
+ * Koa that commits one INSERT of the same body. Proves that every answer has its message, its content and its place in
+ * the queue. Peer first and last, three runs of ours between.
+ */
+const CONNECTIONS = [16, 64]
+const SECONDS = 4
+const RUNS = 3
+const CONTENT = 'The engine weaves algebraic patterns just as the loom weaves flowers and leaves. '.repeat(13)
+
+const { values } = parseArgs({ options: { peer: { type: 'string' }, json: { type: 'string' } } })
+if (values.peer) await servePeer(Number(values.peer))
+else await measure()
+
+async function measure(): Promise<void> {
+  const system = await startSystem({ worker: false })
+  let peer: Child | undefined
+  try {
+    const peerPort = await freePort()
+    peer = await startPeer(peerPort, system.services.config.databaseUrl)
+    const ours = target(`${system.url}/api/v1/emails`, system.token)
+    const bare = target(`http://127.0.0.1:${peerPort}/`, system.token)
+    let answered = 0
+    for (const each of [bare, ours]) {
+      const warmUp = await keepBusy(each, 16, 1)
+      if (each === ours) answered += warmUp.answered
+    }
+    const figures: Record<string, Record<string, number>> = {}
+    const ratios: number[] = []
+    for (const connections of CONNECTIONS) {
+      const bareRuns = [await keepBusy(bare, connections, SECONDS)]
+      const ourRuns: Load[] = []
+      for (let run = 0; run < RUNS; run++) {
+        ourRuns.push(await keepBusy(ours, connections, SECONDS))
+        bareRuns.push(await keepBusy(bare, connections, SECONDS))
+      }
+      answered += ourRuns.reduce((sum, run) => sum + run.answered, 0)
+      const [mine, theirs] = [summary(ourRuns), summary(bareRuns)]
+      figures[`tx-send, ${connections} connections`] = { ...mine, 'peak MB': system.memory('api').peak }
+      figures[`bare Koa, ${connections} connections`] = theirs
+      ratios.push(mine['req/s'] / theirs['req/s'])
+    }
+    await prove(system, answered)
+    report({
+      benchmark: 'tx-send',
+      settings: { connections: CONNECTIONS, seconds: SECONDS, runs: RUNS, contentBytes: CONTENT.length },
+      figures,
+      ratio: Math.min(...ratios),
+      must: '≥ 0.3×',
+      aim: '≥ 0.5×',
+    })
+  } finally {
+    await peer?.stop()
+    await system.stop()
+  }
+}
+
+/** Nothing that was answered is missing, and nothing was stored that was not answered. */
+async function prove({ services }: System, answered: number): Promise<void> {
+  const stored = await row<{ complete: number; messages: number }>(
+    services.orm.em.fork(),
+    sql`select count(*)::int as messages, count(q.id) filter (where c.message_id is not null)::int as complete
+      from message m left join delivery_queue q on q.id = m.id
+      left join message_content c on c.organization_id = m.organization_id and c.message_id = m.id`,
+  )
+  if (stored?.messages !== answered || stored.complete !== answered) {
+    throw new Error(`${answered} emails were accepted, but the database has ${JSON.stringify(stored)}`)
+  }
+}
+
+function summary(runs: readonly Load[]) {
+  return {
+    'req/s': Math.round(median(runs.map(({ perSecond }) => perSecond))),
+    'p50 ms': round(median(runs.map(({ p50 }) => p50))),
+    'p99 ms': round(median(runs.map(({ p99 }) => p99))),
+  }
+}
+
+function target(url: string, token: string): Target {
+  let sent = 0
+  return {
+    url,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: () =>
+      JSON.stringify({
+        to: `reader-${(sent += 1) % 5_000}@example.com`,
+        subject: 'Your order {{name}}',
+        content: CONTENT,
+      }),
+  }
+}
+
+async function startPeer(port: number, url: string): Promise<Child> {
+  const child = await startChild({
+    command: process.execPath,
+    arguments: [import.meta.filename, '--peer', String(port)],
+    identity: 'tx-send.ts',
+    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
+    output: (line) => console.error(`peer: ${line}`),
+    environment: { ...process.env, DATABASE_URL: url },
+    directory: join(import.meta.dirname, '..'),
+  })
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
+    if (answer) return child
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await child.stop()
+  throw new Error('the peer did not come up within 10 s')
+}
+
+/** Bare Koa with a pool of the same size: one INSERT, committed before the answer. */
+async function servePeer(port: number): Promise<void> {
+  const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
+  await pool.query(
+    'create table if not exists bare_message (id uuid primary key, recipient text, body jsonb, created_at timestamptz default now())',
+  )
+  const app = new Koa()
+  app.use(async (ctx) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of ctx.req) chunks.push(chunk)
+    if (chunks.length === 0) return
+    const body = JSON.parse(Buffer.concat(chunks).toString())
+    const id = newId()
+    await pool.query('insert into bare_message (id, recipient, body) values ($1, $2, $3)', [
+      id,
+      body.to,
+      body,
+    ])
+    ctx.body = { success: true, id }
+  })
+  const server = createServer(app.callback())
+  server.keepAliveTimeout = 65_000
+  server.listen(port, '127.0.0.1')
+  process.once('SIGTERM', () => {
+    server.close()
+    server.closeAllConnections()
+    void pool.end()
+  })
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100
+}

@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Client, createClient, type Mail, UnknownOutcome, visit } from './demo/client.ts'
+import { parseCsv } from './demo/csv.ts'
+import { DemoError, detail, step, until } from './demo/report.ts'
+import { bringUp, type RunningService } from './demo/service.ts'
+import { projectDirectory } from './services/layout.mjs'
+
+/**
+ * The main job over the public HTTP API: publish an automation, let 200 people enter, read the first email as one of
+ * them, follow its link, fast-forward the wait, and see the branch, the second email and the timeline. `npm run demo`.
+ */
+type Series = {
+  name: string
+  settings: object
+  steps: { id: string; type: string; config: object }[]
+  edges: object[]
+}
+type Workflow = { id: string; updatedAt: string; draft: { steps: { type: string; config: object }[] } }
+type Step = { id: string; type: string; name: string | null }
+type Run = {
+  id: string
+  status: string
+  currentStep: Step | null
+  exitReason: string | null
+  temporalUrl: string | null
+}
+type Visit = { step: Step; result: string; port: string | null; startedAt: string; endedAt: string | null }
+type Person = { email: string; id: string }
+type Story = { client: Client; workflow: Workflow; since: number; people: number }
+
+const PARALLEL = 8
+/** A link that is followed sooner after the sending counts as a scanner's. */
+const MACHINE_WINDOW_MS = 2_000
+
+let service: RunningService | undefined
+try {
+  service = await step('The service runs', async () => {
+    const result = await bringUp()
+    return { result, said: `${result.addresses.baseUrl}${result.wasRunning ? ', it ran already' : ''}` }
+  })
+  await demonstrate(createClient(service.addresses), service)
+} catch (error) {
+  console.error(error instanceof DemoError ? `\n${error.message}` : error)
+  process.exitCode = 1
+} finally {
+  await service?.stop()
+}
+process.exit()
+
+async function demonstrate(client: Client, { addresses, wasRunning }: RunningService): Promise<void> {
+  const mailboxUrl = addresses.mailbox.url
+  if (!mailboxUrl)
+    throw new DemoError('The demonstration reads the built-in mailbox, which production does not have.')
+  const since = Date.now()
+  const tag = `welcome ${new Date().toISOString().slice(0, 19).replace('T', ' ')}`
+  const workflow = await publishSeries(client, tag)
+  const rows = parseCsv(readFileSync(join(projectDirectory, 'examples/subscribers.csv'), 'utf8'))
+  const story: Story = { client, workflow, since, people: rows.length }
+  const hero = await enterPeople(story, rows, tag)
+  const welcome = await readWelcome(story, hero)
+  await followLink(story, hero, welcome)
+  const runId = await fastForward(story, hero)
+  const run = await seeTheEnd(story, hero, runId)
+  await seeEverybody(story)
+  console.log(
+    `\nEverything happened. Mailbox: ${mailboxUrl}   Temporal: ${run.temporalUrl ?? 'no Web UI is configured'}`,
+  )
+  if (!wasRunning) console.log('The service stops now; npm start brings it back with all of this in it.')
+}
+
+/** A tag of its own lets the demonstration run again: nobody has it yet, and no earlier workflow waits for it. */
+async function publishSeries(client: Client, tag: string): Promise<Workflow> {
+  const file = readFileSync(join(projectDirectory, 'examples/welcome-series.json'), 'utf8')
+  const { name, ...graph } = JSON.parse(file) as Series // our own file, which a test publishes
+  const steps = graph.steps.map((each) =>
+    each.type === 'TRIGGER' ? { ...each, config: { ...each.config, tagNames: [tag] } } : each,
+  )
+  const created = await step('The workflow is created', async () => {
+    const { workflow } = await client.call<{ workflow: Workflow }>('create_workflow', { name })
+    return { result: workflow, said: workflow.id }
+  })
+  const workflow = await step('Its draft is configured', async () => {
+    const input = { workflowId: created.id, expectedUpdatedAt: created.updatedAt, ...graph, steps }
+    const { workflow: configured } = await client.call<{ workflow: Workflow }>(
+      'configure_workflow_draft',
+      input,
+    )
+    return { result: configured, said: `${configured.draft.steps.length} steps, ${graph.edges.length} edges` }
+  })
+  await step('It is published, with a confirmation code', async () => {
+    const { confirmationCode, summary } = await client.challenge('publish_workflow', {
+      workflowId: workflow.id,
+    })
+    const { version } = await client.call<{ version: { number: number } }>('publish_workflow', {
+      workflowId: workflow.id,
+      confirmationCode,
+    })
+    summary.effects.forEach(detail)
+    summary.warnings.forEach((warning) => detail(`Warning: ${warning}`))
+    return { result: undefined, said: `version ${version.number}` }
+  })
+  return workflow
+}
+
+async function enterPeople({ client }: Story, rows: Record<string, string>[], tag: string): Promise<Person> {
+  return await step('Subscribers enter by getting a tag', async () => {
+    const people: Person[] = []
+    const queue = rows.values()
+    const worker = async (): Promise<void> => {
+      for (const { email = '', name, phone, country, plan, signed_up_at } of queue) {
+        const fields = { ...(plan && { plan }), ...(signed_up_at && { signed_up_at }) }
+        const input = { email, name, phone, country, fields, tags: [tag], skipDoubleOptIn: true }
+        const { subscriber } = await client.call<{ subscriber: Person }>('add_subscriber', input)
+        people.push(subscriber)
+      }
+    }
+    await Promise.all(Array.from({ length: PARALLEL }, worker))
+    const hero = people.find(({ email }) => email === rows[0]?.['email'])
+    if (!hero) throw new DemoError('The first subscriber of examples/subscribers.csv was not added.')
+    return { result: hero, said: `${people.length} people; we follow ${hero.email}` }
+  })
+}
+
+async function readWelcome({ client, since }: Story, hero: Person): Promise<Mail> {
+  return await step('The first email is in the mailbox', async () => {
+    const mail = await until(
+      'The arrival of the first email',
+      async () => (await client.mails(since, hero.email))[0],
+    )
+    return { result: mail, said: `“${mail.Subject}”` }
+  })
+}
+
+async function followLink({ client }: Story, hero: Person, mail: Mail): Promise<void> {
+  await step('The reader opens it and follows the link', async () => {
+    const html = await client.html(mail)
+    const pixel = /<img src="([^"]+\/o\/[^"]+)"/.exec(html)?.[1]
+    const link = /href="([^"]+\/c\/[^"]+)"/.exec(html)?.[1]
+    if (!pixel || !link) throw new DemoError('The email has no counted link or no pixel.')
+    const early = Date.parse(mail.Created) + MACHINE_WINDOW_MS * 1.25 - Date.now()
+    if (early > 0) await sleep(early)
+    await visit(plain(pixel))
+    const { status, location } = await visit(plain(link))
+    if (status < 300 || status > 399 || !location)
+      throw new DemoError(`The link answered ${status} and led nowhere.`)
+    await until('The click as an event of the subscriber', async () => {
+      const input = { subscriberId: hero.id, eventType: 'EMAIL_CLICKED', limit: 1 }
+      const { events } = await client.call<{ events: { createdAt: string }[] }>(
+        'list_subscriber_events',
+        input,
+      )
+      return events.find(({ createdAt }) => Date.parse(createdAt) >= Date.parse(mail.Created))
+    })
+    return { result: undefined, said: location }
+  })
+}
+
+async function fastForward({ client, workflow }: Story, hero: Person): Promise<string> {
+  const who = { workflowId: workflow.id, subscriberId: hero.id }
+  const run = await step('The run waits', async () => {
+    const waiting = await until('The wait of the run', async () => {
+      const { runs } = await client.call<{ runs: (Run & { nextStepAt: string })[] }>(
+        'get_subscriber_workflow_runs',
+        who,
+      )
+      return runs.find(({ status, currentStep }) => status === 'WAITING' && currentStep?.id === 'pause')
+    })
+    return { result: waiting, said: `in “${waiting.currentStep?.name}” until ${waiting.nextStepAt}` }
+  })
+  await step('The three days are fast-forwarded', async () => {
+    const input = { ...who, runId: run.id, expectedStepId: 'pause' }
+    const moved = await until('The end of the wait', () => endWait(client, input))
+    return { result: undefined, said: `from ${moved.fromStep.id} to ${moved.toStep?.id ?? 'the end'}` }
+  })
+  return run.id
+}
+
+type Moved = { fromStep: Step; toStep: Step | null }
+
+/** A busy machine may answer that it does not know yet whether the run moved; then the run itself tells. */
+async function endWait(client: Client, input: { runId: string }): Promise<Moved | undefined> {
+  try {
+    return await client.call<Moved>('fast_forward_workflow_subscriber', input)
+  } catch (error) {
+    if (!(error instanceof UnknownOutcome)) throw error
+    const { run, timeline } = await client.call<{ run: Run; timeline: Visit[] }>('get_workflow_run', {
+      runId: input.runId,
+    })
+    const left = timeline.find(({ step: each, endedAt }) => each.id === 'pause' && endedAt !== null)
+    return left && { fromStep: left.step, toStep: run.currentStep }
+  }
+}
+
+async function seeTheEnd({ client, since }: Story, hero: Person, runId: string): Promise<Run> {
+  const read = () => client.call<{ run: Run; timeline: Visit[] }>('get_workflow_run', { runId })
+  const { run, timeline } = await step('The branch took the path of those who clicked', async () => {
+    const ended = await until('The end of the run', async () => {
+      const now = await read()
+      return now.run.status === 'COMPLETED' || now.run.status === 'FAILED' ? now : undefined
+    })
+    const branch = ended.timeline.find((each) => each.step.type === 'BRANCH')
+    if (branch?.port !== 'clicked')
+      throw new DemoError(`The branch was left by ${branch?.port ?? 'no port'}.`)
+    if (ended.run.status !== 'COMPLETED') throw new DemoError(`The run is ${ended.run.status}.`)
+    return { result: ended, said: `port ${branch.port}` }
+  })
+  await step('The second email is in the mailbox', async () => {
+    const mails = await until('The arrival of the second email', async () => {
+      const found = await client.mails(since, hero.email)
+      return found.length >= 2 ? found : undefined
+    })
+    const second = mails.find(({ Subject }) => Subject.includes('did not fit into the guide'))
+    if (!second) throw new DemoError(`The second email was “${mails[0]?.Subject}”.`)
+    return { result: undefined, said: `“${second.Subject}”` }
+  })
+  await step('The run is complete and its timeline tells it', async () => {
+    for (const { step: each, result, port, startedAt } of timeline) {
+      const left = port === null || port === 'next' ? '' : ` → ${port}`
+      detail(`${startedAt.slice(11, 23)}  ${each.type.padEnd(10)} ${each.id.padEnd(14)} ${result}${left}`)
+    }
+    detail(`Temporal Web UI: ${run.temporalUrl ?? 'none is configured'}`)
+    return { result: undefined, said: `${run.status} (${run.exitReason})` }
+  })
+  return run
+}
+
+async function seeEverybody({ client, since, people }: Story): Promise<void> {
+  await step('Everybody got the welcome email', async () => {
+    const recipients = await until(
+      `The arrival of ${people} welcome emails`,
+      async () => {
+        const mails = await client.mails(since)
+        const unique = new Set(mails.flatMap(({ To }) => To.map(({ Address }) => Address)))
+        return unique.size >= people ? unique : undefined
+      },
+      60_000,
+    )
+    return { result: undefined, said: `${recipients.size} of ${people}` }
+  })
+}
+
+/** An address as it stands in an HTML attribute. */
+function plain(address: string): string {
+  return address.replaceAll('&amp;', '&')
+}

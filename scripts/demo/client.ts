@@ -1,0 +1,94 @@
+import type { DevFile } from '../services/state.ts'
+import { DemoError } from './report.ts'
+
+/** What a gated call says before it acts. */
+export type Challenge = { confirmationCode: string; summary: { effects: string[]; warnings: string[] } }
+
+/** A mail in the mailbox, and its HTML. */
+export type Mail = { ID: string; Subject: string; Created: string; To: { Address: string }[] }
+
+/** The public HTTP API, and the mailbox that keeps what was sent. */
+export type Client = {
+  /** The `data` of a tool's answer; anything else than success is an error. */
+  call<Data>(tool: string, input?: object): Promise<Data>
+  /** The first call of a gated tool. */
+  challenge(tool: string, input: object): Promise<Challenge>
+  /** Mails to an address, or all, since a moment; newest first. */
+  mails(since: number, recipient?: string): Promise<Mail[]>
+  html(mail: Mail): Promise<string>
+}
+
+/** The service could not tell in time whether the call took effect; it may be repeated. */
+export class UnknownOutcome extends DemoError {}
+
+const READER = {
+  'user-agent':
+    'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15',
+  accept: 'text/html,application/xhtml+xml,image/*;q=0.9,*/*;q=0.8',
+}
+const TIMEOUT_MS = 15_000
+
+/** A client with the addresses and the token that the service wrote down. */
+export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
+  const post = async (
+    tool: string,
+    input: object,
+  ): Promise<{ status: number; body: Record<string, unknown> }> => {
+    const response = await request(`${baseUrl}/api/v2/tools/${tool}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify(input),
+    })
+    // The Tools API answers every request with a JSON object.
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+  const read = async <Data>(path: string): Promise<Data> => {
+    const response = await request(mailbox.url + path, {})
+    if (!response.ok) throw new DemoError(`The mailbox answered ${path} with ${response.status}.`)
+    // The caller names the shape that the mailbox documents.
+    return (await response.json()) as Data
+  }
+  return {
+    async call<Data>(tool: string, input: object = {}) {
+      const { status, body } = await post(tool, input)
+      if (status === 503) throw new UnknownOutcome(`${tool} answered: ${String(body['error'])}`)
+      if (status !== 200) throw new DemoError(`${tool} answered ${status}: ${String(body['error'])}`)
+      // The caller names the shape that the tool's output schema has.
+      return body['data'] as Data
+    },
+    async challenge(tool, input) {
+      const { status, body } = await post(tool, input)
+      if (status === 428) return body as unknown as Challenge // the shape of every 428 answer
+      throw new DemoError(
+        `${tool} was to ask for a confirmation and answered ${status}: ${String(body['error'])}`,
+      )
+    },
+    async mails(since, recipient) {
+      const query = recipient === undefined ? '' : `to:"${recipient}"`
+      const { messages } = await read<{ messages: Mail[] }>(
+        `/api/v1/search?limit=1000&query=${encodeURIComponent(query)}`,
+      )
+      return messages.filter(({ Created }) => Date.parse(Created) >= since)
+    },
+    async html({ ID }) {
+      return (await read<{ HTML: string }>(`/api/v1/message/${ID}`)).HTML
+    },
+  }
+}
+
+/** Fetches as a reader's browser does, without following where it leads; answers the address it was sent on to. */
+export async function visit(url: string): Promise<{ status: number; location: string | null }> {
+  const response = await request(url, { headers: READER, redirect: 'manual' })
+  await response.arrayBuffer()
+  return { status: response.status, location: response.headers.get('location') }
+}
+
+async function request(url: string, options: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { ...options, signal: AbortSignal.timeout(TIMEOUT_MS) })
+  } catch (error) {
+    const why =
+      error instanceof Error ? (error.cause instanceof Error ? error.cause.message : error.message) : ''
+    throw new DemoError(`${new URL(url).origin} does not answer (${why}); is the service running?`)
+  }
+}

@@ -1,0 +1,128 @@
+import test from 'ava'
+
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+
+let api: TestApi
+
+test.before(async () => {
+  api = await startApi()
+})
+test.after.always(async () => {
+  await api?.close()
+})
+
+/** A published workflow that waits a day after its trigger. */
+async function publish(
+  organization: TestOrganization,
+  name: string,
+  trigger: object,
+  settings: object = {},
+): Promise<string> {
+  const { workflow } = await organization.data('create_workflow', { name })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    settings,
+    steps: [
+      { id: 'start', type: 'TRIGGER', config: trigger },
+      { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
+    ],
+    edges: [{ from: 'start', to: 'wait' }],
+  })
+  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
+  return workflow.id
+}
+
+async function runs(
+  organization: TestOrganization,
+  email: string,
+): Promise<{ status: string; exitReason: string }[]> {
+  return (await organization.data('get_subscriber_workflow_runs', { email })).runs
+}
+
+test('a new subscriber enters, unless the call says not to start workflows', async (t) => {
+  const organization = await api.organization()
+  await publish(organization, 'Welcome', { type: 'SUBSCRIBED' })
+  await organization.data('add_subscriber', { email: 'quiet@example.com', triggerWorkflows: false })
+  await organization.data('add_subscriber', { email: 'loud@example.com' })
+  t.is((await runs(organization, 'quiet@example.com')).length, 0)
+  t.is((await runs(organization, 'loud@example.com')).length, 1)
+})
+
+test('somebody who has not confirmed enters when the confirmation is skipped', async (t) => {
+  const organization = await api.organization({ doubleOptIn: true })
+  await publish(organization, 'Welcome', { type: 'SUBSCRIBED' })
+  const { subscriber } = await organization.data('add_subscriber', { email: 'a@example.com' })
+  t.is(subscriber.status, 'PENDING_CONFIRMATION')
+  t.is((await runs(organization, 'a@example.com')).length, 0)
+  await organization.data('update_subscriber', { subscriber: subscriber.id, skipDoubleOptIn: true })
+  t.is((await runs(organization, 'a@example.com')).length, 1)
+})
+
+test('a tag starts a workflow from each tool that adds it, once for each real change', async (t) => {
+  const organization = await api.organization()
+  await publish(organization, 'Tagged', { type: 'TAG_ADDED', tagNames: ['VIP'] })
+  const { subscriber } = await organization.data('add_subscriber', { email: 'a@example.com', tags: ['vip'] })
+  t.is((await runs(organization, 'a@example.com')).length, 1)
+  await organization.data('bulk_add_tags', { subscriberIds: [subscriber.id], tagNames: ['Vip'] })
+  t.is((await runs(organization, 'a@example.com')).length, 1)
+  const other = await organization.data('add_subscriber', { email: 'b@example.com' })
+  await organization.data('update_subscriber', {
+    subscriber: 'b@example.com',
+    tags: ['vip'],
+    triggerWorkflows: false,
+  })
+  t.is((await runs(organization, 'b@example.com')).length, 0)
+  const ids = { subscriberIds: [other.subscriber.id], tagNames: ['vip'] }
+  await organization.data('bulk_remove_tags', ids)
+  await organization.data('bulk_add_tags', ids)
+  t.is((await runs(organization, 'b@example.com')).length, 1)
+})
+
+test('deleting a tag starts no workflow, and taking it does', async (t) => {
+  const organization = await api.organization()
+  await publish(organization, 'Lost', { type: 'TAG_REMOVED', tagNames: ['vip'] })
+  for (const email of ['a@example.com', 'b@example.com']) {
+    await organization.data('add_subscriber', { email, tags: ['vip'] })
+  }
+  await organization.data('update_subscriber', { subscriber: 'a@example.com', tags: [], replaceTags: true })
+  t.is((await runs(organization, 'a@example.com')).length, 1)
+  const asked = await organization.call('delete_tag', { name: 'vip' })
+  t.true(asked.body.summary.warnings.some((text: string) => text.includes('"Lost"')))
+  t.is((await organization.confirmed('delete_tag', { name: 'vip' })).status, 200)
+  t.is((await runs(organization, 'b@example.com')).length, 0)
+})
+
+test('a payment starts the workflow that waits for it', async (t) => {
+  const organization = await api.organization()
+  await publish(organization, 'Thanks', { type: 'EVENT', eventType: 'SUBSCRIBER_PAYMENT' })
+  await organization.data('add_subscriber', { email: 'a@example.com' })
+  await organization.data('create_event', {
+    email: 'a@example.com',
+    eventType: 'SUBSCRIBER_REFUND',
+    amount: 1,
+  })
+  t.is((await runs(organization, 'a@example.com')).length, 0)
+  await organization.data('create_event', {
+    email: 'a@example.com',
+    eventType: 'SUBSCRIBER_PAYMENT',
+    amount: 1,
+  })
+  t.is((await runs(organization, 'a@example.com')).length, 1)
+})
+
+test('unsubscribe tells which runs end, and they end', async (t) => {
+  const organization = await api.organization()
+  await publish(organization, 'Leaves', { type: 'SUBSCRIBED' })
+  await publish(organization, 'Stays', { type: 'SUBSCRIBED' }, { exitOnUnsubscribe: false })
+  await organization.data('add_subscriber', { email: 'a@example.com' })
+  t.is((await runs(organization, 'a@example.com')).length, 2)
+  const asked = await organization.call('unsubscribe', { email: 'a@example.com' })
+  t.true(asked.body.summary.effects.some((text: string) => text.includes('"Leaves"')))
+  t.true(asked.body.summary.warnings.some((text: string) => text.includes('"Stays"')))
+  t.is((await organization.confirmed('unsubscribe', { email: 'a@example.com' })).status, 200)
+  const after = await runs(organization, 'a@example.com')
+  t.is(after.filter(({ exitReason }) => exitReason === 'UNSUBSCRIBED').length, 1)
+  t.is(after.filter(({ status }) => status === 'CANCELED').length, 1)
+})

@@ -1,0 +1,332 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { execute, row, rows } from '../src/database.ts'
+import { startLanes } from '../src/delivery/lanes.ts'
+import { readToken, signToken } from '../src/delivery/tracking-token.ts'
+import { encodeId, newId, readId } from '../src/ids.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { eventually } from './helpers/eventually.ts'
+import { QUICK } from './helpers/mailroom.ts'
+import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+
+const BROWSER = {
+  'user-agent': 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:140.0) Gecko/20100101 Firefox/140.0',
+}
+
+type Post = { api: TestApi; sink: Sink; organization: TestOrganization; close(): Promise<void> }
+
+async function openPost(env: Record<string, string> = {}): Promise<Post> {
+  const sink = await startSmtpSink()
+  const api = await startApi({ RELAY_URL: sink.url, ...env })
+  const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+  return {
+    api,
+    sink,
+    organization: await api.organization(),
+    async close() {
+      await lanes.stop()
+      await api.close()
+      await sink.close()
+    },
+  }
+}
+
+/** The addresses in an email, made older than a machine's haste. */
+async function delivered({ api, sink, organization }: Post, body: Record<string, unknown> = {}) {
+  const answer = await api.request('POST', '/api/v1/emails', {
+    token: organization.token,
+    body: {
+      to: `${newId().slice(-12)}@reader.example`,
+      subject: 'News',
+      content: '[One](https://shop.example/1?a=1&b=2) and [two](https://shop.example/2)',
+      ...body,
+    },
+  })
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+  const id = readId('eml', answer.body.id) ?? ''
+  const em = api.services.orm.em.fork()
+  await eventually(
+    'the email',
+    async () =>
+      (await row<{ status: string }>(em, sql`select status from message where id = ${id}`))?.status ===
+      'SENT',
+  )
+  await execute(em, sql`update message set sent_at = now() - interval '1 minute' where id = ${id}`)
+  const raw =
+    sink
+      .accepted()
+      .find(({ messageId }) => messageId.includes(answer.body.id))
+      ?.raw.toString() ?? ''
+  const pathOf = (door: string) =>
+    [...raw.replaceAll('=\r\n', '').matchAll(new RegExp(`/${door}/[A-Za-z0-9_-]{60,}(?:\\.gif)?`, 'g'))].map(
+      ([path]) => path,
+    )
+  const found = await row<{ subscriberId: string }>(
+    em,
+    sql`select subscriber_id as "subscriberId" from message where id = ${id}`,
+  )
+  return {
+    id,
+    raw,
+    subscriberId: found?.subscriberId ?? '',
+    clicks: [...new Set(pathOf('c'))],
+    pixel: pathOf('o')[0] ?? '',
+    leave: pathOf('u')[0] ?? '',
+  }
+}
+
+async function eventsOf({ api }: Post, subscriberId: string): Promise<string[]> {
+  const found = await rows<{ type: string }>(
+    api.services.orm.em.fork(),
+    sql`select type from subscriber_event where subscriber_id = ${subscriberId} and type <> 'EMAIL_SENT' order by id`,
+  )
+  return found.map(({ type }) => type)
+}
+
+test('a followed link leads to its frozen target and is recorded before the answer, once for each link', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const mail = await delivered(post)
+  const [first = '', second = ''] = mail.clicks
+  const answer = await post.api.request('GET', first, { headers: BROWSER })
+  t.is(answer.status, 302)
+  t.is(answer.headers.get('location'), 'https://shop.example/1?a=1&b=2')
+  t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED'])
+  const again = await Promise.all(
+    Array.from({ length: 8 }, () => post.api.request('GET', first, { headers: BROWSER })),
+  )
+  t.true(again.every(({ status }) => status === 302))
+  t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED'])
+  await execute(
+    post.api.services.orm.em.fork(),
+    sql`update tracking_event set created_at = now() - interval '5 seconds' where message_id = ${mail.id}`,
+  )
+  await post.api.request('GET', second, { headers: BROWSER })
+  t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED', 'EMAIL_CLICKED'])
+  const stat = await row(
+    post.api.services.orm.em.fork(),
+    sql`select open_count as opens, click_count as clicks from subscriber_stat where subscriber_id = ${mail.subscriberId}`,
+  )
+  t.deepEqual(stat, { opens: 0, clicks: 2 })
+})
+
+test('machines are written down and move nothing', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const mail = await delivered(post)
+  const [first = ''] = mail.clicks
+  for (const agent of ['', 'Mozilla/5.0', 'BarracudaCentral', 'Googlebot/2.1', 'python-requests/2.31']) {
+    await post.api.request('GET', mail.pixel, { headers: { 'user-agent': agent } })
+    const answer = await post.api.request('GET', first, { headers: { 'user-agent': agent } })
+    t.is(answer.status, 302)
+  }
+  t.is((await post.api.request('HEAD', first, { headers: BROWSER })).status, 302)
+  await execute(
+    post.api.services.orm.em.fork(),
+    sql`update message set sent_at = now() where id = ${mail.id}`,
+  )
+  await post.api.request('GET', mail.pixel, { headers: BROWSER })
+  t.deepEqual(await eventsOf(post, mail.subscriberId), [])
+  const counted = await row<{ visits: number; people: number }>(
+    post.api.services.orm.em.fork(),
+    sql`select count(*)::int as visits, count(*) filter (where human)::int as people from tracking_event`,
+  )
+  t.deepEqual(counted, { visits: 11, people: 0 })
+})
+
+test('an opened email is counted once, and the pixel is never cached', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const mail = await delivered(post)
+  for (let visit = 0; visit < 3; visit++) {
+    const answer = await post.api.request('GET', mail.pixel, { headers: BROWSER })
+    t.is(answer.headers.get('content-type'), 'image/gif')
+    t.regex(answer.headers.get('cache-control') ?? '', /no-store/)
+  }
+  t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_OPENED'])
+})
+
+test('tracking false counts nothing: no pixel, and links stand as they are', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const mail = await delivered(post, { tracking: false })
+  t.is(mail.pixel, '')
+  t.deepEqual(mail.clicks, [])
+  t.regex(mail.raw, /https:\/\/shop\.example\/2/)
+})
+
+test('GET never unsubscribes; POST does, in every spelling, without a redirect and as often as one likes', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const statusOf = async (id: string) =>
+    (
+      await row<{ status: string }>(
+        post.api.services.orm.em.fork(),
+        sql`select status from subscriber where id = ${id}`,
+      )
+    )?.status
+  const form = new FormData()
+  form.set('List-Unsubscribe', 'One-Click')
+  const bodies = [new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }), form, undefined]
+  for (const body of bodies) {
+    const mail = await delivered(post)
+    const url = post.api.url + mail.leave
+    await execute(
+      post.api.services.orm.em.fork(),
+      sql`update subscriber set status = 'SUBSCRIBED' where id = ${mail.subscriberId}`,
+    )
+    for (const method of ['GET', 'HEAD', 'GET']) {
+      const page = await fetch(url, { method })
+      t.is(page.status, 200)
+      t.regex(page.headers.get('content-security-policy') ?? '', /form-action 'self'/)
+    }
+    t.is(await statusOf(mail.subscriberId), 'SUBSCRIBED')
+    for (let time = 0; time < 2; time++) {
+      const done = await fetch(url, { method: 'POST', redirect: 'manual', ...(body && { body }) })
+      t.is(done.status, 200)
+      t.regex(await done.text(), /You are unsubscribed/)
+    }
+    t.is(await statusOf(mail.subscriberId), 'UNSUBSCRIBED')
+    t.deepEqual(await eventsOf(post, mail.subscriberId), ['UNSUBSCRIBED'])
+  }
+})
+
+test('the online view shows the email in a sandbox', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const mail = await delivered(post, { content: 'Read this [online]({{onlineUrl}}).' })
+  const path = /\/v\/[A-Za-z0-9_-]{60,}/.exec(mail.raw)?.[0] ?? ''
+  const page = await post.api.request('GET', path, { headers: BROWSER })
+  t.is(page.status, 200)
+  t.regex(page.headers.get('content-security-policy') ?? '', /^sandbox /)
+  t.regex(page.body, /Read this/)
+})
+
+test('a mutated token of any kind is a lost link', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const mail = await delivered(post)
+  const { secret } = post.api.services.config
+  const ids = { organizationId: post.organization.id, messageId: mail.id }
+  const tokens = {
+    c: signToken(secret, { kind: 'click', ...ids, position: 0 }),
+    u: signToken(secret, { kind: 'unsubscribe', ...ids, subscriberId: mail.subscriberId }),
+    v: signToken(secret, { kind: 'view', ...ids }),
+  }
+  for (const [door, token] of Object.entries(tokens)) {
+    t.not((await post.api.request('GET', `/${door}/${token}`, { headers: BROWSER })).status, 404)
+    const foreign = Object.entries(tokens).filter(([other]) => other !== door)
+    const mutated = [
+      ...foreign.map(([, other]) => other),
+      `${token}A`,
+      token.slice(1),
+      token.slice(0, -1),
+      signToken('another secret', { kind: 'click', ...ids, position: 0 }),
+    ]
+    for (const text of mutated) {
+      const answer = await post.api.request(door === 'u' ? 'POST' : 'GET', `/${door}/${text}`, {
+        headers: BROWSER,
+      })
+      t.is(answer.status, 404)
+      t.regex(answer.body, /This link does not work/)
+    }
+  }
+  const kinds = { c: 'click', u: 'unsubscribe', v: 'view' } as const
+  for (const door of ['c', 'u', 'v'] as const) {
+    const token = tokens[door]
+    t.truthy(readToken(secret, kinds[door], token))
+    for (let at = 0; at < token.length; at++) {
+      for (const letter of 'AZaz09-_') {
+        if (token[at] === letter) continue
+        t.is(readToken(secret, kinds[door], token.slice(0, at) + letter + token.slice(at + 1)), null)
+      }
+    }
+  }
+  const other = await post.api.organization()
+  const crossed = signToken(secret, {
+    kind: 'click',
+    organizationId: other.id,
+    messageId: mail.id,
+    position: 0,
+  })
+  t.is((await post.api.request('GET', `/c/${crossed}`, { headers: BROWSER })).status, 404)
+})
+
+test('v1 accepts from a verified domain or the default sender, and refuses everything else by name', async (t) => {
+  const post = await openPost()
+  t.teardown(() => post.close())
+  const { api, organization } = post
+  const send = (body: Record<string, unknown>) =>
+    api.request('POST', '/api/v1/emails', {
+      token: organization.token,
+      body: { to: 'lin@reader.example', subject: 'Hi', content: 'Hello', ...body },
+    })
+  const accepted = await send({
+    from: `"Shop, Ltd" <shop@${organization.domain.toUpperCase()}>`,
+    replyTo: 'a@b.example',
+  })
+  t.is(accepted.status, 200)
+  t.like(accepted.body, { success: true })
+  t.regex(accepted.body.id, /^eml_/)
+  t.deepEqual(Object.keys(accepted.body).toSorted(), ['id', 'message', 'success'])
+  t.is((await send({})).status, 200)
+  t.is((await send({ from: 'a@elsewhere.example' })).status, 403)
+  t.is((await send({ from: 'nobody' })).status, 422)
+  t.is((await send({ to: 'nobody' })).status, 422)
+  t.is((await send({ subject: 'a\nb' })).status, 422)
+  t.regex((await send({ contentType: 'TIPTAP' })).body.message, /TIPTAP is not available yet/)
+  t.is((await send({ attachments: [] })).status, 422)
+
+  const em = api.services.orm.em.fork()
+  const person = await row<{ status: string }>(
+    em,
+    sql`select status from subscriber where email_key = 'lin@reader.example'`,
+  )
+  t.is(person?.status, 'TRANSACTIONAL')
+  for (const status of ['BANNED', 'COMPLAINED']) {
+    await execute(em, sql`update subscriber set status = ${status}`)
+    t.is((await send({})).status, 409)
+  }
+  await execute(em, sql`update subscriber set status = 'BOUNCED', bounce_category = 'NO_SUCH_USER'`)
+  t.is((await send({})).status, 409)
+  await execute(em, sql`update subscriber set status = 'SUBSCRIBED', bounce_category = null`)
+  await execute(
+    em,
+    sql`insert into suppression (id, organization_id, email_key, reason, source)
+      values (${newId()}, ${organization.id}, 'lin@reader.example', 'MANUAL', 'test')`,
+  )
+  t.is((await send({})).status, 409)
+  await execute(em, sql`update domain set status = 'DEGRADED'`)
+  t.is((await send({ to: 'new@reader.example' })).status, 403)
+  const nobody = await row(em, sql`select id from subscriber where email_key = 'new@reader.example'`)
+  t.is(nobody, null)
+})
+
+test('a repeated Idempotency-Key sends one email, and a minute of backlog is refused', async (t) => {
+  const sink = await startSmtpSink()
+  const api = await startApi({ RELAY_URL: sink.url, LANE_RATE_TRANSACTIONAL: '1' })
+  t.teardown(async () => {
+    await api.close()
+    await sink.close()
+  })
+  const organization = await api.organization()
+  const send = (key: string) =>
+    api.request('POST', '/api/v1/emails', {
+      token: organization.token,
+      headers: { 'idempotency-key': key },
+      body: { to: 'lin@reader.example', subject: 'Hi', content: 'Hello' },
+    })
+  const [one, two] = [await send('a'), await send('a')]
+  t.is(one.body.id, two.body.id)
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into delivery_queue (id, organization_id, lane)
+      select new_id(), ${organization.id}, 'transactional' from generate_series(1, 61)`,
+  )
+  const refused = await eventually('the backlog to be seen', async () => {
+    const answer = await send(encodeId('evt', newId()))
+    return answer.status === 429 && answer
+  })
+  t.truthy(refused.headers.get('retry-after'))
+})
