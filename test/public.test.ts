@@ -84,34 +84,37 @@ async function eventsOf({ api }: Post, subscriberId: string): Promise<string[]> 
   return found.map(({ type }) => type)
 }
 
-test('a followed link leads to its frozen target and is recorded before the answer, once for each link', async (t) => {
-  const post = await openPost()
-  t.teardown(() => post.close())
-  const mail = await delivered(post)
-  const [first = '', second = ''] = mail.clicks
-  const answer = await post.api.request('GET', first, { headers: BROWSER })
-  t.is(answer.status, 302)
-  t.is(answer.headers.get('location'), 'https://shop.example/1?a=1&b=2')
-  t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED'])
-  const again = await Promise.all(
-    Array.from({ length: 8 }, () => post.api.request('GET', first, { headers: BROWSER })),
-  )
-  t.true(again.every(({ status }) => status === 302))
-  t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED'])
-  await execute(
-    post.api.services.orm.em.fork(),
-    sql`update tracking_event set created_at = now() - interval '5 seconds' where message_id = ${mail.id}`,
-  )
-  await post.api.request('GET', second, { headers: BROWSER })
-  t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED', 'EMAIL_CLICKED'])
-  const stat = await row(
-    post.api.services.orm.em.fork(),
-    sql`select open_count as opens, click_count as clicks from subscriber_stat where subscriber_id = ${mail.subscriberId}`,
-  )
-  t.deepEqual(stat, { opens: 0, clicks: 2 })
-})
+test.serial(
+  'a followed link leads to its frozen target and is recorded before the answer, once for each link',
+  async (t) => {
+    const post = await openPost()
+    t.teardown(() => post.close())
+    const mail = await delivered(post)
+    const [first = '', second = ''] = mail.clicks
+    const answer = await post.api.request('GET', first, { headers: BROWSER })
+    t.is(answer.status, 302)
+    t.is(answer.headers.get('location'), 'https://shop.example/1?a=1&b=2')
+    t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED'])
+    const again = await Promise.all(
+      Array.from({ length: 8 }, () => post.api.request('GET', first, { headers: BROWSER })),
+    )
+    t.true(again.every(({ status }) => status === 302))
+    t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED'])
+    await execute(
+      post.api.services.orm.em.fork(),
+      sql`update tracking_event set created_at = now() - interval '5 seconds' where message_id = ${mail.id}`,
+    )
+    await post.api.request('GET', second, { headers: BROWSER })
+    t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_CLICKED', 'EMAIL_CLICKED'])
+    const stat = await row(
+      post.api.services.orm.em.fork(),
+      sql`select open_count as opens, click_count as clicks from subscriber_stat where subscriber_id = ${mail.subscriberId}`,
+    )
+    t.deepEqual(stat, { opens: 0, clicks: 2 })
+  },
+)
 
-test('machines are written down and move nothing', async (t) => {
+test.serial('machines are written down and move nothing', async (t) => {
   const post = await openPost()
   t.teardown(() => post.close())
   const mail = await delivered(post)
@@ -135,7 +138,7 @@ test('machines are written down and move nothing', async (t) => {
   t.deepEqual(counted, { visits: 11, people: 0 })
 })
 
-test('an opened email is counted once, and the pixel is never cached', async (t) => {
+test.serial('an opened email is counted once, and the pixel is never cached', async (t) => {
   const post = await openPost()
   t.teardown(() => post.close())
   const mail = await delivered(post)
@@ -147,7 +150,7 @@ test('an opened email is counted once, and the pixel is never cached', async (t)
   t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_OPENED'])
 })
 
-test('tracking false counts nothing: no pixel, and links stand as they are', async (t) => {
+test.serial('tracking false counts nothing: no pixel, and links stand as they are', async (t) => {
   const post = await openPost()
   t.teardown(() => post.close())
   const mail = await delivered(post, { tracking: false })
@@ -156,43 +159,46 @@ test('tracking false counts nothing: no pixel, and links stand as they are', asy
   t.regex(mail.raw, /https:\/\/shop\.example\/2/)
 })
 
-test('GET never unsubscribes; POST does, in every spelling, without a redirect and as often as one likes', async (t) => {
-  const post = await openPost()
-  t.teardown(() => post.close())
-  const statusOf = async (id: string) =>
-    (
-      await row<{ status: string }>(
+test.serial(
+  'GET never unsubscribes; POST does, in every spelling, without a redirect and as often as one likes',
+  async (t) => {
+    const post = await openPost()
+    t.teardown(() => post.close())
+    const statusOf = async (id: string) =>
+      (
+        await row<{ status: string }>(
+          post.api.services.orm.em.fork(),
+          sql`select status from subscriber where id = ${id}`,
+        )
+      )?.status
+    const form = new FormData()
+    form.set('List-Unsubscribe', 'One-Click')
+    const bodies = [new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }), form, undefined]
+    for (const body of bodies) {
+      const mail = await delivered(post)
+      const url = post.api.url + mail.leave
+      await execute(
         post.api.services.orm.em.fork(),
-        sql`select status from subscriber where id = ${id}`,
+        sql`update subscriber set status = 'SUBSCRIBED' where id = ${mail.subscriberId}`,
       )
-    )?.status
-  const form = new FormData()
-  form.set('List-Unsubscribe', 'One-Click')
-  const bodies = [new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }), form, undefined]
-  for (const body of bodies) {
-    const mail = await delivered(post)
-    const url = post.api.url + mail.leave
-    await execute(
-      post.api.services.orm.em.fork(),
-      sql`update subscriber set status = 'SUBSCRIBED' where id = ${mail.subscriberId}`,
-    )
-    for (const method of ['GET', 'HEAD', 'GET']) {
-      const page = await fetch(url, { method })
-      t.is(page.status, 200)
-      t.regex(page.headers.get('content-security-policy') ?? '', /form-action 'self'/)
+      for (const method of ['GET', 'HEAD', 'GET']) {
+        const page = await fetch(url, { method })
+        t.is(page.status, 200)
+        t.regex(page.headers.get('content-security-policy') ?? '', /form-action 'self'/)
+      }
+      t.is(await statusOf(mail.subscriberId), 'SUBSCRIBED')
+      for (let time = 0; time < 2; time++) {
+        const done = await fetch(url, { method: 'POST', redirect: 'manual', ...(body && { body }) })
+        t.is(done.status, 200)
+        t.regex(await done.text(), /You are unsubscribed/)
+      }
+      t.is(await statusOf(mail.subscriberId), 'UNSUBSCRIBED')
+      t.deepEqual(await eventsOf(post, mail.subscriberId), ['UNSUBSCRIBED'])
     }
-    t.is(await statusOf(mail.subscriberId), 'SUBSCRIBED')
-    for (let time = 0; time < 2; time++) {
-      const done = await fetch(url, { method: 'POST', redirect: 'manual', ...(body && { body }) })
-      t.is(done.status, 200)
-      t.regex(await done.text(), /You are unsubscribed/)
-    }
-    t.is(await statusOf(mail.subscriberId), 'UNSUBSCRIBED')
-    t.deepEqual(await eventsOf(post, mail.subscriberId), ['UNSUBSCRIBED'])
-  }
-})
+  },
+)
 
-test('the online view shows the email in a sandbox', async (t) => {
+test.serial('the online view shows the email in a sandbox', async (t) => {
   const post = await openPost()
   t.teardown(() => post.close())
   const mail = await delivered(post, { content: 'Read this [online]({{onlineUrl}}).' })
@@ -203,7 +209,7 @@ test('the online view shows the email in a sandbox', async (t) => {
   t.regex(page.body, /Read this/)
 })
 
-test('a mutated token of any kind is a lost link', async (t) => {
+test.serial('a mutated token of any kind is a lost link', async (t) => {
   const post = await openPost()
   t.teardown(() => post.close())
   const mail = await delivered(post)
@@ -253,57 +259,60 @@ test('a mutated token of any kind is a lost link', async (t) => {
   t.is((await post.api.request('GET', `/c/${crossed}`, { headers: BROWSER })).status, 404)
 })
 
-test('v1 accepts from a verified domain or the default sender, and refuses everything else by name', async (t) => {
-  const post = await openPost()
-  t.teardown(() => post.close())
-  const { api, organization } = post
-  const send = (body: Record<string, unknown>) =>
-    api.request('POST', '/api/v1/emails', {
-      token: organization.token,
-      body: { to: 'lin@reader.example', subject: 'Hi', content: 'Hello', ...body },
+test.serial(
+  'v1 accepts from a verified domain or the default sender, and refuses everything else by name',
+  async (t) => {
+    const post = await openPost()
+    t.teardown(() => post.close())
+    const { api, organization } = post
+    const send = (body: Record<string, unknown>) =>
+      api.request('POST', '/api/v1/emails', {
+        token: organization.token,
+        body: { to: 'lin@reader.example', subject: 'Hi', content: 'Hello', ...body },
+      })
+    const accepted = await send({
+      from: `"Shop, Ltd" <shop@${organization.domain.toUpperCase()}>`,
+      replyTo: 'a@b.example',
     })
-  const accepted = await send({
-    from: `"Shop, Ltd" <shop@${organization.domain.toUpperCase()}>`,
-    replyTo: 'a@b.example',
-  })
-  t.is(accepted.status, 200)
-  t.like(accepted.body, { success: true })
-  t.regex(accepted.body.id, /^eml_/)
-  t.deepEqual(Object.keys(accepted.body).toSorted(), ['id', 'message', 'success'])
-  t.is((await send({})).status, 200)
-  t.is((await send({ from: 'a@elsewhere.example' })).status, 403)
-  t.is((await send({ from: 'nobody' })).status, 422)
-  t.is((await send({ to: 'nobody' })).status, 422)
-  t.is((await send({ subject: 'a\nb' })).status, 422)
-  t.regex((await send({ contentType: 'TIPTAP' })).body.message, /TIPTAP is not available yet/)
-  t.is((await send({ attachments: [] })).status, 422)
+    t.is(accepted.status, 200)
+    t.like(accepted.body, { success: true })
+    t.regex(accepted.body.id, /^eml_/)
+    t.deepEqual(Object.keys(accepted.body).toSorted(), ['id', 'message', 'success'])
+    t.is((await send({})).status, 200)
+    t.is((await send({ from: 'a@elsewhere.example' })).status, 403)
+    t.is((await send({ from: 'nobody' })).status, 422)
+    t.is((await send({ to: 'nobody' })).status, 422)
+    t.is((await send({ subject: 'a\nb' })).status, 422)
+    t.regex((await send({ contentType: 'TIPTAP' })).body.message, /TIPTAP is not available yet/)
+    t.is((await send({ attachments: [] })).status, 422)
 
-  const em = api.services.orm.em.fork()
-  const person = await row<{ status: string }>(
-    em,
-    sql`select status from subscriber where email_key = 'lin@reader.example'`,
-  )
-  t.is(person?.status, 'TRANSACTIONAL')
-  for (const status of ['BANNED', 'COMPLAINED']) {
-    await execute(em, sql`update subscriber set status = ${status}`)
+    const em = api.services.orm.em.fork()
+    const person = await row<{ status: string }>(
+      em,
+      sql`select status from subscriber where email_key = 'lin@reader.example'`,
+    )
+    t.is(person?.status, 'TRANSACTIONAL')
+    for (const status of ['BANNED', 'COMPLAINED']) {
+      await execute(em, sql`update subscriber set status = ${status}`)
+      t.is((await send({})).status, 409)
+    }
+    await execute(em, sql`update subscriber set status = 'BOUNCED', bounce_category = 'NO_SUCH_USER'`)
     t.is((await send({})).status, 409)
-  }
-  await execute(em, sql`update subscriber set status = 'BOUNCED', bounce_category = 'NO_SUCH_USER'`)
-  t.is((await send({})).status, 409)
-  await execute(em, sql`update subscriber set status = 'SUBSCRIBED', bounce_category = null`)
-  await execute(
-    em,
-    sql`insert into suppression (id, organization_id, email_key, reason, source)
+    await execute(em, sql`update subscriber set status = 'SUBSCRIBED', bounce_category = null`)
+    await execute(
+      em,
+      sql`insert into suppression (id, organization_id, email_key, reason, source)
       values (${newId()}, ${organization.id}, 'lin@reader.example', 'MANUAL', 'test')`,
-  )
-  t.is((await send({})).status, 409)
-  await execute(em, sql`update domain set status = 'DEGRADED'`)
-  t.is((await send({ to: 'new@reader.example' })).status, 403)
-  const nobody = await row(em, sql`select id from subscriber where email_key = 'new@reader.example'`)
-  t.is(nobody, null)
-})
+    )
+    t.is((await send({})).status, 409)
+    await execute(em, sql`update domain set status = 'DEGRADED'`)
+    t.is((await send({ to: 'new@reader.example' })).status, 403)
+    const nobody = await row(em, sql`select id from subscriber where email_key = 'new@reader.example'`)
+    t.is(nobody, null)
+  },
+)
 
-test('a repeated Idempotency-Key sends one email, and a minute of backlog is refused', async (t) => {
+test.serial('a repeated Idempotency-Key sends one email, and a minute of backlog is refused', async (t) => {
   const sink = await startSmtpSink()
   const api = await startApi({ RELAY_URL: sink.url, LANE_RATE_TRANSACTIONAL: '1' })
   t.teardown(async () => {

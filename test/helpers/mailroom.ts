@@ -50,8 +50,8 @@ export type Mailroom = {
   close(): Promise<void>
 }
 
-/** Times short enough for tests: leases of two seconds, retries after a tenth of a second. */
-export const QUICK: Partial<LaneOptions> = { leaseMs: 2_000, marginMs: 500, pollMs: 50, backOff: () => 100 }
+/** Times short enough for tests: leases of five seconds, retries after a tenth of a second. */
+export const QUICK: Partial<LaneOptions> = { leaseMs: 5_000, marginMs: 1_000, pollMs: 50, backOff: () => 100 }
 
 export async function openMailroom(
   options: { env?: Record<string, string>; behaviour?: SinkBehaviour } = {},
