@@ -437,7 +437,7 @@ test('a fast-forward answers after the run moved; asked often at once, each wait
     t.deepEqual(await trailOf(services, run.id), [
       'start ENTERED→next',
       'pause FAST_FORWARD→next',
-      'second WAITED',
+      'second WAITING',
     ])
   }
   const ended = await fastForward(automation.id, subscribers[0] ?? '')

@@ -111,6 +111,8 @@ function settings({ durable = true, maxConnections = 200 }: PostgresOptions): st
     max_connections: maxConnections,
     shared_buffers: '256MB',
     max_wal_size: '2GB',
+    // A fresh database gets its statistics within seconds of its first rows; plans made without them can be poor.
+    autovacuum_naptime: '5s',
     timezone: 'UTC',
     log_timezone: 'UTC',
     ...(durable ? {} : { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }),

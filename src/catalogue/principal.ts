@@ -44,15 +44,9 @@ export async function authenticate(
   const em = services.orm.em.fork()
   const found = await row<TokenRow>(
     em,
-    sql`select token.id as "tokenId", token.name as "tokenName", token.permissions,
-        json_build_object('id', organization.id, 'name', organization.name, 'slug', organization.slug,
-          'timezone', organization.timezone, 'plan', organization.plan, 'doubleOptIn', organization.double_opt_in)
-          as organization,
-        organization.custom_limits as "customLimits", now() as now,
-        coalesce(token.last_used_at < now() - interval '1 minute', true) as "isStale"
-      from api_token token join organization on organization.id = token.organization_id
-      where token.token_hash = ${hash} and token.revoked_at is null
-        and (token.expires_at is null or token.expires_at > now())`,
+    sql`select token_id as "tokenId", token_name as "tokenName", permissions, is_stale as "isStale", organization,
+        custom_limits as "customLimits", at as now
+      from token_principal(${hash})`,
   )
   if (!found) refuseToken()
   if (found.isStale) noteUse(services, hash)

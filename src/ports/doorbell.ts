@@ -2,43 +2,49 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
 
-import { type EntityManager, execute } from '../database.ts'
+import { array, type EntityManager, execute } from '../database.ts'
 
 /** What a process can be woken for: intents for Temporal, or email in a lane. */
 export const CHANNELS = ['outbox', 'transactional', 'bulk'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-const DEBOUNCE_MS = 4
+/** The first ring goes out at once; those that follow within this time become one. */
+const QUIET_MS = 20
 const RECONNECT_MS = 1_000
 
-/** Rings for work that was committed. Many rings within a few milliseconds become one NOTIFY. */
+/** Rings for work that was committed. Under load, the rings of each `QUIET_MS` become one NOTIFY. */
 export type Doorbell = { ring(channel: Channel): void; close(): Promise<void> }
 
 /** A doorbell that rings outside every transaction; losing a ring costs one poll interval, never the work. */
 export function createDoorbell(em: EntityManager, log: Logger): Doorbell {
   const pending = new Set<Channel>()
-  let timer: NodeJS.Timeout | undefined
+  let quiet: NodeJS.Timeout | undefined
   let ringing: Promise<unknown> = Promise.resolve()
 
   function flush(): void {
-    timer = undefined
+    quiet = undefined
+    if (pending.size === 0) return
     const channels = [...pending]
     pending.clear()
-    ringing = Promise.all(
-      channels.map((channel) => execute(em.fork(), sql`select pg_notify(${`postloom_${channel}`}, '')`)),
+    quiet = setTimeout(flush, QUIET_MS)
+    ringing = execute(
+      em.fork(),
+      sql`select pg_notify(channel, '') from unnest(${array(
+        channels.map((channel) => `postloom_${channel}`),
+        'text',
+      )}) as channel`,
     ).catch((error: unknown) => log.warn({ err: error }, 'a ring was lost; the next poll finds the work'))
   }
 
   return {
     ring(channel) {
       pending.add(channel)
-      timer ??= setTimeout(flush, DEBOUNCE_MS)
+      if (!quiet) flush()
     },
     async close() {
-      if (timer) {
-        clearTimeout(timer)
-        flush()
-      }
+      clearTimeout(quiet)
+      flush()
+      clearTimeout(quiet)
       await ringing
     },
   }

@@ -115,7 +115,7 @@ function jitterOf(run: RunState): number {
 
 function waitUntil(due: number, run: RunState): StepResult {
   const wakeAt = Math.ceil(due)
-  const outcome = { result: 'WAITED', until: new Date(wakeAt).toISOString() }
+  const outcome = { result: 'WAITING', until: new Date(wakeAt).toISOString() }
   if (wakeAt <= run.now) return left('next', { ...outcome, result: 'ELAPSED' })
   return { kind: 'waits', waitKind: 'TIME', wakeAt, outcome }
 }
@@ -137,7 +137,7 @@ async function enterEventWait(turn: Turn, step: WaitUntilStep, config: EventConf
       do update set visit = excluded.visit, conditions = excluded.conditions`,
   )
   const wakeAt = timeout ? Math.ceil(clock.now + durationMilliseconds(timeout)) : null
-  return { kind: 'waits', waitKind: 'EVENT', wakeAt, outcome: { result: 'WAITED', eventType } }
+  return { kind: 'waits', waitKind: 'EVENT', wakeAt, outcome: { result: 'WAITING', eventType } }
 }
 
 /** Whether the event came since the run was entered. */

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+
+import type { History } from '@temporalio/common/lib/proto-utils.js'
+import { Worker } from '@temporalio/worker'
+
+import { workflowBundle } from '../../worker/bundle.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+
+/** Where recorded histories live, beside the hashes of the workflow files they were recorded with. */
+export const HISTORIES = join(ROOT, 'test', 'histories')
+/** The file in HISTORIES with the hashes. */
+export const SOURCES = 'sources.json'
+
+/** A recorded run; `events` are Temporal's, as protobufjs writes them in JSON. */
+export type Recorded = { workflowId: string; events: Record<string, unknown>[] }
+
+type Protobuf<Message> = {
+  fromObject(json: object): Message
+  toObject(message: object, options: object): object
+}
+type Messages = { temporal: { api: { history: { v1: { History: Protobuf<History> } } } } }
+
+// The SDK's own copy of its messages. Its historyToJSON and historyFromJSON fail where npm installed protobufjs twice.
+const sdk = createRequire(createRequire(import.meta.url).resolve('@temporalio/worker'))
+// The SDK exports no type for reading and writing a History.
+const messages = sdk('@temporalio/proto') as Messages
+const HistoryMessage = messages.temporal.api.history.v1.History
+
+/** The events of a history as plain JSON: enums by name, bytes in base64, long numbers as text. */
+export function toPlainEvents(history: History): Recorded['events'] {
+  const options = { enums: String, bytes: String, longs: String }
+  // A History has events, and each is a message.
+  return (HistoryMessage.toObject(history, options) as Pick<Recorded, 'events'>).events
+}
+
+/** The SHA-256 of every file that workflows replay, by its path. */
+export async function hashSources(): Promise<Record<string, string>> {
+  const names = await readdir(join(ROOT, 'temporal', 'workflows'), { recursive: true })
+  const workflows = names.filter((name) => name.endsWith('.ts')).map((name) => `temporal/workflows/${name}`)
+  const files = [...workflows, 'temporal/contract.ts', 'temporal/timer.ts'].toSorted()
+  const hashes = files.map(async (file) => {
+    const content = await readFile(join(ROOT, file))
+    return [file, createHash('sha256').update(content).digest('hex')] as const
+  })
+  return Object.fromEntries(await Promise.all(hashes))
+}
+
+/** The recorded histories, by the names of their files. */
+export async function readHistories(): Promise<Map<string, Recorded>> {
+  const names = (await readdir(HISTORIES)).filter((name) => name.endsWith('.json') && name !== SOURCES)
+  const read = names.toSorted().map(async (name) => {
+    // scripts/record-histories.ts wrote it.
+    const recorded = JSON.parse(await readFile(join(HISTORIES, name), 'utf8')) as Recorded
+    return [name, recorded] as const
+  })
+  return new Map(await Promise.all(read))
+}
+
+/** Replays histories on the workflows as they are now: the error of each that does not fit, by its file. */
+export async function replay(histories: ReadonlyMap<string, Recorded>): Promise<Map<string, Error>> {
+  const files = new Map([...histories].map(([file, { workflowId }]) => [workflowId, file]))
+  const given = [...histories.values()].map(({ workflowId, events }) => ({
+    workflowId,
+    history: HistoryMessage.fromObject({ events }),
+  }))
+  const failed = new Map<string, Error>()
+  const options = { workflowBundle: await workflowBundle() }
+  for await (const { workflowId, error } of Worker.runReplayHistories(options, given)) {
+    if (error) failed.set(files.get(workflowId) ?? workflowId, error)
+  }
+  return failed
+}

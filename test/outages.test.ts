@@ -1,0 +1,212 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { freePort } from '../scripts/services/ports.ts'
+import { startOutboxRelay } from '../worker/outbox.ts'
+import { startEngine } from '../worker/workers.ts'
+import { rows } from '../src/database.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { eventually } from './helpers/eventually.ts'
+import { scratchDirectory, startOwnTemporal } from './helpers/services.ts'
+import { startSmtpSink } from './helpers/smtp-sink.ts'
+
+const DAYS = { amount: 3, unit: 'DAYS' }
+
+/** A published workflow of two long waits that is entered by hand. */
+async function publish(organization: TestOrganization): Promise<string> {
+  const { workflow } = await organization.data('create_workflow', { name: 'Series' })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    steps: [
+      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+      { id: 'first', type: 'WAIT', config: DAYS },
+      { id: 'second', type: 'WAIT', config: DAYS },
+    ],
+    edges: [
+      { from: 'start', to: 'first' },
+      { from: 'first', to: 'second' },
+    ],
+  })
+  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+  return workflow.id
+}
+
+/** Somebody who entered that workflow. */
+async function enter(organization: TestOrganization) {
+  const workflowId = await publish(organization)
+  const { subscriber } = await organization.data('add_subscriber', { email: 'ada@reader.example' })
+  const ids = { workflowId, subscriberId: String(subscriber.id) }
+  const { run } = await organization.data('add_subscriber_to_workflow', ids)
+  return { ids, runId: String(run.id) }
+}
+
+async function trail(organization: TestOrganization, runId: string): Promise<string[]> {
+  const { timeline } = await organization.data('get_workflow_run', { runId })
+  return timeline.map((visit: { step: { id: string }; result: string }) => `${visit.step.id} ${visit.result}`)
+}
+
+async function untilStanding(organization: TestOrganization, runId: string, stepId: string): Promise<void> {
+  await eventually(`the run to wait in ${stepId}`, async () => {
+    const { run } = await organization.data('get_workflow_run', { runId })
+    return run.status === 'WAITING' && run.currentStep.id === stepId
+  })
+}
+
+test('without a worker a fast-forward answers UNAVAILABLE, and a repeat expires the wait once', async (t) => {
+  const api = await startApi({ TEMPORAL_TASK_QUEUE: `outage-${process.pid}` })
+  const organization = await api.organization()
+  const first = await startEngine(api.services)
+  const { ids, runId } = await enter(organization)
+  await untilStanding(organization, runId, 'first')
+  await first.stop()
+
+  const request = { ...ids, expectedStepId: 'first' }
+  const begun = Date.now()
+  const refused = await organization.call('fast_forward_workflow_subscriber', request)
+  const tookMs = Date.now() - begun
+  t.is(refused.status, 503)
+  t.is(refused.body.code, 'UNAVAILABLE')
+  t.regex(refused.body.error, /repeat/)
+  t.truthy(refused.headers.get('retry-after'))
+  t.true(tookMs < 6_500, `it took ${tookMs} ms`)
+  t.deepEqual(await trail(organization, runId), ['start ENTERED', 'first WAITING'])
+
+  const relay = startOutboxRelay(api.services, { knowsAttributes: () => Promise.resolve(false) })
+  await eventually('the nudge to be told to Temporal', () => isOutboxEmpty(api))
+  await relay.stop()
+  const second = await startEngine(api.services)
+  const moved = await organization.data('fast_forward_workflow_subscriber', request)
+  t.like(moved, { fromStep: { id: 'first' }, toStep: { id: 'second' }, run: { status: 'WAITING' } })
+  await eventually('every signal to be told', () => isOutboxEmpty(api))
+  const again = await organization.data('fast_forward_workflow_subscriber', request)
+  t.like(again, { fromStep: { id: 'first' }, toStep: { id: 'second' } })
+  t.deepEqual(await trail(organization, runId), ['start ENTERED', 'first FAST_FORWARD', 'second WAITING'])
+  await second.stop()
+  await api.close()
+})
+
+test('a worker without Temporal stays up, says so, sends mail, and starts runs when it comes', async (t) => {
+  const port = await freePort()
+  const sink = await startSmtpSink()
+  const env = { TEMPORAL_ADDRESS: `127.0.0.1:${port}`, TEMPORAL_TASK_QUEUE: `down-${process.pid}` }
+  const api = await startApi(env)
+  const organization = await api.organization()
+  const worker = await startWorker(api, { ...env, RELAY_URL: sink.url })
+  try {
+    t.like(await worker.readiness(), { status: 503, body: { dependencies: { database: 'ok' } } })
+    t.regex((await worker.readiness()).body.dependencies.temporal, /unreachable/)
+    const to = 'ada@reader.example'
+    const accepted = await api.request('POST', '/api/v1/emails', {
+      token: organization.token,
+      body: { to, subject: 'Your code', content: 'It is 1234' },
+    })
+    t.is(accepted.status, 200)
+    await eventually('the email', () => sink.accepted().some(({ recipient }) => recipient === to))
+
+    const { ids, runId } = await enter(organization)
+    t.is((await organization.data('get_workflow_run', { runId })).run.status, 'QUEUED')
+    const early = await organization.call('fast_forward_workflow_subscriber', ids)
+    t.is(early.body.code, 'WRONG_STATE')
+
+    const temporal = await startOwnTemporal(scratchDirectory('late'), port)
+    try {
+      await eventually('a ready worker', async () => (await worker.readiness()).status === 200)
+      await untilStanding(organization, runId, 'first')
+      await eventually('an empty outbox', () => isOutboxEmpty(api))
+      t.true(worker.isUp())
+      t.is(sink.accepted().length, 1)
+    } finally {
+      await temporal.stop()
+    }
+    // Gone again: mail still goes out.
+    const second = { to: 'bob@reader.example', subject: 'Again', content: 'Still here' }
+    const { token } = organization
+    t.is((await api.request('POST', '/api/v1/emails', { token, body: second })).status, 200)
+    await eventually('the second email', () => sink.accepted().length === 2)
+    const refused = await organization.call('fast_forward_workflow_subscriber', ids)
+    t.is(refused.body.code, 'UNAVAILABLE')
+    t.log('stopping')
+    await eventually(
+      'readiness to say that Temporal is gone',
+      async () => (await worker.readiness()).status === 503,
+    )
+    const tookMs = await worker.stop()
+    t.log(tookMs, worker.exitCode())
+    t.true(tookMs < 5_000, `it took ${tookMs} ms`)
+  } finally {
+    await worker.kill()
+    await api.close()
+    await sink.close()
+  }
+})
+
+test('a worker that never reached Temporal ends on SIGTERM within its grace', async (t) => {
+  const port = await freePort()
+  const env = { TEMPORAL_ADDRESS: `127.0.0.1:${port}`, TEMPORAL_TASK_QUEUE: `never-${process.pid}` }
+  const api = await startApi(env)
+  const organization = await api.organization()
+  // A start that cannot be told must not keep the process either.
+  await enter(organization)
+  const worker = await startWorker(api, env)
+  t.is((await worker.readiness()).status, 503)
+  const tookMs = await worker.stop()
+  t.true(tookMs < 5_000, `it took ${tookMs} ms`)
+  t.is(worker.exitCode(), 0)
+  await api.close()
+})
+
+async function isOutboxEmpty({ services }: TestApi): Promise<boolean> {
+  return (await rows(services.orm.em.fork(), sql`select 1 from outbox`)).length === 0
+}
+
+type Readiness = { status: number; body: { dependencies: { database: string; temporal: string } } }
+
+/** The worker as its own process, once it answers. */
+async function startWorker({ services }: TestApi, more: Record<string, string>) {
+  const port = await freePort()
+  const worker = spawn(process.execPath, [fileURLToPath(new URL('../worker/main.ts', import.meta.url))], {
+    env: {
+      ...process.env,
+      DATABASE_URL: services.databaseUrl,
+      WORKER_PORT: String(port),
+      LANE_RATE_BULK: '0',
+      LOG_LEVEL: 'fatal',
+      ...more,
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const readiness = async (): Promise<Readiness> => {
+    const response = await fetch(`http://127.0.0.1:${port}/readyz`)
+    // worker/health.ts writes this shape.
+    return { status: response.status, body: (await response.json()) as Readiness['body'] }
+  }
+  await eventually('the worker to answer', readiness)
+  return {
+    readiness,
+    isUp: () => isUp(worker),
+    exitCode: () => worker.exitCode,
+    /** Ends it with SIGTERM; the milliseconds that took. */
+    async stop(): Promise<number> {
+      const begun = Date.now()
+      await ended(worker, 'SIGTERM')
+      return Date.now() - begun
+    },
+    kill: () => ended(worker, 'SIGKILL'),
+  }
+}
+
+function isUp(worker: ChildProcess): boolean {
+  return worker.exitCode === null && worker.signalCode === null
+}
+
+async function ended(worker: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (!isUp(worker)) return
+  const gone = new Promise((resolve) => worker.once('exit', resolve))
+  worker.kill(signal)
+  await gone
+}
