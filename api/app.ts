@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 
+import type Router from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import helmet from 'koa-helmet'
 
 import { Failure } from '../src/catalogue/failure.ts'
 import type { Services } from '../src/services.ts'
-import { answerFailures, writeToolFailure } from './errors.ts'
+import { answerFailures } from './errors.ts'
 import { createMetrics, healthRoutes } from './health.ts'
 import { publicRoutes } from './public.ts'
 import { toolRoutes } from './tools.ts'
@@ -14,21 +15,16 @@ import { v1Routes } from './v1.ts'
 /** The HTTP service as one application; it never listens by itself. */
 export function createApp(services: Services): Koa {
   const app = new Koa()
-  app.proxy = services.config.trustedProxies.length > 0
   const { registry, requests } = createMetrics()
 
   app.use(observe(services, requests))
-  app.use(answerFailures(services.log, writeToolFailure))
+  app.use(answerFailures(services.log))
   app.use(refuseUnknown)
   app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: false }))
-  for (const router of [
-    healthRoutes(services, registry),
-    publicRoutes(services),
-    toolRoutes(services),
-    v1Routes(services),
-  ]) {
-    app.use(router.routes())
-    app.use(router.allowedMethods())
+  mount(app, healthRoutes(services, registry))
+  app.use(refuseForeignHost(services))
+  for (const router of [publicRoutes(services), toolRoutes(services), v1Routes(services)]) {
+    mount(app, router)
   }
   app.on('error', (error: unknown) => services.log.warn({ err: error }, 'a connection broke'))
   return app
@@ -62,4 +58,25 @@ const refuseUnknown: Middleware = async (ctx, next) => {
   if (ctx.status === 404 && ctx.body === undefined) {
     throw new Failure('NOT_FOUND', `There is nothing at this address for ${ctx.method}; check the path.`)
   }
+}
+
+const LOOPBACK_HOSTS = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
+/** Only the names this service is known by are served, so that a rebound name reaches nothing. */
+function refuseForeignHost({ config }: Services): Middleware {
+  return async (ctx, next) => {
+    const isKnown = ctx.host === new URL(config.baseUrl).host || LOOPBACK_HOSTS.has(ctx.hostname)
+    if (!isKnown) {
+      throw new Failure(
+        'NOT_FOUND',
+        'Nothing is served under this host name; use the address in POSTLOOM_BASE_URL, or set it to this one.',
+      )
+    }
+    await next()
+  }
+}
+
+function mount(app: Koa, router: Router): void {
+  app.use(router.routes())
+  app.use(router.allowedMethods())
 }

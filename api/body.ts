@@ -5,7 +5,7 @@ import { Failure } from '../src/catalogue/failure.ts'
 
 /** The JSON body of a request, read up to `limit` bytes; refused by name when it is another type, too large or broken. */
 export async function readJson(ctx: Context, limit: number): Promise<unknown> {
-  if (!ctx.is('application/json')) {
+  if (ctx.is('application/json') === false) {
     throw new Failure(
       'UNSUPPORTED_MEDIA_TYPE',
       'The body must be JSON; send the header "Content-Type: application/json".',
@@ -18,7 +18,7 @@ export async function readJson(ctx: Context, limit: number): Promise<unknown> {
   } catch (error) {
     const where = error instanceof SyntaxError ? ` (${error.message.slice(0, 120)})` : ''
     throw new Failure(
-      'INVALID_INPUT',
+      'MALFORMED_BODY',
       `The body is not valid JSON${where}; check quotes, commas and brackets.`,
     )
   }

@@ -1,8 +1,9 @@
 import type { Context } from 'koa'
 
 import { readIdempotencyKey } from '../src/catalogue/idempotency.ts'
-import { countRequest, invoke } from '../src/catalogue/invoke.ts'
-import { authenticate } from '../src/catalogue/principal.ts'
+import { Failure } from '../src/catalogue/failure.ts'
+import { type CountedRequest, countRequest, invoke } from '../src/catalogue/invoke.ts'
+import { authenticate, type Principal } from '../src/catalogue/principal.ts'
 import type { RateBucket, RateState } from '../src/catalogue/rate-limit.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
 import type { Services } from '../src/services.ts'
@@ -11,30 +12,44 @@ import { readJson } from './body.ts'
 /** How a door differs from the others. */
 export type Door = { bucket: RateBucket; gated: boolean }
 
-/** Authenticates, reads the body and runs one operation; every door does exactly this and only shapes the answer. */
+/** Authenticates, counts, reads the body and runs one operation; a door only finds it and shapes the answer. */
 export async function runOperation(
   services: Services,
   ctx: Context,
   door: Door,
-  tool: Tool,
-  shape: (body: unknown) => unknown = (body) => body,
+  find: () => Tool,
 ): Promise<unknown> {
   const principal = await authenticate(services, ctx.get('authorization') || undefined)
+  const onRate = (state: RateState) => writeRate(ctx, state)
+  const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
   const idempotencyKey = readIdempotencyKey(ctx.get('idempotency-key') || undefined)
-  const input = shape(await readJson(ctx, tool.bodyLimit))
-  return await invoke(services, principal, {
-    tool,
-    input,
-    ...door,
-    idempotencyKey,
-    onRate: (state) => writeRate(ctx, state),
-  })
+  const input = await readJson(ctx, tool.bodyLimit)
+  return await invoke(services, principal, { tool, input, gated: door.gated, idempotencyKey })
 }
 
 /** Authenticates and counts a request that runs no operation, such as discovery. */
 export async function admit(services: Services, ctx: Context, bucket: RateBucket): Promise<void> {
   const principal = await authenticate(services, ctx.get('authorization') || undefined)
   await countRequest(services, principal, { bucket, onRate: (state) => writeRate(ctx, state) })
+}
+
+/** Every authenticated request counts, also one that names no tool; only sends are bounded by other means. */
+async function findCounted(
+  services: Services,
+  principal: Principal,
+  request: CountedRequest,
+  find: () => Tool,
+): Promise<Tool> {
+  try {
+    const tool = find()
+    await countRequest(services, principal, { ...request, isFree: !tool.counted })
+    return tool
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'TOOL_NOT_FOUND') {
+      await countRequest(services, principal, request)
+    }
+    throw error
+  }
 }
 
 function writeRate(ctx: Context, { limit, remaining, reset }: RateState): void {

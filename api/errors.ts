@@ -1,38 +1,43 @@
 import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 
-import { Failure, FAILURES } from '../src/catalogue/failure.ts'
-import { describeFault } from '../src/log.ts'
+import { isDatabaseAway } from '../src/catalogue/database-error.ts'
+import { Failure, type FailureCode, FAILURES, type Fault } from '../src/catalogue/failure.ts'
 
 /** How one door writes a refusal into its answer. */
-export type FailureWriter = (ctx: Context, failure: Failure) => void
+type FailureWriter = (ctx: Context, failure: Failure) => void
+
+/** Codes that only other doors tell apart; the Tools API's table has one word for them (decisions, section 2). */
+const TOOL_CODES: Partial<Record<FailureCode, FailureCode>> = { MALFORMED_BODY: 'INVALID_INPUT' }
 
 /** The Tools API's refusal: `{success: false, error, code, details?}` and what stands beside it. */
-export const writeToolFailure: FailureWriter = (ctx, failure) => {
+const writeToolFailure: FailureWriter = (ctx, failure) => {
   ctx.status = FAILURES[failure.code].status
   ctx.body = {
     success: false,
     error: failure.message,
-    code: failure.code,
+    code: TOOL_CODES[failure.code] ?? failure.code,
     ...(failure.details !== undefined && { details: failure.details }),
     ...failure.body,
   }
 }
 
-/** The frozen v1 refusal: `{success: false, message}` with the statuses of REST v2. */
-export const writeV1Failure: FailureWriter = (ctx, failure) => {
+/** The frozen v1 refusal: `{success: false, message}` with the statuses of REST v2. It has no details, so the message
+ * lists every fault. */
+const writeV1Failure: FailureWriter = (ctx, failure) => {
   ctx.status = FAILURES[failure.code].rest[1]
-  ctx.body = { success: false, message: failure.message }
+  ctx.body = { success: false, message: faultSentences(failure.details) ?? failure.message }
 }
 
-/** Answers refusals in the door's shape; a fault is logged under the request id and answered without detail. */
-export function answerFailures(log: Logger, write: FailureWriter): Middleware {
+/** Answers refusals in the shape of the door at this address; a fault is logged and answered without detail. */
+export function answerFailures(log: Logger): Middleware {
   return async (ctx, next) => {
     try {
       await next()
     } catch (error) {
       const failure = error instanceof Failure ? error : hideFault(ctx, error, log)
       if (failure.retryAfter !== undefined) ctx.set('Retry-After', String(failure.retryAfter))
+      const write = ctx.path.startsWith('/api/v1/') ? writeV1Failure : writeToolFailure
       write(ctx, failure)
     }
   }
@@ -40,10 +45,21 @@ export function answerFailures(log: Logger, write: FailureWriter): Middleware {
 
 function hideFault(ctx: Context, error: unknown, log: Logger): Failure {
   const requestId: unknown = ctx.state['requestId']
-  log.error({ requestId, route: ctx.state['route'], fault: describeFault(error) }, 'a request failed')
+  log.error({ requestId, route: ctx['_matchedRoute'], err: error }, 'a request failed')
+  if (isDatabaseAway(error)) {
+    return new Failure('UNAVAILABLE', 'The database cannot be reached; repeat the request in a moment.', {
+      retryAfter: 1,
+      cause: error,
+    })
+  }
   return new Failure(
     'FAULT',
     `Something failed on our side (request ${String(requestId)}); repeat the request, and tell the operator this id if it fails again.`,
     { cause: error },
   )
+}
+
+function faultSentences(details: unknown): string | undefined {
+  if (!Array.isArray(details) || details.length < 2) return undefined
+  return details.map(({ path, message }: Fault) => `${path}: ${message}`).join('; ')
 }

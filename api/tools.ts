@@ -4,14 +4,12 @@ import { describeTool } from '../src/catalogue/describe-tool.ts'
 import { findTool, LISTED_TOOLS } from '../src/catalogue/registry.ts'
 import type { Services } from '../src/services.ts'
 import { admit, type Door, runOperation } from './doors.ts'
-import { answerFailures, writeToolFailure } from './errors.ts'
 
 const TOOLS_DOOR: Door = { bucket: 'tools', gated: true }
 
 /** `/api/v2/tools`: discovery, and one address for each tool (contract, "Tools API conventions"). */
 export function toolRoutes(services: Services): Router {
   const router = new Router({ prefix: '/api/v2/tools' })
-  router.use(answerFailures(services.log, writeToolFailure))
 
   router.get('/', async (ctx) => {
     await admit(services, ctx, TOOLS_DOOR.bucket)
@@ -27,8 +25,8 @@ export function toolRoutes(services: Services): Router {
   })
 
   router.post('/:name', async (ctx) => {
-    const tool = findTool(ctx.params['name'] ?? '')
-    ctx.body = { success: true, data: await runOperation(services, ctx, TOOLS_DOOR, tool) }
+    const data = await runOperation(services, ctx, TOOLS_DOOR, () => findTool(ctx.params['name'] ?? ''))
+    ctx.body = { success: true, data }
   })
 
   return router

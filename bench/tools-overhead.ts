@@ -8,7 +8,7 @@ import pg from 'pg'
 
 import { type Child, startChild } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
-import { hashToken } from '../src/domain/tokens.ts'
+import { hashToken } from '../src/catalogue/tokens.ts'
 import { median, percentile, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 

@@ -71,10 +71,8 @@ export type Weekday = (typeof WEEKDAYS)[number]
 export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
 export type OnError = (typeof ON_ERROR)[number]
 export const RE_ENTRY_MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY'] as const
-export type ReEntryMode = (typeof RE_ENTRY_MODES)[number]
 /** What an event wait counts: only what comes while it waits, or everything since the run was entered. */
 export const EVENT_SCOPES = ['STEP', 'RUN'] as const
-export type EventScope = (typeof EVENT_SCOPES)[number]
 /** When the time is over: go on by the port `timeout` (by `next` where that leads nowhere), or end the run. */
 export const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
 
@@ -82,8 +80,6 @@ export const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
 export const NEXT_PORT = 'next'
 /** The port of BRANCH when no path matches. */
 export const ELSE_PORT = 'else'
-/** The port of a wait for an event that did not come in time. */
-export const TIMEOUT_PORT = 'timeout'
 
 // Printable, without outer white space: ids stand in logs, search attributes and error paths.
 const ID_PATTERN =
@@ -245,9 +241,6 @@ export const Settings = closed({
   priority: defaulted(Type.Integer({ minimum: 0, maximum: 100 }), 50),
 })
 export type Settings = Static<typeof Settings>
-
-/** Goals are not available yet: only an empty list is accepted. */
-export type SuccessGoals = never[]
 
 /**
  * The graph as tools publish it. It is open on purpose: the faults of schema, graph and filters come out together in

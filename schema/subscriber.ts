@@ -17,6 +17,14 @@ export const SUBSCRIBER_LIMITS = {
   tags: 100,
 } as const
 
+/** The members of an input that name one person; exactly one of the two is sent. */
+export const subscriberChoice = {
+  subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
+  email: Type.Optional(
+    Type.String({ description: 'The email address. Send this or subscriberId, not both.' }),
+  ),
+}
+
 /** A custom field's value: text, number, yes or no, or a date as ISO 8601 text. */
 export const FieldValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
 

@@ -25,7 +25,6 @@ export type Config = {
   relayUrl: string
   /** Emails per second for each lane; 0 is unlimited. */
   laneRates: { transactional: number; bulk: number }
-  trustedProxies: string[]
   logLevel: string
 }
 
@@ -36,7 +35,8 @@ export function readConfig(env: Environment): Config {
   const host = env['POSTLOOM_HOST'] ?? '127.0.0.1'
   const secret =
     mode === 'production' ? required(env, 'POSTLOOM_SECRET') : (env['POSTLOOM_SECRET'] ?? 'development')
-  if (mode === 'production' && secret.length < 32) {
+  const isPrivate = mode === 'development' && ['127.0.0.1', '::1', 'localhost'].includes(host)
+  if (!isPrivate && secret.length < 32) {
     throw new Error(
       'POSTLOOM_SECRET is too short: give at least 32 random characters (openssl rand -hex 32).',
     )
@@ -61,10 +61,6 @@ export function readConfig(env: Environment): Config {
       transactional: integer(env, 'LANE_RATE_TRANSACTIONAL', 40),
       bulk: integer(env, 'LANE_RATE_BULK', 40),
     },
-    trustedProxies: (env['TRUSTED_PROXIES'] ?? '')
-      .split(',')
-      .map((part) => part.trim())
-      .filter(Boolean),
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
 }

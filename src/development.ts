@@ -10,7 +10,7 @@ import {
   lastFour,
   makeAdminKey,
   makeToken,
-} from './domain/tokens.ts'
+} from './catalogue/tokens.ts'
 import { newId } from './ids.ts'
 
 const SLUG = 'development'

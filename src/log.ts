@@ -4,7 +4,13 @@ import { databaseCode } from './catalogue/database-error.ts'
 
 /** Structured logs on standard output: ids and route patterns, never bodies, addresses or tokens. */
 export function createLogger(name: string, level: string) {
-  return pino({ name, level, timestamp: pino.stdTimeFunctions.isoTime, base: { pid: process.pid } })
+  return pino({
+    name,
+    level,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    base: { pid: process.pid },
+    serializers: { err: describeFault },
+  })
 }
 
 /**

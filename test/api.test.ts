@@ -1,3 +1,5 @@
+import { request } from 'node:http'
+
 import anyTest, { type TestFn } from 'ava'
 
 import { startApi, type TestApi } from './helpers/api.ts'
@@ -258,6 +260,73 @@ test('what cannot be done is refused before a challenge is made', async (t) => {
   const organization = await t.context.api.organization()
   const answer = await organization.call('delete_tag', { name: 'never made' })
   t.is(answer.status, 404)
+})
+
+test('a typing error in a name is what the sentence is about', async (t) => {
+  const organization = await t.context.api.organization()
+  const answer = await organization.call('add_subscriber', { emial: 'ada@example.com' })
+  t.regex(answer.body.error, /"emial" is not known here; did you mean "email"/)
+})
+
+test('a call that takes nothing needs no body', async (t) => {
+  const { api } = t.context
+  const { token } = await api.organization()
+  const answer = await api.request('POST', '/api/v2/tools/list_tags', {
+    token,
+    headers: { 'content-type': 'application/json' },
+  })
+  t.is(answer.status, 200)
+})
+
+test('refused requests and sends tell the window too', async (t) => {
+  const { api } = t.context
+  const { token, domain } = await api.organization({ plan: 'PREMIUM', customLimits: {} })
+  const asks = [
+    api.request('POST', '/api/v2/tools/list_tags', { token, raw: '{' }),
+    api.request('POST', '/api/v2/tools/no_such_tool', { token, raw: '{}' }),
+    api.request('POST', '/api/v1/emails', { token, raw: '{' }),
+    api.request('POST', '/api/v1/emails', {
+      token,
+      body: { to: `reader@${domain}`, subject: 'Hello', content: 'Hello' },
+    }),
+  ]
+  const answers = await Promise.all(asks)
+  t.deepEqual(
+    answers.map(({ status }) => status),
+    [400, 404, 400, 200],
+  )
+  for (const { headers } of answers) t.is(headers.get('ratelimit-limit'), '700')
+})
+
+test('v1 answers in its frozen shape, and its message lists every fault', async (t) => {
+  const { api } = t.context
+  const { token } = await api.organization()
+  const answer = await api.request('POST', '/api/v1/emails', { token, body: { subject: 1, colour: 'red' } })
+  t.is(answer.status, 422)
+  t.deepEqual(Object.keys(answer.body), ['success', 'message'])
+  for (const name of ['subject', 'colour', 'to'])
+    t.true(answer.body.message.includes(name), answer.body.message)
+  for (const [method, path, status] of [
+    ['GET', '/api/v1/nowhere', 404],
+    ['GET', '/api/v1/emails', 405],
+  ] as const) {
+    const lost = await api.request(method, path)
+    t.is(lost.status, status)
+    t.deepEqual(Object.keys(lost.body), ['success', 'message'])
+  }
+})
+
+test('nothing is served under a host name that is not ours', async (t) => {
+  const { url } = t.context.api
+  const status = await new Promise((resolve, reject) => {
+    request(`${url}/u/x`, { headers: { host: 'evil.example' } }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+      .once('error', reject)
+      .end()
+  })
+  t.is(status, 404)
 })
 
 test('health, readiness and metrics answer without a token', async (t) => {

@@ -7,7 +7,7 @@ import {
   readSettings,
   successGoalFaults,
   validateDefinition,
-} from '../src/domain/automations-validate.ts'
+} from '../src/domain/automations/validate.ts'
 import { filtersOf, tagNamesOf } from '../src/domain/audience/check.ts'
 import { dateDue, waitDue } from '../src/domain/automations/schedule.ts'
 import {

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 
 import { execute, row } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
-import { hashToken, isWellFormedToken, makeAdminKey, makeToken } from '../src/domain/tokens.ts'
+import { hashToken, isWellFormedToken, makeAdminKey, makeToken } from '../src/catalogue/tokens.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
 

@@ -44,14 +44,18 @@ export function startHealthServer(services: Services, engine: Engine): Server {
 }
 
 async function readiness(services: Services, engine: Engine) {
-  const database = await isDatabaseReady(services)
+  // A Temporal worker goes on running while its server is away, so the server is asked too.
+  const [database, temporal] = await Promise.all([
+    isDatabaseReady(services),
+    engine.isRunning() && services.temporal.isReachable(),
+  ])
   const missing = engine.missingAttributes()
-  const isReady = database && engine.isRunning()
+  const isReady = database && temporal
   return json(isReady ? 200 : 503, {
     status: isReady ? 'ready' : 'not ready',
     dependencies: {
       database: database ? 'ok' : 'unreachable',
-      temporal: engine.isRunning() ? 'ok' : 'unreachable; mail is sent, automations wait',
+      temporal: temporal ? 'ok' : 'unreachable; mail is sent, automations wait',
       ...(missing?.length && {
         searchAttributes: `not registered: ${missing.join(', ')}; runs start without search attributes`,
       }),

@@ -19,6 +19,8 @@ const MOST = 100
 /** After a crash a leased row is taken again this late; a dispatch gives up well before. */
 const LEASE_SECONDS = 15
 const CALL_MS = 10_000
+/** What Temporal has not answered this long after a stop is left to the next relay. */
+const LAST_CALLS_MS = 1_500
 const LONGEST_PAUSE_MS = 5_000
 const NOTICED_AFTER = 5
 
@@ -36,6 +38,7 @@ export function startOutboxRelay(
   let failures = 0
   let pausedUntil = 0
   const halt = new AbortController()
+  const cut = new AbortController()
   let wake: () => void = () => undefined
   let rung = false
 
@@ -103,7 +106,9 @@ export function startOutboxRelay(
     try {
       const client = await services.temporal.client()
       const searchable = row.kind === 'start' && (await options.knowsAttributes(client))
-      await client.withDeadline(Date.now() + CALL_MS, () => tell(client, row, services, searchable))
+      await client.withAbortSignal(cut.signal, () =>
+        client.withDeadline(Date.now() + CALL_MS, () => tell(client, row, services, searchable)),
+      )
       failures = 0
       done.push(row.id)
     } catch (error) {
@@ -128,7 +133,9 @@ export function startOutboxRelay(
     async stop() {
       halt.abort()
       wake()
+      const timer = setTimeout(() => cut.abort(), LAST_CALLS_MS)
       await working
+      clearTimeout(timer)
     },
   }
 }

@@ -113,6 +113,9 @@ function settings({ durable = true, maxConnections = 200 }: PostgresOptions): st
     max_wal_size: '2GB',
     // A fresh database gets its statistics within seconds of its first rows; plans made without them can be poor.
     autovacuum_naptime: '5s',
+    // Details and statements quote addresses, which no log may hold.
+    log_error_verbosity: 'terse',
+    log_min_error_statement: 'panic',
     timezone: 'UTC',
     log_timezone: 'UTC',
     ...(durable ? {} : { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }),

@@ -80,7 +80,7 @@ function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports,
   return {
     api: { variable: 'API_PORT', standard: 3000, purpose: 'the API', host },
     worker: { variable: 'WORKER_PORT', standard: 3001, purpose: "the worker's health", host: LOOPBACK },
-    smtp: { variable: 'SMTP_PORT', standard: 2587, purpose: 'SMTP submission', host },
+    smtp: { variable: 'SMTP_PORT', standard: 2587, purpose: 'SMTP submission (reserved)', host },
     ...(needed.isDevelopment && {
       mailbox: { variable: 'MAILBOX_PORT', standard: 8025, purpose: 'the mailbox', host },
       mailboxSmtp: { variable: 'MAILBOX_SMTP_PORT', standard: 1025, purpose: "the mailbox's SMTP", host },

@@ -4,3 +4,14 @@ export function databaseCode(error: unknown): string | undefined {
   if ('code' in error && typeof error.code === 'string' && /^[0-9A-Z]{5}$/.test(error.code)) return error.code
   return 'cause' in error ? databaseCode(error.cause) : undefined
 }
+
+const CONNECTION_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', '53300'])
+
+/** Whether the database could not be reached or went away: connection failures, SQLSTATE classes 08 and 57P. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  if (CONNECTION_CODES.has(code) || /^(08|57P)/.test(code)) return true
+  if (/^(Connection terminated|timeout exceeded when trying to connect)/.test(error.message)) return true
+  return error.cause !== undefined && isDatabaseAway(error.cause)
+}

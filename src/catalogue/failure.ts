@@ -4,6 +4,7 @@
  */
 export const FAILURES = {
   INVALID_INPUT: { status: 400, rest: ['validation_error', 422], smtp: [550, '5.6.0'] },
+  MALFORMED_BODY: { status: 400, rest: ['validation_error', 400], smtp: [550, '5.6.0'] },
   UNAUTHENTICATED: { status: 401, rest: ['invalid_api_key', 401], smtp: [535, '5.7.8'] },
   FORBIDDEN: { status: 403, rest: ['restricted_api_key', 403], smtp: [550, '5.7.1'] },
   NOT_FOUND: { status: 404, rest: ['not_found', 404], smtp: [550, '5.1.1'] },

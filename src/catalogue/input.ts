@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value'
 
-import { schemaFaults } from '../domain/schema-faults.ts'
+import { schemaFaults } from './schema-faults.ts'
 import { Failure, type Fault, refuseFaults } from './failure.ts'
 import type { Tool } from './tool.ts'
 
@@ -16,17 +16,15 @@ export type ReadInput = { input: unknown; confirmationCode: string | undefined }
 
 /** Validates strictly, refusing with every fault at once, and fills the defaults. */
 export function readInput(tool: Tool, raw: unknown): ReadInput {
+  const what = tool.listed ? `The input of ${tool.name}` : 'The body'
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
-    throw new Failure(
-      'INVALID_INPUT',
-      `The input of ${tool.name} must be a JSON object; send {} when it takes nothing.`,
-    )
+    throw new Failure('INVALID_INPUT', `${what} must be a JSON object; send {} when it takes nothing.`)
   }
   const hostile = hostileFaults(raw)
-  if (hostile.length > 0) refuseFaults(hostile, `The input of ${tool.name}`)
+  if (hostile.length > 0) refuseFaults(hostile, what)
   const { confirmationCode, ...input } = takeCode(tool, raw)
   if (!tool.validator.Check(input)) {
-    refuseFaults(schemaFaults(tool.input, input), `The input of ${tool.name}`)
+    refuseFaults(schemaFaults(tool.input, input), what)
   }
   return { input: Value.Default(tool.input, input), confirmationCode }
 }

@@ -10,20 +10,18 @@ import { databaseCode } from './database-error.ts'
 import { unitOfWork } from './unit-of-work.ts'
 import type { Services } from '../services.ts'
 
-/** What one door hands over. `onRate` hears the state of the request window, also when the call is refused. */
+/** What one door hands over. */
 export type Invocation = {
   tool: Tool
   input: unknown
-  bucket: RateBucket
   /** Whether impact tools ask for a confirmation here; REST v2 and v1 routes do not. */
   gated: boolean
   idempotencyKey?: string | undefined
-  onRate?: (state: RateState) => void
 }
 
 /**
- * The only way to run an operation: permission, request window, strict validation, confirmation, idempotency, unit of
- * work, handler, settle. Throws Failure for a refusal; anything else that is thrown is a fault.
+ * The only way to run an operation: permission, strict validation, confirmation, idempotency, unit of work, handler,
+ * settle. Throws Failure for a refusal; anything else that is thrown is a fault.
  */
 export async function invoke(
   services: Services,
@@ -32,7 +30,6 @@ export async function invoke(
 ): Promise<unknown> {
   const { tool } = invocation
   requirePermission(principal, tool.permission)
-  if (tool.counted) await countRequest(services, principal, invocation)
   const { input, confirmationCode } = readInput(tool, invocation.input)
   const execution = { tool, input, confirmationCode, isGated: invocation.gated && tool.isGated(input) }
   const data = await executeKeyed(services, principal, execution, invocation.idempotencyKey)
@@ -44,24 +41,29 @@ export async function invoke(
   )
 }
 
-/** Counts one request against the organization's window. */
+/** A request against the window of its door. `onRate` hears the window's state, also when the request is refused. */
+export type CountedRequest = {
+  bucket: RateBucket
+  onRate: (state: RateState) => void
+  /** Tells the state without spending from it: email sends have bounds of their own. */
+  isFree?: boolean
+}
+
+/** Counts one authenticated request, whatever becomes of it. */
 export async function countRequest(
   services: Services,
-  principal: Principal,
-  { bucket, onRate }: Pick<Invocation, 'bucket' | 'onRate'>,
+  { organization, requestLimit }: Principal,
+  { bucket, onRate, isFree }: CountedRequest,
 ): Promise<void> {
-  const { organization, requestLimit } = principal
+  const { rateLimiter, orm } = services
   try {
-    const state = await services.rateLimiter.take(
-      services.orm.em.fork(),
-      organization.id,
-      bucket,
-      requestLimit,
-    )
-    if (state) onRate?.(state)
+    const state = isFree
+      ? rateLimiter.peek(organization.id, bucket, requestLimit)
+      : await rateLimiter.take(orm.em.fork(), organization.id, bucket, requestLimit)
+    if (state) onRate(state)
   } catch (error) {
     if (error instanceof Failure && error.retryAfter) {
-      onRate?.({ limit: requestLimit, remaining: 0, reset: error.retryAfter })
+      onRate({ limit: requestLimit, remaining: 0, reset: error.retryAfter })
     }
     throw error
   }

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Permission } from '../../schema/values.ts'
 import { execute, row } from '../database.ts'
-import { hashToken, isWellFormedToken } from '../domain/tokens.ts'
+import { hashToken, isWellFormedToken } from './tokens.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { Failure } from './failure.ts'

@@ -21,6 +21,8 @@ export type RateLimiter = {
     bucket: RateBucket,
     limit: number,
   ): Promise<RateState | null>
+  /** What this process knows of the window, without counting. */
+  peek(organizationId: string, bucket: RateBucket, limit: number): RateState | null
 }
 
 type Lease = { endsAt: number; left: number; used: number }
@@ -56,12 +58,22 @@ export function createRateLimiter(): RateLimiter {
         await extendOnce(key, () => extend(em, organizationId, bucket, limit, held))
         lease = leases.get(key)
       }
-      const reset = Math.max(1, Math.ceil((lease.endsAt - Date.now()) / 1_000))
-      if (lease.left === 0) refuse(limit, reset)
+      if (lease.left === 0) refuse(limit, stateOf(lease, limit).reset)
       lease.left -= 1
-      return { limit, remaining: Math.max(0, limit - lease.used) + lease.left, reset }
+      return stateOf(lease, limit)
+    },
+    peek(organizationId, bucket, limit) {
+      if (limit === 0) return null
+      const lease = leases.get(`${bucket}/${organizationId}`)
+      if (lease && !isOver(lease)) return stateOf(lease, limit)
+      return stateOf({ endsAt: Math.ceil((Date.now() + 1) / MINUTE_MS) * MINUTE_MS, left: 0, used: 0 }, limit)
     },
   }
+}
+
+function stateOf({ endsAt, left, used }: Lease, limit: number): RateState {
+  const reset = Math.max(1, Math.ceil((endsAt - Date.now()) / 1_000))
+  return { limit, remaining: Math.max(0, limit - used) + left, reset }
 }
 
 function isOver({ endsAt }: Lease): boolean {

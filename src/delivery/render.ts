@@ -6,6 +6,7 @@ import { type CompiledEmail, compileContent } from '../content/compile.ts'
 import { type FilledEmail, fillContent } from '../content/fill.ts'
 import { encodeId } from '../ids.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import { personVariables } from '../domain/variables.ts'
 import type { Mail } from './claims.ts'
 import { formatMessageId } from './identity.ts'
 import { composeMail } from './mime.ts'
@@ -130,15 +131,9 @@ function contentOf(mail: Mail, source: StepEmail): EmailContent {
   }
 }
 
-/** Custom fields under their names; the built-in names cannot be taken by a field. */
 function variablesOf(mail: Mail): Record<string, unknown> {
-  return {
-    ...mail.fields,
-    name: mail.subscriberName ?? '',
-    email: mail.recipient,
-    phone: mail.phone ?? '',
-    'org-name': mail.organizationName,
-  }
+  const { fields, subscriberName, recipient, phone, organizationName } = mail
+  return personVariables({ fields, name: subscriberName, email: recipient, phone }, organizationName)
 }
 
 /** What the events of an email carry, as TypeIDs. */

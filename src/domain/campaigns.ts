@@ -12,6 +12,7 @@ import { decodeId, encodeId, missing } from '../ids.ts'
 import { customFieldTypes } from './audience/references.ts'
 import { findSubscriber } from './subscriber-records.ts'
 import { timestamp } from './text.ts'
+import { organizationVariables, personVariables } from './variables.ts'
 
 /** An email as its recipient gets it, without counting; the parts that were not asked for are absent. */
 export type Rendered = {
@@ -132,10 +133,9 @@ async function compileCampaign(call: Call, campaign: CampaignRow): Promise<Compi
 
 /** Values by variable name; without a subscriber the fallbacks show. */
 async function variablesFor(call: Call, subscriberId: string | undefined): Promise<Record<string, unknown>> {
-  const known = { 'org-name': call.organization.name }
-  if (subscriberId === undefined) return known
-  const { fields, name, email, phone } = await findSubscriber(call, { subscriberId })
-  return { ...fields, name, email, phone, ...known }
+  const { name } = call.organization
+  if (subscriberId === undefined) return organizationVariables(name)
+  return personVariables(await findSubscriber(call, { subscriberId }), name)
 }
 
 /** What is no fault of the content, but would surprise whoever sends it. */

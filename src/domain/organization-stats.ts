@@ -4,6 +4,7 @@ import type { OrganizationStats } from '../../schema/organization.ts'
 import { SUBSCRIBER_STATUSES, type SubscriberStatus } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
+import { IS_ACTIVE } from './automations/active.ts'
 
 type Counts = Omit<OrganizationStats, 'name' | 'plan' | 'subscribers' | 'subscribersByStatus'> & {
   byStatus: Partial<Record<SubscriberStatus, number>>
@@ -23,8 +24,7 @@ export async function readStats({ em, organization }: Call): Promise<Organizatio
       (select count(*)::int from campaign where ${own} and kind = 'BROADCAST') as campaigns,
       (select count(*)::int from automation where ${own}) as workflows,
       (select count(*)::int from automation where ${own} and status = 'ACTIVE') as "activeWorkflows",
-      (select count(*)::int from automation_run where ${own} and status in ('QUEUED', 'ACTIVE', 'WAITING'))
-        as "activeRuns",
+      (select count(*)::int from automation_run where ${own} and ${IS_ACTIVE}) as "activeRuns",
       (select jsonb_build_object('total', count(*),
           'delivered', count(*) filter (where delivered_at is not null),
           'opened', count(*) filter (where opened_at is not null),

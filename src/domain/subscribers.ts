@@ -7,6 +7,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { execute, json, row, rows } from '../database.ts'
 import { encodeId, missing, newId } from '../ids.ts'
+import { IS_ACTIVE } from './automations/active.ts'
 import { readCountry, readEmail, readIpAddress, readPhone } from './addresses.ts'
 import { CONSENT, firstStatus, nextStatus } from './consent.ts'
 import { type NewEvent, recordEvents } from './events.ts'
@@ -133,7 +134,7 @@ export async function summarizeUnsubscribe(
       join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
       join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id
       where run.organization_id = ${organization.id} and run.subscriber_id = ${person.id}
-        and run.status in ('QUEUED', 'ACTIVE', 'WAITING') order by run.id`,
+        and run.${IS_ACTIVE} order by run.id`,
   )
   const isDone = CONSENT[person.status].UNSUBSCRIBE === undefined
   return {

@@ -16,12 +16,6 @@ export function oneLine(text: string, path: string, maximum: number): string {
   return text
 }
 
-/** One line of text, or null where it is empty or blank: an empty string clears. */
-export function optionalLine(text: string, path: string, maximum: number): string | null {
-  const line = oneLine(text, path, maximum)
-  return line.trim() === '' ? null : line
-}
-
 /** How many characters a reader would count, not UTF-16 units. */
 export function characters(text: string): number {
   return text.length < 100_000 ? [...text].length : text.length

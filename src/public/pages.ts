@@ -49,7 +49,6 @@ const SYMBOLS = {
   mail: '<rect x="3" y="5" width="18" height="14" rx="2"/><path d="m4 7 8 6 8-6"/>',
   done: '<path d="m5 13 4.500 4.500L19 7"/>',
   lost: '<circle cx="11" cy="11" r="7"/><path d="m16.500 16.500 4 4M8.500 11h5"/>',
-  note: '<circle cx="12" cy="12" r="9"/><path d="M12 11v5M12 8v.01"/>',
 } as const
 
 function plain(text: string): string {
@@ -131,28 +130,6 @@ export function unsubscribePage(page: ActionPage): string {
   })
 }
 
-/** The double opt-in page; like unsubscribing, it acts only when its button posts. */
-export function confirmSubscriptionPage(page: ActionPage): string {
-  const { organization, email = 'your address' } = page
-  if (page.state === 'done') {
-    return render({
-      title: 'You are subscribed',
-      symbol: 'done',
-      organization,
-      paragraphs: [`Thank you. From now on, ${organization} sends its news to ${email}.`],
-      note: 'Every message has a link to unsubscribe.',
-    })
-  }
-  return render({
-    title: 'Confirm your subscription',
-    symbol: 'mail',
-    organization,
-    paragraphs: [`${organization} would like to send its news to ${email}.`],
-    action: { url: page.actionUrl, label: 'Yes, subscribe me' },
-    note: 'Not you? Close this page and nothing will be sent.',
-  })
-}
-
 /** A link that was mistyped, changed, used up or too old; it says the same for all, so that nothing can be probed. */
 export function lostLinkPage(): string {
   return render({
@@ -162,19 +139,5 @@ export function lostLinkPage(): string {
       'It is incomplete, or it has expired.',
       'Open it again from the newest message you received, or copy the whole address.',
     ],
-  })
-}
-
-/** Any other short message to a reader. */
-export function messagePage(page: {
-  readonly title: string
-  readonly message: string
-  readonly organization?: string | undefined
-}): string {
-  return render({
-    title: page.title,
-    symbol: 'note',
-    organization: page.organization,
-    paragraphs: [page.message],
   })
 }

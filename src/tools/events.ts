@@ -2,17 +2,10 @@ import Type from 'typebox'
 
 import { closed, defaulted, limitOf, listOf, oneOf } from '../../schema/define.ts'
 import { PAYMENT_EVENT_TYPES, SubscriberEvent } from '../../schema/event.ts'
+import { subscriberChoice } from '../../schema/subscriber.ts'
 import { SUBSCRIBER_EVENT_TYPES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { listEvents, recordPayment } from '../domain/subscriber-history.ts'
-
-/** Names one person; exactly one of the two is sent. */
-const choice = {
-  subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
-  email: Type.Optional(
-    Type.String({ description: 'The email address. Send this or subscriberId, not both.' }),
-  ),
-}
 
 export const createEvent = defineTool({
   name: 'create_event',
@@ -23,7 +16,7 @@ export const createEvent = defineTool({
   effect: 'write',
   permission: 'subscribers',
   input: closed({
-    ...choice,
+    ...subscriberChoice,
     eventType: oneOf(PAYMENT_EVENT_TYPES),
     amount: Type.Optional(Type.Number({ description: 'In major units, such as 19.90; never negative.' })),
     currency: defaulted(Type.String({ description: 'ISO 4217, such as EUR.' }), 'USD'),
@@ -43,7 +36,7 @@ export const listSubscriberEvents = defineTool({
   effect: 'read',
   permission: 'subscribers',
   input: closed({
-    ...choice,
+    ...subscriberChoice,
     eventType: Type.Optional(oneOf(SUBSCRIBER_EVENT_TYPES)),
     limit: limitOf(50),
   }),

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 
 import { closed, defaulted, limitOf, listOf, oneOf, pageOf } from '../../schema/define.ts'
-import { Subscriber, SUBSCRIBER_LIMITS, SubscriberEmail } from '../../schema/subscriber.ts'
+import { Subscriber, SUBSCRIBER_LIMITS, subscriberChoice, SubscriberEmail } from '../../schema/subscriber.ts'
 import { DELIVERY_STATUSES, SUBSCRIBER_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { listEmails } from '../domain/subscriber-history.ts'
@@ -19,14 +19,6 @@ import {
 } from '../domain/subscribers.ts'
 
 const Answer = closed({ subscriber: Subscriber })
-
-/** Names one person; exactly one of the two is sent. */
-const choice = {
-  subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
-  email: Type.Optional(
-    Type.String({ description: 'The email address. Send this or subscriberId, not both.' }),
-  ),
-}
 
 const details = {
   name: Type.Optional(
@@ -76,7 +68,7 @@ export const getSubscriber = defineTool({
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
-  input: closed(choice),
+  input: closed(subscriberChoice),
   output: Answer,
   handler: async (call, input) => ({ subscriber: await readOne(call, input) }),
 })
@@ -145,7 +137,7 @@ export const unsubscribe = defineTool({
   effect: 'impact',
   permission: 'subscribers',
   input: closed({
-    ...choice,
+    ...subscriberChoice,
     reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why; kept with the event.' })),
   }),
   output: Answer,
@@ -166,7 +158,7 @@ export const getSubscriberEmails = defineTool({
   effect: 'read',
   permission: 'subscribers',
   input: closed({
-    ...choice,
+    ...subscriberChoice,
     status: Type.Optional(oneOf(DELIVERY_STATUSES)),
     limit: limitOf(20),
   }),

@@ -2,6 +2,7 @@ import Type from 'typebox'
 
 import { closed, limitOf, nullable, oneOf, pageOf } from '../../schema/define.ts'
 import { Run, RunVisit, StepReference } from '../../schema/run.ts'
+import { subscriberChoice } from '../../schema/subscriber.ts'
 import { RUN_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import {
@@ -12,13 +13,6 @@ import {
 } from '../domain/automations/run-control.ts'
 import { listRuns, readTimeline } from '../domain/automations/run-records.ts'
 
-/** Names one person; exactly one of the two is sent. */
-const subscriber = {
-  subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
-  email: Type.Optional(
-    Type.String({ description: 'The email address. Send this or subscriberId, not both.' }),
-  ),
-}
 const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
 
 export const addSubscriberToWorkflow = defineTool({
@@ -31,7 +25,7 @@ export const addSubscriberToWorkflow = defineTool({
   permission: 'workflows',
   input: closed({
     workflowId,
-    ...subscriber,
+    ...subscriberChoice,
     context: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), { description: 'What filters read as entry.<path>.' }),
     ),
@@ -52,7 +46,7 @@ export const removeSubscriberFromWorkflow = defineTool({
   permission: 'workflows',
   input: closed({
     workflowId,
-    ...subscriber,
+    ...subscriberChoice,
     reason: Type.Optional(Type.String({ maxLength: 200, description: 'Kept with the event.' })),
   }),
   output: closed({
@@ -70,7 +64,7 @@ export const getSubscriberWorkflowRuns = defineTool({
   effect: 'read',
   permission: 'workflows',
   input: closed({
-    ...subscriber,
+    ...subscriberChoice,
     workflowId: Type.Optional(workflowId),
     status: Type.Optional(oneOf(RUN_STATUSES)),
     limit: limitOf(20),
@@ -90,7 +84,7 @@ export const fastForwardWorkflowSubscriber = defineTool({
   permission: 'workflows',
   input: closed({
     workflowId,
-    ...subscriber,
+    ...subscriberChoice,
     runId: Type.Optional(Type.String({ description: 'Which run (run_…), where several wait.' })),
     expectedStepId: Type.Optional(Type.String({ description: 'The step the run must be waiting in.' })),
   }),

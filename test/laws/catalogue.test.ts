@@ -53,11 +53,15 @@ for (const tool of LISTED_TOOLS) {
     const unknown = await organization.call(tool.name, { noSuchField: 1 })
     t.is(unknown.status, 400)
     t.true(JSON.stringify(unknown.body).includes('noSuchField'))
-    for (const [name] of Object.entries(tool.input.properties)) {
-      const wrong = await organization.call(tool.name, { [name]: { unexpected: [] } })
+    const least = inputWith(tool, (prefix) => encodeId(prefix, newId()))
+    for (const [name, schema] of Object.entries(tool.input.properties)) {
+      if (takesObjects(schema)) continue
+      const wrong = await organization.call(tool.name, { ...least, [name]: { unexpected: [] } })
+      t.is(wrong.status, 400, `${name} took an object of the wrong shape`)
+      const faults: { path: string }[] = wrong.body.details
       t.true(
-        wrong.status >= 400 && wrong.status < 500,
-        `${name} took an object of the wrong shape: ${wrong.status}`,
+        faults.some(({ path }) => path.startsWith(name)),
+        JSON.stringify(wrong.body),
       )
     }
   })
@@ -94,6 +98,12 @@ for (const tool of LISTED_TOOLS.filter(({ input }) =>
     }
     t.deepEqual(statuses, [404, 404, 404])
   })
+}
+
+/** Whether an object of any members is a valid value, so that it is no wrong type. */
+function takesObjects(schema: object): boolean {
+  const { type } = { type: undefined, ...schema }
+  return type === 'object' || type === undefined
 }
 
 /** The least input of a tool whose ids come from `make`. */

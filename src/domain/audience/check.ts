@@ -4,7 +4,7 @@ import type { FieldType } from '../../../schema/values.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { EntityManager } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
-import { joinPath } from '../schema-faults.ts'
+import { joinPath } from '../../catalogue/schema-faults.ts'
 import {
   customFieldTypes,
   loadReferences,

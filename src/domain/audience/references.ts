@@ -10,7 +10,7 @@ import {
 } from '../../../schema/audience.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { type EntityManager, rows } from '../../database.ts'
-import { joinPath } from '../schema-faults.ts'
+import { joinPath } from '../../catalogue/schema-faults.ts'
 import { idsOf } from './related.ts'
 import { isRecord } from './values.ts'
 

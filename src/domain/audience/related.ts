@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { FilterOperator, FilterValue, Leaf, Where } from '../../../schema/audience.ts'
 import { decodeId } from '../../ids.ts'
+import { IS_ACTIVE } from '../automations/active.ts'
 import { dateTest, shifted } from './dates.ts'
 import { allOf, always, never, type Predicate, signed, type Test, total } from './predicate.ts'
 import { isRecord } from './values.ts'
@@ -90,7 +91,7 @@ function messagesOf({ run }: Surroundings, value: FilterValue | undefined): Pred
 }
 
 const RUN_STATES: Readonly<Record<string, Predicate>> = {
-  active_in: sql<boolean>`r.status in ('QUEUED', 'ACTIVE', 'WAITING')`,
+  active_in: sql<boolean>`r.${IS_ACTIVE}`,
   completed: sql<boolean>`r.status = 'COMPLETED'`,
   entered: sql<boolean>`r.status <> 'SKIPPED'`,
 }

@@ -13,7 +13,7 @@ import {
 } from '../../../schema/audience.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import type { Fault } from '../../catalogue/failure.ts'
-import { didYouMean, joinPath, kindOf, nearest } from '../schema-faults.ts'
+import { didYouMean, joinPath, kindOf, nearest } from '../../catalogue/schema-faults.ts'
 import { isRecord, periodFault, type ValueRules, valueFault } from './values.ts'
 
 /** Where filters stand, which decides what they may name. */

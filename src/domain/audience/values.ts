@@ -8,7 +8,7 @@ import {
 } from '../../../schema/audience.ts'
 import { SUBSCRIBER_STATUSES } from '../../../schema/values.ts'
 import { type IdPrefix, readId } from '../../ids.ts'
-import { didYouMean, kindOf } from '../schema-faults.ts'
+import { didYouMean, kindOf } from '../../catalogue/schema-faults.ts'
 import { readMoment } from './moment.ts'
 
 /** What decides the shape of a leaf's value. */

@@ -8,6 +8,7 @@ import { array, execute, rows } from '../../database.ts'
 import { encodeId, newId } from '../../ids.ts'
 import { isRecord } from '../audience/values.ts'
 import { insertEvents } from '../event-rows.ts'
+import { IS_ACTIVE } from './active.ts'
 import { recordDecisions } from './decisions.ts'
 import { workflowIdOf } from './nudge.ts'
 import type { Version } from './versions.ts'
@@ -126,7 +127,7 @@ async function activeKeys(call: Call, candidates: readonly Candidate[]): Promise
       ) as asked
       join automation_run run on run.organization_id = ${call.organization.id}
         and run.automation_id = asked.automation_id and run.subscriber_id = asked.subscriber_id
-        and run.status in ('QUEUED', 'ACTIVE', 'WAITING')`,
+        and run.${IS_ACTIVE}`,
   )
   return new Set(found.map((run) => `${pairOf(run)}/${run.entryKey}`))
 }

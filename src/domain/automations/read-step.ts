@@ -25,7 +25,7 @@ import type { Fault } from '../../catalogue/failure.ts'
 import { isTimeZone, readMoment } from '../audience/moment.ts'
 import { type FilterContext, validateFilters, validateWhere } from '../audience/validate.ts'
 import { isRecord } from '../audience/values.ts'
-import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../schema-faults.ts'
+import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
 
 /** A step as it was read: with its defaults, or a stand-in that keeps its place in the graph, and its faults. */
 export type StepReading = { step: Step; readable: boolean; faults: Fault[] }

@@ -7,9 +7,9 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../ids.ts'
-import { readSettings } from '../automations-validate.ts'
+import { readSettings } from './validate.ts'
 import { oneLine, refuse, timestamp } from '../text.ts'
-import { IS_ACTIVE } from './runs.ts'
+import { IS_ACTIVE } from './active.ts'
 
 /** An automation inside the database layer, as writers of drafts, versions and statuses need it. */
 export type Automation = {

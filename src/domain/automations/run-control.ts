@@ -13,6 +13,7 @@ import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
 import { matches } from '../audience/match.ts'
 import { findSubscriber, type SubscriberChoice } from '../subscriber-records.ts'
+import { IS_ACTIVE } from './active.ts'
 import { type Candidate, enrol, type Refusal } from './enrolment.ts'
 import { nudgeRuns, type RunKey, workflowIdOf } from './nudge.ts'
 import { findAutomationId, readRun, readRuns } from './run-records.ts'
@@ -38,7 +39,7 @@ export async function enterByHand(
   call: Call,
   input: Enrolled & { context?: Record<string, unknown> | undefined; startStepId?: string | undefined },
 ): Promise<Run> {
-  const automation = await readAutomation(call, input.workflowId)
+  const automation = await findEnterable(call, input.workflowId)
   if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
   const subscriber = await findSubscriber(call, input)
   const version = await loadVersion(call.em, call.organization.id, automation.versionId)
@@ -74,7 +75,7 @@ export async function removeFromWorkflow(
     call.em,
     sql`select id from automation_run where organization_id = ${call.organization.id}
       and automation_id = ${automationId} and subscriber_id = ${subscriber.id}
-      and status in ('QUEUED', 'ACTIVE', 'WAITING')`,
+      and ${IS_ACTIVE}`,
   )
   const ids = active.map(({ id }) => id)
   const reason = input.reason === undefined ? {} : { reason: input.reason }
@@ -94,7 +95,7 @@ export async function requestFastForward(
   call: Call,
   input: Enrolled & { runId?: string | undefined; expectedStepId?: string | undefined },
 ): Promise<Moved> {
-  const automation = await readAutomation(call, input.workflowId)
+  const automation = await findEnterable(call, input.workflowId)
   const subscriber = await findSubscriber(call, input)
   if (automation.status === 'PAUSED') {
     throw new Failure('WRONG_STATE', 'The workflow is PAUSED, so no run moves; set it ACTIVE first.')
@@ -238,7 +239,7 @@ async function lastFastForward(
   )
 }
 
-async function readAutomation({ em, organization }: Call, workflowId: string): Promise<AutomationRow> {
+async function findEnterable({ em, organization }: Call, workflowId: string): Promise<AutomationRow> {
   const found = await row<AutomationRow>(
     em,
     sql`select id, name, status, published_version_id as "versionId" from automation

@@ -5,11 +5,9 @@ import type { Call } from '../../catalogue/tool.ts'
 import { execute, type EntityManager, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { insertEvents } from '../event-rows.ts'
+import { IS_ACTIVE } from './active.ts'
 import { type RunKey, writeNudges } from './nudge.ts'
 import { endEventWaits } from './waits.ts'
-
-/** Runs that are not over, as SQL; the partial unique index on entries has the same condition. */
-export const IS_ACTIVE = sql.raw("status in ('QUEUED', 'ACTIVE', 'WAITING')")
 
 const PAGE = 1_000
 /** Held runs continue spread out: this far apart, so that a resume is no stampede. */

@@ -4,10 +4,12 @@ import type { TValidationError } from 'typebox/error'
 import { Settings } from 'typebox/system'
 import { Value } from 'typebox/value'
 
-import type { Fault } from '../catalogue/failure.ts'
+import type { Fault } from './failure.ts'
 
 // TypeBox stops after 8 errors, and an unknown member already costs it two.
 Settings.Set({ maxErrors: 2000 })
+
+const UNKNOWN = 'additionalProperties'
 
 type Validator = ReturnType<typeof Compile>
 const validators = new WeakMap<TSchema, Validator>()
@@ -27,6 +29,8 @@ export function schemaFaults(schema: TSchema, value: unknown, path = ''): Fault[
     .map((error) => `${error.schemaPath}/anyOf/`)
   const faults = errors
     .filter((error) => !unions.some((union) => error.schemaPath.startsWith(union)))
+    // A mistyped name explains the missing one, so it is said first.
+    .sort((one, other) => Number(other.keyword === UNKNOWN) - Number(one.keyword === UNKNOWN))
     .flatMap((error) => faultsOf(schema, error, value, path))
   return faults.length > 0 ? faults : [{ path, message: 'is not valid' }]
 }
@@ -80,7 +84,7 @@ function faultsOf(schema: TSchema, error: TValidationError, value: unknown, base
   switch (error.keyword) {
     case 'boolean':
       return []
-    case 'additionalProperties': {
+    case UNKNOWN: {
       const known = Object.keys(membersOf(schemaAt(schema, error.schemaPath)))
       return error.params.additionalProperties.map((name) => ({
         path: joinPath(path, name),

@@ -1,12 +1,12 @@
-import { type Definition, Edge, NEXT_PORT, NOT_AVAILABLE, Settings } from '../../schema/automation.ts'
-import type { FieldType } from '../../schema/values.ts'
-import { validateGraph } from '../../temporal/graph.ts'
-import type { Fault } from '../catalogue/failure.ts'
-import { isTimeZone } from './audience/moment.ts'
-import { pathFault } from './audience/validate.ts'
-import { isRecord } from './audience/values.ts'
-import { emailStepIds, readStep, type StepReading, timeZoneSentence } from './automations/read-step.ts'
-import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from './schema-faults.ts'
+import { type Definition, Edge, NEXT_PORT, NOT_AVAILABLE, Settings } from '../../../schema/automation.ts'
+import type { FieldType } from '../../../schema/values.ts'
+import { validateGraph } from '../../../temporal/graph.ts'
+import type { Fault } from '../../catalogue/failure.ts'
+import { isTimeZone } from '../audience/moment.ts'
+import { pathFault } from '../audience/validate.ts'
+import { isRecord } from '../audience/values.ts'
+import { emailStepIds, readStep, type StepReading, timeZoneSentence } from './read-step.ts'
+import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
 
 type Options = {
   /** Publishing asks for completeness too. */
