@@ -13,7 +13,7 @@ sent. All of it listens on this machine only, and keeps its data in .postloom/.
 Set in the environment, all optional:
   DATABASE_URL             use this PostgreSQL in place of the embedded one
   TEMPORAL_ADDRESS         use this Temporal server (host:port), TEMPORAL_NAMESPACE, TEMPORAL_UI_URL
-  API_PORT 3000            MAILBOX_PORT 8025        MAILBOX_SMTP_PORT 1025    SMTP_PORT 2587
+  API_PORT 3000            MAILBOX_PORT 8025        MAILBOX_SMTP_PORT 1025    SMTP_PORT 2587 (reserved)
   TEMPORAL_PORT 7233       TEMPORAL_UI_PORT 8233    WORKER_PORT 3001          POSTGRES_PORT 54320
                            a port that is taken moves on to the next free one, unless it is set
   POSTLOOM_HOST            the address the API and the mailbox listen on (127.0.0.1)

@@ -47,7 +47,7 @@ export type NextAction = {
   kind: 'wait' | 'hold' | 'end'
   /** How long until it is worth looking again. */
   waitMs: number
-  /** One line for the timer: "WAIT pause until 2026-01-02T09:00:00.000Z". */
+  /** One line for the timer: "pause: waits until 2026-01-02T09:00:00.000Z". */
   label: string
   /** QUEUED, ACTIVE, WAITING, HELD, COMPLETED, CANCELED or FAILED. */
   state: string

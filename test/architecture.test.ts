@@ -6,7 +6,8 @@ import test from 'ava'
 type Import = { from: string; to: string; isTypeOnly: boolean }
 
 const ROOT = join(import.meta.dirname, '..')
-const ROOMS = ['schema', 'src', 'temporal', 'worker', 'api', 'smtp', 'mailbox']
+const ROOMS = ['schema', 'src', 'temporal', 'worker', 'api', 'mailbox']
+const COMPUTED = 'a computed name'
 const FILES = ROOMS.flatMap((room) => globSync(`${room}/**/*.ts`, { cwd: ROOT }))
 
 /** What each room may import: our own paths by prefix, packages by name. The longest matching room decides. */
@@ -14,15 +15,26 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
   schema: { own: ['schema/'], packages: ['typebox'] },
   temporal: { own: ['temporal/'], packages: ['@temporalio/workflow', '@temporalio/common'] },
   src: { own: ['src/', 'schema/', 'temporal/contract.ts', 'temporal/graph.ts'] },
-  'src/content': { own: ['src/content/', 'schema/'], packages: [] },
-  'src/entities': { own: ['src/entities/', 'schema/'], packages: ['@mikro-orm/core'] },
+  'src/catalogue': {
+    own: [
+      'src/catalogue/',
+      'src/tools/',
+      'src/ports/',
+      'src/database.ts',
+      'src/ids.ts',
+      'src/services.ts',
+      'schema/',
+    ],
+    packages: ['kysely', 'typebox'],
+  },
+  'src/tools': {
+    own: ['src/domain/', 'src/catalogue/', 'src/skills/', 'src/ids.ts', 'schema/'],
+    packages: ['typebox'],
+  },
   'src/domain': {
     own: [
       'src/domain/',
-      'src/entities/',
       'src/content/',
-      'src/delivery/',
-      'src/ports/',
       'src/skills/',
       'src/catalogue/',
       'src/database.ts',
@@ -32,22 +44,58 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'temporal/contract.ts',
       'temporal/graph.ts',
     ],
+    packages: ['kysely', 'temporal-polyfill', 'typebox'],
   },
-  worker: { own: ['worker/', 'src/', 'schema/', 'temporal/'] },
+  'src/content': { own: ['src/content/', 'schema/'], packages: [] },
+  'src/delivery': {
+    own: [
+      'src/delivery/',
+      'src/domain/',
+      'src/content/',
+      'src/catalogue/',
+      'src/ports/',
+      'src/database.ts',
+      'src/ids.ts',
+      'src/log.ts',
+      'src/services.ts',
+      'schema/',
+    ],
+    packages: ['kysely'],
+  },
+  'src/public': {
+    own: [
+      'src/public/',
+      'src/delivery/',
+      'src/domain/',
+      'src/content/',
+      'src/catalogue/',
+      'src/database.ts',
+      'src/ids.ts',
+      'src/services.ts',
+    ],
+    packages: ['kysely'],
+  },
+  'src/entities': { own: ['src/entities/', 'schema/'], packages: ['@mikro-orm/core'] },
+  worker: {
+    own: ['worker/', 'src/', 'schema/', 'temporal/'],
+    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/worker', 'kysely', 'prom-client'],
+  },
   api: {
     own: [
       'api/',
       'src/catalogue/',
-      'src/services.ts',
       'src/public/',
+      'src/services.ts',
       'src/config.ts',
       'src/log.ts',
       'src/database.ts',
-      'schema/',
     ],
+    packages: ['@koa/router', 'koa', 'koa-helmet', 'kysely', 'pino', 'prom-client', 'raw-body'],
   },
-  smtp: { own: ['smtp/', 'schema/'] },
-  mailbox: { own: ['mailbox/'] },
+  mailbox: {
+    own: ['mailbox/'],
+    packages: ['@koa/router', 'koa', 'mailparser', 'pino', 'smtp-server'],
+  },
 }
 
 test('the import table of CONTRIBUTING holds', (t) => {
@@ -80,6 +128,26 @@ test('no file imports itself through others', (t) => {
   t.deepEqual(findCycle(graph), [])
 })
 
+test('an import() is read like any other import', (t) => {
+  const text = "const a = await import('./a.ts')\nconst b = import(name)\n"
+  t.deepEqual(importsIn(text), [
+    { specifier: './a.ts', isTypeOnly: false },
+    { specifier: COMPUTED, isTypeOnly: false },
+  ])
+})
+
+test('every relative link of the documentation leads somewhere', (t) => {
+  const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { cwd: ROOT })]
+  const dead = pages.flatMap((page) =>
+    [...withoutCode(read(page)).matchAll(/\]\(([^)\s#]*)(?:#[^)\s]*)?(?:\s[^)]*)?\)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => target !== '' && !/^[a-z]+:/.test(target))
+      .filter((target) => !existsSync(join(ROOT, dirname(page), decodeURI(target))))
+      .map((target) => `${page} links to ${target}, which does not exist`),
+  )
+  t.deepEqual(dead, [])
+})
+
 test('nothing is exported by default', (t) => {
   t.deepEqual(
     FILES.filter((file) => /^export default /m.test(read(file))),
@@ -92,7 +160,7 @@ function isAllowed({ from, to, isTypeOnly }: Import): boolean {
     .filter((name) => from.startsWith(`${name}/`))
     .sort((one, other) => other.length - one.length)[0]
   const rule = room === undefined ? undefined : MAY_IMPORT[room]
-  if (!rule) return false
+  if (!rule || to === COMPUTED) return false
   if (to.startsWith('node:')) return room !== 'temporal' && room !== 'schema'
   if (!FILES.includes(to))
     return (
@@ -104,14 +172,26 @@ function isAllowed({ from, to, isTypeOnly }: Import): boolean {
 
 function allImports(): Import[] {
   return FILES.flatMap((from) =>
-    [...read(from).matchAll(/^(import|export)\s+(type\s)?[^'"]*?from '([^']+)'|^import '([^']+)'/gm)].map(
-      (match) => ({
-        from,
-        to: resolve(from, match[3] ?? match[4] ?? ''),
-        isTypeOnly: match[2] !== undefined,
-      }),
-    ),
+    importsIn(read(from)).map(({ specifier, isTypeOnly }) => ({
+      from,
+      to: resolve(from, specifier),
+      isTypeOnly,
+    })),
   )
+}
+
+/** Every import and re-export, and import() wherever it stands. */
+function importsIn(text: string): { specifier: string; isTypeOnly: boolean }[] {
+  const pattern =
+    /^(?:import|export)\s+(type\s)?[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\(\s*(?:['"]([^'"]+)['"]|[^)\s])/gm
+  return [...text.matchAll(pattern)].map(([, type, named, bare, dynamic]) => ({
+    specifier: named ?? bare ?? dynamic ?? COMPUTED,
+    isTypeOnly: type !== undefined,
+  }))
+}
+
+function withoutCode(markdown: string): string {
+  return markdown.replaceAll(/^```[^]*?^```/gm, '').replaceAll(/`[^`\n]*`/g, '')
 }
 
 function resolve(from: string, specifier: string): string {

@@ -213,7 +213,7 @@ test('edges lead from a port that exists to a step that is no trigger', (t) => {
     'edges[1]',
   ])
   t.deepEqual(paths(graph([tag('a')], [{ from: 'start', to: 'a', port: 'timeout' }])), ['edges[0].port'])
-  t.deepEqual(paths(graph([tag('a')], [{ from: 'start', too: 'a' }])), ['edges[0].to', 'edges[0].too'])
+  t.deepEqual(paths(graph([tag('a')], [{ from: 'start', too: 'a' }])), ['edges[0].too', 'edges[0].to'])
 })
 
 test('ids are unique, steps are reachable, a trigger exists', (t) => {

@@ -36,11 +36,8 @@ export type Ticked = {
   data: Record<string, unknown>
 }
 
-const DAY = sql`interval '24 hours'`
-const SOFT_BOUNCES = 5
-
 /**
- * Records what finished and marks what is next, in one statement. A row is only touched by who holds its fence; an
+ * Records what finished and marks what is next, in one statement; the functions are in the migration of delivery. A row is only touched by who holds its fence; an
  * acceptance counts whoever holds it, because the email is out. The withdrawal checks are part of the marking, so that
  * what was withdrawn before is not sent after.
  *
@@ -53,154 +50,21 @@ export async function tick(
   candidates: readonly Candidate[],
   options: { leaseMs: number; attended: boolean },
 ): Promise<Ticked[]> {
-  return await rows<Ticked>(
-    em,
-    sql`with ${outcomeParts(outcomes, options.attended)}, ${candidateParts(candidates, options.leaseMs)}
-      select id, "organizationId", 'outcome' as part, verdict, "subscriberId", "runId", data from settled
-      union all
-      select id, "organizationId", 'candidate', verdict, "subscriberId", "runId", '{}'::jsonb from judged`,
-  )
-}
-
-function outcomeParts(outcomes: readonly Outcome[], attended: boolean) {
-  return sql`given as materialized (
-      select given.*, q.ambiguous as was_ambiguous, q.tries + 1 as tries,
-        given.kind in ('sent', 'hard', 'failed') or q.created_at < now() - ${DAY} as final
-      from jsonb_to_recordset(${json(outcomes)}) as given (id uuid, "organizationId" uuid, attempt int, kind text,
-        subject text, response text, reason text, category text, "delayMs" int, ambiguous boolean,
-        "subscriberId" uuid, data jsonb)
-      join delivery_queue q on q.id = given.id
-        and ((q.attempt = given.attempt and q.state = 'submitting') or given.kind = 'sent')
-      where ${attended}::boolean or not (exists (select 1 from automation_trigger t
-          where t.organization_id = given."organizationId" and t.type = 'EVENT' and t.match_key = 'EMAIL_SENT')
-        or exists (select 1 from run_wait w where w.organization_id = given."organizationId"
-          and w.subscriber_id = given."subscriberId" and w.event_type = 'EMAIL_SENT'))
-      for update of q
-    ), removed as (
-      delete from delivery_queue q using given where q.id = given.id and given.final
-    ), deferred as (
-      update delivery_queue q set state = 'deferred', lease_until = null,
-        tries = case when given.kind = 'soft' then given.tries else q.tries end,
-        ambiguous = q.ambiguous or given.ambiguous,
-        next_attempt_at = now() + make_interval(secs => given."delayMs"::float8 / 1000)
-      from given where q.id = given.id and not given.final
-    ), finished as (
-      update message m set
-        status = case
-          when given.kind = 'sent' then 'SENT'
-          when not given.final then case when given.kind = 'soft' then 'DELAYED' else m.status end
-          when given.category is not null then 'BOUNCED'
-          else 'FAILED' end,
-        sent_at = case when given.kind = 'sent' then now() else m.sent_at end,
-        failed_at = case when given.final and given.kind <> 'sent' then now() else m.failed_at end,
-        subject = coalesce(given.subject, m.subject),
-        response = coalesce(given.response, m.response),
-        reason = case when given.kind = 'sent' then null else coalesce(given.reason, m.reason) end,
-        bounce_category = case when given.kind = 'sent' then null else given.category end,
-        attempts = given.tries,
-        resent = m.resent or given.was_ambiguous
-      from given, message before
-      where before.organization_id = given."organizationId" and before.id = given.id
-        and m.organization_id = given."organizationId" and m.id = given.id
-        and before.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
-      returning m.id, m.organization_id, m.status, m.subscriber_id, m.run_id, m.recipient, m.bounce_category, m.class,
-        before.status as status_before, given.kind, given.final, given.data
-    ), settled as materialized (
-      select f.id, f.organization_id as "organizationId", f.subscriber_id as "subscriberId", f.run_id as "runId",
-        case when f.kind = 'back' and not f.final then 'BACK'
-          when f.status = 'DELAYED' and f.status_before = 'DELAYED' then 'BACK' else f.status end as verdict,
-        f.data, f.recipient, f.bounce_category, f.class
-      from finished f
-    ), counted as (
-      insert into subscriber_stat (organization_id, subscriber_id, email_count)
-      select settled."organizationId", s.id, count(*) from settled
-        join subscriber s on s.organization_id = settled."organizationId" and s.id = settled."subscriberId"
-      where verdict = 'SENT' and class <> 'TEST' group by 1, 2 order by 1, 2
-      on conflict (organization_id, subscriber_id) do update
-        set email_count = subscriber_stat.email_count + excluded.email_count
-    ), noted as (
-      insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
-      select new_id(), "organizationId", "subscriberId", 'EMAIL_SENT', data,
-        '{"kind": "system", "id": "delivery", "name": "Delivery"}'
-      from settled where not ${attended}::boolean and verdict = 'SENT' and "subscriberId" is not null and class <> 'TEST'
-    ), hard as materialized (
-      select distinct "organizationId", "subscriberId", lower(recipient) as email_key, bounce_category from settled
-      where verdict = 'BOUNCED' and bounce_category in ('NO_SUCH_USER', 'INTERNAL')
-    ), weary as materialized (
-      select distinct "organizationId", lower(recipient) as email_key from settled
-      where verdict = 'BOUNCED' and bounce_category not in ('NO_SUCH_USER', 'INTERNAL') and (
-        select count(*) from message m where m.organization_id = settled."organizationId"
-          and m.subscriber_id = settled."subscriberId" and m.status = 'BOUNCED' and m.id > id_floor(now() - interval '14 days')
-      ) >= ${SOFT_BOUNCES - 1}
-    ), suppressed as (
-      insert into suppression (id, organization_id, email_key, reason, source)
-      select new_id(), "organizationId", email_key, reason, 'delivery' from (
-        select "organizationId", email_key, 'HARD_BOUNCE' as reason from hard
-        union select "organizationId", email_key, 'SOFT_BOUNCE' from weary) blocked
-      on conflict (organization_id, email_key) do nothing
-    ), bounced as (
-      update subscriber s set status = 'BOUNCED', bounce_category = hard.bounce_category
-      from hard where s.organization_id = hard."organizationId" and s.id = hard."subscriberId"
-        and s.email_key = hard.email_key and s.status not in ('BANNED', 'COMPLAINED')
-    )`
-}
-
-function candidateParts(candidates: readonly Candidate[], leaseMs: number) {
-  return sql`candidate as materialized (
-      select candidate.* from jsonb_to_recordset(${json(candidates)}) as candidate
-        (id uuid, "organizationId" uuid, attempt int, targets text[])
-      join delivery_queue q on q.id = candidate.id and q.attempt = candidate.attempt and q.state = 'claimed'
-        and q.lease_until > now()
-      for update of q
-    ), checked as materialized (
-      select candidate.*, m.subscriber_id as "subscriberId", m.run_id as "runId", m.automation_id, m.campaign_id,
-        m.step_id, a.status as automation_status,
-        case
-          when m.status not in ('QUEUED', 'SUBMITTING', 'DELAYED') then m.status
-          when suppression.id is not null then 'SUPPRESSED'
-          when m.class = 'TEST' then null
-          when s.id is null then 'SUBSCRIBER_DELETED'
-          when m.marketing and s.status <> 'SUBSCRIBED' then s.status
-          when s.status in ('BANNED', 'COMPLAINED') then s.status
-          when s.status = 'BOUNCED' and s.bounce_category in ('NO_SUCH_USER', 'INTERNAL') then s.status
-          when m.automation_id is not null and coalesce(a.status, 'ARCHIVED') = 'ARCHIVED' then 'ARCHIVED'
-          when m.run_id is not null and (r.id is null or r.status not in ('QUEUED', 'ACTIVE', 'WAITING'))
-            then coalesce(r.exit_reason, 'RUN_ENDED')
-        end as refusal
-      from candidate
-      join message m on m.organization_id = candidate."organizationId" and m.id = candidate.id
-      left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
-      left join suppression on suppression.organization_id = m.organization_id
-        and suppression.email_key = lower(m.recipient)
-      left join automation a on a.organization_id = m.organization_id and a.id = m.automation_id
-      left join automation_run r on r.organization_id = m.organization_id and r.id = m.run_id
-    ), judged as materialized (
-      select checked.*, case when refusal is not null then 'SKIPPED'
-        when automation_status = 'PAUSED' then 'HELD' else 'SUBMITTING' end as verdict
-      from checked
-    ), submitting as (
-      update delivery_queue q set state = 'submitting',
-        lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
-      from judged where q.id = judged.id and judged.verdict = 'SUBMITTING'
-    ), frozen as (
-      insert into link (organization_id, message_id, targets)
-      select "organizationId", id, targets from judged where verdict = 'SUBMITTING' and cardinality(targets) > 0
-      on conflict (organization_id, message_id) do nothing
-    ), held as (
-      update delivery_queue q set state = 'held', held_by = judged.automation_id, lease_until = null
-      from judged where q.id = judged.id and judged.verdict = 'HELD'
-    ), dropped as (
-      delete from delivery_queue q using judged where q.id = judged.id and judged.verdict = 'SKIPPED'
-    ), skipped as (
-      update message m set status = 'SKIPPED', reason = judged.refusal, failed_at = now()
-      from judged where m.organization_id = judged."organizationId" and m.id = judged.id and judged.verdict = 'SKIPPED'
-        and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
-      returning m.id
-    ), decided as (
-      insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id, message_id,
-        action, reason)
-      select new_id(), judged."organizationId", judged."subscriberId", judged.automation_id, judged.campaign_id,
-        judged."runId", judged.step_id, judged.id, 'SEND_EMAIL', judged.refusal
-      from judged join skipped on skipped.id = judged.id
-    )`
+  const parts = [
+    ...(outcomes.length > 0
+      ? [
+          sql`select id, organization_id as "organizationId", 'outcome' as part, verdict,
+            subscriber_id as "subscriberId", run_id as "runId", data
+            from record_outcomes(${json(outcomes)}, ${options.attended}::boolean)`,
+        ]
+      : []),
+    ...(candidates.length > 0
+      ? [
+          sql`select id, organization_id as "organizationId", 'candidate' as part, verdict,
+            subscriber_id as "subscriberId", run_id as "runId", '{}'::jsonb as data
+            from mark_candidates(${json(candidates)}, ${options.leaseMs / 1_000}::float8)`,
+        ]
+      : []),
+  ]
+  return parts.length === 0 ? [] : await rows<Ticked>(em, sql.join(parts, sql` union all `))
 }

@@ -2,7 +2,7 @@ import type { Call } from '../catalogue/tool.ts'
 import { fireTriggers } from './automations/triggers.ts'
 import { exitUnsubscribed } from './automations/runs.ts'
 import { endEventWaits } from './automations/waits.ts'
-import { insertEvents, type NewEvent, type RecordedEvent } from './event-rows.ts'
+import { insertEvents, type NewEvent, type RecordedEvent, shareSubscribers } from './event-rows.ts'
 
 export type { NewEvent, RecordedEvent }
 
@@ -16,11 +16,18 @@ export async function recordEvents(
   events: readonly NewEvent[],
   options: { triggerWorkflows?: boolean } = {},
 ): Promise<RecordedEvent[]> {
-  const recorded = await insertEvents(call, events)
-  if (recorded.length === 0) return recorded
+  if (events.length === 0) return []
+  const silent = options.triggerWorkflows === false
+  if (!silent) {
+    await shareSubscribers(
+      call,
+      events.map(({ subscriberId }) => subscriberId),
+    )
+  }
+  const recorded = await insertEvents(call, events, { silent })
   const left = recorded.filter(({ type }) => type === 'UNSUBSCRIBED').map(({ subscriberId }) => subscriberId)
   await exitUnsubscribed(call, left)
-  if (options.triggerWorkflows === false) return recorded
+  if (silent) return recorded
   await endEventWaits(call, recorded)
   await fireTriggers(call, recorded)
   return recorded

@@ -5,6 +5,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { array, rows } from '../database.ts'
 import { encodeId, newId } from '../ids.ts'
+import { shareSubscribers } from './event-rows.ts'
 import { type NewEvent, recordEvents } from './events.ts'
 import { oneLine, refuse } from './text.ts'
 
@@ -104,6 +105,7 @@ export async function addTags(
   tagNames: readonly string[],
   options: EventOptions = {},
 ): Promise<TagChange[]> {
+  if (options.triggerWorkflows !== false) await shareSubscribers(call, subscriberIds)
   const { added } = await ensureTags(call, tagNames, { subscriberIds })
   await recordEvents(call, tagEvents('TAG_ADDED', added), options)
   return added
@@ -118,6 +120,7 @@ export async function removeTags(
 ): Promise<TagChange[]> {
   const { em, organization } = call
   const names = readTagNames(tagNames, 'tagNames')
+  if (options.triggerWorkflows !== false) await shareSubscribers(call, subscriberIds)
   // Rows are locked in one order, so that calls over the same people wait for each other instead of deadlocking.
   const removed = await rows<RemovedRow>(
     em,

@@ -35,7 +35,13 @@ export function personVariables(
   { fields, name, email, phone }: Person,
   organizationName: string,
 ): Record<string, unknown> {
-  return { ...fields, name: name ?? '', email, phone: phone ?? '', ...organizationVariables(organizationName) }
+  return {
+    ...fields,
+    name: name ?? '',
+    email,
+    phone: phone ?? '',
+    ...organizationVariables(organizationName),
+  }
 }
 
 /** The values that need no person; without one, fallbacks show for the rest. */

@@ -2,9 +2,10 @@ import { M001Organizations } from './m001-organizations.ts'
 import { M002Audience } from './m002-audience.ts'
 import { M003Sending } from './m003-sending.ts'
 import { M004Automations } from './m004-automations.ts'
+import { M005Delivery } from './m005-delivery.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
-export const MIGRATIONS = [M001Organizations, M002Audience, M003Sending, M004Automations].map(
+export const MIGRATIONS = [M001Organizations, M002Audience, M003Sending, M004Automations, M005Delivery].map(
   (migration) => ({
     name: migration.name,
     class: migration,

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
 import { type EntityManager, execute, rows } from '../../database.ts'
-import type { RecordedEvent } from '../event-rows.ts'
+import { MAY_WAKE, type RecordedEvent } from '../event-rows.ts'
 import { startPayload } from './enrolment.ts'
 import { workflowIdOf } from './nudge.ts'
 import { cancelRuns } from './runs.ts'
@@ -82,20 +82,27 @@ export async function organizationsWithFreshWaits(em: EntityManager, seconds: nu
 }
 
 /**
- * An event and the wait for it may commit side by side, and neither sees the other: fresh waits are compared once more
- * with the events since they began.
+ * What is written without the subscriber's lock may commit beside the wait for it, and neither sees the other: fresh
+ * waits are compared once more with the events since they count, which is their own beginning or that of their run.
  */
 export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
-  const events = await rows<RecordedEvent>(
+  const events = await rows<RecordedEvent & { runId: string }>(
     call.em,
-    sql`select event.id, event.subscriber_id as "subscriberId", event.type, event.data from run_wait wait
+    sql`select wait.run_id as "runId", event.id, event.subscriber_id as "subscriberId", event.type, event.data from run_wait wait
       join run_step step on step.organization_id = wait.organization_id and step.run_id = wait.run_id
         and step.visit = wait.visit
+      join automation_run run on run.organization_id = wait.organization_id and run.id = wait.run_id
       join subscriber_event event on event.organization_id = wait.organization_id
         and event.subscriber_id = wait.subscriber_id and event.type = wait.event_type
-        and event.id >= id_floor(step.started_at)
+        and event.id >= id_floor(case wait.conditions ->> 'scope' when 'RUN' then run.entered_at else step.started_at end)
+        and ${MAY_WAKE}
       where wait.organization_id = ${call.organization.id}
         and step.started_at > now() - make_interval(secs => ${seconds})`,
   )
-  await endEventWaits(call, events)
+  // An event may be too early for another run of the same person, so each is for the run that it was found for.
+  await endEventWaits(
+    call,
+    events,
+    events.map(({ runId }) => runId),
+  )
 }

@@ -6,6 +6,7 @@ import { durationMilliseconds } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { execute, row } from '../../database.ts'
 import { compileWhere, firstMatching, matches } from '../audience/match.ts'
+import { MAY_WAKE } from '../event-rows.ts'
 import { addTags, removeTags } from '../tags.ts'
 import { messageOutcome, sendStepEmail } from './run-email.ts'
 import type { RunState, WaitKind } from './run-state.ts'
@@ -132,7 +133,7 @@ async function enterEventWait(turn: Turn, step: WaitUntilStep, config: EventConf
     call.em,
     sql`insert into run_wait (organization_id, subscriber_id, event_type, run_id, visit, conditions)
       values (${call.organization.id}, ${run.subscriberId}, ${eventType}, ${run.id}, ${run.visit},
-        ${JSON.stringify({ where, stepId: step.id })}::jsonb)
+        ${JSON.stringify({ where, stepId: step.id, scope: config.scope })}::jsonb)
       on conflict (organization_id, subscriber_id, event_type, run_id)
       do update set visit = excluded.visit, conditions = excluded.conditions`,
   )
@@ -151,7 +152,7 @@ async function hasHappened(
     call.em,
     sql`select 1 from subscriber_event event where event.organization_id = ${call.organization.id}
       and event.subscriber_id = ${run.subscriberId} and event.type = ${eventType}
-      and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8)) and ${holds} limit 1`,
+      and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8)) and ${MAY_WAKE} and ${holds} limit 1`,
   )
   return found !== null
 }

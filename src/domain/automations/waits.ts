@@ -10,9 +10,14 @@ import { type RunKey, writeNudges } from './nudge.ts'
 type Waiting = { runId: string; where: Where[]; positions: number[] }
 
 /**
- * Runs that waited for one of these events go on: their row says so first, then they are nudged.
+ * Runs that waited for one of these events go on: their row says so first, then they are nudged. With `forRuns` each
+ * event is for the run at its own place of that list only.
  */
-export async function endEventWaits(call: Call, events: readonly RecordedEvent[]): Promise<void> {
+export async function endEventWaits(
+  call: Call,
+  events: readonly RecordedEvent[],
+  forRuns?: readonly string[],
+): Promise<void> {
   if (events.length === 0) return
   const { em, organization } = call
   const waiting = await rows<Waiting>(
@@ -22,6 +27,7 @@ export async function endEventWaits(call: Call, events: readonly RecordedEvent[]
       from ${eventRows(events)} as event (subscriber_id, type, data, position)
       join run_wait wait on wait.organization_id = ${organization.id}
         and wait.subscriber_id = event.subscriber_id and wait.event_type = event.type
+        ${forRuns ? sql`and wait.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
       group by wait.run_id, wait.conditions`,
   )
   const woken: string[] = []

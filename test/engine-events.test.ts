@@ -1,0 +1,157 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { type Engine, startEngine } from '../worker/workers.ts'
+import { reconcile } from '../worker/reconciler.ts'
+import { row, rows } from '../src/database.ts'
+import { enterByHand } from '../src/domain/automations/run-control.ts'
+import { insertEvents } from '../src/domain/event-rows.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { encodeId } from '../src/ids.ts'
+import { edges, makeTenant, publish, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
+import { type TestServices, testServices } from './helpers/database.ts'
+import { eventually } from './helpers/eventually.ts'
+
+let services: TestServices
+let engine: Engine
+let tenant: Tenant
+
+test.before(async () => {
+  services = await testServices({ TEMPORAL_TASK_QUEUE: `events-${process.pid}`, LOG_LEVEL: 'error' })
+  engine = await startEngine(services)
+  await engine.ready
+  tenant = await makeTenant(services)
+})
+
+test.after.always(async () => {
+  await engine?.stop()
+  await services?.close()
+})
+
+/** A run that rests for a moment and then waits for an event, when it has come to its rest. */
+async function enter(eventType: string, scope: 'RUN' | 'STEP') {
+  const wait = step('paid', 'WAIT_UNTIL', {
+    mode: 'EVENT',
+    eventType,
+    where: [],
+    scope,
+    timeout: { amount: 1, unit: 'HOURS' },
+    onTimeout: 'CONTINUE',
+  })
+  const automation = await publish(services, tenant, {
+    steps: [
+      step('start', 'TRIGGER', { type: 'MANUAL' }),
+      step('rest', 'WAIT', { amount: 2, unit: 'SECONDS' }),
+      wait,
+    ],
+    edges: edges(['start', 'rest', 'paid']),
+  })
+  const subscriberId = await tenant.subscribe()
+  await tenant.within((call) =>
+    enterByHand(call, {
+      workflowId: encodeId('wf', automation.id),
+      subscriberId: encodeId('sub', subscriberId),
+    }),
+  )
+  const at = (stepId: string, status: string) =>
+    eventually(`the run at ${stepId}, ${status}`, async () => {
+      const [run] = await runsOf(services, tenant, automation.id)
+      return run?.stepId === stepId && run.status === status && run
+    })
+  await at('rest', 'WAITING')
+  return { automation, subscriberId, at }
+}
+
+const WOKEN = ['start ENTERED→next', 'rest ELAPSED→next', 'paid EVENT→next']
+
+for (const scope of ['RUN', 'STEP'] as const) {
+  test(`a silent event never ends a wait of scope ${scope}, before it or within it`, async (t) => {
+    const { subscriberId, at } = await enter(`SILENT_${scope}`, scope)
+    const happened = (triggerWorkflows: boolean) =>
+      tenant.within((call) =>
+        recordEvents(call, [{ subscriberId, type: `SILENT_${scope}` }], { triggerWorkflows }),
+      )
+    await happened(false)
+    await at('paid', 'WAITING')
+    await happened(false)
+    await reconcile(services, 0)
+    const run = await at('paid', 'WAITING')
+    const waits = await rows(services.orm.em.fork(), sql`select 1 from run_wait where run_id = ${run.id}`)
+    t.is(waits.length, 1)
+    await happened(true)
+    t.deepEqual(await trailOf(services, (await at('paid', 'COMPLETED')).id), WOKEN)
+  })
+}
+
+// Serial tests come first: the reconciler, which the others call, would repair what these look for.
+test.serial(
+  'an event whose transaction is open while the wait begins wakes the run without the reconciler',
+  async (t) => {
+    const { subscriberId, automation, at } = await enter('RACE', 'RUN')
+    await tenant.within(async (call) => {
+      await recordEvents(call, [{ subscriberId, type: 'RACE' }])
+      const own = await row<{ pid: number }>(call.em, sql`select pg_backend_pid() as pid`)
+      await eventually('the run to come to its wait', async () => {
+        const blocked = await row(
+          services.orm.em.fork(),
+          sql`select 1 from pg_stat_activity
+          where datname = current_database() and ${own?.pid ?? 0} = any(pg_blocking_pids(pid)) limit 1`,
+        )
+        const [run] = await runsOf(services, tenant, automation.id)
+        return blocked !== null || run?.stepId === 'paid'
+      })
+    })
+    t.deepEqual(await trailOf(services, (await at('paid', 'COMPLETED')).id), WOKEN)
+  },
+)
+
+test.serial('an event that comes while a wait is being written sees it', async (t) => {
+  const { subscriberId, at } = await enter('LATE', 'STEP')
+  const { id } = await at('paid', 'WAITING')
+  const wait = await row<{ conditions: unknown; visit: number }>(
+    services.orm.em.fork(),
+    sql`delete from run_wait where run_id = ${id} returning conditions, visit`,
+  )
+  let recording: Promise<unknown> = Promise.resolve()
+  await tenant.within(async (call) => {
+    // A run writes its waits under this lock.
+    await row(call.em, sql`select 1 from subscriber where id = ${subscriberId} for no key update`)
+    const own = await row<{ pid: number }>(call.em, sql`select pg_backend_pid() as pid`)
+    let isRecorded = false
+    recording = tenant
+      .within((other) => recordEvents(other, [{ subscriberId, type: 'LATE' }]))
+      .then(() => (isRecorded = true))
+    await eventually('the event to wait for its turn', async () => {
+      const blocked = await row(
+        services.orm.em.fork(),
+        sql`select 1 from pg_stat_activity
+          where datname = current_database() and ${own?.pid ?? 0} = any(pg_blocking_pids(pid)) limit 1`,
+      )
+      return blocked !== null || isRecorded
+    })
+    await row(
+      call.em,
+      sql`insert into run_wait (organization_id, subscriber_id, event_type, run_id, visit, conditions)
+        values (${tenant.id}, ${subscriberId}, 'LATE', ${id}, ${wait?.visit ?? 0},
+          ${JSON.stringify(wait?.conditions ?? {})}::jsonb) returning 1`,
+    )
+  })
+  await recording
+  t.deepEqual(await trailOf(services, (await at('paid', 'COMPLETED')).id), WOKEN)
+})
+
+test('the reconciler counts events from the entry where the scope is RUN, for that run alone', async (t) => {
+  const [ofRun, ofStep] = [await enter('MISSED', 'RUN'), await enter('MISSED', 'STEP')]
+  for (const { subscriberId, at } of [ofRun, ofStep]) {
+    const run = await at('paid', 'WAITING')
+    const early = await row<{ id: string }>(
+      services.orm.em.fork(),
+      sql`select id_floor(entered_at + interval '1 millisecond') as id from automation_run where id = ${run.id}`,
+    )
+    // The two runs began at different times, so that their events have different ids.
+    await tenant.within((call) => insertEvents(call, [{ subscriberId, type: 'MISSED', id: early?.id ?? '' }]))
+  }
+  await reconcile(services, 0)
+  t.deepEqual(await trailOf(services, (await ofRun.at('paid', 'COMPLETED')).id), WOKEN)
+  t.is((await ofStep.at('paid', 'WAITING')).status, 'WAITING')
+})
