@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
 import test from 'ava'
@@ -7,10 +9,14 @@ import { sql } from 'kysely'
 import { freePort } from '../scripts/services/ports.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
 import { startEngine } from '../worker/workers.ts'
-import { rows } from '../src/database.ts'
+import { createApp } from '../api/app.ts'
+import { readConfig } from '../src/config.ts'
+import { migrate, rows } from '../src/database.ts'
+import { seedDevelopment } from '../src/development.ts'
+import { createServices } from '../src/services.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { scratchDirectory, startOwnTemporal } from './helpers/services.ts'
+import { scratchDirectory, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
 
 const DAYS = { amount: 3, unit: 'DAYS' }
@@ -209,3 +215,39 @@ async function ended(worker: ChildProcess, signal: NodeJS.Signals): Promise<void
   worker.kill(signal)
   await gone
 }
+
+test('while PostgreSQL is away every door answers 503 and when to repeat', async (t) => {
+  const postgres = await startOwnPostgres()
+  const config = readConfig({ ...process.env, DATABASE_URL: postgres.url, LOG_LEVEL: 'silent' })
+  await migrate(config)
+  const { apiToken } = await seedDevelopment(config, {})
+  const services = await createServices(config, 'test')
+  const server = createServer(createApp(services).callback())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A listening TCP server has an address object.
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const ask = (path: string, body: object) =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const email = { to: 'reader@example.com', subject: 'Hello', content: 'Hello' }
+  try {
+    t.is((await ask('/api/v1/emails', email)).status, 200)
+    postgres.kill()
+    await postgres.exited
+    for (const [path, body] of [
+      ['/api/v2/tools/list_tags', {}],
+      ['/api/v1/emails', email],
+    ] as const) {
+      const answer = await ask(path, body)
+      t.is(answer.status, 503)
+      t.is(answer.headers.get('retry-after'), '1')
+    }
+  } finally {
+    server.closeAllConnections()
+    server.close()
+    await services.close()
+  }
+})
