@@ -2,8 +2,11 @@ import { defineSearchAttributeKey } from '@temporalio/common'
 
 /** What the service and its workflows agree on: names, ids, arguments. Pure; ids are TypeIDs, and nothing personal. */
 
+/** Runs have a queue of their own, so that bulk work in the background never makes them late. */
+export type QueueKind = 'runs' | 'background'
+
 /** The queues of one installation; the prefix keeps installations that share a namespace apart. */
-export function taskQueue(prefix: string, kind: 'runs'): string {
+export function taskQueue(prefix: string, kind: QueueKind): string {
   return `${prefix}-${kind}`
 }
 
@@ -72,4 +75,37 @@ export type RunActivities = {
   advanceRun(request: RunRequest): Promise<NextAction>
   /** Closes the run because an operator canceled its workflow. */
   cancelRun(request: RunRequest): Promise<NextAction>
+}
+
+/** The workflow type that applies an uploaded list of subscribers. */
+export const SUBSCRIBER_IMPORT = 'SubscriberImport'
+
+/** One workflow for each upload: `import/{imp_…}`. */
+export function importWorkflowId(importId: string): string {
+  return `import/${importId}`
+}
+
+/** The argument of a SubscriberImport. */
+export type ImportRequest = { organizationId: string; importId: string }
+
+/** How far an import is, in numbers that an operator reads. */
+export type ImportProgress = {
+  state: 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELED'
+  /** Rows that are dealt with, rejected ones among them. */
+  rows: number
+  /** An estimate by the bytes that are read; exact at the end. */
+  expectedRows: number
+  rejected: number
+  error: string | null
+}
+
+/** What a finished import leaves in its history. */
+export type ImportResult = { state: string; rows: number; rejected: number }
+
+/** The database side of an import. */
+export type ImportActivities = {
+  /** Applies pages of rows for some seconds, each with its checkpoint in one transaction, and says how far it came. */
+  applyImport(request: ImportRequest): Promise<ImportProgress>
+  /** Closes the import because an operator canceled its workflow. */
+  cancelImport(request: ImportRequest): Promise<ImportProgress>
 }

@@ -1,4 +1,4 @@
-import type { NextAction } from './contract.ts'
+import type { ImportProgress, NextAction } from './contract.ts'
 
 /** What the Temporal UI shows of a run, in Markdown: where it stands, why and until when it waits, how it came there. */
 export function currentDetails(action: NextAction): string {
@@ -6,4 +6,16 @@ export function currentDetails(action: NextAction): string {
   const reason = action.exitReason === null ? '' : ` (${action.exitReason})`
   const steps = action.recentSteps.map((step) => `\n- ${step}`).join('')
   return `**${action.state}**${reason}: ${action.label}${until}${steps && `\n\nlast steps:${steps}`}`
+}
+
+/** What the Temporal UI shows of an import: "**RUNNING**: 412,000 of about 1,000,000 rows, 3 rejected". */
+export function importDetails({ state, rows, expectedRows, rejected, error }: ImportProgress): string {
+  const of = state === 'RUNNING' ? ` of about ${grouped(expectedRows)}` : ''
+  const reason = error === null ? '' : `\n\n${error}`
+  return `**${state}**: ${grouped(rows)}${of} rows, ${grouped(rejected)} rejected${reason}`
+}
+
+/** 1000000 as "1,000,000": without Intl, whose data may differ between a run and its replay. */
+function grouped(count: number): string {
+  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }

@@ -10,11 +10,22 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const WORKFLOWS = join(ROOT, 'temporal', 'workflows', 'index.ts')
 const CACHE = join(ROOT, 'node_modules', '.cache', 'postloom')
 
+let bundling: Promise<{ code: string }> | undefined
+
 /**
  * The workflows as one script for the isolated world they run in; made once for each state of temporal/ and each SDK,
  * then read from node_modules/.cache. A warning about a module that workflows must not use is an error.
  */
-export async function workflowBundle(): Promise<{ code: string }> {
+export function workflowBundle(): Promise<{ code: string }> {
+  // The workers of a process share it.
+  bundling ??= bundle().catch((error: unknown) => {
+    bundling = undefined
+    throw error
+  })
+  return bundling
+}
+
+async function bundle(): Promise<{ code: string }> {
   const file = join(CACHE, `workflows-${await fingerprint()}.js`)
   const cached = await readFile(file, 'utf8').catch(() => null)
   if (cached !== null) return { code: cached }

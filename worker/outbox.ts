@@ -8,7 +8,7 @@ import {
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../src/domain/outbox.ts'
 import type { Services } from '../src/services.ts'
-import { type AutomationRunInput, SEARCH, taskQueue } from '../temporal/contract.ts'
+import { AUTOMATION_RUN, type AutomationRunInput, SEARCH, taskQueue } from '../temporal/contract.ts'
 
 /** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` lets what is under way finish. */
 export type OutboxRelay = { ring(): void; stop(): Promise<void> }
@@ -159,13 +159,33 @@ async function signal(client: Client, { workflowId, payload }: OutboxRow): Promi
 
 async function startWorkflow(
   client: Client,
-  { config }: Services,
+  services: Services,
   workflowId: string,
   payload: Record<string, unknown>,
   searchable: boolean,
 ): Promise<void> {
-  // enrolment.ts wrote it; the type cannot travel through the table.
-  const { workflow, input, summary, restart } = payload as StartPayload
+  // Who emitted the intent wrote it (src/domain); the type cannot travel through the table.
+  const start = payload as RunStart | BackgroundStart
+  if (isRunStart(start)) return await startRun(client, services, workflowId, start, searchable)
+  const { organizationId } = start.input
+  await client.workflow.start(start.workflow, {
+    workflowId,
+    taskQueue: taskQueue(services.config.temporal.taskQueue, 'background'),
+    args: [start.input],
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+    staticSummary: start.summary,
+    ...(start.details !== undefined && { staticDetails: start.details }),
+    ...(searchable && { typedSearchAttributes: [{ key: SEARCH.organization, value: organizationId }] }),
+  })
+}
+
+async function startRun(
+  client: Client,
+  { config }: Services,
+  workflowId: string,
+  { workflow, input, summary, restart }: RunStart,
+  searchable: boolean,
+): Promise<void> {
   const { organizationId, automationId, subscriberId, runId } = input
   const argument: AutomationRunInput = { organizationId, automationId, subscriberId, runId, searchable }
   await client.workflow.start(workflow, {
@@ -189,9 +209,21 @@ async function startWorkflow(
   })
 }
 
-type StartPayload = {
-  workflow: string
+function isRunStart(start: RunStart | BackgroundStart): start is RunStart {
+  return start.workflow === AUTOMATION_RUN
+}
+
+type RunStart = {
+  workflow: typeof AUTOMATION_RUN
   input: Omit<AutomationRunInput, 'searchable'>
   summary: string
   restart?: boolean
+}
+
+/** Any other workflow: its argument as it is, with the organization that it works for. */
+type BackgroundStart = {
+  workflow: string
+  input: { organizationId: string } & Record<string, unknown>
+  summary: string
+  details?: string
 }

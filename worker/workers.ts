@@ -1,33 +1,38 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
 
 import { listenForRings } from '../src/ports/doorbell.ts'
 import type { Services } from '../src/services.ts'
-import { taskQueue } from '../temporal/contract.ts'
+import { type QueueKind, taskQueue } from '../temporal/contract.ts'
 import { createRunActivities } from './activities/automation-run.ts'
+import { createImportActivities } from './activities/subscriber-import.ts'
 import { workflowBundle } from './bundle.ts'
 import { type OutboxRelay, startOutboxRelay } from './outbox.ts'
 import { startReconciler } from './reconciler.ts'
 import { watchSearchAttributes } from './search-attributes.ts'
 
-/** What drives automations in this process. */
+/** What drives automations and background work in this process. */
 export type Engine = {
-  /** The Temporal worker polls its queue. */
+  /** Both Temporal workers poll their queues. */
   isRunning(): boolean
   /** Search attributes the server does not know; null before it was asked. */
   missingAttributes(): string[] | null
-  /** Resolves when the Temporal worker polls for the first time. */
-  ready: Promise<void>
+  /** Resolves when both poll for the first time. */
+  ready: Promise<unknown>
   relay: OutboxRelay
   stop(): Promise<void>
 }
 
 const RECONNECT_MS = 2_000
-const CACHED_WORKFLOWS = 200
-const ACTIVITIES = 24
 
-/** Starts relay, Temporal worker and reconciler; while Temporal is down they keep trying. */
+/** One worker for each queue: a long import in the background never makes a run wait. */
+const WORKERS = {
+  runs: { maxCachedWorkflows: 200, maxConcurrentLocalActivityExecutions: 24 },
+  background: { maxCachedWorkflows: 20, maxConcurrentActivityTaskExecutions: 8 },
+} as const satisfies Record<QueueKind, Partial<WorkerOptions>>
+
+/** Starts relay, Temporal workers and reconciler; while Temporal is down they keep trying. */
 export async function startEngine(services: Services): Promise<Engine> {
   installLogger(services)
   const attributes = watchSearchAttributes(services.config.temporal.namespace)
@@ -39,16 +44,16 @@ export async function startEngine(services: Services): Promise<Engine> {
     },
     services.log,
   )
-  const worker = superviseWorker(services)
+  const workers = [superviseWorker(services, 'runs'), superviseWorker(services, 'background')]
   const reconciler = startReconciler(services)
   return {
-    isRunning: () => worker.isRunning(),
+    isRunning: () => workers.every((worker) => worker.isRunning()),
     missingAttributes: () => attributes.missing(),
-    ready: worker.ready,
+    ready: Promise.all(workers.map(({ ready }) => ready)),
     relay,
     async stop() {
       await rings.close()
-      await Promise.all([relay.stop(), reconciler.stop(), worker.stop()])
+      await Promise.all([relay.stop(), reconciler.stop(), ...workers.map((worker) => worker.stop())])
     },
   }
 }
@@ -56,7 +61,7 @@ export async function startEngine(services: Services): Promise<Engine> {
 type Supervised = { isRunning(): boolean; ready: Promise<void>; stop(): Promise<void> }
 
 /** Keeps one Temporal worker running: connects, works, and starts over when the server went away. */
-function superviseWorker(services: Services): Supervised {
+function superviseWorker(services: Services, kind: QueueKind): Supervised {
   const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
   const halt = new AbortController()
   let current: Worker | undefined
@@ -64,7 +69,7 @@ function superviseWorker(services: Services): Supervised {
   async function session(): Promise<void> {
     const connection = await connect(services)
     try {
-      const worker = await createRunsWorker(services, connection)
+      const worker = await createWorker(services, connection, kind)
       current = worker
       if (halt.signal.aborted) return
       const running = worker.run()
@@ -82,7 +87,7 @@ function superviseWorker(services: Services): Supervised {
         await session()
       } catch (error) {
         if (halt.signal.aborted) return
-        services.log.warn({ err: error }, 'the Temporal worker cannot run; trying again')
+        services.log.warn({ err: error, kind }, 'the Temporal worker cannot run; trying again')
         await sleep(RECONNECT_MS, undefined, { signal: halt.signal }).catch(() => undefined)
       }
     }
@@ -109,18 +114,21 @@ async function connect({ config }: Services): Promise<NativeConnection> {
   })
 }
 
-async function createRunsWorker(services: Services, connection: NativeConnection): Promise<Worker> {
+async function createWorker(
+  services: Services,
+  connection: NativeConnection,
+  kind: QueueKind,
+): Promise<Worker> {
   const { config } = services
   return await Worker.create({
     connection,
     namespace: config.temporal.namespace,
-    taskQueue: taskQueue(config.temporal.taskQueue, 'runs'),
+    taskQueue: taskQueue(config.temporal.taskQueue, kind),
     workflowBundle: await workflowBundle(),
-    activities: createRunActivities(services),
-    maxCachedWorkflows: CACHED_WORKFLOWS,
+    activities: kind === 'runs' ? createRunActivities(services) : createImportActivities(services),
+    ...WORKERS[kind],
     // Workflows only keep time: one thread does, and each one more costs a heap of its own.
     workflowThreadPoolSize: 1,
-    maxConcurrentLocalActivityExecutions: ACTIVITIES,
     shutdownGraceTime: config.env === 'production' ? '20s' : '1s',
     shutdownForceTime: config.env === 'production' ? '25s' : '4s',
   })

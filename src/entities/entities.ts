@@ -46,6 +46,7 @@ import {
   GoalWatch,
   Outbox,
 } from './automation.ts'
+import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 
 /** Every entity the database maps. */
 export const ENTITIES = [
@@ -89,4 +90,7 @@ export const ENTITIES = [
   GoalConversion,
   GoalWatch,
   Outbox,
+  SubscriberImport,
+  ImportChunk,
+  ImportRejection,
 ]

@@ -3,11 +3,17 @@ import { M002Audience } from './m002-audience.ts'
 import { M003Sending } from './m003-sending.ts'
 import { M004Automations } from './m004-automations.ts'
 import { M005Delivery } from './m005-delivery.ts'
+import { M006Imports } from './m006-imports.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
-export const MIGRATIONS = [M001Organizations, M002Audience, M003Sending, M004Automations, M005Delivery].map(
-  (migration) => ({
-    name: migration.name,
-    class: migration,
-  }),
-)
+export const MIGRATIONS = [
+  M001Organizations,
+  M002Audience,
+  M003Sending,
+  M004Automations,
+  M005Delivery,
+  M006Imports,
+].map((migration) => ({
+  name: migration.name,
+  class: migration,
+}))

@@ -1,1 +1,2 @@
 export { AutomationRun } from './automation-run.ts'
+export { SubscriberImport } from './subscriber-import.ts'
