@@ -9,6 +9,7 @@ import type { Services } from '../src/services.ts'
 import { answerFailures } from './errors.ts'
 import { createMetrics, healthRoutes } from './health.ts'
 import { publicRoutes } from './public.ts'
+import { restRoutes } from './rest.ts'
 import { toolRoutes } from './tools.ts'
 import { v1Routes } from './v1.ts'
 
@@ -23,7 +24,12 @@ export function createApp(services: Services): Koa {
   app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: false }))
   mount(app, healthRoutes(services, registry))
   app.use(refuseForeignHost(services))
-  for (const router of [publicRoutes(services), toolRoutes(services), v1Routes(services)]) {
+  for (const router of [
+    publicRoutes(services),
+    toolRoutes(services),
+    restRoutes(services),
+    v1Routes(services),
+  ]) {
     mount(app, router)
   }
   app.on('error', (error: unknown) => services.log.warn({ err: error }, 'a connection broke'))

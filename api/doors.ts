@@ -12,18 +12,22 @@ import { readJson } from './body.ts'
 /** How a door differs from the others. */
 export type Door = { bucket: RateBucket; gated: boolean }
 
-/** Authenticates, counts, reads the body and runs one operation; a door only finds it and shapes the answer. */
+/**
+ * Authenticates, counts, reads the input and runs one operation; a door only finds it and shapes the answer. The input
+ * is the JSON body unless the door says otherwise.
+ */
 export async function runOperation(
   services: Services,
   ctx: Context,
   door: Door,
   find: () => Tool,
+  readInput: (tool: Tool) => Promise<unknown> = (tool) => readJson(ctx, tool.bodyLimit),
 ): Promise<unknown> {
   const principal = await authenticate(services, ctx.get('authorization') || undefined)
   const onRate = (state: RateState) => writeRate(ctx, state)
   const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
   const idempotencyKey = readIdempotencyKey(ctx.get('idempotency-key') || undefined)
-  const input = await readJson(ctx, tool.bodyLimit)
+  const input = await readInput(tool)
   return await invoke(services, principal, { tool, input, gated: door.gated, idempotencyKey })
 }
 

@@ -8,7 +8,12 @@ import { Failure, type FailureCode, FAILURES, type Fault } from '../src/catalogu
 type FailureWriter = (ctx: Context, failure: Failure) => void
 
 /** Codes that only other doors tell apart; the Tools API's table has one word for them (decisions, section 2). */
-const TOOL_CODES: Partial<Record<FailureCode, FailureCode>> = { MALFORMED_BODY: 'INVALID_INPUT' }
+const TOOL_CODES: Partial<Record<FailureCode, FailureCode>> = {
+  MALFORMED_BODY: 'INVALID_INPUT',
+  MISSING_FIELD: 'INVALID_INPUT',
+  INVALID_PARAMETER: 'INVALID_INPUT',
+  MISSING_TOKEN: 'UNAUTHENTICATED',
+}
 
 /** The Tools API's refusal: `{success: false, error, code, details?}` and what stands beside it. */
 const writeToolFailure: FailureWriter = (ctx, failure) => {
@@ -29,6 +34,18 @@ const writeV1Failure: FailureWriter = (ctx, failure) => {
   ctx.body = { success: false, message: faultSentences(failure.details) ?? failure.message }
 }
 
+/** The REST v2 refusal: `{name, message, statusCode, details?}` (contract, "Errors"). */
+const writeRestFailure: FailureWriter = (ctx, failure) => {
+  const [name, statusCode] = FAILURES[failure.code].rest
+  ctx.status = statusCode
+  ctx.body = {
+    name,
+    message: failure.message,
+    statusCode,
+    ...(failure.details !== undefined && { details: failure.details }),
+  }
+}
+
 /** Answers refusals in the shape of the door at this address; a fault is logged and answered without detail. */
 export function answerFailures(log: Logger): Middleware {
   return async (ctx, next) => {
@@ -37,10 +54,15 @@ export function answerFailures(log: Logger): Middleware {
     } catch (error) {
       const failure = error instanceof Failure ? error : hideFault(ctx, error, log)
       if (failure.retryAfter !== undefined) ctx.set('Retry-After', String(failure.retryAfter))
-      const write = ctx.path.startsWith('/api/v1/') ? writeV1Failure : writeToolFailure
-      write(ctx, failure)
+      writerOf(ctx.path)(ctx, failure)
     }
   }
+}
+
+function writerOf(path: string): FailureWriter {
+  if (path.startsWith('/api/v1/')) return writeV1Failure
+  const isRest = path.startsWith('/api/v2/') && !/^\/api\/v2\/tools(?:\/|$)/.test(path)
+  return isRest ? writeRestFailure : writeToolFailure
 }
 
 function hideFault(ctx: Context, error: unknown, log: Logger): Failure {

@@ -9,12 +9,23 @@ export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
 /** The largest amount of one payment, in major units. */
 export const MAXIMUM_AMOUNT = 1_000_000_000
 
+/** Who or what made an event happen. */
+export const EventCause = closed({
+  kind: Type.String({
+    description: 'token, import, run (a workflow), public (a link in an email) or system.',
+  }),
+  id: Type.String({ description: 'Of the token, import, run or subscriber; empty where there is none.' }),
+  name: Type.String(),
+})
+export type EventCause = Static<typeof EventCause>
+
 /** Something that happened to a subscriber. */
 export const SubscriberEvent = closed({
   id: Type.String(),
   subscriberId: Type.String(),
   type: Type.String(),
   data: Type.Record(Type.String(), Type.Unknown(), { description: 'What the type says: a tag, an amount.' }),
+  cause: EventCause,
   createdAt: Type.String(),
 })
 export type SubscriberEvent = Static<typeof SubscriberEvent>

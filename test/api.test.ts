@@ -110,7 +110,7 @@ test('a body that is not JSON, not an object, too deep, hostile or too large is 
 
 test('an unknown address and an impossible method answer in the same shape', async (t) => {
   const { api } = t.context
-  const lost = await api.request('GET', '/api/v2/nowhere')
+  const lost = await api.request('GET', '/api/v2/tools/list_tags/nowhere')
   t.is(lost.status, 404)
   t.like(lost.body, { success: false, code: 'NOT_FOUND' })
   const method = await api.request('DELETE', '/api/v2/tools')

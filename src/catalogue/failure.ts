@@ -5,6 +5,9 @@
 export const FAILURES = {
   INVALID_INPUT: { status: 400, rest: ['validation_error', 422], smtp: [550, '5.6.0'] },
   MALFORMED_BODY: { status: 400, rest: ['validation_error', 400], smtp: [550, '5.6.0'] },
+  MISSING_FIELD: { status: 400, rest: ['missing_required_field', 422], smtp: [550, '5.6.0'] },
+  INVALID_PARAMETER: { status: 400, rest: ['invalid_parameter', 422], smtp: [550, '5.6.0'] },
+  MISSING_TOKEN: { status: 401, rest: ['missing_api_key', 401], smtp: [530, '5.7.0'] },
   UNAUTHENTICATED: { status: 401, rest: ['invalid_api_key', 401], smtp: [535, '5.7.8'] },
   FORBIDDEN: { status: 403, rest: ['restricted_api_key', 403], smtp: [550, '5.7.1'] },
   NOT_FOUND: { status: 404, rest: ['not_found', 404], smtp: [550, '5.1.1'] },
@@ -82,15 +85,15 @@ export class Failure extends Error {
 }
 
 /** Refuses an input with every fault at once; the sentence counts them and quotes the first. */
-export function refuseFaults(faults: readonly Fault[], what = 'The input'): never {
+export function refuseFaults(
+  faults: readonly Fault[],
+  what = 'The input',
+  code: FailureCode = 'INVALID_INPUT',
+): never {
   const [first] = faults
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more, see details)` : ''
   const where = first?.path ? ` at ${first.path}` : ''
-  throw new Failure(
-    'INVALID_INPUT',
-    `${what} is not valid${where}: ${first?.message ?? 'unknown fault'}${more}`,
-    {
-      details: faults,
-    },
-  )
+  throw new Failure(code, `${what} is not valid${where}: ${first?.message ?? 'unknown fault'}${more}`, {
+    details: faults,
+  })
 }

@@ -24,9 +24,16 @@ export function readInput(tool: Tool, raw: unknown): ReadInput {
   if (hostile.length > 0) refuseFaults(hostile, what)
   const { confirmationCode, ...input } = takeCode(tool, raw)
   if (!tool.validator.Check(input)) {
-    refuseFaults(schemaFaults(tool.input, input), what)
+    const faults = schemaFaults(tool.input, input)
+    refuseFaults(faults, what, isOnlyMissing(tool, input, faults) ? 'MISSING_FIELD' : 'INVALID_INPUT')
   }
   return { input: Value.Default(tool.input, input), confirmationCode }
+}
+
+/** Whether every fault is a required field that was not sent; REST has a name of its own for that. */
+function isOnlyMissing(tool: Tool, input: object, faults: readonly Fault[]): boolean {
+  const missing = new Set(tool.input.required?.filter((name) => !Object.hasOwn(input, name)))
+  return faults.every(({ path }) => missing.has(path))
 }
 
 function takeCode(

@@ -73,7 +73,7 @@ function bearerToken(authorization: string | undefined): string {
   const match = /^Bearer ([^\s]{1,200})$/i.exec(authorization ?? '')
   if (match?.[1]) return match[1]
   throw new Failure(
-    'UNAUTHENTICATED',
+    authorization ? 'UNAUTHENTICATED' : 'MISSING_TOKEN',
     'No API token was sent; send the header "Authorization: Bearer pl_…".',
     {
       details: { reason: authorization ? 'malformed' : 'missing' },

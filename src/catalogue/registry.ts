@@ -4,6 +4,7 @@ import * as emails from '../tools/emails.ts'
 import * as events from '../tools/events.ts'
 import * as fields from '../tools/fields.ts'
 import * as organization from '../tools/organization.ts'
+import * as privacy from '../tools/privacy.ts'
 import * as senders from '../tools/senders.ts'
 import * as subscribers from '../tools/subscribers.ts'
 import * as tags from '../tools/tags.ts'
@@ -24,6 +25,7 @@ const GROUPS = [
   senders,
   organization,
   documentation,
+  privacy,
 ]
 
 /** Every operation by name: the one list that all doors read. */

@@ -1,6 +1,11 @@
 import { sql } from 'kysely'
 
-import { MAXIMUM_AMOUNT, type PaymentEventType, type SubscriberEvent } from '../../schema/event.ts'
+import {
+  type EventCause,
+  MAXIMUM_AMOUNT,
+  type PaymentEventType,
+  type SubscriberEvent,
+} from '../../schema/event.ts'
 import type { LastEvent, SubscriberEmail } from '../../schema/subscriber.ts'
 import type { DeliveryStatus, SubscriberEventType } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
@@ -37,7 +42,7 @@ export async function recordPayment(call: Call, input: PaymentInput): Promise<Su
   if (amount) await moveRevenue(call, subscriberId, eventType === 'SUBSCRIBER_PAYMENT' ? amount : -amount)
   const [recorded] = await recordEvents(call, [{ subscriberId, type: eventType, data }])
   if (!recorded) throw new Error('an event was not recorded')
-  return presentEvent({ ...recorded, createdAt: call.now.toISOString() })
+  return presentEvent({ ...recorded, cause: call.actor, createdAt: call.now.toISOString() })
 }
 
 function readAmount(amount: number): number {
@@ -64,8 +69,11 @@ type EventRow = {
   subscriberId: string
   type: string
   data: Record<string, unknown>
+  cause: EventCause
   createdAt: string
 }
+
+const EVENT_COLUMNS = sql`id, subscriber_id as "subscriberId", type, data, cause, created_at as "createdAt"`
 
 /** What happened to a person, newest first. */
 export async function listEvents(
@@ -76,7 +84,7 @@ export async function listEvents(
   const { id } = await findSubscriber(call, choice)
   const found = await rows<EventRow>(
     call.em,
-    sql`select id, subscriber_id as "subscriberId", type, data, created_at as "createdAt" from subscriber_event
+    sql`select ${EVENT_COLUMNS} from subscriber_event
       where organization_id = ${call.organization.id} and subscriber_id = ${id}
         ${eventType === undefined ? sql`` : sql`and type = ${eventType}`}
       order by id desc limit ${limit + 1}`,
@@ -84,12 +92,23 @@ export async function listEvents(
   return { events: found.slice(0, limit).map(presentEvent), hasMore: found.length > limit }
 }
 
-function presentEvent({ id, subscriberId, type, data, createdAt }: EventRow): SubscriberEvent {
+/** Everything that ever happened to a person, by the id of the database layer, oldest first. */
+export async function readAllEvents({ em, organization }: Call, id: string): Promise<SubscriberEvent[]> {
+  const found = await rows<EventRow>(
+    em,
+    sql`select ${EVENT_COLUMNS} from subscriber_event
+      where organization_id = ${organization.id} and subscriber_id = ${id} order by id`,
+  )
+  return found.map(presentEvent)
+}
+
+function presentEvent({ id, subscriberId, type, data, cause, createdAt }: EventRow): SubscriberEvent {
   return {
     id: encodeId('evt', id),
     subscriberId: encodeId('sub', subscriberId),
     type,
     data,
+    cause: { kind: cause.kind, id: cause.id, name: cause.name },
     createdAt: timestamp(createdAt),
   }
 }

@@ -11,6 +11,11 @@ import { refuse, timestamp } from './text.ts'
 /** How a caller names a person: exactly one of the two. */
 export type SubscriberChoice = { subscriberId?: string | undefined; email?: string | undefined }
 
+/** The choice in one text that is an id or an email address. */
+export function chooseSubscriber(subscriber: string): SubscriberChoice {
+  return subscriber.includes('@') ? { email: subscriber } : { subscriberId: subscriber }
+}
+
 /** A person inside the database layer: what decisions are made from. */
 export type SubscriberRow = {
   id: string

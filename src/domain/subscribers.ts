@@ -13,6 +13,7 @@ import { CONSENT, firstStatus, nextStatus } from './consent.ts'
 import { type NewEvent, recordEvents } from './events.ts'
 import { type FieldPatch, type FieldScalar, resolveFields } from './fields.ts'
 import {
+  chooseSubscriber,
   findSubscriber,
   SUBSCRIBER_COLUMNS,
   type SubscriberChoice,
@@ -79,11 +80,10 @@ export async function updateSubscriber(
   subscriber: string,
   input: SubscriberChanges & { email?: string | undefined },
 ): Promise<{ id: string; status: SubscriberStatus }> {
-  const choice = subscriber.includes('@') ? { email: subscriber } : { subscriberId: subscriber }
   const email = input.email === undefined ? undefined : readEmail(input.email, 'email')
   const patch = await readPatch(call, input)
   if (email !== undefined) patch.columns.email = email
-  const before = await findSubscriber(call, choice, { lock: true })
+  const before = await findSubscriber(call, chooseSubscriber(subscriber), { lock: true })
   const { resubscribe, skipDoubleOptIn } = input
   const { doubleOptIn } = call.organization
   const status = nextStatus(before.status, { adds: false, resubscribe, skipDoubleOptIn, doubleOptIn })

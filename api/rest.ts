@@ -1,0 +1,110 @@
+import Router from '@koa/router'
+import type { Context } from 'koa'
+
+import { Failure, type Fault } from '../src/catalogue/failure.ts'
+import { findOperation } from '../src/catalogue/registry.ts'
+import type { Tool } from '../src/catalogue/tool.ts'
+import type { Services } from '../src/services.ts'
+import { readJson } from './body.ts'
+import { type Door, runOperation } from './doors.ts'
+
+/** The parts of a request that can hold input, each by name. */
+type Parts = Record<'parameters' | 'query' | 'body', Record<string, unknown>>
+
+/** One address of REST v2 and the operation behind it. */
+type Row = {
+  method: 'get' | 'post' | 'patch' | 'delete'
+  path: string
+  operation: string
+  /** The operation's input; all parts together unless it needs another shape. */
+  input?: (parts: Parts) => Record<string, unknown>
+  /** 200 unless said otherwise. */
+  status?: number
+  /** The body of the answer; the operation's data unless said otherwise. */
+  reply?: (data: unknown) => unknown
+}
+
+const REST_DOOR: Door = { bucket: 'rest', gated: false }
+
+const ROWS: readonly Row[] = [
+  { method: 'get', path: '/subscribers/:subscriber/export', operation: 'export_subscriber' },
+]
+
+/** `/api/v2`: resources by address, without an envelope and without challenges (contract, "REST v2 resource endpoints"). */
+export function restRoutes(services: Services): Router {
+  const router = new Router({ prefix: '/api/v2' })
+  for (const { method, path, operation, input = together, status = 200, reply } of ROWS) {
+    const tool = findOperation(operation)
+    router[method](path, async (ctx) => {
+      const data = await runRow(services, ctx, tool, input)
+      ctx.status = status
+      ctx.body = reply ? reply(data) : data
+    })
+  }
+  return router
+}
+
+/** What stands in the address wins over the body. */
+function together({ parameters, query, body }: Parts): Record<string, unknown> {
+  return { ...body, ...query, ...parameters }
+}
+
+async function runRow(
+  services: Services,
+  ctx: Context,
+  tool: Tool,
+  input: NonNullable<Row['input']>,
+): Promise<unknown> {
+  const parameters: Record<string, string> = ctx['params']
+  const query = readQuery(tool, ctx.query)
+  try {
+    return await runOperation(
+      services,
+      ctx,
+      REST_DOOR,
+      () => tool,
+      async () => input({ parameters, query, body: await readBody(ctx, tool) }),
+    )
+  } catch (error) {
+    throw nameParameter(error, new Set(Object.keys({ ...parameters, ...query })))
+  }
+}
+
+async function readBody(ctx: Context, tool: Tool): Promise<Record<string, unknown>> {
+  if (ctx.method === 'GET' || ctx.method === 'HEAD') return {}
+  const body = await readJson(ctx, tool.bodyLimit)
+  if (typeof body === 'object' && body !== null && !Array.isArray(body)) return { ...body }
+  throw new Failure('MALFORMED_BODY', 'The body must be a JSON object; send {} when there is nothing to say.')
+}
+
+/** A query is all text; numbers and yes or no are read where the operation expects them. */
+function readQuery(tool: Tool, query: Context['query']): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [name, readValue(tool.input.properties[name], value)]),
+  )
+}
+
+function readValue(schema: object | undefined, value: unknown): unknown {
+  if (typeof value !== 'string' || !schema) return value
+  switch (Reflect.get(schema, 'type')) {
+    case 'integer':
+    case 'number':
+      return /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : value
+    case 'boolean':
+      return value === 'true' || (value === 'false' ? false : value)
+    default:
+      return value
+  }
+}
+
+/** REST tells a bad value in the address from one in the body (decisions, section 9). */
+function nameParameter(error: unknown, names: ReadonlySet<string>): unknown {
+  if (!(error instanceof Failure) || error.code !== 'INVALID_INPUT' || !Array.isArray(error.details)) {
+    return error
+  }
+  const faults: Fault[] = error.details
+  const isInAddress = faults.some(({ path }) => names.has(path.split(/[.[]/, 1)[0] ?? ''))
+  return isInAddress
+    ? new Failure('INVALID_PARAMETER', error.message, { details: faults, cause: error })
+    : error
+}

@@ -1,0 +1,51 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable } from './define.ts'
+import { SubscriberEvent } from './event.ts'
+import { Run } from './run.ts'
+import { Subscriber } from './subscriber.ts'
+
+/** An email of a person with what it said, where that is kept for this email alone. */
+export const PersonalEmail = closed({
+  id: Type.String({ description: 'eml_…' }),
+  recipient: Type.String(),
+  from: Type.String(),
+  subject: nullable(Type.String()),
+  content: nullable(
+    Type.String({ description: 'Its own source; null where it came from a campaign or workflow.' }),
+  ),
+  status: Type.String(),
+  reason: nullable(Type.String()),
+  createdAt: Type.String(),
+  sentAt: nullable(Type.String()),
+})
+
+/** An open or a click, also those that were taken for a machine's. */
+export const PersonalVisit = closed({
+  emailId: Type.String({ description: 'eml_…' }),
+  kind: Type.String({ description: 'OPEN or CLICK.' }),
+  human: Type.Boolean(),
+  url: nullable(Type.String()),
+  userAgent: nullable(Type.String()),
+  createdAt: Type.String(),
+})
+
+/** Everything that is kept of one person (GDPR, articles 15 and 20). */
+export const PersonalData = closed({
+  exportedAt: Type.String(),
+  subscriber: Subscriber,
+  ipAddress: nullable(Type.String()),
+  bounceCategory: nullable(Type.String()),
+  consent: closed({
+    confirmedAt: nullable(Type.String({ description: 'When they confirmed by double opt-in.' })),
+    history: Type.Array(SubscriberEvent, {
+      description: 'Every SUBSCRIBED and UNSUBSCRIBED with its cause and evidence, oldest first.',
+    }),
+  }),
+  suppression: nullable(closed({ reason: Type.String(), source: Type.String(), createdAt: Type.String() })),
+  events: Type.Array(SubscriberEvent, { description: 'Oldest first.' }),
+  emails: Type.Array(PersonalEmail, { description: 'Oldest first.' }),
+  visits: Type.Array(PersonalVisit, { description: 'Oldest first.' }),
+  runs: Type.Array(Run, { description: 'Workflows they went through, oldest first.' }),
+})
+export type PersonalData = Static<typeof PersonalData>

@@ -1,0 +1,103 @@
+import { sql } from 'kysely'
+
+import type { PersonalData } from '../../schema/privacy.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { row, rows } from '../database.ts'
+import { encodeId } from '../ids.ts'
+import { readRuns } from './automations/run-records.ts'
+import { readAllEvents } from './subscriber-history.ts'
+import { chooseSubscriber, findSubscriber, readSubscriber } from './subscriber-records.ts'
+import { timestamp, timestampOrNull } from './text.ts'
+
+type PersonRow = {
+  ipAddress: string | null
+  bounceCategory: string | null
+  confirmedAt: string | null
+  suppression: { reason: string; source: string; createdAt: string } | null
+}
+
+/** Everything that is kept of one person, named by id or email (GDPR, articles 15 and 20). */
+export async function exportPersonalData(call: Call, subscriber: string): Promise<PersonalData> {
+  const { id } = await findSubscriber(call, chooseSubscriber(subscriber))
+  const person = await readPerson(call, id)
+  const events = await readAllEvents(call, id)
+  return {
+    exportedAt: call.now.toISOString(),
+    subscriber: await readSubscriber(call, id),
+    ipAddress: person.ipAddress,
+    bounceCategory: person.bounceCategory,
+    consent: {
+      confirmedAt: timestampOrNull(person.confirmedAt),
+      history: events.filter(({ type }) => type === 'SUBSCRIBED' || type === 'UNSUBSCRIBED'),
+    },
+    suppression: person.suppression && {
+      ...person.suppression,
+      createdAt: timestamp(person.suppression.createdAt),
+    },
+    events,
+    emails: await readEmails(call, id),
+    visits: await readVisits(call, id),
+    runs: await readRuns(call, await readRunIds(call, id)),
+  }
+}
+
+async function readPerson({ em, organization }: Call, id: string): Promise<PersonRow> {
+  const found = await row<PersonRow>(
+    em,
+    sql`select subscriber.ip_address as "ipAddress", subscriber.bounce_category as "bounceCategory",
+        subscriber.confirmed_at as "confirmedAt",
+        (select jsonb_build_object('reason', blocked.reason, 'source', blocked.source, 'createdAt', blocked.created_at)
+          from suppression blocked where blocked.organization_id = subscriber.organization_id
+            and blocked.email_key = subscriber.email_key) as suppression
+      from subscriber where subscriber.organization_id = ${organization.id} and subscriber.id = ${id}`,
+  )
+  if (!found) throw new Error('a subscriber that was just found is gone')
+  return found
+}
+
+type EmailRow = PersonalData['emails'][number]
+
+async function readEmails({ em, organization }: Call, id: string): Promise<EmailRow[]> {
+  const found = await rows<EmailRow>(
+    em,
+    sql`select message.id, message.recipient, message.from_email as "from",
+        coalesce(message.subject, content.source ->> 'subject') as subject, content.source ->> 'content' as content,
+        message.status, message.reason, message.created_at as "createdAt", message.sent_at as "sentAt"
+      from message left join message_content content
+        on content.organization_id = message.organization_id and content.message_id = message.id
+      where message.organization_id = ${organization.id} and message.subscriber_id = ${id} order by message.id`,
+  )
+  return found.map((email) => ({
+    ...email,
+    id: encodeId('eml', email.id),
+    createdAt: timestamp(email.createdAt),
+    sentAt: timestampOrNull(email.sentAt),
+  }))
+}
+
+type VisitRow = PersonalData['visits'][number]
+
+async function readVisits({ em, organization }: Call, id: string): Promise<VisitRow[]> {
+  const found = await rows<VisitRow>(
+    em,
+    sql`select visit.message_id as "emailId", visit.kind, visit.human, link.targets[visit.position + 1] as url,
+        visit.user_agent as "userAgent", visit.created_at as "createdAt"
+      from message
+      join tracking_event visit on visit.organization_id = message.organization_id and visit.message_id = message.id
+      left join link on link.organization_id = message.organization_id and link.message_id = message.id
+      where message.organization_id = ${organization.id} and message.subscriber_id = ${id} order by visit.id`,
+  )
+  return found.map((visit) => ({
+    ...visit,
+    emailId: encodeId('eml', visit.emailId),
+    createdAt: timestamp(visit.createdAt),
+  }))
+}
+
+async function readRunIds({ em, organization }: Call, id: string): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select id from automation_run where organization_id = ${organization.id} and subscriber_id = ${id} order by id`,
+  )
+  return found.map((run) => run.id)
+}
