@@ -5,6 +5,7 @@ import * as events from '../tools/events.ts'
 import * as fields from '../tools/fields.ts'
 import * as organization from '../tools/organization.ts'
 import * as privacy from '../tools/privacy.ts'
+import * as segments from '../tools/segments.ts'
 import * as senders from '../tools/senders.ts'
 import * as subscribers from '../tools/subscribers.ts'
 import * as tags from '../tools/tags.ts'
@@ -16,6 +17,7 @@ import type { Tool } from './tool.ts'
 const GROUPS = [
   subscribers,
   tags,
+  segments,
   fields,
   events,
   workflows,

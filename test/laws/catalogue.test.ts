@@ -79,6 +79,7 @@ const ID_FIELDS: Record<string, IdPrefix> = {
   campaignId: 'cmp',
   runId: 'run',
   senderId: 'snd',
+  segmentId: 'seg',
 }
 
 for (const tool of LISTED_TOOLS.filter(({ input }) =>

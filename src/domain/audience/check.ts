@@ -190,7 +190,7 @@ function nestingFault(
       const circle = [...trail.slice(trail.indexOf(id)), id].map((each) => encodeId('seg', each))
       return `segments must not lead back to themselves: ${circle.join(' → ')}`
     }
-    if (trail.length > AUDIENCE_LIMITS.depth) {
+    if (trail.length >= AUDIENCE_LIMITS.depth) {
       return `segments name each other more than ${AUDIENCE_LIMITS.depth} levels deep; flatten them`
     }
     const deeper = nestingFault(segmentsIn(references.segments.get(id) ?? []), references, [...trail, id])

@@ -1,0 +1,32 @@
+import Type, { type Static } from 'typebox'
+
+import { Filters } from './audience.ts'
+import { closed, nullable } from './define.ts'
+
+/** Bounds of a segment's name, in characters. */
+export const SEGMENT_LIMITS = { name: 200 } as const
+
+const members = {
+  id: Type.String(),
+  name: Type.String(),
+  filters: Filters,
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
+}
+
+/** A saved audience on the wire: whoever matches its filters at the moment it is asked. */
+export const Segment = closed(members)
+export type Segment = Static<typeof Segment>
+
+/** A segment with how many match it now. */
+export const CountedSegment = closed({
+  ...members,
+  subscriberCount: nullable(
+    Type.Integer({ description: 'How many match; null where the filters cannot be asked.' }),
+  ),
+  countedAt: Type.String(),
+  problem: nullable(
+    Type.String({ description: 'Why it cannot be counted: what its filters name and is gone.' }),
+  ),
+})
+export type CountedSegment = Static<typeof CountedSegment>

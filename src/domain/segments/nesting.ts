@@ -1,0 +1,55 @@
+import { sql } from 'kysely'
+
+import { AUDIENCE_LIMITS, type Filter } from '../../../schema/audience.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { rows } from '../../database.ts'
+import { decodeId, encodeId } from '../../ids.ts'
+import { segmentsIn } from '../audience/references.ts'
+import { refuse } from '../text.ts'
+
+/** The segments that each segment names in its filters, by uuid; a segment that names none is left out. */
+export type Nesting = ReadonlyMap<string, readonly string[]>
+
+/** Which segments name which, in the whole organization. */
+export async function readNesting({ em, organization }: Call): Promise<Nesting> {
+  const found = await rows<{ id: string; inner: string[] }>(
+    em,
+    sql`select id, jsonb_path_query_array(filters, '$.** ? (@.field == "segment").value[*]') as inner
+      from segment where organization_id = ${organization.id} and filters @? '$.** ? (@.field == "segment")'`,
+  )
+  return new Map(found.map(({ id, inner }) => [id, [...new Set(inner)].map((each) => decodeId('seg', each))]))
+}
+
+/** Every segment whose members depend on this one, because it names it or names one that does. */
+export function outerSegments(nesting: Nesting, id: string): Set<string> {
+  const outer = new Set<string>()
+  const open = [id]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const [candidate, inner] of nesting) {
+      if (!inner.includes(next) || outer.has(candidate)) continue
+      outer.add(candidate)
+      open.push(candidate)
+    }
+  }
+  return outer
+}
+
+/**
+ * Refuses filters that would make segments around this one nest too deep. What lies below, and circles, are refused by
+ * checkFilters before.
+ */
+export function refuseDeepNesting(nesting: Nesting, id: string, filters: readonly Filter[]): void {
+  const changed = new Map([...nesting, [id, [...segmentsIn(filters)]]])
+  for (const outer of outerSegments(changed, id)) {
+    if (levels(changed, outer) <= AUDIENCE_LIMITS.depth) continue
+    const chain = `the segment ${encodeId('seg', outer)}, which leads here,`
+    refuse(
+      'filters',
+      `would make ${chain} nest more than ${AUDIENCE_LIMITS.depth} levels deep; flatten them.`,
+    )
+  }
+}
+
+function levels(nesting: Nesting, id: string): number {
+  return 1 + Math.max(0, ...(nesting.get(id) ?? []).map((inner) => levels(nesting, inner)))
+}

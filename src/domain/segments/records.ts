@@ -1,0 +1,187 @@
+import { sql } from 'kysely'
+
+import type { Filter } from '../../../schema/audience.ts'
+import { type CountedSegment, type Segment, SEGMENT_LIMITS } from '../../../schema/segment.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import { execute, json, row, rows } from '../../database.ts'
+import { decodeId, encodeId, missing, newId } from '../../ids.ts'
+import { checkFilters } from '../audience/check.ts'
+import { audiencePredicate } from '../audience/match.ts'
+import { decodeCursor, encodeCursor } from '../cursor.ts'
+import { characters, oneLine, refuse, timestamp } from '../text.ts'
+import { lockSegments } from './lock.ts'
+import { readNesting, refuseDeepNesting } from './nesting.ts'
+import { refuseUsedSegment } from './uses.ts'
+
+type SegmentRow = { id: string; name: string; filters: Filter[]; createdAt: string; updatedAt: string }
+
+const COLUMNS = sql`id, name, filters, created_at as "createdAt", updated_at as "updatedAt"`
+
+/** Segments whose name contains `query`, newest first, by keyset pages. */
+export async function listSegments(
+  { em, organization }: Call,
+  { query, limit, cursor }: { query?: string | undefined; limit: number; cursor?: string | undefined },
+): Promise<{ segments: Segment[]; nextCursor: string | null; hasMore: boolean }> {
+  const pattern = query?.trim() ? `%${query.trim().replaceAll(/[\\%_]/g, String.raw`\$&`)}%` : null
+  const asked = ['segments', organization.id, pattern]
+  const before = cursor === undefined ? null : decodeCursor(asked, cursor)
+  const found = await rows<SegmentRow>(
+    em,
+    sql`select ${COLUMNS} from segment where organization_id = ${organization.id}
+      and (${pattern}::text is null or name ilike ${pattern})
+      and (${before}::uuid is null or id < ${before}::uuid)
+      order by id desc limit ${limit + 1}`,
+  )
+  const page = found.slice(0, limit)
+  const last = page.at(-1)
+  const hasMore = found.length > limit
+  return {
+    segments: page.map(present),
+    nextCursor: hasMore && last ? encodeCursor(asked, last.id) : null,
+    hasMore,
+  }
+}
+
+/** A segment and how many match it now; one whose filters name what is gone can still be read, and repaired. */
+export async function getSegment(call: Call, segmentId: string): Promise<CountedSegment> {
+  const found = await findSegment(call, segmentId)
+  const counted = { ...present(found), countedAt: call.now.toISOString() }
+  try {
+    return { ...counted, subscriberCount: await countMatching(call, found.filters), problem: null }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    return { ...counted, subscriberCount: null, problem: error.message }
+  }
+}
+
+/** Makes a segment of filters that are right; names need not differ. */
+export async function createSegment(call: Call, name: string, filters: unknown): Promise<Segment> {
+  const line = readName(name)
+  // A segment that these filters name cannot be deleted between the look-up and the commit.
+  await lockSegments(call)
+  const id = newId()
+  return await insertSegment(call, id, line, await checkOwnFilters(call, id, filters))
+}
+
+/** Changes name, filters or both; what is left out stays. Circles of segments are refused, whatever their length. */
+export async function updateSegment(
+  call: Call,
+  segmentId: string,
+  change: { name?: string | undefined; filters?: unknown },
+): Promise<Segment> {
+  const name = change.name === undefined ? undefined : readName(change.name)
+  await lockSegments(call)
+  const before = await findSegment(call, segmentId)
+  let { filters } = before
+  if (change.filters !== undefined) {
+    filters = await checkOwnFilters(call, before.id, change.filters)
+    refuseDeepNesting(await readNesting(call), before.id, filters)
+  }
+  const after = await row<SegmentRow>(
+    call.em,
+    sql`update segment set name = ${name ?? before.name}, filters = ${json(filters)}
+      where organization_id = ${call.organization.id} and id = ${before.id} returning ${COLUMNS}`,
+  )
+  return present(after ?? missing('seg', segmentId))
+}
+
+/** A second segment with the same filters. */
+export async function duplicateSegment(
+  call: Call,
+  segmentId: string,
+  newName: string | undefined,
+): Promise<Segment> {
+  const line = newName === undefined ? undefined : readName(newName, 'newName')
+  await lockSegments(call)
+  const { name, filters } = await findSegment(call, segmentId)
+  return await insertSegment(call, newId(), line ?? copyName(name), filters)
+}
+
+/** Deletes a segment that nothing uses; its subscribers stay as they are. */
+export async function deleteSegment(call: Call, segmentId: string): Promise<void> {
+  await lockSegments(call)
+  const segment = await findSegment(call, segmentId)
+  await refuseUsedSegment(call, segment)
+  await execute(
+    call.em,
+    sql`delete from segment where organization_id = ${call.organization.id} and id = ${segment.id}`,
+  )
+}
+
+/** What deleting will do, or which campaigns, workflows and segments forbid it. */
+export async function summarizeSegmentDeletion(call: Call, segmentId: string): Promise<ConfirmationSummary> {
+  const segment = await findSegment(call, segmentId)
+  await refuseUsedSegment(call, segment)
+  return {
+    action: 'delete_segment',
+    target: `the segment "${segment.name}" (${segmentId})`,
+    effects: [
+      'The segment and its filters are deleted; this cannot be undone.',
+      'No subscriber is changed, and no workflow starts because of it.',
+    ],
+    warnings: [],
+  }
+}
+
+async function findSegment({ em, organization }: Call, segmentId: string): Promise<SegmentRow> {
+  const found = await row<SegmentRow>(
+    em,
+    sql`select ${COLUMNS} from segment
+      where organization_id = ${organization.id} and id = ${decodeId('seg', segmentId)}`,
+  )
+  return found ?? missing('seg', segmentId)
+}
+
+async function insertSegment(
+  { em, organization }: Call,
+  id: string,
+  name: string,
+  filters: readonly Filter[],
+): Promise<Segment> {
+  const made = await row<SegmentRow>(
+    em,
+    sql`insert into segment (id, organization_id, name, filters)
+      values (${id}, ${organization.id}, ${name}, ${json(filters)}) returning ${COLUMNS}`,
+  )
+  if (!made) throw new Error('a new segment cannot be read back')
+  return present(made)
+}
+
+/** The filters of this segment, new or changed, once they and all they name are right. */
+async function checkOwnFilters(call: Call, id: string, raw: unknown): Promise<Filter[]> {
+  const scope = { organizationId: call.organization.id }
+  return await checkFilters(call.em, scope, raw, 'filters', { segmentId: id })
+}
+
+async function countMatching({ em, organization }: Call, filters: readonly Filter[]): Promise<number> {
+  const predicate = await audiencePredicate(em, { organizationId: organization.id }, filters)
+  const found = await row<{ count: number }>(
+    em,
+    sql`select count(*)::int as count from subscriber s
+      where s.organization_id = ${organization.id} and ${predicate}`,
+  )
+  return found?.count ?? 0
+}
+
+function readName(name: string, path = 'name'): string {
+  const line = oneLine(name, path, SEGMENT_LIMITS.name).trim()
+  if (line === '') refuse(path, 'is blank; send a name that people recognise, such as "Paying customers".')
+  return line
+}
+
+function copyName(name: string): string {
+  const suffix = ' (copy)'
+  const room = SEGMENT_LIMITS.name - characters(suffix)
+  return [...name].slice(0, room).join('') + suffix
+}
+
+function present({ id, name, filters, createdAt, updatedAt }: SegmentRow): Segment {
+  return {
+    id: encodeId('seg', id),
+    name,
+    filters,
+    createdAt: timestamp(createdAt),
+    updatedAt: timestamp(updatedAt),
+  }
+}
