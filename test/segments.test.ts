@@ -172,7 +172,7 @@ test('segments that lead back to themselves are refused, also over others and by
       organization.call('update_segment', { segmentId: x, filters: [named(y)] }),
       organization.call('update_segment', { segmentId: y, filters: [named(x)] }),
     ])
-    t.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200, 400]))
+    t.deepEqual(answers.map(({ status }) => String(status)).toSorted(), ['200', '400'])
   }
 })
 
