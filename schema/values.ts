@@ -36,6 +36,9 @@ export type SubscriberEventType = (typeof SUBSCRIBER_EVENT_TYPES)[number]
 export const DELIVERY_STATUSES = ['PENDING', 'SENT', 'DELIVERED', 'BOUNCED', 'COMPLAINED'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
+/** Bounce categories after which an address gets nothing more; the others are soft. */
+export const HARD_BOUNCES = ['NO_SUCH_USER', 'INTERNAL'] as const
+
 export const FIELD_TYPES = ['string', 'number', 'boolean', 'date'] as const
 export type FieldType = (typeof FIELD_TYPES)[number]
 

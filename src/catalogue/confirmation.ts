@@ -2,8 +2,9 @@ import { createHash, randomInt } from 'node:crypto'
 
 import { sql } from 'kysely'
 
-import { type EntityManager, execute, json, row, rows } from '../database.ts'
+import { type EntityManager, execute, row, rows } from '../database.ts'
 import { newId } from '../ids.ts'
+import { audit } from './audit.ts'
 import { hashJson } from './canonical.ts'
 import { Failure } from './failure.ts'
 import type { Call, ConfirmationSummary, Tool } from './tool.ts'
@@ -103,17 +104,4 @@ function refusalOf({ dead, expired }: Known): string {
 
 function hashCode(challengeId: string, code: string): Buffer {
   return createHash('sha256').update(`${challengeId}/${code}`).digest()
-}
-
-async function audit(
-  call: Call,
-  action: string,
-  target: string,
-  data: Record<string, unknown>,
-): Promise<void> {
-  await execute(
-    call.em,
-    sql`insert into audit_entry (id, organization_id, actor, action, target, data)
-      values (${newId()}, ${call.organization.id}, ${call.actor.id}, ${action}, ${target}, ${json(data)})`,
-  )
 }

@@ -1,3 +1,5 @@
+import { HARD_BOUNCES } from '../../schema/values.ts'
+
 /** Why an address did not take an email (decisions, section 8, "Bounces"). */
 export type BounceCategory = 'NO_SUCH_USER' | 'INTERNAL' | 'MAILBOX_FULL' | 'POLICY' | 'CONTENT' | 'TRANSIENT'
 
@@ -25,7 +27,7 @@ export function categoryOf(reply: SmtpReply): BounceCategory {
 
 /** Hard bounces end a message and its address at once; soft ones are tried for a day. */
 export function isHard(category: BounceCategory): boolean {
-  return category === 'NO_SUCH_USER' || category === 'INTERNAL'
+  return HARD_BOUNCES.some((hard) => hard === category)
 }
 
 /** A reply as it is stored: one printable line, bounded. */

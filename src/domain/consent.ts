@@ -1,7 +1,14 @@
 import type { SubscriberStatus } from '../../schema/values.ts'
 
 /** What a caller's request means for consent. A call makes one or more of them, see `wishesOf`. */
-export type ConsentWish = 'SUBSCRIBE' | 'ASK' | 'SKIP_CONFIRMATION' | 'RESUBSCRIBE' | 'UNSUBSCRIBE'
+export type ConsentWish =
+  | 'SUBSCRIBE'
+  | 'ASK'
+  | 'SKIP_CONFIRMATION'
+  | 'CONFIRM'
+  | 'RESUBSCRIBE'
+  | 'REACTIVATE'
+  | 'UNSUBSCRIBE'
 
 /** A subscriber's status, or that there is no such subscriber yet. */
 export type ConsentState = SubscriberStatus | 'NONE'
@@ -14,11 +21,15 @@ export type ConsentState = SubscriberStatus | 'NONE'
 export const CONSENT: Readonly<Record<ConsentState, Partial<Record<ConsentWish, SubscriberStatus>>>> = {
   NONE: { SUBSCRIBE: 'SUBSCRIBED', ASK: 'PENDING_CONFIRMATION' },
   TRANSACTIONAL: { SUBSCRIBE: 'SUBSCRIBED', ASK: 'PENDING_CONFIRMATION', UNSUBSCRIBE: 'UNSUBSCRIBED' },
-  PENDING_CONFIRMATION: { SKIP_CONFIRMATION: 'SUBSCRIBED', UNSUBSCRIBE: 'UNSUBSCRIBED' },
+  PENDING_CONFIRMATION: {
+    SKIP_CONFIRMATION: 'SUBSCRIBED',
+    CONFIRM: 'SUBSCRIBED',
+    UNSUBSCRIBE: 'UNSUBSCRIBED',
+  },
   SUBSCRIBED: { UNSUBSCRIBE: 'UNSUBSCRIBED' },
-  UNSUBSCRIBED: { RESUBSCRIBE: 'SUBSCRIBED' },
-  BOUNCED: { UNSUBSCRIBE: 'UNSUBSCRIBED' },
-  COMPLAINED: { UNSUBSCRIBE: 'UNSUBSCRIBED' },
+  UNSUBSCRIBED: { RESUBSCRIBE: 'SUBSCRIBED', REACTIVATE: 'SUBSCRIBED' },
+  BOUNCED: { REACTIVATE: 'SUBSCRIBED', UNSUBSCRIBE: 'UNSUBSCRIBED' },
+  COMPLAINED: { REACTIVATE: 'SUBSCRIBED', UNSUBSCRIBE: 'UNSUBSCRIBED' },
   BANNED: { UNSUBSCRIBE: 'UNSUBSCRIBED' },
 }
 

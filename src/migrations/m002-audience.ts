@@ -101,22 +101,36 @@ export class M002Audience extends Migration {
       create index on subscriber_event (organization_id, subscriber_id, type, id);
       create index on subscriber_event (organization_id, type, id);
 
+      -- Addresses that get no email, whatever a subscriber's status. Of erased people only the hash of the address is kept.
       create table suppression (
         id uuid not null,
         organization_id uuid not null references organization,
         email_key text not null,
-        reason text not null check (reason in ('HARD_BOUNCE', 'SOFT_BOUNCE', 'COMPLAINT', 'MANUAL')),
+        reason text not null check (reason in ('HARD_BOUNCE', 'SOFT_BOUNCE', 'COMPLAINT', 'MANUAL', 'ERASED')),
         source text not null,
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, id),
         unique (organization_id, email_key)
       );
+
+      -- The hash by which an erased address is known again: salted by organization, so that two cannot compare theirs.
+      create function erased_email_key(organization uuid, address text) returns text
+      language sql immutable parallel safe as $fn$
+        select 'sha256:' || encode(sha256(convert_to(organization::text || '/' || lower(address), 'UTF8')), 'hex')
+      $fn$;
+
+      -- Both spellings that a suppression of an address can have.
+      create function suppression_keys(organization uuid, address text) returns text[]
+      language sql immutable parallel safe as $fn$
+        select array[lower(address), erased_email_key(organization, address)]
+      $fn$;
     `)
   }
 
   override down(): void {
-    this.addSql(
-      'drop table suppression, subscriber_event, segment, custom_field, subscriber_tag, tag, subscriber_stat, subscriber;',
-    )
+    this.addSql(`
+      drop function suppression_keys, erased_email_key;
+      drop table suppression, subscriber_event, segment, custom_field, subscriber_tag, tag, subscriber_stat, subscriber;
+    `)
   }
 }

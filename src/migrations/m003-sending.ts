@@ -209,7 +209,9 @@ export class M003Sending extends Migration {
           where s.organization_id = organization and s.email_key = lower(recipient_address)
         ), blocked as materialized (
           select b.reason from suppression b
-          where b.organization_id = organization and b.email_key = lower(recipient_address)
+          where b.organization_id = organization
+            and b.email_key = any(suppression_keys(organization, recipient_address))
+          limit 1
         ), allowed as materialized (
           select chosen.* from chosen where chosen.status = 'VERIFIED' and not exists (select from blocked)
             and not exists (select from known where status in ('BANNED', 'COMPLAINED')

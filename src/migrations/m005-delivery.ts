@@ -118,7 +118,8 @@ export class M005Delivery extends Migration {
             m.step_id, a.status as automation_status,
             case
               when m.status not in ('QUEUED', 'SUBMITTING', 'DELAYED') then m.status
-              when suppression.id is not null then 'SUPPRESSED'
+              when exists (select from suppression b where b.organization_id = m.organization_id
+                and b.email_key = any(suppression_keys(m.organization_id, m.recipient))) then 'SUPPRESSED'
               when m.class = 'TEST' then null
               when s.id is null then 'SUBSCRIBER_DELETED'
               when m.marketing and s.status <> 'SUBSCRIBED' then s.status
@@ -131,8 +132,6 @@ export class M005Delivery extends Migration {
           from candidate
           join message m on m.organization_id = candidate."organizationId" and m.id = candidate.id
           left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
-          left join suppression on suppression.organization_id = m.organization_id
-            and suppression.email_key = lower(m.recipient)
           left join automation a on a.organization_id = m.organization_id and a.id = m.automation_id
           left join automation_run r on r.organization_id = m.organization_id and r.id = m.run_id
         ), judged as materialized (

@@ -4,6 +4,7 @@ import { closed, defaulted, limitOf, listOf, oneOf, pageOf } from '../../schema/
 import { Subscriber, SUBSCRIBER_LIMITS, subscriberChoice, SubscriberEmail } from '../../schema/subscriber.ts'
 import { DELIVERY_STATUSES, SUBSCRIBER_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
+import { reactivateSubscriber as reactivate } from '../domain/reactivation.ts'
 import { listEmails } from '../domain/subscriber-history.ts'
 import {
   getSubscriber as readOne,
@@ -147,6 +148,22 @@ export const unsubscribe = defineTool({
     await unsubscribeSubscriber(call, id, { reason, source: 'api' })
     return { subscriber: await readSubscriber(call, id) }
   },
+})
+
+export const reactivateSubscriber = defineTool({
+  name: 'reactivate_subscriber',
+  title: 'Reactivate a subscriber',
+  description:
+    'Subscribes somebody BOUNCED, COMPLAINED or UNSUBSCRIBED again and lifts what blocks their address. A hard bounce (the mailbox does not exist) is refused unless force is true; a suppression by hand is never lifted.',
+  group: 'subscribers',
+  effect: 'write',
+  permission: 'subscribers',
+  input: closed({
+    subscriberId: Type.String({ description: 'The id (sub_…).' }),
+    force: Type.Optional(Type.Boolean({ description: 'Also after a hard bounce.' })),
+  }),
+  output: Answer,
+  handler: async (call, input) => ({ subscriber: await readSubscriber(call, await reactivate(call, input)) }),
 })
 
 export const getSubscriberEmails = defineTool({

@@ -1,0 +1,86 @@
+import { sql } from 'kysely'
+
+import { HARD_BOUNCES } from '../../schema/values.ts'
+import { audit } from '../catalogue/audit.ts'
+import { Failure } from '../catalogue/failure.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { execute, row } from '../database.ts'
+import { encodeId } from '../ids.ts'
+import { CONSENT } from './consent.ts'
+import { recordEvents } from './events.ts'
+import { findSubscriber, type SubscriberRow } from './subscriber-records.ts'
+
+/** What stands between a person and their email, beside their status. */
+type Blocks = { bounceCategory: string | null; suppressions: string[] }
+
+/**
+ * Lets a person get email again (contract, reactivate_subscriber): moves the status and lifts the suppressions of their
+ * address. Hard bounces need `force`; a suppression by hand is never lifted here. Answers the id of the database layer.
+ */
+export async function reactivateSubscriber(
+  call: Call,
+  { subscriberId, force = false }: { subscriberId: string; force?: boolean | undefined },
+): Promise<string> {
+  const person = await findSubscriber(call, { subscriberId }, { lock: true })
+  const blocks = await readBlocks(call, person)
+  const status = CONSENT[person.status].REACTIVATE
+  refuseReactivation(person, blocks, force)
+  if (!status && blocks.suppressions.length === 0) return person.id
+  await lift(call, person)
+  const lifted = { lifted: blocks.suppressions, ...(force && { force }) }
+  await audit(call, 'subscriber.reactivated', encodeId('sub', person.id), lifted)
+  if (!status) return person.id
+  await execute(
+    call.em,
+    sql`update subscriber set status = ${status}, bounce_category = null
+      where organization_id = ${call.organization.id} and id = ${person.id}`,
+  )
+  const data = { from: person.status, reactivated: true, ...lifted }
+  await recordEvents(call, [{ subscriberId: person.id, type: 'SUBSCRIBED', data }])
+  return person.id
+}
+
+function refuseReactivation(
+  { status }: SubscriberRow,
+  { bounceCategory, suppressions }: Blocks,
+  force: boolean,
+): void {
+  if (status === 'BANNED' || suppressions.includes('MANUAL')) {
+    refuse('was suppressed by hand; only the removal of that suppression lifts it.', status)
+  }
+  const isHard =
+    suppressions.includes('HARD_BOUNCE') || HARD_BOUNCES.some((category) => category === bounceCategory)
+  if (isHard && !force) {
+    const why = bounceCategory ?? 'HARD_BOUNCE'
+    refuse(`bounced hard (${why}): the mailbox does not exist. Send force: true if it does now.`, status)
+  }
+  if (CONSENT[status].REACTIVATE || status === 'SUBSCRIBED' || suppressions.length > 0) return
+  refuse(
+    `is ${status} and nothing blocks the address; only BOUNCED, COMPLAINED and UNSUBSCRIBED subscribers are reactivated.`,
+    status,
+  )
+}
+
+function refuse(message: string, status: string): never {
+  throw new Failure('WRONG_STATE', `This subscriber ${message}`, { details: { status } })
+}
+
+async function readBlocks({ em, organization }: Call, { id, email }: SubscriberRow): Promise<Blocks> {
+  const found = await row<Blocks>(
+    em,
+    sql`select bounce_category as "bounceCategory", array(select reason from suppression
+        where organization_id = ${organization.id} and email_key = any(suppression_keys(${organization.id}, ${email}))
+        order by reason) as suppressions
+      from subscriber where organization_id = ${organization.id} and id = ${id}`,
+  )
+  if (!found) throw new Error('a locked subscriber is gone')
+  return found
+}
+
+async function lift({ em, organization }: Call, { email }: SubscriberRow): Promise<void> {
+  await execute(
+    em,
+    sql`delete from suppression where organization_id = ${organization.id}
+      and email_key = any(suppression_keys(${organization.id}, ${email})) and reason <> 'MANUAL'`,
+  )
+}

@@ -1,0 +1,145 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { execute, rows } from '../src/database.ts'
+import { newId, readId } from '../src/ids.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+
+let api: TestApi
+let organization: TestOrganization
+
+test.before(async () => {
+  api = await startApi()
+  organization = await api.organization()
+})
+test.after.always(async () => {
+  await api?.close()
+})
+
+type Person = { id: string; email: string }
+
+/** A person in this state, with these suppressions of their address. */
+async function person(
+  status: string,
+  { bounceCategory, suppressions = [] }: { bounceCategory?: string; suppressions?: string[] } = {},
+): Promise<Person> {
+  const email = `person-${newId()}@example.com`
+  const { subscriber } = await organization.data('add_subscriber', { email, triggerWorkflows: false })
+  const em = api.services.orm.em.fork()
+  await execute(
+    em,
+    sql`update subscriber set status = ${status}, bounce_category = ${bounceCategory ?? null}
+      where organization_id = ${organization.id} and email = ${email}`,
+  )
+  for (const reason of suppressions) await suppress(email, reason)
+  return { id: subscriber.id, email }
+}
+
+async function suppress(email: string, reason: string): Promise<void> {
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into suppression (id, organization_id, email_key, reason, source)
+      values (${newId()}, ${organization.id}, lower(${email}), ${reason}, 'test')`,
+  )
+}
+
+async function reasonsOf(email: string): Promise<string[]> {
+  const found = await rows<{ reason: string }>(
+    api.services.orm.em.fork(),
+    sql`select reason from suppression where organization_id = ${organization.id} and email_key = lower(${email})`,
+  )
+  return found.map(({ reason }) => reason)
+}
+
+test('reactivate_subscriber subscribes BOUNCED, COMPLAINED and UNSUBSCRIBED again and lifts what blocks them', async (t) => {
+  const cases = [
+    await person('UNSUBSCRIBED'),
+    await person('COMPLAINED', { suppressions: ['COMPLAINT'] }),
+    await person('BOUNCED', { bounceCategory: 'MAILBOX_FULL', suppressions: ['SOFT_BOUNCE'] }),
+    await person('UNSUBSCRIBED', { suppressions: ['COMPLAINT'] }),
+  ]
+  for (const { id, email } of cases) {
+    const { subscriber: before } = await organization.data('get_subscriber', { email })
+    const suppressions = await reasonsOf(email)
+    const { subscriber } = await organization.data('reactivate_subscriber', { subscriberId: id })
+    t.is(subscriber.status, 'SUBSCRIBED')
+    t.deepEqual(await reasonsOf(email), [])
+    const { events } = await organization.data('list_subscriber_events', { email, eventType: 'SUBSCRIBED' })
+    t.like(events[0].data, { from: before.status, reactivated: true, lifted: suppressions })
+    t.like(events[0].cause, { kind: 'token', name: 'test' })
+    const sent = await api.request('POST', '/api/v1/emails', {
+      token: organization.token,
+      body: { to: email, subject: 'Receipt', content: 'Thank you.' },
+    })
+    t.is(sent.status, 200, JSON.stringify(sent.body))
+    await organization.data('reactivate_subscriber', { subscriberId: id })
+    const again = await organization.data('list_subscriber_events', { email, eventType: 'SUBSCRIBED' })
+    t.is(again.events.length, events.length, 'a repetition changes nothing')
+  }
+})
+
+test('a hard bounce is refused unless force is true, wherever it is known from', async (t) => {
+  const cases = [
+    await person('BOUNCED', { bounceCategory: 'NO_SUCH_USER' }),
+    await person('BOUNCED', { bounceCategory: 'INTERNAL' }),
+    await person('BOUNCED', { bounceCategory: 'MAILBOX_FULL', suppressions: ['HARD_BOUNCE'] }),
+    await person('UNSUBSCRIBED', { suppressions: ['HARD_BOUNCE'] }),
+    await person('UNSUBSCRIBED', { bounceCategory: 'NO_SUCH_USER' }),
+  ]
+  for (const { id, email } of cases) {
+    for (const force of [undefined, false]) {
+      const answer = await organization.call('reactivate_subscriber', { subscriberId: id, force })
+      t.is(answer.status, 409)
+      t.is(answer.body.code, 'WRONG_STATE')
+      t.regex(answer.body.error, /force: true/)
+    }
+    t.not((await organization.data('get_subscriber', { email })).subscriber.status, 'SUBSCRIBED')
+    const { subscriber } = await organization.data('reactivate_subscriber', { subscriberId: id, force: true })
+    t.is(subscriber.status, 'SUBSCRIBED')
+    t.deepEqual(await reasonsOf(email), [])
+  }
+})
+
+test('a suppression by hand is never lifted by reactivating', async (t) => {
+  const cases = [
+    await person('BANNED'),
+    await person('BANNED', { suppressions: ['MANUAL'] }),
+    await person('UNSUBSCRIBED', { suppressions: ['MANUAL'] }),
+  ]
+  for (const { id, email } of cases) {
+    const before = await reasonsOf(email)
+    const answer = await organization.call('reactivate_subscriber', { subscriberId: id, force: true })
+    t.is(answer.status, 409)
+    t.regex(answer.body.error, /by hand/)
+    t.deepEqual(await reasonsOf(email), before)
+  }
+})
+
+test('a soft suppression is lifted without moving the status; where nothing blocks, the answer says so', async (t) => {
+  const full = await person('SUBSCRIBED', { suppressions: ['SOFT_BOUNCE'] })
+  const { subscriber } = await organization.data('reactivate_subscriber', { subscriberId: full.id })
+  t.is(subscriber.status, 'SUBSCRIBED')
+  t.deepEqual(await reasonsOf(full.email), [])
+  for (const status of ['PENDING_CONFIRMATION', 'TRANSACTIONAL']) {
+    const { id } = await person(status)
+    const answer = await organization.call('reactivate_subscriber', { subscriberId: id })
+    t.is(answer.status, 409)
+    t.true(answer.body.error.includes(status))
+  }
+})
+
+test('reactivating somebody of another organization answers as a missing id, and starts workflows once', async (t) => {
+  const other = await api.organization()
+  const { id } = await person('UNSUBSCRIBED')
+  t.is((await other.call('reactivate_subscriber', { subscriberId: id })).status, 404)
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => organization.call('reactivate_subscriber', { subscriberId: id })),
+  )
+  t.true(answers.every(({ status }) => status === 200))
+  const [found] = await rows<{ count: number }>(
+    api.services.orm.em.fork(),
+    sql`select count(*)::int as count from subscriber_event where subscriber_id = ${readId('sub', id)}
+      and type = 'SUBSCRIBED' and data ? 'reactivated'`,
+  )
+  t.is(found?.count, 1)
+})
