@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 
-import { closed, oneOf } from './define.ts'
+import { closed, nullable, oneOf } from './define.ts'
 import { FIELD_TYPES, PLANS, SUBSCRIBER_STATUSES, type SubscriberStatus } from './values.ts'
 
 /** Numbers of an organization at the moment of the call. */
@@ -50,3 +50,40 @@ export const FieldVariable = closed({
   syntax: Type.String(),
 })
 export type FieldVariable = Static<typeof FieldVariable>
+
+/** Bounds of the organization's texts, in characters. */
+export const ORGANIZATION_LIMITS = {
+  name: 100,
+  confirmationSubject: 998,
+  confirmationMarkdown: 20_000,
+  writingStyle: 5_000,
+} as const
+
+/** The email that asks somebody to confirm a subscription, where double opt-in is on. */
+export const ConfirmationEmail = closed({
+  subject: Type.String({ description: 'One line; variables work.' }),
+  markdown: Type.String({ description: 'The body in Markdown; variables work.' }),
+})
+export type ConfirmationEmail = Static<typeof ConfirmationEmail>
+
+/** The organization as its own members see it; `confirmationEmail` is null while the standard one is used. */
+export const OrganizationSettings = closed({
+  id: Type.String(),
+  name: Type.String(),
+  slug: Type.String(),
+  timezone: Type.String(),
+  plan: oneOf(PLANS),
+  doubleOptIn: Type.Boolean(),
+  confirmationEmail: nullable(ConfirmationEmail),
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
+})
+export type OrganizationSettings = Static<typeof OrganizationSettings>
+
+/** How the organization writes; null is what nobody has said yet. */
+export const WritingStyle = closed({
+  persona: nullable(Type.String()),
+  audience: nullable(Type.String()),
+  vocabulary: nullable(Type.String()),
+})
+export type WritingStyle = Static<typeof WritingStyle>

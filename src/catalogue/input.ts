@@ -2,10 +2,9 @@ import { Value } from 'typebox/value'
 
 import { schemaFaults } from './schema-faults.ts'
 import { Failure, type Fault, refuseFaults } from './failure.ts'
-import type { Tool } from './tool.ts'
+import { JSON_DEPTH, type Tool } from './tool.ts'
 
-/** Decisions, section 1: JSON depth, and keys that could reach an object's prototype. */
-const MAXIMUM_DEPTH = 32
+/** Decisions, section 1: keys that could reach an object's prototype. */
 const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
 // Line breaks and tabs belong to content; single-line fields refuse them by their own schema.
 // oxlint-disable-next-line no-control-regex -- finding control characters is its purpose
@@ -20,7 +19,7 @@ export function readInput(tool: Tool, raw: unknown): ReadInput {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
     throw new Failure('INVALID_INPUT', `${what} must be a JSON object; send {} when it takes nothing.`)
   }
-  const hostile = hostileFaults(raw)
+  const hostile = hostileFaults(raw, tool.jsonDepth)
   if (hostile.length > 0) refuseFaults(hostile, what)
   const { confirmationCode, ...input } = takeCode(tool, raw)
   if (!tool.validator.Check(input)) {
@@ -50,17 +49,17 @@ function takeCode(
 }
 
 /** What no schema says: how deep it goes, which keys it has, and which characters its strings hold. */
-export function hostileFaults(value: unknown, path = '', depth = 1): Fault[] {
+export function hostileFaults(value: unknown, maximum = JSON_DEPTH, path = '', depth = 1): Fault[] {
   if (typeof value === 'string') return textFaults(value, path)
   if (typeof value !== 'object' || value === null) return []
-  if (depth > MAXIMUM_DEPTH) return [{ path, message: `is nested deeper than ${MAXIMUM_DEPTH} levels` }]
+  if (depth > maximum) return [{ path, message: `is nested deeper than ${maximum} levels` }]
   if (Array.isArray(value)) {
-    return value.flatMap((item, index) => hostileFaults(item, `${path}[${index}]`, depth + 1))
+    return value.flatMap((item, index) => hostileFaults(item, maximum, `${path}[${index}]`, depth + 1))
   }
   return Object.entries(value).flatMap(([key, member]) => {
     const at = path === '' ? key : `${path}.${key}`
     if (FORBIDDEN_KEYS.has(key)) return [{ path: at, message: `the key "${key}" is not allowed` }]
-    return [...textFaults(key, at), ...hostileFaults(member, at, depth + 1)]
+    return [...textFaults(key, at), ...hostileFaults(member, maximum, at, depth + 1)]
   })
 }
 

@@ -7,6 +7,8 @@ import * as organization from '../tools/organization.ts'
 import * as privacy from '../tools/privacy.ts'
 import * as segments from '../tools/segments.ts'
 import * as senders from '../tools/senders.ts'
+import * as settings from '../tools/settings.ts'
+import * as snippets from '../tools/snippets.ts'
 import * as subscribers from '../tools/subscribers.ts'
 import * as tags from '../tools/tags.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
@@ -23,9 +25,11 @@ const GROUPS = [
   workflows,
   workflowRuns,
   campaigns,
+  snippets,
   emails,
   senders,
   organization,
+  settings,
   documentation,
   privacy,
 ]

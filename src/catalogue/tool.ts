@@ -89,6 +89,8 @@ type Definition<Input extends TObject, Output extends TSchema> = {
   output: Output
   /** Largest JSON body in bytes; 1 MB unless said otherwise. */
   bodyLimit?: number
+  /** How many levels deep the input may be nested; JSON_DEPTH unless it carries a document. */
+  jsonDepth?: number
   /** False for an operation that only REST or v1 has. */
   listed?: boolean
   /** Email sends are bounded by quotas and the lane's backlog instead of the request window. */
@@ -108,10 +110,12 @@ type Definition<Input extends TObject, Output extends TSchema> = {
 export type Settling = Pick<Call, 'organization' | 'actor' | 'services'>
 
 /** A catalogue entry with its types erased, as doors and laws see it. */
-export type Tool = Required<Pick<Definition<TObject, TSchema>, 'bodyLimit' | 'listed' | 'counted'>> &
+export type Tool = Required<
+  Pick<Definition<TObject, TSchema>, 'bodyLimit' | 'jsonDepth' | 'listed' | 'counted'>
+> &
   Omit<
     Definition<TObject, TSchema>,
-    'bodyLimit' | 'listed' | 'counted' | 'confirm' | 'summarize' | 'handler' | 'settle'
+    'bodyLimit' | 'jsonDepth' | 'listed' | 'counted' | 'confirm' | 'summarize' | 'handler' | 'settle'
   > & {
     validator: Validator
     isGated(input: unknown): boolean
@@ -121,6 +125,9 @@ export type Tool = Required<Pick<Definition<TObject, TSchema>, 'bodyLimit' | 'li
   }
 
 const BODY_LIMIT = 1_000_000
+
+/** How deep JSON may be nested (decisions, section 1). */
+export const JSON_DEPTH = 32
 
 /** Declares one operation; the input is validated and its defaults filled before the handler sees it. */
 export function defineTool<Input extends TObject, Output extends TSchema>(
@@ -134,6 +141,7 @@ export function defineTool<Input extends TObject, Output extends TSchema>(
   return {
     ...facts,
     bodyLimit: definition.bodyLimit ?? BODY_LIMIT,
+    jsonDepth: definition.jsonDepth ?? JSON_DEPTH,
     listed: definition.listed ?? true,
     counted: definition.counted ?? true,
     validator: Compile(definition.input),

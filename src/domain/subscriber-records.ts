@@ -6,7 +6,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { array, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, readId } from '../ids.ts'
-import { refuse, timestamp } from './text.ts'
+import { likeLiteral, refuse, timestamp } from './text.ts'
 
 /** How a caller names a person: exactly one of the two. */
 export type SubscriberChoice = { subscriberId?: string | undefined; email?: string | undefined }
@@ -156,7 +156,7 @@ function readCursor(cursor: string): string {
 
 /** A part of the email or the name, whatever its letter case; an index of trigrams answers it. */
 function search(text: string): RawBuilder<boolean> {
-  const pattern = `%${text.replaceAll(/[\\%_]/g, (letter) => `\\${letter}`)}%`
+  const pattern = `%${likeLiteral(text)}%`
   return sql<boolean>`(subscriber.email_key like lower(${pattern}) or subscriber.name ilike ${pattern})`
 }
 

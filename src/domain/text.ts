@@ -21,6 +21,11 @@ export function characters(text: string): number {
   return text.length < 100_000 ? [...text].length : text.length
 }
 
+/** Text as it stands for itself inside a pattern of LIKE. */
+export function likeLiteral(text: string): string {
+  return text.replaceAll(/[\\%_]/g, String.raw`\$&`)
+}
+
 /** A timestamp as the wire has it (ISO 8601, UTC, milliseconds), from what the driver gives. */
 export function timestamp(value: string): string {
   return new Date(value).toISOString()

@@ -47,6 +47,7 @@ import {
   Outbox,
 } from './automation.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
+import { SnippetUse, StoredFile } from './library.ts'
 
 /** Every entity the database maps. */
 export const ENTITIES = [
@@ -79,6 +80,8 @@ export const ENTITIES = [
   Link,
   TrackingEvent,
   Decision,
+  SnippetUse,
+  StoredFile,
   AutomationGroup,
   Automation,
   AutomationVersion,

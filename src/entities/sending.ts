@@ -1,5 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
+import type { SnippetContentType } from '../../schema/snippet.ts'
 import type { CampaignStatus, ContentType, DomainStatus } from '../../schema/values.ts'
 import { ORGANIZATION_FILTER } from './organization-filter.ts'
 
@@ -52,7 +53,7 @@ const snippetEntity = defineEntity({
     organizationId: p.uuid(),
     name: p.text(),
     content: p.json<unknown>(),
-    contentType: p.text().defaultRaw("'MAILY'::text"),
+    contentType: p.text().$type<SnippetContentType>().defaultRaw("'MAILY'::text"),
     archivedAt: p.datetime(3).nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
     updatedAt: p.datetime(3).defaultRaw('now()'),
@@ -75,7 +76,6 @@ const imageEntity = defineEntity({
     height: p.integer(),
     size: p.integer(),
     contentHash: p.blob(),
-    bytes: p.blob(),
     capturePageId: p.text().nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },

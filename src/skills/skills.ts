@@ -7,7 +7,15 @@ export type SkillType = (typeof SKILL_TYPES)[number]
 /** A page of documentation in Markdown. `slug` names it among the pages of `docs`. */
 export type SkillPage = { slug: string; title: string; markdown: string }
 
-const DOCS_PAGES = ['start', 'automations', 'http-api', 'operations', 'configuration', 'architecture']
+const DOCS_PAGES = [
+  'start',
+  'automations',
+  'library',
+  'http-api',
+  'operations',
+  'configuration',
+  'architecture',
+]
 
 /** The document of each type that is there; read once, when the process starts. */
 export const SKILLS: Readonly<Partial<Record<SkillType, readonly SkillPage[]>>> = {

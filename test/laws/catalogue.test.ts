@@ -80,6 +80,8 @@ const ID_FIELDS: Record<string, IdPrefix> = {
   runId: 'run',
   senderId: 'snd',
   segmentId: 'seg',
+  snippetId: 'snp',
+  imageId: 'img',
 }
 
 for (const tool of LISTED_TOOLS.filter(({ input }) =>

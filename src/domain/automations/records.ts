@@ -8,7 +8,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { readSettings } from './validate.ts'
-import { oneLine, refuse, timestamp } from '../text.ts'
+import { likeLiteral, oneLine, refuse, timestamp } from '../text.ts'
 import { IS_ACTIVE } from './active.ts'
 
 /** An automation inside the database layer, as writers of drafts, versions and statuses need it. */
@@ -53,7 +53,7 @@ export async function listAutomations(
   { em, organization }: Call,
   { limit, query }: { limit: number; query?: string | undefined },
 ): Promise<{ workflows: WorkflowSummary[]; hasMore: boolean }> {
-  const pattern = query?.trim() ? `%${query.trim().replaceAll(/[\\%_]/g, String.raw`\$&`)}%` : null
+  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
   const found = await rows<SummaryRow>(
     em,
     sql`select ${SUMMARY} from ${FROM} where automation.organization_id = ${organization.id}

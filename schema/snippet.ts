@@ -1,0 +1,37 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable, oneOf } from './define.ts'
+
+/** The formats a snippet can be written in; PLATE documents cannot hold snippets. */
+export const SNIPPET_CONTENT_TYPES = ['MAILY', 'MARKDOWN'] as const
+export type SnippetContentType = (typeof SNIPPET_CONTENT_TYPES)[number]
+
+/** Bounds of snippets: `nesting` is how many may stand inside one another, `uses` how many one may hold. */
+export const SNIPPET_LIMITS = { name: 100, nesting: 5, uses: 50, perOrganization: 1_000 } as const
+
+/** A snippet without its content, as lists show it. */
+export const SnippetSummary = closed({
+  id: Type.String(),
+  name: Type.String(),
+  contentType: oneOf(SNIPPET_CONTENT_TYPES),
+  archivedAt: nullable(Type.String()),
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
+})
+export type SnippetSummary = Static<typeof SnippetSummary>
+
+/** Who holds a snippet: another snippet, a campaign, or a workflow by one of its emails. */
+export const SnippetUse = closed({
+  kind: oneOf(['snippet', 'campaign', 'workflow']),
+  id: Type.String(),
+  name: Type.String(),
+})
+export type SnippetUse = Static<typeof SnippetUse>
+
+/** A snippet on the wire. */
+export const Snippet = closed({
+  ...SnippetSummary.properties,
+  content: Type.Unknown({ description: 'A MAILY document, or Markdown text.' }),
+  usedIn: Type.Array(SnippetUse, { description: 'Where it is used, at most 100.' }),
+})
+export type Snippet = Static<typeof Snippet>

@@ -1,0 +1,83 @@
+import { DOCUMENT_LIMITS } from '../../schema/document.ts'
+
+/** What is wrong with a document, and where in it. */
+export type DocumentFault = { path: string; message: string }
+
+/** A snippet that a document holds, and where. */
+export type SnippetMention = { path: string; snippetId: unknown }
+
+type Visit = { node: unknown; path: string; depth: number }
+
+const FAULTS_SHOWN = 20
+const MEMBERS: Record<string, (value: unknown) => boolean> = {
+  attrs: isRecord,
+  text: (value) => typeof value === 'string',
+  marks: (value) => Array.isArray(value) && value.every((mark) => isRecord(mark) && isName(mark['type'])),
+  content: (value) => Array.isArray(value),
+}
+const SHAPES: Record<string, string> = {
+  attrs: 'must be an object',
+  text: 'must be text',
+  marks: 'must be a list of objects with a type',
+  content: 'must be a list of nodes',
+}
+
+/**
+ * Judges the shape of a MAILY document (TipTap JSON) and finds the snippets it holds, without recursion. Node types and
+ * attributes are not judged: what a renderer does not know it passes over (decisions, section 4).
+ */
+export function inspectDocument(document: unknown): { faults: DocumentFault[]; snippets: SnippetMention[] } {
+  const snippets: SnippetMention[] = []
+  if (!isRecord(document) || document['type'] !== 'doc' || !Array.isArray(document['content'])) {
+    const message = 'must be a document {"type": "doc", "content": […]}'
+    return { faults: [{ path: '', message }], snippets }
+  }
+  const faults: DocumentFault[] = []
+  const waiting: Visit[] = [{ node: document, path: '', depth: 1 }]
+  for (let count = 1; waiting.length > 0 && faults.length < FAULTS_SHOWN; count++) {
+    // The loop goes on only while something waits.
+    const { node, path, depth } = waiting.pop() as Visit
+    if (depth > DOCUMENT_LIMITS.depth) {
+      return { faults: [{ path, message: `is nested deeper than ${DOCUMENT_LIMITS.depth} nodes` }], snippets }
+    }
+    if (!isRecord(node) || !isName(node['type'])) {
+      faults.push({ path, message: 'must be a node: an object with a type' })
+      continue
+    }
+    faults.push(...memberFaults(node, path))
+    if (node['type'] === 'snippet') snippets.push(mentionOf(node, path))
+    const children = childrenOf(node, path, depth)
+    if (count + waiting.length + children.length > DOCUMENT_LIMITS.nodes) {
+      return { faults: [{ path: '', message: `has more than ${DOCUMENT_LIMITS.nodes} nodes` }], snippets }
+    }
+    waiting.push(...children)
+  }
+  return { faults, snippets }
+}
+
+function memberFaults(node: Record<string, unknown>, path: string): DocumentFault[] {
+  return Object.entries(MEMBERS)
+    .filter(([member, isValid]) => node[member] !== undefined && !isValid(node[member]))
+    .map(([member]) => ({ path: `${path}.${member}`, message: SHAPES[member] ?? 'is not valid' }))
+}
+
+function mentionOf({ attrs }: Record<string, unknown>, path: string): SnippetMention {
+  return { path: `${path}.attrs.snippetId`, snippetId: isRecord(attrs) ? attrs['snippetId'] : undefined }
+}
+
+/** Reversed, because the last one is visited first and faults should come in reading order; one too many is enough. */
+function childrenOf({ content }: Record<string, unknown>, path: string, depth: number): Visit[] {
+  if (!Array.isArray(content)) return []
+  return content
+    .slice(0, DOCUMENT_LIMITS.nodes)
+    .map((node: unknown, index) => ({ node, path: `${path}.content[${index}]`, depth: depth + 1 }))
+    .toReversed()
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}

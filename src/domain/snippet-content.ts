@@ -1,0 +1,118 @@
+import { sql } from 'kysely'
+
+import { SNIPPET_LIMITS, type SnippetContentType } from '../../schema/snippet.ts'
+import { refuseFaults } from '../catalogue/failure.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { inspectDocument, type SnippetMention } from '../content/document.ts'
+import { array, rows } from '../database.ts'
+import { encodeId, readId } from '../ids.ts'
+import { refuse } from './text.ts'
+
+/** A snippet that content holds: its uuid, and where the content names it first. */
+export type HeldSnippet = { id: string; path: string }
+
+const MARKDOWN_LENGTH = 1_000_000
+
+/** Judges the content of a snippet by its type and answers the snippets it holds, each once. */
+export async function readSnippetContent(
+  call: Call,
+  contentType: SnippetContentType,
+  content: unknown,
+): Promise<HeldSnippet[]> {
+  if (contentType === 'MARKDOWN') {
+    if (typeof content !== 'string')
+      refuse('content', 'must be Markdown text, because contentType is MARKDOWN.')
+    if (content.length > MARKDOWN_LENGTH) {
+      refuse('content', `is longer than ${MARKDOWN_LENGTH} characters; shorten it.`)
+    }
+    return []
+  }
+  const { faults, snippets } = inspectDocument(content)
+  if (faults.length > 0)
+    refuseFaults(faults.map(({ path, message }) => ({ path: `content${path}`, message })))
+  return await findMentioned(call, snippets)
+}
+
+/**
+ * Refuses content that would put a snippet into itself, or more than five inside one another. The caller holds the
+ * organization's lock on snippets, so that two saves cannot close a circle together.
+ */
+export async function refuseNesting(
+  { em, organization }: Call,
+  id: string,
+  held: readonly HeldSnippet[],
+): Promise<void> {
+  if (held.length === 0) return
+  const found = await rows<{ holder: string; held: string }>(
+    em,
+    sql`select snippet_id as holder, used_id as held from snippet_use
+      where organization_id = ${organization.id} and snippet_id <> ${id}`,
+  )
+  const down = Map.groupBy(found, ({ holder }) => holder)
+  const up = Map.groupBy(found, (edge) => edge.held)
+  const above = longestChain(id, (at) => up.get(at)?.map(({ holder }) => holder) ?? [])
+  for (const { id: child, path } of held) {
+    const below = longestChain(child, (at) => down.get(at)?.map((edge) => edge.held) ?? [], id)
+    if (below === null) {
+      refuse(path, `names ${encodeId('snp', child)}, which holds this snippet; a snippet cannot hold itself.`)
+    }
+    if ((above ?? 1) + below > SNIPPET_LIMITS.nesting) {
+      refuse(
+        path,
+        `would nest more than ${SNIPPET_LIMITS.nesting} snippets in one another; put the content in place.`,
+      )
+    }
+  }
+}
+
+/** How many snippets the longest chain from here has, this one included; null when it comes to `forbidden`. */
+function longestChain(from: string, next: (id: string) => string[], forbidden?: string): number | null {
+  const known = new Map<string, number | null>()
+  function measure(id: string): number | null {
+    if (id === forbidden) return null
+    const before = known.get(id)
+    if (before !== undefined) return before
+    let longest = 0
+    for (const other of next(id)) {
+      const length = measure(other)
+      if (length === null) return null
+      longest = Math.max(longest, length)
+    }
+    known.set(id, longest + 1)
+    return longest + 1
+  }
+  return measure(from)
+}
+
+async function findMentioned(
+  { em, organization }: Call,
+  mentions: readonly SnippetMention[],
+): Promise<HeldSnippet[]> {
+  const held = new Map<string, string>()
+  const unknown: SnippetMention[] = []
+  for (const mention of mentions) {
+    const id = typeof mention.snippetId === 'string' ? readId('snp', mention.snippetId) : null
+    if (id === null) unknown.push(mention)
+    else if (!held.has(id)) held.set(id, mention.path)
+  }
+  if (held.size > SNIPPET_LIMITS.uses) {
+    refuse('content', `holds more than ${SNIPPET_LIMITS.uses} different snippets.`)
+  }
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select id from snippet where organization_id = ${organization.id} and id = any(${array([...held.keys()], 'uuid')})`,
+  )
+  const existing = new Set(found.map(({ id }) => id))
+  for (const [id, path] of held) {
+    if (!existing.has(id)) unknown.push({ path, snippetId: encodeId('snp', id) })
+  }
+  if (unknown.length > 0) {
+    refuseFaults(
+      unknown.map(({ path, snippetId }) => ({
+        path: `content${path}`,
+        message: `there is no snippet ${JSON.stringify(snippetId)?.slice(0, 80)}; get_email_snippets lists them`,
+      })),
+    )
+  }
+  return [...held].map(([id, path]) => ({ id, path: `content${path}` }))
+}

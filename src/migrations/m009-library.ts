@@ -1,0 +1,34 @@
+import { Migration } from '@mikro-orm/migrations'
+
+/** What content is made of: which snippets hold which, and the bytes of files. */
+export class M009Library extends Migration {
+  override up(): void {
+    this.addSql(`
+      -- Which snippets a snippet holds, kept beside its content so that no document is read to follow them.
+      create table snippet_use (
+        organization_id uuid not null,
+        snippet_id uuid not null,
+        used_id uuid not null,
+        primary key (organization_id, snippet_id, used_id),
+        foreign key (organization_id, snippet_id) references snippet (organization_id, id) on delete cascade,
+        foreign key (organization_id, used_id) references snippet (organization_id, id)
+      );
+      create index on snippet_use (organization_id, used_id);
+
+      -- The default of the storage port; the key is made from the bytes, so a file never changes.
+      create table stored_file (
+        organization_id uuid not null references organization,
+        key text not null,
+        bytes bytea not null,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, key)
+      );
+      -- Images and the like are compressed already.
+      alter table stored_file alter column bytes set storage external;
+    `)
+  }
+
+  override down(): void {
+    this.addSql('drop table stored_file, snippet_use;')
+  }
+}
