@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Call } from '../catalogue/tool.ts'
-import { array, execute } from '../database.ts'
-import { newId } from '../ids.ts'
+import { array, execute, json, row } from '../database.ts'
 
 /** Something that happened to a subscriber; an `id` (uuid) makes the row the caller's own. */
 export type NewEvent = {
@@ -14,6 +13,9 @@ export type NewEvent = {
 
 /** An event as it was written. */
 export type RecordedEvent = Required<NewEvent>
+
+/** Events as they were written: whether runs wait for one of them, and whether automations may begin with one. */
+export type Recorded = { events: RecordedEvent[]; isAwaited: boolean; mayStart: boolean }
 
 /**
  * Makes events and waits of the same people take turns: a run begins its waits under a lock that excludes this one, so
@@ -35,45 +37,44 @@ export async function shareSubscribers(
 export const MAY_WAKE = sql.raw("event.cause -> 'silent' is null")
 
 /**
- * Writes the rows and nothing else: domain rules go through recordEvents in events.ts. A silent event wakes no wait,
- * also not one that looks for it later.
+ * Writes the rows and nothing else: domain rules go through recordEvents in events.ts. Locks the people as
+ * shareSubscribers does, unless the events are silent: such an event wakes no wait, also not one that looks for it
+ * later.
  */
 export async function insertEvents(
   call: Call,
   events: readonly NewEvent[],
-  { silent = false }: { silent?: boolean } = {},
-): Promise<RecordedEvent[]> {
-  if (events.length === 0) return []
-  const recorded = events.map(({ subscriberId, type, data, id }) => ({
-    subscriberId,
-    type,
-    data: data ?? {},
-    id: id ?? newId(),
-  }))
-  const { kind, id, name } = call.actor
-  await execute(
+  options: { silent?: boolean } = {},
+): Promise<Recorded> {
+  if (events.length === 0) return { events: [], isAwaited: false, mayStart: false }
+  const told = events.map((event) => ({ ...event, data: event.data ?? {} }))
+  const made = await row<{ ids: string[]; isAwaited: boolean; mayStart: boolean }>(
     call.em,
-    sql`insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
-      select event.id, ${call.organization.id}, event.subscriber_id, event.type, event.data,
-        ${JSON.stringify({ kind, id, name, ...(silent && { silent }) })}::jsonb
-      from unnest(
-        ${array(
-          recorded.map((event) => event.id),
-          'uuid',
-        )},
-        ${array(
-          recorded.map((event) => event.subscriberId),
-          'uuid',
-        )},
-        ${array(
-          recorded.map((event) => event.type),
-          'text',
-        )},
-        ${array(
-          recorded.map((event) => event.data),
-          'jsonb',
-        )}
-      ) as event (id, subscriber_id, type, data)`,
+    sql`select ids::text[] as ids, is_awaited as "isAwaited", may_start as "mayStart" from record_events(
+      ${call.organization.id},
+      ${array(
+        told.map(({ id }) => id ?? null),
+        'uuid',
+      )},
+      ${array(
+        told.map(({ subscriberId }) => subscriberId),
+        'uuid',
+      )},
+      ${array(
+        told.map(({ type }) => type),
+        'text',
+      )},
+      ${array(
+        told.map(({ data }) => data),
+        'jsonb',
+      )}, ${json(causeOf(call, options))})`,
   )
-  return recorded
+  if (!made) throw new Error('events were written and not answered')
+  return { ...made, events: told.map((event, index) => ({ ...event, id: made.ids[index] ?? '' })) }
+}
+
+/** Who or what made an event, as its row says; `silent` marks what nobody may hear. */
+export function causeOf({ actor }: Call, { silent = false }: { silent?: boolean }): Record<string, unknown> {
+  const { kind, id, name } = actor
+  return { kind, id, name, ...(silent && { silent }) }
 }

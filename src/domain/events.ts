@@ -2,7 +2,7 @@ import type { Call } from '../catalogue/tool.ts'
 import { fireTriggers } from './automations/triggers.ts'
 import { exitUnsubscribed } from './automations/runs.ts'
 import { endEventWaits } from './automations/waits.ts'
-import { insertEvents, type NewEvent, type RecordedEvent, shareSubscribers } from './event-rows.ts'
+import { insertEvents, type NewEvent, type Recorded, type RecordedEvent } from './event-rows.ts'
 
 export type { NewEvent, RecordedEvent }
 
@@ -16,19 +16,15 @@ export async function recordEvents(
   events: readonly NewEvent[],
   options: { triggerWorkflows?: boolean } = {},
 ): Promise<RecordedEvent[]> {
-  if (events.length === 0) return []
-  const silent = options.triggerWorkflows === false
-  if (!silent) {
-    await shareSubscribers(
-      call,
-      events.map(({ subscriberId }) => subscriberId),
-    )
-  }
-  const recorded = await insertEvents(call, events, { silent })
-  const left = recorded.filter(({ type }) => type === 'UNSUBSCRIBED').map(({ subscriberId }) => subscriberId)
+  const recorded = await insertEvents(call, events, { silent: options.triggerWorkflows === false })
+  await answerEvents(call, recorded)
+  return recorded.events
+}
+
+/** What recordEvents does once the rows are written; statements that wrote them with the change itself go on here. */
+export async function answerEvents(call: Call, { events, isAwaited, mayStart }: Recorded): Promise<void> {
+  const left = events.filter(({ type }) => type === 'UNSUBSCRIBED').map(({ subscriberId }) => subscriberId)
   await exitUnsubscribed(call, left)
-  if (silent) return recorded
-  await endEventWaits(call, recorded)
-  await fireTriggers(call, recorded)
-  return recorded
+  if (isAwaited) await endEventWaits(call, events)
+  if (mayStart) await fireTriggers(call, events)
 }

@@ -125,12 +125,156 @@ export class M002Audience extends Migration {
         select array[lower(address), erased_email_key(organization, address)]
       $fn$;
     `)
+    this.addSql(EVENTS)
+    this.addSql(TAGS)
   }
 
   override down(): void {
     this.addSql(`
-      drop function suppression_keys, erased_email_key;
+      drop function add_tags, remove_tags, record_tags, ensure_tags, record_events, type_id, suppression_keys,
+        erased_email_key;
       drop table suppression, subscriber_event, segment, custom_field, subscriber_tag, tag, subscriber_stat, subscriber;
     `)
   }
 }
+
+/**
+ * Functions, because a session keeps their plans and each is one round trip. Every statement in them sees what was
+ * committed before it, also while an earlier one waited for a lock.
+ */
+const EVENTS = `
+  -- The TypeID of an id, as src/ids.ts writes it.
+  create function type_id(prefix text, id uuid) returns text language sql immutable parallel safe as $fn$
+    select prefix || '_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
+        substring(b'00' || ('x' || replace(id::text, '-', ''))::bit(128) from place * 5 + 1 for 5)::bit(5)::int + 1, 1),
+      '' order by place)
+    from generate_series(0, 25) as place
+  $fn$;
+
+  -- Writes events, and says whether a run waits for one of them or an automation may begin with one. People are locked
+  -- against runs that begin a wait, so that either the run sees the event or this sees the wait; who must not be heard
+  -- ("silent" in the cause) needs no lock.
+  create function record_events(organization uuid, given uuid[], people uuid[], types text[], facts jsonb[], cause jsonb,
+    out ids uuid[], out is_awaited boolean, out may_start boolean) language plpgsql as $fn$
+  begin
+    is_awaited := false;
+    may_start := false;
+    if cause -> 'silent' is null then
+      perform from subscriber s where s.organization_id = organization and s.id = any(people) order by s.id for share;
+    end if;
+    ids := array(select coalesce(id, new_id()) from unnest(given) with ordinality as event (id, place) order by place);
+    insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
+      select event.id, organization, event.subscriber_id, event.type, event.data, record_events.cause
+      from unnest(ids, people, types, facts) as event (id, subscriber_id, type, data);
+    if cause -> 'silent' is not null then
+      return;
+    end if;
+    is_awaited := exists (select from unnest(people, types) as event (subscriber_id, type)
+      join run_wait w on w.organization_id = organization and w.subscriber_id = event.subscriber_id
+        and w.event_type = event.type);
+    may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'), '') as tag
+        from unnest(types, facts) as event (type, data)) as event
+      cross join lateral (values ('EVENT', event.type), (event.type, event.tag), (event.type, ''))
+        as asked (type, key)
+      join automation_trigger t on t.organization_id = organization and t.type = asked.type and t.match_key = asked.key);
+  end $fn$;
+`
+
+const TAGS = `
+  -- The tags of these names, locked against deletion, making the missing ones under the ids given with the names; who
+  -- of these people really got each. Unknown people are passed over.
+  create function ensure_tags(organization uuid, given uuid[], names text[], people uuid[])
+  returns table (id uuid, name text, made boolean, linked uuid[]) language plpgsql as $fn$
+  #variable_conflict use_column
+  declare
+    wanted text[] := array(select distinct lower(name) from unnest(names) as name);
+    known uuid[];
+  begin
+    for attempt in 1..5 loop
+      known := array(select t.id from tag t where t.organization_id = organization and t.name_key = any(wanted)
+        order by t.name_key for key share);
+      if cardinality(known) = cardinality(wanted) then
+        return query with linked as (
+          insert into subscriber_tag (organization_id, subscriber_id, tag_id)
+          select organization, s.id, k.id from subscriber s cross join unnest(known) as k (id)
+          where s.organization_id = organization and s.id = any(people)
+          order by s.id, k.id on conflict do nothing returning subscriber_id, tag_id)
+        select t.id, t.name, t.id = any(given), array(select subscriber_id from linked where tag_id = t.id)
+        from tag t where t.organization_id = organization and t.id = any(known) order by t.name_key;
+        return;
+      end if;
+      -- What another transaction makes at this moment, the next attempt sees.
+      insert into tag (id, organization_id, name)
+        select distinct on (lower(name)) id, organization, name
+        from unnest(given, names) with ordinality as wish (id, name, place)
+        where not exists (select from tag t where t.organization_id = organization and t.name_key = lower(wish.name))
+        order by lower(name), place
+        on conflict (organization_id, name_key) do nothing;
+    end loop;
+    raise exception 'the tags are being changed by many at once' using errcode = 'serialization_failure';
+  end $fn$;
+
+  -- The events of tag changes, one each.
+  create function record_tags(organization uuid, kind text, people uuid[], tags uuid[], names text[], cause jsonb)
+  returns table (event_id uuid, subscriber_id uuid, tag_id uuid, name text, data jsonb, is_awaited boolean,
+    may_start boolean) language plpgsql as $fn$
+  declare
+    facts jsonb[];
+    recorded record;
+  begin
+    if people is null then
+      return;
+    end if;
+    with fact as materialized (select distinct tag, jsonb_build_object('tag', label, 'tagId', type_id('tag', tag)) as data
+      from unnest(tags, names) as change (tag, label))
+    select array_agg(fact.data order by place) into facts
+      from unnest(tags) with ordinality as change (tag, place) join fact using (tag);
+    select * into recorded
+      from record_events(organization, array_fill(null::uuid, array[cardinality(people)]), people,
+        array_fill(kind, array[cardinality(people)]), facts, cause);
+    return query select changes.*, recorded.is_awaited, recorded.may_start
+      from unnest(recorded.ids, people, tags, names, facts) as changes;
+  end $fn$;
+
+  create function add_tags(organization uuid, given uuid[], names text[], people uuid[], cause jsonb)
+  returns table (event_id uuid, subscriber_id uuid, tag_id uuid, name text, data jsonb, is_awaited boolean,
+    may_start boolean) language plpgsql as $fn$
+  declare
+    change record;
+  begin
+    if cause -> 'silent' is null then
+      perform from subscriber s where s.organization_id = organization and s.id = any(people) order by s.id for share;
+    end if;
+    select array_agg(person order by person, tag.id) as people, array_agg(tag.id order by person, tag.id) as tags,
+        array_agg(tag.name order by person, tag.id) as names
+      into change from ensure_tags(organization, given, names, people) as tag cross join unnest(tag.linked) as person;
+    return query select * from record_tags(organization, 'TAG_ADDED', change.people, change.tags, change.names, cause);
+  end $fn$;
+
+  -- Links are locked in one order, so that calls over the same people wait for each other instead of deadlocking.
+  create function remove_tags(organization uuid, names text[], people uuid[], cause jsonb)
+  returns table (event_id uuid, subscriber_id uuid, tag_id uuid, name text, data jsonb, is_awaited boolean,
+    may_start boolean) language plpgsql as $fn$
+  #variable_conflict use_column
+  declare
+    change record;
+  begin
+    if cause -> 'silent' is null then
+      perform from subscriber s where s.organization_id = organization and s.id = any(people) order by s.id for share;
+    end if;
+    with doomed as (
+      select l.subscriber_id, l.tag_id, t.name from subscriber_tag l
+      join tag t on t.organization_id = organization and t.id = l.tag_id
+      where l.organization_id = organization and l.subscriber_id = any(people)
+        and t.name_key = any(array(select lower(wish) from unnest(names) as wish))
+      order by l.subscriber_id, l.tag_id for update of l
+    ), removed as (
+      delete from subscriber_tag l using doomed d
+      where l.organization_id = organization and l.subscriber_id = d.subscriber_id and l.tag_id = d.tag_id
+      returning l.subscriber_id, l.tag_id, d.name)
+    select array_agg(subscriber_id order by subscriber_id, tag_id) as people,
+        array_agg(tag_id order by subscriber_id, tag_id) as tags, array_agg(name order by subscriber_id, tag_id) as names
+      into change from removed;
+    return query select * from record_tags(organization, 'TAG_REMOVED', change.people, change.tags, change.names, cause);
+  end $fn$;
+`

@@ -187,7 +187,8 @@ function finish(
 async function tellEnd({ call, run }: Walk): Promise<void> {
   const type = run.status === 'COMPLETED' ? 'WORKFLOW_COMPLETED' : 'WORKFLOW_CANCELED'
   const data = { ...runFacts(run), exitReason: run.exitReason }
-  await endEventWaits(call, await insertEvents(call, [{ subscriberId: run.subscriberId, type, data }]))
+  const recorded = await insertEvents(call, [{ subscriberId: run.subscriberId, type, data }])
+  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
 }
 
 async function nextAction({ call, run, visits }: Walk): Promise<NextAction> {

@@ -212,7 +212,7 @@ async function insertRuns(call: Call, runs: readonly NewRun[], priority: number)
       where entry.organization_id = ${organization.id} and entry.automation_id = made.automation_id
         and entry.subscriber_id = made.subscriber_id`,
   )
-  const events = await insertEvents(
+  const recorded = await insertEvents(
     call,
     runs.map(({ id, candidate }) => ({
       subscriberId: candidate.subscriberId,
@@ -228,7 +228,7 @@ async function insertRuns(call: Call, runs: readonly NewRun[], priority: number)
       priority,
     })
   }
-  await endEventWaits(call, events)
+  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
 }
 
 /** What the relay starts a workflow with; the reconciler makes the same for a run whose workflow is gone. */

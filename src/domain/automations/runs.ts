@@ -41,7 +41,7 @@ export async function cancelRuns(
   const ids = ended.map(({ id }) => id)
   if (ids.length === 0) return ids
   await closeWaits(em, organization.id, ids, exitReason)
-  const events = await insertEvents(
+  const recorded = await insertEvents(
     call,
     ended.map((run) => ({
       subscriberId: run.subscriberId,
@@ -50,7 +50,7 @@ export async function cancelRuns(
     })),
   )
   await writeNudges(em, organization.id, ended)
-  await endEventWaits(call, events)
+  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
   return ids
 }
 
