@@ -3,6 +3,7 @@ import * as documentation from '../tools/documentation.ts'
 import * as emails from '../tools/emails.ts'
 import * as events from '../tools/events.ts'
 import * as fields from '../tools/fields.ts'
+import * as imports from '../tools/imports.ts'
 import * as organization from '../tools/organization.ts'
 import * as privacy from '../tools/privacy.ts'
 import * as segments from '../tools/segments.ts'
@@ -18,6 +19,7 @@ import type { Tool } from './tool.ts'
 
 const GROUPS = [
   subscribers,
+  imports,
   tags,
   segments,
   fields,

@@ -65,3 +65,33 @@ function wishesOf({ adds, resubscribe, skipDoubleOptIn, doubleOptIn }: ConsentRe
   if (resubscribe) wishes.push('RESUBSCRIBE')
   return wishes
 }
+
+/** What a list says of a person. */
+export type ImportedConsent = {
+  status: 'SUBSCRIBED' | 'UNSUBSCRIBED' | undefined
+  resubscribe: boolean
+  doubleOptIn: boolean
+}
+
+/** Only these follow the unsubscribing of a list; it never overrides a bounce, a complaint or a ban. */
+const LEAVES_BY_LIST: ReadonlySet<ConsentState> = new Set([
+  'NONE',
+  'TRANSACTIONAL',
+  'PENDING_CONFIRMATION',
+  'SUBSCRIBED',
+])
+
+/**
+ * Where a list leads from each state, or null where it leads nowhere. Lists send no confirmation mail: with double
+ * opt-in on, only a row that says SUBSCRIBED brings somebody in, which is imported consent.
+ */
+export function importedStatus(
+  state: ConsentState,
+  { status, resubscribe, doubleOptIn }: ImportedConsent,
+): SubscriberStatus | null {
+  if (status === 'UNSUBSCRIBED') return LEAVES_BY_LIST.has(state) ? status : null
+  const wishes: ConsentWish[] = []
+  if (status === 'SUBSCRIBED' || !doubleOptIn) wishes.push('SUBSCRIBE')
+  if (resubscribe) wishes.push('RESUBSCRIBE')
+  return follow(state, wishes) ?? null
+}

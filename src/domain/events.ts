@@ -9,22 +9,26 @@ export type { NewEvent, RecordedEvent }
 /**
  * Records what happened to subscribers and lets automations answer, set-based and in the caller's transaction: who
  * unsubscribed leaves, runs that waited for the event go on, triggers let subscribers enter. Every change of state goes
- * through here. `triggerWorkflows: false` records without waking or starting automations.
+ * through here. `triggerWorkflows: false` records without waking or starting automations; `priority` orders the starts.
  */
 export async function recordEvents(
   call: Call,
   events: readonly NewEvent[],
-  options: { triggerWorkflows?: boolean } = {},
+  options: { triggerWorkflows?: boolean; priority?: number } = {},
 ): Promise<RecordedEvent[]> {
   const recorded = await insertEvents(call, events, { silent: options.triggerWorkflows === false })
-  await answerEvents(call, recorded)
+  await answerEvents(call, recorded, options)
   return recorded.events
 }
 
 /** What recordEvents does once the rows are written; statements that wrote them with the change itself go on here. */
-export async function answerEvents(call: Call, { events, isAwaited, mayStart }: Recorded): Promise<void> {
+export async function answerEvents(
+  call: Call,
+  { events, isAwaited, mayStart }: Recorded,
+  options: { priority?: number } = {},
+): Promise<void> {
   const left = events.filter(({ type }) => type === 'UNSUBSCRIBED').map(({ subscriberId }) => subscriberId)
   await exitUnsubscribed(call, left)
   if (isAwaited) await endEventWaits(call, events)
-  if (mayStart) await fireTriggers(call, events)
+  if (mayStart) await fireTriggers(call, events, options)
 }

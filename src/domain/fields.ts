@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import { type CustomField, SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
 import type { FieldType } from '../../schema/values.ts'
-import { Failure, type Fault, refuseFaults } from '../catalogue/failure.ts'
+import { type Fault, refuseFaults } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { BUILT_IN_VARIABLES } from '../content/variables.ts'
 import { array, execute, rows } from '../database.ts'
@@ -32,20 +32,54 @@ export async function resolveFields(
   call: Call,
   fields: Record<string, unknown> | undefined,
 ): Promise<FieldPatch> {
-  const entries = Object.entries(fields ?? {})
-  if (entries.length === 0) return { set: {}, clear: [] }
-  refuseShapes(entries)
-  const given = entries.filter((entry): entry is [string, FieldScalar] => entry[1] !== null)
-  const definitions = await definitionsFor(call, given)
+  const [resolved] = await resolveFieldsOf(call, [fields])
+  if (!resolved) throw new Error('a request has one set of fields')
+  if (resolved.faults.length > 0) refuseFaults(resolved.faults)
+  return resolved.patch
+}
+
+/** As resolveFields, for many people in the same few statements: faults of one stand beside the patches of others. */
+export async function resolveFieldsOf(
+  call: Call,
+  people: readonly (Record<string, unknown> | undefined)[],
+): Promise<{ patch: FieldPatch; faults: Fault[] }[]> {
+  const entriesOf = people.map((fields) => Object.entries(fields ?? {}))
+  const shapes = entriesOf.map(shapeFaults)
+  // The first value that is given decides the type of a field that is new.
+  const samples = new Map<string, FieldScalar>()
+  entriesOf.forEach((entries, index) => {
+    if (shapes[index]?.length) return
+    for (const [name, value] of entries) {
+      if (isScalar(value) && !samples.has(name)) samples.set(name, value)
+    }
+  })
+  const definitions = await definitionsFor(call, [...samples])
+  return entriesOf.map((entries, index) => {
+    const faults = shapes[index] ?? []
+    return faults.length > 0
+      ? { patch: { set: {}, clear: [] }, faults }
+      : toPatch(entries, definitions, call.organization.timezone)
+  })
+}
+
+function toPatch(
+  entries: readonly [string, unknown][],
+  definitions: Definitions,
+  timeZone: string,
+): { patch: FieldPatch; faults: Fault[] } {
   const faults: Fault[] = []
-  const set: Record<string, FieldScalar> = {}
-  for (const [name, value] of given) {
-    const stored = storedValue(value, definitions.get(name), call.organization.timezone)
-    if (stored === null) faults.push(typeFault(name, value, definitions.get(name)))
-    else set[name] = stored
+  const patch: FieldPatch = { set: {}, clear: [] }
+  for (const [name, value] of entries) {
+    if (!isScalar(value)) {
+      patch.clear.push(name)
+      continue
+    }
+    const type = definitions.get(name)
+    const stored = storedValue(value, type, timeZone)
+    if (stored === null) faults.push(type ? typeFault(name, value, type) : tooManyFault(name))
+    else patch.set[name] = stored
   }
-  if (faults.length > 0) refuseFaults(faults)
-  return { set, clear: entries.filter(([, value]) => value === null).map(([name]) => name) }
+  return { patch, faults }
 }
 
 /** Every custom field of the organization, by name. */
@@ -63,8 +97,8 @@ export async function listFields({ em, organization }: Call): Promise<CustomFiel
 }
 
 /** What can be said of names and values before the definitions are known. */
-function refuseShapes(entries: readonly [string, unknown][]): void {
-  const faults = entries.flatMap(([name, value]): Fault[] => {
+function shapeFaults(entries: readonly [string, unknown][]): Fault[] {
+  return entries.flatMap(([name, value]): Fault[] => {
     const path = `fields.${name}`
     const taken = TAKEN.get(name.toLowerCase())
     if (!NAME.test(name)) {
@@ -76,7 +110,11 @@ function refuseShapes(entries: readonly [string, unknown][]): void {
     const message = value === null ? null : scalarFault(value)
     return message === null ? [] : [{ path, message }]
   })
-  if (faults.length > 0) refuseFaults(faults)
+}
+
+/** After shapeFaults() found nothing, what is not a scalar is null. */
+function isScalar(value: unknown): value is FieldScalar {
+  return value !== null
 }
 
 function scalarFault(value: unknown): string | null {
@@ -88,7 +126,7 @@ function scalarFault(value: unknown): string | null {
   return characters(value) > most ? `is longer than ${most} characters; shorten it` : null
 }
 
-/** The types of the fields that get a value; the missing ones are made of the type their value has. */
+/** The types of the fields that get a value; the missing ones are made of the type their value has, while there is room. */
 async function definitionsFor(call: Call, given: readonly [string, FieldScalar][]): Promise<Definitions> {
   if (given.length === 0) return new Map()
   const known = await readDefinitions(call, given)
@@ -127,26 +165,14 @@ async function createDefinitions(
     sql`insert into custom_field (id, organization_id, name, type)
       select wanted.id, ${organization.id}, wanted.name, wanted.type
       from unnest(${array(ids, 'uuid')}, ${array(names, 'text')}, ${array(types, 'text')})
-        as wanted (id, name, type)
-      where (select count(*) from custom_field where organization_id = ${organization.id})
-        + (select count(*) from unnest(${array(names, 'text')}) as new (name) where not exists (
-          select from custom_field known where known.organization_id = ${organization.id} and known.name = new.name))
-        <= ${most}
+        with ordinality as wanted (id, name, type, position)
+      where not exists (select from custom_field known
+        where known.organization_id = ${organization.id} and known.name = wanted.name)
+      order by wanted.position
+      limit greatest(0, ${most} - (select count(*) from custom_field where organization_id = ${organization.id}))
       on conflict (organization_id, name) do nothing`,
   )
-  const definitions = await readDefinitions(call, given)
-  const refused = names.filter((name) => !definitions.has(name))
-  if (refused.length === 0) return definitions
-  throw new Failure(
-    'INVALID_INPUT',
-    `fields.${refused[0]} would be a new custom field, and an organization has at most ${most}; use existing ones (get_custom_fields lists them).`,
-    {
-      details: refused.map((name) => ({
-        path: `fields.${name}`,
-        message: 'is not an existing custom field',
-      })),
-    },
-  )
+  return await readDefinitions(call, given)
 }
 
 function typeOf(value: FieldScalar, timeZone: string): FieldType {
@@ -163,7 +189,15 @@ function storedValue(value: FieldScalar, type: FieldType | undefined, timeZone: 
   return moment.end === null ? new Date(moment.start).toISOString() : value
 }
 
-function typeFault(name: string, value: FieldScalar, type: FieldType | undefined): Fault {
+function tooManyFault(name: string): Fault {
+  const most = SUBSCRIBER_LIMITS.fieldDefinitions
+  return {
+    path: `fields.${name}`,
+    message: `would be a new custom field, and an organization has at most ${most}; use existing ones (get_custom_fields lists them)`,
+  }
+}
+
+function typeFault(name: string, value: FieldScalar, type: FieldType): Fault {
   const expected = type === 'date' ? 'an ISO 8601 date, such as "2027-03-01"' : `a ${type}`
   const sent = typeof value === 'string' ? 'text' : `a ${typeof value}`
   return {

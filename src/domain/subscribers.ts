@@ -11,7 +11,8 @@ import { IS_ACTIVE } from './automations/active.ts'
 import { readCountry, readEmail, readIpAddress, readPhone } from './addresses.ts'
 import { CONSENT, firstStatus, nextStatus } from './consent.ts'
 import { type NewEvent, recordEvents } from './events.ts'
-import { type FieldPatch, type FieldScalar, resolveFields } from './fields.ts'
+import { resolveFields } from './fields.ts'
+import { changeOf, type SubscriberPatch } from './subscriber-changes.ts'
 import {
   chooseSubscriber,
   findSubscriber,
@@ -39,15 +40,8 @@ export type SubscriberChanges = {
 }
 
 /** A change that was read and checked, ready to be written. */
-type Patch = {
-  /** Columns that the caller named; null clears. */
-  columns: Partial<Record<Column, string | null>>
-  fields: FieldPatch
-  tags: string[] | undefined
-}
+type Patch = SubscriberPatch & { tags: string[] | undefined }
 
-const COLUMNS = ['email', 'name', 'phone', 'country', 'ipAddress'] as const
-type Column = (typeof COLUMNS)[number]
 const ATTEMPTS = 5
 
 /**
@@ -206,38 +200,20 @@ async function insertOrLock(
 async function writeChanges(
   call: Call,
   before: SubscriberRow,
-  { columns, fields }: Patch,
+  patch: Patch,
   status: SubscriberStatus,
 ): Promise<NewEvent[]> {
-  const changed = COLUMNS.filter(
-    (column) => column in columns && (columns[column] || null) !== before[column],
-  )
-  const moved = [
-    ...Object.entries(fields.set).filter(([name, value]) => fieldOf(before, name) !== value),
-    ...fields.clear.filter((name) => fieldOf(before, name) !== null).map((name) => [name, null] as const),
-  ]
-  if (changed.length === 0 && moved.length === 0 && status === before.status) return []
-  const after = {
-    ...before,
-    ...Object.fromEntries(changed.map((column) => [column, columns[column] || null])),
-  }
+  const change = changeOf(before, patch, status)
+  if (!change) return []
+  const { after, events } = change
   await execute(
     call.em,
     sql`update subscriber set email = ${after.email}, name = ${after.name}, phone = ${after.phone},
-        country = ${after.country}, ip_address = ${after.ipAddress}, status = ${status},
-        fields = (fields || ${json(fields.set)}) - ${fields.clear}::text[]
+        country = ${after.country}, ip_address = ${after.ipAddress}, status = ${status}, fields = ${json(after.fields)}
       where organization_id = ${call.organization.id} and id = ${before.id}`,
   )
-  const subscriberId = before.id
-  const updates = [
-    ...changed
-      .filter((column) => column !== 'ipAddress')
-      .map((field) => ({ field, custom: false, from: before[field], to: after[field] })),
-    ...moved.map(([field, to]) => ({ field, custom: true, from: fieldOf(before, field), to })),
-  ]
-  const events: NewEvent[] = updates.map((data) => ({ subscriberId, type: 'FIELD_UPDATED', data }))
   if (status === 'SUBSCRIBED' && before.status !== status) {
-    events.unshift({ subscriberId, type: 'SUBSCRIBED', data: { from: before.status } })
+    events.unshift({ subscriberId: before.id, type: 'SUBSCRIBED', data: { from: before.status } })
   }
   return events
 }
@@ -252,10 +228,6 @@ async function writeTags(
   const { tags, added } = await ensureTags(call, names, { path: 'tags', subscriberIds: [subscriberId] })
   const removed: TagChange[] = replace ? await unlinkOtherTags(call, subscriberId, tags) : []
   return [...tagEvents('TAG_REMOVED', removed), ...tagEvents('TAG_ADDED', added)]
-}
-
-function fieldOf({ fields }: SubscriberRow, name: string): FieldScalar | null {
-  return Object.hasOwn(fields, name) ? (fields[name] ?? null) : null
 }
 
 function triggering({ triggerWorkflows }: SubscriberChanges): { triggerWorkflows: boolean } {

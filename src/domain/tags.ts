@@ -60,6 +60,32 @@ export async function ensureTags(
   }
 }
 
+/** Gives existing tags to existing subscribers, pair by pair, without events; answers what they really got. */
+export async function linkTags(
+  { em, organization }: Call,
+  pairs: readonly { subscriberId: string; name: string }[],
+): Promise<TagChange[]> {
+  if (pairs.length === 0) return []
+  const linked = await rows<ChangedRow>(
+    em,
+    sql`with made as (
+        insert into subscriber_tag (organization_id, subscriber_id, tag_id)
+        select ${organization.id}, pair.subscriber_id, tag.id from unnest(${array(
+          pairs.map(({ subscriberId }) => subscriberId),
+          'uuid',
+        )}, ${array(
+          pairs.map(({ name }) => name),
+          'text',
+        )}) as pair (subscriber_id, name)
+        join tag on tag.organization_id = ${organization.id} and tag.name_key = lower(pair.name)
+        order by 2, 3 on conflict do nothing returning subscriber_id, tag_id
+      )
+      select made.subscriber_id as "subscriberId", tag.id, tag.name from made
+      join tag on tag.organization_id = ${organization.id} and tag.id = made.tag_id`,
+  )
+  return linked.map(toChange)
+}
+
 /**
  * Gives tags to subscribers, making missing tags; one TAG_ADDED event for each tag that somebody did not have. Ids of
  * the database layer; unknown subscribers are passed over. Answers what changed.
@@ -98,7 +124,7 @@ export async function removeTags(
   )
 }
 
-type ToldChange = RemovedRow & {
+type ToldChange = ChangedRow & {
   eventId: string
   data: Record<string, unknown>
   isAwaited: boolean
@@ -124,7 +150,7 @@ async function told(
   return changes.map(toChange)
 }
 
-type RemovedRow = { subscriberId: string; id: string; name: string }
+type ChangedRow = { subscriberId: string; id: string; name: string }
 
 /** Takes every other tag from one subscriber, without events. */
 export async function unlinkOtherTags(
@@ -133,7 +159,7 @@ export async function unlinkOtherTags(
   kept: readonly TagRow[],
 ): Promise<TagChange[]> {
   const ids = kept.map(({ id }) => id)
-  const removed = await rows<RemovedRow>(
+  const removed = await rows<ChangedRow>(
     em,
     sql`delete from subscriber_tag link using tag
       where link.organization_id = ${organization.id} and link.subscriber_id = ${subscriberId}
@@ -146,13 +172,14 @@ export async function unlinkOtherTags(
 
 /** The events of tag changes, one each. */
 export function tagEvents(type: 'TAG_ADDED' | 'TAG_REMOVED', changes: readonly TagChange[]): NewEvent[] {
-  return changes.map(({ subscriberId, tag }) => ({
-    subscriberId,
-    type,
-    data: { tag: tag.name, tagId: encodeId('tag', tag.id) },
-  }))
+  const dataOf = new Map<string, Record<string, unknown>>()
+  return changes.map(({ subscriberId, tag }) => {
+    const data = dataOf.get(tag.id) ?? { tag: tag.name, tagId: encodeId('tag', tag.id) }
+    dataOf.set(tag.id, data)
+    return { subscriberId, type, data }
+  })
 }
 
-function toChange({ subscriberId, id, name }: RemovedRow): TagChange {
+function toChange({ subscriberId, id, name }: ChangedRow): TagChange {
   return { subscriberId, tag: { id, name } }
 }

@@ -24,7 +24,11 @@ const SILENT: ReadonlySet<string> = new Set(['WORKFLOW_STARTED', 'WORKFLOW_COMPL
  * Lets subscribers enter the active automations that these events trigger. One query finds the triggers of all events
  * together; filters are asked once for each trigger, not for each subscriber.
  */
-export async function fireTriggers(call: Call, events: readonly RecordedEvent[]): Promise<void> {
+export async function fireTriggers(
+  call: Call,
+  events: readonly RecordedEvent[],
+  options: { priority?: number } = {},
+): Promise<void> {
   const firings = await findFirings(call, events)
   if (firings.length === 0) return
   const versions = await loadVersions(
@@ -52,7 +56,7 @@ export async function fireTriggers(call: Call, events: readonly RecordedEvent[])
       })
     }
   }
-  await enrol(call, oncePerEvent(candidates))
+  await enrol(call, oncePerEvent(candidates), options)
 }
 
 async function findFirings(call: Call, events: readonly RecordedEvent[]): Promise<Firing[]> {

@@ -1,0 +1,199 @@
+import { sql } from 'kysely'
+
+import type { SubscriberStatus } from '../../../schema/values.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, rows } from '../../database.ts'
+import { importedStatus } from '../consent.ts'
+import { type NewEvent, recordEvents } from '../events.ts'
+import { changeOf } from '../subscriber-changes.ts'
+import { SUBSCRIBER_COLUMNS, type SubscriberRow } from '../subscriber-records.ts'
+import { ensureTags, linkTags, type TagChange, tagEvents } from '../tags.ts'
+import { type ImportedPerson, type ImportError, type ImportRow, readRows } from './read-rows.ts'
+
+/** How all rows are taken. */
+export type ImportOptions = { resubscribe: boolean; triggerWorkflows: boolean }
+
+/** What became of the rows: new people, rows that changed or repeated somebody known, and refused rows in their order. */
+export type ImportOutcome = { imported: number; updated: number; failed: number; errors: ImportError[] }
+
+/** A person with the row of the database as it was; null for somebody new. */
+type Placed = { person: ImportedPerson; id: string; before: SubscriberRow | null }
+
+const ATTEMPTS = 5
+/** Runs that a list starts come after those that people wait for. */
+const BULK_PRIORITY = -10
+
+/**
+ * Applies a list in one transaction and a handful of statements, whatever its length: new people, changes, tags,
+ * custom fields and their events. A refused row leaves the others alone, and no row overrides a bounce, a complaint or
+ * a ban.
+ */
+export async function importRows(
+  call: Call,
+  given: readonly ImportRow[],
+  { resubscribe, triggerWorkflows }: ImportOptions,
+): Promise<ImportOutcome> {
+  const { people, errors } = await readRows(call, given)
+  if (people.length === 0) return { imported: 0, updated: 0, failed: errors.length, errors }
+  const { placed, refused } = await placePeople(call, people)
+  for (const { email, indexes } of refused) {
+    const error =
+      'status is missing: with double opt-in on, a new person needs "SUBSCRIBED" (you have their consent) or "UNSUBSCRIBED".'
+    errors.push(...indexes.map((index) => ({ index, email, error })))
+  }
+  const events = [
+    ...(await writeChanges(call, placed, resubscribe)),
+    ...tagEvents('TAG_ADDED', await writeTags(call, placed)),
+  ]
+  await recordEvents(call, events, { triggerWorkflows, priority: BULK_PRIORITY })
+  const imported = placed.filter(({ before }) => before === null).length
+  const accepted = placed.reduce((sum, { person }) => sum + person.indexes.length, 0)
+  errors.sort((one, other) => one.index - other.index)
+  return { imported, updated: accepted - imported, failed: errors.length, errors }
+}
+
+/**
+ * Locks whom there is and makes the others. Between two calls that both see nothing, the second waits and looks again.
+ * `refused` are new people whose consent nobody vouches for.
+ */
+async function placePeople(
+  call: Call,
+  people: readonly ImportedPerson[],
+): Promise<{ placed: Placed[]; refused: ImportedPerson[] }> {
+  const placed: Placed[] = []
+  // Everybody takes locks in this order, so that lists with the same people wait for each other.
+  let missing = people.toSorted((one, other) =>
+    one.email.toLowerCase() < other.email.toLowerCase() ? -1 : 1,
+  )
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const found = await insertOrLock(call, missing)
+    placed.push(...found.values())
+    missing = missing.filter((_, index) => !found.has(index))
+    if (missing.every((person) => firstStatus(call, person) === null)) return { placed, refused: missing }
+  }
+  throw new Failure(
+    'UNAVAILABLE',
+    'These people are being changed by many calls at once; repeat the request.',
+  )
+}
+
+function firstStatus({ organization }: Call, { status }: ImportedPerson): SubscriberStatus | null {
+  return importedStatus('NONE', { status, resubscribe: false, doubleOptIn: organization.doubleOptIn })
+}
+
+type FoundRow = SubscriberRow & { position: number; isNew: boolean }
+
+/** By the person's place in the list. */
+async function insertOrLock(call: Call, people: readonly ImportedPerson[]): Promise<Map<number, Placed>> {
+  const { em, organization } = call
+  const text = (values: readonly (string | null | undefined)[]) =>
+    array(
+      values.map((value) => value || null),
+      'text',
+    )
+  const found = await rows<FoundRow>(
+    em,
+    sql`with given as materialized (
+        select * from unnest(${array(
+          people.map(({ id }) => id),
+          'uuid',
+        )}, ${text(people.map(({ email }) => email))},
+          ${text(people.map(({ columns }) => columns.name))}, ${text(people.map(({ columns }) => columns.phone))},
+          ${text(people.map(({ columns }) => columns.country))},
+          ${text(people.map((person) => firstStatus(call, person)))},
+          ${array(
+            people.map(({ fields }) => fields.set),
+            'jsonb',
+          )}) with ordinality as given (id, email, name, phone, country, status, fields, position)
+      ), known as materialized (
+        select given.position::int as position, ${SUBSCRIBER_COLUMNS} from given
+        join subscriber on subscriber.organization_id = ${organization.id}
+          and subscriber.email_key = lower(given.email)
+        order by given.position for update of subscriber
+      ), made as (
+        insert into subscriber (id, organization_id, email, name, phone, country, status, fields)
+        select id, ${organization.id}, email, name, phone, country, status, fields from given
+        where status is not null and position not in (select position from known) order by position
+        on conflict (organization_id, email_key) do nothing returning ${SUBSCRIBER_COLUMNS}
+      ), counted as (
+        insert into subscriber_stat (organization_id, subscriber_id) select ${organization.id}, id from made
+      )
+      select *, false as "isNew" from known
+      union all select given.position::int, made.*, true from made join given on given.id = made.id`,
+  )
+  const placed = new Map<number, Placed>()
+  for (const { position, isNew, ...before } of found) {
+    const index = position - 1
+    const person = people[index]
+    if (person) placed.set(index, { person, id: before.id, before: isNew ? null : before })
+  }
+  return placed
+}
+
+/** Writes what really changes of the people there were, in one statement, and answers the events of everybody. */
+async function writeChanges(
+  call: Call,
+  placed: readonly Placed[],
+  resubscribe: boolean,
+): Promise<NewEvent[]> {
+  const { em, organization } = call
+  const { doubleOptIn } = organization
+  const changed: SubscriberRow[] = []
+  const events: NewEvent[] = []
+  for (const { person, id, before } of placed) {
+    if (!before) {
+      const first = firstStatus(call, person)
+      events.push(...statusEvents(id, null, first ?? 'UNSUBSCRIBED', doubleOptIn))
+      continue
+    }
+    const wish = { status: person.status, resubscribe, doubleOptIn }
+    const status = importedStatus(before.status, wish) ?? before.status
+    const change = changeOf(before, person, status)
+    if (!change) continue
+    changed.push(change.after)
+    events.push(...statusEvents(id, before.status, status, doubleOptIn), ...change.events)
+  }
+  if (changed.length === 0) return events
+  const text = (pick: (row: SubscriberRow) => string | null) => array(changed.map(pick), 'text')
+  await execute(
+    em,
+    sql`update subscriber set name = given.name, phone = given.phone, country = given.country,
+        status = given.status, fields = given.fields
+      from unnest(${array(
+        changed.map(({ id }) => id),
+        'uuid',
+      )}, ${text((row) => row.name)}, ${text((row) => row.phone)}, ${text((row) => row.country)},
+        ${text((row) => row.status)}, ${array(
+          changed.map(({ fields }) => fields),
+          'jsonb',
+        )}) as given (id, name, phone, country, status, fields)
+      where subscriber.organization_id = ${organization.id} and subscriber.id = given.id`,
+  )
+  return events
+}
+
+function statusEvents(
+  subscriberId: string,
+  from: SubscriberStatus | null,
+  to: SubscriberStatus,
+  doubleOptIn: boolean,
+): NewEvent[] {
+  if (from === to) return []
+  const moved = from === null ? {} : { from }
+  if (to === 'SUBSCRIBED') {
+    // With double opt-in on, nobody confirmed: whoever made the list vouches for the consent.
+    const data = { ...moved, ...(doubleOptIn && { consent: 'imported' }) }
+    return [{ subscriberId, type: 'SUBSCRIBED', data }]
+  }
+  return [{ subscriberId, type: 'UNSUBSCRIBED', data: { source: 'import', ...moved } }]
+}
+
+async function writeTags(call: Call, placed: readonly Placed[]): Promise<TagChange[]> {
+  const names = new Map(placed.flatMap(({ person }) => [...person.tags]))
+  await ensureTags(call, [...names.values()])
+  const pairs = placed.flatMap(({ person, id }) =>
+    [...person.tags.values()].map((name) => ({ subscriberId: id, name })),
+  )
+  return await linkTags(call, pairs)
+}

@@ -1,0 +1,116 @@
+import { SUBSCRIBER_LIMITS } from '../../../schema/subscriber.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { newId } from '../../ids.ts'
+import { readCountry, readEmail, readPhone } from '../addresses.ts'
+import { resolveFieldsOf } from '../fields.ts'
+import type { SubscriberPatch } from '../subscriber-changes.ts'
+import { readTagNames } from '../tags.ts'
+import { oneLine } from '../text.ts'
+
+/** The statuses that a list may give a person. */
+export const IMPORTED_STATUSES = ['SUBSCRIBED', 'UNSUBSCRIBED'] as const
+export type ImportedStatus = (typeof IMPORTED_STATUSES)[number]
+
+/** One row of a list as it came; what is left out stays, an empty string clears. */
+export type ImportRow = {
+  email: string
+  name?: string | undefined
+  phone?: string | undefined
+  country?: string | undefined
+  tags?: readonly string[] | undefined
+  fields?: Record<string, unknown> | undefined
+  status?: ImportedStatus | undefined
+}
+
+/** Why a row was refused, by its place among the rows. */
+export type ImportError = { index: number; email: string; error: string }
+
+/** What all rows of one address ask for together; the later row wins. `indexes` are the rows. */
+export type ImportedPerson = SubscriberPatch & {
+  /** Theirs if they are new. */
+  id: string
+  email: string
+  tags: Map<string, string>
+  status: ImportedStatus | undefined
+  indexes: number[]
+}
+
+/** Checks every row by itself and brings the rows of one address together. */
+export async function readRows(
+  call: Call,
+  given: readonly ImportRow[],
+): Promise<{ people: ImportedPerson[]; errors: ImportError[] }> {
+  const errors: ImportError[] = []
+  const read: { index: number; row: ImportRow; columns: SubscriberPatch['columns']; tags: string[] }[] = []
+  given.forEach((row, index) => {
+    try {
+      readEmail(row.email, 'email')
+      read.push({ index, row, columns: readColumns(row), tags: readTags(row.tags) })
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      errors.push({ index, email: row.email, error: error.message })
+    }
+  })
+  const resolved = await resolveFieldsOf(
+    call,
+    read.map(({ row }) => row.fields),
+  )
+  const people = new Map<string, ImportedPerson>()
+  read.forEach(({ index, row, columns, tags }, position) => {
+    const { patch: fields, faults = [] } = resolved[position] ?? {}
+    if (!fields || faults.length > 0) {
+      const error = faults.map(({ path, message }) => `${path} ${message}`).join('; ')
+      return errors.push({ index, email: row.email, error: `${error}.` })
+    }
+    const key = row.email.toLowerCase()
+    const person = people.get(key)
+    if (person) return merge(person, { index, row, columns, tags, fields })
+    people.set(key, {
+      id: newId(),
+      email: row.email,
+      columns,
+      fields,
+      tags: new Map(tags.map((name) => [name.toLowerCase(), name])),
+      status: row.status,
+      indexes: [index],
+    })
+  })
+  return { people: [...people.values()], errors }
+}
+
+type Later = Pick<SubscriberPatch, 'columns' | 'fields'> & { index: number; row: ImportRow; tags: string[] }
+
+function merge(person: ImportedPerson, { index, row, columns, tags, fields }: Later): void {
+  Object.assign(person.columns, columns)
+  const cleared = new Set(fields.clear)
+  const kept = Object.entries(person.fields.set).filter(([name]) => !cleared.has(name))
+  person.fields = {
+    set: { ...Object.fromEntries(kept), ...fields.set },
+    clear: [...person.fields.clear.filter((name) => !Object.hasOwn(fields.set, name)), ...fields.clear],
+  }
+  for (const name of tags) person.tags.set(name.toLowerCase(), name)
+  person.status = row.status ?? person.status
+  person.indexes.push(index)
+}
+
+function readColumns({ name, phone, country }: ImportRow): SubscriberPatch['columns'] {
+  const columns: SubscriberPatch['columns'] = {}
+  if (name !== undefined) columns.name = blankToNull(oneLine(name, 'name', SUBSCRIBER_LIMITS.name))
+  if (phone !== undefined) columns.phone = blankToNull(readPhone(phone, 'phone'))
+  if (country !== undefined) columns.country = country && readCountry(country, 'country')
+  return columns
+}
+
+function readTags(tags: readonly string[] | undefined): string[] {
+  if (tags === undefined || tags.length === 0) return []
+  if (tags.length <= SUBSCRIBER_LIMITS.tags) return readTagNames(tags, 'tags')
+  throw new Failure(
+    'INVALID_INPUT',
+    `tags has ${tags.length} names; a person gets at most ${SUBSCRIBER_LIMITS.tags} in one row.`,
+  )
+}
+
+function blankToNull(text: string): string | null {
+  return text.trim() === '' ? null : text
+}
