@@ -19,7 +19,7 @@ const halt = new AbortController()
 
 // Mail first: it goes out whether or not Temporal is there.
 const lanes = await startLanes(services, { workerName: `${hostname()}/${process.pid}`, graceMs })
-const engine = await startEngine(services)
+const engine = await startEngine(services, { graceMs })
 const server = startHealthServer(services, engine)
 const housekeeping = keepHouseDaily()
 

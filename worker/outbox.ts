@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
@@ -10,7 +12,7 @@ import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../sr
 import type { Services } from '../src/services.ts'
 import { AUTOMATION_RUN, type AutomationRunInput, SEARCH, taskQueue } from '../temporal/contract.ts'
 
-/** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` lets what is under way finish. */
+/** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` gives what is under way a moment. */
 export type OutboxRelay = { ring(): void; stop(): Promise<void> }
 
 const POLL_MS = 1_000
@@ -19,7 +21,7 @@ const MOST = 100
 /** After a crash a leased row is taken again this late; a dispatch gives up well before. */
 const LEASE_SECONDS = 15
 const CALL_MS = 10_000
-/** What Temporal has not answered this long after a stop is left to the next relay. */
+/** What Temporal has not answered this long after a stop goes back to the table, for the next relay. */
 const LAST_CALLS_MS = 1_500
 const LONGEST_PAUSE_MS = 5_000
 const NOTICED_AFTER = 5
@@ -33,12 +35,11 @@ export function startOutboxRelay(
   services: Services,
   options: { knowsAttributes: (client: Client) => Promise<boolean> },
 ): OutboxRelay {
-  const inFlight = new Set<Promise<void>>()
+  const inFlight = new Map<string, Promise<void>>()
   let done: string[] = []
   let failures = 0
   let pausedUntil = 0
   const halt = new AbortController()
-  const cut = new AbortController()
   let wake: () => void = () => undefined
   let rung = false
 
@@ -52,13 +53,15 @@ export function startOutboxRelay(
       rung = false
       const free = MOST - inFlight.size
       const claimed = free > 0 && Date.now() >= pausedUntil ? await claim(free) : []
-      for (const row of claimed) follow(dispatch(row))
+      for (const row of claimed) follow(row)
       if (done.length > 0) await forget()
       if (claimed.length === free && free > 0) continue
       await rest()
     }
-    await Promise.all(inFlight)
+    // The client repeats a call to a lost server long after it was cancelled, so nobody waits for its end.
+    await Promise.race([Promise.all(inFlight.values()), sleep(LAST_CALLS_MS, undefined, { ref: false })])
     await forget()
+    await postpone([...inFlight.keys()], 0)
   }
 
   async function claim(limit: number): Promise<OutboxRow[]> {
@@ -82,12 +85,12 @@ export function startOutboxRelay(
     }
   }
 
-  function follow(dispatching: Promise<void>): void {
-    const followed: Promise<void> = dispatching.finally(() => {
-      inFlight.delete(followed)
+  function follow(row: OutboxRow): void {
+    const followed = dispatch(row).finally(() => {
+      inFlight.delete(row.id)
       ring()
     })
-    inFlight.add(followed)
+    inFlight.set(row.id, followed)
   }
 
   async function rest(): Promise<void> {
@@ -105,10 +108,10 @@ export function startOutboxRelay(
   async function dispatch(row: OutboxRow): Promise<void> {
     try {
       const client = await services.temporal.client()
-      const searchable = row.kind === 'start' && (await options.knowsAttributes(client))
-      await client.withAbortSignal(cut.signal, () =>
-        client.withDeadline(Date.now() + CALL_MS, () => tell(client, row, services, searchable)),
-      )
+      await client.withDeadline(Date.now() + CALL_MS, async () => {
+        const searchable = row.kind === 'start' && (await options.knowsAttributes(client))
+        await tell(client, row, services, searchable)
+      })
       failures = 0
       done.push(row.id)
     } catch (error) {
@@ -124,7 +127,13 @@ export function startOutboxRelay(
       { err: error, workflowId: row.workflowId, attempts: row.attempts },
       'not dispatched yet',
     )
-    await postponeOutbox(crossOrganization(services), [row.id], delay).catch(() => undefined)
+    await postpone([row.id], delay)
+  }
+
+  /** Without this, the rows are taken again when their lease is over. */
+  async function postpone(ids: readonly string[], delayMs: number): Promise<void> {
+    if (ids.length === 0) return
+    await postponeOutbox(crossOrganization(services), ids, delayMs).catch(() => undefined)
   }
 
   const working = work()
@@ -133,9 +142,7 @@ export function startOutboxRelay(
     async stop() {
       halt.abort()
       wake()
-      const timer = setTimeout(() => cut.abort(), LAST_CALLS_MS)
       await working
-      clearTimeout(timer)
     },
   }
 }

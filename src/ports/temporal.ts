@@ -63,8 +63,8 @@ export function createTemporalPort(config: Config['temporal'], log: Logger): Tem
       return `${config.uiUrl}/namespaces/${encodeURIComponent(config.namespace)}/workflows/${encodeURIComponent(workflowId)}`
     },
     async close() {
-      const open = await connecting?.catch(() => undefined)
-      await open?.connection.close()
+      // A connection that is still being made may take its time; nobody waits for it.
+      void connecting?.then(({ connection }) => connection.close()).catch(() => undefined)
     },
   }
 }
