@@ -2,6 +2,7 @@ import Router from '@koa/router'
 import { sql } from 'kysely'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { execute } from '../src/database.ts'
 import type { Services } from '../src/services.ts'
 
@@ -50,7 +51,7 @@ export function healthRoutes(services: Services, registry: Registry): Router {
 
 async function isDatabaseReady(services: Services): Promise<boolean> {
   try {
-    await execute(services.orm.em.fork(), sql`select 1`)
+    await execute(crossOrganization(services), sql`select 1`)
     return true
   } catch {
     return false

@@ -148,6 +148,16 @@ test('every relative link of the documentation leads somewhere', (t) => {
   t.deepEqual(dead, [])
 })
 
+test('the entity manager is forked in few places: a unit of work, what crosses organizations, and set-up', (t) => {
+  const forking = FILES.filter((file) => /\bem\.fork\(/.test(readFileSync(join(ROOT, file), 'utf8')))
+  t.deepEqual(forking.toSorted(), [
+    'src/catalogue/unit-of-work.ts',
+    'src/database.ts',
+    'src/development.ts',
+    'src/ports/doorbell.ts',
+  ])
+})
+
 test('nothing is exported by default', (t) => {
   t.deepEqual(
     FILES.filter((file) => /^export default /m.test(read(file))),

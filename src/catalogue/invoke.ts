@@ -7,7 +7,7 @@ import { type Principal, requirePermission } from './principal.ts'
 import type { RateBucket, RateState } from './rate-limit.ts'
 import type { Call, Tool } from './tool.ts'
 import { databaseCode } from './database-error.ts'
-import { unitOfWork } from './unit-of-work.ts'
+import { crossOrganization, unitOfWork } from './unit-of-work.ts'
 import type { Services } from '../services.ts'
 
 /** What one door hands over. */
@@ -55,11 +55,11 @@ export async function countRequest(
   { organization, requestLimit }: Principal,
   { bucket, onRate, isFree }: CountedRequest,
 ): Promise<void> {
-  const { rateLimiter, orm } = services
+  const { rateLimiter } = services
   try {
     const state = isFree
       ? rateLimiter.peek(organization.id, bucket, requestLimit)
-      : await rateLimiter.take(orm.em.fork(), organization.id, bucket, requestLimit)
+      : await rateLimiter.take(crossOrganization(services), organization.id, bucket, requestLimit)
     if (state) onRate(state)
   } catch (error) {
     if (error instanceof Failure && error.retryAfter) {
@@ -90,7 +90,7 @@ async function executeKeyed(
   } catch (error) {
     if (error instanceof Failure && isStorable(error)) {
       const { code, message, details, body } = error
-      await storeAnswer(services.orm.em.fork(), keyed, {
+      await storeAnswer(crossOrganization(services), keyed, {
         failure: { code, message, ...(details !== undefined && { details }), ...(body && { body }) },
       })
     }
@@ -118,7 +118,7 @@ async function run(
   }).catch(asRefusal)
   if ('data' in outcome) return outcome.data
   if (confirmationCode !== undefined) {
-    await countWrongCode(services.orm.em.fork(), scope.organizationId, execution)
+    await countWrongCode(crossOrganization(services), scope.organizationId, execution)
   }
   if (!isGated) throw new Error(`${tool.name} asked for a confirmation it does not need`)
   throw await unitOfWork(services, scope, async (call) =>

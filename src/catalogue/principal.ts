@@ -8,6 +8,7 @@ import type { Services } from '../services.ts'
 import { Failure } from './failure.ts'
 import { REQUESTS_PER_MINUTE } from './rate-limit.ts'
 import type { Actor, Organization } from './tool.ts'
+import { crossOrganization } from './unit-of-work.ts'
 
 /** Who calls: a token's organization, what it may do, and how often. */
 export type Principal = {
@@ -41,7 +42,7 @@ export async function authenticate(
   const token = bearerToken(authorization)
   if (!isWellFormedToken(token)) refuseToken()
   const hash = hashToken(token)
-  const em = services.orm.em.fork()
+  const em = crossOrganization(services)
   const found = await row<TokenRow>(
     em,
     sql`select token_id as "tokenId", token_name as "tokenName", permissions, is_stale as "isStale", organization,
@@ -91,7 +92,7 @@ function refuseToken(): never {
 
 function noteUse(services: Services, hash: Buffer): void {
   execute(
-    services.orm.em.fork(),
+    crossOrganization(services),
     sql`update api_token set last_used_at = now() where token_hash = ${hash}
       and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
   ).catch((error: unknown) => services.log.warn({ err: error }, 'the time of last use was not written'))

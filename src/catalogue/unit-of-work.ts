@@ -70,7 +70,10 @@ async function runOnce<Result>(
   return result
 }
 
-/** Cross-organization work, such as claiming email: a fork without a filter. The only one there is. */
+/**
+ * A fork outside every unit of work and without the organization filter, so that its statements name the organization
+ * themselves: for work across organizations, such as claiming email, and for what must outlive a call's transaction.
+ */
 export function crossOrganization(services: Services): EntityManager {
   return services.orm.em.fork()
 }

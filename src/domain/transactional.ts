@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { DomainStatus, SubscriberStatus } from '../../schema/values.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { json, row } from '../database.ts'
 import { newId } from '../ids.ts'
 import type { Services } from '../services.ts'
@@ -116,7 +117,7 @@ async function refuseBacklog(services: Services): Promise<void> {
     backlog = { readAt: performance.now(), waiting: backlog?.waiting ?? 0 }
     backlogs.set(services, backlog)
     const found = await row<{ waiting: number }>(
-      services.orm.em.fork(),
+      crossOrganization(services),
       sql`select count(*)::int as waiting from (select from delivery_queue
         where lane = 'transactional' and state = 'queued' limit ${most + 1}) waiting`,
     )

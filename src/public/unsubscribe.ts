@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { unitOfWork } from '../catalogue/unit-of-work.ts'
+import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import { row } from '../database.ts'
 import { unsubscribeSubscriber } from '../domain/subscribers.ts'
 import { readToken } from '../delivery/tracking-token.ts'
@@ -15,7 +15,7 @@ export async function findLeaver(services: Services, token: string): Promise<Lea
   const read = readToken(services.config.secret, 'unsubscribe', token)
   if (!read) return null
   return await row<Leaver>(
-    services.orm.em.fork(),
+    crossOrganization(services),
     sql`select organization.name as organization, s.email, s.status = 'UNSUBSCRIBED' as "isGone"
       from subscriber s join organization on organization.id = s.organization_id
       where s.organization_id = ${read.organizationId} and s.id = ${read.subscriberId}`,

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Call } from '../../catalogue/tool.ts'
 import { type EntityManager, execute, rows } from '../../database.ts'
 import { MAY_WAKE, type RecordedEvent } from '../event-rows.ts'
+import { IS_ACTIVE } from './active.ts'
 import { startPayload } from './enrolment.ts'
 import { workflowIdOf } from './nudge.ts'
 import { cancelRuns } from './runs.ts'
@@ -34,7 +35,7 @@ export async function findOverdueRuns(
         automation.name as "automationName", version.number as "versionNumber",
         run.subscriber_id as "subscriberId", run.number
       from (select * from automation_run
-        where status in ('QUEUED', 'ACTIVE', 'WAITING') and not held
+        where ${IS_ACTIVE} and not held
           and wake_at < now() - make_interval(secs => ${lateSeconds}) order by random() limit ${limit}) as run
       join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
       join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id`,
@@ -57,8 +58,7 @@ export async function repairRun(call: Call, run: OverdueRun, state: WorkflowStat
   const count = await execute(
     call.em,
     sql`update automation_run set temporal_run_id = null, wake_at = now()
-      where organization_id = ${call.organization.id} and id = ${run.id}
-        and status in ('QUEUED', 'ACTIVE', 'WAITING')`,
+      where organization_id = ${call.organization.id} and id = ${run.id} and ${IS_ACTIVE}`,
   )
   if (count === 0) return
   const candidate = { ...run, version: { number: run.versionNumber } }

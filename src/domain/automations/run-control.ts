@@ -9,6 +9,7 @@ import { FAST_FORWARD, type FastForward, type FastForwarded } from '../../../tem
 import { manualEntry } from '../../../temporal/graph.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call, Settling } from '../../catalogue/tool.ts'
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
 import { matches } from '../audience/match.ts'
@@ -151,7 +152,7 @@ export async function settleFastForward(call: Settling, data: Moved): Promise<Mo
   if (data.toStep !== null) return data
   if (moved === null) await tellRunner(call, data, deadline)
   while (moved === null) {
-    const now = await readRun({ ...call, em: call.services.orm.em.fork() }, runId)
+    const now = await readRun({ ...call, em: crossOrganization(call.services) }, runId)
     if (now.visit > visit || now.endedAt !== null) moved = now
     else if (Date.now() > deadline) outcomeUnknown()
     else await sleep(LOOK_MS)
@@ -165,7 +166,7 @@ async function tellRunner(
   deadline: number,
 ): Promise<void> {
   const key = await row<RunKey>(
-    services.orm.em.fork(),
+    crossOrganization(services),
     sql`select automation_id as "automationId", subscriber_id as "subscriberId", number from automation_run
       where organization_id = ${organization.id} and id = ${decodeId('run', run.id)}`,
   )
