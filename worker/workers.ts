@@ -74,8 +74,9 @@ function superviseWorker(services: Services, kind: QueueKind, graceMs: number): 
     try {
       const worker = await createWorker(services, connection, kind, graceMs)
       current = worker
-      if (halt.signal.aborted) return
       const running = worker.run()
+      // Only a worker that ran lets go of its connection.
+      if (halt.signal.aborted) worker.shutdown()
       becomeReady()
       await running
     } finally {
