@@ -1,20 +1,15 @@
 import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
-import { FIELD_TYPES, PLANS, SUBSCRIBER_STATUSES, type SubscriberStatus } from './values.ts'
+import { StatusCounts } from './subscriber.ts'
+import { FIELD_TYPES, PLANS } from './values.ts'
 
 /** Numbers of an organization at the moment of the call. */
 export const OrganizationStats = closed({
   name: Type.String(),
   plan: oneOf(PLANS),
   subscribers: Type.Integer(),
-  subscribersByStatus: closed(
-    // fromEntries forgets which keys it was given; they are exactly the statuses.
-    Object.fromEntries(SUBSCRIBER_STATUSES.map((status) => [status, Type.Integer()])) as Record<
-      SubscriberStatus,
-      Type.TInteger
-    >,
-  ),
+  subscribersByStatus: StatusCounts,
   tags: Type.Integer(),
   segments: Type.Integer(),
   customFields: Type.Integer(),

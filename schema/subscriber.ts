@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
-import { DELIVERY_STATUSES, FIELD_TYPES, SUBSCRIBER_STATUSES } from './values.ts'
+import { DELIVERY_STATUSES, FIELD_TYPES, SUBSCRIBER_STATUSES, type SubscriberStatus } from './values.ts'
 
 /** Bounds of what is kept of a person; text is counted in characters. */
 export const SUBSCRIBER_LIMITS = {
@@ -46,6 +46,60 @@ export const Subscriber = closed({
   updatedAt: Type.String(),
 })
 export type Subscriber = Static<typeof Subscriber>
+
+/** The members of a person that query_subscribers can be asked for. */
+export const QUERY_FIELDS = [
+  'id',
+  'email',
+  'name',
+  'phone',
+  'status',
+  'createdAt',
+  'updatedAt',
+  'tags',
+  'customFields',
+  'revenue',
+  'emailCount',
+  'openCount',
+  'clickCount',
+] as const
+export type QueryField = (typeof QUERY_FIELDS)[number]
+
+/** The members of a person that were asked for. */
+export const SelectedSubscriber = Type.Partial(Type.Pick(Subscriber, QUERY_FIELDS), {
+  additionalProperties: false,
+})
+
+/** A person who gets no email because an email came back or was complained about. */
+export const SuppressedSubscriber = closed({
+  id: Type.String(),
+  email: Type.String(),
+  name: nullable(Type.String()),
+  status: oneOf(['BOUNCED', 'COMPLAINED']),
+  bounceCategory: nullable(Type.String({ description: 'NO_SUCH_USER and INTERNAL are hard bounces.' })),
+  reason: nullable(Type.String({ description: 'Of the suppression, where the address has one.' })),
+  suppressedAt: nullable(Type.String()),
+  createdAt: Type.String(),
+})
+export type SuppressedSubscriber = Static<typeof SuppressedSubscriber>
+
+/** A person in an export. */
+export const ExportedSubscriber = Type.Pick(
+  Subscriber,
+  ['email', 'name', 'phone', 'status', 'tags', 'customFields', 'createdAt'],
+  { additionalProperties: false },
+)
+export type ExportedSubscriber = Static<typeof ExportedSubscriber>
+
+/** A number for each status. */
+export const StatusCounts = closed(
+  // fromEntries forgets which keys it was given; they are exactly the statuses.
+  Object.fromEntries(SUBSCRIBER_STATUSES.map((status) => [status, Type.Integer()])) as Record<
+    SubscriberStatus,
+    Type.TInteger
+  >,
+)
+export type StatusCounts = Static<typeof StatusCounts>
 
 /** A custom field definition on the wire. */
 export const CustomField = closed({

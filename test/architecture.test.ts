@@ -44,7 +44,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'temporal/contract.ts',
       'temporal/graph.ts',
     ],
-    packages: ['kysely', 'temporal-polyfill', 'typebox'],
+    packages: ['csv-stringify', 'kysely', 'temporal-polyfill', 'typebox'],
   },
   'src/content': { own: ['src/content/', 'schema/'], packages: [] },
   'src/delivery': {

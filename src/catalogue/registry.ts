@@ -1,3 +1,4 @@
+import * as audience from '../tools/audience.ts'
 import * as campaigns from '../tools/campaigns.ts'
 import * as documentation from '../tools/documentation.ts'
 import * as emails from '../tools/emails.ts'
@@ -10,6 +11,7 @@ import * as segments from '../tools/segments.ts'
 import * as senders from '../tools/senders.ts'
 import * as settings from '../tools/settings.ts'
 import * as snippets from '../tools/snippets.ts'
+import * as statistics from '../tools/statistics.ts'
 import * as subscribers from '../tools/subscribers.ts'
 import * as tags from '../tools/tags.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
@@ -20,6 +22,7 @@ import type { Tool } from './tool.ts'
 const GROUPS = [
   subscribers,
   imports,
+  audience,
   tags,
   segments,
   fields,
@@ -32,6 +35,7 @@ const GROUPS = [
   senders,
   organization,
   settings,
+  statistics,
   documentation,
   privacy,
 ]

@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-
+import { hashJson } from '../catalogue/canonical.ts'
 import { Failure } from '../catalogue/failure.ts'
 
 /** An opaque cursor: a position, bound to the query it continues. */
@@ -30,5 +29,5 @@ function parse(cursor: string): unknown {
 }
 
 function fingerprint(query: unknown): string {
-  return createHash('sha256').update(JSON.stringify(query)).digest('base64url').slice(0, 12)
+  return hashJson(query).toString('base64url').slice(0, 12)
 }

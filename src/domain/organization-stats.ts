@@ -1,13 +1,14 @@
 import { sql } from 'kysely'
 
 import type { OrganizationStats } from '../../schema/organization.ts'
-import { SUBSCRIBER_STATUSES, type SubscriberStatus } from '../../schema/values.ts'
+import type { SubscriberStatus } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
 import { IS_ACTIVE } from './automations/active.ts'
+import { statusCounts } from './subscriber-queries.ts'
 
 type Counts = Omit<OrganizationStats, 'name' | 'plan' | 'subscribers' | 'subscribersByStatus'> & {
-  byStatus: Partial<Record<SubscriberStatus, number>>
+  byStatus: { status: SubscriberStatus; count: number }[]
 }
 
 /** The numbers of an organization now; one statement, each count on an index. */
@@ -16,7 +17,7 @@ export async function readStats({ em, organization }: Call): Promise<Organizatio
   const found = await row<Counts>(
     em,
     sql`select
-      (select coalesce(jsonb_object_agg(status, count), '{}') from (
+      (select coalesce(jsonb_agg(statuses), '[]') from (
         select status, count(*) as count from subscriber where ${own} group by status) as statuses) as "byStatus",
       (select count(*)::int from tag where ${own}) as tags,
       (select count(*)::int from segment where ${own}) as segments,
@@ -36,13 +37,11 @@ export async function readStats({ em, organization }: Call): Promise<Organizatio
   )
   if (!found) throw new Error('a statement of counts gave no row')
   const { byStatus, ...counts } = found
-  const statuses = SUBSCRIBER_STATUSES.map((status) => [status, byStatus[status] ?? 0] as const)
   return {
     name: organization.name,
     plan: organization.plan,
-    subscribers: statuses.reduce((sum, [, count]) => sum + count, 0),
-    // fromEntries forgets which keys it was given; they are exactly the statuses.
-    subscribersByStatus: Object.fromEntries(statuses) as Record<SubscriberStatus, number>,
+    subscribers: byStatus.reduce((sum, { count }) => sum + count, 0),
+    subscribersByStatus: statusCounts(byStatus),
     ...counts,
   }
 }

@@ -6,7 +6,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { array, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, readId } from '../ids.ts'
-import { likeLiteral, refuse, timestamp } from './text.ts'
+import { refuse, timestamp } from './text.ts'
 
 /** How a caller names a person: exactly one of the two. */
 export type SubscriberChoice = { subscriberId?: string | undefined; email?: string | undefined }
@@ -65,20 +65,40 @@ export function missingSubscriber({ subscriberId, email }: SubscriberChoice): ne
   )
 }
 
-type RecordRow = Omit<Subscriber, 'tags'> & { tags: string[] }
-
-const RECORD = sql`subscriber.id, subscriber.email, subscriber.name, subscriber.phone, subscriber.status,
-  subscriber.country, subscriber.fields as "customFields",
-  array(select tag.name from subscriber_tag link
+/** The columns of a record by its members, of the tables or aliases `subscriber` and `stat`. */
+const RECORD_COLUMNS: Readonly<Record<keyof Subscriber, RawBuilder<unknown>>> = {
+  id: sql`subscriber.id`,
+  email: sql`subscriber.email`,
+  name: sql`subscriber.name`,
+  phone: sql`subscriber.phone`,
+  status: sql`subscriber.status`,
+  country: sql`subscriber.country`,
+  tags: sql`array(select tag.name from subscriber_tag link
     join tag on tag.organization_id = link.organization_id and tag.id = link.tag_id
     where link.organization_id = subscriber.organization_id and link.subscriber_id = subscriber.id
-    order by tag.name_key) as tags,
-  coalesce(stat.revenue, 0)::float8 as revenue, coalesce(stat.email_count, 0) as "emailCount",
-  coalesce(stat.open_count, 0) as "openCount", coalesce(stat.click_count, 0) as "clickCount",
-  subscriber.created_at as "createdAt", subscriber.updated_at as "updatedAt"`
+    order by tag.name_key) as tags`,
+  customFields: sql`subscriber.fields as "customFields"`,
+  revenue: sql`coalesce(stat.revenue, 0)::float8 as revenue`,
+  emailCount: sql`coalesce(stat.email_count, 0) as "emailCount"`,
+  openCount: sql`coalesce(stat.open_count, 0) as "openCount"`,
+  clickCount: sql`coalesce(stat.click_count, 0) as "clickCount"`,
+  createdAt: sql`subscriber.created_at as "createdAt"`,
+  updatedAt: sql`subscriber.updated_at as "updatedAt"`,
+}
+const NUMBERS = ['revenue', 'emailCount', 'openCount', 'clickCount'] as const
 
 const STAT = sql`left join subscriber_stat stat
   on stat.organization_id = subscriber.organization_id and stat.subscriber_id = subscriber.id`
+
+/** Every member of a record. */
+export const RECORD_FIELDS = Object.keys(RECORD_COLUMNS) as (keyof Subscriber)[]
+
+/** Selects these members of the records that `people` (rows of subscriber) holds; no other column is read. */
+export function selectRecords(fields: readonly (keyof Subscriber)[], people: RawBuilder<unknown>) {
+  const columns = sql.join(fields.map((field) => RECORD_COLUMNS[field]))
+  const counted = NUMBERS.some((field) => fields.includes(field))
+  return sql`select ${columns} from ${people} as subscriber ${counted ? STAT : sql``}`
+}
 
 /** The record of one person, by the id of the database layer. */
 export async function readSubscriber({ em, organization }: Call, id: string): Promise<Subscriber> {
@@ -97,75 +117,22 @@ async function readRecord(
   condition: RawBuilder<boolean>,
   refused: () => never,
 ): Promise<Subscriber> {
-  const found = await row<RecordRow>(
+  const found = await row<Subscriber>(
     em,
-    sql`select ${RECORD} from subscriber ${STAT}
+    sql`${selectRecords(RECORD_FIELDS, sql`subscriber`)}
       where subscriber.organization_id = ${organization.id} and ${condition}`,
   )
-  return found ? present(found) : refused()
+  return found ? presentRecord(found) : refused()
 }
 
-/** What list_subscribers takes. */
-export type SubscriberQuery = {
-  limit: number
-  status: SubscriberStatus | 'all'
-  tag?: string | undefined
-  query?: string | undefined
-  cursor?: string | undefined
-}
-
-/** A page of people, newest first; the cursor is a position and may name somebody who is gone. */
-export async function listSubscribers(
-  { em, organization }: Call,
-  { limit, status, tag, query, cursor }: SubscriberQuery,
-): Promise<{ subscribers: Subscriber[]; nextCursor: string | null; hasMore: boolean }> {
-  const conditions = [sql`subscriber.organization_id = ${organization.id}`]
-  if (status !== 'all') conditions.push(sql`subscriber.status = ${status}`)
-  const position = tag === undefined ? sql`subscriber.id` : sql`link.subscriber_id`
-  if (cursor !== undefined) conditions.push(sql`${position} < ${readCursor(cursor)}`)
-  if (query?.trim()) conditions.push(search(query.trim()))
-  const found = await rows<RecordRow>(
-    em,
-    sql`with page as (
-        select subscriber.* from ${tag === undefined ? sql`subscriber` : carriersOf(organization.id, tag)}
-        where ${sql.join(conditions, sql` and `)} order by ${position} desc limit ${limit + 1}
-      )
-      select ${RECORD} from page subscriber ${STAT} order by subscriber.id desc`,
-  )
-  const hasMore = found.length > limit
-  const subscribers = found.slice(0, limit).map(present)
-  return { subscribers, nextCursor: hasMore ? (subscribers.at(-1)?.id ?? null) : null, hasMore }
-}
-
-/** Who has a tag, walked along the index of the tag, so that a rare tag is as quick as a common one. */
-function carriersOf(organizationId: string, tag: string): RawBuilder<unknown> {
-  return sql`(select tag_id, subscriber_id from subscriber_tag where organization_id = ${organizationId}
-      and tag_id = (select id from tag where organization_id = ${organizationId} and name_key = lower(${tag}))) as link
-    join subscriber on subscriber.organization_id = ${organizationId} and subscriber.id = link.subscriber_id`
-}
-
-function readCursor(cursor: string): string {
-  return (
-    readId('sub', cursor) ??
-    refuse(
-      'cursor',
-      'is not a position in this list; send the nextCursor of the page before, or leave it out.',
-    )
-  )
-}
-
-/** A part of the email or the name, whatever its letter case; an index of trigrams answers it. */
-function search(text: string): RawBuilder<boolean> {
-  const pattern = `%${likeLiteral(text)}%`
-  return sql<boolean>`(subscriber.email_key like lower(${pattern}) or subscriber.name ilike ${pattern})`
-}
-
-function present(found: RecordRow): Subscriber {
+/** A record, or the selected members of one, as the wire has it. */
+export function presentRecord<Selected extends Partial<Subscriber>>(found: Selected): Selected {
+  const { id, createdAt, updatedAt } = found
   return {
     ...found,
-    id: encodeId('sub', found.id),
-    createdAt: timestamp(found.createdAt),
-    updatedAt: timestamp(found.updatedAt),
+    ...(id !== undefined && { id: encodeId('sub', id) }),
+    ...(createdAt !== undefined && { createdAt: timestamp(createdAt) }),
+    ...(updatedAt !== undefined && { updatedAt: timestamp(updatedAt) }),
   }
 }
 

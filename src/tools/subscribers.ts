@@ -6,11 +6,8 @@ import { DELIVERY_STATUSES, SUBSCRIBER_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { reactivateSubscriber as reactivate } from '../domain/reactivation.ts'
 import { listEmails } from '../domain/subscriber-history.ts'
-import {
-  getSubscriber as readOne,
-  listSubscribers as readPage,
-  readSubscriber,
-} from '../domain/subscriber-records.ts'
+import { listSubscribers as readPage } from '../domain/subscriber-queries.ts'
+import { getSubscriber as readOne, readSubscriber } from '../domain/subscriber-records.ts'
 import {
   findSubscriber,
   summarizeUnsubscribe,
@@ -47,7 +44,7 @@ export const listSubscribers = defineTool({
   name: 'list_subscribers',
   title: 'List subscribers',
   description:
-    'Lists subscribers, newest first, by status, tag, or a part of the email or name. Go on with nextCursor.',
+    'Lists subscribers, newest first, by status, tag, or a part of the email, the name or a tag name. Go on with nextCursor.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -55,7 +52,9 @@ export const listSubscribers = defineTool({
     limit: limitOf(50, 500),
     status: defaulted(oneOf(['all', ...SUBSCRIBER_STATUSES]), 'all'),
     tag: Type.Optional(Type.String({ description: 'A tag name, whatever its letter case.' })),
-    query: Type.Optional(Type.String({ maxLength: 200, description: 'A part of the email or the name.' })),
+    query: Type.Optional(
+      Type.String({ maxLength: 200, description: 'A part of the email, the name or a tag name.' }),
+    ),
     cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
   }),
   output: pageOf('subscribers', Subscriber),

@@ -7,6 +7,7 @@ import { encodeId } from '../../ids.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
 import {
   customFieldTypes,
+  fieldNamesIn,
   loadReferences,
   type Place,
   placesOf,
@@ -37,6 +38,17 @@ export async function checkFilters(
   path: string,
   options: ReferenceOptions = {},
 ): Promise<Filter[]> {
+  return (await readFilters(em, scope, raw, path, options)).filters
+}
+
+/** The same with what the filters name, for those who go on to compile them. */
+export async function readFilters(
+  em: EntityManager,
+  scope: Scope,
+  raw: unknown,
+  path: string,
+  options: ReferenceOptions = {},
+): Promise<{ filters: Filter[]; references: References }> {
   const faults = validateFilters(raw, path)
   const list: unknown[] = Array.isArray(raw) ? raw : []
   const placed = list.flatMap((filter, index): PlacedFilter[] => {
@@ -44,9 +56,10 @@ export async function checkFilters(
     // Whatever has no fault of its own has just been found to be a filter.
     return isFaulty(faults, at) ? [] : [{ filter: filter as Filter, path: at }]
   })
-  faults.push(...(await referenceFaults(em, scope, placed, options)))
+  const judged = await judgeReferences(em, scope, placed, options)
+  faults.push(...judged.faults)
   if (faults.length > 0) refuseFaults(faults, 'The list of filters')
-  return placed.map(({ filter }) => filter)
+  return { filters: placed.map(({ filter }) => filter), references: judged.references }
 }
 
 /** The same for filters that validateFilters has passed: INVALID_INPUT with every reference that does not exist. */
@@ -72,15 +85,21 @@ export async function referenceFaults(
   placed: readonly PlacedFilter[],
   options: ReferenceOptions = {},
 ): Promise<Fault[]> {
-  if (placed.length === 0) return []
-  const references = await loadReferences(
-    em,
-    scope,
-    placed.map(({ filter }) => filter),
-  )
-  const namesFields = placed.some(({ filter }) => placesOf([filter], '').some(isCustomField))
-  const fields = namesFields ? await customFieldTypes(em, scope) : new Map<string, FieldType>()
-  return placed.flatMap(({ filter, path, stepId }) => {
+  return (await judgeReferences(em, scope, placed, options)).faults
+}
+
+async function judgeReferences(
+  em: EntityManager,
+  scope: Scope,
+  placed: readonly PlacedFilter[],
+  options: ReferenceOptions,
+): Promise<{ faults: Fault[]; references: References }> {
+  const filters = placed.map(({ filter }) => filter)
+  const references = await loadReferences(em, scope, filters)
+  // Every name is only needed to suggest one in place of a name that does not exist.
+  const isKnown = fieldNamesIn(filters).every((name) => references.fields.has(name))
+  const fields = isKnown ? references.fields : await customFieldTypes(em, scope)
+  const faults = placed.flatMap(({ filter, path, stepId }) => {
     // The path of the only item is written by placesOf as [0]; here it stands at `path`.
     const places = placesOf([filter], '').map(({ leaf, path: inner }) => ({
       leaf,
@@ -93,6 +112,7 @@ export async function referenceFaults(
     ])
     return stepId === undefined ? faults : faults.map((fault) => ({ stepId, ...fault }))
   })
+  return { faults, references }
 }
 
 /** Every filter of a definition with its place, for referenceFaults and for creating tags on demand. */

@@ -102,11 +102,11 @@ export function compileWhere(
 
 async function compilation(
   em: EntityManager,
-  { organizationId }: Scope,
+  scope: Scope,
   filters: readonly Filter[],
   context: EntryContext,
   single: boolean,
 ): Promise<Compilation> {
-  const references = await loadReferences(em, { organizationId }, filters)
-  return { ...context, organizationId, references, single }
+  const references = await loadReferences(em, scope, filters)
+  return { ...context, organizationId: scope.organizationId, references, single }
 }

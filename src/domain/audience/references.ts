@@ -14,8 +14,8 @@ import { joinPath } from '../../catalogue/schema-faults.ts'
 import { idsOf } from './related.ts'
 import { isRecord } from './values.ts'
 
-/** The organization that filters are asked in. */
-export type Scope = { organizationId: string }
+/** The organization that filters are asked in; its time zone spares a look-up where the caller knows it. */
+export type Scope = { organizationId: string; timezone?: string }
 
 /** What the names in filters stand for. What does not exist is simply not in it. */
 export type References = {
@@ -50,7 +50,7 @@ export async function loadReferences(
   filters: readonly Filter[],
 ): Promise<References> {
   const references: References = {
-    timezone: 'UTC',
+    timezone: scope.timezone ?? 'UTC',
     tags: new Map(),
     segments: new Map(),
     fields: new Map(),
@@ -58,7 +58,7 @@ export async function loadReferences(
     workflows: new Set(),
   }
   let open: readonly Filter[] = filters
-  let zoned = false
+  let zoned = scope.timezone !== undefined
   for (let level = 0; level <= AUDIENCE_LIMITS.depth + 1; level++) {
     const places = placesOf(open, '')
     const names = namesIn(places)
@@ -76,6 +76,11 @@ export async function loadReferences(
 /** The names of the tags in filters, as written: for creating them on demand. */
 export function tagNamesIn(filters: readonly Filter[]): string[] {
   return [...namesIn(placesOf(filters, '')).tags]
+}
+
+/** The custom fields that filters name. */
+export function fieldNamesIn(filters: readonly Filter[]): string[] {
+  return [...namesIn(placesOf(filters, '')).fields]
 }
 
 /** The custom fields of the organization by name, for validateFilters and readDefinition. */
@@ -99,6 +104,7 @@ export function segmentsIn(filters: readonly Filter[]): Set<string> {
 
 /** The organization's time zone. */
 export async function timezoneOf(em: EntityManager, scope: Scope): Promise<string> {
+  if (scope.timezone !== undefined) return scope.timezone
   const [found] = await rows<Found>(
     em,
     sql`select * from (${zoneQuery(scope)}) as found (kind, name, id, data)`,

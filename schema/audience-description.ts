@@ -1,0 +1,239 @@
+import Type, { type Static } from 'typebox'
+
+import {
+  AUDIENCE_LIMITS,
+  COUNT_OPERATORS,
+  EVENT_TYPE,
+  type FieldKind,
+  type FilterOperator,
+  OPERATORS,
+  PERIOD_MAXIMUM,
+  PERIOD_UNITS,
+} from './audience.ts'
+import { closed, oneOf } from './define.ts'
+import { SUBSCRIBER_STATUSES } from './values.ts'
+
+// The keys of a const object, in the order it has them.
+const FIELD_KINDS = Object.keys(OPERATORS) as FieldKind[]
+
+/** A field that filters can name. */
+const FilterField = closed({
+  key: Type.String({ description: 'What to write as field.' }),
+  label: Type.String(),
+  type: oneOf(FIELD_KINDS),
+  operators: Type.Array(Type.String()),
+  values: Type.Optional(Type.Array(Type.String(), { description: 'All there are.' })),
+  valuesFrom: Type.Optional(
+    closed({
+      tool: Type.String({ description: 'The tool that lists them all.' }),
+      total: Type.Integer(),
+      newest: Type.Array(closed({ value: Type.String(), label: Type.String() }), {
+        description: 'Up to 100 of them.',
+      }),
+    }),
+  ),
+  example: Type.Record(Type.String(), Type.Unknown(), { description: 'A filter to start from.' }),
+})
+export type FilterField = Static<typeof FilterField>
+
+/** Everything a caller needs to write filters. */
+export const AvailableFilters = closed({
+  version: Type.Integer(),
+  fields: Type.Array(FilterField),
+  operators: Type.Array(
+    closed({
+      operator: Type.String(),
+      types: Type.Array(Type.String(), { description: 'The types of fields that have it.' }),
+      value: Type.String({ description: 'What it compares with there.' }),
+    }),
+  ),
+  limits: Type.Record(Type.String(), Type.Integer()),
+  jsonSchema: Type.Record(Type.String(), Type.Unknown(), {
+    description: 'JSON Schema of `filters`, for the fields of this organization.',
+  }),
+})
+export type AvailableFilters = Static<typeof AvailableFilters>
+
+/** The version of the filter language; it changes when filters that were right become wrong. */
+export const FILTERS_VERSION = 1
+
+/** What stands behind an operator, in words and as JSON Schema. */
+type Shape = { value: string; schema: object | null }
+/** A field as filters name it, and what it holds. */
+export type FieldKey = { key: string; kind: FieldKind }
+
+const TEXT = { type: 'string', maxLength: AUDIENCE_LIMITS.textLength }
+const FILLED = { ...TEXT, minLength: 1 }
+const NUMBER = { type: 'number' }
+const DATE = { type: 'string', pattern: '^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}' }
+const STATUS = { enum: [...SUBSCRIBER_STATUSES] }
+const id = (prefix: string) => ({ type: 'string', pattern: `^${prefix}_[0-9a-hjkmnp-tv-z]{26}$` })
+const list = (items: object, maxItems: number) => ({ type: 'array', items, minItems: 1, maxItems })
+const oneOrMore = (items: object) => ({ anyOf: [items, list(items, AUDIENCE_LIMITS.names)] })
+
+const SCALARS: Readonly<Partial<Record<FieldKind, Shape>>> = {
+  id: { value: 'an id', schema: id('sub') },
+  status: { value: 'a status', schema: STATUS },
+  string: { value: 'text', schema: TEXT },
+  number: { value: 'a number', schema: NUMBER },
+  boolean: { value: 'true or false', schema: { type: 'boolean' } },
+  date: { value: 'an ISO 8601 date, or date and time', schema: DATE },
+  any: { value: 'text, a number, true or false', schema: { anyOf: [TEXT, NUMBER, { type: 'boolean' }] } },
+}
+
+/** What an operator of a kind of field compares with. */
+function valueShape(kind: FieldKind, operator: FilterOperator): Shape {
+  switch (operator) {
+    case 'is_set':
+    case 'is_not_set':
+      return { value: 'no value', schema: null }
+    case 'within_last':
+    case 'more_than_ago':
+    case 'within_next':
+      return { value: '{amount, unit}', schema: period(1) }
+    case 'anniversary_in':
+      return { value: '{amount, unit}', schema: period(0) }
+    case 'between':
+      return { value: 'a list of two values, the lower first', schema: pair(kind) }
+    case 'in':
+    case 'not_in':
+      return { value: 'a list of values', schema: list(listItem(kind), AUDIENCE_LIMITS.listValues) }
+    case 'contains':
+    case 'not_contains':
+    case 'starts_with':
+    case 'ends_with':
+      return { value: 'text', schema: FILLED }
+    case 'before':
+    case 'after':
+      return { value: 'an ISO 8601 date, or date and time', schema: DATE }
+    case 'has_any':
+    case 'has_all':
+    case 'has_none':
+      return kind === 'segment'
+        ? { value: 'a list of ids', schema: list(id('seg'), AUDIENCE_LIMITS.names) }
+        : { value: 'a list of names', schema: list(FILLED, AUDIENCE_LIMITS.names) }
+    case 'percent':
+      return { value: 'a share, 0 to 100', schema: { type: 'number', minimum: 0, maximum: 100 } }
+    case 'performed':
+    case 'not_performed':
+      return { value: 'no value: event, where, count, within instead', schema: null }
+    case 'gt':
+    case 'gte':
+    case 'lt':
+    case 'lte':
+      if (kind !== 'any') break
+      return { value: 'a number or an ISO 8601 date', schema: { anyOf: [NUMBER, DATE] } }
+    default:
+  }
+  if (kind === 'campaign')
+    return { value: 'an id, a list of ids, or none for any', schema: oneOrMore(id('cmp')) }
+  if (kind === 'workflow')
+    return { value: 'an id, a list of ids, or none for any', schema: oneOrMore(id('wf')) }
+  return SCALARS[kind] ?? { value: 'text', schema: TEXT }
+}
+
+/** Each operator with what it compares with, for the types of fields where that is the same. */
+export function describeOperators(): AvailableFilters['operators'] {
+  const described = new Map<string, AvailableFilters['operators'][number]>()
+  for (const kind of FIELD_KINDS) {
+    for (const operator of OPERATORS[kind]) {
+      const { value } = valueShape(kind, operator)
+      const same = described.get(`${operator} ${value}`) ?? { operator, types: [], value }
+      same.types.push(kind)
+      described.set(`${operator} ${value}`, same)
+    }
+  }
+  return [...described.values()]
+}
+
+/** JSON Schema (2020-12) of a list of filters over these fields. */
+export function filtersJsonSchema(fields: readonly FieldKey[]): Record<string, unknown> {
+  const kinds = [...new Set(fields.map(({ kind }) => kind))]
+  const leaves = kinds.flatMap((kind) => {
+    const keys = fields.filter((field) => field.kind === kind).map(({ key }) => key)
+    return leafSchemas(kind, keys)
+  })
+  const filter = { $ref: '#/$defs/Filter' }
+  const group = (name: string, member: object) => object({ [name]: member }, [name])
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'array',
+    items: filter,
+    $defs: {
+      Filter: {
+        anyOf: [
+          ...leaves,
+          group('all', { type: 'array', items: filter }),
+          group('any', { type: 'array', items: filter }),
+          group('not', filter),
+        ],
+      },
+    },
+  }
+}
+
+/** One schema for all operators of a kind that compare with the same shape of value. */
+function leafSchemas(kind: FieldKind, keys: readonly string[]): object[] {
+  const byShape = new Map<string, { operators: string[]; schema: object | null }>()
+  for (const operator of OPERATORS[kind]) {
+    const { schema } = valueShape(kind, operator)
+    const same = byShape.get(JSON.stringify(schema)) ?? { operators: [], schema }
+    same.operators.push(operator)
+    byShape.set(JSON.stringify(schema), same)
+  }
+  return [...byShape.values()].map(({ operators, schema }) => {
+    const named = { field: { enum: [...keys] }, operator: { enum: operators } }
+    if (kind === 'event') return object({ ...named, ...EVENT_MEMBERS }, ['field', 'operator', 'event'])
+    if (schema === null) return object(named, ['field', 'operator'])
+    const isOptional = kind === 'campaign' || kind === 'workflow'
+    return object(
+      { ...named, value: schema, ...(kind === 'random' && { seed: TEXT }) },
+      isOptional ? ['field', 'operator'] : ['field', 'operator', 'value'],
+    )
+  })
+}
+
+const EVENT_MEMBERS = {
+  event: { type: 'string', pattern: EVENT_TYPE.source },
+  where: {
+    type: 'array',
+    maxItems: AUDIENCE_LIMITS.leaves,
+    items: object({ path: { type: 'string' }, operator: { enum: [...OPERATORS.any] }, value: {} }, [
+      'path',
+      'operator',
+    ]),
+  },
+  count: object(
+    {
+      operator: { enum: [...COUNT_OPERATORS] },
+      value: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
+    },
+    ['operator', 'value'],
+  ),
+  within: period(1),
+}
+
+function object(properties: object, required: readonly string[]): object {
+  return { type: 'object', properties, required: [...required], additionalProperties: false }
+}
+
+function period(minimum: number): object {
+  return {
+    anyOf: PERIOD_UNITS.map((unit) =>
+      object({ amount: { type: 'integer', minimum, maximum: PERIOD_MAXIMUM[unit] }, unit: { const: unit } }, [
+        'amount',
+        'unit',
+      ]),
+    ),
+  }
+}
+
+function pair(kind: FieldKind): object {
+  const item = kind === 'date' ? DATE : kind === 'number' ? NUMBER : { anyOf: [NUMBER, DATE] }
+  return list(item, 2)
+}
+
+function listItem(kind: FieldKind): object {
+  if (kind === 'id') return id('sub')
+  return kind === 'status' ? STATUS : TEXT
+}

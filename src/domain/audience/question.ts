@@ -1,0 +1,84 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { SubscriberStatus } from '../../../schema/values.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { compileFilters } from './compile.ts'
+import { readFilters } from './check.ts'
+import { allOf, always, type Predicate } from './predicate.ts'
+import { searchConditions } from './search.ts'
+
+/** Who is asked for; what is left out does not narrow it. `tagId` is a uuid. */
+export type Question = {
+  filters?: unknown
+  statuses?: readonly SubscriberStatus[]
+  query?: string | undefined
+  tagId?: string
+}
+
+/**
+ * A question in SQL: all of `every` and at least one of `any` must hold, over `subscriber s`. Each of `any` is asked by
+ * itself and in the order of the page, so that each is answered by the index that suits it and stops when the page is
+ * full; one condition with OR would read everybody.
+ */
+export type Audience = { organizationId: string; every: Predicate[]; any: Predicate[]; tagId?: string }
+
+/** Where a page begins and how long it is. */
+export type PagePosition = { before: string | null; limit: number }
+
+/** The question in SQL, its filters checked: INVALID_INPUT with every fault of them. */
+export async function readAudience(
+  call: Call,
+  { filters = [], statuses, query, tagId }: Question,
+): Promise<Audience> {
+  const { em, organization } = call
+  const scope = { organizationId: organization.id, timezone: organization.timezone }
+  const read = await readFilters(em, scope, filters, 'filters')
+  const text = query?.trim() ?? ''
+  const searched = text === '' ? [always.holds] : await searchConditions(call, text)
+  return {
+    organizationId: organization.id,
+    every: [compileFilters({ organizationId: organization.id, references: read.references }, read.filters)],
+    any: searched.flatMap((condition) => withStatus(condition, statuses)),
+    ...(tagId !== undefined && { tagId }),
+  }
+}
+
+/** The rows of a page, newest first, one more than the limit where there is more. */
+export function pageOf(audience: Audience, { before, limit }: PagePosition): RawBuilder<unknown> {
+  const most = limit + 1
+  const { organizationId, tagId } = audience
+  // Along the index of the tag, a rare tag is as quick as a common one.
+  const id = tagId === undefined ? sql`s.id` : sql`link.subscriber_id`
+  const people =
+    tagId === undefined
+      ? sql`subscriber s where s.organization_id = ${organizationId}`
+      : sql`subscriber_tag link join subscriber s on s.organization_id = ${organizationId} and s.id = link.subscriber_id
+          where link.organization_id = ${organizationId} and link.tag_id = ${tagId}`
+  const after = before === null ? sql`` : sql`and ${id} < ${before}`
+  const parts = audience.any.map(
+    (condition) => sql`select s.* from ${people} ${after}
+      and ${allOf([...audience.every, condition])} order by ${id} desc limit ${most}`,
+  )
+  const [only] = parts
+  if (parts.length === 1 && only) return only
+  const together = sql.join(
+    parts.map((part) => sql`(${part})`),
+    sql` union all `,
+  )
+  return sql`select distinct on (id) * from (${together}) as found order by id desc limit ${most}`
+}
+
+/** Everybody who is meant, each once: id and status, to be counted. */
+export function everybody({ organizationId, every, any }: Audience): RawBuilder<unknown> {
+  const parts = any.map(
+    (condition) => sql`select s.id, s.status from subscriber s
+      where s.organization_id = ${organizationId} and ${allOf([...every, condition])}`,
+  )
+  return sql.join(parts, sql` union `)
+}
+
+/** Each status by itself keeps the order of its index. */
+function withStatus(condition: Predicate, statuses: readonly SubscriberStatus[] | undefined): Predicate[] {
+  if (!statuses) return [condition]
+  return statuses.map((status) => allOf([sql<boolean>`s.status = ${status}`, condition]))
+}

@@ -1,0 +1,214 @@
+import { sql } from 'kysely'
+
+import type {
+  ExportedSubscriber,
+  QueryField,
+  StatusCounts,
+  Subscriber,
+  SuppressedSubscriber,
+} from '../../schema/subscriber.ts'
+import { SUBSCRIBER_STATUSES, type SubscriberStatus } from '../../schema/values.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { row, rows } from '../database.ts'
+import { encodeId, readId } from '../ids.ts'
+import { type Audience, everybody, pageOf, type Question, readAudience } from './audience/question.ts'
+import { decodeCursor, encodeCursor } from './cursor.ts'
+import { presentRecord, RECORD_FIELDS, selectRecords } from './subscriber-records.ts'
+import { findTag, type TagChoice } from './tag-records.ts'
+import { refuse, timestamp, timestampOrNull } from './text.ts'
+
+/** Where a page goes on, as callers say it. */
+type Paging = { limit: number; cursor?: string | undefined }
+type Page<Item> = { subscribers: Item[]; nextCursor: string | null; hasMore: boolean }
+
+/** What list_subscribers takes. */
+export type SubscriberList = Paging & {
+  status: SubscriberStatus | 'all'
+  tag?: string | undefined
+  query?: string | undefined
+}
+
+/** A page of people, newest first; the cursor is a position and may name somebody who is gone. */
+export async function listSubscribers(call: Call, asked: SubscriberList): Promise<Page<Subscriber>> {
+  const { limit, status, tag, query, cursor } = asked
+  const before = cursor === undefined ? null : readPosition(cursor)
+  const tagId = tag === undefined ? undefined : await tagNamed(call, tag)
+  if (tagId === null) return { subscribers: [], nextCursor: null, hasMore: false }
+  const audience = await readAudience(call, {
+    query,
+    ...(status !== 'all' && { statuses: [status] }),
+    ...(tagId !== undefined && { tagId }),
+  })
+  const { found, last } = await readPage(call, audience, { before, limit }, RECORD_FIELDS)
+  return { subscribers: found, nextCursor: last, hasMore: last !== null }
+}
+
+/** What count_subscribers takes; query_subscribers adds members and a page. */
+export type SubscriberQuery = {
+  filters: readonly unknown[]
+  status: SubscriberStatus | 'ALL'
+  query?: string | undefined
+}
+
+/** A page of the people a query means, newest first, with the members that were asked for and no others. */
+export async function querySubscribers(
+  call: Call,
+  { fields, limit, cursor, ...query }: SubscriberQuery & Paging & { fields: readonly QueryField[] },
+): Promise<Page<Partial<Subscriber>>> {
+  const asked = ['query_subscribers', call.organization.id, query]
+  const before = readBoundCursor(asked, cursor)
+  const audience = await readAudience(call, questionOf(query))
+  const members = fields.includes('id') ? fields : (['id', ...fields] as const)
+  const { found, last } = await readPage(call, audience, { before, limit }, members)
+  return {
+    subscribers: fields.includes('id') ? found : found.map(withoutId),
+    nextCursor: last === null ? null : encodeCursor(asked, last),
+    hasMore: last !== null,
+  }
+}
+
+/** How many people a query means. */
+export async function countSubscribers(call: Call, query: SubscriberQuery): Promise<number> {
+  const audience = await readAudience(call, questionOf(query))
+  const found = await row<{ total: number }>(
+    call.em,
+    sql`select count(*)::int as total from (${everybody(audience)}) as found`,
+  )
+  return found?.total ?? 0
+}
+
+/** How many people a query means, by status. */
+export async function countByStatus(
+  call: Call,
+  question: { filters: readonly unknown[]; query?: string | undefined },
+): Promise<StatusCounts> {
+  const audience = await readAudience(call, question)
+  const found = await rows<{ status: SubscriberStatus; count: number }>(
+    call.em,
+    sql`select status, count(*)::int as count from (${everybody(audience)}) as found group by status`,
+  )
+  return statusCounts(found)
+}
+
+/** Counts with a zero for each status that nobody has. */
+export function statusCounts(found: readonly { status: SubscriberStatus; count: number }[]): StatusCounts {
+  const known = new Map(found.map(({ status, count }) => [status, count]))
+  const counts = SUBSCRIBER_STATUSES.map((status) => [status, known.get(status) ?? 0] as const)
+  // fromEntries forgets which keys it was given; they are exactly the statuses.
+  return Object.fromEntries(counts) as StatusCounts
+}
+
+/** The people who carry a tag, newest first. */
+export async function listByTag(
+  call: Call,
+  { limit, cursor, ...choice }: TagChoice & Paging,
+): Promise<Page<Subscriber>> {
+  const tag = await findTag(call, choice)
+  const asked = ['get_subscribers_by_tag', call.organization.id, tag.id]
+  const before = readBoundCursor(asked, cursor)
+  const audience = await readAudience(call, { tagId: tag.id })
+  const { found, last } = await readPage(call, audience, { before, limit }, RECORD_FIELDS)
+  return {
+    subscribers: found,
+    nextCursor: last === null ? null : encodeCursor(asked, last),
+    hasMore: last !== null,
+  }
+}
+
+/** The people who bounced or complained, newest first, with what is known of why. */
+export async function listSuppressed(
+  call: Call,
+  { statuses, limit, cursor }: Paging & { statuses: readonly SuppressedSubscriber['status'][] },
+): Promise<Page<SuppressedSubscriber>> {
+  const asked = ['list_suppressed_subscribers', call.organization.id, [...statuses].sort()]
+  const before = readBoundCursor(asked, cursor)
+  const audience = await readAudience(call, { statuses: [...new Set(statuses)] })
+  const found = await rows<SuppressedSubscriber>(
+    call.em,
+    sql`select s.id, s.email, s.name, s.status, s.bounce_category as "bounceCategory", blocked.reason,
+        blocked.created_at as "suppressedAt", s.created_at as "createdAt"
+      from (${pageOf(audience, { before, limit })}) as s
+      left join suppression blocked on blocked.organization_id = ${call.organization.id}
+        and blocked.email_key = s.email_key
+      order by s.id desc`,
+  )
+  const subscribers = found.slice(0, limit).map((person) => ({
+    ...person,
+    id: encodeId('sub', person.id),
+    suppressedAt: timestampOrNull(person.suppressedAt),
+    createdAt: timestamp(person.createdAt),
+  }))
+  const last = found.length > limit ? (subscribers.at(-1)?.id ?? null) : null
+  return { subscribers, nextCursor: last === null ? null : encodeCursor(asked, last), hasMore: last !== null }
+}
+
+const EXPORTED = ['email', 'name', 'phone', 'status', 'tags', 'customFields', 'createdAt'] as const
+
+/** The newest people of a status and a tag, as an export shows them. */
+export async function exportedSubscribers(
+  call: Call,
+  asked: { status?: SubscriberStatus | undefined; tag?: string | undefined; limit: number },
+): Promise<ExportedSubscriber[]> {
+  const tagId = asked.tag === undefined ? undefined : await tagNamed(call, asked.tag)
+  if (tagId === null) return []
+  const audience = await readAudience(call, {
+    ...(asked.status !== undefined && { statuses: [asked.status] }),
+    ...(tagId !== undefined && { tagId }),
+  })
+  const { found } = await readPage(call, audience, { before: null, limit: asked.limit }, ['id', ...EXPORTED])
+  return found.map(({ email, name, phone, status, tags, customFields, createdAt }) => ({
+    email,
+    name,
+    phone,
+    status,
+    tags,
+    customFields,
+    createdAt,
+  }))
+}
+
+function withoutId(found: Partial<Subscriber>): Partial<Subscriber> {
+  const { id: _id, ...rest } = found
+  return rest
+}
+
+/** The members asked for of a page of people; `last` is the position of its end where there is more. */
+async function readPage(
+  { em }: Call,
+  audience: Audience,
+  position: { before: string | null; limit: number },
+  fields: readonly (keyof Subscriber)[],
+): Promise<{ found: Subscriber[]; last: string | null }> {
+  const { limit } = position
+  const people = sql`(${pageOf(audience, position)})`
+  const read = await rows<Subscriber>(em, sql`${selectRecords(fields, people)} order by subscriber.id desc`)
+  const found = read.slice(0, limit).map(presentRecord)
+  return { found, last: read.length > limit ? (found.at(-1)?.id ?? null) : null }
+}
+
+function questionOf({ filters, status, query }: SubscriberQuery): Question {
+  return { filters, query, ...(status !== 'ALL' && { statuses: [status] }) }
+}
+
+/** The uuid of a tag by its name, whatever its letter case; null where there is none. */
+async function tagNamed({ em, organization }: Call, name: string): Promise<string | null> {
+  const found = await row<{ id: string }>(
+    em,
+    sql`select id from tag where organization_id = ${organization.id} and name_key = lower(${name})`,
+  )
+  return found?.id ?? null
+}
+
+function readBoundCursor(asked: unknown, cursor: string | undefined): string | null {
+  return cursor === undefined ? null : readPosition(decodeCursor(asked, cursor))
+}
+
+function readPosition(cursor: string): string {
+  return (
+    readId('sub', cursor) ??
+    refuse(
+      'cursor',
+      'is not a position in this list; send the nextCursor of the page before, or leave it out.',
+    )
+  )
+}
