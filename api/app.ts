@@ -6,6 +6,7 @@ import helmet from 'koa-helmet'
 
 import { Failure } from '../src/catalogue/failure.ts'
 import type { Services } from '../src/services.ts'
+import { readClientAddress } from './client-address.ts'
 import { answerFailures } from './errors.ts'
 import { createMetrics, healthRoutes } from './health.ts'
 import { publicRoutes } from './public.ts'
@@ -18,6 +19,7 @@ export function createApp(services: Services): Koa {
   const app = new Koa()
   const { registry, requests } = createMetrics()
 
+  app.use(readClientAddress(services.config.trustedProxies))
   app.use(observe(services, requests))
   app.use(answerFailures(services.log))
   app.use(refuseUnknown)

@@ -3,7 +3,15 @@ import type { Context } from 'koa'
 
 import type { Services } from '../src/services.ts'
 import { createOnlineViews, VIEW_SECURITY_POLICY } from '../src/public/online-view.ts'
-import { lostLinkPage, maskEmail, PAGE_SECURITY_POLICY, unsubscribePage } from '../src/public/pages.ts'
+import { type Confirmation, confirmSubscription, findConfirmation } from '../src/public/confirmation.ts'
+import {
+  confirmSubscriptionPage,
+  lateConfirmationPage,
+  lostLinkPage,
+  maskEmail,
+  PAGE_SECURITY_POLICY,
+  unsubscribePage,
+} from '../src/public/pages.ts'
 import { followLink, recordOpen } from '../src/public/tracking.ts'
 import { findLeaver, leave, type Leaver } from '../src/public/unsubscribe.ts'
 import type { Visitor } from '../src/public/visitors.ts'
@@ -12,7 +20,7 @@ import type { Visitor } from '../src/public/visitors.ts'
 const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
 
 /**
- * What people without a token do: open, follow a link, unsubscribe, read online. Every path ends in a signed token; one
+ * What people without a token do: open, follow a link, unsubscribe, confirm, read online. Every path ends in a signed token; one
  * that is not exactly ours gets the same page as any other.
  */
 export function publicRoutes(services: Services): Router {
@@ -48,6 +56,17 @@ export function publicRoutes(services: Services): Router {
     showLeaver(ctx, token, await leave(services, token))
   })
 
+  router.get('/s/:token', async (ctx) => {
+    const token = ctx.params['token'] ?? ''
+    showConfirmation(ctx, token, await findConfirmation(services, token))
+  })
+
+  router.post('/s/:token', async (ctx) => {
+    ctx.req.resume()
+    const token = ctx.params['token'] ?? ''
+    showConfirmation(ctx, token, await confirmSubscription(services, token, visitorOf(ctx)))
+  })
+
   router.get('/v/:token', async (ctx) => {
     const html = await readOnline(ctx.params['token'] ?? '')
     if (html === null) return showPage(ctx, 404, lostLinkPage())
@@ -67,6 +86,18 @@ function showLeaver(ctx: Context, token: string, leaver: Leaver | null): void {
   showPage(ctx, 200, page)
 }
 
+function showConfirmation(ctx: Context, token: string, confirmation: Confirmation | null): void {
+  if (!confirmation) return showPage(ctx, 404, lostLinkPage())
+  const { organization, email, state } = confirmation
+  if (state === 'late') return showPage(ctx, 410, lateConfirmationPage(organization))
+  const known = { organization, email: maskEmail(email) }
+  const page =
+    state === 'done'
+      ? confirmSubscriptionPage({ ...known, state })
+      : confirmSubscriptionPage({ ...known, state, actionUrl: `/s/${token}` })
+  showPage(ctx, 200, page)
+}
+
 function showPage(ctx: Context, status: number, html: string, policy = PAGE_SECURITY_POLICY): void {
   ctx.status = status
   ctx.set('Content-Security-Policy', policy)
@@ -78,5 +109,5 @@ function showPage(ctx: Context, status: number, html: string, policy = PAGE_SECU
 }
 
 function visitorOf(ctx: Context): Visitor {
-  return { method: ctx.method, userAgent: ctx.get('user-agent') }
+  return { method: ctx.method, userAgent: ctx.get('user-agent'), ipAddress: ctx.ip }
 }

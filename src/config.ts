@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
 
 type Environment = Record<string, string | undefined>
 
@@ -25,6 +26,8 @@ export type Config = {
   relayUrl: string
   /** Emails per second for each lane; 0 is unlimited. */
   laneRates: { transactional: number; bulk: number }
+  /** Proxies whose X-Forwarded-For is believed: addresses or CIDR ranges. */
+  trustedProxies: string[]
   logLevel: string
 }
 
@@ -61,6 +64,7 @@ export function readConfig(env: Environment): Config {
       transactional: integer(env, 'LANE_RATE_TRANSACTIONAL', 40),
       bulk: integer(env, 'LANE_RATE_BULK', 40),
     },
+    trustedProxies: addressRanges(env, 'TRUSTED_PROXIES'),
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
 }
@@ -69,6 +73,24 @@ function required(env: Environment, name: string): string {
   const value = env[name]
   if (!value) throw new Error(`${name} is not set; see docs/configuration.md.`)
   return value
+}
+
+function addressRanges(env: Environment, name: string): string[] {
+  const ranges = (env[name] ?? '')
+    .split(',')
+    .map((range) => range.trim())
+    .filter(Boolean)
+  for (const range of ranges) {
+    const [address = '', bits, ...rest] = range.split('/')
+    const most = isIP(address) === 6 ? 128 : 32
+    const isRange = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most)
+    if (isIP(address) === 0 || !isRange || rest.length > 0) {
+      throw new Error(
+        `${name} has ${JSON.stringify(range)}; give addresses or CIDR ranges, such as 10.0.0.0/8.`,
+      )
+    }
+  }
+  return ranges
 }
 
 function integer(env: Environment, name: string, preset: number): number {

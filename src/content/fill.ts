@@ -3,13 +3,13 @@ import { escapeCss, escapeHtml } from './escape.ts'
 import type { VariableReference } from './references.ts'
 import type { Slot, Template } from './template.ts'
 import { fillUrl, isWebUrl } from './url.ts'
-import { flatten, formatValue } from './variables.ts'
+import { CONFIRM_VARIABLE, flatten, formatValue } from './variables.ts'
 
 /** What differs between two people who get the same email. */
 export interface FillInput {
   /** Values by variable name: the built-in ones and custom fields. Absent and null mean empty. */
   readonly variables: Readonly<Record<string, unknown>>
-  readonly urls: { readonly unsubscribe: string; readonly online: string }
+  readonly urls: { readonly unsubscribe: string; readonly online: string; readonly confirm?: string }
   /** Absent: nothing is counted. `openUrl` is the pixel's address; `clickUrl` wraps the link at a position. */
   readonly tracking?: {
     readonly openUrl?: string
@@ -40,6 +40,7 @@ function resolve(reference: VariableReference, input: FillInput): string {
   const { name, fallback } = reference
   if (name === 'unsubscribeUrl') return flatten(input.urls.unsubscribe) || fallback
   if (name === 'onlineUrl') return flatten(input.urls.online) || fallback
+  if (name === CONFIRM_VARIABLE) return flatten(input.urls.confirm ?? '') || fallback
   if (!Object.hasOwn(input.variables, name)) return fallback
   return formatValue(input.variables[name]) || fallback
 }

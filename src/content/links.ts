@@ -1,6 +1,7 @@
 import type { ReferenceTable } from './references.ts'
 import type { UrlTemplate } from './url.ts'
 import { compileUrl, isWebUrl } from './url.ts'
+import { CONFIRM_VARIABLE } from './variables.ts'
 
 /** One link as it stands in a document; `position` counts the links whose clicks can be counted. */
 export interface LinkTarget {
@@ -8,7 +9,7 @@ export interface LinkTarget {
   readonly position: number | null
 }
 
-const SYSTEM_VARIABLES = new Set(['unsubscribeUrl', 'onlineUrl'])
+const SYSTEM_VARIABLES = new Set(['unsubscribeUrl', 'onlineUrl', CONFIRM_VARIABLE])
 
 /** The links of one email, in document order; each occurrence is a link of its own. */
 export class LinkTable {
@@ -43,7 +44,7 @@ export class LinkTable {
     return SYSTEM_VARIABLES.has(this.#table.references[reference]?.name ?? '')
   }
 
-  /** Unsubscribe and online view lead to the service itself, so wrapping them would count nothing. */
+  /** Unsubscribe, confirmation and online view lead to the service itself, so wrapping them would count nothing. */
   #systemVariable(url: UrlTemplate): string | null {
     const first = url.parts[0]
     if (first === undefined || typeof first === 'string') return null

@@ -41,6 +41,9 @@ export const BUILT_IN_VARIABLES: readonly BuiltInVariable[] = Object.freeze([
   },
 ])
 
+/** The address that confirms a subscription; only the email that asks for the confirmation has one. */
+export const CONFIRM_VARIABLE = 'confirmUrl'
+
 const VARIABLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 
 /** Variable names follow the rule of custom field names, which they share a space with. */

@@ -66,7 +66,8 @@ export function createRenderer(services: Services): Renderer {
     return fillContent(email, {
       variables: variablesOf(mail),
       urls: {
-        unsubscribe: unsubscribeUrl(mail),
+        unsubscribe: personalUrl(mail, 'u', 'unsubscribe'),
+        ...(mail.source?.confirms && { confirm: personalUrl(mail, 's', 'confirm') }),
         online: `${baseUrl}/v/${signToken(secret, { kind: 'view', ...ids })}`,
       },
       ...(mail.tracking && {
@@ -81,10 +82,10 @@ export function createRenderer(services: Services): Renderer {
     })
   }
 
-  function unsubscribeUrl({ organizationId, id, subscriberId }: Mail): string {
+  function personalUrl(mail: Mail, door: 'u' | 's', kind: 'unsubscribe' | 'confirm'): string {
+    const { organizationId, id: messageId, subscriberId } = mail
     if (!subscriberId) return ''
-    const token = { kind: 'unsubscribe', organizationId, messageId: id, subscriberId } as const
-    return `${baseUrl}/u/${signToken(secret, token)}`
+    return `${baseUrl}/${door}/${signToken(secret, { kind, organizationId, messageId, subscriberId })}`
   }
 
   return {
@@ -101,7 +102,7 @@ export function createRenderer(services: Services): Renderer {
         subject: filled.subject,
         html: filled.html,
         text: filled.text,
-        unsubscribeUrl: mail.marketing ? unsubscribeUrl(mail) || null : null,
+        unsubscribeUrl: mail.marketing ? personalUrl(mail, 'u', 'unsubscribe') || null : null,
       })
       return { subject: filled.subject, targets: filled.links, data }
     },

@@ -1,16 +1,23 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** What the links in an email are: a followed link, the pixel, leaving, and the online view. Ids are uuids. */
+/** What the links in an email are: a followed link, the pixel, leaving, the online view, confirming. Ids are uuids. */
 export type TrackingToken =
   | { kind: 'click'; organizationId: string; messageId: string; position: number }
   | { kind: 'open'; organizationId: string; messageId: string }
   | { kind: 'unsubscribe'; organizationId: string; messageId: string; subscriberId: string }
   | { kind: 'view'; organizationId: string; messageId: string }
+  | { kind: 'confirm'; organizationId: string; messageId: string; subscriberId: string }
 type Kind = TrackingToken['kind']
 
-const KIND_BYTES: Record<Kind, number> = { click: 1, open: 2, unsubscribe: 3, view: 4 }
+const KIND_BYTES: Record<Kind, number> = { click: 1, open: 2, unsubscribe: 3, view: 4, confirm: 5 }
 const UUID_BYTES = 16
-const EXTRA_BYTES: Record<Kind, number> = { click: 2, open: 0, unsubscribe: UUID_BYTES, view: 0 }
+const EXTRA_BYTES: Record<Kind, number> = {
+  click: 2,
+  open: 0,
+  unsubscribe: UUID_BYTES,
+  view: 0,
+  confirm: UUID_BYTES,
+}
 const HEAD_BYTES = 1 + 2 * UUID_BYTES
 const MAC_BYTES = 12
 const WELL_FORMED = /^[A-Za-z0-9_-]{60,90}$/
@@ -25,7 +32,8 @@ export function signToken(secret: string, token: TrackingToken): string {
   writeUuid(payload, token.organizationId, 1)
   writeUuid(payload, token.messageId, 1 + UUID_BYTES)
   if (token.kind === 'click') payload.writeUInt16BE(token.position, HEAD_BYTES)
-  if (token.kind === 'unsubscribe') writeUuid(payload, token.subscriberId, HEAD_BYTES)
+  if (token.kind === 'unsubscribe' || token.kind === 'confirm')
+    writeUuid(payload, token.subscriberId, HEAD_BYTES)
   return Buffer.concat([payload, macOf(secret, payload)]).toString('base64url')
 }
 
@@ -49,7 +57,7 @@ export function readToken<Wanted extends Kind>(
     kind,
     ...ids,
     ...(kind === 'click' && { position: payload.readUInt16BE(HEAD_BYTES) }),
-    ...(kind === 'unsubscribe' && { subscriberId: readUuid(payload, HEAD_BYTES) }),
+    ...((kind === 'unsubscribe' || kind === 'confirm') && { subscriberId: readUuid(payload, HEAD_BYTES) }),
   }
   return token as unknown as Extract<TrackingToken, { kind: Wanted }>
 }

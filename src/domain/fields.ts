@@ -4,7 +4,7 @@ import { type CustomField, SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
 import type { FieldType } from '../../schema/values.ts'
 import { type Fault, refuseFaults } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
-import { BUILT_IN_VARIABLES } from '../content/variables.ts'
+import { BUILT_IN_VARIABLES, CONFIRM_VARIABLE } from '../content/variables.ts'
 import { array, execute, rows } from '../database.ts'
 import { encodeId, newId } from '../ids.ts'
 import { readMoment } from './audience/moment.ts'
@@ -21,7 +21,9 @@ type Definitions = Map<string, FieldType>
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const CONTROL = /\p{Cc}/u
 // Custom fields share the names of content variables, and a variable means one thing.
-const TAKEN = new Map(BUILT_IN_VARIABLES.map(({ name }) => [name.toLowerCase(), name]))
+const TAKEN = new Map(
+  [...BUILT_IN_VARIABLES.map(({ name }) => name), CONFIRM_VARIABLE].map((name) => [name.toLowerCase(), name]),
+)
 const FIELD_LOCK = 7_305_101
 
 /**

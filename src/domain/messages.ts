@@ -13,6 +13,8 @@ export type MessageSource = {
   content: string
   contentType: 'MARKDOWN' | 'HTML'
   preview: string | null
+  /** It asks for the confirmation of a subscription, so that {{confirmUrl}} leads somewhere. */
+  confirms?: true
 }
 
 /** An email to be sent. Ids are uuids; `subscriberId` may be null for tests only. */

@@ -10,6 +10,7 @@ import { encodeId, missing, newId } from '../ids.ts'
 import { IS_ACTIVE } from './automations/active.ts'
 import { readCountry, readEmail, readIpAddress, readPhone } from './addresses.ts'
 import { CONSENT, firstStatus, nextStatus } from './consent.ts'
+import { askToConfirm } from './double-opt-in.ts'
 import { type NewEvent, recordEvents } from './events.ts'
 import { resolveFields } from './fields.ts'
 import { changeOf, type SubscriberPatch } from './subscriber-changes.ts'
@@ -65,6 +66,7 @@ export async function upsertSubscriber(
   else if (status === 'SUBSCRIBED') events.push({ subscriberId: id, type: 'SUBSCRIBED', data: {} })
   events.push(...(await writeTags(call, id, patch.tags, input.replaceTags)))
   await recordEvents(call, events, triggering(input))
+  if (status === 'PENDING_CONFIRMATION') await askToConfirm(call, id)
   return { id, created: !before, status }
 }
 
@@ -84,6 +86,8 @@ export async function updateSubscriber(
   const events = await writeChanges(call, before, patch, status).catch(asEmailInUse(email))
   events.push(...(await writeTags(call, before.id, patch.tags, input.replaceTags)))
   await recordEvents(call, events, triggering(input))
+  const hasMoved = email !== undefined && email.toLowerCase() !== before.email.toLowerCase()
+  if (status === 'PENDING_CONFIRMATION' && hasMoved) await askToConfirm(call, before.id, { anew: true })
   return { id: before.id, status }
 }
 

@@ -19,6 +19,7 @@ const subscriberEntity = defineEntity({
     ipAddress: p.text().nullable(),
     fields: p.json<unknown>().defaultRaw("'{}'::jsonb"),
     bounceCategory: p.text().nullable(),
+    confirmationRequestedAt: p.datetime(3).nullable(),
     confirmedAt: p.datetime(3).nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
     updatedAt: p.datetime(3).defaultRaw('now()'),

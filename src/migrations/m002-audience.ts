@@ -17,6 +17,8 @@ export class M002Audience extends Migration {
         ip_address text,
         fields jsonb not null default '{}',
         bounce_category text,
+        -- Double opt-in: when they were last asked by email, and when they confirmed.
+        confirmation_requested_at timestamptz(3),
         confirmed_at timestamptz(3),
         created_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),

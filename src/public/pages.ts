@@ -130,6 +130,38 @@ export function unsubscribePage(page: ActionPage): string {
   })
 }
 
+/** Opening it changes nothing, because mail scanners follow links; its button posts. */
+export function confirmSubscriptionPage(page: ActionPage): string {
+  const { organization, email = 'you' } = page
+  if (page.state === 'done') {
+    return render({
+      title: 'You are subscribed',
+      symbol: 'done',
+      organization,
+      paragraphs: [`${organization} will send its news to ${email}.`],
+      note: 'Every email has a link to unsubscribe.',
+    })
+  }
+  return render({
+    title: 'Confirm your subscription',
+    symbol: 'mail',
+    organization,
+    paragraphs: [`${organization} would like to send its news to ${email}.`],
+    action: { url: page.actionUrl, label: 'Yes, subscribe me' },
+    note: 'Did you not ask for this? Close this page and nothing happens.',
+  })
+}
+
+/** A confirmation that came after its time. */
+export function lateConfirmationPage(organization: string): string {
+  return render({
+    title: 'This link has expired',
+    symbol: 'lost',
+    organization,
+    paragraphs: ['A confirmation link works for seven days.', 'Sign up again to get a new one.'],
+  })
+}
+
 /** A link that was mistyped, changed, used up or too old; it says the same for all, so that nothing can be probed. */
 export function lostLinkPage(): string {
   return render({

@@ -28,7 +28,7 @@ export async function leave(services: Services, token: string): Promise<Leaver |
   const leaver = await findLeaver(services, token)
   if (!read || !leaver) return null
   const { organizationId, subscriberId, messageId } = read
-  const actor = { kind: 'public', id: encodeId('sub', subscriberId), name: 'Reader' } as const
+  const actor = { kind: 'public', id: encodeId('sub', subscriberId), name: 'Unsubscribe link' } as const
   await unitOfWork(services, { organizationId, actor }, (call) =>
     unsubscribeSubscriber(call, subscriberId, { source: `email ${encodeId('eml', messageId)}` }),
   )

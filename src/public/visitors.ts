@@ -1,5 +1,5 @@
 /** What a request says of who made it. */
-export type Visitor = { method: string; userAgent: string }
+export type Visitor = { method: string; userAgent: string; ipAddress: string }
 
 // Scanners, previews and programs that name themselves. Apple's mail privacy proxy is only ever "Mozilla/5.0".
 const MACHINE =
@@ -9,6 +9,6 @@ const MACHINE =
  * Whether a request is a machine's, of those that can be told: it says so, says nothing, or only asks for headers.
  * What comes sooner after the sending than a person can be is judged where that time is known.
  */
-export function isMachine({ method, userAgent }: Visitor): boolean {
+export function isMachine({ method, userAgent }: Pick<Visitor, 'method' | 'userAgent'>): boolean {
   return method === 'HEAD' || userAgent.trim() === '' || MACHINE.test(userAgent)
 }

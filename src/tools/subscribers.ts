@@ -77,7 +77,7 @@ export const addSubscriber = defineTool({
   name: 'add_subscriber',
   title: 'Add a subscriber',
   description:
-    'Creates a subscriber, or changes the one with this email. A newcomer is SUBSCRIBED, or PENDING_CONFIRMATION where the organization uses double opt-in and skipDoubleOptIn is false; this version sends no confirmation email by itself. Starts matching workflows unless triggerWorkflows is false.',
+    'Creates a subscriber, or changes the one with this email. A newcomer is SUBSCRIBED, or PENDING_CONFIRMATION where the organization uses double opt-in and skipDoubleOptIn is false: they get the confirmation email, again at most once an hour when added again, and its link subscribes them within seven days. Starts matching workflows unless triggerWorkflows is false.',
   group: 'subscribers',
   effect: 'write',
   permission: 'subscribers',

@@ -1,0 +1,33 @@
+import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
+import { confirm, findPending, type PendingConfirmation } from '../domain/double-opt-in.ts'
+import { readToken } from '../delivery/tracking-token.ts'
+import { encodeId } from '../ids.ts'
+import type { Services } from '../services.ts'
+import type { Visitor } from './visitors.ts'
+
+/** Whose confirmation link it is and what became of it: what its page may say. */
+export type Confirmation = Pick<PendingConfirmation, 'organization' | 'email' | 'state'>
+
+const LONGEST_AGENT = 300
+
+/** The confirmation behind a link, or null when the link is not one of ours or leads to nobody. Changes nothing. */
+export async function findConfirmation(services: Services, token: string): Promise<Confirmation | null> {
+  const read = readToken(services.config.secret, 'confirm', token)
+  if (!read) return null
+  const organization = { id: read.organizationId }
+  return await findPending({ em: crossOrganization(services), organization }, read)
+}
+
+/** Confirms by a link; doing it twice changes nothing more. Null as findConfirmation. */
+export async function confirmSubscription(
+  services: Services,
+  token: string,
+  { ipAddress, userAgent }: Visitor,
+): Promise<Confirmation | null> {
+  const read = readToken(services.config.secret, 'confirm', token)
+  if (!read) return null
+  const { organizationId, subscriberId } = read
+  const actor = { kind: 'public', id: encodeId('sub', subscriberId), name: 'Confirmation link' } as const
+  const evidence = { ipAddress, userAgent: userAgent.slice(0, LONGEST_AGENT) }
+  return await unitOfWork(services, { organizationId, actor }, (call) => confirm(call, read, evidence))
+}
