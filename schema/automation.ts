@@ -25,7 +25,15 @@ export const STEP_TYPES = [
 ] as const
 export type StepType = (typeof STEP_TYPES)[number]
 
-export const TRIGGER_TYPES = ['SUBSCRIBED', 'TAG_ADDED', 'TAG_REMOVED', 'EVENT', 'MANUAL'] as const
+export const TRIGGER_TYPES = [
+  'SUBSCRIBED',
+  'TAG_ADDED',
+  'TAG_REMOVED',
+  'SEGMENT_ENTERED',
+  'SEGMENT_EXITED',
+  'EVENT',
+  'MANUAL',
+] as const
 export type TriggerType = (typeof TRIGGER_TYPES)[number]
 
 export const WAIT_MODES = ['DATE', 'EVENT'] as const
@@ -49,8 +57,6 @@ export const NOT_AVAILABLE = {
   triggers: [
     'UNSUBSCRIBED',
     'FIELD_UPDATED',
-    'SEGMENT_ENTERED',
-    'SEGMENT_EXITED',
     'WORKFLOW_EVENT',
     'DATE_FIELD',
     'SCHEDULE',
@@ -104,12 +110,20 @@ export type Duration = Static<typeof Duration>
 const triggerFilters = { filters: Type.Optional(Filters) }
 const tagTrigger = <const Name extends TriggerType>(type: Name) =>
   closed({ type: Type.Literal(type), tagNames: TagNames, ...triggerFilters })
+const segmentTrigger = <const Name extends TriggerType>(type: Name) =>
+  closed({
+    type: Type.Literal(type),
+    segmentId: Type.String({ maxLength: 200, description: 'seg_…' }),
+    ...triggerFilters,
+  })
 
 /** What each type of trigger is configured with. */
 export const TRIGGER_CONFIGS = {
   SUBSCRIBED: closed({ type: Type.Literal('SUBSCRIBED'), ...triggerFilters }),
   TAG_ADDED: tagTrigger('TAG_ADDED'),
   TAG_REMOVED: tagTrigger('TAG_REMOVED'),
+  SEGMENT_ENTERED: segmentTrigger('SEGMENT_ENTERED'),
+  SEGMENT_EXITED: segmentTrigger('SEGMENT_EXITED'),
   EVENT: closed({
     type: Type.Literal('EVENT'),
     eventType: EventType,

@@ -86,7 +86,13 @@ export function manualEntry(definition: Definition): (Step & { type: 'TRIGGER' }
   return entries.find((step) => step.config.type === 'MANUAL') ?? entries[0]
 }
 
-const STATE_TRIGGERS: ReadonlySet<TriggerConfig['type']> = new Set(['SUBSCRIBED', 'TAG_ADDED', 'TAG_REMOVED'])
+const STATE_TRIGGERS: ReadonlySet<TriggerConfig['type']> = new Set([
+  'SUBSCRIBED',
+  'TAG_ADDED',
+  'TAG_REMOVED',
+  'SEGMENT_ENTERED',
+  'SEGMENT_EXITED',
+])
 
 /** How often a subscriber may enter: as set, else once for triggers on a state and after the exit for all others. */
 export function reEntryOf(definition: Definition, settings: Settings): NonNullable<Settings['reEntry']> {

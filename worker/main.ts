@@ -7,6 +7,7 @@ import { startLanes } from '../src/delivery/lanes.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { createServices } from '../src/services.ts'
 import { startHealthServer } from './health.ts'
+import { startSegmentWatch } from './segment-watch.ts'
 import { startEngine } from './workers.ts'
 
 const DAY_MS = 86_400_000
@@ -19,6 +20,7 @@ const halt = new AbortController()
 
 // Mail first: it goes out whether or not Temporal is there.
 const lanes = await startLanes(services, { workerName: `${hostname()}/${process.pid}`, graceMs })
+const segments = startSegmentWatch(services)
 const engine = await startEngine(services, { graceMs })
 const server = startHealthServer(services, engine)
 const housekeeping = keepHouseDaily()
@@ -35,7 +37,7 @@ async function stop(): Promise<void> {
   halt.abort()
   server.close()
   server.closeAllConnections()
-  await Promise.all([engine.stop(), lanes.stop(), housekeeping])
+  await Promise.all([engine.stop(), lanes.stop(), segments.stop(), housekeeping])
   await services.close()
   process.exit(0)
 }

@@ -2,6 +2,9 @@ import { sql } from 'kysely'
 
 import { array, type EntityManager, execute, rows } from '../database.ts'
 
+/** Starts that a crowd makes at once: whoever acts alone goes before them. */
+export const BULK_PRIORITY = -10
+
 /** Something Temporal must be told, leased to one relay. */
 export type OutboxRow = {
   id: string

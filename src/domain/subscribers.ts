@@ -22,6 +22,7 @@ import {
   type SubscriberRow,
 } from './subscriber-records.ts'
 import { ensureTags, readTagNames, type TagChange, tagEvents, unlinkOtherTags } from './tags.ts'
+import { noteSegmentChanges } from './segments/notes.ts'
 import { oneLine } from './text.ts'
 
 export { findSubscriber }
@@ -64,6 +65,7 @@ export async function upsertSubscriber(
     : fresh
   if (before) events.push(...(await writeChanges(call, before, patch, status)))
   else if (status === 'SUBSCRIBED') events.push({ subscriberId: id, type: 'SUBSCRIBED', data: {} })
+  else await noteSegmentChanges(call, [id], { silent: input.triggerWorkflows === false })
   events.push(...(await writeTags(call, id, patch.tags, input.replaceTags)))
   await recordEvents(call, events, triggering(input))
   if (status === 'PENDING_CONFIRMATION') await askToConfirm(call, id)

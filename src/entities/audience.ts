@@ -106,6 +106,47 @@ const segmentEntity = defineEntity({
 export class Segment extends segmentEntity.class {}
 segmentEntity.setClass(Segment)
 
+const watchedSegmentEntity = defineEntity({
+  name: 'WatchedSegment',
+  tableName: 'watched_segment',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    segmentId: p.uuid().primary(),
+    recheckAfter: p.text().nullable(),
+    recheckAt: p.datetime(3).nullable(),
+  },
+})
+export class WatchedSegment extends watchedSegmentEntity.class {}
+watchedSegmentEntity.setClass(WatchedSegment)
+
+const segmentMemberEntity = defineEntity({
+  name: 'SegmentMember',
+  tableName: 'segment_member',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    segmentId: p.uuid().primary(),
+    subscriberId: p.uuid().primary(),
+  },
+})
+export class SegmentMember extends segmentMemberEntity.class {}
+segmentMemberEntity.setClass(SegmentMember)
+
+const segmentChangeEntity = defineEntity({
+  name: 'SegmentChange',
+  tableName: 'segment_change',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    id: p.bigint().primary().autoincrement(),
+    organizationId: p.uuid(),
+    subscriberId: p.uuid(),
+    silent: p.boolean().default(false),
+  },
+})
+export class SegmentChange extends segmentChangeEntity.class {}
+segmentChangeEntity.setClass(SegmentChange)
+
 const subscriberEventEntity = defineEntity({
   name: 'SubscriberEvent',
   tableName: 'subscriber_event',

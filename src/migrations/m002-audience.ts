@@ -174,9 +174,10 @@ const EVENTS = `
     is_awaited := exists (select from unnest(people, types) as event (subscriber_id, type)
       join run_wait w on w.organization_id = organization and w.subscriber_id = event.subscriber_id
         and w.event_type = event.type);
-    may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'), '') as tag
+    may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'),
+          event.data ->> 'segmentId', '') as subject
         from unnest(types, facts) as event (type, data)) as event
-      cross join lateral (values ('EVENT', event.type), (event.type, event.tag), (event.type, ''))
+      cross join lateral (values ('EVENT', event.type), (event.type, event.subject), (event.type, ''))
         as asked (type, key)
       join automation_trigger t on t.organization_id = organization and t.type = asked.type and t.match_key = asked.key);
   end $fn$;

@@ -221,6 +221,11 @@ export class M003Sending extends Migration {
           where not exists (select from known)
           on conflict (organization_id, email_key) do update set email = subscriber.email
           returning id
+        ), noted as (
+          -- No event tells of somebody who is only written to; see the migration of segments.
+          insert into segment_change (organization_id, subscriber_id)
+          select organization, made.id from made
+          where exists (select from watched_segment watched where watched.organization_id = organization)
         ), person as (
           select id from known union all select id from made
         ), stored as (

@@ -4,6 +4,7 @@ import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import type { Actor, Call } from '../catalogue/tool.ts'
 import { execute, row } from '../database.ts'
 import { recordEvents } from '../domain/events.ts'
+import { noteSegmentChanges } from '../domain/segments/notes.ts'
 import { readToken } from '../delivery/tracking-token.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
@@ -91,7 +92,10 @@ async function count(services: Services, visit: Visit): Promise<void> {
     if (!isHuman || found.isTest || !found.subscriberId) return
     const isFirst = visit.position === null ? await markOpened(call, visit) : await markClicked(call, visit)
     await moveNumbers(call, visit, isFirst)
-    if (!isFirst) return
+    if (!isFirst) {
+      await noteSegmentChanges(call, [found.subscriberId])
+      return
+    }
     const type = visit.position === null ? 'EMAIL_OPENED' : 'EMAIL_CLICKED'
     await recordEvents(call, [{ subscriberId: found.subscriberId, type, data: eventData(visit) }])
   })

@@ -143,6 +143,7 @@ export async function publish(
 function matchKeys(config: TriggerConfig): string[] {
   if (config.type === 'TAG_ADDED' || config.type === 'TAG_REMOVED')
     return config.tagNames.map((name) => name.toLowerCase())
+  if ('segmentId' in config) return [config.segmentId]
   if (config.type === 'EVENT') return [config.eventType]
   return config.type === 'MANUAL' ? [] : ['']
 }

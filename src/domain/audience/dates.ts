@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import {
   type FilterOperator,
   type FilterValue,
+  type Leaf,
   type Period,
   type PeriodUnit,
 } from '../../../schema/audience.ts'
@@ -22,6 +23,11 @@ export function comparesDates(operator: FilterOperator, value: FilterValue | und
   if (RELATIVE.has(operator)) return true
   const sample = Array.isArray(value) ? value[0] : value
   return ORDERED.has(operator) && operator !== 'equals' && typeof sample === 'string'
+}
+
+/** Whether somebody can begin or cease to match by the passing of time alone. */
+export function changesWithTime({ operator, within, where = [] }: Leaf): boolean {
+  return RELATIVE.has(operator) || within !== undefined || where.some((each) => RELATIVE.has(each.operator))
 }
 
 /** Compares a date; a day given as value stands for all of it, in the time zone. Not total: null is unknown. */

@@ -14,14 +14,18 @@ export type EntryContext = {
   run?: { automationId: string; runId?: string }
 }
 
-/** The condition of filters for a query over `subscriber s`, its references looked up; see compileFilters. */
+/**
+ * The condition of filters for a query over `subscriber s`, its references looked up; see compileFilters. `single`: it
+ * is asked of few people, not of an audience.
+ */
 export async function audiencePredicate(
   em: EntityManager,
   scope: Scope,
   filters: readonly Filter[],
   context: EntryContext = {},
+  { single = false }: { single?: boolean } = {},
 ): Promise<Predicate> {
-  return compileFilters(await compilation(em, scope, filters, context, false), filters)
+  return compileFilters(await compilation(em, scope, filters, context, single), filters)
 }
 
 /** Whether one subscriber matches. */

@@ -4,7 +4,8 @@ import type { Definition, Settings } from '../../../schema/automation.ts'
 import type { Workflow } from '../../../schema/workflow.ts'
 import { Failure, type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { execute, json } from '../../database.ts'
+import { array, execute, json, rows } from '../../database.ts'
+import { encodeId, readId } from '../../ids.ts'
 import { filtersOf, referenceFaults } from '../audience/check.ts'
 import { placesOf } from '../audience/references.ts'
 import { type Reading, readDefinition, readSettings, successGoalFaults } from './validate.ts'
@@ -57,7 +58,30 @@ export async function namedFaults(
   const readable = withoutUnreadable(definition, unreadable)
   const scope = { organizationId: call.organization.id }
   const missing = await referenceFaults(call.em, scope, filtersOf(readable), { tagsOnDemand: true })
-  return [...tagNameFaults(readable), ...missing]
+  return [...tagNameFaults(readable), ...missing, ...(await segmentFaults(call, readable))]
+}
+
+/** Triggers on a segment that does not exist. */
+async function segmentFaults({ em, organization }: Call, { steps }: Definition): Promise<Fault[]> {
+  const named = steps.flatMap((step, position) =>
+    step.type === 'TRIGGER' && 'segmentId' in step.config
+      ? [{ stepId: step.id, id: step.config.segmentId, path: `steps[${position}].config.segmentId` }]
+      : [],
+  )
+  if (named.length === 0) return []
+  const ids = named.map(({ id }) => readId('seg', id)).filter((id) => id !== null)
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select id from segment where organization_id = ${organization.id} and id = any(${array(ids, 'uuid')})`,
+  )
+  const known = new Set(found.map(({ id }) => encodeId('seg', id)))
+  return named
+    .filter(({ id }) => !known.has(id))
+    .map(({ stepId, id, path }) => ({
+      stepId,
+      path,
+      message: `there is no segment ${JSON.stringify(id)} in this organization; list_segments lists what there is`,
+    }))
 }
 
 async function writeDraft(

@@ -5,6 +5,7 @@ import type { SettableStatus } from '../../../schema/workflow.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { execute } from '../../database.ts'
+import { syncWatchedSegments } from '../segments/watch.ts'
 import { type Automation, titleOf } from './records.ts'
 import { cancelActiveRuns, resumeHeldRuns } from './runs.ts'
 
@@ -51,7 +52,8 @@ export function nextStatus(automation: Automation, wish: SettableStatus): Workfl
 
 /**
  * Sets a status and does what it means for the runs: ARCHIVED cancels them, ACTIVE lets held ones continue. PAUSED needs
- * no more than the row: runs look at it before every step.
+ * no more than the row: runs look at it before every step. The caller holds lockSegments, because the segments that are
+ * watched follow the status.
  */
 export async function setStatus(
   call: Call,
@@ -65,6 +67,7 @@ export async function setStatus(
     sql`update automation set status = ${next}, updated_by = ${actor.name}
       where organization_id = ${organization.id} and id = ${automation.id}`,
   )
+  await syncWatchedSegments(call)
   return {
     canceledRuns: next === 'ARCHIVED' ? await cancelActiveRuns(call, automation.id, 'ARCHIVED') : 0,
     resumedRuns: next === 'ACTIVE' ? await resumeHeldRuns(call, automation.id) : 0,

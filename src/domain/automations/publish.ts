@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { Definition } from '../../../schema/automation.ts'
+import type { Definition, TriggerConfig } from '../../../schema/automation.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
 import type { Workflow } from '../../../schema/workflow.ts'
 import { compileContent } from '../../content/compile.ts'
@@ -11,6 +11,8 @@ import { encodeId, newId } from '../../ids.ts'
 import { customFieldTypes } from '../audience/references.ts'
 import { tagNamesOf } from '../audience/check.ts'
 import { readDefinition } from './validate.ts'
+import { lockSegments } from '../segments/lock.ts'
+import { syncWatchedSegments } from '../segments/watch.ts'
 import { ensureTags } from '../tags.ts'
 import { namedFaults } from './draft.ts'
 import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
@@ -35,6 +37,7 @@ export async function publish(
   workflowId: string,
   activate: boolean | undefined,
 ): Promise<Publication> {
+  await lockSegments(call)
   const automation = await findAutomation(call, workflowId)
   const { definition, emails } = await candidateOf(call, automation)
   await makeTags(call, definition)
@@ -42,6 +45,7 @@ export async function publish(
   const version = await writeVersion(call, automation, { ...definition, settings, successGoals, emails })
   await replaceTriggers(call, automation.id, definition)
   const { resumedRuns } = await setStatus(call, automation, statusAfter(automation, activate))
+  await syncWatchedSegments(call)
   return {
     workflow: await readAutomation(call, automation.id),
     version: { id: encodeId('wfv', version.id), number: version.number },
@@ -143,13 +147,7 @@ async function replaceTriggers(
   const triggers = definition.steps.flatMap((step) => {
     if (step.type !== 'TRIGGER' || step.config.type === 'MANUAL') return []
     const { type } = step.config
-    const keys =
-      'tagNames' in step.config
-        ? step.config.tagNames
-        : 'eventType' in step.config
-          ? [step.config.eventType]
-          : ['']
-    return keys.map((key) => ({ stepId: step.id, type, key }))
+    return keysOf(step.config).map((key) => ({ stepId: step.id, type, key }))
   })
   await execute(
     em,
@@ -170,6 +168,13 @@ async function replaceTriggers(
   )
 }
 
+/** What events find the trigger by. */
+function keysOf(config: TriggerConfig): string[] {
+  if ('tagNames' in config) return config.tagNames
+  if ('segmentId' in config) return [config.segmentId]
+  return ['eventType' in config ? config.eventType : '']
+}
+
 async function runEffects(call: Call, automation: Automation, next: WorkflowStatus): Promise<string[]> {
   const active = await countActiveRuns(call.em, call.organization.id, automation.id)
   const held = next === 'ACTIVE' ? await countHeldRuns(call, automation.id) : 0
@@ -186,9 +191,11 @@ function triggerWords(step: Definition['steps'][number]): string[] {
   const detail =
     'tagNames' in config
       ? ` ${config.tagNames.join(', ')}`
-      : 'eventType' in config
-        ? ` ${config.eventType}`
-        : ''
+      : 'segmentId' in config
+        ? ` ${config.segmentId}`
+        : 'eventType' in config
+          ? ` ${config.eventType}`
+          : ''
   const filtered = config.filters?.length ? ' (filtered)' : ''
   return [`${config.type}${detail}${filtered}`]
 }

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { SettableStatus, Workflow } from '../../../schema/workflow.ts'
 import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
 import { execute, row } from '../../database.ts'
+import { lockSegments } from '../segments/lock.ts'
 import { nextStatus, type RunsMoved, setStatus } from './lifecycle.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
 import { countActiveRuns } from './runs.ts'
@@ -16,6 +17,7 @@ export async function updateStatus(
   workflowId: string,
   wish: SettableStatus,
 ): Promise<{ workflow: Workflow } & RunsMoved> {
+  await lockSegments(call)
   const automation = await findAutomation(call, workflowId)
   const moved = await setStatus(call, automation, nextStatus(automation, wish))
   return { workflow: await readAutomation(call, automation.id), ...moved }
@@ -41,6 +43,7 @@ export async function summarizeStatus(
 
 /** Deletes a draft that was never published, with its emails; archives any other workflow. */
 export async function deleteAutomation(call: Call, workflowId: string): Promise<Deletion> {
+  await lockSegments(call)
   const automation = await findAutomation(call, workflowId)
   if (automation.publishedVersionId !== null) {
     const { canceledRuns } = await setStatus(call, automation, 'ARCHIVED')

@@ -96,6 +96,9 @@ function triggersOf(event: RecordedEvent): { type: string; key: string }[] {
   if ((event.type === 'TAG_ADDED' || event.type === 'TAG_REMOVED') && typeof tag === 'string') {
     triggers.push({ type: event.type, key: tag })
   }
+  if (event.type === 'SEGMENT_ENTERED' || event.type === 'SEGMENT_EXITED') {
+    triggers.push({ type: event.type, key: String(event.data.segmentId) })
+  }
   return triggers
 }
 

@@ -6,6 +6,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, rows } from '../../database.ts'
 import { importedStatus } from '../consent.ts'
 import { type NewEvent, recordEvents } from '../events.ts'
+import { BULK_PRIORITY } from '../outbox.ts'
 import { changeOf } from '../subscriber-changes.ts'
 import { SUBSCRIBER_COLUMNS, type SubscriberRow } from '../subscriber-records.ts'
 import { ensureTags, linkTags, type TagChange, tagEvents } from '../tags.ts'
@@ -21,8 +22,6 @@ export type ImportOutcome = { imported: number; updated: number; failed: number;
 type Placed = { person: ImportedPerson; id: string; before: SubscriberRow | null }
 
 const ATTEMPTS = 5
-/** Runs that a list starts come after those that people wait for. */
-const BULK_PRIORITY = -10
 
 /**
  * Applies a list in one transaction and a handful of statements, whatever its length: new people, changes, tags,

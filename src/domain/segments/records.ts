@@ -11,8 +11,9 @@ import { audiencePredicate } from '../audience/match.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
 import { characters, oneLine, refuse, timestamp } from '../text.ts'
 import { lockSegments } from './lock.ts'
-import { readNesting, refuseDeepNesting } from './nesting.ts'
+import { outerSegments, readNesting, refuseDeepNesting } from './nesting.ts'
 import { refuseUsedSegment } from './uses.ts'
+import { retakeMembers } from './watch.ts'
 
 type SegmentRow = { id: string; name: string; filters: Filter[]; createdAt: string; updatedAt: string }
 
@@ -73,16 +74,16 @@ export async function updateSegment(
   const name = change.name === undefined ? undefined : readName(change.name)
   await lockSegments(call)
   const before = await findSegment(call, segmentId)
-  let { filters } = before
-  if (change.filters !== undefined) {
-    filters = await checkOwnFilters(call, before.id, change.filters)
-    refuseDeepNesting(await readNesting(call), before.id, filters)
-  }
+  const filters =
+    change.filters === undefined ? undefined : await checkOwnFilters(call, before.id, change.filters)
+  const nesting = filters && (await readNesting(call))
+  if (nesting) refuseDeepNesting(nesting, before.id, filters)
   const after = await row<SegmentRow>(
     call.em,
-    sql`update segment set name = ${name ?? before.name}, filters = ${json(filters)}
+    sql`update segment set name = ${name ?? before.name}, filters = ${json(filters ?? before.filters)}
       where organization_id = ${call.organization.id} and id = ${before.id} returning ${COLUMNS}`,
   )
+  if (nesting) await retakeMembers(call, [before.id, ...outerSegments(nesting, before.id)])
   return present(after ?? missing('seg', segmentId))
 }
 

@@ -1,0 +1,112 @@
+import { sql } from 'kysely'
+
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, type EntityManager, execute, rows } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { audiencePredicate } from '../audience/match.ts'
+import type { Predicate } from '../audience/predicate.ts'
+import { type NewEvent, recordEvents } from '../events.ts'
+import { BULK_PRIORITY } from '../outbox.ts'
+import { tryLockSegments } from './lock.ts'
+import { type WatchedSegment, watchedSegments } from './watch.ts'
+
+const BATCH = 1_000
+const RETRY = sql`interval '1 minute'`
+
+type Change = { subscriberId: string; silent: boolean }
+type Move = { subscriberId: string; entered: boolean }
+
+/** The organizations that have changes to look at; jumps from one to the next, however many changes each has. */
+export async function organizationsWithChanges(em: EntityManager): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`with recursive jump as (
+        (select organization_id from segment_change order by organization_id limit 1)
+        union all
+        select (select next.organization_id from segment_change next
+          where next.organization_id > jump.organization_id order by next.organization_id limit 1)
+        from jump where jump.organization_id is not null)
+      select organization_id as id from jump where organization_id is not null`,
+  )
+  return found.map(({ id }) => id)
+}
+
+/**
+ * Takes the oldest changes of the organization, finds who of these people entered or left a watched segment, and lets
+ * automations answer, all in one transaction: what a crash undoes is done again as a whole, so that each entry and exit
+ * counts once. Answers how many changes it took; 0 also while another process is at it.
+ */
+export async function applySegmentChanges(call: Call): Promise<number> {
+  if (!(await tryLockSegments(call))) return 0
+  // A change is visible here only with its cause, so every look that follows, at a later moment, sees it.
+  const taken = await rows<Change>(
+    call.em,
+    sql`with oldest as (
+        select id from segment_change where organization_id = ${call.organization.id} order by id limit ${BATCH})
+      delete from segment_change change using oldest
+      where change.organization_id = ${call.organization.id} and change.id = oldest.id
+      returning change.subscriber_id as "subscriberId", change.silent`,
+  )
+  if (taken.length === 0) return 0
+  const events: NewEvent[] = []
+  const loud = new Set(taken.flatMap(({ subscriberId, silent }) => (silent ? [] : [subscriberId])))
+  const people = [...new Set(taken.map(({ subscriberId }) => subscriberId))].toSorted()
+  for (const segment of await watchedSegments(call)) {
+    const moves = await moveMembers(call, segment, people)
+    events.push(...moves.filter(({ subscriberId }) => loud.has(subscriberId)).map(toEvent(segment)))
+  }
+  await recordEvents(call, events, { priority: taken.length < BATCH ? 0 : BULK_PRIORITY })
+  return taken.length
+}
+
+/** The condition over `subscriber s left join segment_member m` that finds whoever is where they do not belong. */
+export function misplaced(organizationId: string, segmentId: string, predicate: Predicate) {
+  return {
+    from: sql`subscriber s left join segment_member m on m.organization_id = s.organization_id
+      and m.segment_id = ${segmentId} and m.subscriber_id = s.id`,
+    where: sql`s.organization_id = ${organizationId}
+      and coalesce(${predicate}, false) <> (m.subscriber_id is not null)`,
+  }
+}
+
+/** Corrects the members among these people and answers who moved; a segment that cannot be asked is asked again later. */
+async function moveMembers(call: Call, segment: WatchedSegment, people: readonly string[]): Promise<Move[]> {
+  const { em, organization } = call
+  const scope = { organizationId: organization.id }
+  try {
+    const predicate = await audiencePredicate(em, scope, segment.filters, {}, { single: true })
+    const { from, where } = misplaced(organization.id, segment.id, predicate)
+    return await rows<Move>(
+      em,
+      sql`with moved as materialized (
+          select s.id, m.subscriber_id is null as entered from ${from}
+          where ${where} and s.id = any(${array(people, 'uuid')}) order by s.id
+        ), come as (
+          insert into segment_member (organization_id, segment_id, subscriber_id)
+          select ${organization.id}::uuid, ${segment.id}::uuid, id from moved where entered order by id
+        ), gone as (
+          delete from segment_member member using moved
+          where member.organization_id = ${organization.id} and member.segment_id = ${segment.id}
+            and member.subscriber_id = moved.id and not moved.entered
+        )
+        select id as "subscriberId", entered from moved`,
+    )
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    await execute(
+      em,
+      sql`update watched_segment set recheck_after = pg_current_xact_id()::text, recheck_at = now() + ${RETRY}
+        where organization_id = ${organization.id} and segment_id = ${segment.id}`,
+    )
+    return []
+  }
+}
+
+function toEvent({ id }: WatchedSegment): (move: Move) => NewEvent {
+  return ({ subscriberId, entered }) => ({
+    subscriberId,
+    type: entered ? 'SEGMENT_ENTERED' : 'SEGMENT_EXITED',
+    data: { segmentId: encodeId('seg', id) },
+  })
+}

@@ -1,0 +1,16 @@
+import { sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute } from '../../database.ts'
+
+/** Says that these people changed in a way that is no event. */
+export async function noteSegmentChanges(
+  { em, organization }: Call,
+  subscriberIds: readonly string[],
+  { silent = false }: { silent?: boolean } = {},
+): Promise<void> {
+  await execute(
+    em,
+    sql`select note_for_segments(${organization.id}, ${array(subscriberIds, 'uuid')}, ${silent})`,
+  )
+}

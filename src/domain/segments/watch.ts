@@ -1,0 +1,90 @@
+import { sql } from 'kysely'
+
+import type { Filter } from '../../../schema/audience.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, rows } from '../../database.ts'
+import { audiencePredicate } from '../audience/match.ts'
+
+/** A segment whose members are kept because a trigger asks who enters or leaves it. */
+export type WatchedSegment = { id: string; filters: Filter[] }
+
+/** The segments that a trigger of a published automation names; an archived automation lets nobody in and needs none. */
+const WANTED = sql`select distinct segment.organization_id, segment.id as segment_id from automation_trigger trigger
+  join automation on automation.organization_id = trigger.organization_id and automation.id = trigger.automation_id
+  join segment on segment.organization_id = trigger.organization_id and type_id('seg', segment.id) = trigger.match_key
+  where trigger.type in ('SEGMENT_ENTERED', 'SEGMENT_EXITED') and automation.status in ('ACTIVE', 'PAUSED')
+    and automation.published_version_id is not null`
+
+/**
+ * Brings the watched segments in step with the triggers there are, under lockSegments. Who is in a segment when it
+ * begins to be watched is written down in silence: nobody enters by that.
+ */
+export async function syncWatchedSegments(call: Call): Promise<void> {
+  const { em, organization } = call
+  await execute(
+    em,
+    sql`delete from watched_segment watched where watched.organization_id = ${organization.id}
+      and watched.segment_id not in (select segment_id from (${WANTED}) as wanted
+        where wanted.organization_id = ${organization.id})`,
+  )
+  const added = await rows<WatchedSegment>(
+    em,
+    sql`with added as (
+        insert into watched_segment (organization_id, segment_id)
+        select organization_id, segment_id from (${WANTED}) as wanted
+        where wanted.organization_id = ${organization.id} on conflict do nothing returning segment_id)
+      select segment.id, segment.filters from added
+      join segment on segment.organization_id = ${organization.id} and segment.id = added.segment_id`,
+  )
+  for (const segment of added) await takeMembers(call, segment)
+}
+
+/**
+ * After a change of filters, under lockSegments: takes the members as they are now, in silence, of those of these
+ * segments that are watched. Where the filters cannot be asked, the members stay.
+ */
+export async function retakeMembers(call: Call, segmentIds: readonly string[]): Promise<void> {
+  for (const segment of await watchedSegments(call, segmentIds)) {
+    try {
+      await takeMembers(call, segment)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+    }
+  }
+}
+
+/** The watched segments of the organization, or those of them that are asked for. */
+export async function watchedSegments(
+  { em, organization }: Pick<Call, 'em' | 'organization'>,
+  among: readonly string[] | null = null,
+): Promise<WatchedSegment[]> {
+  return await rows<WatchedSegment>(
+    em,
+    sql`select segment.id, segment.filters from watched_segment watched
+      join segment on segment.organization_id = watched.organization_id and segment.id = watched.segment_id
+      where watched.organization_id = ${organization.id}
+        ${among === null ? sql`` : sql`and segment.id = any(${array(among, 'uuid')})`}
+      order by segment.id`,
+  )
+}
+
+/** The whole set in one statement; changes that ran beside this transaction are found by the recheck it asks for. */
+async function takeMembers({ em, organization }: Call, { id, filters }: WatchedSegment): Promise<void> {
+  const predicate = await audiencePredicate(em, { organizationId: organization.id }, filters)
+  await execute(
+    em,
+    sql`delete from segment_member where organization_id = ${organization.id} and segment_id = ${id}`,
+  )
+  await execute(
+    em,
+    sql`insert into segment_member (organization_id, segment_id, subscriber_id)
+      select s.organization_id, ${id}::uuid, s.id from subscriber s
+      where s.organization_id = ${organization.id} and ${predicate} order by s.id`,
+  )
+  await execute(
+    em,
+    sql`update watched_segment set recheck_after = pg_current_xact_id()::text, recheck_at = now()
+      where organization_id = ${organization.id} and segment_id = ${id}`,
+  )
+}

@@ -1,0 +1,74 @@
+import { Migration } from '@mikro-orm/migrations'
+
+/** Who is in the segments that a trigger watches, and whose membership may have changed. */
+export class M007Segments extends Migration {
+  override up(): void {
+    this.addSql(`
+      -- The segments that a trigger of a published automation names; only of them the members are kept.
+      create table watched_segment (
+        organization_id uuid not null,
+        segment_id uuid not null,
+        -- Once this transaction and all that ran beside it are over, everybody is compared once more.
+        recheck_after text,
+        recheck_at timestamptz(3),
+        primary key (organization_id, segment_id),
+        foreign key (organization_id, segment_id) references segment (organization_id, id) on delete cascade
+      );
+
+      create table segment_member (
+        organization_id uuid not null,
+        segment_id uuid not null,
+        subscriber_id uuid not null,
+        primary key (organization_id, segment_id, subscriber_id),
+        foreign key (organization_id, segment_id) references watched_segment (organization_id, segment_id)
+          on delete cascade,
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+      );
+      create index on segment_member (organization_id, subscriber_id);
+
+      -- Whom to look at. A row for each change: one for each subscriber would make writers wait for each other and for
+      -- the reader, and a change that comes while its row is being read would be lost. Without keys, for writers' sake.
+      create table segment_change (
+        id bigint generated always as identity primary key,
+        organization_id uuid not null,
+        subscriber_id uuid not null,
+        silent boolean not null default false
+      );
+      create index on segment_change (organization_id, id);
+
+      -- Whatever changes a person writes an event, so no writer can be forgotten. What a segment did itself is no
+      -- reason to look again.
+      create function note_events_for_segments() returns trigger language plpgsql as $fn$
+      begin
+        if exists (select from watched_segment) then
+          insert into segment_change (organization_id, subscriber_id, silent)
+          select made.organization_id, made.subscriber_id, bool_and(made.cause -> 'silent' is not null) from made
+          where made.type not in ('SEGMENT_ENTERED', 'SEGMENT_EXITED')
+            and exists (select from watched_segment watched where watched.organization_id = made.organization_id)
+          group by 1, 2;
+        end if;
+        return null;
+      end $fn$;
+      create trigger note_for_segments after insert on subscriber_event referencing new table as made
+        for each statement execute function note_events_for_segments();
+
+      -- For the few changes that are no event: somebody who is made without being subscribed, a repeated open.
+      create function note_for_segments(organization uuid, subscribers uuid[], silently boolean) returns void
+      language plpgsql as $fn$
+      begin
+        if exists (select from watched_segment where organization_id = organization) then
+          insert into segment_change (organization_id, subscriber_id, silent)
+          select organization, changed.id, silently from unnest(subscribers) as changed (id);
+        end if;
+      end $fn$;
+    `)
+  }
+
+  override down(): void {
+    this.addSql(`
+      drop trigger note_for_segments on subscriber_event;
+      drop function note_events_for_segments, note_for_segments;
+      drop table segment_change, segment_member, watched_segment;
+    `)
+  }
+}

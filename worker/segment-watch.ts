@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { Failure } from '../src/catalogue/failure.ts'
+import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { applySegmentChanges, organizationsWithChanges } from '../src/domain/segments/changes.ts'
+import { claimRecheck, finishRecheck, noteMisplaced, type Recheck } from '../src/domain/segments/recheck.ts'
+import { describeFault } from '../src/log.ts'
+import type { Services } from '../src/services.ts'
+
+const POLL_MS = 500
+const ACTOR = { kind: 'system' as const, id: 'segments', name: 'segments' }
+/** Before every id. */
+export const FIRST_PAGE = '00000000-0000-0000-0000-000000000000'
+
+/** Looks twice a second for people who may have entered or left a watched segment; needs no Temporal. */
+export function startSegmentWatch(services: Services): { stop(): Promise<void> } {
+  const halt = new AbortController()
+  async function work(): Promise<void> {
+    while (!halt.signal.aborted) {
+      const taken = await watchSegments(services).catch((error: unknown) => {
+        services.log.warn({ fault: describeFault(error) }, 'the segments could not be looked at')
+        return 0
+      })
+      if (taken > 0) continue
+      await sleep(POLL_MS, undefined, { signal: halt.signal }).catch(() => undefined)
+    }
+  }
+  const working = work()
+  return {
+    async stop() {
+      halt.abort()
+      await working
+    },
+  }
+}
+
+/** One round: a recheck that is due, then one batch of changes of every organization. Answers how many it took. */
+export async function watchSegments(services: Services): Promise<number> {
+  const em = crossOrganization(services)
+  const recheck = await claimRecheck(em)
+  if (recheck) await compare(services, recheck)
+  let taken = 0
+  for (const organizationId of await organizationsWithChanges(em)) {
+    taken += await unitOfWork(services, { organizationId, actor: ACTOR }, applySegmentChanges).catch(
+      (error: unknown) => {
+        services.log.warn({ fault: describeFault(error) }, 'changes of segments will be looked at again')
+        return 0
+      },
+    )
+  }
+  return taken
+}
+
+async function compare(services: Services, recheck: Recheck): Promise<void> {
+  const { organizationId, segmentId } = recheck
+  const scope = { organizationId, actor: ACTOR }
+  try {
+    let page: string | null = FIRST_PAGE
+    while (page !== null) {
+      const after: string = page
+      page = await unitOfWork(services, scope, (call) => noteMisplaced(call, segmentId, after))
+    }
+    await unitOfWork(services, scope, (call) => finishRecheck(call, recheck))
+  } catch (error) {
+    // Its lease brings it back. Filters that name what is gone are refused until somebody repairs them.
+    if (error instanceof Failure) return
+    services.log.warn({ fault: describeFault(error) }, 'a segment could not be compared with its members')
+  }
+}
