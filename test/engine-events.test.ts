@@ -3,8 +3,9 @@ import { sql } from 'kysely'
 
 import { type Engine, startEngine } from '../worker/workers.ts'
 import { reconcile } from '../worker/reconciler.ts'
-import { row, rows } from '../src/database.ts'
-import { enterByHand } from '../src/domain/automations/run-control.ts'
+import type { Call } from '../src/catalogue/tool.ts'
+import { execute, row, rows } from '../src/database.ts'
+import { enterByHand, removeFromWorkflow } from '../src/domain/automations/run-control.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { encodeId } from '../src/ids.ts'
@@ -105,51 +106,115 @@ test.serial(
   },
 )
 
-test.serial('an event that comes while a wait is being written sees it', async (t) => {
-  const { subscriberId, at } = await enter('LATE', 'STEP')
-  const { id } = await at('paid', 'WAITING')
-  const wait = await row<{ conditions: unknown; visit: number }>(
-    services.orm.em.fork(),
-    sql`delete from run_wait where run_id = ${id} returning conditions, visit`,
-  )
-  let recording: Promise<unknown> = Promise.resolve()
-  await tenant.within(async (call) => {
-    // A run writes its waits under this lock.
-    await row(call.em, sql`select 1 from subscriber where id = ${subscriberId} for no key update`)
-    const own = await row<{ pid: number }>(call.em, sql`select pg_backend_pid() as pid`)
-    let isRecorded = false
-    recording = tenant
-      .within((other) => recordEvents(other, [{ subscriberId, type: 'LATE' }]))
-      .then(() => (isRecorded = true))
-    await eventually('the event to wait for its turn', async () => {
-      const blocked = await row(
-        services.orm.em.fork(),
-        sql`select 1 from pg_stat_activity
-          where datname = current_database() and ${own?.pid ?? 0} = any(pg_blocking_pids(pid)) limit 1`,
-      )
-      return blocked !== null || isRecorded
-    })
-    await row(
-      call.em,
-      sql`insert into run_wait (organization_id, subscriber_id, event_type, run_id, visit, conditions)
-        values (${tenant.id}, ${subscriberId}, 'LATE', ${id}, ${wait?.visit ?? 0},
-          ${JSON.stringify(wait?.conditions ?? {})}::jsonb) returning 1`,
-    )
+/** Ways to tell of something that happened to a subscriber; each answers how, once all is prepared. */
+const TELLINGS: Record<string, (subscriberId: string) => Promise<(call: Call) => Promise<unknown>>> = {
+  LATE: (subscriberId) => Promise.resolve((call) => recordEvents(call, [{ subscriberId, type: 'LATE' }])),
+  async WORKFLOW_STARTED(subscriberId) {
+    const place = await another(subscriberId)
+    return (call) => enterByHand(call, place)
+  },
+  async WORKFLOW_CANCELED(subscriberId) {
+    const place = await another(subscriberId)
+    await tenant.within((call) => enterByHand(call, place))
+    return (call) => removeFromWorkflow(call, place)
+  },
+}
+
+/** A second workflow that rests, and who may enter it. */
+async function another(subscriberId: string) {
+  const { id } = await publish(services, tenant, {
+    steps: [step('start', 'TRIGGER', { type: 'MANUAL' }), step('rest', 'WAIT', { amount: 1, unit: 'HOURS' })],
+    edges: edges(['start', 'rest']),
   })
-  await recording
-  t.deepEqual(await trailOf(services, (await at('paid', 'COMPLETED')).id), WOKEN)
+  return { workflowId: encodeId('wf', id), subscriberId: encodeId('sub', subscriberId) }
+}
+
+for (const [eventType, telling] of Object.entries(TELLINGS)) {
+  test.serial(`${eventType}, coming while a wait for it is being written, sees the wait`, async (t) => {
+    const { subscriberId, at } = await enter(eventType, 'STEP')
+    const tell = await telling(subscriberId)
+    const { id } = await at('paid', 'WAITING')
+    const wait = await row<{ conditions: unknown; visit: number }>(
+      services.orm.em.fork(),
+      sql`delete from run_wait where run_id = ${id} returning conditions, visit`,
+    )
+    let recording: Promise<unknown> = Promise.resolve()
+    await tenant.within(async (call) => {
+      // A run writes its waits under this lock.
+      await row(call.em, sql`select 1 from subscriber where id = ${subscriberId} for no key update`)
+      const own = await row<{ pid: number }>(call.em, sql`select pg_backend_pid() as pid`)
+      let isRecorded = false
+      recording = tenant.within(tell).then(() => (isRecorded = true))
+      await eventually('the event to wait for its turn', async () => {
+        const blocked = await row(
+          services.orm.em.fork(),
+          sql`select 1 from pg_stat_activity
+          where datname = current_database() and ${own?.pid ?? 0} = any(pg_blocking_pids(pid)) limit 1`,
+        )
+        return blocked !== null || isRecorded
+      })
+      await row(
+        call.em,
+        sql`insert into run_wait (organization_id, subscriber_id, event_type, run_id, visit, conditions)
+        values (${tenant.id}, ${subscriberId}, ${eventType}, ${id}, ${wait?.visit ?? 0},
+          ${JSON.stringify(wait?.conditions ?? {})}::jsonb) returning 1`,
+      )
+    })
+    await recording
+    t.deepEqual(await trailOf(services, (await at('paid', 'COMPLETED')).id), WOKEN)
+  })
+}
+
+test('what a run did itself before it waited ends no wait of scope STEP', async (t) => {
+  const automation = await publish(services, tenant, {
+    steps: [
+      step('start', 'TRIGGER', { type: 'MANUAL' }),
+      step('tag', 'ADD_TAG', { tagNames: ['own'] }),
+      step('wait', 'WAIT_UNTIL', {
+        mode: 'EVENT',
+        eventType: 'TAG_ADDED',
+        where: [],
+        scope: 'STEP',
+        timeout: { amount: 1, unit: 'HOURS' },
+        onTimeout: 'CONTINUE',
+      }),
+    ],
+    edges: edges(['start', 'tag', 'wait']),
+  })
+  const subscriberId = await tenant.subscribe()
+  const place = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
+  await tenant.within((call) => enterByHand(call, place))
+  const inState = (status: string) =>
+    eventually(`the run ${status}`, async () => {
+      const [run] = await runsOf(services, tenant, automation.id)
+      return run?.status === status && run
+    })
+  await inState('WAITING')
+  await reconcile(services, 0)
+  await inState('WAITING')
+  await tenant.within((call) => insertEvents(call, [{ subscriberId, type: 'TAG_ADDED' }]))
+  await reconcile(services, 0)
+  const { id } = await inState('COMPLETED')
+  t.deepEqual(await trailOf(services, id), ['start ENTERED→next', 'tag DONE→next', 'wait EVENT→next'])
 })
 
 test('the reconciler counts events from the entry where the scope is RUN, for that run alone', async (t) => {
   const [ofRun, ofStep] = [await enter('MISSED', 'RUN'), await enter('MISSED', 'STEP')]
   for (const { subscriberId, at } of [ofRun, ofStep]) {
     const run = await at('paid', 'WAITING')
-    const early = await row<{ id: string }>(
-      services.orm.em.fork(),
-      sql`select id_floor(entered_at + interval '1 millisecond') as id from automation_run where id = ${run.id}`,
-    )
-    // The two runs began at different times, so that their events have different ids.
-    await tenant.within((call) => insertEvents(call, [{ subscriberId, type: 'MISSED', id: early?.id ?? '' }]))
+    await tenant.within(async (call) => {
+      const early = await row<{ id: string }>(
+        call.em,
+        sql`select id_floor(entered_at + interval '1 millisecond') as id from automation_run where id = ${run.id}`,
+      )
+      // The two runs began at different times, so that their events have different ids.
+      await insertEvents(call, [{ subscriberId, type: 'MISSED', id: early?.id ?? '' }])
+      await execute(
+        call.em,
+        sql`update subscriber_event event set created_at = run.entered_at from automation_run run
+          where run.id = ${run.id} and event.id = ${early?.id}`,
+      )
+    })
   }
   await reconcile(services, 0)
   t.deepEqual(await trailOf(services, (await ofRun.at('paid', 'COMPLETED')).id), WOKEN)

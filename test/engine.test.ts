@@ -477,6 +477,45 @@ test('a step that fails ends the run, unless the step says otherwise', async (t)
   t.deepEqual(await outcome('CONTINUE'), ['COMPLETED', 'END', 'broken FAILED→next', 'tag DONE→next'])
 })
 
+test('a writing step that is refused leaves nothing behind, and the steps around it are done once', async (t) => {
+  const automation = await publish(
+    services,
+    tenant,
+    chain([
+      step('start', 'TRIGGER', { type: 'MANUAL' }),
+      step('before', 'ADD_TAG', { tagNames: ['before the refusal'] }),
+      // No definition that a tool accepts holds such a name.
+      step('refused', 'ADD_TAG', { tagNames: ['never given', ' '] }, { onError: 'CONTINUE' }),
+      step('again', 'REMOVE_TAG', { tagNames: [''] }, { onError: 'CONTINUE' }),
+      step('after', 'ADD_TAG', { tagNames: ['after the refusal'] }),
+    ]),
+  )
+  const subscriberId = await tenant.subscribe()
+  const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
+  await tenant.within((call) => enterByHand(call, input))
+  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  t.deepEqual((await trailOf(services, run.id)).slice(1), [
+    'before DONE→next',
+    'refused FAILED→next',
+    'again FAILED→next',
+    'after DONE→next',
+  ])
+  const events = await rows<{ tag: string }>(
+    services.orm.em.fork(),
+    sql`select data ->> 'tag' as tag from subscriber_event
+      where subscriber_id = ${subscriberId} and type = 'TAG_ADDED' order by id`,
+  )
+  t.deepEqual(
+    events.map(({ tag }) => tag),
+    ['before the refusal', 'after the refusal'],
+  )
+  const failures = await rows(
+    services.orm.em.fork(),
+    sql`select 1 from decision where run_id = ${run.id} and action = 'STEP_FAILED'`,
+  )
+  t.is(failures.length, 2)
+})
+
 test('entering by hand is refused for workflows that are not active, foreign ids and unknown steps', async (t) => {
   const draft = await publish(services, tenant, chain([START, TAGGED]), { status: 'PAUSED' })
   const automation = await publish(

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { Call } from '../catalogue/tool.ts'
-import { array, execute, json, row } from '../database.ts'
+import { array, json, row } from '../database.ts'
 
 /** Something that happened to a subscriber; an `id` (uuid) makes the row the caller's own. */
 export type NewEvent = {
@@ -16,22 +16,6 @@ export type RecordedEvent = Required<NewEvent>
 
 /** Events as they were written: whether runs wait for one of them, and whether automations may begin with one. */
 export type Recorded = { events: RecordedEvent[]; isAwaited: boolean; mayStart: boolean }
-
-/**
- * Makes events and waits of the same people take turns: a run begins its waits under a lock that excludes this one, so
- * either the run sees the event or the event sees the wait. Comes before locks on tags and runs.
- */
-export async function shareSubscribers(
-  { em, organization }: Call,
-  subscriberIds: readonly string[],
-): Promise<void> {
-  if (subscriberIds.length === 0) return
-  await execute(
-    em,
-    sql`select from subscriber where organization_id = ${organization.id}
-      and id = any(${array([...new Set(subscriberIds)], 'uuid')}) order by id for share`,
-  )
-}
 
 /**
  * Narrows a condition on an event's time to the partitions and the part of an index that can hold it: the id was made
@@ -51,9 +35,10 @@ export function idsAround(
 export const MAY_WAKE = sql.raw("event.cause -> 'silent' is null")
 
 /**
- * Writes the rows and nothing else: domain rules go through recordEvents in events.ts. Locks the people as
- * shareSubscribers does, unless the events are silent: such an event wakes no wait, also not one that looks for it
- * later.
+ * Writes the rows and nothing else: domain rules go through recordEvents in events.ts. Events and waits of
+ * the same people take turns: a run begins its waits under a lock that excludes the one taken here, so either the run
+ * sees the event or this sees the wait. Comes before locks on tags and runs. A silent event needs no lock: it wakes no
+ * wait, also not one that looks for it later.
  */
 export async function insertEvents(
   call: Call,

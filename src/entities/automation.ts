@@ -152,6 +152,7 @@ const runWaitEntity = defineEntity({
     runId: p.uuid().primary(),
     visit: p.integer(),
     conditions: p.json<unknown>().defaultRaw("'{}'::jsonb"),
+    beganAt: p.datetime(3).defaultRaw('clock_timestamp()'),
   },
 })
 export class RunWait extends runWaitEntity.class {}

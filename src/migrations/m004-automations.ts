@@ -140,6 +140,8 @@ export class M004Automations extends Migration {
         run_id uuid not null,
         visit int not null,
         conditions jsonb not null default '{}',
+        -- The moment itself: the transaction began earlier and may have recorded events of its own before the wait.
+        began_at timestamptz(3) not null default clock_timestamp(),
         primary key (organization_id, subscriber_id, event_type, run_id),
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
       );

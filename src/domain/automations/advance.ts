@@ -20,14 +20,40 @@ const IDLE_LOOK_MS = 24 * 3_600_000
 const MOST_STEPS = 1_000
 const RECENT = 5
 
-type Walk = Turn & { visits: Visit[]; decisions: Decision[] }
+type Walk = Turn & { visits: Visit[]; decisions: Decision[]; refusals: Refusals }
+
+/** What a turn knows of earlier attempts at itself: the refusal of each step that was undone, by its place. */
+export type Refusals = ReadonlyMap<string, Failure>
+
+/** Steps that write before they can be refused. */
+const WRITING: ReadonlySet<Step['type']> = new Set(['ADD_TAG', 'REMOVE_TAG', 'EMAIL'])
+
+/**
+ * A writing step was refused. What it had written must go, so the whole turn is rolled back and walked again with the
+ * refusal known: that costs nothing where nothing is refused, which a savepoint for each step would.
+ */
+export class StepRefused extends Error {
+  readonly place: string
+  readonly failure: Failure
+
+  constructor(place: string, failure: Failure) {
+    super(`step refused: ${failure.code}`)
+    this.place = place
+    this.failure = failure
+  }
+}
 
 /**
  * Does all that is due in a run, in the caller's transaction and under the run's lock, until it waits, holds or ends.
  * What a step decided is stored with the run's new place, so asking again only repeats the answer. `execution` is the
- * workflow that asks: another one than the run's own is sent away.
+ * workflow that asks: another one than the run's own is sent away. Throws StepRefused where the turn must be repeated.
  */
-export async function advanceRun(call: Call, runId: string, execution: string): Promise<NextAction> {
+export async function advanceRun(
+  call: Call,
+  runId: string,
+  execution: string,
+  refusals: Refusals = new Map(),
+): Promise<NextAction> {
   const run = await lockRun(call, runId)
   if (!run) return gone('the run no longer exists')
   if (isOver(run)) return ended(run, [])
@@ -41,7 +67,8 @@ export async function advanceRun(call: Call, runId: string, execution: string): 
   if (run.automationStatus === 'PAUSED' && isDue(run)) return await hold(call, run)
   const version = await loadVersion(call.em, call.organization.id, run.versionId)
   const timezone = version.definition.settings.timezone ?? call.organization.timezone
-  const walk: Walk = { call, run, version, clock: { now: run.now, timezone }, visits: [], decisions: [] }
+  const clock = { now: run.now, timezone }
+  const walk: Walk = { call, run, version, clock, visits: [], decisions: [], refusals }
   const before = run.wakeAt
   await walkOn(walk)
   await recordDecisions(call, walk.decisions)
@@ -120,10 +147,14 @@ async function guarded(
   step: Step,
   work: () => Promise<StepResult | null>,
 ): Promise<StepResult | null> {
+  const place = `${walk.run.visit}/${step.id}`
+  const known = walk.refusals.get(place)
   try {
+    if (known) throw known
     return await work()
   } catch (error) {
     if (!(error instanceof Failure)) throw error
+    if (!known && WRITING.has(step.type)) throw new StepRefused(place, error)
     walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_FAILED', reason: error.code })
     return { kind: 'failed', reason: error.message, outcome: { result: 'FAILED', reason: error.code } }
   }

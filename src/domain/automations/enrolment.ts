@@ -88,10 +88,15 @@ function pairOf({ automationId, subscriberId }: { automationId: string; subscrib
   return `${automationId}/${subscriberId}`
 }
 
+/** The people are locked first, so that the events of their entries take turns with waits for them. */
 async function lockEntries(call: Call, candidates: readonly Candidate[]): Promise<Map<string, Entry>> {
   const found = await rows<Entry>(
     call.em,
-    sql`insert into automation_entry as entry (organization_id, automation_id, subscriber_id)
+    sql`with people as (
+        select id from subscriber where organization_id = ${call.organization.id}
+          and id = any(${array([...new Set(candidates.map(({ subscriberId }) => subscriberId))], 'uuid')})
+        order by id for share)
+      insert into automation_entry as entry (organization_id, automation_id, subscriber_id)
       select distinct ${call.organization.id}::uuid, asked.automation_id, asked.subscriber_id
       from unnest(${array(
         candidates.map(({ automationId }) => automationId),
@@ -101,7 +106,7 @@ async function lockEntries(call: Call, candidates: readonly Candidate[]): Promis
           candidates.map(({ subscriberId }) => subscriberId),
           'uuid',
         )}) as asked (automation_id, subscriber_id)
-      join subscriber on subscriber.organization_id = ${call.organization.id} and subscriber.id = asked.subscriber_id
+      join people on people.id = asked.subscriber_id
       order by 2, 3
       on conflict (organization_id, automation_id, subscriber_id) do update set runs = entry.runs
       returning automation_id as "automationId", subscriber_id as "subscriberId", runs,

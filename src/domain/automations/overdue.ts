@@ -73,31 +73,29 @@ export async function repairRun(call: Call, run: OverdueRun, state: WorkflowStat
 export async function organizationsWithFreshWaits(em: EntityManager, seconds: number): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
-    sql`select distinct wait.organization_id as id from run_wait wait
-      join run_step step on step.organization_id = wait.organization_id and step.run_id = wait.run_id
-        and step.visit = wait.visit
-      where step.started_at > now() - make_interval(secs => ${seconds})`,
+    sql`select distinct organization_id as id from run_wait
+      where began_at > now() - make_interval(secs => ${seconds})`,
   )
   return found.map(({ id }) => id)
 }
 
 /**
- * What is written without the subscriber's lock may commit beside the wait for it, and neither sees the other: fresh
- * waits are compared once more with the events since they count, which is their own beginning or that of their run.
+ * Delivery writes EMAIL_SENT without the subscriber's lock, so it may commit beside the wait for it, and neither sees
+ * the other: fresh waits are compared once more with the events since they count, which is their own beginning or that
+ * of their run. An event's own moment is its transaction's, so what the run itself did before it waited is earlier.
  */
 export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
   const events = await rows<RecordedEvent & { runId: string }>(
     call.em,
-    sql`select wait.run_id as "runId", event.id, event.subscriber_id as "subscriberId", event.type, event.data from run_wait wait
-      join run_step step on step.organization_id = wait.organization_id and step.run_id = wait.run_id
-        and step.visit = wait.visit
+    sql`select wait.run_id as "runId", event.id, event.subscriber_id as "subscriberId", event.type, event.data
+      from run_wait wait
       join automation_run run on run.organization_id = wait.organization_id and run.id = wait.run_id
       join subscriber_event event on event.organization_id = wait.organization_id
         and event.subscriber_id = wait.subscriber_id and event.type = wait.event_type
-        and event.id >= id_floor(case wait.conditions ->> 'scope' when 'RUN' then run.entered_at else step.started_at end)
-        and ${MAY_WAKE}
+        and event.id >= id_floor(run.entered_at)
+        and (wait.conditions ->> 'scope' = 'RUN' or event.created_at > wait.began_at) and ${MAY_WAKE}
       where wait.organization_id = ${call.organization.id}
-        and step.started_at > now() - make_interval(secs => ${seconds})`,
+        and wait.began_at > now() - make_interval(secs => ${seconds})`,
   )
   // An event may be too early for another run of the same person, so each is for the run that it was found for.
   await endEventWaits(

@@ -135,7 +135,7 @@ async function enterEventWait(turn: Turn, step: WaitUntilStep, config: EventConf
       values (${call.organization.id}, ${run.subscriberId}, ${eventType}, ${run.id}, ${run.visit},
         ${JSON.stringify({ where, stepId: step.id, scope: config.scope })}::jsonb)
       on conflict (organization_id, subscriber_id, event_type, run_id)
-      do update set visit = excluded.visit, conditions = excluded.conditions`,
+      do update set visit = excluded.visit, conditions = excluded.conditions, began_at = excluded.began_at`,
   )
   const wakeAt = timeout ? Math.ceil(clock.now + durationMilliseconds(timeout)) : null
   return { kind: 'waits', waitKind: 'EVENT', wakeAt, outcome: { result: 'WAITING', eventType } }

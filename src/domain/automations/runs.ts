@@ -27,6 +27,13 @@ export async function cancelRuns(
 ): Promise<string[]> {
   if (runIds.length === 0) return []
   const { em, organization } = call
+  // Their events take turns with the waits of these people, and that lock comes before the locks of runs.
+  await execute(
+    em,
+    sql`select from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
+      from automation_run where organization_id = ${organization.id} and id = any(${[...runIds]}::uuid[]))
+      order by id for share`,
+  )
   const ended = await rows<Ended>(
     em,
     sql`with locked as (
