@@ -210,6 +210,52 @@ test.serial(
   },
 )
 
+test.serial('an email whose outcome the database rejects holds up nobody else', async (t) => {
+  const names = ['good', 'reply', 'outcome', 'link', 'well', 'fine']
+  const room = await openMailroom({
+    env: { LOG_LEVEL: 'silent' },
+    behaviour: {
+      onMessage: ({ recipient }) =>
+        recipient.startsWith('reply') ? { code: 250, text: '2.0.0 cursed' } : 'accept',
+    },
+  })
+  t.teardown(() => room.close())
+  await execute(
+    room.services.orm.em.fork(),
+    sql`alter table message add check (response not like '%cursed%'),
+      add check (status <> 'SENT' or recipient not like 'outcome%')`,
+  )
+  await execute(
+    room.services.orm.em.fork(),
+    sql`alter table link add check (not 'https://shop.example/cursed' = any(targets))`,
+  )
+  const ids: string[] = []
+  for (const name of names) {
+    const person = await room.person({ email: `${name}@reader.example` })
+    const content = name === 'link' ? '[read](https://shop.example/cursed)' : 'Hi'
+    ids.push(
+      await room.send(person, {
+        source: { subject: 'Hello', content, contentType: 'MARKDOWN', preview: null },
+      }),
+    )
+  }
+  await room.start()
+  await eventually('every outcome', async () => (await room.queueSize()) === 0)
+  const found = await Promise.all(ids.map((id) => room.message(id)))
+  t.deepEqual(
+    found.map(({ status, reason }, index) => [names[index], status, reason]),
+    [
+      ['good', 'SENT', null],
+      ['reply', 'SENT', null],
+      ['outcome', 'FAILED', 'OUTCOME_REJECTED'],
+      ['link', 'FAILED', 'RENDER_FAULT'],
+      ['well', 'SENT', null],
+      ['fine', 'SENT', null],
+    ],
+  )
+  t.is(room.sink.journal.length, 5)
+})
+
 test.serial('a slow answer to the final dot outlives the lease without a second sender', async (t) => {
   const room = await openMailroom({ behaviour: { onMessage: () => ({ afterMs: 6_000, reply: 'accept' }) } })
   t.teardown(() => room.close())

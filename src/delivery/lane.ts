@@ -152,6 +152,11 @@ export function startLane(
     const result = await runTick(services, [...done, ...candidates], options.leaseMs)
     const marked = new Set(result.done.flatMap(({ id, verdict }) => (verdict === 'SUBMITTING' ? [id] : [])))
     for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
+    const rejected = new Set(result.rejected.map((item) => ('candidate' in item ? item.candidate.id : '')))
+    for (const { mail, rendered } of next) {
+      // Without its links it can be marked, and then recorded as failed; what is rejected even so keeps its lease.
+      if (rejected.has(mail.id) && !rendered.refusal) finishUnsent(mail, 'RENDER_FAULT')
+    }
     if (result.failed.length === 0) return
     const failed = new Set(result.failed.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
     ready.unshift(...next.filter(({ mail }) => failed.has(mail.id)))

@@ -1,3 +1,4 @@
+import { databaseCode } from '../catalogue/database-error.ts'
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import type { Actor, Call } from '../catalogue/tool.ts'
 import { nudgeRuns } from '../domain/automations/nudge.ts'
@@ -20,8 +21,11 @@ export type TickItem =
   | { outcome: Outcome; runId: string | null }
   | { candidate: Candidate; runId: string | null }
 
-/** What became of the items of one part of a tick: `failed` ones are as they were and belong to the next tick. */
-export type TickResult = { done: Ticked[]; failed: TickItem[] }
+/**
+ * What became of the items of a tick: `failed` ones are as they were and belong to the next tick; `rejected` are those
+ * whose own values the database does not take.
+ */
+export type TickResult = { done: Ticked[]; failed: TickItem[]; rejected: TickItem[] }
 
 /**
  * Runs one tick. Plain acceptances and markings of all organizations go together in one statement; what automations
@@ -33,36 +37,88 @@ export async function runTick(
   leaseMs: number,
 ): Promise<TickResult> {
   const plain = items.filter(isPlain)
-  const first = await attempt(services, plain, () =>
-    tick(crossOrganization(services), outcomesOf(plain), candidatesOf(plain), { leaseMs, attended: false }),
+  const first = await attempt(services, plain, (some) =>
+    tick(crossOrganization(services), outcomesOf(some), candidatesOf(some), { leaseMs, attended: false }),
   )
-  const known = new Set([...first.done.map(({ id }) => id), ...first.failed.map(idOf)])
+  const known = new Set([
+    ...first.done.map(({ id }) => id),
+    ...[...first.failed, ...first.rejected].map(idOf),
+  ])
   // An acceptance that is missing was heard by an automation, or is no longer ours: attending tells.
   const unsettled = plain.filter((item) => 'outcome' in item && !known.has(idOf(item)))
   const attended = [...items.filter((item) => !isPlain(item)), ...unsettled]
   const rest = await Promise.all(
     [...byOrganization(attended)].map(([organizationId, own]) =>
-      attempt(services, own, () => attend(services, organizationId, own, leaseMs)),
+      attempt(services, own, (some) => attend(services, organizationId, some, leaseMs)),
     ),
   )
-  const results = [first, ...rest]
-  return { done: results.flatMap(({ done }) => done), failed: results.flatMap(({ failed }) => failed) }
+  const result = joined([first, ...rest])
+  const bare = await Promise.all(
+    result.rejected.filter((item) => 'outcome' in item).map((item) => recordBare(services, item, leaseMs)),
+  )
+  return joined([{ ...result, rejected: result.rejected.filter((item) => 'candidate' in item) }, ...bare])
 }
 
+/** Tries items together and, when one of them is at fault, in halves until it stands alone. */
 async function attempt(
   services: Services,
   items: readonly TickItem[],
-  work: () => Promise<Ticked[]>,
+  work: (items: readonly TickItem[]) => Promise<Ticked[]>,
 ): Promise<TickResult> {
-  if (items.length === 0) return { done: [], failed: [] }
+  if (items.length === 0) return joined([])
   try {
-    return { done: await work(), failed: [] }
+    return { done: await work(items), failed: [], rejected: [] }
   } catch (error) {
+    const isRejected = isOwnFault(error)
+    if (isRejected && items.length > 1) {
+      const middle = items.length >> 1
+      const halves = [items.slice(0, middle), items.slice(middle)]
+      return joined(await Promise.all(halves.map((half) => attempt(services, half, work))))
+    }
     services.log.error(
-      { fault: describeFault(error), emails: items.length },
-      'outcomes could not be recorded yet',
+      { fault: describeFault(error), emails: items.map(idOf) },
+      isRejected ? 'an email was rejected by the database' : 'outcomes could not be recorded yet',
     )
-    return { done: [], failed: [...items] }
+    return { done: [], failed: isRejected ? [] : [...items], rejected: isRejected ? [...items] : [] }
+  }
+}
+
+/** Data, integrity, limits, and what our functions raise: trouble of the database itself has other classes. */
+function isOwnFault(error: unknown): boolean {
+  return /^(22|23|54|P0)/.test(databaseCode(error) ?? '')
+}
+
+/**
+ * Records an outcome that the database rejected without its texts and its event, because what is out must not go out
+ * again; when that is rejected too, the email has failed.
+ */
+async function recordBare(
+  services: Services,
+  item: Extract<TickItem, { outcome: Outcome }>,
+  leaseMs: number,
+): Promise<TickResult> {
+  const { organizationId } = item.outcome
+  const bare: Outcome = { ...item.outcome, subject: null, response: null, data: {} }
+  const lost: Outcome = { ...bare, kind: 'failed', category: null, reason: 'OUTCOME_REJECTED' }
+  for (const outcome of [bare, lost]) {
+    const result = await attempt(services, [{ ...item, outcome }], ([only]) =>
+      unitOfWork(services, { organizationId, actor: DELIVERY }, async (call) => {
+        const done = await tick(call.em, outcomesOf(only ? [only] : []), [], { leaseMs, attended: true })
+        await nudge(call, done)
+        return done
+      }),
+    )
+    if (result.rejected.length === 0) return { ...result, failed: result.failed.length > 0 ? [item] : [] }
+  }
+  // Its lease runs out, and another try may end better.
+  return joined([])
+}
+
+function joined(results: readonly TickResult[]): TickResult {
+  return {
+    done: results.flatMap(({ done }) => done),
+    failed: results.flatMap(({ failed }) => failed),
+    rejected: results.flatMap(({ rejected }) => rejected),
   }
 }
 
@@ -85,6 +141,11 @@ async function announce(call: Call, done: readonly Ticked[]): Promise<void> {
     return type && subscriberId ? [{ type, subscriberId, data }] : []
   })
   if (events.length > 0) await recordEvents(call, events)
+  await nudge(call, done)
+}
+
+/** Wakes the automations that wait for these emails. */
+async function nudge(call: Call, done: readonly Ticked[]): Promise<void> {
   const runIds = done.flatMap(({ runId, verdict }) =>
     runId && ['SENT', 'BOUNCED', 'FAILED', 'SKIPPED'].includes(verdict) ? [runId] : [],
   )
