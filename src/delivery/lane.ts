@@ -10,7 +10,7 @@ import { createLaneRate } from './rate.ts'
 import { runTick, type TickItem } from './record.ts'
 import type { RenderedMail, Renderer } from './render.ts'
 import { replyLine } from './replies.ts'
-import { SmtpFailure } from './smtp-connection.ts'
+import { SmtpFailure } from './smtp-wire.ts'
 import type { MailProvider } from './smtp-provider.ts'
 import type { Outcome } from './tick.ts'
 

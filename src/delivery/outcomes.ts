@@ -1,7 +1,7 @@
 import type { ClaimedMail } from './claims.ts'
 import { eventData } from './render.ts'
 import { backOff, categoryOf, isHard, replyLine } from './replies.ts'
-import { SmtpFailure } from './smtp-connection.ts'
+import { SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
 
 /** The outcome of an email that a relay took. */

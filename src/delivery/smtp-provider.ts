@@ -1,11 +1,7 @@
+import { readRelay } from './relay.ts'
 import type { SmtpReply } from './replies.ts'
-import {
-  openSmtpConnection,
-  readRelay,
-  type SendGate,
-  type SmtpConnection,
-  SmtpFailure,
-} from './smtp-connection.ts'
+import { openSmtpConnection, type SendGate, type SmtpConnection } from './smtp-connection.ts'
+import { SmtpFailure } from './smtp-wire.ts'
 
 /** What hands an email to the world: the answer is an acceptance, a refusal is an SmtpFailure. */
 export type MailProvider = {
