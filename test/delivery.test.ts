@@ -8,7 +8,8 @@ import { execute, row } from '../src/database.ts'
 import type { NewMessage } from '../src/domain/messages.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
-import { openMailroom } from './helpers/mailroom.ts'
+import { selfSigned } from './helpers/certificate.ts'
+import { openMailroom, type RelayUrl } from './helpers/mailroom.ts'
 
 function withoutSource(draft: NewMessage): NewMessage {
   const copy = { ...draft }
@@ -276,6 +277,111 @@ test.serial('a server that stalls before the final dot is given up before the le
   await eventually('the second try', async () => (await room.message(id)).status === 'SENT')
   t.is(room.sink.journal.length, 1)
   t.like(await room.message(id), { resent: false, attempts: 2 })
+})
+
+for (const method of ['PLAIN', 'LOGIN'] as const) {
+  test.serial(`a relay that wants STARTTLS and AUTH ${method} gets both, and the mail`, async (t) => {
+    const guard = { ...selfSigned('localhost'), login: { user: 'shop', password: 'a secret', method } }
+    const room = await openMailroom({ guard, relay: (port) => `smtp://shop:a%20secret@127.0.0.1:${port}` })
+    t.teardown(() => room.close())
+    await room.start()
+    const id = await room.send(await room.person())
+    await eventually('the email', async () => (await room.message(id)).status === 'SENT')
+    t.is(room.sink.accepted().length, 1)
+  })
+}
+
+test.serial(
+  'with a wrong password, or a certificate nobody vouches for, mail waits with a reason',
+  async (t) => {
+    const guard = {
+      ...selfSigned('localhost'),
+      login: { user: 'shop', password: 'right', method: 'PLAIN' as const },
+    }
+    const relays: Record<string, [RelayUrl, RegExp]> = {
+      password: [(port) => `smtp://shop:wrong@127.0.0.1:${port}`, /^535 5\.7\.8/],
+      certificate: [
+        (port) => `smtp://shop:right@127.0.0.1:${port}?starttls=required`,
+        /self-signed certificate/,
+      ],
+    }
+    for (const [relay, response] of Object.values(relays)) {
+      const room = await openMailroom({ guard, relay, env: { LOG_LEVEL: 'silent' } })
+      t.teardown(() => room.close())
+      const lanes = await room.start()
+      const person = await room.person()
+      const id = await room.send(person)
+      await eventually('a reason', async () => (await room.message(id)).response !== null)
+      const waiting = await room.message(id)
+      t.is(waiting.reason, 'RELAY_UNREACHABLE')
+      t.regex(waiting.response ?? '', response)
+      t.true(['QUEUED', 'SUBMITTING'].includes(waiting.status), waiting.status)
+      t.is(await room.queueSize(), 1)
+      t.deepEqual(room.sink.journal, [])
+      t.deepEqual(await room.events(person.id), [])
+      await lanes.stop()
+      t.is(await room.queueSize(), 1)
+    }
+  },
+)
+
+test.serial('a sender that froze past its lease sends nothing more once another took over', async (t) => {
+  const connections = 4
+  let isFirst = true
+  const room = await openMailroom({
+    behaviour: {
+      // Of the first sender's email, one is written to its end and the others come as far as their recipient.
+      onRecipient: (address) =>
+        isFirst && !address.startsWith('late') ? { afterMs: 3_000, reply: 'accept' } : 'accept',
+      onMessage: () => (isFirst ? 'hang' : 'accept'),
+    },
+  })
+  t.teardown(() => room.close())
+  const people = await Promise.all(
+    ['late', 'one', 'two', 'three'].map((name) => room.person({ email: `${name}@reader.example` })),
+  )
+  const made = await room.enqueue(
+    room.organizationId,
+    people.map((person) => room.draftTo(person)),
+  )
+  const sender = fork(new URL('helpers/sender-process.ts', import.meta.url), {
+    env: {
+      ...process.env,
+      DATABASE_URL: room.services.databaseUrl,
+      RELAY_URL: room.sink.url,
+      CONNECTIONS: String(connections),
+      LANE_RATE_TRANSACTIONAL: '0',
+      LOG_LEVEL: 'silent',
+    },
+  })
+  t.teardown(() => sender.kill('SIGKILL'))
+  await eventually(
+    'the first sender',
+    () => room.sink.journal.length === 1 && room.sink.connections.open === 4,
+  )
+  sender.kill('SIGSTOP')
+  isFirst = false
+  await room.start({ connections })
+  await eventually('everything to be sent', async () => (await room.queueSize()) === 0)
+  sender.kill('SIGCONT')
+  // It hears its late answers now, and must not act on them.
+  await eventually(
+    'the first sender to give up',
+    () => room.sink.connections.open <= room.sink.connections.total - 3,
+  )
+
+  t.is(room.sink.accepted().length, 4)
+  t.is(room.sink.journal.length, 5)
+  const messages = await Promise.all(made.map(({ id }) => room.message(id)))
+  t.deepEqual(
+    messages.map(({ status, resent }) => [status, resent]),
+    [
+      ['SENT', true],
+      ['SENT', true],
+      ['SENT', true],
+      ['SENT', true],
+    ],
+  )
 })
 
 test.serial(

@@ -8,7 +8,7 @@ import { type Lanes, startLanes } from '../../src/delivery/lanes.ts'
 import { enqueueMessages, type Enqueued, type NewMessage } from '../../src/domain/messages.ts'
 import { newId } from '../../src/ids.ts'
 import { type TestServices, testServices } from './database.ts'
-import { type Sink, type SinkBehaviour, startSmtpSink } from './smtp-sink.ts'
+import { type Sink, type SinkBehaviour, type SinkGuard, startSmtpSink } from './smtp-sink.ts'
 
 /** A message row as tests look at it. */
 export type StoredMessage = {
@@ -50,14 +50,22 @@ export type Mailroom = {
   close(): Promise<void>
 }
 
+/** How the relay is named in the configuration, where that is more than its address. */
+export type RelayUrl = (port: number) => string
+
 /** Times short enough for tests: leases of five seconds, retries after a tenth of a second. */
 export const QUICK: Partial<LaneOptions> = { leaseMs: 5_000, marginMs: 1_000, pollMs: 50, backOff: () => 100 }
 
 export async function openMailroom(
-  options: { env?: Record<string, string>; behaviour?: SinkBehaviour } = {},
+  options: {
+    env?: Record<string, string>
+    behaviour?: SinkBehaviour
+    guard?: SinkGuard
+    relay?: RelayUrl
+  } = {},
 ): Promise<Mailroom> {
-  const sink = await startSmtpSink(options.behaviour)
-  const services = await testServices({ RELAY_URL: sink.url, ...options.env })
+  const sink = await startSmtpSink(options.behaviour, { ...(options.guard && { guard: options.guard }) })
+  const services = await testServices({ RELAY_URL: options.relay?.(sink.port) ?? sink.url, ...options.env })
   const started: Lanes[] = []
   const em = () => services.orm.em.fork()
 

@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 
 /**
  * What the sink answers: acceptance, a refusal by code and text, nothing for ever (`hang`), or a closed
@@ -37,6 +38,13 @@ export interface SinkBehaviour {
   onMessage?: (mail: SinkMail) => SinkReply
 }
 
+/** What a sink demands before it takes mail: STARTTLS with this certificate, then this login. */
+export interface SinkGuard {
+  key: string
+  cert: string
+  login: { user: string; password: string; method: 'PLAIN' | 'LOGIN' }
+}
+
 /** A relay that keeps what it gets. */
 export interface Sink {
   port: number
@@ -53,7 +61,7 @@ export interface Sink {
 /** Starts a sink on 127.0.0.1. `keepRaw: false` saves memory in long runs. */
 export async function startSmtpSink(
   behaviour: SinkBehaviour = {},
-  { port = 0, keepRaw = true }: { port?: number; keepRaw?: boolean } = {},
+  { port = 0, keepRaw = true, guard }: { port?: number; keepRaw?: boolean; guard?: SinkGuard } = {},
 ): Promise<Sink> {
   const sockets = new Set<Socket>()
   const server = createServer({ noDelay: true }, (socket) => {
@@ -65,7 +73,7 @@ export async function startSmtpSink(
       sockets.delete(socket)
       sink.connections.open -= 1
     })
-    new Session(socket, sink, keepRaw).greet()
+    new Session(socket, sink, { keepRaw, guard }).greet()
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -108,7 +116,7 @@ const OK = '250 2.0.0 ok\r\n'
 
 /** One connection: the bytes not yet read, and where in the dialogue we are. */
 class Session {
-  readonly #socket: Socket
+  #socket: Socket
   readonly #sink: Sink
   readonly #keepRaw: boolean
   readonly #connection: number
@@ -120,12 +128,25 @@ class Session {
   #answers = ''
   #from = ''
   #recipients: string[] = []
+  readonly #guard: SinkGuard | undefined
+  /** What a login still has to say, in the order in which it is asked. */
+  #expected: string[] = []
+  #isLoggedIn = false
 
-  constructor(socket: Socket, sink: Sink, keepRaw: boolean) {
+  constructor(
+    socket: Socket,
+    sink: Sink,
+    { keepRaw, guard }: { keepRaw: boolean; guard: SinkGuard | undefined },
+  ) {
     this.#socket = socket
     this.#sink = sink
     this.#keepRaw = keepRaw
+    this.#guard = guard
     this.#connection = sink.connections.total
+    this.#listen(socket)
+  }
+
+  #listen(socket: Socket): void {
     socket.on('error', () => socket.destroy())
     socket.on('data', (chunk) => {
       this.#buffer = this.#buffer.length === 0 ? chunk : Buffer.concat([this.#buffer, chunk])
@@ -161,7 +182,12 @@ class Session {
 
   #command(line: string): void {
     const verb = line.slice(0, 4).toUpperCase()
-    if (verb === 'EHLO') this.#answers += '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n'
+    if (this.#expected.length > 0) this.#checkLogin(line)
+    else if (verb === 'EHLO') this.#hello()
+    else if (verb === 'STAR' && this.#guard) this.#encrypt(this.#guard)
+    else if (verb === 'AUTH' && this.#guard) this.#startLogin(this.#guard, line)
+    else if (verb === 'MAIL' && this.#guard && !this.#isLoggedIn)
+      this.#answers += '530 5.7.0 log in first\r\n'
     else if (verb === 'MAIL') this.#startMail(address(line))
     else if (verb === 'RCPT') this.#addRecipient(address(line))
     else if (verb === 'DATA') this.#startData()
@@ -169,6 +195,43 @@ class Session {
     else if (verb === 'HELO' || verb === 'NOOP') this.#answers += OK
     else if (verb === 'QUIT') this.#quit()
     else this.#answers += '500 5.5.1 unknown command\r\n'
+  }
+
+  #hello(): void {
+    const isEncrypted = this.#socket instanceof TLSSocket
+    const offers = this.#guard ? [isEncrypted ? `AUTH ${this.#guard.login.method}` : 'STARTTLS'] : []
+    const lines = ['sink', 'PIPELINING', '8BITMIME', ...offers]
+    this.#answers += `${lines.map((each) => `250-${each}\r\n`).join('')}250 SMTPUTF8\r\n`
+  }
+
+  #encrypt({ key, cert }: SinkGuard): void {
+    this.#answers += '220 2.0.0 go on\r\n'
+    this.#flush()
+    this.#socket.removeAllListeners('data')
+    this.#socket = new TLSSocket(this.#socket, { isServer: true, key, cert })
+    this.#listen(this.#socket)
+  }
+
+  #startLogin({ login }: SinkGuard, line: string): void {
+    if (login.method === 'PLAIN') {
+      this.#expected = [`\0${login.user}\0${login.password}`]
+      this.#checkLogin(line.split(' ')[2] ?? '')
+    } else {
+      this.#expected = [login.user, login.password]
+      this.#answers += '334 VXNlcm5hbWU6\r\n'
+    }
+  }
+
+  #checkLogin(given: string): void {
+    const expected = this.#expected.shift()
+    if (Buffer.from(given, 'base64').toString() !== expected) {
+      this.#expected = []
+      this.#answers += '535 5.7.8 wrong name or password\r\n'
+    } else if (this.#expected.length > 0) this.#answers += '334 UGFzc3dvcmQ6\r\n'
+    else {
+      this.#isLoggedIn = true
+      this.#answers += '235 2.7.0 welcome\r\n'
+    }
   }
 
   #startMail(from: string): void {
