@@ -109,3 +109,20 @@ export type ImportActivities = {
   /** Closes the import because an operator canceled its workflow. */
   cancelImport(request: ImportRequest): Promise<ImportProgress>
 }
+
+/** The workflow type that compares segments that people enter and leave by time alone. */
+export const SEGMENT_REFRESH = 'SegmentRefresh'
+
+/** The schedule that starts it; installations that share a namespace have one each. */
+export function segmentScheduleId(prefix: string): string {
+  return `segments/refresh/${prefix}`
+}
+
+/** What a comparison of segments looked at. */
+export type SegmentRefreshed = { organizations: number; segments: number }
+
+/** The database side of a SegmentRefresh. */
+export type SegmentActivities = {
+  /** Notes whoever is not where they belong, page by page; an attempt that follows a crash skips what was done. */
+  refreshSegments(): Promise<SegmentRefreshed>
+}

@@ -78,7 +78,14 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
   'src/entities': { own: ['src/entities/', 'schema/'], packages: ['@mikro-orm/core'] },
   worker: {
     own: ['worker/', 'src/', 'schema/', 'temporal/'],
-    packages: ['@temporalio/client', '@temporalio/common', '@temporalio/worker', 'kysely', 'prom-client'],
+    packages: [
+      '@temporalio/activity',
+      '@temporalio/client',
+      '@temporalio/common',
+      '@temporalio/worker',
+      'kysely',
+      'prom-client',
+    ],
   },
   api: {
     own: [

@@ -7,6 +7,7 @@ import { startLanes } from '../src/delivery/lanes.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { createServices } from '../src/services.ts'
 import { startHealthServer } from './health.ts'
+import { startSchedules } from './schedules.ts'
 import { startSegmentWatch } from './segment-watch.ts'
 import { startEngine } from './workers.ts'
 
@@ -22,6 +23,7 @@ const halt = new AbortController()
 const lanes = await startLanes(services, { workerName: `${hostname()}/${process.pid}`, graceMs })
 const segments = startSegmentWatch(services)
 const engine = await startEngine(services, { graceMs })
+const schedules = startSchedules(services)
 const server = startHealthServer(services, engine)
 const housekeeping = keepHouseDaily()
 
@@ -37,7 +39,7 @@ async function stop(): Promise<void> {
   halt.abort()
   server.close()
   server.closeAllConnections()
-  await Promise.all([engine.stop(), lanes.stop(), segments.stop(), housekeeping])
+  await Promise.all([engine.stop(), lanes.stop(), segments.stop(), schedules.stop(), housekeeping])
   await services.close()
   process.exit(0)
 }

@@ -8,7 +8,8 @@ import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 
 const POLL_MS = 500
-const ACTOR = { kind: 'system' as const, id: 'segments', name: 'segments' }
+/** Who moves people of segments, as their history says. */
+export const SEGMENT_ACTOR = { kind: 'system' as const, id: 'segments', name: 'segments' }
 /** Before every id. */
 export const FIRST_PAGE = '00000000-0000-0000-0000-000000000000'
 
@@ -41,7 +42,7 @@ export async function watchSegments(services: Services): Promise<number> {
   if (recheck) await compare(services, recheck)
   let taken = 0
   for (const organizationId of await organizationsWithChanges(em)) {
-    taken += await unitOfWork(services, { organizationId, actor: ACTOR }, applySegmentChanges).catch(
+    taken += await unitOfWork(services, { organizationId, actor: SEGMENT_ACTOR }, applySegmentChanges).catch(
       (error: unknown) => {
         services.log.warn({ fault: describeFault(error) }, 'changes of segments will be looked at again')
         return 0
@@ -53,7 +54,7 @@ export async function watchSegments(services: Services): Promise<number> {
 
 async function compare(services: Services, recheck: Recheck): Promise<void> {
   const { organizationId, segmentId } = recheck
-  const scope = { organizationId, actor: ACTOR }
+  const scope = { organizationId, actor: SEGMENT_ACTOR }
   try {
     let page: string | null = FIRST_PAGE
     while (page !== null) {

@@ -6,6 +6,7 @@ import { listenForRings } from '../src/ports/doorbell.ts'
 import type { Services } from '../src/services.ts'
 import { type QueueKind, taskQueue } from '../temporal/contract.ts'
 import { createRunActivities } from './activities/automation-run.ts'
+import { createSegmentActivities } from './activities/segment-refresh.ts'
 import { createImportActivities } from './activities/subscriber-import.ts'
 import { workflowBundle } from './bundle.ts'
 import { type OutboxRelay, startOutboxRelay } from './outbox.ts'
@@ -34,6 +35,14 @@ const WORKERS = {
   runs: { maxCachedWorkflows: 200, maxConcurrentLocalActivityExecutions: 24 },
   background: { maxCachedWorkflows: 20, maxConcurrentActivityTaskExecutions: 8 },
 } as const satisfies Record<QueueKind, Partial<WorkerOptions>>
+
+const ACTIVITIES = {
+  runs: createRunActivities,
+  background: (services: Services) => ({
+    ...createImportActivities(services),
+    ...createSegmentActivities(services),
+  }),
+} as const satisfies Record<QueueKind, (services: Services) => object>
 
 /** Starts relay, Temporal workers and reconciler; while Temporal is down they keep trying. */
 export async function startEngine(services: Services, { graceMs = 4_000 } = {}): Promise<Engine> {
@@ -132,7 +141,7 @@ async function createWorker(
     namespace: config.temporal.namespace,
     taskQueue: taskQueue(config.temporal.taskQueue, kind),
     workflowBundle: await workflowBundle(),
-    activities: kind === 'runs' ? createRunActivities(services) : createImportActivities(services),
+    activities: ACTIVITIES[kind](services),
     ...WORKERS[kind],
     // Workflows only keep time: one thread does, and each one more costs a heap of its own.
     workflowThreadPoolSize: 1,

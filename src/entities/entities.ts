@@ -19,7 +19,6 @@ import {
   SegmentChange,
   SubscriberEvent,
   Suppression,
-  Erasure,
 } from './audience.ts'
 import {
   Domain,
@@ -73,7 +72,6 @@ export const ENTITIES = [
   SegmentChange,
   SubscriberEvent,
   Suppression,
-  Erasure,
   Domain,
   Sender,
   Snippet,

@@ -114,12 +114,11 @@ async function writeVisit(
   )
 }
 
-/** The person is compared because an erased one is no longer in the message. */
-async function markOpened(call: Call, { messageId, found }: Visit): Promise<boolean> {
+async function markOpened(call: Call, { messageId }: Visit): Promise<boolean> {
   const changed = await execute(
     call.em,
     sql`update message set opened_at = now() where organization_id = ${call.organization.id} and id = ${messageId}
-      and opened_at is null and subscriber_id = ${found.subscriberId}`,
+      and opened_at is null`,
   )
   return changed > 0
 }

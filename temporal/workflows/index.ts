@@ -1,2 +1,3 @@
 export { AutomationRun } from './automation-run.ts'
 export { SubscriberImport } from './subscriber-import.ts'
+export { SegmentRefresh } from './segment-refresh.ts'

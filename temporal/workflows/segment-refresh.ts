@@ -1,0 +1,16 @@
+import { proxyActivities, setCurrentDetails } from '@temporalio/workflow'
+
+import type { SegmentActivities, SegmentRefreshed } from '../contract.ts'
+
+const { refreshSegments } = proxyActivities<SegmentActivities>({
+  startToCloseTimeout: '30 minutes',
+  heartbeatTimeout: '1 minute',
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '1 minute' },
+})
+
+/** One round of the schedule: segments that the passing of time moves people into and out of. */
+export async function SegmentRefresh(): Promise<SegmentRefreshed> {
+  const done = await refreshSegments.executeWithOptions({ summary: 'compare segments that time changes' }, [])
+  setCurrentDetails(`${done.segments} segments of ${done.organizations} organizations`)
+  return done
+}

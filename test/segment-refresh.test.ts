@@ -1,0 +1,95 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { execute, rows } from '../src/database.ts'
+import { decodeId } from '../src/ids.ts'
+import { segmentScheduleId } from '../temporal/contract.ts'
+import { ensureSchedules } from '../worker/schedules.ts'
+import { startSegmentWatch } from '../worker/segment-watch.ts'
+import { startEngine } from '../worker/workers.ts'
+import { startApi, type TestOrganization } from './helpers/api.ts'
+import { eventually } from './helpers/eventually.ts'
+
+const QUEUE = `refresh-${process.pid}`
+const DAY = { amount: 1, unit: 'DAYS' }
+
+test('the schedule moves people into and out of segments by the passing of time', async (t) => {
+  const api = await startApi({ TEMPORAL_TASK_QUEUE: QUEUE })
+  const em = api.services.orm.em.fork()
+  const engine = await startEngine(api.services)
+  const watch = startSegmentWatch(api.services)
+  const client = await api.services.temporal.client()
+  await ensureSchedules(client, QUEUE)
+  await ensureSchedules(client, QUEUE)
+  const schedule = client.schedule.getHandle(segmentScheduleId(QUEUE))
+  t.teardown(async () => {
+    await schedule.delete()
+    await watch.stop()
+    await engine.stop()
+    await api.close()
+  })
+  const described = await schedule.describe()
+  t.is(described.policies.overlap, 'SKIP')
+  t.deepEqual(
+    described.spec.intervals?.map(({ every }) => every),
+    [15 * 60_000],
+  )
+
+  const [organization, other] = [await api.organization(), await api.organization()]
+  const segment = async (...filters: unknown[]): Promise<string> =>
+    (await organization.data('create_segment', { name: 'Segment', filters })).segment.id
+  const fresh = await segment({ field: 'createdAt', operator: 'within_last', value: DAY })
+  const old = await segment({ not: { field: 'segment', operator: 'has_any', value: [fresh] } })
+  // A day of the calendar does not move, so this one is not compared.
+  const fixed = await segment({ field: 'createdAt', operator: 'before', value: '2021-01-01' })
+  const entering = await live(organization, { type: 'SEGMENT_ENTERED', segmentId: old })
+  const leaving = await live(organization, { type: 'SEGMENT_EXITED', segmentId: fresh })
+  await live(organization, { type: 'SEGMENT_ENTERED', segmentId: fixed })
+  const { subscriber: ann } = await organization.data('add_subscriber', { email: 'ann@example.com' })
+  await organization.data('add_subscriber', { email: 'bob@example.com' })
+  await other.data('add_subscriber', { email: 'ann@example.com' })
+  const settled = () =>
+    eventually('the segments to settle', async () => {
+      const left = await rows(
+        em,
+        sql`select from segment_change union all select from watched_segment where recheck_at is not null`,
+      )
+      return left.length === 0
+    })
+  await settled()
+
+  await execute(
+    em,
+    sql`update subscriber set created_at = '2020-01-01' where id = ${decodeId('sub', ann.id)}`,
+  )
+  await schedule.trigger()
+  const entered = async (workflowId: string) => {
+    const found = await rows<{ email: string }>(
+      em,
+      sql`select subscriber.email from automation_run run
+        join subscriber on subscriber.organization_id = run.organization_id and subscriber.id = run.subscriber_id
+        where run.automation_id = ${decodeId('wf', workflowId)} order by 1`,
+    )
+    return found.map(({ email }) => email)
+  }
+  await eventually('ann to enter', async () => (await entered(entering)).length > 0)
+  await settled()
+  t.deepEqual(await entered(entering), ['ann@example.com'])
+  t.deepEqual(await entered(leaving), ['ann@example.com'])
+  const { info } = await schedule.describe()
+  const started = info.recentActions.at(-1)?.action.workflow.workflowId ?? ''
+  t.deepEqual(await client.workflow.getHandle(started).result(), { organizations: 1, segments: 2 })
+})
+
+async function live(organization: TestOrganization, config: object): Promise<string> {
+  const { workflow } = await organization.data('create_workflow', { name: 'Series' })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    steps: [{ id: 'start', type: 'TRIGGER', config }],
+    edges: [],
+  })
+  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
+  return workflow.id
+}
