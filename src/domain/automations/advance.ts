@@ -4,7 +4,7 @@ import type { NextAction } from '../../../temporal/contract.ts'
 import { nextStep, skipPort } from '../../../temporal/graph.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { insertEvents } from '../event-rows.ts'
+import type { NewEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
 import { isOver, lastVisits, lockRun, type RunState, saveRun, type Visit } from './run-state.ts'
 import { conditionsHold, enterStep, leaveStep, type StepResult, type Turn } from './run-steps.ts'
@@ -72,11 +72,11 @@ export async function advanceRun(
   const before = run.wakeAt
   await walkOn(walk)
   await recordDecisions(call, walk.decisions)
-  if (walk.visits.length > 0 || isFirst || run.held || run.wakeAt !== before) {
+  if (walk.visits.length > 0 || isFirst || isOver(run) || run.held || run.wakeAt !== before) {
     run.held = false
-    await saveRun(call, run, walk.visits)
+    const recorded = await saveRun(call, run, walk.visits, isOver(run) ? [endEvent(run)] : [])
+    if (recorded.isAwaited) await endEventWaits(call, recorded.events)
   }
-  if (isOver(run)) await tellEnd(walk)
   return await nextAction(walk)
 }
 
@@ -215,11 +215,9 @@ function finish(
   Object.assign(run, { status, exitReason, error, waitKind: null, wakeAt: null, wakeReason: null })
 }
 
-async function tellEnd({ call, run }: Walk): Promise<void> {
+function endEvent(run: RunState): NewEvent {
   const type = run.status === 'COMPLETED' ? 'WORKFLOW_COMPLETED' : 'WORKFLOW_CANCELED'
-  const data = { ...runFacts(run), exitReason: run.exitReason }
-  const recorded = await insertEvents(call, [{ subscriberId: run.subscriberId, type, data }])
-  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
+  return { subscriberId: run.subscriberId, type, data: { ...runFacts(run), exitReason: run.exitReason } }
 }
 
 async function nextAction({ call, run, visits }: Walk): Promise<NextAction> {

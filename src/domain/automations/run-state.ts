@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 
 import type { ExitReason, RunStatus, WorkflowStatus } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, row, rows } from '../../database.ts'
+import { array, row, rows } from '../../database.ts'
+import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '../event-rows.ts'
 
 export type WaitKind = 'TIME' | 'EVENT' | 'MESSAGE'
 
@@ -70,15 +71,21 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
   )
 }
 
-/** Stores a run and the visits of this turn in one statement; a visit that was open is completed. */
+/**
+ * Stores a run, the visits of this turn and what the turn has to tell in one statement; a visit that was open is
+ * completed.
+ */
 export async function saveRun(
-  { em, organization }: Call,
+  call: Call,
   run: RunState,
   visits: readonly Visit[],
-): Promise<void> {
+  events: readonly NewEvent[] = [],
+): Promise<Recorded> {
+  const { em, organization } = call
+  const { statement, read } = writingEvents(call, events)
   const time = (value: number | null | undefined) =>
     value === null || value === undefined ? null : value / 1000
-  await execute(
+  const written = await row<WrittenRow>(
     em,
     sql`with visits as (
         insert into run_step (organization_id, run_id, visit, step_id, type, port, outcome, ended_at)
@@ -111,14 +118,16 @@ export async function saveRun(
           )}
         ) as made (visit, step_id, type, port, outcome, open, ended)
         on conflict (organization_id, run_id, visit) do update set port = excluded.port,
-          outcome = run_step.outcome || excluded.outcome, ended_at = excluded.ended_at)
-      update automation_run set status = ${run.status}, exit_reason = ${run.exitReason}, error = ${run.error},
+          outcome = run_step.outcome || excluded.outcome, ended_at = excluded.ended_at
+      ), saved as (update automation_run set status = ${run.status}, exit_reason = ${run.exitReason}, error = ${run.error},
         held = ${run.held}, current_step_id = ${run.stepId}, visit = ${run.visit}, wait_kind = ${run.waitKind},
         wake_at = to_timestamp(${time(run.wakeAt)}::float8), wake_reason = ${run.wakeReason},
         temporal_run_id = ${run.execution},
         ended_at = case when ${isOver(run)} then now() else null end
-      where organization_id = ${organization.id} and id = ${run.id}`,
+      where organization_id = ${organization.id} and id = ${run.id})
+      ${statement}`,
   )
+  return read(written)
 }
 
 /** The last visits before this turn, newest first. */
