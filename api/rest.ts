@@ -27,6 +27,12 @@ type Row = {
 const REST_DOOR: Door = { bucket: 'rest', gated: false }
 
 const ROWS: readonly Row[] = [
+  {
+    method: 'delete',
+    path: '/subscribers/:subscriber',
+    operation: 'erase_subscriber',
+    reply: (data) => ({ object: 'subscriber', ...Object(data), deleted: true }),
+  },
   { method: 'get', path: '/subscribers/:subscriber/export', operation: 'export_subscriber' },
 ]
 

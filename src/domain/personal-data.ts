@@ -48,7 +48,8 @@ async function readPerson({ em, organization }: Call, id: string): Promise<Perso
         subscriber.confirmed_at as "confirmedAt",
         (select jsonb_build_object('reason', blocked.reason, 'source', blocked.source, 'createdAt', blocked.created_at)
           from suppression blocked where blocked.organization_id = subscriber.organization_id
-            and blocked.email_key = subscriber.email_key) as suppression
+            and blocked.email_key = any(suppression_keys(subscriber.organization_id, subscriber.email))
+          order by blocked.reason limit 1) as suppression
       from subscriber where subscriber.organization_id = ${organization.id} and subscriber.id = ${id}`,
   )
   if (!found) throw new Error('a subscriber that was just found is gone')

@@ -128,8 +128,10 @@ export async function listSuppressed(
     sql`select s.id, s.email, s.name, s.status, s.bounce_category as "bounceCategory", blocked.reason,
         blocked.created_at as "suppressedAt", s.created_at as "createdAt"
       from (${pageOf(audience, { before, limit })}) as s
-      left join suppression blocked on blocked.organization_id = ${call.organization.id}
-        and blocked.email_key = s.email_key
+      left join lateral (
+        select reason, created_at from suppression where organization_id = ${call.organization.id}
+          and email_key = any(suppression_keys(${call.organization.id}, s.email_key)) order by reason limit 1
+      ) as blocked on true
       order by s.id desc`,
   )
   const subscribers = found.slice(0, limit).map((person) => ({

@@ -65,7 +65,10 @@ export async function upsertSubscriber(
     : fresh
   if (before) events.push(...(await writeChanges(call, before, patch, status)))
   else if (status === 'SUBSCRIBED') events.push({ subscriberId: id, type: 'SUBSCRIBED', data: {} })
-  else await noteSegmentChanges(call, [id], { silent: input.triggerWorkflows === false })
+  // Waiting for a confirmation is a status, but no event.
+  if (status === 'PENDING_CONFIRMATION' && before?.status !== status) {
+    await noteSegmentChanges(call, [id], { silent: input.triggerWorkflows === false })
+  }
   events.push(...(await writeTags(call, id, patch.tags, input.replaceTags)))
   await recordEvents(call, events, triggering(input))
   if (status === 'PENDING_CONFIRMATION') await askToConfirm(call, id)

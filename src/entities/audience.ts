@@ -179,3 +179,17 @@ const suppressionEntity = defineEntity({
 })
 export class Suppression extends suppressionEntity.class {}
 suppressionEntity.setClass(Suppression)
+
+const erasureEntity = defineEntity({
+  name: 'Erasure',
+  tableName: 'erasure',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    subscriberId: p.uuid().primary(),
+    emailKey: p.text(),
+    createdAt: p.datetime(3).defaultRaw('now()'),
+  },
+})
+export class Erasure extends erasureEntity.class {}
+erasureEntity.setClass(Erasure)

@@ -19,6 +19,7 @@ import {
   SegmentChange,
   SubscriberEvent,
   Suppression,
+  Erasure,
 } from './audience.ts'
 import {
   Domain,
@@ -72,6 +73,7 @@ export const ENTITIES = [
   SegmentChange,
   SubscriberEvent,
   Suppression,
+  Erasure,
   Domain,
   Sender,
   Snippet,

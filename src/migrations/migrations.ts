@@ -5,6 +5,7 @@ import { M004Automations } from './m004-automations.ts'
 import { M005Delivery } from './m005-delivery.ts'
 import { M006Imports } from './m006-imports.ts'
 import { M007Segments } from './m007-segments.ts'
+import { M008Erasure } from './m008-erasure.ts'
 import { M009Library } from './m009-library.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
@@ -16,6 +17,7 @@ export const MIGRATIONS = [
   M005Delivery,
   M006Imports,
   M007Segments,
+  M008Erasure,
   M009Library,
 ].map((migration) => ({
   name: migration.name,

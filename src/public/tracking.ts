@@ -114,11 +114,12 @@ async function writeVisit(
   )
 }
 
-async function markOpened(call: Call, { messageId }: Visit): Promise<boolean> {
+/** The person is compared because an erased one is no longer in the message. */
+async function markOpened(call: Call, { messageId, found }: Visit): Promise<boolean> {
   const changed = await execute(
     call.em,
     sql`update message set opened_at = now() where organization_id = ${call.organization.id} and id = ${messageId}
-      and opened_at is null`,
+      and opened_at is null and subscriber_id = ${found.subscriberId}`,
   )
   return changed > 0
 }

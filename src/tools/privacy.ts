@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { closed } from '../../schema/define.ts'
 import { PersonalData } from '../../schema/privacy.ts'
 import { defineTool } from '../catalogue/tool.ts'
+import { eraseSubscriber as erase, summarizeErasure } from '../domain/erasure.ts'
 import { exportPersonalData } from '../domain/personal-data.ts'
 
 const subscriber = Type.String({ description: 'The id (sub_…) or the email address.' })
@@ -19,4 +20,19 @@ export const exportSubscriber = defineTool({
   input: closed({ subscriber }),
   output: PersonalData,
   handler: (call, input) => exportPersonalData(call, input.subscriber),
+})
+
+export const eraseSubscriber = defineTool({
+  name: 'erase_subscriber',
+  title: 'Erase a subscriber',
+  description:
+    'Erases a person for good: profile, content of their emails and runs are deleted, events are kept without anything personal, and a hash of the address stays suppressed.',
+  group: 'subscribers',
+  effect: 'impact',
+  permission: 'subscribers',
+  listed: false,
+  input: closed({ subscriber }),
+  output: closed({ id: Type.String({ description: 'The id they had (sub_…).' }) }),
+  summarize: (call, input) => summarizeErasure(call, input.subscriber),
+  handler: async (call, input) => ({ id: await erase(call, input.subscriber) }),
 })

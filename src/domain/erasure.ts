@@ -1,0 +1,188 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import { audit } from '../catalogue/audit.ts'
+import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
+import { array, execute, row, rows } from '../database.ts'
+import { decodeId, encodeId, newId } from '../ids.ts'
+import { IS_ACTIVE } from './automations/active.ts'
+import { cancelRuns } from './automations/runs.ts'
+import {
+  chooseSubscriber,
+  findSubscriber,
+  missingSubscriber,
+  subscriberCondition,
+} from './subscriber-records.ts'
+
+/** Stands where an address must stand; `.invalid` leads nowhere (RFC 2606). */
+const NO_ADDRESS = 'erased@erased.invalid'
+
+/** What of an event's data is a number or names something of the organization's own. */
+const IMPERSONAL = ['amount', 'currency', 'campaignId', 'workflowId', 'stepId']
+
+/** Which suppression a status comes to, where none of the address says it. */
+const REASONS = sql`case subscriber.status when 'BANNED' then 'MANUAL' when 'COMPLAINED' then 'COMPLAINT'
+  when 'BOUNCED' then 'HARD_BOUNCE' else 'ERASED' end`
+
+type Person = { id: string; email: string; addresses: string[] }
+
+/**
+ * Erases a person, named by id or email (GDPR, article 17): their rows are gone, what is counted stays under an id that
+ * leads to nobody, and the hash of the address stays suppressed. Doing it again changes nothing more. Answers the id
+ * they had, as a TypeID.
+ */
+export async function eraseSubscriber(call: Call, subscriber: string): Promise<string> {
+  const person = await lockPerson(call, subscriber)
+  if (!person) return await findErased(call, subscriber)
+  const nobody = newId()
+  await cancelRuns(call, await activeRuns(call, person.id), 'MANUAL')
+  await anonymizeMessages(call, person, nobody)
+  await anonymizeHistory(call, person.id, nobody)
+  await scrubRecords(call, person)
+  await hashSuppressions(call, person)
+  await execute(
+    call.em,
+    sql`delete from subscriber where organization_id = ${call.organization.id} and id = ${person.id}`,
+  )
+  const id = encodeId('sub', person.id)
+  await audit(call, 'subscriber.erased', id, {})
+  return id
+}
+
+/** What erasing will do. */
+export async function summarizeErasure(call: Call, subscriber: string): Promise<ConfirmationSummary> {
+  const { email } = await findSubscriber(call, chooseSubscriber(subscriber))
+  return {
+    action: 'erase',
+    target: email,
+    effects: ['Everything that is kept of this person is erased; the address stays suppressed.'],
+    warnings: ['It cannot be undone.'],
+  }
+}
+
+/** The person with every address that emails went to or a change of theirs names, unless it is somebody else's now. */
+async function lockPerson({ em, organization }: Call, subscriber: string): Promise<Person | null> {
+  const found = await row<{ id: string; email: string }>(
+    em,
+    sql`select id, email from subscriber where organization_id = ${organization.id}
+      and ${subscriberCondition(chooseSubscriber(subscriber))} for update`,
+  )
+  if (!found) return null
+  const known = await rows<{ address: string }>(
+    em,
+    sql`with used as (
+        select lower(recipient) as address from message
+        where organization_id = ${organization.id} and subscriber_id = ${found.id}
+        union select lower(value #>> '{}') from subscriber_event, jsonb_each(data)
+        where organization_id = ${organization.id} and subscriber_id = ${found.id} and type = 'FIELD_UPDATED'
+          and data ->> 'field' = 'email' and key in ('from', 'to')
+      )
+      select address from used where address like '%@%' and not exists (select from subscriber other
+        where other.organization_id = ${organization.id} and other.email_key = address)`,
+  )
+  return { ...found, addresses: [found.email.toLowerCase(), ...known.map(({ address }) => address)] }
+}
+
+async function findErased({ em, organization }: Call, subscriber: string): Promise<string> {
+  const choice = chooseSubscriber(subscriber)
+  const condition =
+    choice.subscriberId === undefined
+      ? sql`email_key = erased_email_key(${organization.id}, ${subscriber})`
+      : sql`subscriber_id = ${decodeId('sub', subscriber)}`
+  const found = await row<{ id: string }>(
+    em,
+    sql`select subscriber_id as id from erasure where organization_id = ${organization.id} and ${condition}
+      order by created_at desc limit 1`,
+  )
+  return found ? encodeId('sub', found.id) : missingSubscriber(choice)
+}
+
+async function activeRuns({ em, organization }: Call, id: string): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select id from automation_run where organization_id = ${organization.id} and subscriber_id = ${id}
+      and ${IS_ACTIVE}`,
+  )
+  return found.map((run) => run.id)
+}
+
+/** Emails keep their outcome and their times. The queue goes first, in the order in which delivery locks. */
+async function anonymizeMessages({ em, organization }: Call, person: Person, nobody: string): Promise<void> {
+  const addresses = array(person.addresses, 'text')
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select id from message where organization_id = ${organization.id} and (subscriber_id = ${person.id}
+      or (subscriber_id is null and lower(recipient) = any(${addresses})))`,
+  )
+  const ids = array(
+    found.map(({ id }) => id),
+    'uuid',
+  )
+  const ofMessages = sql`organization_id = ${organization.id} and message_id = any(${ids})`
+  await execute(
+    em,
+    sql`delete from delivery_queue where organization_id = ${organization.id} and id = any(${ids})`,
+  )
+  await execute(
+    em,
+    sql`update message set recipient = ${NO_ADDRESS}, reply_to = null, subject = null, response = null,
+        subscriber_id = case when subscriber_id is not null then ${nobody}::uuid end,
+        reason = case when status in ('QUEUED', 'SUBMITTING', 'DELAYED') then 'ERASED' else reason end,
+        status = case when status in ('QUEUED', 'SUBMITTING', 'DELAYED') then 'SKIPPED' else status end
+      where organization_id = ${organization.id} and id = any(${ids})`,
+  )
+  await execute(em, sql`delete from message_content where ${ofMessages}`)
+  await execute(em, sql`delete from link where ${ofMessages}`)
+  await execute(em, sql`update tracking_event set user_agent = null where ${ofMessages}`)
+}
+
+async function anonymizeHistory({ em, organization }: Call, id: string, nobody: string): Promise<void> {
+  await execute(
+    em,
+    sql`update subscriber_event set subscriber_id = ${nobody},
+        data = coalesce((select jsonb_object_agg(key, value) from jsonb_each(data)
+          where key = any(${array(IMPERSONAL, 'text')})), '{}'),
+        cause = case cause ->> 'kind' when 'public' then '{"kind": "public", "id": "", "name": ""}' else cause end
+      where organization_id = ${organization.id} and subscriber_id = ${id}`,
+  )
+  await execute(
+    em,
+    sql`update decision set subscriber_id = ${nobody}, data = '{}'
+      where organization_id = ${organization.id} and subscriber_id = ${id}`,
+  )
+}
+
+/** What other records repeat of a person: stored answers, summaries of what was asked, refused rows of imports. */
+async function scrubRecords({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
+  const words = array([...addresses, encodeId('sub', id)], 'text')
+  const mentions = (text: RawBuilder<unknown>) =>
+    sql`exists (select from unnest(${words}) word where strpos(lower(${text}), word) > 0)`
+  const own = sql`organization_id = ${organization.id}`
+  await execute(em, sql`delete from idempotency_record where ${own} and ${mentions(sql`answer::text`)}`)
+  await execute(em, sql`update audit_entry set data = '{}' where ${own} and ${mentions(sql`data::text`)}`)
+  await execute(em, sql`delete from import_rejection where ${own} and ${mentions(sql`cells::text || error`)}`)
+}
+
+/** From here on the addresses are known by their hashes only; the current one is suppressed in any case. */
+async function hashSuppressions({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
+  await execute(
+    em,
+    sql`with blocked as (
+        delete from suppression where organization_id = ${organization.id}
+          and email_key = any(${array(addresses, 'text')})
+        returning email_key as address, reason
+      ), kept as (
+        select subscriber.email_key as address, coalesce(blocked.reason, ${REASONS}) as reason
+        from subscriber left join blocked on blocked.address = subscriber.email_key
+        where subscriber.organization_id = ${organization.id} and subscriber.id = ${id}
+        union select address, reason from blocked
+      ), noted as (
+        insert into erasure (organization_id, subscriber_id, email_key)
+        select ${organization.id}, ${id}, erased_email_key(${organization.id}, ${addresses[0]})
+      )
+      insert into suppression (id, organization_id, email_key, reason, source)
+      select new_id(), ${organization.id}, erased_email_key(${organization.id}, kept.address), kept.reason, 'erasure'
+      from kept
+      on conflict (organization_id, email_key) do update set reason = excluded.reason
+        where suppression.reason = 'ERASED'`,
+  )
+}

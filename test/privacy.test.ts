@@ -1,0 +1,378 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { type EntityManager, execute, json, row, rows } from '../src/database.ts'
+import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
+import { signToken } from '../src/delivery/tracking-token.ts'
+import { newId, readId } from '../src/ids.ts'
+import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { eventually } from './helpers/eventually.ts'
+import { QUICK } from './helpers/mailroom.ts'
+import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+
+let api: TestApi
+let sink: Sink
+let lanes: Lanes
+
+test.before(async () => {
+  sink = await startSmtpSink()
+  api = await startApi({ RELAY_URL: sink.url })
+  lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+})
+test.after.always(async () => {
+  await lanes?.stop()
+  await api?.close()
+  await sink?.close()
+})
+
+const em = (): EntityManager => api.services.orm.em.fork()
+
+/** Words that stand nowhere but in what is personal of one person. */
+const SECRETS = ['zebulon', 'quagmire', '+33 6 99', '203.0.113.77', 'goldfish', 'zebufox']
+const OLD = 'Zebulon.Old@reader.example'
+const EMAIL = 'Zebulon@reader.example'
+const BROWSER = { 'user-agent': 'Mozilla/5.0 Zebufox/140.0' }
+
+function erase(organization: TestOrganization, subscriber: string): Promise<Answer> {
+  return api.request('DELETE', `/api/v2/subscribers/${encodeURIComponent(subscriber)}`, {
+    token: organization.token,
+  })
+}
+
+function send(organization: TestOrganization, to: string, body: object = {}): Promise<Answer> {
+  return api.request('POST', '/api/v1/emails', {
+    token: organization.token,
+    body: { to, subject: 'Receipt', content: 'Thank you.', ...body },
+  })
+}
+
+/** Somebody of whom something stands in every table that can hold anything of a person. */
+async function known(organization: TestOrganization): Promise<string> {
+  const { token } = organization
+  const add = {
+    email: OLD,
+    name: 'Zebulon Quagmire',
+    phone: '+33 6 99 88 77 66',
+    fields: { pet: 'goldfish' },
+  }
+  const added = await api.request('POST', '/api/v2/tools/add_subscriber', {
+    token,
+    body: { ...add, tags: ['vip'], ipAddress: '203.0.113.77', country: 'FR' },
+    headers: { 'idempotency-key': 'add' },
+  })
+  const { id } = added.body.data.subscriber
+  const asked = await row<{ id: string }>(
+    em(),
+    sql`select id from message where organization_id = ${organization.id} and recipient = ${OLD}`,
+  )
+  const ids = {
+    organizationId: organization.id,
+    messageId: asked?.id ?? '',
+    subscriberId: readId('sub', id) ?? '',
+  }
+  const { secret } = api.services.config
+  const confirmed = await api.request('POST', `/s/${signToken(secret, { kind: 'confirm', ...ids })}`, {
+    headers: BROWSER,
+  })
+  if (confirmed.status !== 200) throw new Error('not confirmed')
+  await organization.data('update_subscriber', { subscriber: id, email: EMAIL })
+  await organization.data('update_subscriber', { subscriber: id, fields: { pet: 'two goldfish' } })
+  await organization.data('create_event', {
+    email: EMAIL,
+    eventType: 'SUBSCRIBER_PAYMENT',
+    amount: 12.5,
+    metadata: { to: 'Quagmire' },
+  })
+  const sent = await send(organization, EMAIL, {
+    subject: 'For {{name}}',
+    content: 'Dear Quagmire, [yours](https://shop.example/?who={{email}})',
+    replyTo: 'zebulon.private@reader.example',
+  })
+  const messageId = readId('eml', sent.body.id) ?? ''
+  await eventually('the email', () =>
+    row(em(), sql`select from message where id = ${messageId} and status = 'SENT'`),
+  )
+  await execute(
+    em(),
+    sql`update message set sent_at = now() - interval '1 minute', response = '250 for zebulon' where id = ${messageId}`,
+  )
+  for (const [kind, path] of [
+    ['open', '/o/'],
+    ['click', '/c/'],
+  ] as const) {
+    const visited = { organizationId: organization.id, messageId, position: 0 }
+    const link = signToken(secret, { kind, ...visited })
+    await api.request('GET', `${path}${link}${kind === 'open' ? '.gif' : ''}`, { headers: BROWSER })
+  }
+  await organization.call('unsubscribe', { email: EMAIL, reason: 'Quagmire asked' })
+  await enterWorkflow(organization, EMAIL)
+  await execute(
+    em(),
+    sql`with import as (insert into subscriber_import (id, organization_id, settings, actor)
+        values (${newId()}, ${organization.id}, '{}', '{}') returning id)
+      insert into import_rejection (organization_id, import_id, row_number, cells, error)
+      select ${organization.id}, id, 1, ${json([EMAIL, 'Quagmire'])}, 'no' from import`,
+  )
+  await execute(
+    em(),
+    sql`insert into suppression (id, organization_id, email_key, reason, source)
+      values (${newId()}, ${organization.id}, lower(${OLD}), 'HARD_BOUNCE', 'test')`,
+  )
+  await execute(
+    em(),
+    sql`insert into message (id, organization_id, class, marketing, recipient, from_email, subject)
+      values (${newId()}, ${organization.id}, 'TEST', false, ${EMAIL}, 'a@b.example', 'Test for Quagmire')`,
+  )
+  return id
+}
+
+async function enterWorkflow(organization: TestOrganization, email: string): Promise<void> {
+  const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    steps: [
+      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+      { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
+    ],
+    edges: [{ from: 'start', to: 'wait' }],
+  })
+  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
+  await organization.data('add_subscriber_to_workflow', {
+    workflowId: workflow.id,
+    email,
+    context: { note: 'Quagmire' },
+  })
+}
+
+/** Where in the whole database one of the words stands, in any column of any table, with the row. */
+async function findings(words: readonly string[], organizationId: string): Promise<string[]> {
+  const tables = await rows<{ name: string }>(
+    em(),
+    sql`select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`,
+  )
+  const found: string[] = []
+  for (const { name } of tables) {
+    const hits = await rows<{ content: string }>(
+      em(),
+      sql`select content from (select t::text as content from ${sql.ref(name)} t) dump
+        where lower(content) like any(${words.map((word) => `%${word}%`)}::text[])
+          and strpos(content, ${organizationId}) > 0`,
+    )
+    found.push(...hits.map(({ content }) => `${name}: ${content}`))
+  }
+  return found
+}
+
+test('an export holds everything that is kept of a person, and nobody else gets it', async (t) => {
+  const organization = await api.organization({ doubleOptIn: true })
+  const id = await known(organization)
+  const answer = await api.request('GET', `/api/v2/subscribers/${id}/export`, { token: organization.token })
+  t.is(answer.status, 200, JSON.stringify(answer.body))
+  const { body } = answer
+  t.like(body.subscriber, { id, email: EMAIL, name: 'Zebulon Quagmire', phone: '+33 6 99 88 77 66' })
+  t.deepEqual(body.subscriber.customFields, { pet: 'two goldfish' })
+  t.is(body.ipAddress, '203.0.113.77')
+  t.truthy(body.consent.confirmedAt)
+  t.is(body.consent.history[0].type, 'SUBSCRIBED')
+  t.is(body.consent.history[0].data.confirmation.userAgent, BROWSER['user-agent'])
+  t.like(body.consent.history[0].cause, { kind: 'public', id })
+  const types = new Set(body.events.map(({ type }: { type: string }) => type))
+  for (const type of [
+    'SUBSCRIBED',
+    'TAG_ADDED',
+    'FIELD_UPDATED',
+    'SUBSCRIBER_PAYMENT',
+    'EMAIL_SENT',
+    'EMAIL_OPENED',
+    'EMAIL_CLICKED',
+    'WORKFLOW_STARTED',
+  ]) {
+    t.true(types.has(type), type)
+  }
+  t.true(body.emails.some(({ content }: { content: string }) => content?.includes('Dear Quagmire')))
+  t.is(body.visits.length, 2)
+  t.true(body.visits[1].url.startsWith('https://shop.example/?who='))
+  t.is(body.runs.length, 1)
+  const other = await api.organization()
+  t.is((await api.request('GET', `/api/v2/subscribers/${id}/export`, { token: other.token })).status, 404)
+})
+
+test('erasing leaves nothing of a person in any column of any table, and all the counts', async (t) => {
+  const organization = await api.organization({ doubleOptIn: true })
+  const neighbour = await api.organization()
+  await neighbour.data('add_subscriber', { email: EMAIL, name: 'Zebulon Quagmire' })
+  const id = await known(organization)
+  const uuid = readId('sub', id) ?? ''
+  await eventually('the lane to be empty', async () => {
+    const [waiting] = await rows(
+      em(),
+      sql`select from delivery_queue where organization_id = ${organization.id}`,
+    )
+    return !waiting
+  })
+  const count = () =>
+    rows(
+      em(),
+      sql`select type, count(*)::int as count, sum((data ->> 'amount')::numeric)::float8 as amount
+        from subscriber_event where organization_id = ${organization.id} and type <> 'WORKFLOW_CANCELED'
+        group by type order by type`,
+    )
+  const before = await count()
+  const messages = () =>
+    rows(
+      em(),
+      sql`select class, status, opened_at is not null as opened from message where organization_id = ${organization.id} order by id`,
+    )
+  const mailBefore = await messages()
+  t.true((await findings(SECRETS, organization.id)).length > 12)
+
+  const answer = await erase(organization, id)
+  t.is(answer.status, 200, JSON.stringify(answer.body))
+  t.deepEqual(answer.body, { object: 'subscriber', id, deleted: true })
+  t.deepEqual(await findings(SECRETS, organization.id), [])
+  const holders = (await findings([uuid, id], organization.id)).map((found) =>
+    found.slice(0, found.indexOf(':')),
+  )
+  t.deepEqual([...new Set(holders)].filter((table) => table !== 'outbox').toSorted(), [
+    'audit_entry',
+    'erasure',
+  ])
+  t.deepEqual(await count(), before)
+  const mailAfter = await messages()
+  t.is(mailAfter.length, mailBefore.length)
+  t.is((await organization.call('get_subscriber', { subscriberId: id })).status, 404)
+  t.is((await organization.call('get_subscriber', { email: EMAIL })).status, 404)
+  const audit = await row<object>(
+    em(),
+    sql`select action, target, data from audit_entry where organization_id = ${organization.id} and action = 'subscriber.erased'`,
+  )
+  t.deepEqual(audit, { action: 'subscriber.erased', target: id, data: {} })
+  t.is((await neighbour.data('get_subscriber', { email: EMAIL })).subscriber.name, 'Zebulon Quagmire')
+})
+
+test('a run ends, waiting emails are not sent, and links of old emails lead nowhere', async (t) => {
+  const organization = await api.organization()
+  const email = `q${newId()}@reader.example`
+  const { subscriber } = await organization.data('add_subscriber', { email })
+  await enterWorkflow(organization, email)
+  const sent = await send(organization, email, { content: '[link](https://shop.example/)' })
+  const messageId = readId('eml', sent.body.id) ?? ''
+  await eventually('the email', () =>
+    row(em(), sql`select from message where id = ${messageId} and status = 'SENT'`),
+  )
+  const held = newId()
+  await execute(
+    em(),
+    sql`with made as (insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email)
+        values (${held}, ${organization.id}, 'CAMPAIGN', true, ${readId('sub', subscriber.id)}, ${email}, 'a@b.example'))
+      insert into delivery_queue (id, organization_id, lane, state, next_attempt_at)
+      values (${held}, ${organization.id}, 'bulk', 'deferred', now() + interval '1 hour')`,
+  )
+  t.is((await erase(organization, subscriber.id)).status, 200)
+  const found = await row(em(), sql`select status, reason from message where id = ${held}`)
+  t.deepEqual(found, { status: 'SKIPPED', reason: 'ERASED' })
+  t.is(await row(em(), sql`select from delivery_queue where id = ${held}`), null)
+  const [told] = await rows<{ count: number }>(
+    em(),
+    sql`select count(*)::int as count from outbox where organization_id = ${organization.id} and kind = 'signal'`,
+  )
+  t.is(told?.count, 1, 'the workflow of the run is told to look')
+  const ids = { organizationId: organization.id, messageId, subscriberId: readId('sub', subscriber.id) ?? '' }
+  const { secret } = api.services.config
+  t.is(
+    (await api.request('GET', `/c/${signToken(secret, { kind: 'click', ...ids, position: 0 })}`)).status,
+    404,
+  )
+  t.is((await api.request('GET', `/v/${signToken(secret, { kind: 'view', ...ids })}`)).status, 404)
+  t.is((await api.request('POST', `/u/${signToken(secret, { kind: 'unsubscribe', ...ids })}`)).status, 404)
+  await api.request('GET', `/o/${signToken(secret, { kind: 'open', ...ids })}.gif`, { headers: BROWSER })
+  const event = await row(
+    em(),
+    sql`select from subscriber_event where organization_id = ${organization.id} and type = 'EMAIL_OPENED'`,
+  )
+  t.is(event, null)
+})
+
+test('an erased address stays suppressed under its hash, until it is reactivated on purpose', async (t) => {
+  const organization = await api.organization()
+  const email = `Hash.${newId()}@reader.example`
+  const { subscriber } = await organization.data('add_subscriber', { email })
+  t.is((await erase(organization, email)).status, 200)
+  const stored = await rows<{ key: string; reason: string }>(
+    em(),
+    sql`select email_key as key, reason from suppression where organization_id = ${organization.id}`,
+  )
+  t.is(stored.length, 1)
+  t.is(stored[0]?.reason, 'ERASED')
+  t.regex(stored[0]?.key ?? '', /^sha256:[0-9a-f]{64}$/)
+
+  const refused = await send(organization, email.toUpperCase())
+  t.is(refused.status, 409)
+  const imported = await organization.data('import_subscribers', { subscribers: [{ email }] })
+  t.is(imported.imported, 1)
+  const again = await organization.data('get_subscriber', { email })
+  t.not(again.subscriber.id, subscriber.id)
+  t.is((await send(organization, email)).status, 409)
+  await organization.data('reactivate_subscriber', { subscriberId: again.subscriber.id })
+  t.is((await send(organization, email)).status, 200)
+  const other = await api.organization()
+  t.is((await send(other, email)).status, 200, 'the hash is of one organization')
+})
+
+test('a suppression outlives its person: by hand, by complaint and by hard bounce', async (t) => {
+  const organization = await api.organization()
+  for (const [status, reason, kept] of [
+    ['BANNED', 'MANUAL', 'MANUAL'],
+    ['COMPLAINED', null, 'COMPLAINT'],
+    ['BOUNCED', 'HARD_BOUNCE', 'HARD_BOUNCE'],
+    ['SUBSCRIBED', 'SOFT_BOUNCE', 'SOFT_BOUNCE'],
+  ]) {
+    const email = `s${newId()}@reader.example`
+    await organization.data('add_subscriber', { email })
+    await execute(em(), sql`update subscriber set status = ${status} where email = ${email}`)
+    if (reason !== null) {
+      await execute(
+        em(),
+        sql`insert into suppression (id, organization_id, email_key, reason, source)
+          values (${newId()}, ${organization.id}, ${email}, ${reason}, 'test')`,
+      )
+    }
+    t.is((await erase(organization, email)).status, 200)
+    const found = await rows<{ reason: string }>(
+      em(),
+      sql`select reason from suppression where organization_id = ${organization.id}
+        and email_key = any(suppression_keys(${organization.id}, ${email}))`,
+    )
+    t.deepEqual(found, [{ reason: kept ?? '' }])
+    const { subscriber } = await organization.data('add_subscriber', { email })
+    const answer = await organization.call('reactivate_subscriber', { subscriberId: subscriber.id })
+    t.is(answer.status, kept === 'COMPLAINT' || kept === 'SOFT_BOUNCE' ? 200 : 409, kept ?? '')
+  }
+})
+
+test('erasing twice, or many times at once, answers the same; whoever never was, is not found', async (t) => {
+  const organization = await api.organization()
+  const email = `twice${newId()}@reader.example`
+  const { subscriber } = await organization.data('add_subscriber', { email })
+  const answers = await Promise.all(Array.from({ length: 6 }, () => erase(organization, email)))
+  for (const { status, body } of [...answers, await erase(organization, subscriber.id)]) {
+    t.is(status, 200)
+    t.deepEqual(body, { object: 'subscriber', id: subscriber.id, deleted: true })
+  }
+  const audits = await rows(
+    em(),
+    sql`select from audit_entry where organization_id = ${organization.id} and action = 'subscriber.erased'`,
+  )
+  t.is(audits.length, 1)
+  const other = await api.organization()
+  for (const name of [subscriber.id, email, 'sub_nonsense']) {
+    const answer = await erase(other, name)
+    t.is(answer.status, 404)
+    t.is(answer.body.name, 'not_found')
+  }
+  const token = await organization.tokenWith(['emails'])
+  const forbidden = await api.request('DELETE', `/api/v2/subscribers/${subscriber.id}`, { token })
+  t.is(forbidden.status, 403)
+})
