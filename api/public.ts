@@ -2,6 +2,7 @@ import Router from '@koa/router'
 import type { Context } from 'koa'
 
 import type { Services } from '../src/services.ts'
+import { findImage, IMAGE_SECURITY_POLICY } from '../src/public/images.ts'
 import { createOnlineViews, VIEW_SECURITY_POLICY } from '../src/public/online-view.ts'
 import { type Confirmation, confirmSubscription, findConfirmation } from '../src/public/confirmation.ts'
 import {
@@ -71,6 +72,21 @@ export function publicRoutes(services: Services): Router {
     const html = await readOnline(ctx.params['token'] ?? '')
     if (html === null) return showPage(ctx, 404, lostLinkPage())
     showPage(ctx, 200, html, VIEW_SECURITY_POLICY)
+  })
+
+  // Its bytes never change, so whoever has them need not ask again.
+  router.get('/i/:organization/:file', async (ctx) => {
+    const { organization = '', file = '' } = ctx.params
+    const image = await findImage(services, { organization, file })
+    if (!image) return
+    ctx.status = 200
+    ctx.type = image.contentType
+    ctx.etag = image.tag
+    ctx.set('Cache-Control', 'public, max-age=31536000, immutable')
+    ctx.set('Content-Security-Policy', IMAGE_SECURITY_POLICY)
+    ctx.set('X-Content-Type-Options', 'nosniff')
+    if (ctx.fresh) ctx.status = 304
+    else ctx.body = await image.load()
   })
 
   return router

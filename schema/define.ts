@@ -45,6 +45,22 @@ export function listOf<Key extends string, Item extends TSchema>(key: Key, item:
   return closed({ ...keyed(key, Type.Array(item)), hasMore: Type.Boolean() })
 }
 
+/** A numbered page of records under the key that names them, for lists that take `page`. */
+export function numberedPageOf<Key extends string, Item extends TSchema>(key: Key, item: Item) {
+  return closed({
+    ...keyed(key, Type.Array(item)),
+    page: Type.Integer(),
+    pageSize: Type.Integer(),
+    total: Type.Integer(),
+    hasMore: Type.Boolean(),
+  })
+}
+
+/** Which page a list returns, from 1. */
+export function pageNumber() {
+  return defaulted(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'From 1.' }), 1)
+}
+
 /** How many records a list returns; more than `maximum` is refused, never clamped. */
 export function limitOf(preset: number, maximum = 100) {
   return defaulted(

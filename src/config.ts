@@ -28,6 +28,8 @@ export type Config = {
   laneRates: { transactional: number; bulk: number }
   /** Proxies whose X-Forwarded-For is believed: addresses or CIDR ranges. */
   trustedProxies: string[]
+  /** `address:port` pairs that web requests may reach although they are not public; none in production. */
+  webAllowPrivate: readonly string[]
   logLevel: string
 }
 
@@ -65,8 +67,17 @@ export function readConfig(env: Environment): Config {
       bulk: integer(env, 'LANE_RATE_BULK', 40),
     },
     trustedProxies: addressRanges(env, 'TRUSTED_PROXIES'),
+    webAllowPrivate: readPrivateAddresses(env['WEB_ALLOW_PRIVATE'] ?? '', mode),
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
+}
+
+function readPrivateAddresses(text: string, mode: Config['env']): string[] {
+  const addresses = text.split(',').flatMap((address) => address.trim() || [])
+  if (addresses.length > 0 && mode === 'production') {
+    throw new Error('WEB_ALLOW_PRIVATE is for development and tests; remove it, or users reach your network.')
+  }
+  return addresses
 }
 
 function required(env: Environment, name: string): string {

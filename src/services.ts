@@ -6,7 +6,9 @@ import type { Config } from './config.ts'
 import { openDatabase } from './database.ts'
 import { createLogger } from './log.ts'
 import { createDoorbell, type Doorbell } from './ports/doorbell.ts'
+import { createDatabaseStorage, type Storage } from './ports/storage.ts'
 import { createTemporalPort, type TemporalPort } from './ports/temporal.ts'
+import { createWeb, type Web } from './ports/web.ts'
 
 /** What every operation may use; one for each process. */
 export type Services = {
@@ -16,6 +18,8 @@ export type Services = {
   doorbell: Doorbell
   temporal: TemporalPort
   rateLimiter: RateLimiter
+  web: Web
+  storage: Storage
   close(): Promise<void>
 }
 
@@ -39,6 +43,8 @@ export async function createServices(
     doorbell,
     temporal,
     rateLimiter: createRateLimiter(),
+    web: createWeb({ allowPrivate: config.webAllowPrivate }),
+    storage: createDatabaseStorage(orm.em),
     async close() {
       await doorbell.close()
       await temporal.close()

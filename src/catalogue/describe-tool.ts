@@ -38,7 +38,7 @@ export function describeTool(tool: Tool): ToolDescription {
       readOnlyHint: tool.effect === 'read',
       destructiveHint: isImpact,
       idempotentHint: tool.effect === 'read',
-      openWorldHint: isImpact,
+      openWorldHint: isImpact || tool.prepare !== undefined,
     },
     requiresConfirmation: isImpact,
   }

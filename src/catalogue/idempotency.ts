@@ -37,6 +37,11 @@ export async function takeKey(em: EntityManager, call: KeyedCall): Promise<Store
       { retryAfter: 1 },
     )
   }
+  return await findAnswer(em, call)
+}
+
+/** The stored answer of an earlier call with this key, or null; another body under the key is refused. */
+export async function findAnswer(em: EntityManager, call: KeyedCall): Promise<StoredAnswer | null> {
   const stored = await row<{ bodyHash: string; answer: StoredAnswer }>(
     em,
     sql`select encode(body_hash, 'hex') as "bodyHash", answer from idempotency_record

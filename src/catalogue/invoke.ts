@@ -1,11 +1,11 @@
 import { hashJson } from './canonical.ts'
 import { challenge, countWrongCode, spendCode } from './confirmation.ts'
 import { Failure } from './failure.ts'
-import { isStorable, type KeyedCall, storeAnswer, takeKey } from './idempotency.ts'
+import { findAnswer, isStorable, type KeyedCall, storeAnswer, takeKey } from './idempotency.ts'
 import { readInput } from './input.ts'
 import { type Principal, requirePermission } from './principal.ts'
 import type { RateBucket, RateState } from './rate-limit.ts'
-import type { Call, Tool } from './tool.ts'
+import type { Call, Outside, Tool } from './tool.ts'
 import { databaseCode } from './database-error.ts'
 import { crossOrganization, unitOfWork } from './unit-of-work.ts'
 import type { Services } from '../services.ts'
@@ -20,8 +20,8 @@ export type Invocation = {
 }
 
 /**
- * The only way to run an operation: permission, strict validation, confirmation, idempotency, unit of work, handler,
- * settle. Throws Failure for a refusal; anything else that is thrown is a fault.
+ * The only way to run an operation: permission, strict validation, prepare, idempotency, confirmation, unit of work,
+ * handler, settle. Throws Failure for a refusal; anything else that is thrown is a fault.
  */
 export async function invoke(
   services: Services,
@@ -33,12 +33,11 @@ export async function invoke(
   const { input, confirmationCode } = readInput(tool, invocation.input)
   const execution = { tool, input, confirmationCode, isGated: invocation.gated && tool.isGated(input) }
   const data = await executeKeyed(services, principal, execution, invocation.idempotencyKey)
-  if (!tool.settle) return data
-  return await tool.settle(
-    { organization: principal.organization, actor: principal.actor, services },
-    input,
-    data,
-  )
+  return tool.settle ? await tool.settle(outside(services, principal), input, data) : data
+}
+
+function outside(services: Services, { organization, actor }: Principal): Outside {
+  return { organization, actor, services }
 }
 
 /** A request against the window of its door. `onRate` hears the window's state, also when the request is refused. */
@@ -69,7 +68,14 @@ export async function countRequest(
   }
 }
 
-type Execution = { tool: Tool; input: unknown; confirmationCode: string | undefined; isGated: boolean }
+type Execution = {
+  tool: Tool
+  input: unknown
+  confirmationCode: string | undefined
+  isGated: boolean
+  /** What prepare() found; absent where it did not run. */
+  prepared?: { value: unknown }
+}
 
 async function executeKeyed(
   services: Services,
@@ -78,15 +84,20 @@ async function executeKeyed(
   key: string | undefined,
 ): Promise<unknown> {
   const { tool, input } = execution
-  if (key === undefined || tool.effect === 'read') return await run(services, principal, execution)
+  if (key === undefined || tool.effect === 'read') {
+    return await run(services, principal, await prepare(services, principal, execution))
+  }
   const keyed: KeyedCall = {
     organizationId: principal.organization.id,
     key,
     operation: tool.name,
     bodyHash: hashJson({ operation: tool.name, input }),
   }
+  // What the network says now is no answer to keep, so a refusal of prepare() leaves the key as it was.
+  const isAnswered = tool.prepare && (await findAnswer(crossOrganization(services), keyed)) !== null
+  const ready = isAnswered ? execution : await prepare(services, principal, execution)
   try {
-    return await run(services, principal, execution, keyed)
+    return await run(services, principal, ready, keyed)
   } catch (error) {
     if (error instanceof Failure && isStorable(error)) {
       const { code, message, details, body } = error
@@ -96,6 +107,12 @@ async function executeKeyed(
     }
     throw error
   }
+}
+
+async function prepare(services: Services, principal: Principal, execution: Execution): Promise<Execution> {
+  const { tool, input } = execution
+  if (!tool.prepare) return execution
+  return { ...execution, prepared: { value: await tool.prepare(outside(services, principal), input) } }
 }
 
 async function run(
@@ -130,7 +147,7 @@ async function run(
 type Outcome = { data: unknown } | { unconfirmed: string | undefined }
 
 async function perform(call: Call, execution: Execution, keyed: KeyedCall | undefined): Promise<Outcome> {
-  const { tool, input, confirmationCode, isGated } = execution
+  const { tool, input, confirmationCode, isGated, prepared } = execution
   if (keyed) {
     const stored = await takeKey(call.em, keyed)
     if (stored) return replay(stored)
@@ -140,9 +157,19 @@ async function perform(call: Call, execution: Execution, keyed: KeyedCall | unde
     const refusal = await spendCode(call, execution, confirmationCode)
     if (refusal) return { unconfirmed: refusal }
   }
-  const data = await tool.handler(call, input)
+  if (tool.prepare && !prepared) throw answerGone()
+  const data = await tool.handler(call, input, prepared?.value)
   if (keyed) await storeAnswer(call.em, keyed, { data })
   return { data }
+}
+
+/** The stored answer that stood in for prepare() passed its 24 hours before it could be given. */
+function answerGone(): Failure {
+  return new Failure(
+    'IDEMPOTENCY_IN_PROGRESS',
+    'The answer kept for this Idempotency-Key has just expired; repeat the request.',
+    { retryAfter: 1 },
+  )
 }
 
 function replay(stored: Awaited<ReturnType<typeof takeKey>> & object): Outcome {

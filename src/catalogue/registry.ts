@@ -5,6 +5,7 @@ import * as emails from '../tools/emails.ts'
 import * as events from '../tools/events.ts'
 import * as fields from '../tools/fields.ts'
 import * as imports from '../tools/imports.ts'
+import * as images from '../tools/images.ts'
 import * as organization from '../tools/organization.ts'
 import * as privacy from '../tools/privacy.ts'
 import * as segments from '../tools/segments.ts'
@@ -31,6 +32,7 @@ const GROUPS = [
   workflowRuns,
   campaigns,
   snippets,
+  images,
   emails,
   senders,
   organization,
@@ -66,20 +68,23 @@ function unknownTool(name: string): never {
   throw new Failure('TOOL_NOT_FOUND', `There is no tool ${shown}; ${hint}`, { details: { nearNames: near } })
 }
 
-/** Up to five listed tools that share the most words with a name. */
+/** Up to five listed tools that share the most words with a name, one or many of a thing alike. */
 function nearNames(name: string): string[] {
-  const words = new Set(
-    name
-      .toLowerCase()
-      .split(/[^a-z]+/)
-      .filter(Boolean),
-  )
+  const words = new Set(wordsOf(name))
   return LISTED_TOOLS.map((tool) => ({
     name: tool.name,
-    shared: tool.name.split('_').filter((word) => words.has(word) || words.has(`${word}s`)).length,
+    shared: wordsOf(tool.name).filter((word) => words.has(word)).length,
   }))
     .filter(({ shared }) => shared > 0)
     .sort((one, other) => other.shared - one.shared)
     .slice(0, 5)
     .map((tool) => tool.name)
+}
+
+function wordsOf(name: string): string[] {
+  return name
+    .toLowerCase()
+    .split(/[^a-z]+/)
+    .filter(Boolean)
+    .map((word) => word.replace(/s$/, ''))
 }

@@ -78,7 +78,7 @@ export const TOOL_GROUPS = [
 ] as const
 export type ToolGroup = (typeof TOOL_GROUPS)[number]
 
-type Definition<Input extends TObject, Output extends TSchema> = {
+type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
   name: string
   title: string
   description: string
@@ -101,27 +101,41 @@ type Definition<Input extends TObject, Output extends TSchema> = {
   confirm?: (input: Static<Input>) => boolean
   /** Refuses what cannot be done and says what will happen; runs before the challenge, for impact tools. */
   summarize?: (call: Call, input: Static<Input>) => Promise<ConfirmationSummary>
-  handler: (call: Call, input: Static<Input>) => Promise<Static<Output>>
+  /**
+   * Before the transaction: asks the network and hands what it found to the handler, so that nothing holds a connection
+   * meanwhile. Not for impact tools, and not run for an answer that an idempotency key has already.
+   */
+  prepare?: (call: Outside, input: Static<Input>) => Promise<Prepared>
+  handler: (call: Call, input: Static<Input>, prepared: Prepared) => Promise<Static<Output>>
   /** After the commit: waits for what Temporal did and may complete the answer. Safe to repeat. */
-  settle?: (call: Settling, input: Static<Input>, data: Static<Output>) => Promise<Static<Output>>
+  settle?: (call: Outside, input: Static<Input>, data: Static<Output>) => Promise<Static<Output>>
 }
 
-/** What is left of a call after its commit. */
-export type Settling = Pick<Call, 'organization' | 'actor' | 'services'>
+/** What there is of a call outside its transaction: before it, and after its commit. */
+export type Outside = Pick<Call, 'organization' | 'actor' | 'services'>
 
 /** A catalogue entry with its types erased, as doors and laws see it. */
 export type Tool = Required<
-  Pick<Definition<TObject, TSchema>, 'bodyLimit' | 'jsonDepth' | 'listed' | 'counted'>
+  Pick<Definition<TObject, TSchema, unknown>, 'bodyLimit' | 'jsonDepth' | 'listed' | 'counted'>
 > &
   Omit<
-    Definition<TObject, TSchema>,
-    'bodyLimit' | 'jsonDepth' | 'listed' | 'counted' | 'confirm' | 'summarize' | 'handler' | 'settle'
+    Definition<TObject, TSchema, unknown>,
+    | 'bodyLimit'
+    | 'jsonDepth'
+    | 'listed'
+    | 'counted'
+    | 'confirm'
+    | 'summarize'
+    | 'prepare'
+    | 'handler'
+    | 'settle'
   > & {
     validator: Validator
     isGated(input: unknown): boolean
     summarize(call: Call, input: unknown): Promise<ConfirmationSummary>
-    handler(call: Call, input: unknown): Promise<unknown>
-    settle?(call: Settling, input: unknown, data: unknown): Promise<unknown>
+    prepare?(call: Outside, input: unknown): Promise<unknown>
+    handler(call: Call, input: unknown, prepared: unknown): Promise<unknown>
+    settle?(call: Outside, input: unknown, data: unknown): Promise<unknown>
   }
 
 const BODY_LIMIT = 1_000_000
@@ -130,14 +144,17 @@ const BODY_LIMIT = 1_000_000
 export const JSON_DEPTH = 32
 
 /** Declares one operation; the input is validated and its defaults filled before the handler sees it. */
-export function defineTool<Input extends TObject, Output extends TSchema>(
-  definition: Definition<Input, Output>,
+export function defineTool<Input extends TObject, Output extends TSchema, Prepared = undefined>(
+  definition: Definition<Input, Output, Prepared>,
 ): Tool {
-  const { confirm, summarize, settle, handler, ...facts } = definition
+  const { confirm, summarize, prepare, settle, handler, ...facts } = definition
   if (definition.effect === 'impact' && !summarize) {
     throw new Error(`${definition.name} has impact and needs summarize()`)
   }
-  // invoke() hands over only what `validator` accepted, so each `as` restates what was just checked.
+  if (definition.effect === 'impact' && prepare) {
+    throw new Error(`${definition.name} would ask the network before it is confirmed`)
+  }
+  // invoke() hands over only what `validator` accepted and what prepare() gave, so each `as` restates what it checked.
   return {
     ...facts,
     bodyLimit: definition.bodyLimit ?? BODY_LIMIT,
@@ -150,9 +167,12 @@ export function defineTool<Input extends TObject, Output extends TSchema>(
       if (!summarize) throw new Error(`${definition.name} asks for no confirmation`)
       return await summarize(call, input as Static<Input>)
     },
-    handler: (call, input) => handler(call, input as Static<Input>),
+    handler: (call, input, prepared) => handler(call, input as Static<Input>, prepared as Prepared),
+    ...(prepare && {
+      prepare: (call: Outside, input: unknown) => prepare(call, input as Static<Input>),
+    }),
     ...(settle && {
-      settle: (call: Settling, input: unknown, data: unknown) =>
+      settle: (call: Outside, input: unknown, data: unknown) =>
         settle(call, input as Static<Input>, data as Static<Output>),
     }),
   }

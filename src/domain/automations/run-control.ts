@@ -8,7 +8,7 @@ import type { WorkflowStatus } from '../../../schema/values.ts'
 import { FAST_FORWARD, type FastForward, type FastForwarded } from '../../../temporal/contract.ts'
 import { manualEntry } from '../../../temporal/graph.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call, Settling } from '../../catalogue/tool.ts'
+import type { Call, Outside } from '../../catalogue/tool.ts'
 import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
@@ -144,7 +144,7 @@ const SETTLE_MS = 5_000
 const LOOK_MS = 50
 
 /** Waits until the runner has really moved; UNAVAILABLE when that is not known in time, and then a repeat is safe. */
-export async function settleFastForward(call: Settling, data: Moved): Promise<Moved> {
+export async function settleFastForward(call: Outside, data: Moved): Promise<Moved> {
   const runId = decodeId('run', data.run.id)
   const deadline = Date.now() + SETTLE_MS
   const { visit } = data.run
@@ -161,7 +161,7 @@ export async function settleFastForward(call: Settling, data: Moved): Promise<Mo
 }
 
 async function tellRunner(
-  { organization, services }: Settling,
+  { organization, services }: Outside,
   { run, fromStep }: Moved,
   deadline: number,
 ): Promise<void> {

@@ -1,0 +1,38 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable, oneOf } from './define.ts'
+
+/** What an image can be, with the ending its address has. */
+export const IMAGE_ENDINGS = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+} as const
+export type ImageType = keyof typeof IMAGE_ENDINGS
+
+/** The types as a list, for schemas. */
+export const IMAGE_TYPES = [
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+] as const satisfies ImageType[]
+
+/** Bounds of images: an image has fewer bytes than `bytes` and at most `pixels`; texts in characters. */
+export const IMAGE_LIMITS = { bytes: 2_000_000, pixels: 25_000_000, name: 200, description: 2_000 } as const
+
+/** An image on the wire (decisions, section 5). */
+export const Image = closed({
+  id: Type.String(),
+  url: Type.String({ description: 'Where it is served, for image blocks and Markdown.' }),
+  name: nullable(Type.String()),
+  description: nullable(Type.String()),
+  contentType: oneOf(IMAGE_TYPES),
+  width: Type.Integer(),
+  height: Type.Integer(),
+  size: Type.Integer({ description: 'Bytes.' }),
+  capturePageId: nullable(Type.String()),
+  createdAt: Type.String(),
+})
+export type Image = Static<typeof Image>

@@ -1,0 +1,157 @@
+import { createHash } from 'node:crypto'
+
+import { sql } from 'kysely'
+
+import { type Image, IMAGE_ENDINGS, IMAGE_LIMITS, type ImageType } from '../../schema/image.ts'
+import type { Call, Outside } from '../catalogue/tool.ts'
+import { row, rows } from '../database.ts'
+import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
+import { type ImageFacts, inspectImage } from './image-file.ts'
+import { characters, likeLiteral, oneLine, refuse, timestamp } from './text.ts'
+import { fetchUrl } from './web.ts'
+
+/** What people call an image; an empty text clears. */
+type Labels = { name?: string | undefined; description?: string | undefined }
+
+/** An image whose bytes are stored and whose record is not made yet. */
+export type StoredImage = ImageFacts & { hash: Buffer; size: number; labels: Labels; fileName: string | null }
+
+/** Which images to list. */
+export type ImageQuery = {
+  query?: string | undefined
+  capturePageId?: string | undefined
+  page: number
+  pageSize: number
+}
+
+type ImageRow = Omit<Image, 'url'>
+
+const FETCH_MS = 10_000
+const COLUMNS = sql`image.id, image.name, image.description, image.content_type as "contentType", image.width,
+  image.height, image.size, image.capture_page_id as "capturePageId", image.created_at as "createdAt"`
+
+/** Fetches an image, judges it by its bytes and stores them; its record is made in the transaction that follows. */
+export async function fetchImage(
+  { organization, services }: Outside,
+  { url, ...given }: { url: string } & Labels,
+): Promise<StoredImage> {
+  const labels = readLabels(given)
+  const { body, url: found } = await fetchUrl(services.web, {
+    url,
+    headers: { accept: Object.keys(IMAGE_ENDINGS).join(', ') },
+    limits: { bytes: IMAGE_LIMITS.bytes - 1, milliseconds: FETCH_MS },
+  })
+  const facts = await inspectImage(body)
+  const hash = createHash('sha256').update(body).digest()
+  await services.storage.put(organization.id, imageKey(hash), body)
+  return { ...facts, hash, size: body.length, labels, fileName: fileNameOf(found) }
+}
+
+/** The record of stored bytes. The same bytes are one image: a second upload only renames it, where it says how. */
+export async function recordImage(call: Call, stored: StoredImage): Promise<Image> {
+  const { em, organization } = call
+  const { contentType, width, height, size, hash, labels, fileName } = stored
+  const { name, description } = labels
+  const made = await row<ImageRow>(
+    em,
+    sql`insert into image (id, organization_id, name, description, content_type, width, height, size, content_hash)
+      values (${newId()}, ${organization.id}, ${name || fileName}, ${description || null}, ${contentType}, ${width},
+        ${height}, ${size}, ${hash})
+      on conflict (organization_id, content_hash) do update
+        set name = coalesce(${name || null}, image.name), description = coalesce(${description || null}, image.description)
+      returning ${COLUMNS}`,
+  )
+  if (!made) throw new Error('a new image cannot be read back')
+  return present(call, made)
+}
+
+/** One page of the images, newest first. */
+export async function listImages(
+  call: Call,
+  { query, capturePageId, page, pageSize }: ImageQuery,
+): Promise<{ images: Image[]; page: number; pageSize: number; total: number; hasMore: boolean }> {
+  const { em, organization } = call
+  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  const matching = sql`from image where image.organization_id = ${organization.id}
+    and (${pattern}::text is null or image.name ilike ${pattern} or image.description ilike ${pattern})
+    and (${capturePageId ?? null}::text is null or image.capture_page_id = ${capturePageId ?? null})`
+  const counted = await row<{ total: number }>(em, sql`select count(*)::int as total ${matching}`)
+  const found = await rows<ImageRow>(
+    em,
+    sql`select ${COLUMNS} ${matching} order by image.id desc limit ${pageSize} offset ${(page - 1) * pageSize}`,
+  )
+  const total = counted?.total ?? 0
+  return {
+    images: found.map((image) => present(call, image)),
+    page,
+    pageSize,
+    total,
+    hasMore: page * pageSize < total,
+  }
+}
+
+/** Says what an image shows, and what it is called where a name is given. */
+export async function describeImage(
+  call: Call,
+  { imageId, url, ...given }: { imageId?: string | undefined; url?: string | undefined } & Labels,
+): Promise<Image> {
+  if ((imageId === undefined) === (url === undefined)) {
+    refuse('imageId', 'and url stand for the same image: send exactly one of them.')
+  }
+  const { name, description } = readLabels(given)
+  const { em, organization } = call
+  const id = imageId === undefined ? idInUrl(call, url ?? '') : decodeId('img', imageId)
+  const changed = await row<ImageRow>(
+    em,
+    sql`update image set description = ${description || null},
+        name = ${name === undefined ? sql`name` : sql`${name || null}`}
+      where organization_id = ${organization.id} and id = ${id} returning ${COLUMNS}`,
+  )
+  return changed ? present(call, changed) : missing('img', imageId ?? url ?? '')
+}
+
+/** Where the bytes of an image are stored. */
+export function imageKey(hash: Buffer): string {
+  return `images/${hash.toString('hex')}`
+}
+
+/** The public path of an image; the organization stands in it so that it is found by the primary key. */
+export function imagePath(organizationId: string, imageId: string, contentType: ImageType): string {
+  return `/i/${encodeId('org', organizationId)}/${encodeId('img', imageId)}.${IMAGE_ENDINGS[contentType]}`
+}
+
+function idInUrl({ organization }: Call, url: string): string {
+  const [, owner = '', image = ''] = /\/i\/(org_[a-z0-9]{26})\/(img_[a-z0-9]{26})\.[a-z]+$/.exec(url) ?? []
+  const id = readId('org', owner) === organization.id ? readId('img', image) : null
+  return id ?? missing('img', url)
+}
+
+function readLabels({ name, description }: Labels): Labels {
+  if (description !== undefined && characters(description) > IMAGE_LIMITS.description) {
+    refuse('description', `is longer than ${IMAGE_LIMITS.description} characters; shorten it.`)
+  }
+  return { name: name === undefined ? name : oneLine(name.trim(), 'name', IMAGE_LIMITS.name), description }
+}
+
+/** The last part of an address, as a name for who gave none. */
+function fileNameOf(url: string): string | null {
+  const [last = ''] = new URL(url).pathname.split('/').slice(-1)
+  try {
+    const name = decodeURIComponent(last)
+      .replaceAll(/\p{Cc}/gu, '')
+      .toWellFormed()
+      .trim()
+    return name.slice(0, IMAGE_LIMITS.name).toWellFormed() || null
+  } catch {
+    return null
+  }
+}
+
+function present({ organization, services }: Call, image: ImageRow): Image {
+  return {
+    ...image,
+    id: encodeId('img', image.id),
+    url: services.config.baseUrl + imagePath(organization.id, image.id, image.contentType),
+    createdAt: timestamp(image.createdAt),
+  }
+}

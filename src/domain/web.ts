@@ -1,0 +1,24 @@
+import { Failure } from '../catalogue/failure.ts'
+import { type Web, type WebAnswer, WebFault, type WebRequest } from '../ports/web.ts'
+import { refuse } from './text.ts'
+
+/** Fetches what a caller's `url` names; whatever is wrong with it or with who answers there is a refusal. */
+export async function fetchUrl(web: Web, request: WebRequest): Promise<WebAnswer> {
+  const answer = await web.request(request).catch(refuseFault)
+  if (answer.status >= 200 && answer.status < 300) return answer
+  return refuse('url', `answers with status ${answer.status}; send an address that anybody can open.`)
+}
+
+function refuseFault(fault: unknown): never {
+  if (!(fault instanceof WebFault)) throw fault
+  if (fault.reason === 'BUSY') {
+    throw new Failure('UNAVAILABLE', 'Too many web requests are under way; repeat the request in a moment.', {
+      retryAfter: 1,
+      cause: fault,
+    })
+  }
+  if (fault.reason === 'TOO_LARGE') {
+    throw new Failure('TOO_LARGE', `url ${fault.message}; send the address of a smaller file.`)
+  }
+  refuse('url', `${fault.message}; send a public http or https address that answers.`)
+}

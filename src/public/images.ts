@@ -1,0 +1,40 @@
+import { sql } from 'kysely'
+
+import type { ImageType } from '../../schema/image.ts'
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import { row } from '../database.ts'
+import { imageKey, imagePath } from '../domain/images.ts'
+import { readId } from '../ids.ts'
+import type { Services } from '../services.ts'
+
+/** An image opened by itself may do nothing but show. */
+export const IMAGE_SECURITY_POLICY = "default-src 'none'; sandbox"
+
+/** An image as it is served; `load` reads the bytes, which a visitor who has them needs not. */
+export type ServedImage = { contentType: ImageType; tag: string; load(): Promise<Buffer> }
+
+/** The image at a public path, or null when there is none at exactly this one. */
+export async function findImage(
+  services: Services,
+  { organization, file }: { organization: string; file: string },
+): Promise<ServedImage | null> {
+  const [image = ''] = file.split('.')
+  const organizationId = readId('org', organization)
+  const id = readId('img', image)
+  if (organizationId === null || id === null) return null
+  const found = await row<{ contentType: ImageType; hash: Buffer }>(
+    crossOrganization(services),
+    sql`select content_type as "contentType", content_hash as hash from image
+      where organization_id = ${organizationId} and id = ${id}`,
+  )
+  if (!found || imagePath(organizationId, id, found.contentType) !== `/i/${organization}/${file}`) return null
+  return {
+    contentType: found.contentType,
+    tag: found.hash.toString('hex'),
+    async load() {
+      const bytes = await services.storage.get(organizationId, imageKey(found.hash))
+      if (!bytes) throw new Error(`the stored file of image ${id} is gone`)
+      return bytes
+    },
+  }
+}
