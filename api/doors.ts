@@ -3,7 +3,7 @@ import type { Context } from 'koa'
 import { readIdempotencyKey } from '../src/catalogue/idempotency.ts'
 import { Failure } from '../src/catalogue/failure.ts'
 import { type CountedRequest, countRequest, invoke } from '../src/catalogue/invoke.ts'
-import { authenticate, type Principal } from '../src/catalogue/principal.ts'
+import { authenticate, type Principal, withPrincipal } from '../src/catalogue/principal.ts'
 import type { RateBucket, RateState } from '../src/catalogue/rate-limit.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
 import type { Services } from '../src/services.ts'
@@ -23,12 +23,21 @@ export async function runOperation(
   find: () => Tool,
   readInput: (tool: Tool) => Promise<unknown> = (tool) => readJson(ctx, tool.bodyLimit),
 ): Promise<unknown> {
-  const principal = await authenticate(services, ctx.get('authorization') || undefined)
+  const key = ctx.get('idempotency-key') || undefined
   const onRate = (state: RateState) => writeRate(ctx, state)
-  const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
-  const idempotencyKey = readIdempotencyKey(ctx.get('idempotency-key') || undefined)
-  const input = await readInput(tool)
-  return await invoke(services, principal, { tool, input, gated: door.gated, idempotencyKey })
+  let read: Promise<unknown> | undefined
+  return await withPrincipal(
+    services,
+    ctx.get('authorization') || undefined,
+    // A repeated key is answered without running the operation's statement.
+    () => key === undefined && find().checksToken === true,
+    async (principal) => {
+      const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
+      const idempotencyKey = readIdempotencyKey(key)
+      read ??= readInput(tool)
+      return await invoke(services, principal, { tool, input: await read, gated: door.gated, idempotencyKey })
+    },
+  )
 }
 
 /** Authenticates and counts a request that runs no operation, such as discovery. */

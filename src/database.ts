@@ -1,6 +1,7 @@
 import { Migrator } from '@mikro-orm/migrations'
 import { type EntityManager, MikroORM } from '@mikro-orm/postgresql'
-import { type RawBuilder, sql } from 'kysely'
+import { CompiledQuery, type Kysely, type QueryResult, sql } from 'kysely'
+import pg from 'pg'
 
 import { ENTITIES } from './entities/entities.ts'
 import { MIGRATIONS } from './migrations/migrations.ts'
@@ -8,6 +9,26 @@ import { MIGRATIONS } from './migrations/migrations.ts'
 export type { EntityManager }
 
 const MIGRATION_LOCK = 7_305_001
+
+/** A template, or a prepared statement with its values. */
+type Statement = { execute(database: Kysely<unknown>): Promise<QueryResult<unknown>> }
+
+/** The names of prepared statements by their text. */
+const PREPARED = new Map<string, string>()
+
+/** node-postgres prepares a statement that has a name, but Kysely hands over its text alone. */
+class PreparingClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config)
+    // As Kysely calls it: a text with its values, or a cursor.
+    const query = this.query.bind(this) as (statement: unknown, values?: unknown[]) => unknown
+    const prepare = (statement: unknown, values?: unknown[]) => {
+      const name = typeof statement === 'string' ? PREPARED.get(statement) : undefined
+      return query(name === undefined ? statement : { name, text: statement }, values)
+    }
+    Object.assign(this, { query: prepare })
+  }
+}
 
 /** Opens a pool on the database; `close()` it when done. */
 export async function openDatabase(
@@ -24,7 +45,7 @@ export async function openDatabase(
       snapshot: false,
     },
     pool: { min: 0, max: options.poolSize ?? 10 },
-    driverOptions: { application_name: options.applicationName ?? 'postloom' },
+    driverOptions: { application_name: options.applicationName ?? 'postloom', Client: PreparingClient },
   })
 }
 
@@ -42,22 +63,33 @@ export async function migrate(config: { databaseUrl: string }): Promise<void> {
 }
 
 /** The rows of a statement, in the transaction of `em` when it has one; values in the template are bound. */
-export async function rows<Row>(em: EntityManager, statement: RawBuilder<unknown>): Promise<Row[]> {
+export async function rows<Row>(em: EntityManager, statement: Statement): Promise<Row[]> {
   const { rows: found } = await statement.execute(em.getKysely())
   // The caller names the shape its own select list has.
   return found as Row[]
 }
 
 /** The only row of a statement, or null. */
-export async function row<Row>(em: EntityManager, statement: RawBuilder<unknown>): Promise<Row | null> {
+export async function row<Row>(em: EntityManager, statement: Statement): Promise<Row | null> {
   const found = await rows<Row>(em, statement)
   return found[0] ?? null
 }
 
 /** Runs a statement and says how many rows it changed. */
-export async function execute(em: EntityManager, statement: RawBuilder<unknown>): Promise<number> {
+export async function execute(em: EntityManager, statement: Statement): Promise<number> {
   const { numAffectedRows } = await statement.execute(em.getKysely())
   return Number(numAffectedRows ?? 0n)
+}
+
+/**
+ * Declares a statement that requests repeat, with `$1`, `$2`, … in its text: each connection parses and plans it once.
+ * What is planned once must not depend on its values, so it calls a function of the database or goes by a unique key.
+ */
+export function prepared(name: string, text: string): (...values: readonly unknown[]) => Statement {
+  PREPARED.set(text, name)
+  return (...values) => ({
+    execute: (database) => database.executeQuery(CompiledQuery.raw(text, [...values])),
+  })
 }
 
 /** An array bound as one parameter of a PostgreSQL array type, for `unnest` and `= any`. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Permission } from '../../schema/values.ts'
-import { execute, row } from '../database.ts'
+import { execute, prepared, row } from '../database.ts'
 import { hashToken, isWellFormedToken } from './tokens.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
@@ -21,15 +21,24 @@ export type Principal = {
   now: Date
 }
 
-type TokenRow = {
+type TokenRow = Organization & {
   tokenId: string
   tokenName: string
   permissions: Permission[]
-  organization: Organization
   customLimits: { requestsPerMinute?: number } | null
   isStale: boolean
   now: Date
 }
+
+const readToken = prepared(
+  'read_token',
+  `select token.id as "tokenId", token.name as "tokenName", token.permissions,
+      coalesce(token.last_used_at < now() - interval '1 minute', true) as "isStale",
+      organization.id, organization.name, organization.slug, organization.timezone, organization.plan,
+      organization.double_opt_in as "doubleOptIn", organization.custom_limits as "customLimits", now() as now
+    from api_token token join organization on organization.id = token.organization_id
+    where token.token_hash = $1 and token.revoked_at is null and (token.expires_at is null or token.expires_at > now())`,
+)
 
 /**
  * The principal behind `Authorization: Bearer <token>`; one query. A missing, malformed, unknown, expired or revoked
@@ -42,22 +51,67 @@ export async function authenticate(
   const token = bearerToken(authorization)
   if (!isWellFormedToken(token)) refuseToken()
   const hash = hashToken(token)
-  const em = crossOrganization(services)
-  const found = await row<TokenRow>(
-    em,
-    sql`select token_id as "tokenId", token_name as "tokenName", permissions, is_stale as "isStale", organization,
-        custom_limits as "customLimits", at as now
-      from token_principal(${hash})`,
-  )
+  const began = performance.now()
+  const found = await row<TokenRow>(crossOrganization(services), readToken(hash))
   if (!found) refuseToken()
-  if (found.isStale) noteUse(services, hash)
-  return {
-    organization: found.organization,
-    actor: { kind: 'token', id: encodeId('tok', found.tokenId), name: found.tokenName },
-    permissions: found.permissions,
-    requestLimit: found.customLimits?.requestsPerMinute ?? REQUESTS_PER_MINUTE[found.organization.plan],
-    now: new Date(found.now),
+  const { tokenId, tokenName, permissions, customLimits, isStale, now, ...organization } = found
+  if (isStale) noteUse(services, hash)
+  const principal = {
+    organization,
+    actor: { kind: 'token', id: encodeId('tok', tokenId), name: tokenName } as const,
+    permissions,
+    requestLimit: customLimits?.requestsPerMinute ?? REQUESTS_PER_MINUTE[organization.plan],
+    now: new Date(now),
   }
+  remember(services, hash, { principal, began })
+  return principal
+}
+
+/**
+ * Runs work as the principal behind the header. Where the work's own statement refuses a token that is gone, a
+ * principal of the last seconds will do, which spares a query; whatever that one is refused is decided by a fresh one.
+ */
+export async function withPrincipal<Result>(
+  services: Services,
+  authorization: string | undefined,
+  checksToken: () => boolean,
+  work: (principal: Principal) => Promise<Result>,
+): Promise<Result> {
+  try {
+    const recent = checksToken() ? recall(services, authorization) : undefined
+    if (recent) return await work(recent)
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+  }
+  return await work(await authenticate(services, authorization))
+}
+
+type Remembered = { principal: Principal; began: number }
+
+const REMEMBERED_MS = 10_000
+const MOST_REMEMBERED = 1_000
+const memories = new WeakMap<Services, Map<string, Remembered>>()
+
+function remember(services: Services, hash: Buffer, remembered: Remembered): void {
+  const memory = memories.get(services) ?? new Map<string, Remembered>()
+  memories.set(services, memory)
+  const key = hash.toString('base64')
+  memory.delete(key)
+  memory.set(key, remembered)
+  if (memory.size <= MOST_REMEMBERED) return
+  const [oldest] = memory.keys()
+  if (oldest !== undefined) memory.delete(oldest)
+}
+
+function recall(services: Services, authorization: string | undefined): Principal | undefined {
+  const memory = memories.get(services)
+  const key = hashToken(bearerToken(authorization)).toString('base64')
+  const found = memory?.get(key)
+  if (!found) return undefined
+  const age = performance.now() - found.began
+  if (age < REMEMBERED_MS) return { ...found.principal, now: new Date(found.principal.now.getTime() + age) }
+  memory?.delete(key)
+  return undefined
 }
 
 /** Refuses a principal whose token lacks a permission. */
@@ -82,7 +136,8 @@ function bearerToken(authorization: string | undefined): string {
   )
 }
 
-function refuseToken(): never {
+/** What a token that is mistyped, revoked or expired is answered. */
+export function refuseToken(): never {
   throw new Failure(
     'UNAUTHENTICATED',
     'This API token is not valid: it is mistyped, revoked or expired; make a new one and send it as "Authorization: Bearer pl_…".',

@@ -1,4 +1,4 @@
-import { createHash, randomInt, randomBytes } from 'node:crypto'
+import { hash, randomInt, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const PREFIX = 'pl_'
@@ -23,7 +23,7 @@ export function makeAdminKey(): string {
 
 /** What is stored of a token or an admin key: its SHA-256. Both are random enough to need no salt. */
 export function hashToken(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+  return hash('sha256', text, 'buffer')
 }
 
 /** The last four characters, by which a list names a token whose text is gone. */

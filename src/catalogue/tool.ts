@@ -97,6 +97,8 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
   counted?: boolean
   /** The handler writes by one statement and emits nothing, so that it needs no transaction around it. */
   singleStatement?: boolean
+  /** That statement also refuses a token that is gone, so that no query needs to ask for it first. */
+  checksToken?: boolean
   /** Narrows the gate of an impact tool to some inputs. */
   confirm?: (input: Static<Input>) => boolean
   /** Refuses what cannot be done and says what will happen; runs before the challenge, for impact tools. */

@@ -2,10 +2,11 @@ import { sql } from 'kysely'
 
 import type { DomainStatus, SubscriberStatus } from '../../schema/values.ts'
 import { Failure } from '../catalogue/failure.ts'
+import { refuseToken } from '../catalogue/principal.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { json, row } from '../database.ts'
-import { newId } from '../ids.ts'
+import { prepared, row } from '../database.ts'
+import { decodeId, newId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { asciiDomain, emailFault, readEmail } from './addresses.ts'
 import type { MessageSource } from './messages.ts'
@@ -22,8 +23,9 @@ export type TransactionalEmail = MessageSource & {
 
 type From = { name: string | null; email: string; domain: string }
 
+/** What stands in the way of an email. */
 type Verdict = {
-  accepted: boolean
+  isTokenGone?: true
   domainStatus: DomainStatus | null
   recipientStatus: SubscriberStatus | null
   bounceCategory: string | null
@@ -35,9 +37,9 @@ const BACKLOG_FRESH_MS = 250
 const MAXIMUM_NAME = 200
 
 /**
- * Accepts one transactional email: sender, recipient and suppression are judged and the rows are written by one
- * function (see the migration), so that it costs one round trip and no planning. An unknown recipient becomes a TRANSACTIONAL subscriber. Answers the id
- * (uuid) of the message, which exists once the transaction commits.
+ * Accepts one transactional email: token, sender, recipient and suppression are judged and the rows are written by one
+ * function (see the migration), so that it costs one round trip and no planning. An unknown recipient becomes a
+ * TRANSACTIONAL subscriber. Answers the id (uuid) of the message, which exists once the transaction commits.
  */
 export async function sendTransactional(call: Call, email: TransactionalEmail): Promise<string> {
   readEmail(email.to, 'to')
@@ -46,8 +48,8 @@ export async function sendTransactional(call: Call, email: TransactionalEmail): 
   const from = email.from === undefined ? null : readFrom(email.from)
   await refuseBacklog(call.services)
   const id = newId()
-  const verdict = await row<Verdict>(call.em, acceptance(call.organization.id, id, email, from))
-  if (!verdict?.accepted) refuse(verdict, email.to, from)
+  const found = await row<{ verdict: Verdict | null }>(call.em, acceptance(call, id, email, from))
+  if (found?.verdict) refuse(found.verdict, email.to, from)
   call.wakeLane('transactional')
   return id
 }
@@ -67,17 +69,31 @@ function readFrom(text: string): From {
   return { name: name || null, email, domain: asciiDomain(email.slice(email.lastIndexOf('@') + 1)) ?? '' }
 }
 
-function acceptance(organizationId: string, id: string, email: TransactionalEmail, from: From | null) {
+const acceptTransactional = prepared(
+  'accept_transactional',
+  'select accept_transactional($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) as verdict',
+)
+
+function acceptance({ organization, actor }: Call, id: string, email: TransactionalEmail, from: From | null) {
   const { subject, content, contentType, preview, to, replyTo, tracking } = email
-  return sql`select accepted, domain_status as "domainStatus", recipient_status as "recipientStatus",
-      bounce_category as "bounceCategory", suppression
-    from accept_transactional(${organizationId}, ${id}, ${newId()}, ${from?.domain ?? null}, ${from?.name ?? null},
-      ${from?.email ?? null}, ${to}, ${replyTo ?? null}, ${tracking},
-      ${json({ subject, content, contentType, preview })})`
+  return acceptTransactional(
+    organization.id,
+    actor.kind === 'token' ? decodeId('tok', actor.id) : null,
+    id,
+    newId(),
+    from?.domain ?? null,
+    from?.name ?? null,
+    from?.email ?? null,
+    to,
+    replyTo ?? null,
+    tracking,
+    JSON.stringify({ subject, content, contentType, preview }),
+  )
 }
 
-function refuse(verdict: Verdict | null, to: string, from: From | null): never {
-  if (verdict?.domainStatus !== 'VERIFIED') refuseSender(verdict?.domainStatus ?? null, from)
+function refuse(verdict: Verdict, to: string, from: From | null): never {
+  if (verdict.isTokenGone) refuseToken()
+  if (verdict.domainStatus !== 'VERIFIED') refuseSender(verdict.domainStatus, from)
   const { recipientStatus, bounceCategory, suppression } = verdict
   const state = suppression === null ? (recipientStatus ?? 'unknown') : 'suppressed'
   const why = suppression ?? bounceCategory

@@ -69,21 +69,6 @@ export class M001Organizations extends Migration {
         unique (organization_id, id)
       );
 
-      -- Who a token stands for and the time; a function, so that its plan is made once for each connection.
-      create function token_principal(hash bytea)
-      returns table (token_id uuid, token_name text, permissions text[], is_stale boolean, organization jsonb,
-        custom_limits jsonb, at timestamptz)
-      language plpgsql stable as $fn$
-      begin
-        return query select t.id, t.name, t.permissions,
-          coalesce(t.last_used_at < now() - interval '1 minute', true),
-          jsonb_build_object('id', o.id, 'name', o.name, 'slug', o.slug, 'timezone', o.timezone, 'plan', o.plan,
-            'doubleOptIn', o.double_opt_in),
-          o.custom_limits, now()
-        from api_token t join organization o on o.id = t.organization_id
-        where t.token_hash = hash and t.revoked_at is null and (t.expires_at is null or t.expires_at > now());
-      end $fn$;
-
       create table admin_key (
         id uuid primary key,
         name text not null,
@@ -145,7 +130,7 @@ export class M001Organizations extends Migration {
   override down(): void {
     this.addSql(`
       drop table audit_entry, rate_window, idempotency_record, confirmation_challenge, admin_key, api_token, organization;
-      drop function token_principal, touch_updated_at, id_floor, new_id;
+      drop function touch_updated_at, id_floor, new_id;
     `)
   }
 }

@@ -21,6 +21,7 @@ export const sendTransactionalEmail = defineTool({
   listed: false,
   counted: false,
   singleStatement: true,
+  checksToken: true,
   input: closed({
     to: Type.String({ description: 'The address of the recipient.' }),
     subject: Type.String({ minLength: 1, maxLength: MAXIMUM_LINE, description: 'May hold {{variables}}.' }),
