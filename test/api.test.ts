@@ -1,7 +1,10 @@
 import { request } from 'node:http'
 
 import anyTest, { type TestFn } from 'ava'
+import { sql } from 'kysely'
 
+import { hashToken } from '../src/catalogue/tokens.ts'
+import { execute, row } from '../src/database.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
 
 const test = anyTest as TestFn<{ api: TestApi }>
@@ -313,6 +316,38 @@ test('v1 answers in its frozen shape, and its message lists every fault', async 
     const lost = await api.request(method, path)
     t.is(lost.status, status)
     t.deepEqual(Object.keys(lost.body), ['success', 'message'])
+  }
+})
+
+test('a token that was just used sends nothing more once it is revoked, expired or narrowed', async (t) => {
+  const { api } = t.context
+  const { id, tokenWith } = await api.organization()
+  const email = { to: 'reader@example.com', subject: 'Hello', content: 'Hello' }
+  for (const [change, status] of [
+    ['revoked_at = now()', 401],
+    ['expires_at = now()', 401],
+    [`permissions = '{campaigns}'`, 403],
+  ] as const) {
+    const token = await tokenWith(['emails'])
+    const send = (body: object, headers = {}) =>
+      api.request('POST', '/api/v1/emails', { token, body, headers })
+    for (let round = 0; round < 2; round++) t.is((await send(email)).status, 200)
+    t.is((await send(email, { 'idempotency-key': `before ${change}` })).status, 200)
+    t.is((await send({})).status, 422)
+    const em = api.services.orm.em.fork()
+    await execute(
+      em,
+      sql`update api_token set ${sql.raw(change)} where organization_id = ${id} and token_hash = ${hashToken(token)}`,
+    )
+    t.is((await send(email)).status, status, change)
+    t.is((await send({})).status, status, change)
+    t.is((await send(email, { 'idempotency-key': `before ${change}` })).status, status, change)
+    const stored = await row(
+      em,
+      sql`select count(*)::int as messages from message where organization_id = ${id}`,
+    )
+    t.deepEqual(stored, { messages: 3 })
+    await execute(em, sql`delete from message where organization_id = ${id}`)
   }
 })
 
