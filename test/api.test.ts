@@ -321,14 +321,14 @@ test('v1 answers in its frozen shape, and its message lists every fault', async 
 
 test('a token that was just used sends nothing more once it is revoked, expired or narrowed', async (t) => {
   const { api } = t.context
-  const { id, tokenWith } = await api.organization()
+  const organization = await api.organization()
   const email = { to: 'reader@example.com', subject: 'Hello', content: 'Hello' }
   for (const [change, status] of [
     ['revoked_at = now()', 401],
     ['expires_at = now()', 401],
     [`permissions = '{campaigns}'`, 403],
   ] as const) {
-    const token = await tokenWith(['emails'])
+    const token = await organization.tokenWith(['emails'])
     const send = (body: object, headers = {}) =>
       api.request('POST', '/api/v1/emails', { token, body, headers })
     for (let round = 0; round < 2; round++) t.is((await send(email)).status, 200)
@@ -337,17 +337,17 @@ test('a token that was just used sends nothing more once it is revoked, expired 
     const em = api.services.orm.em.fork()
     await execute(
       em,
-      sql`update api_token set ${sql.raw(change)} where organization_id = ${id} and token_hash = ${hashToken(token)}`,
+      sql`update api_token set ${sql.raw(change)} where organization_id = ${organization.id} and token_hash = ${hashToken(token)}`,
     )
     t.is((await send(email)).status, status, change)
     t.is((await send({})).status, status, change)
     t.is((await send(email, { 'idempotency-key': `before ${change}` })).status, status, change)
     const stored = await row(
       em,
-      sql`select count(*)::int as messages from message where organization_id = ${id}`,
+      sql`select count(*)::int as messages from message where organization_id = ${organization.id}`,
     )
     t.deepEqual(stored, { messages: 3 })
-    await execute(em, sql`delete from message where organization_id = ${id}`)
+    await execute(em, sql`delete from message where organization_id = ${organization.id}`)
   }
 })
 
