@@ -162,6 +162,15 @@ test('a run tags, waits, branches, untags and exits', async (t) => {
     'out EXIT',
   ])
   t.deepEqual(await decisionsOf(services, automation.id), ['STEP_SKIPPED CONDITIONS'])
+  const causes = await rows<{ cause: object }>(
+    services.orm.em.fork(),
+    sql`select cause from subscriber_event where type in ('TAG_ADDED', 'TAG_REMOVED')
+      and cause ->> 'id' = ${encodeId('run', run.id)}`,
+  )
+  t.deepEqual(
+    causes.map(({ cause }) => cause),
+    Array.from({ length: 2 }, () => ({ kind: 'run', id: encodeId('run', run.id), name: 'workflow run' })),
+  )
 })
 
 test('an email goes out once, and the run goes on when it has its outcome', async (t) => {

@@ -1,8 +1,9 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import { execute, rows } from '../src/database.ts'
-import { newId, readId } from '../src/ids.ts'
+import { execute, row, rows } from '../src/database.ts'
+import { signToken } from '../src/delivery/tracking-token.ts'
+import { encodeId, newId, readId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 
 let api: TestApi
@@ -142,4 +143,68 @@ test('reactivating somebody of another organization answers as a missing id, and
       and type = 'SUBSCRIBED' and data ? 'reactivated'`,
   )
   t.is(found?.count, 1)
+})
+
+test('every change is an event that says who caused it and when', async (t) => {
+  const own = await api.organization()
+  const { tokens } = await row<{ tokens: string[] }>(
+    api.services.orm.em.fork(),
+    sql`select array_agg(id) as tokens from api_token where organization_id = ${own.id}`,
+  ).then((found) => found ?? { tokens: [] })
+  const byToken = { kind: 'token', id: encodeId('tok', tokens[0] ?? ''), name: 'test' }
+  const email = `cause-${newId()}@example.com`
+  const { subscriber } = await own.data('add_subscriber', { email, tags: ['vip'], fields: { plan: 'free' } })
+  await own.data('update_subscriber', { subscriber: email, fields: { plan: 'pro' } })
+  await own.data('bulk_remove_tags', { subscriberIds: [subscriber.id], tagNames: ['vip'] })
+  const subscriberId = readId('sub', subscriber.id) ?? ''
+  const link = { kind: 'unsubscribe', organizationId: own.id, messageId: newId(), subscriberId } as const
+  const left = await api.request('POST', `/u/${signToken(api.services.config.secret, link)}`)
+  t.is(left.status, 200)
+  await own.data('reactivate_subscriber', { subscriberId: subscriber.id })
+  const { events } = await own.data('list_subscriber_events', { email })
+  const byLink = { kind: 'public', id: subscriber.id, name: 'Unsubscribe link' }
+  t.deepEqual(
+    events.map(({ type, cause }: { type: string; cause: object }) => [type, cause]),
+    [
+      ['SUBSCRIBED', byToken],
+      ['UNSUBSCRIBED', byLink],
+      ['TAG_REMOVED', byToken],
+      ['FIELD_UPDATED', byToken],
+      ['TAG_ADDED', byToken],
+      ['SUBSCRIBED', byToken],
+    ],
+  )
+  for (const { createdAt } of events) t.regex(createdAt, /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/)
+})
+
+test('a field keeps its type while its values are cleared and set again', async (t) => {
+  const own = await api.organization()
+  const email = `field-${newId()}@example.com`
+  await own.data('add_subscriber', {
+    email,
+    fields: { seats: 5, since: '2027-03-01', beta: true, plan: 'free' },
+  })
+  const { customFields } = await own.data('get_custom_fields')
+  t.deepEqual(
+    customFields.map(({ name, type }: { name: string; type: string }) => [name, type]),
+    [
+      ['beta', 'boolean'],
+      ['plan', 'string'],
+      ['seats', 'number'],
+      ['since', 'date'],
+    ],
+  )
+  for (const fields of [{ seats: null }, { seats: '5' }, { seats: 6 }]) {
+    const answer = await own.call('update_subscriber', { subscriber: email, fields })
+    t.is(answer.status, fields.seats === '5' ? 400 : 200)
+    if (answer.status === 400) t.regex(answer.body.error, /fields\.seats: must be a number/)
+  }
+  const { events } = await own.data('list_subscriber_events', { email, eventType: 'FIELD_UPDATED' })
+  t.deepEqual(
+    events.map(({ data }: { data: object }) => data),
+    [
+      { field: 'seats', custom: true, from: null, to: 6 },
+      { field: 'seats', custom: true, from: 5, to: null },
+    ],
+  )
 })
