@@ -6,6 +6,7 @@ import { newId } from '../src/ids.ts'
 /** Ids that the benchmark's filters name; uuids. */
 export type AudienceData = { campaignId: string; segmentId: string }
 
+const SEGMENT = 'Pro and interested'
 const YEAR = 31_536_000
 
 /**
@@ -17,7 +18,7 @@ export async function fillAudience(
   em: EntityManager,
   organizationId: string,
   { subscribers, events }: { subscribers: number; events: number },
-): Promise<AudienceData> {
+): Promise<void> {
   const data = { campaignId: newId(), segmentId: newId() }
   await pastPartitions(em)
   const neighbour = newId()
@@ -37,10 +38,21 @@ export async function fillAudience(
   await execute(
     em,
     sql`insert into segment (id, organization_id, name, filters)
-      values (${data.segmentId}, ${organizationId}, 'Pro and interested', ${JSON.stringify(filters)}::jsonb)`,
+      values (${data.segmentId}, ${organizationId}, ${SEGMENT}, ${JSON.stringify(filters)}::jsonb)`,
   )
   await execute(em, sql`vacuum (analyze, parallel 0)`)
-  return data
+}
+
+/** The organization that was filled, and what its filters name. */
+export async function findAudience(em: EntityManager): Promise<AudienceData & { organizationId: string }> {
+  const found = await row<AudienceData & { organizationId: string }>(
+    em,
+    sql`select organization_id as "organizationId", id as "segmentId",
+        (select campaign.id from campaign where campaign.organization_id = segment.organization_id) as "campaignId"
+      from segment where name = ${SEGMENT}`,
+  )
+  if (!found) throw new Error('the database holds no audience of this benchmark')
+  return found
 }
 
 /** How many subscribers and events an organization has. */

@@ -2,7 +2,17 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-const SHARED = new Set(['run', 'report', 'system', 'bare-workflows', 'engine-peer', 'load', 'audience-data'])
+const SHARED = new Set([
+  'run',
+  'report',
+  'system',
+  'bare-workflows',
+  'engine-peer',
+  'load',
+  'audience-data',
+  'audience-filters',
+  'explain',
+])
 
 const names = readdirSync(import.meta.dirname)
   .map((file) => file.replace(/\.ts$/, ''))

@@ -95,6 +95,17 @@ class World {
     )
   }
 
+  /** Opens so long ago, with the numbers that move with them. */
+  async opened(person: string, ages: readonly string[]): Promise<void> {
+    for (const age of ages) await this.event(person, 'EMAIL_OPENED', {}, age)
+    await execute(
+      em,
+      sql`insert into subscriber_stat (organization_id, subscriber_id, open_count, last_opened_at)
+        select organization_id, subscriber_id, count(*), max(created_at) from subscriber_event
+        where organization_id = ${this.organizationId} and subscriber_id = ${this.id(person)} group by 1, 2`,
+    )
+  }
+
   async automation(): Promise<{ id: string; versionId: string }> {
     const [id, versionId] = [newId(), newId()]
     await execute(
@@ -264,6 +275,37 @@ test('events are counted by type, data and age', async (t) => {
     }),
     'bob cleo dan',
   )
+})
+
+test('opens, clicks and sends are asked of the numbers that count them, or narrowed by them', async (t) => {
+  const world = await World.make()
+  await world.opened('ann', ['1 days', '2 days', '100 days'])
+  await world.opened('bob', ['1 days', '100 days'])
+  await world.opened('cleo', ['40 days', '41 days'])
+  const opened = (more: Partial<Leaf> = {}) => performed('EMAIL_OPENED', more)
+  const times = (operator: 'equals' | 'gt' | 'gte' | 'lt' | 'lte', value: number) => ({
+    count: { operator, value },
+  })
+  const within: Partial<Leaf> = { within: { amount: 30, unit: 'DAYS' } }
+  t.is(await world.who(opened()), 'ann bob cleo')
+  t.is(await world.who(opened(times('gte', 3))), 'ann')
+  t.is(await world.who(opened(times('equals', 2))), 'bob cleo')
+  t.is(await world.who(opened(times('lt', 2))), 'dan')
+  t.is(await world.who({ not: opened(times('gt', 2)) }), 'bob cleo dan')
+  t.is(await world.who(opened(within)), 'ann bob')
+  t.is(await world.who(opened({ ...within, ...times('gte', 2) })), 'ann')
+  t.is(await world.who(opened({ ...within, ...times('gt', 0) })), 'ann bob')
+  t.is(await world.who(opened({ ...within, ...times('equals', 1) })), 'bob')
+  t.is(await world.who(opened({ ...within, ...times('lte', 1) })), 'bob cleo dan')
+  t.is(await world.who({ ...opened(within), operator: 'not_performed' }), 'cleo dan')
+  const where = [{ path: 'campaignId', operator: 'is_set' as const }]
+  t.is(await world.who(opened({ ...times('gte', 2), where })), '')
+  t.is(
+    await world.who(performed('EMAIL_OPENED', { within: { amount: 1200, unit: 'MONTHS' } })),
+    'ann bob cleo',
+  )
+  t.true(await world.inRun('ann', {}, opened({ ...within, ...times('gte', 2) })))
+  t.false(await world.inRun('bob', {}, opened({ ...within, ...times('gte', 2) })))
 })
 
 test('campaigns are asked for by what became of their emails', async (t) => {

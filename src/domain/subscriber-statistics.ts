@@ -21,6 +21,8 @@ type Changes = Omit<SubscriberGrowth['buckets'][number], 'date' | 'start' | 'tot
 
 const UNIT = { day: 'days', week: 'weeks', month: 'months' } as const
 const DEFAULT_LENGTH = { day: 30, week: 12, month: 12 } as const
+/** The only bucket of a period that is not cut. */
+const WHOLE = '1970-01-01'
 const NOTHING: Changes = { created: 0, subscribed: 0, unsubscribed: 0, bounced: 0, complained: 0, net: 0 }
 
 /** Growth in buckets of the organization's calendar, those in which nothing happened included. */
@@ -32,8 +34,7 @@ export async function readGrowth(
   const { timezone } = organization
   const period = readPeriod(call, range, interval)
   const starts = bucketStarts(period, interval, timezone)
-  const bucket = (at: RawBuilder<unknown>) =>
-    sql`date_trunc(${interval}, ${at} at time zone ${timezone})::date::text`
+  const bucket = (at: RawBuilder<unknown>) => sql`date_trunc(${interval}, ${at} at time zone ${timezone})`
   const { before, byDate } = await readChanges(em, organization.id, period, bucket)
   let total = before
   const buckets = starts.map((start) => {
@@ -54,8 +55,8 @@ export async function readSubscriberStats(call: Call, range: Range): Promise<Sub
     sql`select status, count(*)::int as count from subscriber where organization_id = ${organization.id}
       group by status`,
   )
-  const { before, byDate } = await readChanges(em, organization.id, period, () => sql`'all'`)
-  const changes = byDate.get('all') ?? NOTHING
+  const { before, byDate } = await readChanges(em, organization.id, period, () => sql`${WHOLE}::timestamp`)
+  const changes = byDate.get(WHOLE) ?? NOTHING
   return {
     total: statuses.reduce((sum, { count }) => sum + count, 0),
     byStatus: statusCounts(statuses),
@@ -79,7 +80,7 @@ async function readChanges(
   const found = await rows<Changes & { date: string | null }>(
     em,
     sql`with people as (
-        select case when created_at >= ${start} then ${bucket(sql`created_at`)} else '' end as date, count(*) as created
+        select case when created_at >= ${start} then ${bucket(sql`created_at`)} end as date, count(*) as created
         from subscriber where organization_id = ${organizationId} and created_at < ${end} group by 1
       ), changes as (
         select ${bucket(sql`created_at`)} as date, count(*) filter (where type = 'SUBSCRIBED') as subscribed,
@@ -91,7 +92,7 @@ async function readChanges(
           and type in ('SUBSCRIBED', 'UNSUBSCRIBED', 'EMAIL_BOUNCED', 'EMAIL_COMPLAINED')
           and ${idsAround(start, end)} and created_at >= ${start} and created_at < ${end} group by 1
       )
-      select date, coalesce(created, 0)::int as created, coalesce(subscribed, 0)::int as subscribed,
+      select date::date::text as date, coalesce(created, 0)::int as created, coalesce(subscribed, 0)::int as subscribed,
         coalesce(unsubscribed, 0)::int as unsubscribed, coalesce(bounced, 0)::int as bounced,
         coalesce(complained, 0)::int as complained,
         (coalesce(subscribed, 0) - coalesce(unsubscribed, 0))::int as net

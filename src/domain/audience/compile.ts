@@ -11,11 +11,11 @@ import {
 } from '../../../schema/audience.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import { dateTest } from './dates.ts'
+import { eventTest } from './occurrences.ts'
 import { allOf, anyOf, never, type Predicate, signed, type Test, total } from './predicate.ts'
 import type { References } from './references.ts'
 import {
   campaignTest,
-  eventTest,
   hasAnyTag,
   idsOf,
   isTagged,
@@ -27,7 +27,14 @@ import {
   type Surroundings,
   workflowTest,
 } from './related.ts'
-import { customFieldTest, jsonTest, type TextExpression, textArray, textTest } from './scalars.ts'
+import {
+  customFieldTest,
+  emailDomainTest,
+  jsonTest,
+  type TextExpression,
+  textArray,
+  textTest,
+} from './scalars.ts'
 import { isRecord } from './values.ts'
 
 /** Everything a compilation needs beside the filters. */
@@ -90,8 +97,9 @@ function leafTest(walk: Walk, leaf: Leaf): Test {
   switch (field) {
     case 'id':
       return idTest(value)
-    case 'email':
     case 'email.domain':
+      return emailDomainTest(operator, value)
+    case 'email':
     case 'name':
     case 'phone':
     case 'country':
@@ -135,7 +143,6 @@ function leafTest(walk: Walk, leaf: Leaf): Test {
 
 const TEXT_COLUMNS = {
   email: { exact: sql`s.email_key`, lower: true },
-  'email.domain': { exact: sql`split_part(s.email_key, '@', -1)`, lower: true },
   name: { exact: sql`s.name` },
   phone: { exact: sql`s.phone` },
   country: { exact: sql`lower(s.country)`, lower: true },

@@ -118,17 +118,22 @@ function bound(
   zone: string,
 ): RawBuilder<unknown> {
   const instantly = shifted(period, direction, zone)
-  if (!isDay) return instantly
-  return sql`(case when ${isDay} then ${dayOf(instantly, zone)} else ${instantly} end)`
+  if (!isDay) return once(instantly)
+  return sql`(case when ${isDay} then ${once(dayOf(instantly, zone))} else ${once(instantly)} end)`
 }
 
 /** Now; for a whole day the beginning of today, because today is not over. */
 function today({ isDay }: DateExpression, zone: string): RawBuilder<unknown> {
-  return isDay ? sql`(case when ${isDay} then ${dayOf(sql`now()`, zone)} else now() end)` : sql`now()`
+  return isDay ? sql`(case when ${isDay} then ${once(dayOf(sql`now()`, zone))} else now() end)` : sql`now()`
 }
 
 function dayOf(at: RawBuilder<unknown>, zone: string): RawBuilder<unknown> {
   return sql`(date_trunc('day', ${at} at time zone ${zone}) at time zone ${zone})`
+}
+
+/** A moment that is worked out once for a query and not for every row: time zones are slow. */
+export function once(at: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`(select ${at})`
 }
 
 /** Minutes and hours elapse; longer units are calendar units of the zone. */
@@ -154,7 +159,7 @@ function interval({ amount, unit }: Period): RawBuilder<unknown> {
 /** Month and day come round between today and the end of the period; the 29th of February counts as the 28th. */
 function anniversary(at: RawBuilder<unknown>, period: Period, zone: string): Predicate {
   const day = sql`(${at} at time zone ${zone})::date`
-  const now = sql`(now() at time zone ${zone})`
+  const now = once(sql`now() at time zone ${zone}`)
   const years = sql`greatest((extract(year from ${now}) - extract(year from ${day}))::int, 0)`
   const thisYear = sql`(${day} + make_interval(years => ${years}))::date`
   const nextYear = sql`(${day} + make_interval(years => ${years} + 1))::date`

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import type { FilterOperator, FilterValue, Leaf, Where } from '../../../schema/audience.ts'
+import type { FilterOperator, FilterValue, Where } from '../../../schema/audience.ts'
 import { decodeId } from '../../ids.ts'
 import { IS_ACTIVE } from '../automations/active.ts'
-import { dateTest, shifted } from './dates.ts'
-import { allOf, always, never, type Predicate, signed, type Test, total } from './predicate.ts'
+import { dateTest } from './dates.ts'
+import { always, never, type Predicate, signed, type Test, total } from './predicate.ts'
 import { isRecord } from './values.ts'
 import { jsonTest, numberHolds, numberTest } from './scalars.ts'
 
@@ -21,7 +21,7 @@ export type Surroundings = {
 /** `tags`: who has at least one of these tags. */
 export function hasAnyTag(around: Surroundings, tagIds: readonly string[]): Predicate {
   return sql<boolean>`exists (select 1 from subscriber_tag st where st.organization_id = ${around.organizationId}
-    and st.subscriber_id = s.id and st.tag_id = any(${tagIds}::uuid[]))`
+    and st.subscriber_id = s.id and ${oneOf(sql`st.tag_id`, tagIds)})`
 }
 
 /** `tags is_set`: who has any tag at all. */
@@ -41,9 +41,23 @@ export function statNumberTest(
   value: FilterValue | undefined,
 ): Test {
   if (operator === 'is_set') return always
-  const { holds } = numberTest(sql.raw(`st.${column}`), operator, value)
+  const { holds } = numberTest(
+    sql.raw(`st.${column}`),
+    operator,
+    value,
+    isWhole(column, value) ? 'int' : 'numeric',
+  )
   if (!numberHolds(0, operator, value)) return total(statExists(around, holds))
   return total(sql<boolean>`(not ${statExists(around, sql<boolean>`not (${holds})`)})`)
+}
+
+/** Whether the counter can be compared as the whole number it is, which lets the planner guess how many match. */
+function isWhole(column: string, value: FilterValue | undefined): boolean {
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value]
+  const most = 2 ** 31 - 1
+  return (
+    column !== 'revenue' && values.every((each) => Number.isInteger(each) && Math.abs(Number(each)) <= most)
+  )
 }
 
 /** A date of subscriber_stat. */
@@ -58,7 +72,8 @@ export function statDateTest(
   return total(statExists(around, dateTest({ at, isDay: null }, operator, value, around.timezone).holds))
 }
 
-function statExists(around: Surroundings, condition: Predicate): Predicate {
+/** Who has a row of numbers that fulfils a condition over `subscriber_stat st`. */
+export function statExists(around: Surroundings, condition: Predicate): Predicate {
   return sql<boolean>`exists (select 1 from subscriber_stat st where st.organization_id = ${around.organizationId}
     and st.subscriber_id = s.id and ${condition})`
 }
@@ -83,7 +98,7 @@ function messagesOf({ run }: Surroundings, value: FilterValue | undefined): Pred
   if (value === undefined) return sql<boolean>`m.campaign_id is not null`
   if (!isRecord(value)) {
     const ids = idsOf(value, 'cmp')
-    return sql<boolean>`m.campaign_id = any(${ids}::uuid[])`
+    return oneOf(sql`m.campaign_id`, ids)
   }
   if (!run || !('stepId' in value)) return null
   const step = sql<boolean>`m.automation_id = ${run.automationId} and m.step_id = ${value.stepId}`
@@ -100,47 +115,9 @@ const RUN_STATES: Readonly<Record<string, Predicate>> = {
 export function workflowTest(around: Surroundings, operator: string, value: FilterValue | undefined): Test {
   const state = RUN_STATES[operator]
   if (!state) return never
-  const which =
-    value === undefined ? always.holds : sql<boolean>`r.automation_id = any(${idsOf(value, 'wf')}::uuid[])`
+  const which = value === undefined ? always.holds : oneOf(sql`r.automation_id`, idsOf(value, 'wf'))
   return total(sql<boolean>`exists (select 1 from automation_run r where r.organization_id = ${around.organizationId}
     and r.subscriber_id = s.id and ${which} and ${state})`)
-}
-
-/** `event`: who has events of a type, with data that looks so, so often, since then. */
-export function eventTest(around: Surroundings, leaf: Leaf): Test {
-  const { organizationId, timezone } = around
-  const conditions = [
-    sql<boolean>`e.organization_id = ${organizationId} and e.type = ${leaf.event}`,
-    ...(leaf.where ?? []).map((where) => whereTest(sql`e.data`, where, timezone)),
-  ]
-  if (leaf.within) conditions.push(sql<boolean>`e.created_at >= ${shifted(leaf.within, -1, timezone)}`)
-  const matching = allOf(conditions)
-  const { operator, value } = leaf.count ?? { operator: 'gte', value: 1 }
-  const once = (operator === 'gte' && value === 1) || (operator === 'gt' && value === 0)
-  if (once) {
-    return total(
-      sql<boolean>`exists (select 1 from subscriber_event e where e.subscriber_id = s.id and ${matching})`,
-    )
-  }
-  return total(counted(around, matching, operator, value))
-}
-
-function counted(
-  around: Surroundings,
-  matching: Predicate,
-  operator: FilterOperator,
-  value: number,
-): Predicate {
-  const often = numberTest(sql`count(*)`, operator, value).holds
-  if (around.single) {
-    return sql<boolean>`(select ${often} from subscriber_event e where e.subscriber_id = s.id and ${matching})`
-  }
-  const who = (having: Predicate) => sql<boolean>`exists (select 1 from (
-    select e.subscriber_id from subscriber_event e where ${matching} group by e.subscriber_id having ${having}
-  ) counted where counted.subscriber_id = s.id)`
-  // Who has no such event at all is in no group; where zero matches, everybody but the groups that do not is meant.
-  if (!numberHolds(0, operator, value)) return who(often)
-  return sql<boolean>`(not ${who(sql<boolean>`not (${often})`)})`
 }
 
 /** One condition on a value inside JSON; a missing value fulfils only what is negated. */
@@ -158,6 +135,14 @@ export function jsonAt(json: RawBuilder<unknown>, path: string): RawBuilder<unkn
 export function randomTest(percent: number, seed: string): Test {
   const draw = sql`('x' || substr(encode(sha256(convert_to(${seed}::text || ':' || s.id::text, 'UTF8')), 'hex'), 1, 8))`
   return total(sql<boolean>`((${draw})::bit(32)::bigint < ${Math.round((percent / 100) * 2 ** 32)}::bigint)`)
+}
+
+/** Equality keeps the order of an index, which a list of one would lose. */
+function oneOf(column: RawBuilder<unknown>, ids: readonly string[]): Predicate {
+  const [first] = ids
+  return ids.length === 1
+    ? sql<boolean>`${column} = ${first}`
+    : sql<boolean>`${column} = any(${[...ids]}::uuid[])`
 }
 
 /** The ids of a reference: one or a list. */

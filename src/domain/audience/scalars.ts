@@ -53,18 +53,35 @@ export function textTest(
   }
 }
 
+/**
+ * Compares the part of an email behind its last @. Equality and endings are endings of the whole address, which the
+ * trigrams of emails answer.
+ */
+export function emailDomainTest(operator: FilterOperator, value: FilterValue | undefined): Test {
+  const whole = { exact: sql`s.email_key`, lower: true }
+  const isEnding = operator === 'equals' || operator === 'ends_with'
+  if (isEnding && typeof value === 'string' && !value.includes('@'))
+    return textTest(whole, 'ends_with', operator === 'equals' ? `@${value}` : value)
+  if (operator === 'in' && Array.isArray(value) && value.length <= SPELLED_LIST) {
+    return partial(sql<boolean>`(${anyOf(value.map((each) => emailDomainTest('equals', each).holds))})`)
+  }
+  return textTest({ exact: sql`split_part(s.email_key, '@', -1)`, lower: true }, operator, value)
+}
+
 /** Compares a number. Not total: null is unknown. */
 export function numberTest(
   number: RawBuilder<unknown>,
   operator: FilterOperator,
   value: FilterValue | undefined,
+  type: 'int' | 'numeric' | 'jsonb' = 'numeric',
 ): Test {
+  const bound = (each: unknown) => sql`${type === 'jsonb' ? String(each) : each}::${sql.raw(type)}`
   if (operator === 'between' && Array.isArray(value)) {
-    return partial(sql<boolean>`(${number} between ${numeric(value[0])} and ${numeric(value[1])})`)
+    return partial(sql<boolean>`(${number} between ${bound(value[0])} and ${bound(value[1])})`)
   }
   const comparison = COMPARISONS[operator]
   if (!comparison || typeof value !== 'number') return never
-  return partial(sql<boolean>`${number} ${sql.raw(comparison.sql)} ${numeric(value)}`)
+  return partial(sql<boolean>`${number} ${sql.raw(comparison.sql)} ${bound(value)}`)
 }
 
 /** Whether a comparison holds for a number that is known here: the zero of a row that does not exist. */
@@ -90,8 +107,9 @@ export function jsonTest(
   if (operator === 'equals') return partial(sql<boolean>`${json} = ${JSON.stringify(value)}::jsonb`)
   const sample = Array.isArray(value) ? value[0] : value
   if (typeof sample === 'number') {
-    const number = sql`(case when jsonb_typeof(${json}) = 'number' then (${json})::numeric end)`
-    return numberTest(number, operator, value)
+    // Values in JSON have an order among them, in which numbers are numbers and other types lie apart.
+    const { holds } = numberTest(json, operator, value, 'jsonb')
+    return partial(sql<boolean>`(${holds} and jsonb_typeof(${json}) = 'number')`)
   }
   const text = sql`(case when jsonb_typeof(${json}) = 'string' then ${json} #>> '{}' end)`
   return textTest({ exact: text }, operator, value)
@@ -135,8 +153,4 @@ function like(text: TextExpression, pattern: string): RawBuilder<boolean> {
 
 function escaped(value: unknown): string {
   return String(value).replaceAll(/[\\%_]/g, (letter) => `\\${letter}`)
-}
-
-function numeric(value: unknown): RawBuilder<unknown> {
-  return sql`${value}::numeric`
 }

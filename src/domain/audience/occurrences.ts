@@ -1,0 +1,70 @@
+import { sql } from 'kysely'
+
+import type { FilterOperator, Leaf } from '../../../schema/audience.ts'
+import { idsAround } from '../event-rows.ts'
+import { once, shifted } from './dates.ts'
+import { allOf, type Predicate, type Test, total } from './predicate.ts'
+import { statExists, statNumberTest, type Surroundings, whereTest } from './related.ts'
+import { numberHolds, numberTest } from './scalars.ts'
+
+/** The numbers that move in the transaction that writes the event: how many there are, and when the last one was. */
+const NUMBERS: Readonly<Record<string, { count: string; last?: string }>> = {
+  EMAIL_SENT: { count: 'email_count' },
+  EMAIL_OPENED: { count: 'open_count', last: 'last_opened_at' },
+  EMAIL_CLICKED: { count: 'click_count', last: 'last_clicked_at' },
+}
+
+/**
+ * `event`: who has events of a type, with data that looks so, so often, since then. Where a number counts the events,
+ * it is asked instead of them, or before them.
+ */
+export function eventTest(around: Surroundings, leaf: Leaf): Test {
+  const { operator, value } = leaf.count ?? { operator: 'gte', value: 1 }
+  const where = leaf.where ?? []
+  const numbers = NUMBERS[leaf.event ?? '']
+  if (numbers && where.length === 0 && !leaf.within)
+    return statNumberTest(around, numbers.count, operator, value)
+  const since = leaf.within && shifted(leaf.within, -1, around.timezone)
+  const matching = allOf([
+    sql<boolean>`e.organization_id = ${around.organizationId} and e.type = ${leaf.event}`,
+    ...(since ? [sql<boolean>`${idsAround(since, null, sql`e`)} and e.created_at >= ${once(since)}`] : []),
+    ...where.map((condition) => whereTest(sql`e.data`, condition, around.timezone)),
+  ])
+  const found = occurs(around, matching, operator, value)
+  if (!numbers || numberHolds(0, operator, value)) return total(found)
+  const least = sql<boolean>`${sql.raw(`st.${numbers.count}`)} >= ${operator === 'gt' ? value + 1 : value}::int`
+  const recent =
+    since && numbers.last !== undefined
+      ? [sql<boolean>`${sql.raw(`st.${numbers.last}`)} >= ${once(sql`${since} - interval '1 minute'`)}`]
+      : []
+  return total(allOf([statExists(around, allOf([least, ...recent])), found]))
+}
+
+function occurs(
+  around: Surroundings,
+  matching: Predicate,
+  operator: FilterOperator,
+  value: number,
+): Predicate {
+  const isOnce = (operator === 'gte' && value === 1) || (operator === 'gt' && value === 0)
+  if (!isOnce) return counted(around, matching, operator, value)
+  return sql<boolean>`exists (select 1 from subscriber_event e where e.subscriber_id = s.id and ${matching})`
+}
+
+function counted(
+  around: Surroundings,
+  matching: Predicate,
+  operator: FilterOperator,
+  value: number,
+): Predicate {
+  const often = numberTest(sql`count(*)`, operator, value).holds
+  if (around.single) {
+    return sql<boolean>`(select ${often} from subscriber_event e where e.subscriber_id = s.id and ${matching})`
+  }
+  const who = (having: Predicate) => sql<boolean>`exists (select 1 from (
+    select e.subscriber_id from subscriber_event e where ${matching} group by e.subscriber_id having ${having}
+  ) counted where counted.subscriber_id = s.id)`
+  // Who has no such event at all is in no group; where zero matches, everybody but the groups that do not is meant.
+  if (!numberHolds(0, operator, value)) return who(often)
+  return sql<boolean>`(not ${who(sql<boolean>`not (${often})`)})`
+}
