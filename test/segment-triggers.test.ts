@@ -53,22 +53,27 @@ async function person(organization: TestOrganization, name: string, more: object
   return subscriber.id
 }
 
-/** Lets the watch work until nothing of this organization is left to look at. */
-async function settle({ id }: TestOrganization): Promise<void> {
+/** Lets the watch work until nothing of this organization is left to look at; a broken segment is never done. */
+async function settle({ id }: TestOrganization, { isBroken = false } = {}): Promise<void> {
   await eventually('the segments to settle', async () => {
     await watchSegments(api.services)
     const left = await rows(
       api.services.orm.em.fork(),
       sql`select from segment_change where organization_id = ${id}
-        union all select from watched_segment where organization_id = ${id} and recheck_at <= now()`,
+        union all select from watched_segment
+        where organization_id = ${id} and recheck_at is not null and not ${isBroken}`,
     )
     return left.length === 0
   })
 }
 
 /** Who entered the workflow, by name, after everything has settled. */
-async function entered(organization: TestOrganization, workflowId: string): Promise<string> {
-  await settle(organization)
+async function entered(
+  organization: TestOrganization,
+  workflowId: string,
+  options: { isBroken?: boolean } = {},
+): Promise<string> {
+  await settle(organization, options)
   const found = await rows<{ name: string }>(
     api.services.orm.em.fork(),
     sql`select split_part(subscriber.email, '@', 1) as name from automation_run run
@@ -255,6 +260,23 @@ test('whoever is in a segment when it begins to be watched, or when its filters 
   t.is(await entered(organization, entering), 'ann')
 })
 
+test('whoever is erased is in no segment any more, and does not leave one by it', async (t) => {
+  const organization = await api.organization()
+  const segmentId = await segment(organization, tagged('vip'))
+  const leaving = await live(organization, { type: 'SEGMENT_EXITED', segmentId })
+  const ann = await person(organization, 'ann', { tags: ['vip'] })
+  await person(organization, 'bob', { tags: ['vip'] })
+  await settle(organization)
+  const path = `/api/v2/subscribers/${ann}`
+  t.is((await api.request('DELETE', path, { token: organization.token })).status, 200)
+  t.is(await entered(organization, leaving), '')
+  const members = await rows(
+    api.services.orm.em.fork(),
+    sql`select from segment_member where organization_id = ${organization.id}`,
+  )
+  t.is(members.length, 1)
+})
+
 test('only a workflow that is published and not archived keeps a segment watched', async (t) => {
   const organization = await api.organization()
   const segmentId = await segment(organization, tagged('vip'))
@@ -394,7 +416,7 @@ test('a segment that names what is gone keeps its members until it is repaired',
   t.is(await entered(organization, entering), 'ann')
   await organization.confirmed('delete_tag', { name: 'vip' })
   await change(organization, ann, { name: 'Ann' })
-  t.is(await entered(organization, leaving), '')
+  t.is(await entered(organization, leaving, { isBroken: true }), '')
   await organization.data('update_segment', { segmentId, filters: [{ field: 'name', operator: 'is_set' }] })
   await change(organization, ann, { name: '' })
   t.is(await entered(organization, leaving), 'ann')

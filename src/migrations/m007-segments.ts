@@ -15,16 +15,30 @@ export class M007Segments extends Migration {
         foreign key (organization_id, segment_id) references segment (organization_id, id) on delete cascade
       );
 
+      -- A whole audience is written here at once, and foreign keys would take six times as long; triggers do their work.
       create table segment_member (
         organization_id uuid not null,
         segment_id uuid not null,
         subscriber_id uuid not null,
-        primary key (organization_id, segment_id, subscriber_id),
-        foreign key (organization_id, segment_id) references watched_segment (organization_id, segment_id)
-          on delete cascade,
-        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+        primary key (organization_id, segment_id, subscriber_id)
       );
-      create index on segment_member (organization_id, subscriber_id);
+      create function forget_members_of_segments() returns trigger language plpgsql as $fn$
+      begin
+        delete from segment_member member using gone
+          where member.organization_id = gone.organization_id and member.segment_id = gone.segment_id;
+        return null;
+      end $fn$;
+      create trigger forget_members after delete on watched_segment referencing old table as gone
+        for each statement execute function forget_members_of_segments();
+      create function forget_deleted_members() returns trigger language plpgsql as $fn$
+      begin
+        delete from segment_member member using gone, watched_segment watched
+          where watched.organization_id = gone.organization_id and member.organization_id = gone.organization_id
+            and member.segment_id = watched.segment_id and member.subscriber_id = gone.id;
+        return null;
+      end $fn$;
+      create trigger forget_members after delete on subscriber referencing old table as gone
+        for each statement execute function forget_deleted_members();
 
       -- Whom to look at. A row for each change: one for each subscriber would make writers wait for each other and for
       -- the reader, and a change that comes while its row is being read would be lost. Without keys, for writers' sake.
@@ -67,8 +81,9 @@ export class M007Segments extends Migration {
   override down(): void {
     this.addSql(`
       drop trigger note_for_segments on subscriber_event;
-      drop function note_events_for_segments, note_for_segments;
+      drop trigger forget_members on subscriber;
       drop table segment_change, segment_member, watched_segment;
+      drop function note_events_for_segments, note_for_segments, forget_members_of_segments, forget_deleted_members;
     `)
   }
 }

@@ -81,7 +81,7 @@ async function moveMembers(call: Call, segment: WatchedSegment, people: readonly
       em,
       sql`with moved as materialized (
           select s.id, m.subscriber_id is null as entered from ${from}
-          where ${where} and s.id = any(${array(people, 'uuid')}) order by s.id
+          where ${where} and s.id = any(${array(people, 'uuid')}) order by s.id for key share of s
         ), come as (
           insert into segment_member (organization_id, segment_id, subscriber_id)
           select ${organization.id}::uuid, ${segment.id}::uuid, id from moved where entered order by id

@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process'
+
 import test from 'ava'
 import { sql } from 'kysely'
 
@@ -81,11 +83,69 @@ test('the schedule moves people into and out of segments by the passing of time'
   t.deepEqual(await client.workflow.getHandle(started).result(), { organizations: 1, segments: 2 })
 })
 
+test('a watch that is killed with -9 in the middle of its work, again and again, moves everybody exactly once', async (t) => {
+  const count = 1_500
+  const api = await startApi()
+  t.teardown(() => api.close())
+  const em = api.services.orm.em.fork()
+  const organization = await api.organization()
+  await organization.data('create_tag', { name: 'vip' })
+  const { segment } = await organization.data('create_segment', {
+    name: 'Vips',
+    filters: [{ field: 'tags', operator: 'has_any', value: ['vip'] }],
+  })
+  const workflowId = await live(organization, { type: 'SEGMENT_ENTERED', segmentId: segment.id })
+  for (let from = 0; from < count; from += 500) {
+    const subscribers = Array.from({ length: 500 }, (_, index) => ({
+      email: `p${from + index}@example.com`,
+      status: 'SUBSCRIBED',
+      tags: ['vip'],
+    }))
+    await organization.data('import_subscribers', { subscribers, triggerWorkflows: true })
+  }
+  const env = { ...process.env, DATABASE_URL: api.services.databaseUrl, LOG_LEVEL: 'silent' }
+  const start = () => {
+    const child = fork(new URL('helpers/watch-process.ts', import.meta.url), { env })
+    t.teardown(() => child.kill('SIGKILL'))
+    return child
+  }
+  for (let kill = 0; kill < 3; kill++) {
+    const child = start()
+    await eventually(
+      'a watch that has written and not committed',
+      async () => {
+        const open = await rows(
+          em,
+          sql`select from pg_stat_activity where datname = current_database()
+            and application_name = 'postloom watcher' and backend_xid is not null`,
+        )
+        return open.length > 0
+      },
+      { everyMs: 1 },
+    )
+    child.kill('SIGKILL')
+  }
+  start()
+  await eventually('every change to be looked at', async () => {
+    const left = await rows(em, sql`select from segment_change limit 1`)
+    return left.length === 0
+  })
+  const found = await rows(
+    em,
+    sql`select (select count(*)::int from segment_member) as members, count(*)::int as runs,
+        count(distinct subscriber_id)::int as people,
+        (select count(*)::int from subscriber_event where type = 'SEGMENT_ENTERED') as events
+      from automation_run where automation_id = ${decodeId('wf', workflowId)}`,
+  )
+  t.deepEqual(found, [{ members: count, runs: count, people: count, events: count }])
+})
+
 async function live(organization: TestOrganization, config: object): Promise<string> {
   const { workflow } = await organization.data('create_workflow', { name: 'Series' })
   await organization.data('configure_workflow_draft', {
     workflowId: workflow.id,
     expectedUpdatedAt: workflow.updatedAt,
+    settings: { reEntry: { mode: 'EVERY_TIME' } },
     steps: [{ id: 'start', type: 'TRIGGER', config }],
     edges: [],
   })
