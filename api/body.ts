@@ -3,6 +3,9 @@ import getRawBody from 'raw-body'
 
 import { Failure } from '../src/catalogue/failure.ts'
 
+/** A body that takes longer than this is cut off; files have the time of the whole request. */
+const JSON_MS = 60_000
+
 /** The JSON body of a request, read up to `limit` bytes; refused by name when it is another type, too large or broken. */
 export async function readJson(ctx: Context, limit: number): Promise<unknown> {
   if (ctx.is('application/json') === false) {
@@ -24,7 +27,24 @@ export async function readJson(ctx: Context, limit: number): Promise<unknown> {
   }
 }
 
+/** The body of a request as a file of `type`, unread; its size is known to be within `limit` where it was declared. */
+export function openFile(ctx: Context, type: string, limit: number): AsyncIterable<Buffer> {
+  // What is refused on the way leaves the rest unread, so the connection cannot carry another request.
+  ctx.set('Connection', 'close')
+  if (!ctx.is(type)) {
+    throw new Failure(
+      'UNSUPPORTED_MEDIA_TYPE',
+      `The body must be a file of the type ${type}; send the header "Content-Type: ${type}".`,
+    )
+  }
+  if (Number(ctx.req.headers['content-length'] ?? 0) > limit) {
+    throw new Failure('TOO_LARGE', `The file is larger than ${limit} bytes; send it in parts.`)
+  }
+  return ctx.req
+}
+
 async function readText(ctx: Context, limit: number): Promise<string> {
+  const timer = setTimeout(() => ctx.req.destroy(), JSON_MS)
   try {
     return await getRawBody(ctx.req, { limit, length: ctx.req.headers['content-length'], encoding: 'utf8' })
   } catch (error) {
@@ -32,6 +52,8 @@ async function readText(ctx: Context, limit: number): Promise<string> {
     // The rest of the body is not read, so the connection cannot carry another request.
     ctx.set('Connection', 'close')
     throw new Failure('TOO_LARGE', `The body is larger than ${limit} bytes; send less in one request.`)
+  } finally {
+    clearTimeout(timer)
   }
 }
 

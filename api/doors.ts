@@ -14,7 +14,7 @@ export type Door = { bucket: RateBucket; gated: boolean }
 
 /**
  * Authenticates, counts, reads the input and runs one operation; a door only finds it and shapes the answer. The input
- * is the JSON body unless the door says otherwise.
+ * is the JSON body unless the door says otherwise, as it does where the body is a file.
  */
 export async function runOperation(
   services: Services,
@@ -22,6 +22,7 @@ export async function runOperation(
   door: Door,
   find: () => Tool,
   readInput: (tool: Tool) => Promise<unknown> = (tool) => readJson(ctx, tool.bodyLimit),
+  file?: AsyncIterable<Buffer>,
 ): Promise<unknown> {
   const key = ctx.get('idempotency-key') || undefined
   const onRate = (state: RateState) => writeRate(ctx, state)
@@ -35,15 +36,22 @@ export async function runOperation(
       const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
       const idempotencyKey = readIdempotencyKey(key)
       read ??= readInput(tool)
-      return await invoke(services, principal, { tool, input: await read, gated: door.gated, idempotencyKey })
+      return await invoke(services, principal, {
+        tool,
+        input: await read,
+        gated: door.gated,
+        idempotencyKey,
+        file,
+      })
     },
   )
 }
 
-/** Authenticates and counts a request that runs no operation, such as discovery. */
-export async function admit(services: Services, ctx: Context, bucket: RateBucket): Promise<void> {
+/** Authenticates and counts a request that runs no operation, such as discovery, or several. */
+export async function admit(services: Services, ctx: Context, bucket: RateBucket): Promise<Principal> {
   const principal = await authenticate(services, ctx.get('authorization') || undefined)
   await countRequest(services, principal, { bucket, onRate: (state) => writeRate(ctx, state) })
+  return principal
 }
 
 /** Every authenticated request counts, also one that names no tool; only sends are bounded by other means. */

@@ -8,7 +8,10 @@ const config = readConfig(process.env)
 const services = await createServices(config, 'api', { poolSize: 12 })
 const server = createServer(createApp(services).callback())
 server.keepAliveTimeout = 65_000
-server.requestTimeout = 60_000
+// A file of a gigabyte over a slow line; bodies of JSON have a minute (body.ts), and a silent connection as well.
+server.requestTimeout = 4 * 3_600_000
+server.headersTimeout = 60_000
+server.timeout = 60_000
 server.listen(config.ports.api, config.host, () =>
   services.log.info({ port: config.ports.api }, 'API is listening'),
 )

@@ -5,8 +5,9 @@ import { Failure, type Fault } from '../src/catalogue/failure.ts'
 import { findOperation } from '../src/catalogue/registry.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
 import type { Services } from '../src/services.ts'
-import { readJson } from './body.ts'
+import { openFile, readJson } from './body.ts'
 import { type Door, runOperation } from './doors.ts'
+import { sendRejected } from './imports.ts'
 
 /** The parts of a request that can hold input, each by name. */
 type Parts = Record<'parameters' | 'query' | 'body', Record<string, unknown>>
@@ -16,6 +17,8 @@ type Row = {
   method: 'get' | 'post' | 'patch' | 'delete'
   path: string
   operation: string
+  /** The body is a file of this type. */
+  file?: string
   /** The operation's input; all parts together unless it needs another shape. */
   input?: (parts: Parts) => Record<string, unknown>
   /** 200 unless said otherwise. */
@@ -34,19 +37,24 @@ const ROWS: readonly Row[] = [
     reply: (data) => ({ object: 'subscriber', ...Object(data), deleted: true }),
   },
   { method: 'get', path: '/subscribers/:subscriber/export', operation: 'export_subscriber' },
+  { method: 'post', path: '/imports', operation: 'create_import', file: 'text/csv', status: 202 },
+  { method: 'get', path: '/imports', operation: 'list_imports' },
+  { method: 'get', path: '/imports/:importId', operation: 'get_import' },
+  { method: 'delete', path: '/imports/:importId', operation: 'cancel_import' },
 ]
 
 /** `/api/v2`: resources by address, without an envelope and without challenges (contract, "REST v2 resource endpoints"). */
 export function restRoutes(services: Services): Router {
   const router = new Router({ prefix: '/api/v2' })
-  for (const { method, path, operation, input = together, status = 200, reply } of ROWS) {
-    const tool = findOperation(operation)
-    router[method](path, async (ctx) => {
-      const data = await runRow(services, ctx, tool, input)
-      ctx.status = status
-      ctx.body = reply ? reply(data) : data
+  for (const row of ROWS) {
+    const tool = findOperation(row.operation)
+    router[row.method](row.path, async (ctx) => {
+      const data = await runRow(services, ctx, tool, row)
+      ctx.status = row.status ?? 200
+      ctx.body = row.reply ? row.reply(data) : data
     })
   }
+  router.get('/imports/:importId/rejected', (ctx) => sendRejected(services, ctx))
   return router
 }
 
@@ -59,7 +67,7 @@ async function runRow(
   services: Services,
   ctx: Context,
   tool: Tool,
-  input: NonNullable<Row['input']>,
+  { file, input = together }: Row,
 ): Promise<unknown> {
   const parameters: Record<string, string> = ctx['params']
   const query = readQuery(tool, ctx.query)
@@ -69,7 +77,8 @@ async function runRow(
       ctx,
       REST_DOOR,
       () => tool,
-      async () => input({ parameters, query, body: await readBody(ctx, tool) }),
+      async () => input({ parameters, query, body: file ? {} : await readBody(ctx, tool) }),
+      file ? openFile(ctx, file, tool.bodyLimit) : undefined,
     )
   } catch (error) {
     throw nameParameter(error, new Set(Object.keys({ ...parameters, ...query })))
@@ -83,7 +92,7 @@ async function readBody(ctx: Context, tool: Tool): Promise<Record<string, unknow
   throw new Failure('MALFORMED_BODY', 'The body must be a JSON object; send {} when there is nothing to say.')
 }
 
-/** A query is all text; numbers and yes or no are read where the operation expects them. */
+/** A query is all text; numbers, yes or no, lists (by commas) and JSON are read where expected. */
 function readQuery(tool: Tool, query: Context['query']): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => [name, readValue(tool.input.properties[name], value)]),
@@ -98,8 +107,21 @@ function readValue(schema: object | undefined, value: unknown): unknown {
       return /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : value
     case 'boolean':
       return value === 'true' || (value === 'false' ? false : value)
+    case 'array':
+      return value.split(',')
+    case 'object':
+      return readObject(value)
     default:
       return value
+  }
+}
+
+/** What is no JSON stays text, which the operation refuses by its name. */
+function readObject(value: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
   }
 }
 

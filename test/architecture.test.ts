@@ -45,7 +45,15 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'temporal/contract.ts',
       'temporal/graph.ts',
     ],
-    packages: ['csv-stringify', 'file-type', 'image-size', 'kysely', 'temporal-polyfill', 'typebox'],
+    packages: [
+      'csv-parse',
+      'csv-stringify',
+      'file-type',
+      'image-size',
+      'kysely',
+      'temporal-polyfill',
+      'typebox',
+    ],
   },
   'src/content': { own: ['src/content/', 'schema/'], packages: [] },
   'src/delivery': {

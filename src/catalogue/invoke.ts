@@ -5,7 +5,7 @@ import { findAnswer, isStorable, type KeyedCall, storeAnswer, takeKey } from './
 import { readInput } from './input.ts'
 import { type Principal, requirePermission } from './principal.ts'
 import type { RateBucket, RateState } from './rate-limit.ts'
-import type { Call, Outside, Tool } from './tool.ts'
+import type { Call, Outside, Received, Tool } from './tool.ts'
 import { databaseCode } from './database-error.ts'
 import { crossOrganization, unitOfWork } from './unit-of-work.ts'
 import type { Services } from '../services.ts'
@@ -17,6 +17,8 @@ export type Invocation = {
   /** Whether impact tools ask for a confirmation here; REST v2 and v1 routes do not. */
   gated: boolean
   idempotencyKey?: string | undefined
+  /** The body of an operation that takes a file. */
+  file?: AsyncIterable<Buffer> | undefined
 }
 
 /**
@@ -31,9 +33,16 @@ export async function invoke(
   const { tool } = invocation
   requirePermission(principal, tool.permission)
   const { input, confirmationCode } = readInput(tool, invocation.input)
-  const execution = { tool, input, confirmationCode, isGated: invocation.gated && tool.isGated(input) }
-  const data = await executeKeyed(services, principal, execution, invocation.idempotencyKey)
-  return tool.settle ? await tool.settle(outside(services, principal), input, data) : data
+  const isGated = invocation.gated && tool.isGated(input)
+  const { file, idempotencyKey } = invocation
+  const received = file && (await tool.receive?.(outside(services, principal), input, file))
+  try {
+    const execution = { tool, input, confirmationCode, isGated, received }
+    const data = await executeKeyed(services, principal, execution, idempotencyKey)
+    return tool.settle ? await tool.settle(outside(services, principal), input, data) : data
+  } finally {
+    await received?.discard()
+  }
 }
 
 function outside(services: Services, { organization, actor }: Principal): Outside {
@@ -75,6 +84,8 @@ type Execution = {
   isGated: boolean
   /** What prepare() found; absent where it did not run. */
   prepared?: { value: unknown }
+  /** The file that came with it. */
+  received?: Received | undefined
 }
 
 async function executeKeyed(
@@ -91,7 +102,7 @@ async function executeKeyed(
     organizationId: principal.organization.id,
     key,
     operation: tool.name,
-    bodyHash: hashJson({ operation: tool.name, input }),
+    bodyHash: hashJson({ operation: tool.name, input, file: execution.received?.digest }),
   }
   // What the network says now is no answer to keep, so a refusal of prepare() leaves the key as it was.
   const isAnswered = tool.prepare && (await findAnswer(crossOrganization(services), keyed)) !== null
@@ -158,7 +169,7 @@ async function perform(call: Call, execution: Execution, keyed: KeyedCall | unde
     if (refusal) return { unconfirmed: refusal }
   }
   if (tool.prepare && !prepared) throw answerGone()
-  const data = await tool.handler(call, input, prepared?.value)
+  const data = await tool.handler(call, input, execution.received ?? prepared?.value)
   if (keyed) await storeAnswer(call.em, keyed, { data })
   return { data }
 }

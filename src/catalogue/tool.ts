@@ -18,8 +18,8 @@ export type Organization = {
 
 /** Who caused a change; it is written into events, history and audit. */
 export type Actor = {
-  kind: 'token' | 'run' | 'public' | 'system'
-  /** A TypeID where there is one: of the token, the run or the subscriber. */
+  kind: 'token' | 'import' | 'run' | 'public' | 'system'
+  /** A TypeID where there is one: of the token, the import, the run or the subscriber. */
   id: string
   name: string
 }
@@ -108,6 +108,11 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
    * meanwhile. Not for impact tools, and not run for an answer that an idempotency key has already.
    */
   prepare?: (call: Outside, input: Static<Input>) => Promise<Prepared>
+  /**
+   * Takes a body that is a file, before the unit of work and in place of prepare(): it may be long, so it is never whole
+   * in memory. What it keeps is taken away by `discard` unless the handler made something of it.
+   */
+  receive?: (call: Outside, input: Static<Input>, body: AsyncIterable<Buffer>) => Promise<Prepared & Received>
   handler: (call: Call, input: Static<Input>, prepared: Prepared) => Promise<Static<Output>>
   /** After the commit: waits for what Temporal did and may complete the answer. Safe to repeat. */
   settle?: (call: Outside, input: Static<Input>, data: Static<Output>) => Promise<Static<Output>>
@@ -115,6 +120,9 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
 
 /** What there is of a call outside its transaction: before it, and after its commit. */
 export type Outside = Pick<Call, 'organization' | 'actor' | 'services'>
+
+/** A file that was kept: under which id, and the hash that tells it from others. */
+export type Received = { id: string; digest: string; discard: () => Promise<void> }
 
 /** A catalogue entry with its types erased, as doors and laws see it. */
 export type Tool = Required<
@@ -129,6 +137,7 @@ export type Tool = Required<
     | 'confirm'
     | 'summarize'
     | 'prepare'
+    | 'receive'
     | 'handler'
     | 'settle'
   > & {
@@ -136,6 +145,7 @@ export type Tool = Required<
     isGated(input: unknown): boolean
     summarize(call: Call, input: unknown): Promise<ConfirmationSummary>
     prepare?(call: Outside, input: unknown): Promise<unknown>
+    receive?(call: Outside, input: unknown, body: AsyncIterable<Buffer>): Promise<Received>
     handler(call: Call, input: unknown, prepared: unknown): Promise<unknown>
     settle?(call: Outside, input: unknown, data: unknown): Promise<unknown>
   }
@@ -149,7 +159,7 @@ export const JSON_DEPTH = 32
 export function defineTool<Input extends TObject, Output extends TSchema, Prepared = undefined>(
   definition: Definition<Input, Output, Prepared>,
 ): Tool {
-  const { confirm, summarize, prepare, settle, handler, ...facts } = definition
+  const { confirm, summarize, prepare, receive, settle, handler, ...facts } = definition
   if (definition.effect === 'impact' && !summarize) {
     throw new Error(`${definition.name} has impact and needs summarize()`)
   }
@@ -169,6 +179,10 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
       if (!summarize) throw new Error(`${definition.name} asks for no confirmation`)
       return await summarize(call, input as Static<Input>)
     },
+    ...(receive && {
+      receive: (call: Outside, input: unknown, body: AsyncIterable<Buffer>) =>
+        receive(call, input as Static<Input>, body),
+    }),
     handler: (call, input, prepared) => handler(call, input as Static<Input>, prepared as Prepared),
     ...(prepare && {
       prepare: (call: Outside, input: unknown) => prepare(call, input as Static<Input>),

@@ -40,14 +40,17 @@ export async function resolveFields(
   return resolved.patch
 }
 
-/** As resolveFields, for many people in the same few statements: faults of one stand beside the patches of others. */
+/**
+ * As resolveFields, for many people in the same few statements: faults of one stand beside the patches of others. New
+ * fields get the type that `types` says, or that of their first value.
+ */
 export async function resolveFieldsOf(
   call: Call,
   people: readonly (Record<string, unknown> | undefined)[],
+  types: ReadonlyMap<string, FieldType> = new Map(),
 ): Promise<{ patch: FieldPatch; faults: Fault[] }[]> {
   const entriesOf = people.map((fields) => Object.entries(fields ?? {}))
   const shapes = entriesOf.map(shapeFaults)
-  // The first value that is given decides the type of a field that is new.
   const samples = new Map<string, FieldScalar>()
   entriesOf.forEach((entries, index) => {
     if (shapes[index]?.length) return
@@ -55,7 +58,7 @@ export async function resolveFieldsOf(
       if (isScalar(value) && !samples.has(name)) samples.set(name, value)
     }
   })
-  const definitions = await definitionsFor(call, [...samples])
+  const definitions = await definitionsFor(call, [...samples], types)
   return entriesOf.map((entries, index) => {
     const faults = shapes[index] ?? []
     return faults.length > 0
@@ -98,6 +101,23 @@ export async function listFields({ em, organization }: Call): Promise<CustomFiel
   }))
 }
 
+/** Whether a custom field may have this name. */
+export function isFieldName(name: string): boolean {
+  return NAME.test(name) && !TAKEN.has(name.toLowerCase())
+}
+
+/** The types of all custom fields, by their names. */
+export async function fieldTypes({
+  em,
+  organization,
+}: Pick<Call, 'em' | 'organization'>): Promise<Definitions> {
+  const found = await rows<{ name: string; type: FieldType }>(
+    em,
+    sql`select name, type from custom_field where organization_id = ${organization.id}`,
+  )
+  return new Map(found.map(({ name, type }) => [name, type]))
+}
+
 /** What can be said of names and values before the definitions are known. */
 function shapeFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([name, value]): Fault[] => {
@@ -129,14 +149,18 @@ function scalarFault(value: unknown): string | null {
 }
 
 /** The types of the fields that get a value; the missing ones are made of the type their value has, while there is room. */
-async function definitionsFor(call: Call, given: readonly [string, FieldScalar][]): Promise<Definitions> {
+async function definitionsFor(
+  call: Call,
+  given: readonly [string, FieldScalar][],
+  hints: ReadonlyMap<string, FieldType>,
+): Promise<Definitions> {
   if (given.length === 0) return new Map()
   const known = await readDefinitions(call, given)
   const missing = given.filter(([name]) => !known.has(name))
   if (missing.length === 0) return known
   // One call at a time may add definitions, so that the limit holds and nobody inserts a name twice.
   await execute(call.em, sql`select pg_advisory_xact_lock(${FIELD_LOCK}, hashtext(${call.organization.id}))`)
-  return await createDefinitions(call, given, missing)
+  return await createDefinitions(call, given, missing, hints)
 }
 
 async function readDefinitions(
@@ -156,12 +180,13 @@ async function createDefinitions(
   call: Call,
   given: readonly [string, FieldScalar][],
   missing: readonly [string, FieldScalar][],
+  hints: ReadonlyMap<string, FieldType>,
 ): Promise<Definitions> {
   const { em, organization } = call
   const most = SUBSCRIBER_LIMITS.fieldDefinitions
   const ids = missing.map(() => newId())
   const names = missing.map(([name]) => name)
-  const types = missing.map(([, value]) => typeOf(value, organization.timezone))
+  const types = missing.map(([name, value]) => hints.get(name) ?? typeOf(value, organization.timezone))
   await execute(
     em,
     sql`insert into custom_field (id, organization_id, name, type)

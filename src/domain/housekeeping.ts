@@ -10,4 +10,15 @@ export async function keepHouse(em: EntityManager): Promise<void> {
   await execute(em, sql`select ensure_partitions()`)
   await execute(em, sql`delete from confirmation_challenge where expires_at < now() - interval '1 day'`)
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
+  // Uploads whose process died, and refused rows that had a month to be fetched.
+  await execute(
+    em,
+    sql`delete from subscriber_import where status = 'UPLOADING' and updated_at < now() - interval '1 hour'`,
+  )
+  await execute(
+    em,
+    sql`delete from import_rejection refused using subscriber_import finished
+      where finished.organization_id = refused.organization_id and finished.id = refused.import_id
+        and finished.finished_at < now() - interval '30 days'`,
+  )
 }

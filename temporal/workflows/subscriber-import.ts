@@ -14,7 +14,7 @@ import { importDetails } from '../timer.ts'
 // The row of the import holds the checkpoint: an attempt that follows a crash goes on after the last page.
 const { applyImport, cancelImport } = proxyActivities<ImportActivities>({
   startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: '30 seconds',
+  heartbeatTimeout: '6 seconds',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
 })
 

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common'
 
-import { Failure } from '../../src/catalogue/failure.ts'
+import { Failure, FAILURES } from '../../src/catalogue/failure.ts'
 import { newId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
 
@@ -10,7 +10,11 @@ import type { Services } from '../../src/services.ts'
  */
 export function asActivityError(services: Services, error: unknown): Error {
   if (error instanceof Failure) {
-    return ApplicationFailure.create({ message: error.code, type: error.code, nonRetryable: true })
+    return ApplicationFailure.create({
+      message: error.code,
+      type: error.code,
+      nonRetryable: FAILURES[error.code].status < 500,
+    })
   }
   const fault = newId()
   services.log.error({ err: error, fault }, 'an activity failed and will be tried again')

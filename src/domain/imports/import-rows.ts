@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { SubscriberStatus } from '../../../schema/values.ts'
+import type { FieldType, SubscriberStatus } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, rows } from '../../database.ts'
@@ -13,7 +13,12 @@ import { ensureTags, linkTags, type TagChange, tagEvents } from '../tags.ts'
 import { type ImportedPerson, type ImportError, type ImportRow, readRows } from './read-rows.ts'
 
 /** How all rows are taken. */
-export type ImportOptions = { resubscribe: boolean; triggerWorkflows: boolean }
+export type ImportOptions = {
+  resubscribe: boolean
+  triggerWorkflows: boolean
+  /** What new custom fields are; by default the type of their first value. */
+  types?: ReadonlyMap<string, FieldType>
+}
 
 /** What became of the rows: new people, rows that changed or repeated somebody known, and refused rows in their order. */
 export type ImportOutcome = { imported: number; updated: number; failed: number; errors: ImportError[] }
@@ -31,9 +36,9 @@ const ATTEMPTS = 5
 export async function importRows(
   call: Call,
   given: readonly ImportRow[],
-  { resubscribe, triggerWorkflows }: ImportOptions,
+  { resubscribe, triggerWorkflows, types }: ImportOptions,
 ): Promise<ImportOutcome> {
-  const { people, errors } = await readRows(call, given)
+  const { people, errors } = await readRows(call, given, types)
   if (people.length === 0) return { imported: 0, updated: 0, failed: errors.length, errors }
   const { placed, refused } = await placePeople(call, people)
   for (const { email, indexes } of refused) {

@@ -1,4 +1,6 @@
+import type { ImportedStatus } from '../../../schema/import.ts'
 import { SUBSCRIBER_LIMITS } from '../../../schema/subscriber.ts'
+import type { FieldType } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { newId } from '../../ids.ts'
@@ -7,10 +9,6 @@ import { resolveFieldsOf } from '../fields.ts'
 import type { SubscriberPatch } from '../subscriber-changes.ts'
 import { readTagNames } from '../tags.ts'
 import { oneLine } from '../text.ts'
-
-/** The statuses that a list may give a person. */
-export const IMPORTED_STATUSES = ['SUBSCRIBED', 'UNSUBSCRIBED'] as const
-export type ImportedStatus = (typeof IMPORTED_STATUSES)[number]
 
 /** One row of a list as it came; what is left out stays, an empty string clears. */
 export type ImportRow = {
@@ -40,6 +38,7 @@ export type ImportedPerson = SubscriberPatch & {
 export async function readRows(
   call: Call,
   given: readonly ImportRow[],
+  types?: ReadonlyMap<string, FieldType>,
 ): Promise<{ people: ImportedPerson[]; errors: ImportError[] }> {
   const errors: ImportError[] = []
   const read: { index: number; row: ImportRow; columns: SubscriberPatch['columns']; tags: string[] }[] = []
@@ -55,6 +54,7 @@ export async function readRows(
   const resolved = await resolveFieldsOf(
     call,
     read.map(({ row }) => row.fields),
+    types,
   )
   const people = new Map<string, ImportedPerson>()
   read.forEach(({ index, row, columns, tags }, position) => {

@@ -1,38 +1,184 @@
 import { sql } from 'kysely'
 
-import type { ImportStatus } from '../../../schema/import.ts'
-import type { ImportProgress } from '../../../temporal/contract.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { row } from '../../database.ts'
-import { decodeId, missing } from '../../ids.ts'
+import type { ImportedStatus, ImportStatus, SubscriberImport } from '../../../schema/import.ts'
+import {
+  importWorkflowId,
+  type ImportProgress,
+  type ImportRequest,
+  SUBSCRIBER_IMPORT,
+} from '../../../temporal/contract.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Actor, Call } from '../../catalogue/tool.ts'
+import { execute, row, rows } from '../../database.ts'
+import { decodeId, encodeId, missing, readId } from '../../ids.ts'
+import { refuse, timestamp, timestampOrNull } from '../text.ts'
+import type { Target } from './columns.ts'
 
-type ProgressRow = {
+/** How a file is read and what every row gets; kept with the import. */
+export type ImportSettings = {
+  header: string[]
+  columns: (Target | null)[]
+  delimiter: string
+  headerBytes: number
+  resubscribe: boolean
+  triggerWorkflows: boolean
+  status?: ImportedStatus | undefined
+  tags: string[]
+}
+
+/** An import inside the database layer. */
+export type ImportRecord = {
+  id: string
   status: ImportStatus
+  settings: ImportSettings
+  actor: Actor
   bytes: number
+  sha256: string
   nextByte: number
   rows: number
+  imported: number
+  updated: number
   failed: number
   error: string | null
+  createdAt: string
+  startedAt: string | null
+  finishedAt: string | null
+}
+
+const COLUMNS = sql`id, status, settings, actor, bytes::float8 as bytes, sha256, next_byte::float8 as "nextByte", rows,
+  imported, updated, failed, error, created_at as "createdAt", started_at as "startedAt", finished_at as "finishedAt"`
+
+/** The import with this id on the wire, or NOT_FOUND; `lock` keeps the row for a change. */
+export async function findImport(
+  { em, organization }: Pick<Call, 'em' | 'organization'>,
+  importId: string,
+  options: { lock?: boolean } = {},
+): Promise<ImportRecord> {
+  const found = await row<ImportRecord>(
+    em,
+    sql`select ${COLUMNS} from subscriber_import
+      where organization_id = ${organization.id} and id = ${decodeId('imp', importId)} and status <> 'UPLOADING'
+      ${options.lock ? sql`for update` : sql``}`,
+  )
+  return found ?? missing('imp', importId)
+}
+
+/** Makes an import of a file that is kept whole, and starts its workflow. */
+export async function startImport(
+  call: Call,
+  { id, digest }: { id: string; digest: string },
+): Promise<SubscriberImport> {
+  const { em, organization } = call
+  await execute(
+    em,
+    sql`update subscriber_import set status = 'PENDING', sha256 = ${digest}
+      where organization_id = ${organization.id} and id = ${id} and status = 'UPLOADING'`,
+  )
+  const importId = encodeId('imp', id)
+  const record = await findImport(call, importId)
+  const input: ImportRequest = { organizationId: encodeId('org', organization.id), importId }
+  const summary = `Import of ${(record.bytes / 1_000_000).toFixed(1)} MB · ${importId}`
+  call.emit({
+    kind: 'start',
+    workflowId: importWorkflowId(importId),
+    payload: { workflow: SUBSCRIBER_IMPORT, input, summary },
+  })
+  return presentImport(call, record)
+}
+
+/** Imports, newest first; the cursor is a position. */
+export async function listImports(
+  call: Call,
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+): Promise<{ imports: SubscriberImport[]; nextCursor: string | null; hasMore: boolean }> {
+  const { em, organization } = call
+  const after = cursor === undefined ? null : readId('imp', cursor)
+  if (cursor !== undefined && after === null) {
+    refuse(
+      'cursor',
+      'is not a position in this list; send the nextCursor of the page before, or leave it out.',
+    )
+  }
+  const found = await rows<ImportRecord>(
+    em,
+    sql`select ${COLUMNS} from subscriber_import where organization_id = ${organization.id}
+        and status <> 'UPLOADING' ${after === null ? sql`` : sql`and id < ${after}`}
+      order by id desc limit ${limit + 1}`,
+  )
+  const imports = found.slice(0, limit).map((record) => presentImport(call, record))
+  const hasMore = found.length > limit
+  return { imports, nextCursor: hasMore ? (imports.at(-1)?.id ?? null) : null, hasMore }
+}
+
+/** Stops an import: what is applied stays, the rest is forgotten. */
+export async function cancelImport(call: Call, importId: string): Promise<SubscriberImport> {
+  const record = await findImport(call, importId, { lock: true })
+  if (record.status !== 'PENDING' && record.status !== 'RUNNING') {
+    throw new Failure(
+      'WRONG_STATE',
+      `The import is ${record.status}; only one that is under way can be canceled.`,
+    )
+  }
+  await endImport(call, record, 'CANCELED')
+  return presentImport(call, await findImport(call, importId))
+}
+
+/** Closes a locked import and forgets its file. */
+export async function endImport(
+  { em, organization }: Call,
+  { id }: ImportRecord,
+  status: 'COMPLETED' | 'FAILED' | 'CANCELED',
+  error: string | null = null,
+): Promise<void> {
+  await execute(
+    em,
+    sql`with forgotten as (
+        delete from import_chunk where organization_id = ${organization.id} and import_id = ${id}
+      )
+      update subscriber_import set status = ${status}, error = ${error}, finished_at = now()
+      where organization_id = ${organization.id} and id = ${id}`,
+  )
 }
 
 /** How far an import is, for its workflow. */
-export async function readProgress(
-  { em, organization }: Pick<Call, 'em' | 'organization'>,
-  importId: string,
-): Promise<ImportProgress> {
-  const found = await row<ProgressRow>(
-    em,
-    sql`select status, bytes::float8 as bytes, next_byte::float8 as "nextByte", rows, failed, error
-      from subscriber_import
-      where organization_id = ${organization.id} and id = ${decodeId('imp', importId)} and status <> 'UPLOADING'`,
-  )
-  if (!found) missing('imp', importId)
-  const { status, bytes, nextByte, rows, failed, error } = found
+export function progressOf(record: ImportRecord): ImportProgress {
+  const { status, rows: done, failed, error } = record
   return {
     state: status === 'PENDING' ? 'RUNNING' : status,
-    rows,
-    expectedRows: nextByte === 0 ? 0 : Math.round((rows * bytes) / nextByte),
+    rows: done,
+    expectedRows: expectedRows(record),
     rejected: failed,
     error,
+  }
+}
+
+/** As many rows as the file has if they are all as long as those before. */
+function expectedRows({ status, rows: done, bytes, nextByte, settings }: ImportRecord): number {
+  if (status === 'COMPLETED' || nextByte <= settings.headerBytes) return done
+  return Math.round((done * (bytes - settings.headerBytes)) / (nextByte - settings.headerBytes))
+}
+
+/** An import on the wire. */
+export function presentImport({ services }: Pick<Call, 'services'>, record: ImportRecord): SubscriberImport {
+  const { status, bytes, sha256, settings, imported, updated, failed, error } = record
+  const id = encodeId('imp', record.id)
+  return {
+    id,
+    status,
+    bytes,
+    sha256,
+    mapping: Object.fromEntries(
+      settings.header.map((name, index) => [name, settings.columns[index] ?? null]),
+    ),
+    rows: record.rows,
+    expectedRows: expectedRows(record),
+    imported,
+    updated,
+    failed,
+    error,
+    createdAt: timestamp(record.createdAt),
+    startedAt: timestampOrNull(record.startedAt),
+    finishedAt: timestampOrNull(record.finishedAt),
+    temporalUrl: services.temporal.workflowUrl(importWorkflowId(id)),
   }
 }

@@ -1,0 +1,118 @@
+import { Failure } from '../../catalogue/failure.ts'
+import { isFieldName } from '../fields.ts'
+import { refuse } from '../text.ts'
+
+/** Where a column goes; several may go to `name` (joined by a blank) and `tags`, one to any other. */
+export type Target = (typeof PLAIN_TARGETS)[number] | `fields.${string}`
+
+const PLAIN_TARGETS = ['email', 'name', 'phone', 'country', 'tags', 'status'] as const
+const SHARED: ReadonlySet<string> = new Set(['name', 'tags'])
+
+/** Names that lists use, without blanks and signs. */
+const USUAL_NAMES: Readonly<Record<string, Target>> = {
+  email: 'email',
+  emailaddress: 'email',
+  mail: 'email',
+  name: 'name',
+  fullname: 'name',
+  phone: 'phone',
+  phonenumber: 'phone',
+  telephone: 'phone',
+  mobile: 'phone',
+  country: 'country',
+  countrycode: 'country',
+  tags: 'tags',
+  labels: 'tags',
+  status: 'status',
+}
+/** Parts of a name, where no column has all of it. */
+const NAME_PARTS: ReadonlySet<string> = new Set([
+  'firstname',
+  'givenname',
+  'lastname',
+  'surname',
+  'familyname',
+])
+
+/**
+ * Where each column of a header goes, null where it is not used: as `mapping` says, or by their names, when every other
+ * column becomes a custom field, one of `fields` whatever its letter case or a new one. Refuses what leads nowhere, naming the column.
+ */
+export function readColumns(
+  header: readonly string[],
+  mapping: Readonly<Record<string, string>> | undefined,
+  fields: Iterable<string> = [],
+): (Target | null)[] {
+  const columns = mapping ? mapped(header, mapping) : guessed(header, fields)
+  const taken = new Map<string, string>()
+  columns.forEach((target, index) => {
+    if (target === null || SHARED.has(target)) return
+    const name = header[index] ?? ''
+    const other = taken.get(target)
+    if (other !== undefined) {
+      const both = `${quoted(other)} and ${quoted(name)}`
+      refuse('mapping', `leads the columns ${both} to ${target}; send a mapping that names one of them.`)
+    }
+    taken.set(target, name)
+  })
+  if (taken.has('email')) return columns
+  const names = header.map(quoted).join(', ')
+  throw new Failure(
+    'INVALID_INPUT',
+    `No column holds the email address: the file has ${names}. Name it in mapping, such as {"${header[0] ?? 'E-mail'}": "email"}, or call it "email".`,
+    { details: [{ path: 'mapping', message: 'leads no column to email' }] },
+  )
+}
+
+function mapped(header: readonly string[], mapping: Readonly<Record<string, string>>): (Target | null)[] {
+  for (const [name, target] of Object.entries(mapping)) {
+    const path = `mapping.${name.slice(0, 80)}`
+    const count = header.filter((each) => each === name).length
+    if (count === 0) {
+      refuse(path, `is no column of the file; it has ${header.map(quoted).join(', ').slice(0, 1_000)}.`)
+    }
+    if (count > 1) refuse(path, 'is the name of several columns; give each a name of its own.')
+    if (!isTarget(target)) {
+      const known = PLAIN_TARGETS.join(', ')
+      refuse(path, `leads to ${quoted(target)}, which there is not; use ${known} or fields.<name>.`)
+    }
+  }
+  return header.map((name) => {
+    const target = Object.hasOwn(mapping, name) ? mapping[name] : undefined
+    return target !== undefined && isTarget(target) ? target : null
+  })
+}
+
+function isTarget(text: string): text is Target {
+  if (text.startsWith('fields.')) return isFieldName(text.slice('fields.'.length))
+  return PLAIN_TARGETS.some((target) => target === text)
+}
+
+function guessed(header: readonly string[], fields: Iterable<string>): (Target | null)[] {
+  const known = new Map([...fields].map((name) => [name.toLowerCase(), name]))
+  const keys = header.map((name) =>
+    plain(name)
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]/g, ''),
+  )
+  const hasName = keys.some((key) => USUAL_NAMES[key] === 'name')
+  return header.map((name, index): Target | null => {
+    const key = keys[index] ?? ''
+    const usual = Object.hasOwn(USUAL_NAMES, key) ? USUAL_NAMES[key] : undefined
+    if (usual) return usual
+    if (!hasName && NAME_PARTS.has(key)) return 'name'
+    const field = plain(name)
+      .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
+      .replaceAll(/^[^A-Za-z]+|_+$/g, '')
+    return isFieldName(field) ? `fields.${known.get(field.toLowerCase()) ?? field}` : null
+  })
+}
+
+/** Without accents. */
+function plain(text: string): string {
+  return text.normalize('NFKD').replaceAll(/\p{M}/gu, '')
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 80))
+}

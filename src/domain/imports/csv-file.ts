@@ -1,0 +1,155 @@
+import { isUtf8 } from 'node:buffer'
+import { finished } from 'node:stream'
+
+import { CsvError, parse, type Options } from 'csv-parse'
+import { parse as parseSync } from 'csv-parse/sync'
+
+import { Failure } from '../../catalogue/failure.ts'
+
+/** One record of a file: its cells, and the byte after it. */
+export type CsvRecord = { cells: string[]; end: number }
+
+/** What the beginning of a file says of the rest. */
+export type CsvHead = { header: string[]; delimiter: string; headerBytes: number }
+
+/** A header is looked for in this many bytes. */
+export const HEAD_BYTES = 65_536
+const RECORD_BYTES = 200_000
+/** Parsing is synchronous: pieces of this size let other work of the process in between. */
+const PIECE_BYTES = 65_536
+const DELIMITERS = [',', ';', '\t', '|']
+const BOM = Buffer.from([0xef, 0xbb, 0xbf])
+const windows1252 = new TextDecoder('windows-1252')
+
+// Bytes as letters one to one; decode() makes text of each cell.
+const OPTIONS = {
+  encoding: 'latin1',
+  record_delimiter: ['\r\n', '\n', '\r'],
+  relax_column_count: true,
+  relax_quotes: true,
+  skip_empty_lines: true,
+  skip_records_with_empty_values: true,
+  max_record_size: RECORD_BYTES,
+} as const satisfies Options
+
+/** Reads the first line of a file from its first bytes; `isAll` says that there are no more. */
+export function readHead(start: Buffer, isAll: boolean): CsvHead {
+  if (start.length === 0) refuseFile('The file is empty; send a CSV file whose first line names the columns.')
+  if (
+    (start[0] === 0xff && start[1] === 0xfe) ||
+    (start[0] === 0xfe && start[1] === 0xff) ||
+    start.includes(0)
+  ) {
+    refuseFile('The file is not CSV in UTF-8 or Windows-1252; save it as "CSV UTF-8" and send that.')
+  }
+  const bomBytes = start.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0
+  const text = start.subarray(bomBytes)
+  const delimiter = delimiterOf(text.toString('latin1'))
+  const head = firstRecord(text, delimiter)
+  const headerBytes = head && bomBytes + head.end
+  if (!head || (headerBytes === start.length && !isAll)) {
+    refuseFile(
+      `The first line is longer than ${HEAD_BYTES} bytes or has an open quote; it must name the columns.`,
+    )
+  }
+  return { header: head.cells.map((cell) => cleanCell(cell)), delimiter, headerBytes: bomBytes + head.end }
+}
+
+function firstRecord(text: Buffer, delimiter: string): CsvRecord | undefined {
+  let found: CsvRecord | undefined
+  try {
+    parseSync(text, {
+      ...OPTIONS,
+      delimiter,
+      to: 1,
+      on_record(cells: string[], { bytes }) {
+        found ??= { cells, end: bytes }
+        return cells
+      },
+    })
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+  }
+  return found
+}
+
+/** The delimiter that the first line holds most of, outside quotes. */
+function delimiterOf(text: string): string {
+  const line = (/^(?:"(?:[^"]|"")*"|[^"\r\n])*/.exec(text)?.[0] ?? '').replaceAll(/"(?:[^"]|"")*"/g, '')
+  const counts = DELIMITERS.map((delimiter) => line.split(delimiter).length - 1)
+  return DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ','
+}
+
+/**
+ * The records of a file from the byte `from` on, in pages of at most `size`. Throws Failure where a quote is never
+ * closed, after the records before it.
+ */
+export async function* readPages(
+  pieces: AsyncIterable<Buffer>,
+  { delimiter, from, size }: { delimiter: string; from: number; size: number },
+): AsyncGenerator<CsvRecord[]> {
+  let records: CsvRecord[] = []
+  const parser = parse({
+    ...OPTIONS,
+    delimiter,
+    on_record(cells: string[], { bytes }) {
+      records.push({ cells, end: from + bytes })
+      return null
+    },
+  })
+  // Told to each write as well; without a listener it would end the process.
+  parser.on('error', () => undefined)
+  const feed = (piece: Buffer) =>
+    new Promise<Error | null | undefined>((resolve) => parser.write(piece, resolve))
+  const end = () =>
+    new Promise<Error | null | undefined>((resolve) => {
+      finished(parser, resolve)
+      parser.resume().end()
+    })
+  let fault: Error | null | undefined
+  for await (const piece of smallPieces(pieces)) {
+    fault = await feed(piece)
+    while (records.length >= size) yield records.splice(0, size)
+    if (fault) break
+  }
+  fault ??= await end()
+  while (records.length > 0) yield records.splice(0, size)
+  if (fault) throw asFailure(fault)
+}
+
+async function* smallPieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const bytes of pieces) {
+    for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
+      yield bytes.subarray(start, start + PIECE_BYTES)
+    }
+  }
+}
+
+function asFailure(error: unknown): unknown {
+  if (!(error instanceof CsvError)) return error
+  return new Failure(
+    'INVALID_INPUT',
+    'A quote is opened and not closed after the last row that was read; correct the file and upload it again: whoever is imported is only updated then.',
+    { cause: error },
+  )
+}
+
+/**
+ * The text of a cell: UTF-8, or Windows-1252 where it is not; on one line, without blanks around it, and without the
+ * apostrophe that keeps a spreadsheet from running it.
+ */
+export function cleanCell(bytes: string): string {
+  // oxlint-disable-next-line no-control-regex -- ASCII is what most cells are, and needs no decoding
+  const text = /^[\x00-\x7f]*$/.test(bytes) ? bytes : decode(Buffer.from(bytes, 'latin1'))
+  const line = /[\r\n\t]/.test(text) ? text.replaceAll(/\s*[\r\n\t]\s*/g, ' ') : text
+  const trimmed = line.trim()
+  return /^'[=+\-@]/.test(trimmed) ? trimmed.slice(1) : trimmed
+}
+
+function decode(bytes: Buffer): string {
+  return isUtf8(bytes) ? bytes.toString('utf8') : windows1252.decode(bytes)
+}
+
+function refuseFile(message: string): never {
+  throw new Failure('INVALID_INPUT', message, { details: [{ path: 'file', message }] })
+}

@@ -1,0 +1,91 @@
+import { IMPORTED_STATUSES, type ImportedStatus } from '../../../schema/import.ts'
+import type { FieldType } from '../../../schema/values.ts'
+import type { FieldScalar } from '../fields.ts'
+import { readMoment } from '../audience/moment.ts'
+import type { Target } from './columns.ts'
+import type { ImportRow } from './read-rows.ts'
+
+/** What every row gets beside its cells. */
+export type RowDefaults = { status: ImportedStatus | undefined; tags: readonly string[] }
+
+const FIELDS = 'fields.'
+const YES = new Set(['true', 'yes', '1'])
+const NO = new Set(['false', 'no', '0'])
+
+/** The types of the custom fields that a file fills: known ones as they are, new ones as all of these cells allow. */
+export function typesFor(
+  records: readonly (readonly string[])[],
+  columns: readonly (Target | null)[],
+  known: ReadonlyMap<string, FieldType>,
+  timeZone: string,
+): Map<string, FieldType> {
+  const types = new Map(known)
+  columns.forEach((target, index) => {
+    if (!target?.startsWith(FIELDS)) return
+    const name = target.slice(FIELDS.length)
+    if (types.has(name)) return
+    const cells = records.map((cells) => cells[index] ?? '').filter((cell) => cell !== '')
+    if (cells.length > 0) types.set(name, typeOf(cells, timeZone))
+  })
+  return types
+}
+
+/** "007" and "+1" are no numbers: what reads back differently stays text. */
+function typeOf(cells: readonly string[], timeZone: string): FieldType {
+  if (cells.every((cell) => String(Number(cell)) === cell && Number.isFinite(Number(cell)))) return 'number'
+  if (cells.every((cell) => /^(?:true|false)$/i.test(cell))) return 'boolean'
+  if (cells.every((cell) => readMoment(cell, timeZone))) return 'date'
+  return 'string'
+}
+
+/** The row that a record stands for, or why it is none. Empty cells change nothing. */
+export function toRow(
+  cells: readonly string[],
+  columns: readonly (Target | null)[],
+  types: ReadonlyMap<string, FieldType>,
+  { status, tags }: RowDefaults,
+): ImportRow | { error: string } {
+  if (cells.length > columns.length && cells.slice(columns.length).some((cell) => cell !== '')) {
+    const error = `has ${cells.length} cells, and the file ${columns.length} columns; put cells that hold the delimiter in quotes.`
+    return { error: `The row ${error}` }
+  }
+  const row: ImportRow = { email: '', status }
+  const fields: Record<string, FieldScalar> = {}
+  const names: string[] = []
+  const labels = [...tags]
+  for (const [index, target] of columns.entries()) {
+    const cell = cells[index] ?? ''
+    if (target === null || cell === '') continue
+    if (target === 'name') names.push(cell)
+    else if (target === 'tags') labels.push(...tagsOf(cell))
+    else if (target === 'country') row.country = cell.toUpperCase()
+    else if (target === 'status') {
+      const found = IMPORTED_STATUSES.find((each) => each === cell.toUpperCase())
+      if (!found)
+        return { error: `status is ${JSON.stringify(cell.slice(0, 40))}; use SUBSCRIBED or UNSUBSCRIBED.` }
+      row.status = found
+    } else if (target === 'email' || target === 'phone') row[target] = cell
+    else {
+      const name = target.slice(FIELDS.length)
+      fields[name] = toScalar(cell, types.get(name))
+    }
+  }
+  if (names.length > 0) row.name = names.join(' ')
+  if (labels.length > 0) row.tags = labels
+  return { ...row, fields }
+}
+
+function tagsOf(cell: string): string[] {
+  return cell
+    .split(/[;,]/)
+    .map((name) => name.trim())
+    .filter(Boolean)
+}
+
+/** What is not of the type stays text, so that the refusal of the row can say so. */
+function toScalar(cell: string, type: FieldType | undefined): FieldScalar {
+  if (type === 'number' && /^-?\d+(?:\.\d+)?$/.test(cell)) return Number(cell)
+  if (type !== 'boolean') return cell
+  const word = cell.toLowerCase()
+  return YES.has(word) || (NO.has(word) ? false : cell)
+}

@@ -1,0 +1,62 @@
+import { stringify } from 'csv-stringify/sync'
+import { sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, rows } from '../../database.ts'
+import { findImport } from './records.ts'
+
+/** A refused row: its number in the file, where the header is row 1, its cells and why. */
+export type Rejection = { rowNumber: number; cells: readonly string[]; error: string }
+
+const PAGE = 1_000
+
+/** Keeps refused rows, in the transaction that passed over them. */
+export async function keepRejections(
+  { em, organization }: Call,
+  importId: string,
+  rejections: readonly Rejection[],
+): Promise<void> {
+  if (rejections.length === 0) return
+  await execute(
+    em,
+    sql`insert into import_rejection (organization_id, import_id, row_number, cells, error)
+      select ${organization.id}, ${importId}, row_number, cells, error from unnest(
+        ${array(
+          rejections.map(({ rowNumber }) => rowNumber),
+          'int',
+        )}, ${array(
+          rejections.map(({ cells }) => cells),
+          'jsonb',
+        )}, ${array(
+          rejections.map(({ error }) => error),
+          'text',
+        )}) as given (row_number, cells, error)`,
+  )
+}
+
+/**
+ * A page of the refused rows as CSV in the columns of the file, with the row's number and the error after them. What a
+ * spreadsheet would run as a formula has an apostrophe before it, which an import takes away again.
+ */
+export async function rejectedAsCsv(
+  call: Call,
+  importId: string,
+  after: number | undefined,
+): Promise<{ csv: string; next: number | null }> {
+  const { id, settings } = await findImport(call, importId)
+  const found = await rows<Rejection>(
+    call.em,
+    sql`select row_number as "rowNumber", cells, error from import_rejection
+      where organization_id = ${call.organization.id} and import_id = ${id} and row_number > ${after ?? 0}
+      order by row_number limit ${PAGE}`,
+  )
+  const width = settings.header.length
+  const lines = found.map(({ rowNumber, cells, error }) => [
+    ...Array.from({ length: width }, (_, index) => cells[index] ?? ''),
+    String(rowNumber),
+    error,
+  ])
+  const head = after === undefined ? [[...settings.header, 'row', 'error']] : []
+  const csv = stringify([...head, ...lines], { escape_formulas: true, record_delimiter: 'windows' })
+  return { csv, next: found.length === PAGE ? (found.at(-1)?.rowNumber ?? null) : null }
+}

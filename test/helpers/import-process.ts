@@ -1,0 +1,14 @@
+import { applyImport } from '../../src/domain/imports/run.ts'
+import { readConfig } from '../../src/config.ts'
+import { createServices } from '../../src/services.ts'
+
+/** `node test/helpers/import-process.ts ORGANIZATION IMPORT`: applies an import as the activity does, to be killed. */
+const [organizationId = '', importId = ''] = process.argv.slice(2)
+const services = await createServices(readConfig(process.env), 'import')
+console.log('started')
+for (;;) {
+  const control = { report: () => undefined, isStopping: () => false }
+  const { state } = await applyImport(services, { organizationId, importId }, control)
+  if (state !== 'RUNNING') break
+}
+await services.close()
