@@ -6,6 +6,7 @@ import type { Config } from './config.ts'
 import { openDatabase } from './database.ts'
 import { createLogger } from './log.ts'
 import { createDoorbell, type Doorbell } from './ports/doorbell.ts'
+import { createPageReader, type PageReader } from './ports/page-reader.ts'
 import { createDatabaseStorage, type Storage } from './ports/storage.ts'
 import { createTemporalPort, type TemporalPort } from './ports/temporal.ts'
 import { createWeb, type Web } from './ports/web.ts'
@@ -19,6 +20,7 @@ export type Services = {
   temporal: TemporalPort
   rateLimiter: RateLimiter
   web: Web
+  pages: PageReader
   storage: Storage
   close(): Promise<void>
 }
@@ -44,6 +46,7 @@ export async function createServices(
     temporal,
     rateLimiter: createRateLimiter(),
     web: createWeb({ allowPrivate: config.webAllowPrivate }),
+    pages: createPageReader(),
     storage: createDatabaseStorage(orm.em),
     async close() {
       await doorbell.close()

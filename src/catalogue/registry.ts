@@ -15,6 +15,7 @@ import * as snippets from '../tools/snippets.ts'
 import * as statistics from '../tools/statistics.ts'
 import * as subscribers from '../tools/subscribers.ts'
 import * as tags from '../tools/tags.ts'
+import * as web from '../tools/web.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
 import * as workflows from '../tools/workflows.ts'
 import { Failure } from './failure.ts'
@@ -33,6 +34,7 @@ const GROUPS = [
   campaigns,
   snippets,
   images,
+  web,
   emails,
   senders,
   organization,

@@ -1,0 +1,23 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable } from './define.ts'
+
+/** Bounds of a fetched page: bytes that are read, and characters of Markdown that are answered. */
+export const WEB_PAGE_LIMITS = { bytes: 5_000_000, milliseconds: 10_000, markdown: 200_000 } as const
+
+/** A web page as fetch_web_page answers it; what a page does not say of itself is null. */
+export const WebPage = closed({
+  url: Type.String({ description: 'Where the page was found, after redirects.' }),
+  title: Type.String(),
+  markdown: Type.String({ description: 'The main content.' }),
+  truncated: Type.Boolean({
+    description: `Whether the content went on after ${WEB_PAGE_LIMITS.markdown} characters.`,
+  }),
+  description: nullable(Type.String()),
+  author: nullable(Type.String()),
+  site: nullable(Type.String()),
+  language: nullable(Type.String()),
+  published: nullable(Type.String({ description: 'As the page writes it.' })),
+  wordCount: Type.Integer(),
+})
+export type WebPage = Static<typeof WebPage>

@@ -1,0 +1,76 @@
+import { Worker } from 'node:worker_threads'
+
+/** A web page as it came; `charset` is what its header says. */
+export type Page = { html: Uint8Array; url: string; charset: string | null }
+
+/** The main content of a page as Markdown, and what the page says of itself. */
+export type PageText = {
+  title: string
+  markdown: string
+  description: string | null
+  author: string | null
+  site: string | null
+  language: string | null
+  published: string | null
+  wordCount: number
+}
+
+/** A page that could not be read: `BUSY` passes by itself, `TOO_COMPLEX` is of the page. */
+export class PageFault extends Error {
+  readonly reason: 'BUSY' | 'TOO_COMPLEX'
+
+  constructor(reason: PageFault['reason'], cause?: unknown) {
+    super(reason === 'BUSY' ? 'too many pages are being read' : 'the page cannot be read', { cause })
+    this.name = 'PageFault'
+    this.reason = reason
+  }
+}
+
+/** Reads pages that anybody wrote. */
+export type PageReader = { read(page: Page): Promise<PageText> }
+
+const THREADS = 4
+const MEMORY = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
+
+/**
+ * Reads each page in a thread of its own, which is ended when it takes too long or too much memory: parsing a hostile
+ * page can take for ever, and this process has others to answer.
+ */
+export function createPageReader({ milliseconds = 10_000 }: { milliseconds?: number } = {}): PageReader {
+  let active = 0
+  return {
+    async read(page) {
+      if (active >= THREADS) throw new PageFault('BUSY')
+      active += 1
+      try {
+        return await readInThread(page, milliseconds)
+      } finally {
+        active -= 1
+      }
+    },
+  }
+}
+
+async function readInThread(page: Page, milliseconds: number): Promise<PageText> {
+  // It knows nothing of this process: no environment, no flags, no output.
+  const thread = new Worker(new URL('./page-thread.ts', import.meta.url), {
+    workerData: page,
+    resourceLimits: MEMORY,
+    env: {},
+    execArgv: [],
+    stdout: true,
+    stderr: true,
+  })
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await new Promise<PageText>((resolve, reject) => {
+      timer = setTimeout(() => reject(new PageFault('TOO_COMPLEX')), milliseconds)
+      thread.once('message', resolve)
+      thread.once('error', (error) => reject(new PageFault('TOO_COMPLEX', error)))
+      thread.once('exit', () => reject(new PageFault('TOO_COMPLEX')))
+    })
+  } finally {
+    clearTimeout(timer)
+    await thread.terminate()
+  }
+}

@@ -1,0 +1,58 @@
+import { parentPort, workerData } from 'node:worker_threads'
+
+import { Defuddle } from 'defuddle/node'
+import { parseHTML } from 'linkedom'
+
+import type { Page, PageText } from './page-reader.ts'
+
+const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
+const SNIFFED_BYTES = 1_024
+const HEAD_ELEMENTS =
+  /^(?:\s+|<!--[^]*?-->|<(?:meta|link|base)\b[^>]*>|<(title|script|style|noscript)\b[^]*?<\/\1\s*>)*/i
+
+// What starts this thread puts a page there, and takes the one message it sends.
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- the port of a thread has no origin
+parentPort?.postMessage(await readPage(workerData as Page))
+
+async function readPage({ html, url, charset }: Page): Promise<PageText> {
+  const { document } = parseHTML(withBody(decode(html, charset)))
+  const found = await Defuddle(document, url, {
+    markdown: true,
+    // Its extractors for some sites would ask other services; the page as it came is what was asked for.
+    useAsync: false,
+    fetch: () => Promise.reject(new Error('a page is read as it is')),
+  })
+  return {
+    title: found.title,
+    markdown: found.content,
+    description: found.description || null,
+    author: found.author || null,
+    site: found.site || null,
+    language: found.language || null,
+    published: found.published || null,
+    wordCount: found.wordCount,
+  }
+}
+
+/** The text of a page in the character set of its header, of its first bytes, or UTF-8. */
+function decode(html: Uint8Array, charset: string | null): string {
+  const head = new TextDecoder('latin1').decode(html.subarray(0, SNIFFED_BYTES))
+  for (const label of [charset, META_CHARSET.exec(head)?.[1]]) {
+    if (!label) continue
+    try {
+      return new TextDecoder(label).decode(html)
+    } catch {
+      // A label that nobody knows says nothing.
+    }
+  }
+  return new TextDecoder().decode(html)
+}
+
+/** HTML lets a page leave out the tags of html, head and body, but this parser finds no content without them. */
+function withBody(text: string): string {
+  const opening = /<html\b[^>]*>/i.exec(text)?.[0]
+  if (opening !== undefined && /<body[\s>]/i.test(text)) return text
+  const bare = text.replace(/<!doctype[^>]*>/i, '').replaceAll(/<\/?(?:html|head|body)\b[^>]*>/gi, '')
+  const head = HEAD_ELEMENTS.exec(bare)?.[0] ?? ''
+  return `<!doctype html>${opening ?? '<html>'}<head>${head}</head><body>${bare.slice(head.length)}</body></html>`
+}
