@@ -694,18 +694,6 @@ test('a transactional email gets no footer of marketing, and unknown variables a
   t.is(unknown.length, 2)
 })
 
-test('the workflow skill holds an example that can be configured and published as it stands', async (t) => {
-  const { own } = t.context
-  const { skill } = await own.data('get_skill', { type: 'workflow' })
-  t.is(skill.markdown, readFileSync(new URL('../src/skills/workflow.md', import.meta.url), 'utf8'))
-  const example = /```json\n([\s\S]+?)\n```/.exec(skill.markdown)?.[1] ?? ''
-  const graph = JSON.parse(example)
-  const workflow = await draftOf(own, 'From the skill', graph)
-  const answer = await own.confirmed('publish_workflow', { workflowId: workflow.id, activate: false })
-  t.is(answer.status, 200, JSON.stringify(answer.body))
-  t.is(workflow.draft.steps.length, graph.steps.length)
-})
-
 test('the example workflow of the project can be configured and published as it stands', async (t) => {
   const { own } = t.context
   const file = new URL('../examples/welcome-series.json', import.meta.url)
@@ -714,27 +702,6 @@ test('the example workflow of the project can be configured and published as it 
   const asked = await own.call('publish_workflow', { workflowId: workflow.id, activate: false })
   t.is(asked.status, 428)
   t.is((await own.confirmed('publish_workflow', { workflowId: workflow.id, activate: false })).status, 200)
-})
-
-test('get_skill lists the pages of docs, gives each, and refuses by name what is not written yet', async (t) => {
-  const { own } = t.context
-  const { skill } = await own.data('get_skill', { type: 'docs' })
-  t.true(skill.pages.length >= 6)
-  for (const { slug } of skill.pages) {
-    const page = (await own.data('get_skill', { type: 'docs', page: slug })).skill
-    t.true(page.markdown.length > 500, slug)
-    t.is(page.page, slug)
-  }
-  const unknown = await own.call('get_skill', { type: 'docs', page: 'nothing' })
-  t.is(unknown.status, 404)
-  t.true(unknown.body.error.includes('automations'))
-  for (const type of ['filters', 'campaign', 'images']) {
-    const answer = await own.call('get_skill', { type })
-    t.is(answer.status, 404)
-    t.true(answer.body.error.includes(type))
-  }
-  t.is((await own.call('get_skill', { type: 'poetry' })).status, 400)
-  t.is((await own.call('get_skill', { type: 'workflow', page: 'x' })).status, 400)
 })
 
 test('inputs of the wrong type and unknown fields are refused by name', async (t) => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The kinds of task documentation; those without a document are refused by name. */
+/** The kinds of task documentation. */
 export const SKILL_TYPES = ['filters', 'campaign', 'images', 'workflow', 'docs'] as const
 export type SkillType = (typeof SKILL_TYPES)[number]
 
@@ -17,8 +17,11 @@ const DOCS_PAGES = [
   'architecture',
 ]
 
-/** The document of each type that is there; read once, when the process starts. */
-export const SKILLS: Readonly<Partial<Record<SkillType, readonly SkillPage[]>>> = {
+/** The documents of each type, read once, when the process starts. */
+export const SKILLS: Readonly<Record<SkillType, readonly SkillPage[]>> = {
+  filters: [readPage('filters', new URL('filters.md', import.meta.url))],
+  campaign: [readPage('campaign', new URL('campaign.md', import.meta.url))],
+  images: [readPage('images', new URL('images.md', import.meta.url))],
   workflow: [readPage('workflow', new URL('workflow.md', import.meta.url))],
   docs: DOCS_PAGES.map((slug) => readPage(slug, new URL(`../../docs/${slug}.md`, import.meta.url))),
 }

@@ -9,8 +9,8 @@ export const getSkill = defineTool({
   name: 'get_skill',
   title: 'Get task documentation',
   description:
-    'Reads how to do a task before doing it: type workflow is the whole language of workflows with an example; type ' +
-    'docs is the documentation, whose pages are listed when page is left out.',
+    'Reads how to do a task before doing it, with examples: filters (who), campaign (writing email), images, workflow ' +
+    '(the whole language of workflows); docs is the documentation, whose pages are listed when page is left out.',
   group: 'documentation',
   effect: 'read',
   permission: 'content',
