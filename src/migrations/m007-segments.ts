@@ -50,6 +50,18 @@ export class M007Segments extends Migration {
       );
       create index on segment_change (organization_id, id);
 
+      -- Takes the oldest changes. A plan may be made while few are known of and would then read all there are each time,
+      -- so only the one that goes along the index is allowed.
+      create function take_segment_changes(organization uuid, most int)
+      returns table (subscriber_id uuid, silent boolean) language plpgsql
+      set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $fn$
+      begin
+        return query delete from segment_change change where change.id = any(array(
+            select oldest.id from segment_change oldest
+            where oldest.organization_id = organization order by oldest.id limit most))
+          returning change.subscriber_id, change.silent;
+      end $fn$;
+
       -- Whatever changes a person writes an event, so no writer can be forgotten. What a segment did itself is no
       -- reason to look again.
       create function note_events_for_segments() returns trigger language plpgsql as $fn$
@@ -83,7 +95,8 @@ export class M007Segments extends Migration {
       drop trigger note_for_segments on subscriber_event;
       drop trigger forget_members on subscriber;
       drop table segment_change, segment_member, watched_segment;
-      drop function note_events_for_segments, note_for_segments, forget_members_of_segments, forget_deleted_members;
+      drop function note_events_for_segments, note_for_segments, take_segment_changes, forget_members_of_segments,
+        forget_deleted_members;
     `)
   }
 }

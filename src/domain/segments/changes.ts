@@ -42,11 +42,8 @@ export async function applySegmentChanges(call: Call): Promise<number> {
   // A change is visible here only with its cause, so every look that follows, at a later moment, sees it.
   const taken = await rows<Change>(
     call.em,
-    sql`with oldest as (
-        select id from segment_change where organization_id = ${call.organization.id} order by id limit ${BATCH})
-      delete from segment_change change using oldest
-      where change.organization_id = ${call.organization.id} and change.id = oldest.id
-      returning change.subscriber_id as "subscriberId", change.silent`,
+    sql`select subscriber_id as "subscriberId", silent
+      from take_segment_changes(${call.organization.id}, ${BATCH})`,
   )
   if (taken.length === 0) return 0
   const events: NewEvent[] = []
