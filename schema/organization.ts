@@ -57,7 +57,10 @@ export const ORGANIZATION_LIMITS = {
 /** The email that asks somebody to confirm a subscription, where double opt-in is on. */
 export const ConfirmationEmail = closed({
   subject: Type.String({ description: 'One line; variables work.' }),
-  markdown: Type.String({ description: 'The body in Markdown; variables work.' }),
+  markdown: Type.String({
+    description:
+      'The body in Markdown; variables work, and {{confirmUrl}} is the link (added at the end when it is missing).',
+  }),
 })
 export type ConfirmationEmail = Static<typeof ConfirmationEmail>
 

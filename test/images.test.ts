@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { crc32, deflateSync } from 'node:zlib'
 
 import test from 'ava'
@@ -153,6 +154,17 @@ test('the same bytes are one image, in each organization its own', async (t) => 
     sql`select count(*)::int as count from stored_file where organization_id = ${organization.id}`,
   )
   t.is(stored?.count, 1)
+})
+
+test('an upload that ended between the file and its record is completed by the next', async (t) => {
+  const organization = await api.organization()
+  const body = png(11, 11)
+  const key = `images/${createHash('sha256').update(body).digest('hex')}`
+  await api.services.storage.put(organization.id, key, body)
+  t.is((await organization.data('list_images')).total, 0)
+  pages['/again.png'] = { body }
+  const { image } = await organization.data('upload_image', { url: `${web.url}/again.png` })
+  t.deepEqual((await fetchImage(image.url)).bytes, body)
 })
 
 test('bombs and what is no image are refused by the header, and nothing is stored (S10)', async (t) => {

@@ -29,7 +29,8 @@ export class PageFault extends Error {
 /** Reads pages that anybody wrote. */
 export type PageReader = { read(page: Page): Promise<PageText> }
 
-const THREADS = 4
+const THREADS = 2
+const WAITING = 16
 const MEMORY = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
 
 /**
@@ -38,14 +39,31 @@ const MEMORY = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stac
  */
 export function createPageReader({ milliseconds = 10_000 }: { milliseconds?: number } = {}): PageReader {
   let active = 0
+  const waiting: (() => void)[] = []
+
+  /** A thread that ends hands its place to who waits the longest. */
+  async function takePlace(): Promise<void> {
+    if (active < THREADS) {
+      active += 1
+      return
+    }
+    if (waiting.length >= WAITING) throw new PageFault('BUSY')
+    await new Promise<void>((resolve) => waiting.push(resolve))
+  }
+
+  function leavePlace(): void {
+    const next = waiting.shift()
+    if (next) next()
+    else active -= 1
+  }
+
   return {
     async read(page) {
-      if (active >= THREADS) throw new PageFault('BUSY')
-      active += 1
+      await takePlace()
       try {
         return await readInThread(page, milliseconds)
       } finally {
-        active -= 1
+        leavePlace()
       }
     },
   }

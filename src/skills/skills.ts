@@ -9,12 +9,14 @@ export type SkillPage = { slug: string; title: string; markdown: string }
 
 const DOCS_PAGES = [
   'start',
+  'audience',
   'automations',
   'library',
   'http-api',
   'operations',
   'configuration',
   'architecture',
+  'benchmarks',
 ]
 
 /** The documents of each type, read once, when the process starts. */
