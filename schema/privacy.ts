@@ -37,6 +37,7 @@ export const PersonalData = closed({
   ipAddress: nullable(Type.String()),
   bounceCategory: nullable(Type.String()),
   consent: closed({
+    requestedAt: nullable(Type.String({ description: 'When double opt-in last asked them.' })),
     confirmedAt: nullable(Type.String({ description: 'When they confirmed by double opt-in.' })),
     history: Type.Array(SubscriberEvent, {
       description: 'Every SUBSCRIBED and UNSUBSCRIBED with its cause and evidence, oldest first.',

@@ -174,7 +174,7 @@ test('an export holds everything that is kept of a person, and nobody else gets 
   t.like(body.subscriber, { id, email: EMAIL, name: 'Zebulon Quagmire', phone: '+33 6 99 88 77 66' })
   t.deepEqual(body.subscriber.customFields, { pet: 'two goldfish' })
   t.is(body.ipAddress, '203.0.113.77')
-  t.truthy(body.consent.confirmedAt)
+  t.true(body.consent.requestedAt < body.consent.confirmedAt)
   t.is(body.consent.history[0].type, 'SUBSCRIBED')
   t.is(body.consent.history[0].data.confirmation.userAgent, BROWSER['user-agent'])
   t.like(body.consent.history[0].cause, { kind: 'public', id })
@@ -375,4 +375,47 @@ test('erasing twice, or many times at once, answers the same; whoever never was,
   const token = await organization.tokenWith(['emails'])
   const forbidden = await api.request('DELETE', `/api/v2/subscribers/${subscriber.id}`, { token })
   t.is(forbidden.status, 403)
+})
+
+test('an erasure that fails in the middle is undone as a whole, and the next one does it', async (t) => {
+  const organization = await api.organization()
+  const email = `crash${newId()}@reader.example`
+  const { subscriber } = await organization.data('add_subscriber', { email, tags: ['vip'] })
+  await send(organization, email)
+  const state = () =>
+    rows(
+      em(),
+      sql`select id::text, type as what, data::text as rest from subscriber_event where organization_id = ${organization.id}
+        union all select id::text, recipient, status in ('QUEUED', 'SUBMITTING', 'SENT')::text from message
+        where organization_id = ${organization.id} and recipient = ${email}
+        union all select id::text, email, status from subscriber where organization_id = ${organization.id} order by 1`,
+    )
+  await eventually('the email', async () =>
+    row(
+      em(),
+      sql`select from subscriber_event where organization_id = ${organization.id} and type = 'EMAIL_SENT'`,
+    ),
+  )
+  const before = await state()
+  await em().transactional(async (blocker) => {
+    // The erasure waits here for its last row but one, so that everything before is done and not committed.
+    await execute(
+      blocker,
+      sql`insert into suppression (id, organization_id, email_key, reason, source) values (${newId()},
+        ${organization.id}, erased_email_key(${organization.id}, ${email}), 'ERASED', 'test')`,
+    )
+    const erasing = erase(organization, email)
+    await eventually('the erasure to wait and its statement to be cancelled', () =>
+      row(
+        em(),
+        sql`select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database()
+          and wait_event_type = 'Lock' and query like '%erased_email_key%' and pid <> pg_backend_pid()`,
+      ),
+    )
+    t.true((await erasing).status >= 500)
+    t.deepEqual(await state(), before)
+  })
+  t.is((await erase(organization, email)).status, 200)
+  t.is((await organization.call('get_subscriber', { subscriberId: subscriber.id })).status, 404)
+  t.deepEqual(await findings([email], organization.id), [])
 })

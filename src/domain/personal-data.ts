@@ -12,6 +12,7 @@ import { timestamp, timestampOrNull } from './text.ts'
 type PersonRow = {
   ipAddress: string | null
   bounceCategory: string | null
+  requestedAt: string | null
   confirmedAt: string | null
   suppression: { reason: string; source: string; createdAt: string } | null
 }
@@ -27,6 +28,7 @@ export async function exportPersonalData(call: Call, subscriber: string): Promis
     ipAddress: person.ipAddress,
     bounceCategory: person.bounceCategory,
     consent: {
+      requestedAt: timestampOrNull(person.requestedAt),
       confirmedAt: timestampOrNull(person.confirmedAt),
       history: events.filter(({ type }) => type === 'SUBSCRIBED' || type === 'UNSUBSCRIBED'),
     },
@@ -45,7 +47,7 @@ async function readPerson({ em, organization }: Call, id: string): Promise<Perso
   const found = await row<PersonRow>(
     em,
     sql`select subscriber.ip_address as "ipAddress", subscriber.bounce_category as "bounceCategory",
-        subscriber.confirmed_at as "confirmedAt",
+        subscriber.confirmation_requested_at as "requestedAt", subscriber.confirmed_at as "confirmedAt",
         (select jsonb_build_object('reason', blocked.reason, 'source', blocked.source, 'createdAt', blocked.created_at)
           from suppression blocked where blocked.organization_id = subscriber.organization_id
             and blocked.email_key = any(suppression_keys(subscriber.organization_id, subscriber.email))
