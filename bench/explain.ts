@@ -10,6 +10,9 @@ export type PlanNode = {
   Plans?: PlanNode[]
 }
 
+/** A partition of so many rows is rightly read from end to end. */
+const SMALL = 20_000
+
 /** Nodes that only pass rows on. */
 const SILENT =
   /^(Limit|Result|Gather|Gather Merge|Subquery Scan|Materialize|Memoize|Hash|Unique|Bitmap Heap Scan)$/
@@ -27,7 +30,8 @@ export function summarizePlan(plan: PlanNode | undefined): { text: string; event
     const loops = node['Actual Loops'] ?? 1
     const read = Math.round((node['Actual Rows'] ?? 0) * loops)
     const touched = read + Math.round((node['Rows Removed by Filter'] ?? 0) * loops)
-    if (kind === 'Seq Scan' && table?.startsWith('subscriber_event') && touched > 0) eventScans.push(table)
+    if (kind === 'Seq Scan' && table?.startsWith('subscriber_event') && touched > SMALL)
+      eventScans.push(table)
     const index = node['Index Name']
     const on = index ?? table
     const isEmpty = kind === 'Seq Scan' && touched === 0
