@@ -11,7 +11,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, json, row, rows } from '../database.ts'
 import { decodeId, encodeId, type IdPrefix, missing, newId } from '../ids.ts'
-import { type HeldSnippet, readSnippetContent, refuseNesting } from './snippet-content.ts'
+import { type HeldSnippet, readContent, refuseNesting } from './content.ts'
 import { likeLiteral, oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
 
 /** A snippet as create_email_snippet takes it. */
@@ -65,12 +65,12 @@ export async function createSnippet(
   const { em, organization } = call
   const title = readName(name)
   await lockSnippets(call)
-  const held = await readSnippetContent(call, contentType, content)
-  await refuseNesting(call, id, held)
+  const checked = await readContent(call, contentType, content)
+  await refuseNesting(call, id, checked.snippets)
   const made = await execute(
     em,
     sql`insert into snippet (id, organization_id, name, content, content_type)
-      select ${id}, ${organization.id}, ${title}, ${json(content)}, ${contentType}
+      select ${id}, ${organization.id}, ${title}, ${json(checked.content)}, ${contentType}
       where (select count(*) from snippet where organization_id = ${organization.id}) < ${SNIPPET_LIMITS.perOrganization}`,
   )
   if (made === 0) {
@@ -79,7 +79,7 @@ export async function createSnippet(
       `The organization has ${SNIPPET_LIMITS.perOrganization} snippets, the most there can be; change one of them instead.`,
     )
   }
-  await writeUses(call, id, held)
+  await writeUses(call, id, checked.snippets)
   return await readSnippet(call, encodeId('snp', id))
 }
 
@@ -97,14 +97,14 @@ export async function updateSnippet(
     sql`select content_type as "contentType" from snippet where organization_id = ${organization.id} and id = ${id}`,
   )
   if (!found) missing('snp', snippetId)
-  const held = content === undefined ? null : await readSnippetContent(call, found.contentType, content)
-  if (held) await refuseNesting(call, id, held)
+  const checked = content === undefined ? null : await readContent(call, found.contentType, content)
+  if (checked) await refuseNesting(call, id, checked.snippets)
   await execute(
     em,
-    sql`update snippet set name = coalesce(${title}, name), content = ${held ? json(content) : sql`content`}
+    sql`update snippet set name = coalesce(${title}, name), content = ${checked ? json(checked.content) : sql`content`}
       where organization_id = ${organization.id} and id = ${id}`,
   )
-  if (held) await writeUses(call, id, held)
+  if (checked) await writeUses(call, id, checked.snippets)
   return await readSnippet(call, snippetId)
 }
 

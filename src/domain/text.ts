@@ -21,6 +21,12 @@ export function characters(text: string): number {
   return text.length < 100_000 ? [...text].length : text.length
 }
 
+/** What a copy is called, within a bound of characters. */
+export function copyName(name: string, maximum: number): string {
+  const suffix = ' (copy)'
+  return [...name].slice(0, maximum - suffix.length).join('') + suffix
+}
+
 /** Text as it stands for itself inside a pattern of LIKE. */
 export function likeLiteral(text: string): string {
   return text.replaceAll(/[\\%_]/g, String.raw`\$&`)

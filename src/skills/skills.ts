@@ -10,6 +10,7 @@ export type SkillPage = { slug: string; title: string; markdown: string }
 const DOCS_PAGES = [
   'start',
   'audience',
+  'campaigns',
   'automations',
   'library',
   'http-api',

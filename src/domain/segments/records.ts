@@ -9,7 +9,7 @@ import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { checkFilters } from '../audience/check.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
-import { characters, oneLine, refuse, timestamp } from '../text.ts'
+import { copyName, oneLine, refuse, timestamp } from '../text.ts'
 import { lockSegments } from './lock.ts'
 import { outerSegments, readNesting, refuseDeepNesting } from './nesting.ts'
 import { refuseUsedSegment } from './uses.ts'
@@ -96,7 +96,7 @@ export async function duplicateSegment(
   const line = newName === undefined ? undefined : readName(newName, 'newName')
   await lockSegments(call)
   const { name, filters } = await findSegment(call, segmentId)
-  return await insertSegment(call, newId(), line ?? copyName(name), filters)
+  return await insertSegment(call, newId(), line ?? copyName(name, SEGMENT_LIMITS.name), filters)
 }
 
 /** Deletes a segment that nothing uses; its subscribers stay as they are. */
@@ -169,12 +169,6 @@ function readName(name: string, path = 'name'): string {
   const line = oneLine(name, path, SEGMENT_LIMITS.name).trim()
   if (line === '') refuse(path, 'is blank; send a name that people recognise, such as "Paying customers".')
   return line
-}
-
-function copyName(name: string): string {
-  const suffix = ' (copy)'
-  const room = SEGMENT_LIMITS.name - characters(suffix)
-  return [...name].slice(0, room).join('') + suffix
 }
 
 function present({ id, name, filters, createdAt, updatedAt }: SegmentRow): Segment {

@@ -1,9 +1,13 @@
 import { sql } from 'kysely'
 
-import { SNIPPET_LIMITS, type SnippetContentType } from '../../schema/snippet.ts'
+import { DOCUMENT_LIMITS } from '../../schema/document.ts'
+import { SNIPPET_LIMITS } from '../../schema/snippet.ts'
+import type { ContentType } from '../../schema/values.ts'
 import { refuseFaults } from '../catalogue/failure.ts'
+import { hostileFaults } from '../catalogue/input.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { inspectDocument, type SnippetMention } from '../content/document.ts'
+import { inspectSlate } from '../content/slate.ts'
 import { array, rows } from '../database.ts'
 import { encodeId, readId } from '../ids.ts'
 import { refuse } from './text.ts'
@@ -13,24 +17,44 @@ export type HeldSnippet = { id: string; path: string }
 
 const MARKDOWN_LENGTH = 1_000_000
 
-/** Judges the content of a snippet by its type and answers the snippets it holds, each once. */
-export async function readSnippetContent(
+/** Content as it will be stored, and the snippets it holds, each once. */
+export type CheckedContent = { content: unknown; snippets: HeldSnippet[] }
+
+/** Judges content by its type. A document may come as JSON text; it is judged and stored as what that says. */
+export async function readContent(
   call: Call,
-  contentType: SnippetContentType,
-  content: unknown,
-): Promise<HeldSnippet[]> {
-  if (contentType === 'MARKDOWN') {
-    if (typeof content !== 'string')
-      refuse('content', 'must be Markdown text, because contentType is MARKDOWN.')
-    if (content.length > MARKDOWN_LENGTH) {
-      refuse('content', `is longer than ${MARKDOWN_LENGTH} characters; shorten it.`)
-    }
-    return []
-  }
-  const { faults, snippets } = inspectDocument(content)
+  contentType: ContentType,
+  given: unknown,
+): Promise<CheckedContent> {
+  if (contentType === 'MARKDOWN') return { content: readMarkdown(given), snippets: [] }
+  const content = typeof given === 'string' ? parseDocument(given, contentType) : given
+  const { faults, snippets } =
+    contentType === 'MAILY' ? inspectDocument(content) : { faults: inspectSlate(content), snippets: [] }
   if (faults.length > 0)
     refuseFaults(faults.map(({ path, message }) => ({ path: `content${path}`, message })))
-  return await findMentioned(call, snippets)
+  return { content, snippets: await findMentioned(call, snippets) }
+}
+
+function readMarkdown(content: unknown): string {
+  if (typeof content !== 'string')
+    refuse('content', 'must be Markdown text, because contentType is MARKDOWN.')
+  if (content.length > MARKDOWN_LENGTH) {
+    refuse('content', `is longer than ${MARKDOWN_LENGTH} characters; shorten it.`)
+  }
+  return content
+}
+
+/** What came as text has not passed the checks that every input passes. */
+function parseDocument(text: string, contentType: ContentType): unknown {
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    refuse('content', `is text that is no JSON; send the ${contentType} document, or contentType MARKDOWN.`)
+  }
+  const faults = hostileFaults(document, DOCUMENT_LIMITS.jsonDepth, 'content')
+  if (faults.length > 0) refuseFaults(faults)
+  return document
 }
 
 /**

@@ -1,0 +1,138 @@
+import { sql } from 'kysely'
+
+import type { Filter } from '../../../schema/audience.ts'
+import type { Campaign, CampaignKind, CampaignSummary } from '../../../schema/campaign.ts'
+import type { CampaignStatus, ContentType } from '../../../schema/values.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { row, rows } from '../../database.ts'
+import { decodeId, encodeId, missing } from '../../ids.ts'
+import { likeLiteral, timestamp } from '../text.ts'
+
+/** A campaign or internal email as the database has it; ids are uuids, times the driver's. */
+export type CampaignRow = {
+  id: string
+  kind: CampaignKind
+  name: string
+  subject: string
+  preview: string | null
+  content: unknown
+  contentType: ContentType
+  senderId: string | null
+  senderName: string
+  senderEmail: string
+  replyTo: string | null
+  recipientFilters: Filter[]
+  status: CampaignStatus
+  automationId: string | null
+  stepId: string | null
+  /** The flag of the step whose internal email it is. */
+  transactional: boolean
+  createdAt: string
+  updatedAt: string
+}
+
+type SummaryRow = Omit<
+  CampaignRow,
+  'kind' | 'content' | 'recipientFilters' | 'automationId' | 'stepId' | 'transactional'
+>
+
+const SUMMARY = sql`campaign.id, campaign.name, campaign.subject, campaign.preview,
+  campaign.content_type as "contentType", sender.id as "senderId", sender.name as "senderName",
+  sender.email as "senderEmail", campaign.reply_to as "replyTo", campaign.status,
+  campaign.created_at as "createdAt", campaign.updated_at as "updatedAt"`
+const JOINS = sql`left join sender
+  on sender.organization_id = campaign.organization_id and sender.id = campaign.sender_id`
+
+/** Which campaigns to list; without a status those that are archived stay out. */
+export type CampaignQuery = {
+  limit: number
+  page: number
+  status?: CampaignStatus | undefined
+  query?: string | undefined
+}
+
+/** One page of the broadcasts, newest first; internal emails of workflows are not among them. */
+export async function listCampaigns(
+  { em, organization }: Call,
+  { limit, page, status, query }: CampaignQuery,
+): Promise<{
+  campaigns: CampaignSummary[]
+  page: number
+  pageSize: number
+  total: number
+  hasMore: boolean
+}> {
+  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  const matching = sql`campaign.organization_id = ${organization.id} and campaign.kind = 'BROADCAST'
+    and ${status === undefined ? sql`campaign.status <> 'ARCHIVED'` : sql`campaign.status = ${status}`}
+    and (${pattern}::text is null or campaign.name ilike ${pattern} or campaign.subject ilike ${pattern})`
+  const counted = await row<{ total: number }>(
+    em,
+    sql`select count(*)::int as total from campaign where ${matching}`,
+  )
+  const found = await rows<SummaryRow>(
+    em,
+    sql`select ${SUMMARY} from campaign ${JOINS} where ${matching}
+      order by campaign.id desc limit ${limit} offset ${(page - 1) * limit}`,
+  )
+  const total = counted?.total ?? 0
+  return { campaigns: found.map(summarized), page, pageSize: limit, total, hasMore: page * limit < total }
+}
+
+/** A campaign or a workflow's internal email, in full. */
+export async function getCampaign(call: Call, campaignId: string): Promise<Campaign> {
+  const found = await findCampaign(call, campaignId)
+  const { kind, content, recipientFilters, automationId, stepId } = found
+  return {
+    ...summarized(found),
+    kind,
+    content,
+    recipientFilters,
+    workflowId: automationId === null ? null : encodeId('wf', automationId),
+    stepId,
+  }
+}
+
+/** The campaign of this id, or NOT_FOUND; with `lock`, nobody else changes it until the end of the transaction. */
+export async function findCampaign(
+  { em, organization }: Call,
+  campaignId: string,
+  { lock = false }: { lock?: boolean } = {},
+): Promise<CampaignRow> {
+  const found = await row<CampaignRow>(
+    em,
+    sql`select ${SUMMARY}, campaign.kind, campaign.content, campaign.recipient_filters as "recipientFilters",
+        campaign.automation_id as "automationId", campaign.step_id as "stepId",
+        coalesce((select (step -> 'config' ->> 'transactional')::boolean
+          from automation, jsonb_array_elements(automation.draft -> 'steps') step
+          where automation.organization_id = campaign.organization_id and automation.id = campaign.automation_id
+            and step ->> 'id' = campaign.step_id limit 1), false) as transactional
+      from campaign ${JOINS}
+      where campaign.organization_id = ${organization.id} and campaign.id = ${decodeId('cmp', campaignId)}
+      ${lock ? sql`for update of campaign` : sql``}`,
+  )
+  return found ?? missing('cmp', campaignId)
+}
+
+/** How refusals and summaries name a campaign. */
+export function titleOf({ id, name }: Pick<CampaignRow, 'id' | 'name'>): string {
+  return `"${name}" (${encodeId('cmp', id)})`
+}
+
+function summarized(found: SummaryRow): CampaignSummary {
+  const { name, subject, preview, contentType, replyTo, status, senderName, senderEmail } = found
+  const senderId = found.senderId === null ? null : encodeId('snd', found.senderId)
+  return {
+    id: encodeId('cmp', found.id),
+    name,
+    subject,
+    preview,
+    contentType,
+    senderId,
+    sender: senderId === null ? null : { id: senderId, name: senderName, email: senderEmail },
+    replyTo,
+    status,
+    createdAt: timestamp(found.createdAt),
+    updatedAt: timestamp(found.updatedAt),
+  }
+}

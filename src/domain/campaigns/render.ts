@@ -1,0 +1,93 @@
+import type { RenderFormat, RenderWarning } from '../../../schema/campaign.ts'
+import { compileContent, type CompiledEmail } from '../../content/compile.ts'
+import { fillContent } from '../../content/fill.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { encodeId } from '../../ids.ts'
+import { customFieldTypes } from '../audience/references.ts'
+import { findSubscriber } from '../subscriber-records.ts'
+import { organizationVariables, personVariables } from '../variables.ts'
+import { type CampaignRow, findCampaign } from './records.ts'
+
+/** An email as its recipient gets it, without counting; the parts that were not asked for are absent. */
+export type Rendered = {
+  subject: string
+  preview: string
+  html?: string
+  text?: string
+  warnings: RenderWarning[]
+}
+
+/**
+ * Renders a campaign for one subscriber, or for somebody of whom nothing is known, by the way every email takes to its
+ * recipient. Links lead where they say, because nothing is counted; the personal addresses are samples.
+ */
+export async function renderCampaign(
+  call: Call,
+  {
+    campaignId,
+    subscriberId,
+    format,
+  }: { campaignId: string; subscriberId?: string | undefined; format: RenderFormat },
+): Promise<Rendered> {
+  const campaign = await findCampaign(call, campaignId)
+  const variables = await variablesFor(call, subscriberId)
+  const compiled = await compileCampaign(call, campaign)
+  const { baseUrl } = call.services.config
+  const filled = fillContent(compiled, {
+    variables,
+    urls: { unsubscribe: `${baseUrl}/u/preview`, online: `${baseUrl}/v/preview` },
+  })
+  return {
+    subject: filled.subject,
+    preview: filled.preheader,
+    ...(format !== 'text' && { html: filled.html }),
+    ...(format !== 'html' && { text: filled.text }),
+    warnings: [
+      ...compiled.warnings.map(({ code, message }) => ({ code, message })),
+      ...missingParts(campaign, compiled),
+    ],
+  }
+}
+
+async function compileCampaign(call: Call, campaign: CampaignRow): Promise<CompiledEmail> {
+  const { content, contentType, subject, preview, transactional } = campaign
+  if (contentType !== 'MARKDOWN') {
+    throw new Failure(
+      'WRONG_STATE',
+      `The campaign ${encodeId('cmp', campaign.id)} is written in ${contentType}, which cannot be rendered yet; MARKDOWN can.`,
+    )
+  }
+  const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  return compileContent({
+    contentType,
+    source: typeof content === 'string' ? content : '',
+    subject,
+    preview,
+    kind: transactional ? 'transactional' : 'marketing',
+    knownVariables: fields.keys(),
+  })
+}
+
+/** Values by variable name; without a subscriber the fallbacks show. */
+async function variablesFor(call: Call, subscriberId: string | undefined): Promise<Record<string, unknown>> {
+  const { name } = call.organization
+  if (subscriberId === undefined) return organizationVariables(name)
+  return personVariables(await findSubscriber(call, { subscriberId }), name)
+}
+
+/** What is no fault of the content, but would surprise whoever sends it. */
+function missingParts({ kind, subject }: CampaignRow, compiled: CompiledEmail): RenderWarning[] {
+  const warnings: RenderWarning[] = []
+  if (subject.trim() === '') warnings.push({ code: 'NO_SUBJECT', message: 'There is no subject; write one.' })
+  if (!compiled.unsubscribeLinkAdded) return warnings
+  const consequence =
+    kind === 'BROADCAST'
+      ? 'scheduling it will be refused: add {{unsubscribeUrl}} as a link, or a footer.'
+      : 'a footer with one was added.'
+  warnings.push({
+    code: 'UNSUBSCRIBE_LINK_ADDED',
+    message: `The content has no unsubscribe link; ${consequence}`,
+  })
+  return warnings
+}
