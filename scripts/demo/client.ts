@@ -7,12 +7,28 @@ export type Challenge = { confirmationCode: string; summary: { effects: string[]
 /** A mail in the mailbox, and its HTML. */
 export type Mail = { ID: string; Subject: string; Created: string; To: { Address: string }[] }
 
+/** How far an import is. */
+export type Import = {
+  id: string
+  status: string
+  rows: number
+  expectedRows: number
+  imported: number
+  updated: number
+  failed: number
+  error: string | null
+  finishedAt: string | null
+}
+
 /** The public HTTP API, and the mailbox that keeps what was sent. */
 export type Client = {
   /** The `data` of a tool's answer; anything else than success is an error. */
   call<Data>(tool: string, input?: object): Promise<Data>
   /** The first call of a gated tool. */
   challenge(tool: string, input: object): Promise<Challenge>
+  /** Sends a CSV file to be imported; `query` is what every row gets. */
+  upload(file: Buffer, query: Record<string, string>): Promise<Import>
+  readImport(id: string): Promise<Import>
   /** Mails to an address, or all, since a moment; newest first. */
   mails(since: number, recipient?: string): Promise<Mail[]>
   html(mail: Mail): Promise<string>
@@ -42,6 +58,14 @@ export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
     // The Tools API answers every request with a JSON object.
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
+  const imports = async (path: string, options: RequestInit): Promise<Import> => {
+    const headers = { authorization: `Bearer ${apiToken}`, 'content-type': 'text/csv' }
+    const response = await request(`${baseUrl}/api/v2/imports${path}`, { ...options, headers })
+    // The documented answers: an import, or a refusal.
+    const body = (await response.json()) as { import?: Import; message?: string }
+    if (body.import) return body.import
+    throw new DemoError(`The import answered ${response.status}: ${body.message ?? ''}`)
+  }
   const read = async <Data>(path: string): Promise<Data> => {
     const response = await request(mailbox.url + path, {})
     if (!response.ok) throw new DemoError(`The mailbox answered ${path} with ${response.status}.`)
@@ -63,6 +87,11 @@ export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
         `${tool} was to ask for a confirmation and answered ${status}: ${String(body['error'])}`,
       )
     },
+    upload(file, query) {
+      const body = new Uint8Array(file)
+      return imports(`?${new URLSearchParams(query).toString()}`, { method: 'POST', body })
+    },
+    readImport: (id) => imports(`/${id}`, {}),
     async mails(since, recipient) {
       const query = recipient === undefined ? '' : `to:"${recipient}"`
       const { messages } = await read<{ messages: Mail[] }>(
