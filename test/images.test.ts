@@ -37,8 +37,8 @@ function png(width: number, height: number, extra = Buffer.alloc(0)): Buffer {
   return Buffer.concat([
     Buffer.from('89504e470d0a1a0a', 'hex'),
     chunk('IHDR', header),
-    chunk('IDAT', deflateSync(Buffer.alloc(5))),
     ...(extra.length > 0 ? [chunk('tEXt', extra)] : []),
+    chunk('IDAT', deflateSync(Buffer.alloc(5))),
     chunk('IEND', Buffer.alloc(0)),
   ])
 }
@@ -175,6 +175,11 @@ test('bombs and what is no image are refused by the header, and nothing is store
     '/over.gif': { body: gif(5_001, 5_000) },
     '/bomb.webp': { body: webp(16_384, 16_384) },
     '/bomb.jpg': { body: jpeg(65_535, 65_535) },
+    // A reader that looks for the next marker byte by byte is busy with this one for a second.
+    '/unmarked.jpg': { body: Buffer.concat([jpeg(9, 9).subarray(0, 20), Buffer.alloc(1_900_000, 0x55)]) },
+    '/segments.jpg': {
+      body: Buffer.concat([jpeg(9, 9).subarray(0, 20), Buffer.alloc(1_900_000, 'ffe10002', 'hex')]),
+    },
     '/empty.gif': { body: gif(0, 10) },
     '/cut.png': { body: png(10, 10).subarray(0, 20) },
     '/nothing.png': { body: '' },
