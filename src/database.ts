@@ -45,7 +45,30 @@ export async function openDatabase(
       snapshot: false,
     },
     pool: { min: 0, max: options.poolSize ?? 10 },
-    driverOptions: { application_name: options.applicationName ?? 'postloom', Client: PreparingClient },
+    driverOptions: {
+      application_name: options.applicationName ?? 'postloom',
+      Client: PreparingClient,
+      onPoolCreated: freeLostClients,
+    },
+  })
+}
+
+/**
+ * Takes a connection out of the pool when it is lost in use. A transaction on it cannot be rolled back, and whoever
+ * fails to roll back never releases: each loss would cost the pool a place for ever, and closing it would wait.
+ */
+function freeLostClients(pool: pg.Pool): void {
+  const inUse = new WeakSet<pg.PoolClient>()
+  pool.on('acquire', (client) => inUse.add(client))
+  pool.on('release', (_error, client) => inUse.delete(client))
+  pool.on('connect', (client) => {
+    client.once('end', () => {
+      if (!inUse.has(client)) return
+      const { release } = client
+      // Those who do release would be told that they did it twice.
+      client.release = () => undefined
+      release(true)
+    })
   })
 }
 
