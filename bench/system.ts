@@ -75,7 +75,11 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
       part,
       await startChild({
         command: process.execPath,
-        arguments: ['--max-semi-space-size=8', join(import.meta.dirname, '..', part, 'main.ts')],
+        arguments: [
+          '--max-semi-space-size=8',
+          '--heap-growing-percent=30',
+          join(import.meta.dirname, '..', part, 'main.ts'),
+        ],
         identity: `${part}/main.ts`,
         pidFile: join(directory, `${part}.pid`),
         output: (line) => console.error(`${part}: ${line}`),

@@ -15,8 +15,8 @@ import { endImport, findImport, type ImportRecord, progressOf } from './records.
 import { keepRejections, type Rejection } from './rejections.ts'
 import { CHUNK_BYTES } from './upload.ts'
 
-/** Rows of one transaction: enough to be quick, few enough to hold locks for less than a second. */
-const PAGE_ROWS = 1_000
+/** Rows of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */
+const PAGE_ROWS = 500
 /** One activity works about this long, so that its history tells how an import goes on. */
 const SLICE_MS = 10_000
 
