@@ -64,7 +64,7 @@ function freeLostClients(pool: pg.Pool): void {
   pool.on('connect', (client) => {
     client.once('end', () => {
       if (!inUse.has(client)) return
-      const { release } = client
+      const release = client.release.bind(client)
       // Those who do release would be told that they did it twice.
       client.release = () => undefined
       release(true)
