@@ -51,6 +51,26 @@ export const Campaign = closed({
 })
 export type Campaign = Static<typeof Campaign>
 
+const entry = {
+  id: Type.String(),
+  savedAt: Type.String(),
+  source: oneOf(HISTORY_SOURCES),
+  subject: Type.String(),
+  preview: nullable(Type.String()),
+  contentType: oneOf(CONTENT_TYPES),
+  restoredFrom: nullable(
+    Type.String({ description: 'The entry that was put back, where it was a restoration.' }),
+  ),
+}
+
+/** A moment of a campaign in a list, without what can be long. */
+export const HistorySummary = closed(entry)
+export type HistorySummary = Static<typeof HistorySummary>
+
+/** What a campaign said at a moment (contract, "Campaign history entry"). */
+export const HistoryEntry = closed({ ...entry, content: Campaign.properties.content })
+export type HistoryEntry = Static<typeof HistoryEntry>
+
 /** Something an author should know about an email; `code` is for programs. */
 export const RenderWarning = closed({ code: Type.String(), message: Type.String() })
 export type RenderWarning = Static<typeof RenderWarning>

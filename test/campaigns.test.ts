@@ -237,14 +237,254 @@ test('only a draft is archived, after a confirmation, and comes back as a draft'
   )
 })
 
+test('an edit changes what it is given, leaves the rest, and keeps one entry', async (t) => {
+  const organization = await api.organization()
+  const id = await draft(organization, { preview: 'Before', replyTo: 'a@example.com' })
+  const senderId = await addSender(organization, 'second')
+  const content = document(paragraph(text('Hello '), text('dear', 'bold'), text(' reader')))
+  const { campaign } = await organization.data('edit_campaign', { id, subject: 'Spring', content, senderId })
+  t.like(campaign, {
+    name: 'Untitled',
+    subject: 'Spring',
+    preview: 'Before',
+    replyTo: 'a@example.com',
+    senderId,
+  })
+  t.deepEqual(campaign.content, content)
+
+  const edited = await organization.data('edit_campaign', {
+    id,
+    name: 'Spring news',
+    preview: null,
+    replyTo: null,
+    operations: [
+      { type: 'replace_text', find: 'dear reader', replace: 'you' },
+      { type: 'append_node', node: { type: 'footer' } },
+      { type: 'replace_text', find: 'o', replace: '0', occurrence: 'first' },
+    ],
+  })
+  t.deepEqual(
+    edited.operations,
+    [0, 1, 2].map((index) => ({ index, matched: 1 })),
+  )
+  t.like(edited.campaign, { name: 'Spring news', preview: null, replyTo: null, subject: 'Spring' })
+  t.deepEqual(
+    edited.campaign.content,
+    document(paragraph(text('Hell0 '), text('you', 'bold')), { type: 'footer' }),
+  )
+  t.deepEqual((await organization.data('get_campaign', { campaignId: id })).campaign, edited.campaign)
+  const { entries } = await organization.data('list_campaign_history', { campaignId: id })
+  t.is(entries.length, 3)
+
+  const markdown = 'Bye [x]({{unsubscribeUrl}})'
+  const moved = await organization.data('edit_campaign', { id, contentType: 'MARKDOWN', content: markdown })
+  t.like(moved.campaign, { contentType: 'MARKDOWN', content: markdown })
+  t.deepEqual(moved.operations, [])
+})
+
+test('an edit that cannot be is refused by name, and nothing of it happens', async (t) => {
+  const organization = await api.organization()
+  const content = document(paragraph(text('Hello')))
+  const id = await draft(organization, { content })
+  const before = (await organization.data('get_campaign', { campaignId: id })).campaign
+  const operation = { type: 'replace_text', find: 'Hello', replace: 'Bye' }
+  const tooDeep = (depth: number): object =>
+    depth === 0 ? { type: 'spacer' } : { type: 'section', content: [tooDeep(depth - 1)] }
+  for (const [path, change] of [
+    ['operations', { content, operations: [operation] }],
+    ['operations', { operations: [] }],
+    ['operations[1]', { operations: [operation, { ...operation, find: 'absent' }] }],
+    ['operations[1].target', { operations: [operation, { type: 'remove_node', target: { path: [4] } }] }],
+    ['operations[0].type', { operations: [{ type: 'rename_node' }] }],
+    ['operations[0].with', { operations: [{ ...operation, with: 'x' }] }],
+    ['operations[0].node', { operations: [{ type: 'append_node', node: { attrs: {} } }] }],
+    ['operations[0].find', { operations: [{ ...operation, find: '' }] }],
+    [
+      'content.content[0].content[1].attrs.snippetId',
+      { operations: [{ type: 'append_node', node: { type: 'snippet' }, parent: { path: [0] } }] },
+    ],
+    ['contentType', { contentType: 'PLATE' }],
+    ['contentType', { contentType: 'MARKDOWN', operations: [operation] }],
+    ['content', { contentType: 'MARKDOWN', content }],
+    ['content', { content: null }],
+    ['subject', { subject: '' }],
+    ['name', { name: '' }],
+    ['replyTo', { replyTo: 'x' }],
+    ['preview', { preview: 'a\nb' }],
+    ['senderId', { senderId: null }],
+    ['id', {}],
+    ['status', { status: 'SENT' }],
+  ] as const) {
+    const answer = await organization.call('edit_campaign', { id, ...change })
+    t.is(answer.status, 400, JSON.stringify([change, answer.body]))
+    t.is(answer.body.details[0].path, path)
+  }
+  const nesting = [
+    { type: 'append_node', node: tooDeep(28) },
+    { type: 'append_node', node: tooDeep(3), parent: { type: 'section', index: 27 } },
+  ]
+  const deep = await organization.call('edit_campaign', { id, operations: nesting })
+  t.regex(deep.body.error, /nested deeper than 32 nodes/)
+  const nobody = await organization.call('edit_campaign', { id, senderId: encodeId('snd', newId()) })
+  t.is(nobody.body.code, 'NOT_FOUND')
+  t.deepEqual((await organization.data('get_campaign', { campaignId: id })).campaign, before)
+  t.is((await organization.data('list_campaign_history', { campaignId: id })).entries.length, 1)
+})
+
+test('only drafts and internal emails of workflows are edited', async (t) => {
+  const organization = await api.organization()
+  const id = await draft(organization)
+  for (const status of ['SCHEDULED', 'SENDING', 'SENT', 'ARCHIVED', 'FAILED']) {
+    await setStatus(organization, id, status)
+    for (const [tool, input] of [
+      ['edit_campaign', { id, subject: 'Late' }],
+      ['update_campaign_filters', { campaignId: id, filters: [] }],
+    ] as const) {
+      const answer = await organization.call(tool, input)
+      t.is(answer.body.code, 'WRONG_STATE', `${tool} of ${status}`)
+      t.regex(answer.body.error, /needs DRAFT/)
+    }
+  }
+  const internal = await internalEmail(organization)
+  const edited = await organization.data('edit_campaign', {
+    id: internal,
+    operations: [{ type: 'replace_text', find: 'ello', replace: 'i' }],
+  })
+  t.is(edited.campaign.content, 'Hi **world**, hi')
+  t.deepEqual(edited.operations, [{ index: 0, matched: 2 }])
+  const audience = await organization.call('update_campaign_filters', { campaignId: internal, filters: [] })
+  t.is(audience.body.code, 'WRONG_STATE')
+})
+
+test('edits at the same time follow one another, and none is lost', async (t) => {
+  const organization = await api.organization()
+  const words = Array.from({ length: 8 }, (_, index) => `word${index}`)
+  const id = await draft(organization, { content: document(...words.map((word) => paragraph(text(word)))) })
+  const answers = await Promise.all(
+    words.map((word) =>
+      organization.call('edit_campaign', {
+        id,
+        operations: [{ type: 'replace_text', find: word, replace: word.toUpperCase() }],
+      }),
+    ),
+  )
+  t.true(answers.every(({ status }) => status === 200))
+  const { campaign } = await organization.data('get_campaign', { campaignId: id })
+  t.deepEqual(campaign.content, document(...words.map((word) => paragraph(text(word.toUpperCase())))))
+  const { entries } = await organization.data('list_campaign_history', { campaignId: id })
+  t.is(entries.length, 9)
+})
+
+test('history is read page by page, and an entry that is gone is still a position', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await draft(organization, { subject: 'One' })
+  for (const subject of ['Two', 'Three', 'Four'])
+    await organization.data('edit_campaign', { id: campaignId, subject })
+  const first = await organization.data('list_campaign_history', { campaignId, limit: 2 })
+  t.deepEqual(
+    first.entries.map(({ subject, source }: Record<string, string>) => [subject, source]),
+    [
+      ['Four', 'manual'],
+      ['Three', 'manual'],
+    ],
+  )
+  t.like(first, { hasMore: true, nextCursor: first.entries[1].id })
+  t.false('content' in first.entries[0])
+  await execute(
+    api.services.orm.em.fork(),
+    sql`delete from campaign_history
+      where organization_id = ${organization.id} and id = ${decodeId('hst', first.nextCursor)}`,
+  )
+  const second = await organization.data('list_campaign_history', { campaignId, cursor: first.nextCursor })
+  t.deepEqual(
+    second.entries.map(({ subject }: { subject: string }) => subject),
+    ['Two', 'One'],
+  )
+  t.like(second, { hasMore: false, nextCursor: null })
+  const malformed = await organization.call('list_campaign_history', { campaignId, cursor: 'x' })
+  t.is(malformed.body.code, 'INVALID_INPUT')
+  t.is((await organization.call('list_campaign_history', { campaignId, limit: 101 })).status, 400)
+})
+
+test('an entry is put back in any state, as a new entry that names it', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await draft(organization, { subject: 'One', preview: 'First', contentType: 'MARKDOWN' })
+  const { campaign: original } = await organization.data('get_campaign', { campaignId })
+  const content = document(paragraph(text('Other')))
+  await organization.data('edit_campaign', {
+    id: campaignId,
+    subject: 'Two',
+    contentType: 'MAILY',
+    content,
+    preview: null,
+  })
+  await setStatus(organization, campaignId, 'SENT')
+  const { entries } = await organization.data('list_campaign_history', { campaignId })
+  const historyId = entries[1].id
+  const { entry } = await organization.data('get_campaign_history_entry', { campaignId, historyId })
+  t.like(entry, {
+    id: historyId,
+    subject: 'One',
+    preview: 'First',
+    contentType: 'MARKDOWN',
+    restoredFrom: null,
+  })
+  t.is(entry.content, original.content)
+
+  const { campaign } = await organization.data('restore_campaign_history', { campaignId, historyId })
+  t.like(campaign, { subject: 'One', preview: 'First', contentType: 'MARKDOWN', status: 'SENT' })
+  t.is(campaign.content, original.content)
+  const after = await organization.data('list_campaign_history', { campaignId })
+  t.is(after.entries.length, 3)
+  t.like(after.entries[0], { subject: 'One', source: 'manual', restoredFrom: historyId })
+
+  const elsewhere = await draft(organization)
+  for (const tool of ['get_campaign_history_entry', 'restore_campaign_history']) {
+    const answer = await organization.call(tool, { campaignId: elsewhere, historyId })
+    t.is(answer.body.code, 'NOT_FOUND', `${tool} of another campaign`)
+  }
+})
+
+test('the audience of a draft is set by the filter language', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await draft(organization)
+  await organization.data('add_subscriber', { email: 'ada@example.com', tags: ['vip'] })
+  const filters = [{ field: 'tags', operator: 'has_any', value: ['vip'] }]
+  const { campaign } = await organization.data('update_campaign_filters', { campaignId, filters })
+  t.deepEqual(campaign.recipientFilters, filters)
+  const copy = await organization.data('duplicate_campaign', { campaignId })
+  t.deepEqual(copy.campaign.recipientFilters, filters)
+  for (const [path, wrong] of [
+    ['filters[0].field', [{ field: 'height', operator: 'gt', value: 1 }]],
+    ['filters[0].value', [{ field: 'segment', operator: 'has_any', value: ['seg_unknown'] }]],
+    ['filters', {}],
+  ] as const) {
+    const answer = await organization.call('update_campaign_filters', { campaignId, filters: wrong })
+    t.is(answer.status, 400, JSON.stringify(answer.body))
+    t.true(answer.body.details[0].path.startsWith(path), JSON.stringify(answer.body.details))
+  }
+  t.deepEqual((await organization.data('get_campaign', { campaignId })).campaign.recipientFilters, filters)
+  t.deepEqual(
+    (await organization.data('update_campaign_filters', { campaignId, filters: [] })).campaign
+      .recipientFilters,
+    [],
+  )
+})
+
 test("another organization's campaign is as good as none", async (t) => {
   const [own, other] = [await api.organization(), await api.organization()]
   const campaignId = await draft(other)
+  const historyId = (await other.data('list_campaign_history', { campaignId })).entries[0].id
+  t.is((await own.call('edit_campaign', { id: campaignId, subject: 'Mine' })).body.code, 'NOT_FOUND')
   for (const [tool, more] of [
     ['get_campaign', {}],
     ['duplicate_campaign', {}],
     ['archive_campaign', {}],
     ['unarchive_campaign', {}],
+    ['update_campaign_filters', { filters: [] }],
+    ['list_campaign_history', {}],
+    ['get_campaign_history_entry', { historyId }],
+    ['restore_campaign_history', { historyId }],
   ] as const) {
     const answer = await own.call(tool, { campaignId, ...more })
     t.is(answer.body.code, 'NOT_FOUND', `${tool}: ${JSON.stringify(answer.body)}`)

@@ -33,6 +33,10 @@ const FILLED: Record<string, (own: TestOrganization, input: object, web: WebServ
     const { workflow } = await own.data('create_workflow', { name: 'From the skill' })
     return { ...input, workflowId: workflow.id, expectedUpdatedAt: workflow.updatedAt }
   },
+  async edit_campaign(own, input) {
+    const { campaigns } = await own.data('list_campaigns', { query: 'Open house' })
+    return { ...input, id: campaigns[0].id }
+  },
   // oxlint-disable-next-line typescript/require-await -- every filler is asynchronous
   upload_image: async (_own, input, web) => ({ ...input, url: `${web.url}/spring.png` }),
   async describe_image(own, input, web) {

@@ -1,4 +1,5 @@
 import * as audience from '../tools/audience.ts'
+import * as campaignHistory from '../tools/campaign-history.ts'
 import * as campaigns from '../tools/campaigns.ts'
 import * as documentation from '../tools/documentation.ts'
 import * as emails from '../tools/emails.ts'
@@ -32,6 +33,7 @@ const GROUPS = [
   workflows,
   workflowRuns,
   campaigns,
+  campaignHistory,
   snippets,
   images,
   web,

@@ -1,5 +1,7 @@
 import { hashJson } from '../catalogue/canonical.ts'
 import { Failure } from '../catalogue/failure.ts'
+import { type IdPrefix, readId } from '../ids.ts'
+import { refuse } from './text.ts'
 
 /** An opaque cursor: a position, bound to the query it continues. */
 export function encodeCursor(query: unknown, position: string): string {
@@ -17,6 +19,17 @@ export function decodeCursor(query: unknown, cursor: string): string {
     'INVALID_INPUT',
     'cursor does not continue this query; send the nextCursor of an answer to the same query, or leave it out.',
     { details: [{ path: 'cursor', message: 'does not continue this query' }] },
+  )
+}
+
+/** The uuid in a cursor that is the id of a record, which may be gone; what is no such id is INVALID_INPUT. */
+export function readPosition(prefix: IdPrefix, cursor: string): string {
+  return (
+    readId(prefix, cursor) ??
+    refuse(
+      'cursor',
+      'is not a position in this list; send the nextCursor of the page before, or leave it out.',
+    )
   )
 }
 

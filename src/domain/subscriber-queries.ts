@@ -10,12 +10,12 @@ import type {
 import { SUBSCRIBER_STATUSES, type SubscriberStatus } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { row, rows } from '../database.ts'
-import { encodeId, readId } from '../ids.ts'
+import { encodeId } from '../ids.ts'
 import { type Audience, everybody, pageOf, type Question, readAudience } from './audience/question.ts'
-import { decodeCursor, encodeCursor } from './cursor.ts'
+import { decodeCursor, encodeCursor, readPosition } from './cursor.ts'
 import { presentRecord, RECORD_FIELDS, selectRecords } from './subscriber-records.ts'
 import { findTag, type TagChoice } from './tag-records.ts'
-import { refuse, timestamp, timestampOrNull } from './text.ts'
+import { timestamp, timestampOrNull } from './text.ts'
 
 /** Where a page goes on, as callers say it. */
 type Paging = { limit: number; cursor?: string | undefined }
@@ -31,7 +31,7 @@ export type SubscriberList = Paging & {
 /** A page of people, newest first; the cursor is a position and may name somebody who is gone. */
 export async function listSubscribers(call: Call, asked: SubscriberList): Promise<Page<Subscriber>> {
   const { limit, status, tag, query, cursor } = asked
-  const before = cursor === undefined ? null : readPosition(cursor)
+  const before = cursor === undefined ? null : readPosition('sub', cursor)
   const tagId = tag === undefined ? undefined : await tagNamed(call, tag)
   if (tagId === null) return { subscribers: [], nextCursor: null, hasMore: false }
   const audience = await readAudience(call, {
@@ -202,15 +202,5 @@ async function tagNamed({ em, organization }: Call, name: string): Promise<strin
 }
 
 function readBoundCursor(asked: unknown, cursor: string | undefined): string | null {
-  return cursor === undefined ? null : readPosition(decodeCursor(asked, cursor))
-}
-
-function readPosition(cursor: string): string {
-  return (
-    readId('sub', cursor) ??
-    refuse(
-      'cursor',
-      'is not a position in this list; send the nextCursor of the page before, or leave it out.',
-    )
-  )
+  return cursor === undefined ? null : readPosition('sub', decodeCursor(asked, cursor))
 }

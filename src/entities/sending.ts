@@ -123,6 +123,7 @@ const campaignHistoryEntity = defineEntity({
     preview: p.text().nullable(),
     content: p.json<unknown>().nullable(),
     contentType: p.text().$type<ContentType>(),
+    restoredFrom: p.uuid().nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },
 })

@@ -102,9 +102,13 @@ export class M003Sending extends Migration {
         preview text,
         content jsonb,
         content_type text not null,
+        -- The entry whose content was put back.
+        restored_from uuid,
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, id),
-        foreign key (organization_id, campaign_id) references campaign (organization_id, id) on delete cascade
+        foreign key (organization_id, campaign_id) references campaign (organization_id, id) on delete cascade,
+        foreign key (organization_id, restored_from) references campaign_history (organization_id, id)
+          on delete set null (restored_from)
       );
       create index on campaign_history (organization_id, campaign_id, id);
 

@@ -1,5 +1,7 @@
 import Type from 'typebox'
 
+import { Filters } from '../../schema/audience.ts'
+import { AppliedOperation, MAXIMUM_OPERATIONS, WireOperation } from '../../schema/campaign-edit.ts'
 import {
   Campaign,
   CAMPAIGN_LIMITS,
@@ -20,6 +22,7 @@ import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { CAMPAIGN_STATUSES, CONTENT_TYPES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { createCampaign as create, duplicateCampaign as duplicate } from '../domain/campaigns/create.ts'
+import { editCampaign as edit, updateFilters } from '../domain/campaigns/edit.ts'
 import { getCampaign as readCampaign, listCampaigns as list } from '../domain/campaigns/records.ts'
 import { renderCampaign as render } from '../domain/campaigns/render.ts'
 import { moveCampaign, summarizeArchival } from '../domain/campaigns/status.ts'
@@ -87,6 +90,51 @@ export const createCampaign = defineTool({
   }),
   output: campaignOnly,
   handler: async (call, input) => ({ campaign: await create(call, input) }),
+})
+
+export const editCampaign = defineTool({
+  name: 'edit_campaign',
+  title: 'Edit a campaign',
+  description:
+    'Changes a draft or the internal email of a workflow: its lines, its sender, and its content, either as a whole (content) or by operations on what is there. Operations apply in order, all or none; one that matches nothing refuses them all. An edit of an internal email takes effect when its workflow is published again.',
+  group: 'campaigns',
+  effect: 'draft',
+  permission: 'campaigns',
+  ...carriesDocument,
+  input: closed({
+    id: campaignId,
+    name: Type.Optional(Type.String({ description: 'What it is called in lists.' })),
+    subject: Type.Optional(Type.String({ description: LINE })),
+    preview: Type.Optional(nullable(preview)),
+    content: Type.Optional(content),
+    operations: Type.Optional(
+      Type.Array(WireOperation, {
+        minItems: 1,
+        maxItems: MAXIMUM_OPERATIONS,
+        description: 'Instead of content. Content in MARKDOWN takes replace_text only.',
+      }),
+    ),
+    senderId: Type.Optional(senderId),
+    replyTo: Type.Optional(nullable(replyTo)),
+    contentType: Type.Optional(oneOf(CONTENT_TYPES, { description: 'Goes with content of the new type.' })),
+  }),
+  output: closed({ campaign: Campaign, operations: Type.Array(AppliedOperation) }),
+  handler: (call, { id, ...change }) => edit(call, id, change),
+})
+
+export const updateCampaignFilters = defineTool({
+  name: 'update_campaign_filters',
+  title: 'Set the audience of a campaign',
+  description:
+    'Replaces the filters of a draft, all of which must hold; an empty list is every SUBSCRIBED subscriber. get_available_filters describes the language.',
+  group: 'campaigns',
+  effect: 'draft',
+  permission: 'campaigns',
+  input: closed({ campaignId, filters: Filters }),
+  output: campaignOnly,
+  handler: async (call, input) => ({
+    campaign: await updateFilters(call, input.campaignId, input.filters),
+  }),
 })
 
 export const duplicateCampaign = defineTool({

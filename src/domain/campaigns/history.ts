@@ -1,20 +1,103 @@
 import { sql } from 'kysely'
 
-import type { HistorySource } from '../../../schema/campaign.ts'
+import type { Campaign, HistoryEntry, HistorySource, HistorySummary } from '../../../schema/campaign.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { execute } from '../../database.ts'
-import { newId } from '../../ids.ts'
+import { execute, row, rows } from '../../database.ts'
+import { decodeId, encodeId, missing, newId } from '../../ids.ts'
+import { readPosition } from '../cursor.ts'
+import { timestamp } from '../text.ts'
+import { findCampaign, getCampaign } from './records.ts'
+
+type EntryRow = Omit<HistorySummary, 'savedAt'> & { createdAt: string }
+
+const COLUMNS = sql`id, source, subject, preview, content_type as "contentType", restored_from as "restoredFrom",
+  created_at as "createdAt"`
 
 /** Keeps what the campaign says now, as the entry of the change that has just been written. */
 export async function recordHistory(
   { em, organization }: Call,
   campaignId: string,
   source: HistorySource,
+  restoredFrom: string | null = null,
 ): Promise<void> {
   await execute(
     em,
-    sql`insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type)
-      select ${newId()}, organization_id, id, ${source}, subject, preview, content, content_type
+    sql`insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type,
+        restored_from)
+      select ${newId()}, organization_id, id, ${source}, subject, preview, content, content_type, ${restoredFrom}
       from campaign where organization_id = ${organization.id} and id = ${campaignId}`,
   )
+}
+
+/** The entries of a campaign, newest first; the cursor is a position and may name an entry that is gone. */
+export async function listHistory(
+  call: Call,
+  { campaignId, limit, cursor }: { campaignId: string; limit: number; cursor?: string | undefined },
+): Promise<{ entries: HistorySummary[]; nextCursor: string | null; hasMore: boolean }> {
+  const campaign = await findCampaign(call, campaignId)
+  const before = cursor === undefined ? null : readPosition('hst', cursor)
+  const found = await rows<EntryRow>(
+    call.em,
+    sql`select ${COLUMNS} from campaign_history
+      where organization_id = ${call.organization.id} and campaign_id = ${campaign.id}
+        and (${before}::uuid is null or id < ${before}::uuid)
+      order by id desc limit ${limit + 1}`,
+  )
+  const entries = found.slice(0, limit).map(summarized)
+  const hasMore = found.length > limit
+  return { entries, nextCursor: hasMore ? (entries.at(-1)?.id ?? null) : null, hasMore }
+}
+
+/** One entry with its content. */
+export async function getHistoryEntry(
+  call: Call,
+  campaignId: string,
+  historyId: string,
+): Promise<HistoryEntry> {
+  const campaign = await findCampaign(call, campaignId)
+  const { content, ...entry } = await findEntry(call, campaign.id, historyId)
+  return { ...summarized(entry), content }
+}
+
+/**
+ * Puts back what an entry says, in whatever state the campaign is: what was sent is kept elsewhere and never changes.
+ * The restoration is an entry of its own.
+ */
+export async function restoreHistory(call: Call, campaignId: string, historyId: string): Promise<Campaign> {
+  const { em, organization } = call
+  const campaign = await findCampaign(call, campaignId, { lock: true })
+  const entry = await findEntry(call, campaign.id, historyId)
+  await execute(
+    em,
+    sql`update campaign set subject = entry.subject, preview = entry.preview, content = entry.content,
+        content_type = entry.content_type
+      from campaign_history entry
+      where campaign.organization_id = ${organization.id} and campaign.id = ${campaign.id}
+        and entry.organization_id = campaign.organization_id and entry.id = ${entry.id}`,
+  )
+  await recordHistory(call, campaign.id, 'manual', entry.id)
+  return await getCampaign(call, campaignId)
+}
+
+async function findEntry(
+  { em, organization }: Call,
+  campaignId: string,
+  historyId: string,
+): Promise<EntryRow & { content: unknown }> {
+  const found = await row<EntryRow & { content: unknown }>(
+    em,
+    sql`select ${COLUMNS}, content from campaign_history
+      where organization_id = ${organization.id} and campaign_id = ${campaignId}
+        and id = ${decodeId('hst', historyId)}`,
+  )
+  return found ?? missing('hst', historyId)
+}
+
+function summarized({ id, createdAt, restoredFrom, ...entry }: EntryRow): HistorySummary {
+  return {
+    ...entry,
+    id: encodeId('hst', id),
+    savedAt: timestamp(createdAt),
+    restoredFrom: restoredFrom === null ? null : encodeId('hst', restoredFrom),
+  }
 }

@@ -1,0 +1,60 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, oneOf } from './define.ts'
+
+/** What edit_campaign can do to content (decisions, section 5). */
+export const OPERATION_TYPES = [
+  'replace_text',
+  'insert_node',
+  'append_node',
+  'prepend_node',
+  'remove_node',
+  'replace_node',
+] as const
+export type OperationType = (typeof OPERATION_TYPES)[number]
+
+/** How many operations one call may hold. */
+export const MAXIMUM_OPERATIONS = 100
+
+const path = Type.Array(Type.Integer({ minimum: 0 }), {
+  minItems: 1,
+  maxItems: 100,
+  description:
+    'Positions from the top of the document down, from 0: [2, 0] is the first node in the third block.',
+})
+
+const NodeTarget = closed(
+  {
+    nodeId: Type.Optional(Type.String({ minLength: 1 })),
+    path: Type.Optional(path),
+    type: Type.Optional(Type.String({ minLength: 1 })),
+    index: Type.Optional(Type.Integer({ minimum: 0 })),
+  },
+  {
+    description:
+      'One node: {nodeId}, its attribute id; {path}; or {type, index}, the index-th of its type in document order, from 0.',
+  },
+)
+
+const node = Type.Record(Type.String(), Type.Unknown(), { description: 'A whole node of the document.' })
+
+/** An operation on the wire. The schema shows the members; which go with which type is judged by readOperations. */
+export const WireOperation = closed({
+  type: oneOf(OPERATION_TYPES),
+  find: Type.Optional(
+    Type.String({ minLength: 1, description: 'replace_text: the exact text to look for.' }),
+  ),
+  replace: Type.Optional(Type.String({ description: 'replace_text: what takes its place; may be empty.' })),
+  occurrence: Type.Optional(oneOf(['first', 'all'], { description: 'replace_text: all without it.' })),
+  target: Type.Optional(NodeTarget),
+  node: Type.Optional(node),
+  before: Type.Optional(NodeTarget),
+  after: Type.Optional(NodeTarget),
+  at: Type.Optional(path),
+  parent: Type.Optional(NodeTarget),
+})
+export type WireOperation = Static<typeof WireOperation>
+
+/** What an operation found: how many texts it replaced, or its one node. */
+export const AppliedOperation = closed({ index: Type.Integer(), matched: Type.Integer() })
+export type AppliedOperation = Static<typeof AppliedOperation>

@@ -1,0 +1,317 @@
+import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
+import type { ContentType } from '../../../schema/values.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import { isRecord } from '../audience/values.ts'
+import { refuse } from '../text.ts'
+import type { DocumentNode, Operation, Target } from './operations.ts'
+import { rewrite } from './rewrite.ts'
+
+/** Where a node stands; the root of a document has no parent. */
+type Place = { node: DocumentNode; parent: DocumentNode | null; index: number }
+
+/** How the two kinds of document differ: where children and attributes are, and which attributes a reader reads. */
+type Dialect = {
+  children: 'content' | 'children'
+  isText: (node: DocumentNode) => boolean
+  attributesOf: (node: DocumentNode) => unknown
+  /** Variables are named by the attribute that elsewhere is the id. */
+  hasId: (node: DocumentNode) => boolean
+  readable: Readonly<Record<string, readonly string[]>>
+  /** TipTap refuses an empty text, Slate wants one in an empty element. */
+  keepsEmptyText: boolean
+}
+
+const DIALECTS: Readonly<Record<'MAILY' | 'PLATE', Dialect>> = {
+  MAILY: {
+    children: 'content',
+    isText: ({ type }) => type === 'text',
+    attributesOf: ({ attrs }) => attrs,
+    hasId: ({ type }) => type !== 'variable',
+    readable: {
+      button: ['text'],
+      image: ['alt'],
+      linkCard: ['title', 'description'],
+      variable: ['fallback'],
+    },
+    keepsEmptyText: false,
+  },
+  PLATE: {
+    children: 'children',
+    isText: ({ text }) => typeof text === 'string',
+    attributesOf: (node) => node,
+    hasId: () => true,
+    readable: { img: ['alt'] },
+    keepsEmptyText: true,
+  },
+}
+
+/**
+ * What content becomes by operations applied in order, and how much each of them matched. One that matches nothing
+ * refuses all of them, naming its index; the content that was given stays as it is.
+ */
+export function applyOperations(
+  contentType: ContentType,
+  content: unknown,
+  given: readonly Operation[],
+): { content: unknown; matched: number[] } {
+  const copy: unknown = structuredClone(content)
+  // A node becomes a part of the document, which later operations change.
+  const operations = structuredClone(given)
+  const budget = { left: DOCUMENT_LIMITS.bytes }
+  if (contentType === 'MARKDOWN') {
+    let text = typeof copy === 'string' ? copy : ''
+    const matched = operations.map((operation, index) => {
+      const result = replaceIn([text], operation, `operations[${index}]`, budget)
+      text = result.pieces.join('')
+      return counted(result.matched, operation, index)
+    })
+    return { content: text, matched }
+  }
+  // A PLATE document may be the list of its elements alone.
+  const root: DocumentNode = isRecord(copy) ? copy : { children: copy }
+  const editor = new DocumentEditor(DIALECTS[contentType], root, budget)
+  const matched = operations.map((operation, index) =>
+    counted(editor.apply(operation, `operations[${index}]`), operation, index),
+  )
+  return { content: isRecord(copy) ? root : root['children'], matched }
+}
+
+/** One document under change. Paths in refusals begin with `at`, which names the operation. */
+class DocumentEditor {
+  readonly #dialect: Dialect
+  readonly #root: DocumentNode
+  readonly #budget: { left: number }
+
+  constructor(dialect: Dialect, root: DocumentNode, budget: { left: number }) {
+    this.#dialect = dialect
+    this.#root = root
+    this.#budget = budget
+  }
+
+  apply(operation: Operation, at: string): number {
+    switch (operation.type) {
+      case 'replace_text':
+        return this.#replaceText(operation, at)
+      case 'insert_node':
+        if ('at' in operation) this.#insertAt(operation.at, operation.node, at)
+        else this.#insertBeside(operation.beside, operation.side, operation.node, at)
+        return 1
+      case 'append_node':
+      case 'prepend_node': {
+        const parent = operation.parent ? this.#find(operation.parent, `${at}.parent`).node : this.#root
+        const children = this.#childrenOf(parent, `${at}.parent`)
+        children.splice(operation.type === 'append_node' ? children.length : 0, 0, operation.node)
+        return 1
+      }
+      case 'remove_node': {
+        const { siblings, index } = this.#findInside(operation.target, `${at}.target`)
+        siblings.splice(index, 1)
+        return 1
+      }
+      case 'replace_node': {
+        const { siblings, index } = this.#findInside(operation.target, `${at}.target`)
+        siblings.splice(index, 1, operation.node)
+        return 1
+      }
+    }
+  }
+
+  #insertAt(path: readonly number[], node: DocumentNode, at: string): void {
+    const above = path.slice(0, -1)
+    const parent = above.length === 0 ? this.#root : this.#find({ path: above }, `${at}.at`).node
+    const children = this.#childrenOf(parent, `${at}.at`)
+    const index = path.at(-1) ?? 0
+    if (index > children.length) {
+      refuse(
+        `${at}.at`,
+        `leads past the end: there are ${children.length} nodes at ${shown({ path: above })}.`,
+      )
+    }
+    children.splice(index, 0, node)
+  }
+
+  #insertBeside(target: Target, side: 'before' | 'after', node: DocumentNode, at: string): void {
+    const { siblings, index } = this.#findInside(target, `${at}.${side}`)
+    siblings.splice(side === 'before' ? index : index + 1, 0, node)
+  }
+
+  #replaceText(operation: Operation & { type: 'replace_text' }, at: string): number {
+    const { isText, attributesOf, readable } = this.#dialect
+    const { target } = operation
+    const start = target ? this.#find(target, `${at}.target`) : { node: this.#root, parent: null, index: 0 }
+    const places = this.#placesFrom(start, at)
+    const within = new Set(places.map(({ node }) => node))
+    const emptied = new Set<DocumentNode>()
+    let matched = 0
+    for (const place of places) {
+      const { node, parent, index } = place
+      const siblings = this.#listOf(parent)
+      if (isText(node)) {
+        const before = siblings[index - 1]
+        if (isRecord(before) && isText(before) && within.has(before)) continue
+        const run = runFrom(siblings.slice(index), (one) => isText(one) && within.has(one))
+        const result = this.#rewriteRun(run, operation, matched, at)
+        matched += result.matched
+        for (const one of result.emptied) emptied.add(one)
+      } else {
+        const attributes = attributesOf(node)
+        const names = (typeof node['type'] === 'string' && readable[node['type']]) || []
+        if (isRecord(attributes)) matched += this.#rewriteMembers(attributes, names, operation, matched, at)
+      }
+      if (operation.occurrence === 'first' && matched > 0) break
+    }
+    if (this.#dialect.keepsEmptyText) return matched
+    for (const { node } of places) {
+      const children = this.#listOf(node)
+      if (children.some((child) => isRecord(child) && emptied.has(child))) {
+        node[this.#dialect.children] = children.filter((child) => !isRecord(child) || !emptied.has(child))
+      }
+    }
+    return matched
+  }
+
+  #rewriteRun(
+    run: readonly DocumentNode[],
+    operation: Operation & { type: 'replace_text' },
+    already: number,
+    at: string,
+  ): { matched: number; emptied: DocumentNode[] } {
+    const texts = run.map(({ text }) => (typeof text === 'string' ? text : ''))
+    const { pieces, matched } = replaceIn(texts, operation, at, this.#budget, already)
+    run.forEach((node, position) => {
+      node['text'] = pieces[position] ?? ''
+    })
+    return { matched, emptied: matched === 0 ? [] : run.filter(({ text }) => text === '') }
+  }
+
+  #rewriteMembers(
+    attributes: Record<string, unknown>,
+    names: readonly string[],
+    operation: Operation & { type: 'replace_text' },
+    already: number,
+    at: string,
+  ): number {
+    let matched = 0
+    for (const name of names) {
+      const value = attributes[name]
+      if (typeof value !== 'string') continue
+      const result = replaceIn([value], operation, at, this.#budget, already + matched)
+      attributes[name] = result.pieces.join('')
+      matched += result.matched
+    }
+    return matched
+  }
+
+  #find(target: Target, at: string): Place {
+    const root = { node: this.#root, parent: null, index: 0 }
+    if ('path' in target) return this.#follow(target.path, root, at)
+    const all = this.#placesFrom(root, at)
+    if ('nodeId' in target) {
+      const { attributesOf, hasId } = this.#dialect
+      const found = all.filter(({ node }) => {
+        const attributes = attributesOf(node)
+        return hasId(node) && isRecord(attributes) && attributes['id'] === target.nodeId
+      })
+      if (found.length === 1 && found[0]) return found[0]
+      refuse(
+        at,
+        found.length === 0
+          ? `finds no node with the id ${JSON.stringify(target.nodeId.slice(0, 80))}; get_campaign shows the document.`
+          : `finds ${found.length} nodes with that id; name the one that is meant by its path.`,
+      )
+    }
+    const found = all.filter(({ node }) => node['type'] === target.type)
+    return (
+      found[target.index] ??
+      refuse(at, `finds no ${shown(target)}; the document has ${found.length} of that type, from index 0.`)
+    )
+  }
+
+  #follow(path: readonly number[], root: Place, at: string): Place {
+    return path.reduce<Place>((place, index, depth) => {
+      const node = this.#listOf(place.node)[index]
+      if (isRecord(node)) return { node, parent: place.node, index }
+      const count = this.#listOf(place.node).length
+      return refuse(
+        at,
+        `leads nowhere: there are ${count} nodes at ${shown({ path: path.slice(0, depth) })}, from index 0.`,
+      )
+    }, root)
+  }
+
+  #findInside(target: Target, at: string): { siblings: unknown[]; index: number } {
+    const { parent, index } = this.#find(target, at)
+    if (parent === null) refuse(at, 'is the document itself; name a node inside, or send the whole content.')
+    return { siblings: this.#listOf(parent), index }
+  }
+
+  /** The node and all that is in it, in document order, without recursion. */
+  #placesFrom(start: Place, at: string): Place[] {
+    const places: Place[] = []
+    const waiting = [start]
+    for (let place = waiting.pop(); place; place = waiting.pop()) {
+      places.push(place)
+      if (places.length + waiting.length > DOCUMENT_LIMITS.nodes) {
+        refuse(at, `cannot be applied: the document would have more than ${DOCUMENT_LIMITS.nodes} nodes.`)
+      }
+      const { node: parent } = place
+      const children = this.#listOf(parent)
+        .slice(0, DOCUMENT_LIMITS.nodes + 1)
+        .flatMap((node, index): Place[] => (isRecord(node) ? [{ node, parent, index }] : []))
+      waiting.push(...children.toReversed())
+    }
+    return places
+  }
+
+  #listOf(node: DocumentNode | null): unknown[] {
+    const children = node?.[this.#dialect.children]
+    return Array.isArray(children) ? children : []
+  }
+
+  #childrenOf(node: DocumentNode, at: string): unknown[] {
+    if (this.#dialect.isText(node)) refuse(at, 'is a text, which holds no other nodes.')
+    const children = this.#listOf(node)
+    node[this.#dialect.children] = children
+    return children
+  }
+}
+
+function runFrom(siblings: readonly unknown[], belongs: (node: DocumentNode) => boolean): DocumentNode[] {
+  const end = siblings.findIndex((node) => !isRecord(node) || !belongs(node))
+  // Everything before `end` is a record, or it would be the end.
+  return siblings.slice(0, end === -1 ? siblings.length : end) as DocumentNode[]
+}
+
+/** One replacement within the bytes a call may add, so that short texts cannot grow into a flood. */
+function replaceIn(
+  pieces: readonly string[],
+  operation: Operation,
+  at: string,
+  budget: { left: number },
+  already = 0,
+): { pieces: string[]; matched: number } {
+  if (operation.type !== 'replace_text') throw new Error(`${operation.type} replaces no text`)
+  const { find, replace, occurrence } = operation
+  const affordable = Math.floor(budget.left / Math.max(1, replace.length))
+  const wanted = occurrence === 'first' ? Math.max(0, 1 - already) : Number.POSITIVE_INFINITY
+  const result = rewrite(pieces, find, replace, Math.min(wanted, affordable + 1))
+  if (result.matched > affordable) {
+    throw new Failure(
+      'TOO_LARGE',
+      `${at} would add more than ${DOCUMENT_LIMITS.bytes} characters; replace less text, or with a shorter one.`,
+    )
+  }
+  budget.left -= result.matched * replace.length
+  return result
+}
+
+function counted(matched: number, operation: Operation, index: number): number {
+  if (matched > 0) return matched
+  const what = operation.type === 'replace_text' ? JSON.stringify(operation.find.slice(0, 80)) : 'its target'
+  return refuse(`operations[${index}]`, `matches nothing: ${what} is not there. No operation was applied.`)
+}
+
+function shown(target: Target): string {
+  if ('path' in target) return target.path.length === 0 ? 'the top' : `[${target.path.join(', ')}]`
+  return 'nodeId' in target ? target.nodeId : `${target.type} with index ${target.index}`
+}

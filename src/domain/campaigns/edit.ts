@@ -1,0 +1,128 @@
+import { sql } from 'kysely'
+
+import type { AppliedOperation, WireOperation } from '../../../schema/campaign-edit.ts'
+import type { Campaign } from '../../../schema/campaign.ts'
+import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
+import type { ContentType } from '../../../schema/values.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { execute, json } from '../../database.ts'
+import { checkFilters } from '../audience/check.ts'
+import { readContent } from '../content.ts'
+import { lockSegments } from '../segments/lock.ts'
+import { refuse } from '../text.ts'
+import { applyOperations } from './document-operations.ts'
+import { recordHistory } from './history.ts'
+import { findSender, readName, readPreview, readReplyTo, readSubject } from './lines.ts'
+import { readOperations } from './operations.ts'
+import { type CampaignRow, findCampaign, getCampaign } from './records.ts'
+import { nextStatus } from './status.ts'
+
+/** What edit_campaign changes; what is left out stays. */
+export type CampaignChange = {
+  name?: string | undefined
+  subject?: string | undefined
+  preview?: string | null | undefined
+  content?: unknown
+  operations?: readonly WireOperation[] | undefined
+  senderId?: string | undefined
+  replyTo?: string | null | undefined
+  contentType?: ContentType | undefined
+}
+
+/** Changes a draft or an internal email; edits at the same time follow one another, each on what the last one left. */
+export async function editCampaign(
+  call: Call,
+  campaignId: string,
+  change: CampaignChange,
+): Promise<{ campaign: Campaign; operations: AppliedOperation[] }> {
+  refuseContradiction(change)
+  const campaign = await findCampaign(call, campaignId, { lock: true })
+  nextStatus(campaign, 'edit')
+  const { name, subject, preview, replyTo, senderId } = change
+  const next = {
+    name: name === undefined ? campaign.name : readName(name),
+    subject: subject === undefined ? campaign.subject : readSubject(subject),
+    preview: preview === undefined ? campaign.preview : readPreview(preview),
+    replyTo: replyTo === undefined ? campaign.replyTo : readReplyTo(replyTo),
+    senderId: senderId === undefined ? campaign.senderId : await findSender(call, senderId),
+  }
+  const { contentType, content, matched } = await changedContent(call, campaign, change)
+  await execute(
+    call.em,
+    sql`update campaign set name = ${next.name}, subject = ${next.subject}, preview = ${next.preview},
+        reply_to = ${next.replyTo}, sender_id = ${next.senderId}, content_type = ${contentType},
+        content = ${content === undefined ? sql`content` : json(content)}
+      where organization_id = ${call.organization.id} and id = ${campaign.id}`,
+  )
+  await recordHistory(call, campaign.id, 'manual')
+  return {
+    campaign: await getCampaign(call, campaignId),
+    operations: matched.map((count, index) => ({ index, matched: count })),
+  }
+}
+
+/** Sets who a draft is for. */
+export async function updateFilters(call: Call, campaignId: string, filters: unknown): Promise<Campaign> {
+  const { em, organization } = call
+  // A segment that these filters name cannot be deleted between the look-up and the commit.
+  await lockSegments(call)
+  const campaign = await findCampaign(call, campaignId, { lock: true })
+  nextStatus(campaign, 'setAudience')
+  const checked = await checkFilters(em, { organizationId: organization.id }, filters, 'filters')
+  await execute(
+    em,
+    sql`update campaign set recipient_filters = ${json(checked)}
+      where organization_id = ${organization.id} and id = ${campaign.id}`,
+  )
+  return await getCampaign(call, campaignId)
+}
+
+function refuseContradiction({ content, operations, contentType, ...rest }: CampaignChange): void {
+  if (content !== undefined && operations !== undefined) {
+    refuse(
+      'operations',
+      'and content exclude one another: send the whole content, or operations on what is there.',
+    )
+  }
+  if (contentType !== undefined && operations !== undefined) {
+    refuse('contentType', 'cannot change by operations; send it with the whole content.')
+  }
+  const isEmpty = Object.values(rest).every((value) => value === undefined)
+  if (isEmpty && content === undefined && operations === undefined && contentType === undefined) {
+    refuse('id', 'is all there is; send what to change beside it.')
+  }
+}
+
+/** The content after the change; undefined where it stays. */
+async function changedContent(
+  call: Call,
+  campaign: CampaignRow,
+  { content, operations, contentType = campaign.contentType }: CampaignChange,
+): Promise<{ contentType: ContentType; content: unknown; matched: number[] }> {
+  if (operations !== undefined) {
+    const applied = applyOperations(contentType, campaign.content, readOperations(contentType, operations))
+    refuseLarge(applied.content)
+    const checked = await readContent(call, contentType, applied.content)
+    return { contentType, content: checked.content, matched: applied.matched }
+  }
+  if (content !== undefined) {
+    return { contentType, content: (await readContent(call, contentType, content)).content, matched: [] }
+  }
+  if (contentType !== campaign.contentType) {
+    refuse(
+      'contentType',
+      `cannot change from ${campaign.contentType} without content of the new type beside it.`,
+    )
+  }
+  return { contentType, content: undefined, matched: [] }
+}
+
+/** What no request could have carried must not be put together by operations. */
+function refuseLarge(content: unknown): void {
+  if (Buffer.byteLength(JSON.stringify(content)) <= DOCUMENT_LIMITS.bytes) return
+  throw new Failure(
+    'TOO_LARGE',
+    `operations would make the content larger than ${DOCUMENT_LIMITS.bytes / 1e6} MB; shorten it.`,
+  )
+}
