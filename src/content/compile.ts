@@ -4,6 +4,8 @@ import { writeFrame } from './frame.ts'
 import { writeHtmlSource } from './html-source.ts'
 import type { LinkTarget } from './links.ts'
 import { LinkTable } from './links.ts'
+import { writeMaily } from './maily/document.ts'
+import type { SnippetSources } from './maily/snippets.ts'
 import { writeMarkdown } from './markdown.ts'
 import type { ContentWarning, VariableReference } from './references.ts'
 import { ReferenceTable } from './references.ts'
@@ -12,8 +14,11 @@ import { BUILT_IN_VARIABLES, flatten } from './variables.ts'
 
 /** An email as its author wrote it. */
 export interface ContentSource {
-  readonly contentType: 'MARKDOWN' | 'HTML'
-  readonly source: string
+  readonly contentType: 'MARKDOWN' | 'HTML' | 'MAILY'
+  /** Text for MARKDOWN and HTML, a document for MAILY; as it is stored, so it may be anything. */
+  readonly source: unknown
+  /** The snippets that a MAILY document may hold, by the id that stands in it (`snp_…`). */
+  readonly snippets?: SnippetSources
   readonly subject: string
   readonly preview?: string | null
   /** Marketing mail always names its sender in a footer. */
@@ -54,8 +59,14 @@ function bareName(name: string): string {
 function warnUnknown(table: ReferenceTable, custom: Iterable<string>): void {
   const known = new Set([...BUILT_IN_VARIABLES.map((variable) => variable.name), ...custom])
   const near = new Map([...known].map((name) => [bareName(name), name]))
-  for (const { name, fallback } of table.references) {
-    if (known.has(name) || fallback !== '') continue
+  for (const list of table.lists) {
+    table.warn(
+      'EMPTY_REPEAT',
+      `A block repeats for the items of {{${list}}}, but subscribers have no lists, so it shows nothing to them; write its content once for each item instead.`,
+    )
+  }
+  for (const { name, fallback, isItem } of table.references) {
+    if (known.has(name) || fallback !== '' || isItem === true) continue
     const meant = near.get(bareName(name))
     const repair =
       meant === undefined
@@ -75,8 +86,14 @@ function countedLinks(targets: readonly LinkTarget[]): CompiledEmail['links'] {
 /** Gmail shows only the first 102 KB of a message and hides the rest, the unsubscribe link with it. */
 const CLIPPED_FROM = 102_000
 
+/** The size of everything that may show. */
+function sizeOf({ statics, slots }: Template): number {
+  const fixed = statics.reduce((sum, text) => sum + text.length, 0)
+  return slots.reduce((sum, slot) => sum + ('body' in slot ? sizeOf(slot.body) : 0), fixed)
+}
+
 function warnLarge(table: ReferenceTable, html: Template): void {
-  const size = html.statics.reduce((sum, fixed) => sum + fixed.length, 0)
+  const size = sizeOf(html)
   if (size <= CLIPPED_FROM) return
   table.warn(
     'LARGE',
@@ -84,30 +101,42 @@ function warnLarge(table: ReferenceTable, html: Template): void {
   )
 }
 
+/** Writes the content itself; the frame of our own formats comes around it. */
+function writeBody(parts: EmailParts, { contentType, source, snippets }: ContentSource): void {
+  if (contentType === 'MAILY') writeMaily(parts, source, snippets ?? new Map())
+  else writeMarkdown(parts, parts.table.extract(asText(source), { backslashEscapes: true }))
+}
+
+function asText(source: unknown): string {
+  return typeof source === 'string' ? source : ''
+}
+
 /** Reads an email once, so that filling it is only joining strings. Never throws, whatever the source. */
 export function compileContent(content: ContentSource): CompiledEmail {
-  const isMarkdown = content.contentType === 'MARKDOWN'
+  const { contentType, knownVariables, language } = content
   const table = new ReferenceTable()
   const links = new LinkTable(table)
   const parts = new EmailParts(table, links)
   const subject = table.extract(flatten(content.subject))
   const preview = table.extract(flatten(content.preview ?? ''))
-  const source = table.extract(
-    content.source,
-    isMarkdown ? { backslashEscapes: true } : { decode: decodeEntities },
-  )
-  const variables = [...new Set(table.references.map((reference) => reference.name))]
-  if (content.knownVariables !== undefined) warnUnknown(table, content.knownVariables)
-
+  let variables: string[] = []
   let hasUnsubscribeLink = false
-  const frame = { subject, preview, language: content.language, marketing: content.kind === 'marketing' }
-  const html = isMarkdown
-    ? writeFrame(parts, frame, () => {
-        writeMarkdown(parts, source)
-        hasUnsubscribeLink = links.hasUnsubscribe
-      })
-    : writeHtmlSource(parts, source, preview)
-  if (!isMarkdown) hasUnsubscribeLink = links.hasUnsubscribe
+  /** What is in the tables once the author's content is written; the footer adds to them. */
+  const noteAuthored = (): void => {
+    variables = [...new Set(table.references.map((reference) => reference.name))]
+    hasUnsubscribeLink = links.hasUnsubscribe
+    if (knownVariables !== undefined) warnUnknown(table, knownVariables)
+  }
+  let html: Template
+  if (contentType === 'HTML') {
+    html = writeHtmlSource(parts, table.extract(asText(content.source), { decode: decodeEntities }), preview)
+    noteAuthored()
+  } else {
+    html = writeFrame(parts, { subject, preview, language, marketing: content.kind === 'marketing' }, () => {
+      writeBody(parts, content)
+      noteAuthored()
+    })
+  }
   warnLarge(table, html)
   return Object.freeze({
     subject: headerTemplate(subject),

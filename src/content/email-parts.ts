@@ -1,8 +1,9 @@
+import type { Condition } from './conditions.ts'
 import { escapeHtml } from './escape.ts'
 import type { LinkTable } from './links.ts'
 import { linkMark, MARK, splitReferences } from './references.ts'
 import type { ReferenceTable } from './references.ts'
-import type { Template } from './template.ts'
+import type { Part, Template } from './template.ts'
 import { TemplateBuilder } from './template.ts'
 import { TextWriter } from './text-writer.ts'
 import { isWebUrl } from './url.ts'
@@ -13,6 +14,7 @@ export class EmailParts {
   readonly text = new TextWriter()
   readonly table: ReferenceTable
   readonly links: LinkTable
+  readonly #parts: Part[] = []
 
   constructor(table: ReferenceTable, links: LinkTable) {
     this.table = table
@@ -33,15 +35,42 @@ export class EmailParts {
     this.text.text(text)
   }
 
+  /** Writes a part that shows under a condition; it stands on lines of its own. */
+  when(condition: Condition, write: () => void): void {
+    this.#part(Object.freeze({ kind: 'when', condition: Object.freeze(condition) }), 0, write)
+  }
+
+  /** Writes a part that repeats for each item of the list that the variable of this name holds. */
+  each(list: string, write: () => void): void {
+    const id = this.#parts.length
+    if (this.table.repeats.length === 0) this.table.lists.add(list)
+    this.table.repeats.push(id)
+    this.#part(Object.freeze({ kind: 'each', id, list }), 1, write)
+    this.table.repeats.pop()
+  }
+
+  #part(part: Part, gap: number, write: () => void): void {
+    const index = this.#parts.push(part) - 1
+    this.links.parts += 1
+    this.html.open()
+    this.text.openPart(index, gap)
+    write()
+    this.text.closePart()
+    this.html.close(part)
+    this.links.parts -= 1
+  }
+
   /** The text part with its variables and addresses as slots. */
   buildText(): Template {
     const builder = new TemplateBuilder()
     const text = this.text.toString()
+    const open: Part[] = []
     let from = 0
     for (const match of text.matchAll(MARK)) {
       builder.fixed(text.slice(from, match.index))
-      const [mark, reference, target, dress] = match
-      if (reference !== undefined) builder.slot({ kind: 'plain', reference: Number(reference) })
+      const [mark, reference, target, dress, part] = match
+      if (part !== undefined) this.#buildPart(builder, open, part)
+      else if (reference !== undefined) builder.slot({ kind: 'plain', reference: Number(reference) })
       else {
         const before = dress === '(' ? '(' : dress === ':' ? ': ' : ''
         builder.slot({ kind: 'plainLink', target: Number(target), before, after: dress === '(' ? ')' : '' })
@@ -49,6 +78,17 @@ export class EmailParts {
       from = match.index + mark.length
     }
     return builder.fixed(text.slice(from)).build()
+  }
+
+  /** A mark with an index begins that part, one without ends the part that began last. */
+  #buildPart(builder: TemplateBuilder, open: Part[], index: string): void {
+    const part = index === '' ? open.pop() : this.#parts[Number(index)]
+    if (part === undefined) return
+    if (index === '') builder.close(part)
+    else {
+      open.push(part)
+      builder.open()
+    }
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { CompiledEmail } from './compile.ts'
+import { type Condition, isShown } from './conditions.ts'
 import { escapeCss, escapeHtml } from './escape.ts'
 import type { VariableReference } from './references.ts'
 import type { Slot, Template } from './template.ts'
@@ -15,6 +16,8 @@ export interface FillInput {
     readonly openUrl?: string
     readonly clickUrl?: (position: number) => string
   }
+  /** For a preview without a person: every conditional part shows, and what repeats shows once. */
+  readonly showAll?: boolean
 }
 
 /** One person's email. `links[position]` is where the link at that position leads; '' when it was dropped. */
@@ -26,14 +29,31 @@ export interface FilledEmail {
   readonly links: readonly string[]
 }
 
-/** What the slots of one email read. */
+/** A list shows no more items than this, and all lists of one email together no more than the second. */
+const MAX_ITEMS = 200
+const MAX_ROUNDS = 1_000
+
+/** What all parts of one person's email share. */
+interface Filling {
+  readonly compiled: CompiledEmail
+  readonly input: FillInput
+  readonly links: string[]
+  readonly pixel: string
+  /** The values of each item by its path, so that the HTML and the text of an item have the same links. */
+  readonly items: Map<string, Values>
+}
+
+/** What the slots of one email, or of one item of a list in it, read. */
 interface Values {
+  readonly filling: Filling
+  readonly path: string
+  /** The item, and around it the items of outer lists. */
+  readonly item: { readonly value: unknown; readonly outer: Values } | null
   /** Plain values by reference, on one line, with fallbacks applied. */
   readonly plain: readonly string[]
   readonly html: readonly string[]
   /** Addresses by target as they show: wrapped when clicks are counted. */
   readonly addresses: readonly string[]
-  readonly pixel: string
 }
 
 function resolve(reference: VariableReference, input: FillInput): string {
@@ -48,6 +68,72 @@ function resolve(reference: VariableReference, input: FillInput): string {
 function pixelFor(openUrl: string | undefined): string {
   if (openUrl === undefined || openUrl === '') return ''
   return `<img src="${escapeHtml(openUrl)}" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0;overflow:hidden">`
+}
+
+/** What an item says of a name: its own member, or itself under the name `value`. */
+function memberOf(item: unknown, name: string): unknown {
+  if (typeof item !== 'object' || item === null) return name === 'value' ? item : undefined
+  return Object.hasOwn(item, name) ? (item as Readonly<Record<string, unknown>>)[name] : undefined
+}
+
+/** A value before it is text: what conditions judge and lists are. */
+function rawOf(values: Values, name: string): unknown {
+  const { variables } = values.filling.input
+  for (let at = values; at.item !== null; at = at.item.outer) {
+    const member = memberOf(at.item.value, name)
+    if (member !== undefined) return member
+  }
+  return Object.hasOwn(variables, name) ? variables[name] : undefined
+}
+
+/** The values inside one item of a list: its members first, then those around the list. */
+function itemValues(outer: Values, value: unknown, repeat: number, index: number): Values | null {
+  const { filling } = outer
+  const path = `${outer.path}/${repeat}.${index}`
+  const known = filling.items.get(path)
+  if (known !== undefined) return known
+  if (filling.items.size >= MAX_ROUNDS) return null
+  const { references, targets } = filling.compiled
+  const plain = references.map(({ name, isItem }, index) => {
+    const own = isItem === true ? formatValue(memberOf(value, name)) : ''
+    return own || (outer.plain[index] ?? '')
+  })
+  const addresses = targets.map((target, index) => {
+    if (target.repeat !== repeat) return outer.addresses[index] ?? ''
+    const url = fillUrl(target.url, plain)
+    if (!isWebUrl(url)) return url
+    const position = filling.links.push(url) - 1
+    return filling.input.tracking?.clickUrl?.(position) ?? url
+  })
+  const values: Values = {
+    filling,
+    path,
+    item: { value, outer },
+    plain,
+    html: plain.map(escapeHtml),
+    addresses,
+  }
+  filling.items.set(path, values)
+  return values
+}
+
+function isVisible(condition: Condition, values: Values): boolean {
+  const { compiled, input } = values.filling
+  if (input.showAll === true) return true
+  return isShown(condition, rawOf(values, compiled.references[condition.reference]?.name ?? ''))
+}
+
+function showEach(slot: Slot & { kind: 'each' }, values: Values): string {
+  const list = rawOf(values, slot.list)
+  if (!Array.isArray(list))
+    return values.filling.input.showAll === true ? fillTemplate(slot.body, values) : ''
+  let shown = ''
+  for (const [index, value] of list.slice(0, MAX_ITEMS).entries()) {
+    const inner = itemValues(values, value, slot.id, index)
+    if (inner === null) break
+    shown += fillTemplate(slot.body, inner)
+  }
+  return shown
 }
 
 /** What one slot shows; a switch over every kind, so that a new kind cannot be forgotten. */
@@ -72,7 +158,11 @@ function show(slot: Slot, values: Values): string {
     case 'css':
       return escapeCss(values.plain[slot.reference] ?? '')
     case 'pixel':
-      return values.pixel
+      return values.filling.pixel
+    case 'when':
+      return isVisible(slot.condition, values) ? fillTemplate(slot.body, values) : ''
+    case 'each':
+      return showEach(slot, values)
   }
 }
 
@@ -87,6 +177,14 @@ function fillTemplate(template: Template, values: Values): string {
   return filled
 }
 
+/** When what stands first is hidden, the blank lines after it are left over. */
+function fillText(template: Template, values: Values): string {
+  const text = fillTemplate(template, values)
+  const [first] = template.slots
+  const mayBeHidden = template.statics[0] === '' && first !== undefined && 'body' in first
+  return mayBeHidden ? text.replace(/^\n+/, '') : text
+}
+
 /** Fills a compiled email for one person. Pure, and never expands what stands in a value. */
 export function fillContent(compiled: CompiledEmail, input: FillInput): FilledEmail {
   const plain = compiled.references.map((reference) => resolve(reference, input))
@@ -98,12 +196,19 @@ export function fillContent(compiled: CompiledEmail, input: FillInput): FilledEm
     links[target.position] = url
     return clickUrl !== undefined && isWebUrl(url) ? clickUrl(target.position) : url
   })
-  const values = { plain, html: plain.map(escapeHtml), addresses, pixel: pixelFor(input.tracking?.openUrl) }
+  const filling: Filling = {
+    compiled,
+    input,
+    links,
+    pixel: pixelFor(input.tracking?.openUrl),
+    items: new Map(),
+  }
+  const values: Values = { filling, path: '', item: null, plain, html: plain.map(escapeHtml), addresses }
   return {
     subject: fillTemplate(compiled.subject, values).trim(),
     preheader: fillTemplate(compiled.preheader, values).trim(),
     html: fillTemplate(compiled.html, values),
-    text: fillTemplate(compiled.text, values),
+    text: fillText(compiled.text, values),
     links,
   }
 }

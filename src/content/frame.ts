@@ -1,7 +1,7 @@
 import type { EmailParts } from './email-parts.ts'
 import { linkMark, referenceMark } from './references.ts'
 import type { Template } from './template.ts'
-import { SHEET, STYLE } from './theme.ts'
+import { OUTLOOK_SHEET, SHEET, STYLE } from './theme.ts'
 
 const RIGHT_TO_LEFT = new Set(['ar', 'fa', 'he', 'ur', 'ps', 'sd', 'ug', 'yi', 'dv'])
 
@@ -49,7 +49,7 @@ export function writeFrame(parts: EmailParts, frame: Frame, body: () => void): T
 <title>`)
   parts.escaped(frame.subject)
   parts.html.fixed(`</title>
-<!--[if mso]><xml><o:OfficeDocumentSettings><o:PixelsPerInch>96</o:PixelsPerInch></o:OfficeDocumentSettings></xml><![endif]-->
+<!--[if mso]><xml><o:OfficeDocumentSettings><o:PixelsPerInch>96</o:PixelsPerInch></o:OfficeDocumentSettings></xml><style>${OUTLOOK_SHEET}</style><![endif]-->
 <style>
 ${SHEET}
 </style>

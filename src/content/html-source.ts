@@ -28,7 +28,7 @@ const ADDRESS_ATTRIBUTES = new Set([
 type Place = 'html' | 'css' | 'nowhere'
 
 /** Writes HTML that a user handed in: kept byte for byte but for variables, counted links and the pixel. */
-class HtmlSourceWriter {
+export class HtmlSourceWriter {
   readonly #parts: EmailParts
   readonly #text: HtmlText
 

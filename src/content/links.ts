@@ -1,20 +1,23 @@
 import type { ReferenceTable } from './references.ts'
 import type { UrlTemplate } from './url.ts'
 import { compileUrl, isWebUrl } from './url.ts'
-import { CONFIRM_VARIABLE } from './variables.ts'
+import { SERVICE_VARIABLES } from './variables.ts'
 
 /** One link as it stands in a document; `position` counts the links whose clicks can be counted. */
 export interface LinkTarget {
   readonly url: UrlTemplate
   readonly position: number | null
+  /** The repeated part it stands in: each item's link gets a position of its own when it is filled. */
+  readonly repeat?: number
 }
-
-const SYSTEM_VARIABLES = new Set(['unsubscribeUrl', 'onlineUrl', CONFIRM_VARIABLE])
 
 /** The links of one email, in document order; each occurrence is a link of its own. */
 export class LinkTable {
   readonly targets: LinkTarget[] = []
+  /** Whether there is an unsubscribe link that everybody sees. */
   hasUnsubscribe = false
+  /** How many parts that may be hidden the writer is in. */
+  parts = 0
   readonly #table: ReferenceTable
   #positions = 0
 
@@ -27,10 +30,15 @@ export class LinkTable {
     const url = compileUrl(source)
     if (url === null) return this.#refuse(source)
     const system = this.#systemVariable(url)
-    if (system === 'unsubscribeUrl') this.hasUnsubscribe = true
+    if (system === 'unsubscribeUrl') this.#noteUnsubscribe()
     const counted = system === null && (url.fixed === null ? !isMailOrPhone(url) : isWebUrl(url.fixed))
-    const position = counted ? this.#positions++ : null
-    return this.targets.push(Object.freeze({ url, position })) - 1
+    const repeat = this.#table.repeats.at(-1)
+    const position = counted && repeat === undefined ? this.#positions++ : null
+    return (
+      this.targets.push(
+        Object.freeze({ url, position, ...(system === null && repeat !== undefined && { repeat }) }),
+      ) - 1
+    )
   }
 
   /** An address that is loaded rather than followed, such as an image's: it is a whole web address. */
@@ -41,7 +49,7 @@ export class LinkTable {
 
   /** Whether this reference is one of the addresses that the service makes for each recipient. */
   isUrlVariable(reference: number): boolean {
-    return SYSTEM_VARIABLES.has(this.#table.references[reference]?.name ?? '')
+    return SERVICE_VARIABLES.has(this.#table.references[reference]?.name ?? '')
   }
 
   /** Unsubscribe, confirmation and online view lead to the service itself, so wrapping them would count nothing. */
@@ -49,7 +57,17 @@ export class LinkTable {
     const first = url.parts[0]
     if (first === undefined || typeof first === 'string') return null
     const name = this.#table.references[first.reference]?.name ?? ''
-    return SYSTEM_VARIABLES.has(name) ? name : null
+    return SERVICE_VARIABLES.has(name) ? name : null
+  }
+
+  #noteUnsubscribe(): void {
+    if (this.parts === 0) this.hasUnsubscribe = true
+    else {
+      this.#table.warn(
+        'HIDDEN_UNSUBSCRIBE_LINK',
+        'An unsubscribe link stands in a block that not everybody sees, so it does not count; put one outside of conditions and repeats.',
+      )
+    }
   }
 
   #refuse(source: string): null {

@@ -185,7 +185,7 @@ function writeBlock(parts: EmailParts, block: Block, depth: number): void {
 /** Writes a Markdown source (its variables already placeholders) as HTML and text, in one walk. */
 export function writeMarkdown(parts: EmailParts, source: string): void {
   const [first, ...rest] = parseBlocks(source)
-  if (first?.type === 'heading') writeHeading(parts, first.level, first.source, 'margin-top:0')
+  if (first?.type === 'heading') writeHeading(parts, first.level, first.source, ';margin-top:0')
   else if (first !== undefined) writeBlock(parts, first, 0)
   for (const block of rest) writeBlock(parts, block, 0)
 }

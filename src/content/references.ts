@@ -1,23 +1,46 @@
-import { flatten, isVariableName } from './variables.ts'
+import { flatten, isVariableName, SERVICE_VARIABLES } from './variables.ts'
 
 /** A variable as it is written in a document: its name, and what stands in for an empty value. */
 export interface VariableReference {
   readonly name: string
   readonly fallback: string
+  /** It stands in a repeated part, where the members of the item come first. */
+  readonly isItem?: true
 }
+
+/** The kinds of warnings; see docs/content.md. */
+export type WarningCode =
+  | 'UNKNOWN_VARIABLE'
+  | 'MALFORMED_VARIABLE'
+  | 'MISPLACED_VARIABLE'
+  | 'UNSAFE_URL'
+  | 'LARGE'
+  | 'INVALID_DOCUMENT'
+  | 'TOO_LARGE'
+  | 'UNKNOWN_NODE'
+  | 'MISSING_ADDRESS'
+  | 'INVALID_CONDITION'
+  | 'HIDDEN_UNSUBSCRIBE_LINK'
+  | 'EMPTY_REPEAT'
+  | 'MISSING_SNIPPET'
+  | 'ARCHIVED_SNIPPET'
+  | 'REMOVED_HTML'
 
 /** Something an author should know about a document; `code` is for programs, `message` for people. */
 export interface ContentWarning {
-  readonly code: 'UNKNOWN_VARIABLE' | 'MALFORMED_VARIABLE' | 'MISPLACED_VARIABLE' | 'UNSAFE_URL' | 'LARGE'
+  readonly code: WarningCode
   readonly message: string
 }
 
 // Before anything is parsed, each variable becomes ‹open› index ‹close› in Unicode noncharacters, so
-// that no parser sees its pipes, quotes and spaces. Sources and values never hold these characters.
+// that no parser sees its pipes, quotes and spaces. Links and conditional parts stand in the text part the
+// same way. Sources and values never hold these characters.
 const REFERENCE_OPEN = '\uFDD0'
 const REFERENCE_CLOSE = '\uFDD1'
 const LINK_OPEN = '\uFDD2'
 const LINK_CLOSE = '\uFDD3'
+const PART_OPEN = '\uFDD4'
+const PART_CLOSE = '\uFDD5'
 
 /** The placeholder of a variable reference in a source or a text part. */
 export function referenceMark(index: number): string {
@@ -32,8 +55,18 @@ export function linkMark(index: number, dress: AddressDress = ''): string {
   return `${LINK_OPEN}${index}${dress}${LINK_CLOSE}`
 }
 
-/** Either placeholder; group 1 is a reference's index, groups 2 and 3 a link's and its dress. */
-export const MARK: RegExp = /\uFDD0(\d+)\uFDD1|\uFDD2(\d+)([(:]?)\uFDD3/g
+/** Where a part begins in a text part (its index), and where the one that began last ends (null). */
+export function partMark(index: number | null): string {
+  return `${PART_OPEN}${index ?? ''}${PART_CLOSE}`
+}
+
+/** Whether a line of a text part is the beginning or the end of a part rather than text. */
+export function isPartMark(line: string): boolean {
+  return line.startsWith(PART_OPEN)
+}
+
+/** Any placeholder; group 1 is a reference's index, 2 and 3 a link's and its dress, 4 a part's or nothing. */
+export const MARK: RegExp = /\uFDD0(\d+)\uFDD1|\uFDD2(\d+)([(:]?)\uFDD3|\uFDD4(\d*)\uFDD5/g
 
 /** Text cut at its reference placeholders: strings and reference indexes, in order. */
 export function splitReferences(text: string): (string | number)[] {
@@ -55,6 +88,7 @@ export function hasReference(text: string): boolean {
 }
 
 const MAX_WARNINGS = 50
+const MAX_PLAIN = 1_000
 const VARIABLE = /\{\{([^{}\n]*)\}\}/g
 const CURLY_QUOTES: Readonly<Record<string, string>> = { "'": "'", '"': '"', '‘': '’', '“': '”' }
 
@@ -90,12 +124,17 @@ export class ReferenceTable {
   readonly warnings: ContentWarning[] = []
   readonly #indexes = new Map<string, number>()
   readonly #warned = new Set<string>()
+  /** The repeated parts that the writer is in, by their ids, outermost first. */
+  readonly repeats: number[] = []
+  /** The names of the lists that parts repeat for, but for those that items hold. */
+  readonly lists = new Set<string>()
 
-  add(reference: VariableReference): number {
-    const key = `${reference.name}|${reference.fallback}`
+  add({ name, fallback }: VariableReference): number {
+    const isItem = this.repeats.length > 0 && !SERVICE_VARIABLES.has(name)
+    const key = `${isItem}|${name}|${fallback}`
     const known = this.#indexes.get(key)
     if (known !== undefined) return known
-    const index = this.references.push(Object.freeze(reference)) - 1
+    const index = this.references.push(Object.freeze({ name, fallback, ...(isItem && { isItem }) })) - 1
     this.#indexes.set(key, index)
     return index
   }
@@ -104,6 +143,11 @@ export class ReferenceTable {
     if (this.#warned.size >= MAX_WARNINGS || this.#warned.has(message)) return
     this.#warned.add(message)
     this.warnings.push(Object.freeze({ code, message }))
+  }
+
+  /** A text of a document that holds no variables and becomes no markup, on one line. */
+  plain(text: string): string {
+    return flatten(clean(text.slice(0, MAX_PLAIN)))
   }
 
   /** A text as its author wrote it, for messages. */
@@ -136,5 +180,5 @@ function clean(source: string): string {
   return source
     .toWellFormed()
     .replaceAll(/\r\n?/g, '\n')
-    .replaceAll(/[\0\uFDD0-\uFDD3]/g, '\uFFFD')
+    .replaceAll(/[\0\uFDD0-\uFDD5]/g, '\uFFFD')
 }

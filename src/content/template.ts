@@ -1,9 +1,11 @@
+import type { Condition } from './conditions.ts'
 import type { UrlTemplate } from './url.ts'
 
 /**
  * A place in an email that is filled for each recipient. `html`: text or a quoted attribute's value;
  * `plain`: a header or the text part; `css`: a style's value; `address`: a whole URL attribute that is
- * never counted; `link` and `plainLink`: the address of `targets[target]`; `pixel`: the open pixel.
+ * never counted; `link` and `plainLink`: the address of `targets[target]`; `pixel`: the open pixel;
+ * `when`: a part for some people only; `each`: a part that repeats for the items of a list.
  * `before` and `after` surround the address and are left out with it when its URL is not safe.
  */
 export type Slot =
@@ -12,6 +14,15 @@ export type Slot =
   | { readonly kind: 'link'; readonly target: number; readonly before: string; readonly after: string }
   | { readonly kind: 'plainLink'; readonly target: number; readonly before: string; readonly after: string }
   | { readonly kind: 'pixel' }
+  | (Part & { readonly body: Template })
+
+/**
+ * A part of an email that not everybody sees, or not once. Its HTML and its text are two templates of the
+ * same part; `id` tells that they are. `list` is the name of the variable that holds the list.
+ */
+export type Part =
+  | { readonly kind: 'when'; readonly condition: Condition }
+  | { readonly kind: 'each'; readonly id: number; readonly list: string }
 
 /** Fixed text around slots: `statics` has one entry more than `slots`. */
 export interface Template {
@@ -21,9 +32,10 @@ export interface Template {
 
 /** Collects a template in writing order; neighbouring fixed texts become one. */
 export class TemplateBuilder {
-  readonly #statics: string[] = []
-  readonly #slots: Slot[] = []
+  #statics: string[] = []
+  #slots: Slot[] = []
   #fixed = ''
+  readonly #outer: { statics: string[]; slots: Slot[] }[] = []
 
   fixed(text: string): this {
     this.#fixed += text
@@ -37,10 +49,33 @@ export class TemplateBuilder {
     return this
   }
 
+  /** Begins a part; what is written until `close` belongs to it. */
+  open(): this {
+    this.#statics.push(this.#fixed)
+    this.#outer.push({ statics: this.#statics, slots: this.#slots })
+    this.#start([], [])
+    return this
+  }
+
+  close(part: Part): this {
+    const body = this.build()
+    const outer = this.#outer.pop()
+    if (outer === undefined) return this
+    this.#start(outer.statics, outer.slots)
+    this.#slots.push(Object.freeze({ ...part, body }))
+    return this
+  }
+
   build(): Template {
     return Object.freeze({
       statics: Object.freeze([...this.#statics, this.#fixed]),
       slots: Object.freeze([...this.#slots]),
     })
+  }
+
+  #start(statics: string[], slots: Slot[]): void {
+    this.#statics = statics
+    this.#slots = slots
+    this.#fixed = ''
   }
 }

@@ -1,4 +1,4 @@
-import { MARK } from './references.ts'
+import { isPartMark, MARK, partMark } from './references.ts'
 
 /** The widest line that is wrapped to; words (and so addresses) are never broken. */
 const COLUMNS = 78
@@ -101,6 +101,17 @@ export class TextWriter {
     this.#depth = Math.max(0, this.#depth - 1)
   }
 
+  /** Begins a part that may be hidden or repeat. Blank lines before its first line belong to it, and go with it. */
+  openPart(index: number, gap: number): void {
+    this.endBlock(gap)
+    this.#lines.push(partMark(index))
+  }
+
+  closePart(): void {
+    this.endBlock(0)
+    this.#lines.push(partMark(null))
+  }
+
   #writeBlock(text: string, underline: string): void {
     const columns = COLUMNS - this.#prefixes.reduce((width, prefix) => width + prefix.rest.length, 0)
     const lines = text.split('\n').flatMap((line) => wrapLine(line, columns))
@@ -122,6 +133,8 @@ export class TextWriter {
 
   toString(): string {
     this.endBlock(0)
-    return `${this.#lines.join('\n')}\n`
+    let text = ''
+    for (const line of this.#lines) text += text === '' || isPartMark(line) ? line : `\n${line}`
+    return `${text}\n`
   }
 }

@@ -44,6 +44,13 @@ export const BUILT_IN_VARIABLES: readonly BuiltInVariable[] = Object.freeze([
 /** The address that confirms a subscription; only the email that asks for the confirmation has one. */
 export const CONFIRM_VARIABLE = 'confirmUrl'
 
+/** The addresses that the service makes for each recipient; no value of a list takes their place. */
+export const SERVICE_VARIABLES: ReadonlySet<string> = new Set([
+  'unsubscribeUrl',
+  'onlineUrl',
+  CONFIRM_VARIABLE,
+])
+
 const VARIABLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 
 /** Variable names follow the rule of custom field names, which they share a space with. */
@@ -52,10 +59,10 @@ export function isVariableName(text: string): boolean {
 }
 
 // Control characters end headers and lines, U+2028/9 end lines, the bidirectional embeddings and
-// isolates reorder what follows them, and U+FDD0..3 are the placeholder characters of this folder.
+// isolates reorder what follows them, and U+FDD0..5 are the placeholder characters of this folder.
 const UNPRINTABLE =
   // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufdd0-\ufdd3]+/g
+  /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufdd0-\ufdd5]+/g
 
 /** One line of printable text: whatever could end a header, a line or a placeholder becomes a space. */
 export function flatten(text: string): string {

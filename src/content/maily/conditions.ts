@@ -1,0 +1,42 @@
+import { type Condition, CONDITION_OPERATORS } from '../conditions.ts'
+import { choiceOf, isRecord, memberOf, textOf } from '../rich/attributes.ts'
+import { type Node, variableName, type Walk } from './node.ts'
+
+/** Who sees a block: null is everybody. A condition that says nothing hides nothing, and is a warning. */
+export function readCondition(walk: Walk, { attributes }: Node): Condition | null {
+  const rule = memberOf(attributes, 'visibilityRule')
+  if (!isRecord(rule)) return readKey(walk, textOf(attributes, 'showIfKey'))
+  const action = choiceOf(rule, 'action', ['show', 'hide', 'none'], 'none')
+  if (action === 'none') return readKey(walk, textOf(attributes, 'showIfKey'))
+  const written = textOf(rule, 'operator')
+  const operator = CONDITION_OPERATORS.find((known) => known === written)
+  const name = variableName(textOf(rule, 'variable'))
+  if (name === null || operator === undefined) {
+    const what = name === null ? `names no variable` : `compares by "${walk.parts.table.plain(written)}"`
+    const repair =
+      name === null ? 'set visibilityRule.variable to a name' : `use one of ${CONDITION_OPERATORS.join(', ')}`
+    return refuse(walk, what, repair)
+  }
+  const value = walk.parts.table.plain(textOf(rule, 'value'))
+  return { reference: referenceTo(walk, name), operator, value, hides: action === 'hide' }
+}
+
+/** The first edition's condition: the variable is there and not false. */
+function readKey(walk: Walk, key: string): Condition | null {
+  if (key.trim() === '') return null
+  const name = variableName(key)
+  if (name === null) return refuse(walk, 'names no variable', 'set showIfKey to a name')
+  return { reference: referenceTo(walk, name), operator: 'is_true', value: '', hides: false }
+}
+
+function referenceTo({ parts }: Walk, name: string): number {
+  return parts.table.add({ name, fallback: '' })
+}
+
+function refuse({ parts }: Walk, what: string, repair: string): null {
+  parts.table.warn(
+    'INVALID_CONDITION',
+    `The condition of a block ${what}, so everybody sees the block; ${repair}.`,
+  )
+  return null
+}

@@ -1,0 +1,38 @@
+/** What the editor shows for attributes that a document leaves out. Sizes are pixels. */
+export const DEFAULTS = {
+  spacer: { height: 8 },
+  button: { color: '#000000', ink: '#ffffff', vertical: 10, horizontal: 32, border: 2 },
+  section: { background: '#f7f7f7', border: 2, borderColor: '#e2e2e2' },
+  columns: { gap: 8 },
+  inlineImage: { size: 20 },
+  linkCard: { border: '#eaeaea', radius: 10, padding: 15 },
+} as const
+
+/** Words that stand for sizes. */
+export const LOGO_SIZES: ReadonlyMap<unknown, number> = new Map([
+  ['sm', 40],
+  ['md', 48],
+  ['lg', 64],
+])
+export const SPACER_SIZES: ReadonlyMap<unknown, number> = new Map([
+  ['xs', 4],
+  ['sm', 8],
+  ['md', 16],
+  ['lg', 32],
+  ['xl', 64],
+])
+export const BUTTON_RADII: ReadonlyMap<unknown, number> = new Map([
+  ['sharp', 0],
+  ['smooth', 6],
+  ['round', 9999],
+])
+
+/** Bounds of what a document may ask for, so that none can push the rest out of sight. */
+export const LIMITS = {
+  space: 400,
+  padding: 200,
+  border: 32,
+  radius: 9999,
+  image: 2_000,
+  columns: 8,
+} as const

@@ -1,0 +1,45 @@
+import type { EmailParts } from '../email-parts.ts'
+import { isRecord, memberOf } from '../rich/attributes.ts'
+import { Budget } from '../rich/budget.ts'
+import { CARD } from '../rich/surface.ts'
+import { CARD_WIDTH } from '../theme.ts'
+import { writeBlocks } from './blocks.ts'
+import { readNode, type Walk } from './node.ts'
+import type { SnippetSources } from './snippets.ts'
+
+/**
+ * Writes a MAILY document (TipTap JSON) as HTML and text, in one walk. Whatever the document is: what cannot be shown
+ * is left out and is a warning, and time and memory are bounded (rich/budget.ts).
+ */
+export function writeMaily(parts: EmailParts, source: unknown, snippets: SnippetSources): void {
+  const document = readNode(source)
+  if (document === null) {
+    parts.table.warn(
+      'INVALID_DOCUMENT',
+      'The content is no document, so it shows nothing; write {"type": "doc", "content": […]}.',
+    )
+    return
+  }
+  const walk: Walk = {
+    parts,
+    snippets,
+    budget: new Budget(parts.table),
+    writeBlocks: (content, spot) => writeBlocks(walk, content, spot),
+  }
+  const spot = {
+    room: CARD_WIDTH,
+    surface: CARD,
+    depth: 2,
+    version: versionOf(source),
+    snippets: [],
+    lists: 0,
+    isTight: false,
+  } as const
+  // A block by itself is a document of one block.
+  walk.writeBlocks(document.type === 'doc' ? document.content : [source], spot)
+}
+
+function versionOf(source: unknown): 1 | 2 {
+  const attributes = isRecord(source) ? memberOf(source, 'attrs') : undefined
+  return isRecord(attributes) && memberOf(attributes, 'version') === 2 ? 2 : 1
+}

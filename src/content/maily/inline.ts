@@ -1,0 +1,143 @@
+import { decodeEntities } from '../escape.ts'
+import { memberOf, numberOf, colorOf, readNumber, textOf } from '../rich/attributes.ts'
+import { type Look, PLAIN, type Run, type TextTag } from '../rich/runs.ts'
+import { DEFAULTS, LIMITS } from './defaults.ts'
+import { type Node, readNode, readText, readVariable, type Walk } from './node.ts'
+
+/** Nodes that stand in a line of text. */
+export const INLINE_TYPES: ReadonlySet<string> = new Set(['text', 'variable', 'hardBreak', 'inlineImage'])
+
+const TAGS: ReadonlyMap<unknown, TextTag> = new Map<unknown, TextTag>([
+  ['bold', 'strong'],
+  ['italic', 'em'],
+  ['underline', 'u'],
+  ['strike', 's'],
+  ['subscript', 'sub'],
+  ['superscript', 'sup'],
+])
+
+/** More marks than there are kinds of them say nothing new. */
+const MAX_MARKS = 32
+
+/** The marks of a text: how it looks, and the link it is part of. */
+function readMarks(walk: Walk, marks: readonly unknown[]): { look: Look; link: string | null } {
+  if (marks.length === 0) return { look: PLAIN, link: null }
+  const tags = new Set<TextTag>()
+  let look: Look = PLAIN
+  let link: string | null = null
+  for (const value of marks.slice(0, MAX_MARKS)) {
+    const mark = readNode(value)
+    if (mark === null) continue
+    const tag = TAGS.get(mark.type)
+    if (tag !== undefined) tags.add(tag)
+    else if (mark.type === 'code') look = { ...look, isCode: true }
+    else if (mark.type === 'link') link = readText(walk, mark, 'href', 'isUrlVariable') || null
+    else if (mark.type === 'textStyle') look = styled(look, mark)
+    else if (mark.type === 'highlight')
+      look = { ...look, background: colorOf(mark.attributes, 'color', '#ffff00') }
+    else warnUnknown(walk, 'mark', mark.type)
+  }
+  return { look: { ...look, tags }, link }
+}
+
+function styled(look: Look, { attributes }: Node): Look {
+  return {
+    ...look,
+    color: colorOf(attributes, 'color', look.color),
+    background: colorOf(attributes, 'backgroundColor', look.background),
+    size: readNumber(memberOf(attributes, 'fontSize'), 72, 8) ?? look.size,
+  }
+}
+
+/** Says once for each kind that a document holds something this renderer does not know. */
+export function warnUnknown({ parts }: Walk, what: 'node' | 'mark', type: string): void {
+  const named = parts.table.plain(type.slice(0, 60))
+  const rest = what === 'node' ? 'its content is shown without it' : 'its text is shown without it'
+  parts.table.warn('UNKNOWN_NODE', `The ${what} "${named}" is not known; ${rest}.`)
+}
+
+/** Line breaks in a text are breaks: writers of documents who are no editors mean them so. */
+function textRuns(text: string, look: Look, link: string | null): Run[] {
+  if (!text.includes('\n')) return [{ type: 'text', text, look, link }]
+  return text.split('\n').flatMap((line, index): Run[] => {
+    const run: Run[] = line === '' ? [] : [{ type: 'text', text: line, look, link }]
+    return index === 0 ? run : [{ type: 'break', link }, ...run]
+  })
+}
+
+function imageRun(walk: Walk, node: Node): Run {
+  const { attributes } = node
+  const size = DEFAULTS.inlineImage.size
+  return {
+    type: 'image',
+    image: {
+      src: readText(walk, node, 'src', 'isSrcVariable'),
+      alt: readText(walk, node, 'alt'),
+      title: readText(walk, node, 'title'),
+      width: numberOf(attributes, 'width', size, LIMITS.image, 1),
+      height: numberOf(attributes, 'height', size, LIMITS.image, 1),
+    },
+    link: readText(walk, node, 'externalLink', 'isExternalLinkVariable') || null,
+  }
+}
+
+function nodeRuns(walk: Walk, node: Node, depth: number): Run[] {
+  switch (node.type) {
+    case 'text': {
+      const { look, link } = readMarks(walk, node.marks)
+      return textRuns(walk.budget.read(node.text), look, link)
+    }
+    case 'variable': {
+      const { look, link } = readMarks(walk, node.marks)
+      const id = textOf(node.attributes, 'id')
+      if (id === '') return []
+      const text = readVariable(walk, id, textOf(node.attributes, 'fallback'))
+      return [{ type: 'text', text, look, link }]
+    }
+    case 'hardBreak':
+      return [{ type: 'break', link: null }]
+    case 'inlineImage':
+      return [imageRun(walk, node)]
+    default:
+      warnUnknown(walk, 'node', node.type)
+      return [
+        ...(node.text === '' ? [] : textRuns(walk.budget.read(node.text), PLAIN, null)),
+        ...readRuns(walk, node.content, depth + 1),
+      ]
+  }
+}
+
+/** The inline content of a node. Blocks in it, where none belong, give what they hold. */
+export function readRuns(walk: Walk, content: readonly unknown[], depth: number): Run[] {
+  if (content.length === 0 || !walk.budget.mayNest(depth)) return []
+  const runs: Run[] = []
+  for (const value of content) {
+    if (!walk.budget.takeNode()) break
+    const node = readNode(value)
+    if (node === null) continue
+    for (const run of nodeRuns(walk, node, depth)) runs.push(run)
+  }
+  return runs
+}
+
+/** The inline content of a node as plain text with its placeholders, for places that have no marks. */
+export function readPlain(walk: Walk, content: readonly unknown[], depth: number): string {
+  return readRuns(walk, content, depth)
+    .map((run) => (run.type === 'text' ? run.text : run.type === 'break' ? ' ' : run.image.alt))
+    .join('')
+}
+
+/** The text of a block that holds source code: HTML, with its variables as placeholders. */
+export function readSource(walk: Walk, content: readonly unknown[], depth: number): string {
+  if (!walk.budget.mayNest(depth)) return ''
+  let source = ''
+  for (const value of content) {
+    if (!walk.budget.takeNode()) break
+    const node = readNode(value)
+    if (node?.type === 'text') source += walk.budget.read(node.text, { decode: decodeEntities })
+    else if (node?.type === 'variable') {
+      source += readVariable(walk, textOf(node.attributes, 'id'), textOf(node.attributes, 'fallback'))
+    } else if (node?.type === 'hardBreak') source += '\n'
+  }
+  return source
+}

@@ -1,0 +1,127 @@
+import {
+  type Alignment,
+  ALIGNMENTS,
+  choiceOf,
+  colorOf,
+  memberOf,
+  numberOf,
+  readNumber,
+  textOf,
+} from '../rich/attributes.ts'
+import { writeButton } from '../rich/buttons.ts'
+import { contrast } from '../rich/color.ts'
+import { writeImageBlock } from '../rich/images.ts'
+import { BUTTON_RADII, DEFAULTS, LIMITS, LOGO_SIZES } from './defaults.ts'
+import { readPlain } from './inline.ts'
+import { type Node, type Place, readText, type Spot, type Walk } from './node.ts'
+
+/** The two editions call it by two names. */
+function alignmentOf({ attributes }: Node, fallback: Alignment): Alignment {
+  return choiceOf(attributes, 'alignment', ALIGNMENTS, choiceOf(attributes, 'align', ALIGNMENTS, fallback))
+}
+
+/** A width in pixels; per cent are of the column. Null is what the file has. */
+function sizeOf(value: unknown, room: number): number | null {
+  const size = readNumber(value, LIMITS.image, 1)
+  if (size === null || typeof value !== 'string' || !value.trim().endsWith('%')) return size
+  return Math.max(1, Math.round((Math.min(size, 100) / 100) * room))
+}
+
+function radiusOf({ attributes }: Node): number {
+  const single = numberOf(attributes, 'borderRadius', 0, LIMITS.radius)
+  return numberOf(attributes, 'borderTopLeftRadius', single, LIMITS.radius)
+}
+
+export function writeImage(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
+  const { attributes } = node
+  const image = {
+    src: readText(walk, node, 'src', 'isSrcVariable'),
+    alt: readText(walk, node, 'alt'),
+    title: readText(walk, node, 'title'),
+    width: sizeOf(memberOf(attributes, 'width'), spot.room),
+    height: sizeOf(memberOf(attributes, 'height'), spot.room),
+    radius: radiusOf(node),
+    alignment: alignmentOf(node, spot.version === 2 ? 'left' : 'center'),
+    link: readText(walk, node, 'externalLink', 'isExternalLinkVariable'),
+    gap: isLast ? 0 : 24,
+  }
+  if (image.src === '') return warnMissing(walk, 'An image has no address; set src.')
+  writeImageBlock(walk.parts, image, spot.room)
+}
+
+export function writeLogo(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
+  const { attributes } = node
+  const written = memberOf(attributes, 'size')
+  const size = LOGO_SIZES.get(written) ?? readNumber(written, LIMITS.image, 1) ?? 40
+  const image = {
+    src: readText(walk, node, 'src', 'isSrcVariable'),
+    alt: readText(walk, node, 'alt'),
+    title: readText(walk, node, 'title'),
+    width: size,
+    height: size,
+    radius: 0,
+    alignment: alignmentOf(node, 'left'),
+    link: '',
+    gap: isLast ? 0 : 24,
+  }
+  if (image.src === '') return warnMissing(walk, 'A logo has no address; set src.')
+  writeImageBlock(walk.parts, image, spot.room)
+}
+
+/** The first edition has the text in an attribute, the second in the content. */
+function buttonText(walk: Walk, node: Node, spot: Spot): string {
+  if (node.content.length > 0) return readPlain(walk, node.content, spot.depth + 1)
+  if (memberOf(node.attributes, 'text') === undefined) return 'Button'
+  return readText(walk, node, 'text', 'isTextVariable')
+}
+
+export function writeButtonNode(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
+  const { attributes } = node
+  const defaults = DEFAULTS.button
+  const text = buttonText(walk, node, spot)
+  const address = readText(walk, node, 'url', 'isUrlVariable')
+  if (address === '')
+    warnMissing(walk, `The button "${walk.parts.table.describe(text)}" has no address; set url.`)
+  const chosen = colorOf(attributes, 'buttonColor', colorOf(attributes, 'backgroundColor', null))
+  const color = chosen ?? defaults.color
+  const isOutline = choiceOf(attributes, 'variant', ['filled', 'outline'], 'filled') === 'outline'
+  const ink = colorOf(attributes, 'textColor', colorOf(attributes, 'color', null))
+  const written = memberOf(attributes, 'borderRadius')
+  const round = BUTTON_RADII.get(written) ?? readNumber(written, LIMITS.radius) ?? 6
+  const side = (name: string, fallback: number): number =>
+    numberOf(attributes, name, fallback, LIMITS.padding) || fallback
+  const vertical = (side('paddingTop', defaults.vertical) + side('paddingBottom', defaults.vertical)) / 2
+  writeButton(
+    walk.parts,
+    {
+      text,
+      address,
+      back: isOutline ? null : color,
+      ink: ink ?? (isOutline ? color : readableOn(color)),
+      border: colorOf(attributes, 'borderColor', color),
+      borderWidth: numberOf(attributes, 'borderTopWidth', defaults.border, LIMITS.border),
+      radius: numberOf(attributes, 'borderTopLeftRadius', round, LIMITS.radius),
+      padding: {
+        vertical: Math.round(vertical),
+        left: side('paddingLeft', defaults.horizontal),
+        right: side('paddingRight', defaults.horizontal),
+      },
+      alignment: alignmentOf(node, spot.version === 2 ? 'center' : 'left'),
+      isWide: textOf(attributes, 'kind') === 'full-width',
+      isStandard: chosen === null && ink === null,
+      gap: isLast ? 0 : 20,
+    },
+    spot.room,
+    spot.surface,
+  )
+}
+
+/** The editor writes white on every button; on a light one that the author chose nobody could read it. */
+function readableOn(color: string): string {
+  return contrast(color, DEFAULTS.button.ink) >= 2 ? DEFAULTS.button.ink : '#000000'
+}
+
+/** Says that something leads nowhere. */
+export function warnMissing({ parts }: Walk, message: string): void {
+  parts.table.warn('MISSING_ADDRESS', message)
+}

@@ -1,0 +1,118 @@
+import type { EmailParts } from '../email-parts.ts'
+import { referenceMark } from '../references.ts'
+import { type Attributes, choiceOf, isRecord, memberOf, textOf } from '../rich/attributes.ts'
+import type { Budget } from '../rich/budget.ts'
+import type { Surface } from '../rich/surface.ts'
+import type { TextBlock } from '../rich/text-blocks.ts'
+import { isVariableName } from '../variables.ts'
+import type { SnippetSources } from './snippets.ts'
+
+/** A node of a document, whatever was there: absent members are empty. */
+export interface Node {
+  readonly type: string
+  readonly attributes: Attributes
+  readonly content: readonly unknown[]
+  readonly marks: readonly unknown[]
+  readonly text: string
+}
+
+/** Reads a node; null for what is none. */
+export function readNode(value: unknown): Node | null {
+  if (!isRecord(value)) return null
+  const type = memberOf(value, 'type')
+  if (typeof type !== 'string') return null
+  const attributes = memberOf(value, 'attrs')
+  const content = memberOf(value, 'content')
+  const marks = memberOf(value, 'marks')
+  return {
+    type,
+    attributes: isRecord(attributes) ? attributes : {},
+    content: Array.isArray(content) ? content : [],
+    marks: Array.isArray(marks) ? marks : [],
+    text: textOf(value, 'text'),
+  }
+}
+
+/** What all of one document share while it is written. */
+export interface Walk {
+  readonly parts: EmailParts
+  readonly budget: Budget
+  readonly snippets: SnippetSources
+  /** Writes the blocks of a container. */
+  readonly writeBlocks: (content: readonly unknown[], spot: Spot) => void
+}
+
+/** Where in the document the writer is. */
+export interface Spot {
+  /** The width of the column in pixels. */
+  readonly room: number
+  readonly surface: Surface
+  readonly depth: number
+  /** The edition of the editor that made the document: its defaults differ. */
+  readonly version: 1 | 2
+  /** The snippets that this stands in, outermost first. */
+  readonly snippets: readonly string[]
+  readonly lists: number
+  /** Whether the container ends with its last block, so that this needs no space below. */
+  readonly isTight: boolean
+}
+
+/** A block among its neighbours. */
+export interface Place {
+  readonly isFirst: boolean
+  readonly isLast: boolean
+  /** Blank lines after it in the text part: none at the end of an item, or before a list in one. */
+  readonly textGap: 0 | 1
+}
+
+/** One step further in. */
+export function inside(spot: Spot, change: Partial<Spot> = {}): Spot {
+  return { ...spot, isTight: true, ...change, depth: spot.depth + 1 }
+}
+
+/** How a block of text of this node stands. */
+export function textBlock({ attributes }: Node, spot: Spot, { isFirst, isLast, textGap }: Place): TextBlock {
+  return {
+    surface: spot.surface,
+    alignment: choiceOf(attributes, 'textAlign', ['', 'left', 'center', 'right', 'justify'], ''),
+    direction: choiceOf(attributes, 'dir', ['ltr', 'rtl'], directionOf(attributes)),
+    isFirst,
+    isLast,
+    textGap,
+  }
+}
+
+/** What the first edition writes into every block says nothing; the document has its own direction. */
+function directionOf(attributes: Attributes): '' | 'rtl' {
+  return choiceOf(attributes, 'textDirection', ['rtl', ''], '')
+}
+
+/** The name in `name`, `{{name}}`, or the second edition's `{{name|label|…}}`; null when it cannot be one. */
+export function variableName(text: string): string | null {
+  const inner = /^\s*\{\{([^{}]*)\}\}\s*$/.exec(text)?.[1] ?? text
+  const bar = inner.indexOf('|')
+  const name = (bar < 0 ? inner : inner.slice(0, bar)).trim()
+  return isVariableName(name) ? name : null
+}
+
+/** A variable of a document as its placeholder; what cannot be one shows its fallback. */
+export function readVariable({ parts, budget }: Walk, id: string, fallback: string): string {
+  const name = variableName(id)
+  if (name !== null) return referenceMark(parts.table.add({ name, fallback: parts.table.plain(fallback) }))
+  parts.table.warn(
+    'MALFORMED_VARIABLE',
+    `A variable is called ${JSON.stringify(id.slice(0, 80))}, which is no name; use letters, digits, _ and -.`,
+  )
+  return budget.read(fallback)
+}
+
+/**
+ * The text of an attribute with its placeholders. Where the editor says by `flag` that it is a variable, the whole of
+ * it is a name, before which the editor may have put a scheme.
+ */
+export function readText(walk: Walk, { attributes }: Node, name: string, flag?: string): string {
+  const text = textOf(attributes, name)
+  if (flag === undefined || memberOf(attributes, flag) !== true) return walk.budget.read(text)
+  const bare = text.trim().replace(/^https?:\/\//, '')
+  return variableName(bare) === null ? walk.budget.read(text) : readVariable(walk, bare, '')
+}

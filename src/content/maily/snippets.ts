@@ -1,0 +1,58 @@
+import { SNIPPET_LIMITS } from '../../../schema/snippet.ts'
+import { writeMarkdown } from '../markdown.ts'
+import { textOf } from '../rich/attributes.ts'
+import { inside, type Node, type Place, readNode, type Spot, type Walk } from './node.ts'
+
+/** A snippet as it is stored. */
+export interface SnippetSource {
+  readonly name: string
+  readonly contentType: 'MAILY' | 'MARKDOWN'
+  readonly content: unknown
+  readonly isArchived: boolean
+}
+
+/** Snippets by the id that documents hold. */
+export type SnippetSources = ReadonlyMap<string, SnippetSource>
+
+/** Writes a snippet in place, as if its content stood in the document. */
+export function writeSnippet(walk: Walk, { attributes }: Node, spot: Spot, { isLast }: Place): void {
+  const id = textOf(attributes, 'snippetId')
+  const { table } = walk.parts
+  const snippet = walk.snippets.get(id)
+  const shown = JSON.stringify(id.slice(0, 80))
+  if (snippet === undefined) {
+    table.warn(
+      'MISSING_SNIPPET',
+      `There is no snippet ${shown}, so nothing stands in its place; get_email_snippets lists what there is.`,
+    )
+    return
+  }
+  if (spot.snippets.includes(id) || spot.snippets.length >= SNIPPET_LIMITS.nesting) {
+    table.warn(
+      'TOO_LARGE',
+      `The snippet "${table.plain(snippet.name)}" stands in itself, or more than ${SNIPPET_LIMITS.nesting} snippets deep, and was left out.`,
+    )
+    return
+  }
+  if (snippet.isArchived) {
+    table.warn(
+      'ARCHIVED_SNIPPET',
+      `The snippet "${table.plain(snippet.name)}" is archived and still shows; unarchive it, or take it out.`,
+    )
+  }
+  if (snippet.contentType === 'MARKDOWN') return writeText(walk, snippet.content)
+  const document = readNode(snippet.content)
+  if (document === null) return
+  // A snippet begins a depth of its own, so that a document may hold one wherever it may hold a block.
+  walk.writeBlocks(document.content, {
+    ...inside(spot),
+    isTight: spot.isTight && isLast,
+    depth: 1,
+    snippets: [...spot.snippets, id],
+  })
+}
+
+function writeText({ parts, budget }: Walk, content: unknown): void {
+  const source = typeof content === 'string' ? content : ''
+  writeMarkdown(parts, budget.read(source, { backslashEscapes: true }))
+}

@@ -1,0 +1,17 @@
+import type { EmailParts } from '../email-parts.ts'
+import { linkMark, referenceMark } from '../references.ts'
+import { openLink } from '../rich/links.ts'
+import type { Surface } from '../rich/surface.ts'
+
+/** Writes a link to stop further email, after other text if there is some. */
+export function writeUnsubscribe(parts: EmailParts, surface: Surface, isAfterText: boolean): void {
+  const target = parts.links.add(referenceMark(parts.table.add({ name: 'unsubscribeUrl', fallback: '' })))
+  if (target === null) return
+  if (isAfterText) {
+    parts.html.fixed('<br>')
+    parts.text.lineBreak()
+  }
+  openLink(parts, target, surface, null)
+  parts.html.fixed('Unsubscribe</a>')
+  parts.text.text(`Unsubscribe: ${linkMark(target)}`)
+}

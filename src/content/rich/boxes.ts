@@ -1,0 +1,101 @@
+import type { EmailParts } from '../email-parts.ts'
+import type { Alignment } from './attributes.ts'
+
+/** Top, right, bottom and left, in pixels. */
+export type Sides = readonly [number, number, number, number]
+
+/** A box around blocks. */
+export interface Box {
+  readonly background: string | null
+  readonly margin: Sides
+  readonly padding: Sides
+  readonly border: Sides
+  readonly borderColor: string
+  readonly borderStyle: 'solid' | 'dashed' | 'dotted'
+  readonly radius: Sides
+  readonly alignment: Alignment
+  readonly ink: string | null
+  /** A class for what dark mode changes of it, with its space; see `adaptive`. */
+  readonly adapts: string
+}
+
+/** As a style's value. */
+export function sides(values: Sides): string {
+  const [top, right, bottom, left] = values.map((value) => (value === 0 ? '0' : `${value}px`))
+  if (top !== bottom || left !== right) return `${top} ${right} ${bottom} ${left}`
+  return top === left ? `${top}` : `${top} ${right}`
+}
+
+/** How much of the width a box leaves to what is in it. */
+export function innerWidth(room: number, { margin, padding, border }: Box): number {
+  const taken = [margin, padding, border].reduce((sum, [, right, , left]) => sum + right + left, 0)
+  return Math.max(40, room - taken)
+}
+
+/** Writes a box: an outer cell for the margin, which Outlook knows on no table, and an inner one for the rest. */
+export function writeBox(parts: EmailParts, box: Box, write: () => void): void {
+  const style = [
+    box.background !== null && `background-color:${box.background}`,
+    box.border.some((width) => width > 0) &&
+      `border-style:${box.borderStyle};border-color:${box.borderColor};border-width:${sides(box.border)}`,
+    box.radius.some((radius) => radius > 0) && `border-radius:${sides(box.radius)}`,
+    `padding:${sides(box.padding)}`,
+    box.ink !== null && `color:${box.ink}`,
+    `text-align:${box.alignment}`,
+  ].filter((rule) => rule !== false)
+  const back = box.background === null ? '' : ` bgcolor="${box.background}"`
+  parts.html.fixed(
+    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:${sides(box.margin)}"><table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="border-collapse:separate"><tr><td align="${box.alignment}"${box.adapts}${back} style="${style.join(';')}">\n`,
+  )
+  write()
+  parts.html.fixed('</td></tr></table></td></tr></table>\n')
+}
+
+/** One of the columns side by side: its share of the row in pixels, and what is in it. */
+export interface Column {
+  readonly width: number
+  readonly verticalAlign: 'top' | 'middle' | 'bottom'
+  readonly write: (room: number) => void
+}
+
+/**
+ * Writes columns that stand side by side where there is room and under one another where there is none, without asking
+ * a style sheet: blocks in a row of text. Outlook, which knows no such blocks, gets a table in its own comments.
+ */
+export function writeColumns(
+  parts: EmailParts,
+  columns: readonly Column[],
+  gap: number,
+  bottom: number,
+): void {
+  const { html } = parts
+  const total = columns.reduce((sum, { width }) => sum + width, 0) + gap * Math.max(0, columns.length - 1)
+  html.fixed(
+    `<div style="padding:0 0 ${bottom}px;font-size:0;text-align:left">\n<!--[if mso]><table role="presentation" width="${total}" cellpadding="0" cellspacing="0" border="0"><tr><![endif]-->\n`,
+  )
+  for (const [index, column] of columns.entries()) {
+    const before = index === 0 ? 0 : gap / 2
+    const after = index === columns.length - 1 ? 0 : gap / 2
+    const outer = column.width + before + after
+    const padding = sides([0, after, 0, before])
+    html.fixed(
+      `<!--[if mso]><td width="${outer}" valign="${column.verticalAlign}" style="padding:${padding}"><![endif]--><div class="pl-column" style="display:inline-block;width:100%;max-width:${outer}px;vertical-align:${column.verticalAlign}"><table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td class="pl-cell" style="padding:${padding};font-size:16px;text-align:left">\n`,
+    )
+    column.write(column.width)
+    parts.text.endBlock(1)
+    html.fixed('</td></tr></table></div><!--[if mso]></td><![endif]-->\n')
+  }
+  html.fixed('<!--[if mso]></tr></table><![endif]--></div>\n')
+}
+
+/** What is given in per cent fills up to the row; the others share what is left. */
+export function shareWidths(given: readonly (number | null)[], room: number, gap: number): number[] {
+  const space = Math.max(given.length, room - gap * Math.max(0, given.length - 1))
+  const asked = given.map((percent) => (percent === null || percent <= 0 ? null : (percent / 100) * space))
+  const taken = asked.reduce<number>((sum, width) => sum + (width ?? 0), 0)
+  const open = asked.filter((width) => width === null).length
+  // Open columns keep at least half of an equal share; what is asked for shrinks for them.
+  const kept = open === 0 ? 0 : Math.max(space - taken, (space / given.length / 2) * open)
+  const scale = taken > space - kept ? (space - kept) / taken : 1
+  return asked.map((width) => Math.floor(width === null ? kept / open : width * scale))
+}

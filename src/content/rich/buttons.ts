@@ -1,0 +1,88 @@
+import type { EmailParts } from '../email-parts.ts'
+import { MARK } from '../references.ts'
+import { FONT } from '../theme.ts'
+import type { Alignment } from './attributes.ts'
+import { sides } from './boxes.ts'
+import { inkClass, type Surface } from './surface.ts'
+
+/** A button with every choice made; `back` null is an outline. Sizes are pixels. */
+export interface Button {
+  readonly text: string
+  readonly address: string
+  readonly back: string | null
+  readonly ink: string
+  readonly border: string
+  readonly borderWidth: number
+  readonly radius: number
+  readonly padding: { readonly vertical: number; readonly left: number; readonly right: number }
+  readonly alignment: Alignment
+  readonly isWide: boolean
+  /** The author chose no colour, so dark mode may turn it round. */
+  readonly isStandard: boolean
+  readonly gap: number
+}
+
+const LINE = 20
+const FONT_SIZE = 16
+/** Outlook's shapes have a fixed width, so the text is measured by what letters take on average. */
+const LETTER = 9
+const VALUE_LETTERS = 10
+
+function widthOf({ text, padding, isWide }: Button, room: number): number {
+  if (isWide) return room
+  const letters = text.replace(MARK, 'x'.repeat(VALUE_LETTERS)).length
+  return Math.min(room, Math.max(96, letters * LETTER + padding.left + padding.right))
+}
+
+/** Outlook for Windows has neither padding nor round corners on links; it draws a shape instead. */
+function writeShape(parts: EmailParts, button: Button, target: number, room: number): void {
+  const height = LINE + 2 * (button.padding.vertical + button.borderWidth)
+  const arc = Math.min(50, Math.round((button.radius / height) * 100))
+  const stroke =
+    button.borderWidth === 0
+      ? 'stroked="f"'
+      : `strokecolor="${button.border}" strokeweight="${button.borderWidth}px"`
+  parts.html
+    .fixed(
+      '<!--[if mso]><v:roundrect xmlns:v="urn:schemas-microsoft-com:vml" xmlns:w="urn:schemas-microsoft-com:office:word"',
+    )
+    .slot({ kind: 'link', target, before: ' href="', after: '"' })
+    .fixed(
+      ` style="height:${height}px;width:${widthOf(button, room)}px;v-text-anchor:middle" arcsize="${arc}%" ${stroke} ${button.back === null ? 'filled="f"' : `fillcolor="${button.back}"`}><w:anchorlock/><center style="color:${button.ink};font-family:Arial,sans-serif;font-size:${FONT_SIZE}px;font-weight:600">`,
+    )
+  parts.escaped(button.text)
+  parts.html.fixed('</center></v:roundrect><![endif]--><!--[if !mso]><!-->')
+}
+
+function classOf({ back, ink, isStandard }: Button, surface: Surface): string {
+  if (back === null) return inkClass(surface, ink)
+  return isStandard && surface.isCard ? ' class="pl-button"' : ''
+}
+
+/** Writes a button as wide as its text, or as its column of `room` pixels; without an address it is only a box. */
+export function writeButton(parts: EmailParts, button: Button, room: number, surface: Surface): void {
+  const { padding, borderWidth, border, alignment, gap, isWide } = button
+  const target = button.address === '' ? null : parts.links.add(button.address)
+  const mark = parts.text.mark
+  const tag = target === null ? 'span' : 'a'
+  const style = [
+    `display:${isWide ? 'block' : 'inline-block'}`,
+    `padding:${sides([padding.vertical, padding.right, padding.vertical, padding.left])}`,
+    `border:${borderWidth}px solid ${border}`,
+    `border-radius:${button.radius}px`,
+    button.back !== null && `background-color:${button.back}`,
+    `color:${button.ink}`,
+    `font-family:${FONT};font-size:${FONT_SIZE}px;font-weight:600;line-height:${LINE}px;text-align:center;text-decoration:none`,
+  ].filter((rule) => rule !== false)
+  parts.html.fixed(
+    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td align="${alignment}" style="padding:0 0 ${gap}px">`,
+  )
+  if (target !== null) writeShape(parts, button, target, room)
+  parts.html.fixed(`<${tag}`)
+  if (target !== null) parts.html.slot({ kind: 'link', target, before: ' href="', after: '"' })
+  parts.html.fixed(`${classOf(button, surface)} style="${style.join(';')}">`)
+  parts.both(button.text)
+  parts.html.fixed(`</${tag}>${target === null ? '' : '<!--<![endif]-->'}</td></tr></table>\n`)
+  if (target !== null) parts.addressAfter(target, mark, true)
+  parts.text.endBlock(1)
+}

@@ -1,0 +1,116 @@
+import type { EmailParts } from '../email-parts.ts'
+import { writeImageTag } from './images.ts'
+import { openLink } from './links.ts'
+import { inkClass, inkOf, type Surface, surfaceOf } from './surface.ts'
+
+/** Elements that text can stand in, outermost first. */
+export const TEXT_TAGS = ['strong', 'em', 'u', 's', 'sub', 'sup'] as const
+export type TextTag = (typeof TEXT_TAGS)[number]
+
+/** How a piece of text looks. Colours are `#rrggbb`, sizes whole pixels. */
+export interface Look {
+  readonly tags: ReadonlySet<TextTag>
+  readonly isCode: boolean
+  readonly color: string | null
+  readonly background: string | null
+  readonly size: number | null
+}
+
+/** Text without any mark. */
+export const PLAIN: Look = { tags: new Set(), isCode: false, color: null, background: null, size: null }
+
+/** An image in running text. `src` and `alt` hold placeholders, as all texts here do. */
+export interface InlineImage {
+  readonly src: string
+  readonly alt: string
+  readonly title: string
+  readonly width: number
+  readonly height: number
+}
+
+/** A piece of inline content. Neighbours with the same `link` are one link. */
+export type Run =
+  | { readonly type: 'text'; readonly text: string; readonly look: Look; readonly link: string | null }
+  | { readonly type: 'break'; readonly link: string | null }
+  | { readonly type: 'image'; readonly image: InlineImage; readonly link: string | null }
+
+const CODE_FONT = "'SFMono-Regular',Consolas,'Liberation Mono',Menlo,monospace"
+
+/** Writes the text of a run with its marks; the text part has only the text. */
+function writeText(parts: EmailParts, text: string, look: Look, surface: Surface): void {
+  const { html } = parts
+  const tags = TEXT_TAGS.filter((tag) => look.tags.has(tag))
+  const style = [
+    look.color !== null && `color:${look.color}`,
+    look.background !== null && `background-color:${look.background}`,
+    look.size !== null && `font-size:${look.size}px`,
+  ].filter((rule) => rule !== false)
+  // A background brings its own ink, or dark mode would write light on light.
+  if (look.background !== null && look.color === null) {
+    style.push(`color:${inkOf(surfaceOf(look.background, surface)).text}`)
+  }
+  for (const tag of tags) html.fixed(`<${tag}>`)
+  if (style.length > 0) {
+    const adapts = look.color !== null && look.background === null ? inkClass(surface, look.color) : ''
+    html.fixed(`<span${adapts} style="${style.join(';')}">`)
+  }
+  if (look.isCode) html.fixed(openCode(surface))
+  parts.both(text)
+  if (look.isCode) html.fixed('</code>')
+  if (style.length > 0) html.fixed('</span>')
+  for (const tag of tags.toReversed()) html.fixed(`</${tag}>`)
+}
+
+function openCode(surface: Surface): string {
+  const { code, codeBack } = inkOf(surface)
+  const adapts = surface.isCard ? ' class="pl-code"' : ''
+  return `<code${adapts} style="padding:2px 4px;border-radius:4px;background-color:${codeBack};color:${code};font-family:${CODE_FONT};font-size:14px">`
+}
+
+function writeRun(parts: EmailParts, run: Run, surface: Surface): void {
+  if (run.type === 'text') return writeText(parts, run.text, run.look, surface)
+  if (run.type === 'break') {
+    parts.html.fixed('<br>\n')
+    return parts.text.lineBreak()
+  }
+  const { alt, width, height } = run.image
+  const style = `display:inline;width:${width}px;height:${height}px;border:0;vertical-align:middle`
+  writeImageTag(parts, run.image, `width="${width}" height="${height}" style="${style}"`)
+  if (alt.trim() !== '') parts.text.text(`[${alt}]`)
+}
+
+/** The runs cut where the link changes. */
+function groupLinks(runs: readonly Run[]): { link: string | null; runs: Run[] }[] {
+  const groups: { link: string | null; runs: Run[] }[] = []
+  for (const run of runs) {
+    const last = groups.at(-1)
+    if (last?.link === run.link) last.runs.push(run)
+    else groups.push({ link: run.link, runs: [run] })
+  }
+  return groups
+}
+
+/** Writes inline content in both parts; an address that mail must not carry leaves its text behind. */
+export function writeRuns(parts: EmailParts, runs: readonly Run[], surface: Surface): void {
+  const groups = groupLinks(runs)
+  for (const group of groups) {
+    const target = group.link === null ? null : parts.links.add(group.link)
+    const mark = parts.text.mark
+    if (target !== null) openLink(parts, target, surface, colorOfGroup(group.runs))
+    for (const run of group.runs) writeRun(parts, run, surface)
+    if (target === null) continue
+    parts.html.fixed('</a>')
+    parts.addressAfter(target, mark, groups.length === 1)
+  }
+}
+
+/** A link takes the colour of its text, or its underline would have another one. */
+function colorOfGroup(runs: readonly Run[]): string | null {
+  const first = runs[0]
+  return first?.type === 'text' ? first.look.color : null
+}
+
+/** Whether nothing would be seen of these. */
+export function isBlank(runs: readonly Run[]): boolean {
+  return runs.every((run) => run.type === 'text' && run.text.trim() === '')
+}
