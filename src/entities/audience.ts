@@ -35,7 +35,7 @@ const subscriberStatEntity = defineEntity({
   properties: {
     organizationId: p.uuid().primary(),
     subscriberId: p.uuid().primary(),
-    revenue: p.decimal('number').default(0),
+    revenue: p.decimal('number').precision(18).scale(2).default(0),
     emailCount: p.integer().default(0),
     openCount: p.integer().default(0),
     clickCount: p.integer().default(0),

@@ -166,7 +166,7 @@ const goalConversionEntity = defineEntity({
     organizationId: p.uuid().primary(),
     runId: p.uuid().primary(),
     goalId: p.text().primary(),
-    value: p.decimal('number').nullable(),
+    value: p.decimal('number').precision(18).scale(2).nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },
 })

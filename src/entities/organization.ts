@@ -108,7 +108,7 @@ const rateWindowEntity = defineEntity({
   properties: {
     organizationId: p.uuid().primary(),
     bucket: p.text().primary(),
-    windowStart: p.datetime(3),
+    windowStart: p.datetime(0),
     used: p.integer(),
   },
 })

@@ -237,7 +237,7 @@ const linkEntity = defineEntity({
     organizationId: p.uuid().primary(),
     messageId: p.uuid().primary(),
     targets: p.array(),
-    followed: p.array().$type<number[]>(),
+    followed: p.array().$type<number[]>().columnType('int[]'),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },
 })
