@@ -19,8 +19,8 @@ export type RenderFormat = (typeof RENDER_FORMATS)[number]
 /** The from-address a campaign names, as far as a reader of the campaign needs it. */
 export const CampaignSender = closed({ id: Type.String(), name: Type.String(), email: Type.String() })
 
-/** Bounds of a campaign: lines in characters (a line of email has at most 998: RFC 5322, 2.1.1), addresses of a test. */
-export const CAMPAIGN_LIMITS = { name: 200, line: 998, testEmails: 5 } as const
+/** Bounds of a campaign's lines, in characters; a line of email has at most 998 (RFC 5322, 2.1.1). */
+export const CAMPAIGN_LIMITS = { name: 200, line: 998 } as const
 
 const summary = {
   id: Type.String(),

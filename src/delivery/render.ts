@@ -84,8 +84,7 @@ export function createRenderer(services: Services): Renderer {
 
   function personalUrl(mail: Mail, door: 'u' | 's', kind: 'unsubscribe' | 'confirm'): string {
     const { organizationId, id: messageId, subscriberId } = mail
-    // A test goes to nobody who could leave; its link shows where one would stand.
-    if (!subscriberId) return `${baseUrl}/${door}/preview`
+    if (!subscriberId) return ''
     return `${baseUrl}/${door}/${signToken(secret, { kind, organizationId, messageId, subscriberId })}`
   }
 
@@ -103,7 +102,7 @@ export function createRenderer(services: Services): Renderer {
         subject: filled.subject,
         html: filled.html,
         text: filled.text,
-        unsubscribeUrl: mail.marketing && mail.subscriberId ? personalUrl(mail, 'u', 'unsubscribe') : null,
+        unsubscribeUrl: mail.marketing ? personalUrl(mail, 'u', 'unsubscribe') || null : null,
       })
       return { subject: filled.subject, targets: filled.links, data }
     },

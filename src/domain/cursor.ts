@@ -3,17 +3,17 @@ import { Failure } from '../catalogue/failure.ts'
 import { type IdPrefix, readId } from '../ids.ts'
 import { refuse } from './text.ts'
 
-/** An opaque cursor: a position, bound to the query it continues. */
+/** An opaque cursor: the TypeID of the record that a page ends with, bound to the query it continues. */
 export function encodeCursor(query: unknown, position: string): string {
   return Buffer.from(JSON.stringify([fingerprint(query), position])).toString('base64url')
 }
 
-/** The position in a cursor; one that is malformed or of another query is INVALID_INPUT. */
-export function decodeCursor(query: unknown, cursor: string): string {
+/** The uuid a page goes on from; a cursor that is malformed or of another query is INVALID_INPUT. */
+export function decodeCursor(query: unknown, prefix: IdPrefix, cursor: string): string {
   const read = parse(cursor)
   if (Array.isArray(read)) {
     const [hash, position]: unknown[] = read
-    if (hash === fingerprint(query) && typeof position === 'string') return position
+    if (hash === fingerprint(query) && typeof position === 'string') return readPosition(prefix, position)
   }
   throw new Failure(
     'INVALID_INPUT',

@@ -202,5 +202,5 @@ async function tagNamed({ em, organization }: Call, name: string): Promise<strin
 }
 
 function readBoundCursor(asked: unknown, cursor: string | undefined): string | null {
-  return cursor === undefined ? null : readPosition('sub', decodeCursor(asked, cursor))
+  return cursor === undefined ? null : decodeCursor(asked, 'sub', cursor)
 }

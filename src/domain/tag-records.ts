@@ -4,7 +4,7 @@ import type { Tag } from '../../schema/tag.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, row, rows } from '../database.ts'
-import { decodeId, encodeId } from '../ids.ts'
+import { encodeId, readId } from '../ids.ts'
 import { recordEvents } from './events.ts'
 import { ensureTags, readTagName, type TagRow, tagEvents } from './tags.ts'
 import { refuse, timestamp } from './text.ts'
@@ -69,7 +69,8 @@ export async function findTag({ em, organization }: Call, { tagId, name }: TagCh
   if ((tagId === undefined) === (name === undefined)) {
     refuse('tagId', 'and name stand for the same tag: send exactly one of them.')
   }
-  const condition = tagId === undefined ? sql`name_key = lower(${name})` : sql`id = ${decodeId('tag', tagId)}`
+  const condition =
+    tagId === undefined ? sql`name_key = lower(${name})` : sql`id = ${readId('tag', tagId)}::uuid`
   const found = await row<TagRow>(
     em,
     sql`select id, name from tag where organization_id = ${organization.id} and ${condition}`,

@@ -26,7 +26,6 @@ import { editCampaign as edit, updateFilters } from '../domain/campaigns/edit.ts
 import { getCampaign as readCampaign, listCampaigns as list } from '../domain/campaigns/records.ts'
 import { renderCampaign as render } from '../domain/campaigns/render.ts'
 import { moveCampaign, summarizeArchival } from '../domain/campaigns/status.ts'
-import { sendTest } from '../domain/campaigns/test-send.ts'
 
 const campaignId = Type.String({ description: 'The id of a campaign or of a workflow email, cmp_….' })
 const LINE = `1 to ${CAMPAIGN_LIMITS.line} characters on one line.`
@@ -176,27 +175,6 @@ export const renderCampaign = defineTool({
     warnings: Type.Array(RenderWarning),
   }),
   handler: render,
-})
-
-export const sendTestEmail = defineTool({
-  name: 'send_test_email',
-  title: 'Send a test of a campaign',
-  description:
-    'Sends a campaign or the internal email of a workflow as it is now to up to five addresses, with [Test] before the subject. Fallbacks show for what is not known, and nothing is counted.',
-  group: 'campaigns',
-  effect: 'write',
-  permission: 'campaigns',
-  input: closed({
-    campaignId,
-    emails: Type.Array(Type.String(), {
-      minItems: 1,
-      maxItems: CAMPAIGN_LIMITS.testEmails,
-      uniqueItems: true,
-      description: `1 to ${CAMPAIGN_LIMITS.testEmails} addresses; they need not be subscribers.`,
-    }),
-  }),
-  output: closed({ emails: Type.Array(closed({ id: Type.String(), email: Type.String() })) }),
-  handler: async (call, input) => ({ emails: await sendTest(call, input.campaignId, input.emails) }),
 })
 
 export const archiveCampaign = defineTool({

@@ -98,10 +98,10 @@ export async function requestFastForward(
 ): Promise<Moved> {
   const automation = await findEnterable(call, input.workflowId)
   const subscriber = await findSubscriber(call, input)
+  const runId = input.runId === undefined ? null : await findRunId(call, input.runId)
   if (automation.status === 'PAUSED') {
     throw new Failure('WRONG_STATE', 'The workflow is PAUSED, so no run moves; set it ACTIVE first.')
   }
-  const runId = input.runId === undefined ? null : decodeId('run', input.runId)
   const waiting = await rows<WaitingRun>(
     call.em,
     sql`select id, current_step_id as "stepId", visit from automation_run
@@ -238,6 +238,15 @@ async function lastFastForward(
         and step.ended_at > now() - interval '10 minutes'
       order by step.ended_at desc limit 1`,
   )
+}
+
+/** The uuid of a run; NOT_FOUND where there is none. */
+async function findRunId({ em, organization }: Call, runId: string): Promise<string> {
+  const found = await row<{ id: string }>(
+    em,
+    sql`select id from automation_run where organization_id = ${organization.id} and id = ${decodeId('run', runId)}`,
+  )
+  return found?.id ?? missing('run', runId)
 }
 
 async function findEnterable({ em, organization }: Call, workflowId: string): Promise<AutomationRow> {

@@ -51,7 +51,7 @@ export async function listRuns(
   const { workflowId, status, limit, cursor } = query
   const automationId = workflowId === undefined ? null : await findAutomationId(call, workflowId)
   const asked = [subscriber.id, automationId, status ?? null]
-  const before = cursor === undefined ? null : decodeCursor(asked, cursor)
+  const before = cursor === undefined ? null : decodeCursor(asked, 'run', cursor)
   const found = await readRows(
     call,
     sql`run.subscriber_id = ${subscriber.id}
@@ -65,7 +65,7 @@ export async function listRuns(
   const hasMore = found.length > limit
   return {
     runs: await present(call, page),
-    nextCursor: hasMore && last ? encodeCursor(asked, last.id) : null,
+    nextCursor: hasMore && last ? encodeCursor(asked, encodeId('run', last.id)) : null,
     hasMore,
   }
 }

@@ -10,8 +10,9 @@ import {
 import { Failure } from '../../catalogue/failure.ts'
 import type { Actor, Call } from '../../catalogue/tool.ts'
 import { execute, row, rows } from '../../database.ts'
-import { decodeId, encodeId, missing, readId } from '../../ids.ts'
-import { refuse, timestamp, timestampOrNull } from '../text.ts'
+import { decodeId, encodeId, missing } from '../../ids.ts'
+import { readPosition } from '../cursor.ts'
+import { timestamp, timestampOrNull } from '../text.ts'
 import type { Target } from './columns.ts'
 
 /** How a file is read and what every row gets; kept with the import. */
@@ -92,13 +93,7 @@ export async function listImports(
   { limit, cursor }: { limit: number; cursor?: string | undefined },
 ): Promise<{ imports: SubscriberImport[]; nextCursor: string | null; hasMore: boolean }> {
   const { em, organization } = call
-  const after = cursor === undefined ? null : readId('imp', cursor)
-  if (cursor !== undefined && after === null) {
-    refuse(
-      'cursor',
-      'is not a position in this list; send the nextCursor of the page before, or leave it out.',
-    )
-  }
+  const after = cursor === undefined ? null : readPosition('imp', cursor)
   const found = await rows<ImportRecord>(
     em,
     sql`select ${COLUMNS} from subscriber_import where organization_id = ${organization.id}

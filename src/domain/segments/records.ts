@@ -26,7 +26,7 @@ export async function listSegments(
 ): Promise<{ segments: Segment[]; nextCursor: string | null; hasMore: boolean }> {
   const pattern = query?.trim() ? `%${query.trim().replaceAll(/[\\%_]/g, String.raw`\$&`)}%` : null
   const asked = ['segments', organization.id, pattern]
-  const before = cursor === undefined ? null : decodeCursor(asked, cursor)
+  const before = cursor === undefined ? null : decodeCursor(asked, 'seg', cursor)
   const found = await rows<SegmentRow>(
     em,
     sql`select ${COLUMNS} from segment where organization_id = ${organization.id}
@@ -39,7 +39,7 @@ export async function listSegments(
   const hasMore = found.length > limit
   return {
     segments: page.map(present),
-    nextCursor: hasMore && last ? encodeCursor(asked, last.id) : null,
+    nextCursor: hasMore && last ? encodeCursor(asked, encodeId('seg', last.id)) : null,
     hasMore,
   }
 }

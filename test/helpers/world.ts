@@ -1,0 +1,171 @@
+import { sql } from 'kysely'
+
+import { execute } from '../../src/database.ts'
+import { decodeId, encodeId, newId } from '../../src/ids.ts'
+import type { TestApi, TestOrganization } from './api.ts'
+
+/** One record of every kind that an input can name, by its prefix, and the names that identify as well. */
+export type World = Record<
+  'sub' | 'tag' | 'seg' | 'wf' | 'cmp' | 'run' | 'snp' | 'img' | 'snd' | 'dom' | 'imp' | 'hst',
+  string
+> &
+  Record<'email' | 'tagName' | 'host' | 'imageUrl' | 'address', string>
+
+const MANUAL = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+const GREETING = {
+  id: 'hello',
+  type: 'EMAIL',
+  config: { subject: 'Hi', content: 'Hi', contentType: 'MARKDOWN', transactional: true },
+}
+
+let made = 0
+
+/** Fills an organization with a record of every kind. No engine need run: the run stays where it was entered. */
+export async function makeWorld(api: TestApi, organization: TestOrganization): Promise<World> {
+  const data: TestOrganization['data'] = (tool, input) => organization.data(tool, input)
+  const label = `w${(made += 1)}x${newId().slice(-6)}`
+  const email = `${label}@reader.example`
+  const { subscriber } = await data('add_subscriber', { email, name: label, tags: [label] })
+  const [tag] = (await data('get_or_create_tags', { names: [label] })).tags
+  const { segment } = await data('create_segment', { name: label, filters: [] })
+  const { snippet } = await data('create_email_snippet', {
+    name: label,
+    content: { type: 'doc', content: [] },
+  })
+  const { campaign } = await data('create_campaign', { subject: label })
+  await data('edit_campaign', { id: campaign.id, name: label })
+  const [entry] = (await data('list_campaign_history', { campaignId: campaign.id })).entries
+  const workflowId = await publishedWorkflow(organization, label)
+  const { run } = await data('add_subscriber_to_workflow', { workflowId, subscriberId: subscriber.id })
+  const { id: imp } = await startedImport(api, organization, label)
+  const host = `${label}.example`
+  const dom = await addDomain(api, organization, host)
+  const { sender } = await data('create_email_sender', { localPart: 'hello', domain: host, name: label })
+  const { id: img, url: imageUrl } = await addImage(api, organization)
+  return {
+    sub: subscriber.id,
+    tag: tag.id,
+    seg: segment.id,
+    wf: workflowId,
+    cmp: campaign.id,
+    run: run.id,
+    snp: snippet.id,
+    img,
+    snd: sender.id,
+    dom,
+    imp,
+    hst: entry.id,
+    email,
+    tagName: label,
+    host,
+    imageUrl,
+    address: `hello@${host}`,
+  }
+}
+
+/** A world of the organization whose records are gone. */
+export async function makeLostWorld(api: TestApi, organization: TestOrganization): Promise<World> {
+  const world = await makeWorld(api, organization)
+  const { token } = organization
+  for (const [tool, input] of [
+    ['delete_tag', { tagId: world.tag }],
+    ['delete_segment', { segmentId: world.seg }],
+  ] as const) {
+    const answer = await organization.confirmed(tool, input)
+    if (answer.status !== 200) throw new Error(`${tool} answered ${answer.status}`)
+  }
+  // Erasing a person takes their run along.
+  const erased = await api.request('DELETE', `/api/v2/subscribers/${world.sub}`, { token })
+  if (erased.status !== 200) throw new Error(`erasing answered ${erased.status}`)
+  const draft = (await organization.data('create_workflow', { name: world.tagName })).workflow.id
+  const answer = await organization.confirmed('delete_workflow', { workflowId: draft })
+  if (answer.status !== 200) throw new Error(`delete_workflow answered ${answer.status}`)
+  // No tool deletes these: a campaign is archived, and so on.
+  for (const [table, prefix] of [
+    ['campaign', 'cmp'],
+    ['snippet', 'snp'],
+    ['image', 'img'],
+    ['sender', 'snd'],
+    ['domain', 'dom'],
+    ['subscriber_import', 'imp'],
+  ] as const) {
+    await execute(
+      api.services.orm.em.fork(),
+      sql`delete from ${sql.table(table)}
+        where organization_id = ${organization.id} and id = ${decodeId(prefix, world[prefix])}`,
+    )
+  }
+  return { ...world, wf: draft }
+}
+
+/** A record of every kind that never was. */
+export function makeMissingWorld(api: TestApi, organization: TestOrganization): World {
+  const id = (prefix: Parameters<typeof encodeId>[0]): string => encodeId(prefix, newId())
+  const label = `never${newId().slice(-6)}`
+  return {
+    sub: id('sub'),
+    tag: id('tag'),
+    seg: id('seg'),
+    wf: id('wf'),
+    cmp: id('cmp'),
+    run: id('run'),
+    snp: id('snp'),
+    img: id('img'),
+    snd: id('snd'),
+    dom: id('dom'),
+    imp: id('imp'),
+    hst: id('hst'),
+    email: `${label}@reader.example`,
+    tagName: label,
+    host: `${label}.example`,
+    address: `hello@${label}.example`,
+    imageUrl: `${api.url}/i/${encodeId('org', organization.id)}/${id('img')}.png`,
+  }
+}
+
+async function publishedWorkflow(organization: TestOrganization, name: string): Promise<string> {
+  const { workflow } = await organization.data('create_workflow', { name })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    steps: [MANUAL, GREETING],
+    edges: [{ from: 'start', to: 'hello' }],
+  })
+  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  if (answer.status !== 200) throw new Error(`publish_workflow answered ${answer.status}`)
+  return workflow.id
+}
+
+async function startedImport(
+  api: TestApi,
+  { token }: TestOrganization,
+  label: string,
+): Promise<{ id: string }> {
+  const { status, body } = await api.request('POST', '/api/v2/imports', {
+    token,
+    raw: `email\n${label}@import.example\n`,
+    headers: { 'content-type': 'text/csv' },
+  })
+  if (status === 202) return body.import
+  throw new Error(`the import answered ${status}`)
+}
+
+async function addDomain(api: TestApi, organization: TestOrganization, host: string): Promise<string> {
+  const id = newId()
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into domain (id, organization_id, domain, status) values (${id}, ${organization.id}, ${host}, 'VERIFIED')`,
+  )
+  return encodeId('dom', id)
+}
+
+async function addImage(api: TestApi, organization: TestOrganization): Promise<{ id: string; url: string }> {
+  const id = newId()
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into image (id, organization_id, content_type, width, height, size, content_hash)
+      values (${id}, ${organization.id}, 'image/png', 1, 1, 1, ${Buffer.from(id)})`,
+  )
+  const img = encodeId('img', id)
+  return { id: img, url: `${api.url}/i/${encodeId('org', organization.id)}/${img}.png` }
+}

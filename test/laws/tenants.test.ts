@@ -1,0 +1,496 @@
+import anyTest, { type TestFn } from 'ava'
+
+import { type FieldKind, FIELDS } from '../../schema/audience.ts'
+import {
+  BranchConfig,
+  EmailConfig,
+  ExitConfig,
+  TagConfig,
+  TRIGGER_CONFIGS,
+  WAIT_UNTIL_CONFIGS,
+  WaitConfig,
+} from '../../schema/automation.ts'
+import { CATALOGUE } from '../../src/catalogue/registry.ts'
+import type { Tool } from '../../src/catalogue/tool.ts'
+import { encodeId, ID_PREFIXES, newId } from '../../src/ids.ts'
+import { type Answer, startApi, type TestApi, type TestOrganization } from '../helpers/api.ts'
+import { makeLostWorld, makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
+
+/**
+ * S2, the tenant matrix: every parameter of every operation that names a record, asked with the id of another
+ * organization, of nothing, of something deleted and with no id at all. The answers are the same to the byte but for
+ * the id itself, and differ from what a record of one's own gets, which shows that the question was reached.
+ */
+type Kind = keyof World
+type Worlds = { own: World; foreign: World; lost: World; missing: World }
+
+const test = anyTest as TestFn<{ api: TestApi; organization: TestOrganization; worlds: Worlds }>
+
+test.before(async (t) => {
+  const api = await startApi({ TEMPORAL_TASK_QUEUE: `tenants-${process.pid}` })
+  const organization = await api.organization()
+  t.context.api = api
+  t.context.organization = organization
+  t.context.worlds = {
+    own: await makeWorld(api, organization),
+    lost: await makeLostWorld(api, organization),
+    foreign: await makeWorld(api, await api.organization()),
+    missing: makeMissingWorld(api, organization),
+  }
+})
+test.after.always(async (t) => {
+  await t.context.api?.close()
+})
+
+/** What parameters of these names identify, in any tool or, as `tool.parameter`, in one. */
+const ID_PARAMETERS: Record<string, Kind> = {
+  subscriberId: 'sub',
+  subscriberIds: 'sub',
+  subscriber: 'sub',
+  tagId: 'tag',
+  segmentId: 'seg',
+  workflowId: 'wf',
+  campaignId: 'cmp',
+  runId: 'run',
+  snippetId: 'snp',
+  imageId: 'img',
+  senderId: 'snd',
+  domain: 'dom',
+  importId: 'imp',
+  historyId: 'hst',
+  'edit_campaign.id': 'cmp',
+}
+
+/** Parameters that identify by a name, as `tool.parameter`; with `*`, wherever the tool also takes the id. */
+const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
+  '*.email': ['email'],
+  '*.name': ['tagName'],
+  '*.url': ['imageUrl'],
+  'erase_subscriber.subscriber': ['email'],
+  'export_subscriber.subscriber': ['email'],
+  'update_subscriber.subscriber': ['email'],
+  'list_subscribers.tag': ['tagName'],
+  'export_subscribers.tag': ['tagName'],
+  'bulk_remove_tags.tagNames': ['tagName'],
+  'create_email_sender.domain': ['host'],
+  'send_transactional_email.from': ['address'],
+}
+const BESIDE: Record<string, string> = { email: 'subscriberId', name: 'tagId', url: 'imageId' }
+
+/** Parameters that end like an id and name no record of an organization. */
+const NO_RECORDS = new Set([
+  // Steps of one workflow's graph.
+  'startStepId',
+  'expectedStepId',
+  // A page that was captured: a label, as nothing captures yet.
+  'capturePageId',
+  // A node of the document in hand.
+  'nodeId',
+  // A position, valid after its record is gone.
+  'cursor',
+])
+
+/** Free data of the caller's own, in which nothing names a record. */
+const FREE_DATA = new Set([
+  'add_subscriber.fields',
+  'update_subscriber.fields',
+  'import_subscribers.subscribers[].fields',
+  'create_import.mapping',
+  'create_event.metadata',
+  'add_subscriber_to_workflow.context',
+  'configure_workflow_draft.settings',
+  'configure_workflow_draft.edges',
+  'configure_workflow_draft.successGoals',
+])
+
+type Nested = { kind: Kind; where: string; make: (id: string) => unknown; malformed?: boolean }
+
+/** What each kind of field compares with; a new kind does not compile until it says so. */
+const FIELD_REFERENCES: Record<FieldKind, ((field: string, id: string) => object) | null> = {
+  id: (field, id) => ({ field, operator: 'in', value: [id] }),
+  segment: (field, id) => ({ field, operator: 'has_any', value: [id] }),
+  campaign: (field, id) => ({ field, operator: 'received', value: id }),
+  workflow: (field, id) => ({ field, operator: 'completed', value: [id] }),
+  tags: (field, name) => ({ field, operator: 'has_any', value: [name] }),
+  status: null,
+  string: null,
+  number: null,
+  boolean: null,
+  date: null,
+  any: null,
+  event: null,
+  random: null,
+}
+const FIELD_KINDS: Partial<Record<FieldKind, Kind>> = {
+  id: 'sub',
+  segment: 'seg',
+  campaign: 'cmp',
+  workflow: 'wf',
+  tags: 'tagName',
+}
+
+/** Every field of the filter language that names a record. What is no id at all is told so: nobody else has it. */
+const IN_FILTERS: Nested[] = Object.entries(FIELDS).flatMap(([field, { kind }]) => {
+  const [make, names] = [FIELD_REFERENCES[kind], FIELD_KINDS[kind]]
+  if (!make || !names) return []
+  const nested = { kind: names, malformed: names === 'tagName' }
+  return [
+    { ...nested, where: `[${field}]`, make: (id: string) => [make(field, id)] },
+    { ...nested, where: `[any not ${field}]`, make: (id: string) => [{ any: [{ not: make(field, id) }] }] },
+  ]
+})
+
+const START = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+const EMAIL = { subject: 'Hi', content: 'Hi', contentType: 'MARKDOWN' }
+/** The ids in the configuration of steps, and every place for filters; tags are made on demand. */
+const IN_STEPS: Nested[] = [
+  {
+    kind: 'cmp',
+    where: ' EMAIL.campaignId',
+    make: (campaignId) => [START, { id: 'e', type: 'EMAIL', config: { campaignId } }],
+  },
+  {
+    kind: 'snd',
+    where: ' EMAIL.senderId',
+    make: (senderId) => [START, { id: 'e', type: 'EMAIL', config: { ...EMAIL, senderId } }],
+  },
+  ...['SEGMENT_ENTERED', 'SEGMENT_EXITED'].map((type): Nested => ({
+    kind: 'seg',
+    where: ` ${type}.segmentId`,
+    make: (segmentId) => [{ ...START, config: { type, segmentId } }],
+  })),
+  ...IN_FILTERS.filter(({ kind }) => kind !== 'tagName').flatMap(({ kind, where, make }): Nested[] => [
+    {
+      kind,
+      malformed: false,
+      where: ` TRIGGER.filters${where}`,
+      make: (id) => [{ ...START, config: { type: 'MANUAL', filters: make(id) } }],
+    },
+    {
+      kind,
+      malformed: false,
+      where: ` conditions${where}`,
+      make: (id) => [START, { id: 't', type: 'ADD_TAG', config: { tagNames: ['x'] }, conditions: make(id) }],
+    },
+    {
+      kind,
+      malformed: false,
+      where: ` BRANCH.filters${where}`,
+      make: (id) => [START, { id: 'b', type: 'BRANCH', config: { paths: [{ id: 'p', filters: make(id) }] } }],
+    },
+  ]),
+]
+const STEP_CONFIGS = {
+  EmailConfig,
+  WaitConfig,
+  BranchConfig,
+  TagConfig,
+  ExitConfig,
+  ...TRIGGER_CONFIGS,
+  ...WAIT_UNTIL_CONFIGS,
+}
+
+/** The ids in a node of a MAILY document. */
+const IN_NODES: Nested[] = [
+  {
+    kind: 'snp',
+    where: ' snippet node',
+    make: (snippetId) => ({ type: 'section', content: [{ type: 'snippet', attrs: { snippetId } }] }),
+  },
+]
+
+/** Parameters whose schema is open, because the domain judges them with better sentences. */
+const LANGUAGES: Record<string, readonly Nested[]> = {
+  filters: IN_FILTERS,
+  steps: IN_STEPS,
+  definition: IN_STEPS.map(({ make, ...nested }) => ({
+    ...nested,
+    make: (id) => ({ steps: make(id), edges: edgesOf(make(id)) }),
+  })),
+  content: IN_NODES.map(({ make, ...nested }) => ({
+    ...nested,
+    make: (id) => ({ type: 'doc', content: [make(id)] }),
+  })),
+  'operations[].node': IN_NODES.map(({ make, ...nested }) => ({
+    ...nested,
+    make: (id) => [{ type: 'append_node', node: make(id) }],
+  })),
+}
+
+/** Where REST has the operations that no tool list shows; `:id` stands for the parameter. */
+const REST: Record<string, readonly [method: string, path: string][]> = {
+  erase_subscriber: [['DELETE', '/api/v2/subscribers/:id']],
+  export_subscriber: [['GET', '/api/v2/subscribers/:id/export']],
+  get_import: [['GET', '/api/v2/imports/:id']],
+  list_rejected_rows: [['GET', '/api/v2/imports/:id/rejected']],
+  cancel_import: [['DELETE', '/api/v2/imports/:id']],
+}
+
+/** What answers the same again for what it has deleted already. */
+const REPEATABLE = new Set(['erase_subscriber'])
+
+/**
+ * One question of the matrix. `malformed` false: the language tells what is no id at all by its own sentence.
+ * `isLookedUp` false: a value to compare with, which is stored whether there is such a record or not.
+ */
+type Case = {
+  title: string
+  kind: Kind
+  malformed: boolean
+  isLookedUp: boolean
+  ask: (t: Asker, id: string) => Promise<Answer>
+}
+type Asker = { api: TestApi; organization: TestOrganization; own: World }
+
+for (const tool of CATALOGUE.values()) {
+  const parameters = parametersOf(tool.input)
+  test(`${tool.name}: every parameter that may name a record is known to this law`, (t) => {
+    for (const { path, name, schema } of parameters) {
+      if (looksLikeId(name, schema) && !NO_RECORDS.has(name)) {
+        t.true(
+          kindOf(tool, name) !== undefined,
+          `${tool.name}.${path}: add it to ID_PARAMETERS or NO_RECORDS`,
+        )
+      }
+      if (isOpen(schema) && !FREE_DATA.has(`${tool.name}.${path}`)) {
+        t.true(path in LANGUAGES, `${tool.name}.${path}: add it to LANGUAGES or FREE_DATA`)
+      }
+    }
+    const needsAddress = !tool.listed && parameters.some(({ name }) => kindOf(tool, name))
+    t.is(needsAddress, tool.name in REST, `${tool.name}: add its address to REST`)
+  })
+
+  for (const { title, kind, malformed, isLookedUp, ask } of casesOf(tool)) {
+    test.serial(`${title}: foreign, missing, deleted and malformed are one answer`, async (t) => {
+      const { api, organization, worlds } = t.context
+      const asker = { api, organization, own: worlds.own }
+      const answer = async (id: string): Promise<string> => described(await ask(asker, id), [id])
+      const missing = await answer(worlds.missing[kind])
+      t.is(await answer(worlds.foreign[kind]), missing, 'foreign')
+      if (!REPEATABLE.has(tool.name)) t.is(await answer(worlds.lost[kind]), missing, 'deleted')
+      for (const id of malformed ? malformedIds(kind, worlds) : []) {
+        t.is(await answer(id), missing, `malformed ${id}`)
+      }
+      if (!isLookedUp) return
+      // What REST changes is not asked for again.
+      const control = tool.name in REST ? await makeWorld(api, organization) : worlds.own
+      const own = await answer(control[kind])
+      t.not(own, missing, 'the question is not reached: its input is refused for something else')
+    })
+  }
+}
+
+test('the ids in the configuration of steps are those that this law asks about', (t) => {
+  const found = Object.entries(STEP_CONFIGS).flatMap(([name, schema]) =>
+    parametersOf(schema)
+      .filter((parameter) => looksLikeId(parameter.name, parameter.schema))
+      .map(({ path }) => `${name}.${path}`),
+  )
+  t.deepEqual(found.sort(), [
+    // A label inside the graph.
+    'BranchConfig.paths[].id',
+    'EmailConfig.campaignId',
+    'EmailConfig.senderId',
+    'SEGMENT_ENTERED.segmentId',
+    'SEGMENT_EXITED.segmentId',
+  ])
+})
+
+test.serial('a token that sends tells nothing of the domains of others', async (t) => {
+  const { api, organization, worlds } = t.context
+  const ask = async (from: string): Promise<string> => {
+    const body = { to: 'reader@reader.example', subject: 'Hi', content: 'Hi', from }
+    const answer = await api.request('POST', '/api/v1/emails', { token: organization.token, body })
+    return described(answer, [from, from.replace('hello@', '')])
+  }
+  const missing = await ask(worlds.missing.address)
+  t.is(await ask(worlds.foreign.address), missing)
+  t.is(await ask(worlds.lost.address), missing)
+  t.regex(await ask(worlds.own.address), /^200 /)
+})
+
+function casesOf(tool: Tool): Case[] {
+  // v1 answers in a shape of its own and has a test of its own.
+  if (tool.name === 'send_transactional_email') return []
+  return parametersOf(tool.input).flatMap(({ path, name }) => {
+    const title = `${tool.name}.${path}`
+    const nested = LANGUAGES[path]
+    if (nested && !FREE_DATA.has(title)) {
+      return nested.map(({ kind, where, make, malformed = true }) =>
+        caseOf(
+          tool,
+          { title: title + where, kind, malformed, isLookedUp: kind !== 'sub' || tool.effect === 'read' },
+          (id) => ({
+            [path.replace(/[.[].*/, '')]: make(id),
+            ...(name === 'steps' && { edges: edgesOf(make(id)) }),
+          }),
+        ),
+      )
+    }
+    const isList = path.endsWith('[]')
+    const kinds = kindsOf(tool, name)
+    return kinds.map((kind) =>
+      caseOf(
+        tool,
+        { title: kinds.length > 1 ? `${title} as ${kind}` : title, kind, malformed: true, isLookedUp: true },
+        (id) => ({
+          [name]: isList ? [id] : id,
+        }),
+      ),
+    )
+  })
+}
+
+function kindOf(tool: Tool, name: string): Kind | undefined {
+  return ID_PARAMETERS[`${tool.name}.${name}`] ?? ID_PARAMETERS[name]
+}
+
+function kindsOf(tool: Tool, name: string): Kind[] {
+  const id = kindOf(tool, name)
+  const isBeside = BESIDE[name] !== undefined && BESIDE[name] in tool.input.properties
+  const names =
+    NAME_PARAMETERS[`${tool.name}.${name}`] ?? (isBeside ? (NAME_PARAMETERS[`*.${name}`] ?? []) : [])
+  return [...(id ? [id] : []), ...names]
+}
+
+function caseOf(tool: Tool, facts: Omit<Case, 'ask'>, part: (id: string) => Record<string, unknown>): Case {
+  return {
+    ...facts,
+    async ask({ api, organization, own }, id) {
+      const address = REST[tool.name]?.[0]
+      if (address) {
+        const [method, path] = address
+        return await api.request(method, path.replace(':id', encodeURIComponent(id)), {
+          token: organization.token,
+        })
+      }
+      const given = part(id)
+      return await organization.call(tool.name, {
+        ...(await leastInput(tool, organization, own, given)),
+        ...given,
+      })
+    },
+  }
+}
+
+/** What a tool asks for beyond what its schema requires. */
+const NEEDED: Record<string, readonly string[]> = { create_event: ['amount'], edit_campaign: ['subject'] }
+
+let names = 0
+/** What the tool needs beside the parameter in question, all of it right. */
+async function leastInput(
+  tool: Tool,
+  organization: TestOrganization,
+  own: World,
+  given: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const { properties, required } = tool.input
+  const needed = new Set(required)
+  for (const name of NEEDED[tool.name] ?? []) needed.add(name)
+  for (const [name, id] of Object.entries(BESIDE)) {
+    if (name in properties && id in properties && !needed.has(name) && !(name in given)) needed.add(id)
+  }
+  const input: Record<string, unknown> = {}
+  for (const name of needed) {
+    if (name in given) continue
+    const kind = kindOf(tool, name)
+    if (kind) input[name] = name.endsWith('s') ? [own[kind]] : own[kind]
+    else input[name] = sampleOf(name, properties[name])
+  }
+  if ('expectedUpdatedAt' in properties) {
+    const { workflow } = await organization.data('get_workflow', { workflowId: own.wf })
+    input['expectedUpdatedAt'] = workflow.updatedAt
+  }
+  return input
+}
+
+function sampleOf(name: string, schema: object | undefined): unknown {
+  const options: unknown = schema && Reflect.get(schema, 'enum')
+  if (Array.isArray(options)) return options[0]
+  switch (name) {
+    case 'steps':
+      return [START]
+    case 'definition':
+      return { steps: [START], edges: [] }
+    case 'content':
+      return { type: 'doc', content: [] }
+    case 'email':
+      return `law${(names += 1)}@reader.example`
+  }
+  switch (schema && Reflect.get(schema, 'type')) {
+    case 'array':
+      return name.endsWith('ames') ? [`law${(names += 1)}`] : []
+    case 'number':
+    case 'integer':
+      return 1
+    default:
+      return `law${(names += 1)}`
+  }
+}
+
+function malformedIds(kind: Kind, { own, foreign }: Worlds): string[] {
+  if (kind === 'email') return ['no@body@', 'nobody@', `${foreign.email} `]
+  if (kind === 'imageUrl')
+    return ['http://127.0.0.1/i/x.png', foreign.img, own.imageUrl.replace('img_', 'img-')]
+  if (!(kind in ID_PREFIXES)) return ['zzqx', `${own[kind]}%`]
+  return [
+    `${kind}_nonsense`,
+    'x',
+    encodeId('evt', newId()),
+    `${kind}_${'z'.repeat(26)}`,
+    own[kind].toUpperCase(),
+  ]
+}
+
+/** Status and body, without what was asked for wherever it is quoted, and without what differs in every answer. */
+function described({ status, body }: Answer, asked: readonly string[]): string {
+  const answer = asked.reduce((text, id) => {
+    const quoted = [id, id.slice(0, 80)].map((part) => JSON.stringify(part).slice(1, -1))
+    return [...quoted.map((part) => JSON.stringify(part).slice(1, -1)), ...quoted].reduce(
+      (left, part) => left.replaceAll(part, '…'),
+      text,
+    )
+  }, JSON.stringify(body))
+  const isDone = status === 200
+  const volatile = /"law\d+"|\d{4}-\d\d-\d\dT[\d:.]+Z|\b[a-z]+_[0-9a-z]{26}\b/g
+  return `${status} ${isDone ? answer.replaceAll(volatile, '*') : answer}`
+}
+
+type Parameter = { path: string; name: string; schema: object }
+
+/** Every place of an input, down to where its schema says no more; `[]` stands for the items of a list. */
+function parametersOf(schema: object, path = '', name = ''): Parameter[] {
+  const properties: unknown = Reflect.get(schema, 'properties')
+  if (typeof properties === 'object' && properties !== null) {
+    return Object.entries(properties).flatMap(([key, member]: [string, object]) =>
+      parametersOf(member, path === '' ? key : `${path}.${key}`, key),
+    )
+  }
+  const branches: unknown = Reflect.get(schema, 'anyOf')
+  if (Array.isArray(branches)) {
+    return branches
+      .filter(({ type }) => type !== 'null')
+      .flatMap((branch) => parametersOf(branch, path, name))
+  }
+  const items: unknown = Reflect.get(schema, 'items')
+  if (typeof items === 'object' && items !== null) return parametersOf(items, `${path}[]`, name)
+  return [{ path, name, schema }]
+}
+
+function looksLikeId(name: string, schema: object): boolean {
+  const description: unknown = Reflect.get(schema, 'description')
+  const mention = new RegExp(`\\b(${Object.keys(ID_PREFIXES).join('|')})_…`)
+  return /Ids?$/.test(name) || name === 'id' || (typeof description === 'string' && mention.test(description))
+}
+
+function isOpen(schema: object): boolean {
+  const type: unknown = Reflect.get(schema, 'type')
+  return type === undefined
+    ? !('enum' in schema) && !('const' in schema)
+    : type === 'object' || type === 'array'
+}
+
+function edgesOf(steps: unknown): object[] {
+  const ids = Array.isArray(steps) ? steps.map(({ id }: { id: string }) => id) : []
+  return ids.slice(1).map((to, index) => ({ from: ids[index], to, port: 'next' }))
+}
