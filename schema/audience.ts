@@ -9,6 +9,8 @@ import { SUBSCRIBER_STATUSES } from './values.ts'
 export const AUDIENCE_LIMITS = {
   depth: 5,
   leaves: 100,
+  /** Of a list together with the segments it names, which are written out in place. */
+  conditions: 1_000,
   listValues: 500,
   names: 100,
   textLength: 1000,

@@ -194,6 +194,38 @@ test('segments nest five levels deep, counted from below and from above', async 
   t.regex(below.body.error, /more than 5 levels deep/)
 })
 
+test('filters come to a thousand conditions at most with those of the segments they name', async (t) => {
+  const organization = await api.organization()
+  const hundred = Array.from({ length: 100 }, () => NAMED)
+  const inner: string[] = []
+  for (let index = 0; index < 11; index++) inner.push(await segment(organization, `i${index}`, NAMED))
+  const outer = await segment(organization, 'outer', named(...inner))
+  for (const segmentId of inner) await organization.data('update_segment', { segmentId, filters: hundred })
+  const { segment: read } = await organization.data('get_segment', { segmentId: outer })
+  t.is(read.subscriberCount, null)
+  t.regex(read.problem, /more than 1000 conditions/)
+  const more = await organization.call('create_segment', { name: 'more', filters: [named(...inner)] })
+  t.deepEqual([more.status, more.body.details[0].path], [400, 'filters[0].value'])
+})
+
+test('segments that share segments at every level are judged and refused at once', async (t) => {
+  const organization = await api.organization()
+  let level = [await segment(organization, 'base')]
+  for (let depth = 2; depth <= 3; depth++) {
+    const below = level
+    level = []
+    for (let index = 0; index < 30; index++) {
+      level.push(await segment(organization, `${depth}/${index}`, named(...below)))
+    }
+  }
+  const top = await segment(organization, 'top', named(...level))
+  const refused = await organization.call('create_segment', {
+    name: 'over',
+    filters: [named(top), named(top)],
+  })
+  t.deepEqual([refused.status, refused.body.details[0].path], [400, 'filters'])
+})
+
 test('a segment in use cannot be deleted, and the refusal names its users', async (t) => {
   const organization = await api.organization()
   const segmentId = await segment(organization, 'Used')

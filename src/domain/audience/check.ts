@@ -14,6 +14,7 @@ import {
   type References,
   type Scope,
   segmentsIn,
+  sizeInPlace,
   tagNamesIn,
 } from './references.ts'
 import { idsOf } from './related.ts'
@@ -58,6 +59,11 @@ export async function readFilters(
   })
   const judged = await judgeReferences(em, scope, placed, options)
   faults.push(...judged.faults)
+  const together = sizeFault(
+    placed.map(({ filter }) => filter),
+    judged.references,
+  )
+  if (faults.length === 0 && together !== null) faults.push({ path, message: together })
   if (faults.length > 0) refuseFaults(faults, 'The list of filters')
   return { filters: placed.map(({ filter }) => filter), references: judged.references }
 }
@@ -196,16 +202,27 @@ function absent(
 
 function nestingFaults({ leaf, path }: Place, references: References, self: string | undefined): Fault[] {
   if (leaf.field !== 'segment') return []
-  const message = nestingFault(segmentsIn([leaf]), references, self === undefined ? [] : [self])
+  const trail = self === undefined ? [] : [self]
+  const message =
+    nestingFault(segmentsIn([leaf]), references, trail, new Set()) ?? sizeFault([leaf], references)
   return message === null ? [] : [{ path: joinPath(path, 'value'), message }]
 }
 
+function sizeFault(filters: readonly Filter[], { segments }: References): string | null {
+  if (segments.size === 0 || sizeInPlace(filters, segments) <= AUDIENCE_LIMITS.conditions) return null
+  return `with the segments they name there are more than ${AUDIENCE_LIMITS.conditions} conditions; name fewer segments, or simplify them`
+}
+
+/** `seen` holds what was found in order at each depth: segments that share others would be walked by every path. */
 function nestingFault(
   ids: ReadonlySet<string>,
   references: References,
   trail: readonly string[],
+  seen: Set<string>,
 ): string | null {
   for (const id of ids) {
+    const place = `${trail.length}/${id}`
+    if (seen.has(place)) continue
     if (trail.includes(id)) {
       const circle = [...trail.slice(trail.indexOf(id)), id].map((each) => encodeId('seg', each))
       return `segments must not lead back to themselves: ${circle.join(' → ')}`
@@ -213,8 +230,10 @@ function nestingFault(
     if (trail.length >= AUDIENCE_LIMITS.depth) {
       return `segments name each other more than ${AUDIENCE_LIMITS.depth} levels deep; flatten them`
     }
-    const deeper = nestingFault(segmentsIn(references.segments.get(id) ?? []), references, [...trail, id])
+    const inner = segmentsIn(references.segments.get(id) ?? [])
+    const deeper = nestingFault(inner, references, [...trail, id], seen)
     if (deeper !== null) return deeper
+    seen.add(place)
   }
   return null
 }

@@ -13,7 +13,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import { dateTest } from './dates.ts'
 import { eventTest } from './occurrences.ts'
 import { allOf, anyOf, never, type Predicate, signed, type Test, total } from './predicate.ts'
-import type { References } from './references.ts'
+import { type References, sizeInPlace } from './references.ts'
 import {
   campaignTest,
   hasAnyTag,
@@ -54,6 +54,7 @@ export type Compilation = {
  * not hold". No filters hold for everybody; a reference that is gone is FILTER_REFERENCE_MISSING.
  */
 export function compileFilters(compilation: Compilation, filters: readonly Filter[]): Predicate {
+  refuseLarge(filters, compilation.references)
   const around: Surroundings = {
     organizationId: compilation.organizationId,
     timezone: compilation.references.timezone,
@@ -61,6 +62,15 @@ export function compileFilters(compilation: Compilation, filters: readonly Filte
     ...(compilation.run ? { run: compilation.run } : {}),
   }
   return compileList({ ...compilation, around, depth: 0 }, filters, false)
+}
+
+/** Segments that name the same segments double at each level, so what is written out is bounded as a whole. */
+function refuseLarge(filters: readonly Filter[], { segments }: References): void {
+  if (segments.size === 0 || sizeInPlace(filters, segments) <= AUDIENCE_LIMITS.conditions) return
+  throw new Failure(
+    'WRONG_STATE',
+    `The filters come to more than ${AUDIENCE_LIMITS.conditions} conditions with those of the segments they name; name fewer segments, or simplify them.`,
+  )
 }
 
 /** `depth` counts the segments that are open around a filter. */

@@ -102,6 +102,27 @@ export function segmentsIn(filters: readonly Filter[]): Set<string> {
   return namesIn(placesOf(filters, '')).segments
 }
 
+/** How many conditions filters come to when the filters of the segments they name stand in place. */
+export function sizeInPlace(
+  filters: readonly Filter[],
+  segments: References['segments'],
+  known = new Map<string, number>(),
+): number {
+  function sizeOf(id: string): number {
+    const size = known.get(id)
+    if (size !== undefined) return size
+    // Circles are found elsewhere; here they must only come to an end.
+    known.set(id, 1)
+    const found = Math.max(1, sizeInPlace(segments.get(id) ?? [], segments, known))
+    known.set(id, found)
+    return found
+  }
+  return placesOf(filters, '').reduce((size, { leaf: { field, value } }) => {
+    if (field !== 'segment' || value === undefined) return size + 1
+    return idsOf(value, 'seg').reduce((sum, id) => sum + sizeOf(id), size)
+  }, 0)
+}
+
 /** The organization's time zone. */
 export async function timezoneOf(em: EntityManager, scope: Scope): Promise<string> {
   if (scope.timezone !== undefined) return scope.timezone

@@ -40,8 +40,9 @@ export function outerSegments(nesting: Nesting, id: string): Set<string> {
  */
 export function refuseDeepNesting(nesting: Nesting, id: string, filters: readonly Filter[]): void {
   const changed = new Map([...nesting, [id, [...segmentsIn(filters)]]])
+  const known = new Map<string, number>()
   for (const outer of outerSegments(changed, id)) {
-    if (levels(changed, outer) <= AUDIENCE_LIMITS.depth) continue
+    if (levels(changed, outer, known) <= AUDIENCE_LIMITS.depth) continue
     const chain = `the segment ${encodeId('seg', outer)}, which leads here,`
     refuse(
       'filters',
@@ -50,6 +51,12 @@ export function refuseDeepNesting(nesting: Nesting, id: string, filters: readonl
   }
 }
 
-function levels(nesting: Nesting, id: string): number {
-  return 1 + Math.max(0, ...(nesting.get(id) ?? []).map((inner) => levels(nesting, inner)))
+/** `known` keeps what was counted: segments that share others would be counted by every path. */
+function levels(nesting: Nesting, id: string, known: Map<string, number>): number {
+  const before = known.get(id)
+  if (before !== undefined) return before
+  const inner = (nesting.get(id) ?? []).map((each) => levels(nesting, each, known))
+  const count = 1 + Math.max(0, ...inner)
+  known.set(id, count)
+  return count
 }
