@@ -32,6 +32,8 @@ const summary = {
   sender: nullable(CampaignSender),
   replyTo: nullable(Type.String()),
   status: oneOf(CAMPAIGN_STATUSES),
+  scheduledAt: nullable(Type.String({ description: 'When it is, or was, due.' })),
+  paused: Type.Boolean({ description: 'While SENDING: nothing is sent until resume_campaign.' }),
   createdAt: Type.String(),
   updatedAt: Type.String(),
 }
@@ -46,6 +48,7 @@ export const Campaign = closed({
   kind: oneOf(CAMPAIGN_KINDS),
   content: Type.Unknown({ description: 'Markdown text, or the rich-text document.' }),
   recipientFilters: Filters,
+  failure: nullable(Type.String({ description: 'Why it is FAILED.' })),
   workflowId: nullable(Type.String()),
   stepId: nullable(Type.String()),
 })
@@ -74,3 +77,54 @@ export type HistoryEntry = Static<typeof HistoryEntry>
 /** Something an author should know about an email; `code` is for programs. */
 export const RenderWarning = closed({ code: Type.String(), message: Type.String() })
 export type RenderWarning = Static<typeof RenderWarning>
+
+/** How far a campaign is (decisions, section 5). */
+export const CampaignProgress = closed({
+  status: oneOf(CAMPAIGN_STATUSES),
+  paused: Type.Boolean(),
+  total: Type.Integer({ description: 'Everybody who was meant when sending began.' }),
+  queued: Type.Integer({ description: 'Of these, who has no outcome yet.' }),
+  sent: Type.Integer({ description: 'Taken by the mail server, whatever came of it afterwards.' }),
+  delivered: Type.Integer(),
+  bounced: Type.Integer(),
+  complained: Type.Integer(),
+  skipped: Type.Record(Type.String(), Type.Integer(), {
+    description: 'Who got nothing, by reason: UNSUBSCRIBED, SUPPRESSED, …',
+  }),
+  failed: Type.Integer(),
+  ratePerSecond: nullable(Type.Number()),
+  etaSeconds: nullable(Type.Integer()),
+  startedAt: nullable(Type.String()),
+  finishedAt: nullable(Type.String()),
+  ambiguousResent: Type.Integer({
+    description: 'Sent a second time, because a sender was lost before it could say whether it had sent it.',
+  }),
+})
+export type CampaignProgress = Static<typeof CampaignProgress>
+
+const visits = { unique: Type.Integer(), total: Type.Integer() }
+const Visits = closed({ ...visits, machine: closed(visits) })
+
+/** What came of a campaign (decisions, section 5). `unique` counts emails, `total` visits; people unless said otherwise. */
+export const CampaignAnalytics = closed({
+  recipients: Type.Integer(),
+  sent: Type.Integer(),
+  delivered: Type.Integer(),
+  opens: Visits,
+  clicks: Visits,
+  links: Type.Array(
+    closed({
+      position: Type.Integer(),
+      url: nullable(Type.String({ description: 'Null where it differs from person to person.' })),
+      ...visits,
+    }),
+  ),
+  unsubscribes: Type.Integer(),
+  bounces: Type.Record(Type.String(), Type.Integer()),
+  complaints: Type.Integer(),
+  revenue: Type.Number({ description: 'Payments within five days of a click.' }),
+  timeline: Type.Array(
+    closed({ hour: Type.String(), sent: Type.Integer(), opens: Type.Integer(), clicks: Type.Integer() }),
+  ),
+})
+export type CampaignAnalytics = Static<typeof CampaignAnalytics>

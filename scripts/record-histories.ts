@@ -32,10 +32,11 @@ import {
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
 import { startEngine } from '../worker/workers.ts'
+import { CAMPAIGN_SCENES } from './campaign-scenes.ts'
 
 const USAGE = `npm run record-histories
 
-  Runs a few automations and stores their Temporal histories in test/histories, which test/replay.test.ts replays.
+  Runs a few automations and campaigns and stores their Temporal histories in test/histories, which test/replay.test.ts replays.
   It needs a PostgreSQL to make a database in and a Temporal:
 
   DATABASE_URL_ADMIN   a superuser's URL
@@ -130,8 +131,12 @@ async function record(): Promise<Map<string, Recorded>> {
       Object.entries(SCENES).map(async ([name, scene]) => [name, await perform(studio, scene)] as const),
     )
     const recorded = new Map<string, Recorded>()
-    for (const [name, who] of [...performed, [UNSEARCHABLE, unsearchable] as const]) {
-      recorded.set(name, await historyOf(services, who, name === UNFINISHED))
+    for (const [name, { ids }] of [...performed, [UNSEARCHABLE, unsearchable] as const]) {
+      const workflowId = runWorkflowId(ids.workflowId, ids.subscriberId, 1)
+      recorded.set(name, await historyOf(services, workflowId, name === UNFINISHED))
+    }
+    for (const [name, begin] of Object.entries(CAMPAIGN_SCENES)) {
+      recorded.set(name, await historyOf(services, await begin(studio), false))
     }
     return recorded
   } finally {
@@ -166,11 +171,10 @@ async function tellUnsearchable(services: TestServices): Promise<void> {
 
 async function historyOf(
   services: TestServices,
-  { ids }: Performance,
+  workflowId: string,
   isUnfinished: boolean,
 ): Promise<Recorded> {
   const client = await services.temporal.client()
-  const workflowId = runWorkflowId(ids.workflowId, ids.subscriberId, 1)
   const handle = client.workflow.getHandle(workflowId)
   await eventually(`the end of ${workflowId}`, async () => {
     return isUnfinished || (await handle.describe()).status.name !== 'RUNNING'

@@ -12,7 +12,7 @@ export function taskQueue(prefix: string, kind: QueueKind): string {
 
 /** The workflow type of one subscriber's way through an automation. */
 export const AUTOMATION_RUN = 'AutomationRun'
-/** The signal that tells a run to look at the database now; it carries nothing, so early, late or twice is the same. */
+/** The signal that tells a workflow to look at the database now; it carries nothing, so early, late or twice is the same. */
 export const NUDGE = 'nudge'
 /** The update that answers when a run has moved past a wait. */
 export const FAST_FORWARD = 'fastForward'
@@ -26,6 +26,7 @@ export function runWorkflowId(automationId: string, subscriberId: string, number
 export const SEARCH = {
   organization: defineSearchAttributeKey('OrgId', 'KEYWORD'),
   automation: defineSearchAttributeKey('AutomationId', 'KEYWORD'),
+  campaign: defineSearchAttributeKey('CampaignId', 'KEYWORD'),
   subscriber: defineSearchAttributeKey('SubscriberId', 'KEYWORD'),
   step: defineSearchAttributeKey('Step', 'KEYWORD'),
   state: defineSearchAttributeKey('RunState', 'KEYWORD'),
@@ -125,4 +126,46 @@ export type SegmentRefreshed = { organizations: number; segments: number }
 export type SegmentActivities = {
   /** Notes whoever is not where they belong, page by page; an attempt that follows a crash skips what was done. */
   refreshSegments(): Promise<SegmentRefreshed>
+}
+
+/** The workflow type that sends a campaign. */
+export const CAMPAIGN_SEND = 'CampaignSend'
+
+/** One workflow for each schedule of a campaign: `campaign/{cmp_…}/{n}`. */
+export function campaignWorkflowId(campaignId: string, number: number): string {
+  return `campaign/${campaignId}/${number}`
+}
+
+/** The argument of a CampaignSend; `number` is that of the schedule. */
+export type CampaignSendRequest = { organizationId: string; campaignId: string; number: number }
+
+/** How far a send is, in words and numbers that an operator reads. Times are epoch milliseconds. */
+export type CampaignSendProgress = {
+  /** What is next: wait until it is due, freeze the audience, deliver; or how it ended. */
+  stage: 'SCHEDULED' | 'FREEZING' | 'DELIVERING' | 'SENT' | 'FAILED' | 'CANCELED'
+  /** How long until it is worth looking again. */
+  waitMs: number
+  /** One line for the timer: "due at 2026-01-02T09:00:00.000Z". */
+  label: string
+  total: number
+  /** Recipients with an outcome: sent, skipped, failed. */
+  done: number
+  perSecond: number | null
+  expectedEnd: number | null
+  error: string | null
+}
+
+/** What a finished send leaves in its history. */
+export type CampaignSendResult = { stage: string; total: number; done: number }
+
+/** The database side of a CampaignSend. Each may be repeated at any moment: the rows say what is done. */
+export type CampaignActivities = {
+  /** Begins the send if it is due, in the statement that a cancellation would meet; freezes what is said. */
+  beginCampaign(request: CampaignSendRequest): Promise<CampaignSendProgress>
+  /** Writes down who gets it, page by page. */
+  freezeAudience(request: CampaignSendRequest): Promise<CampaignSendProgress>
+  /** Puts email into the queue ahead of the lane and watches, for some seconds or until every recipient has an outcome. */
+  deliverCampaign(request: CampaignSendRequest): Promise<CampaignSendProgress>
+  /** Ends the send because an operator canceled its workflow. */
+  cancelCampaign(request: CampaignSendRequest): Promise<CampaignSendProgress>
 }

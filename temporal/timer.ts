@@ -1,4 +1,4 @@
-import type { ImportProgress, NextAction } from './contract.ts'
+import type { CampaignSendProgress, ImportProgress, NextAction } from './contract.ts'
 
 /** What the Temporal UI shows of a run, in Markdown: where it stands, why and until when it waits, how it came there. */
 export function currentDetails(action: NextAction): string {
@@ -13,6 +13,15 @@ export function importDetails({ state, rows, expectedRows, rejected, error }: Im
   const of = state === 'RUNNING' ? ` of about ${grouped(expectedRows)}` : ''
   const reason = error === null ? '' : `\n\n${error}`
   return `**${state}**: ${grouped(rows)}${of} rows, ${grouped(rejected)} rejected${reason}`
+}
+
+/** What the Temporal UI shows of a send: "**DELIVERING**: 412,000 of 1,000,000, 950 a second, until about …". */
+export function campaignDetails(progress: CampaignSendProgress): string {
+  const { stage, label, total, done, perSecond, expectedEnd, error } = progress
+  const counts = stage === 'SCHEDULED' ? '' : `: ${grouped(done)} of ${grouped(total)}`
+  const rate = perSecond === null ? '' : `, ${grouped(perSecond)} a second`
+  const end = expectedEnd === null ? '' : `, until about ${new Date(expectedEnd).toISOString()}`
+  return `**${stage}**${counts}${rate}${end}\n\n${error ?? label}`
 }
 
 /** 1000000 as "1,000,000": without Intl, whose data may differ between a run and its replay. */

@@ -174,7 +174,7 @@ async function startWorkflow(
   // Who emitted the intent wrote it (src/domain); the type cannot travel through the table.
   const start = payload as RunStart | BackgroundStart
   if (isRunStart(start)) return await startRun(client, services, workflowId, start, searchable)
-  const { organizationId } = start.input
+  const { organizationId, campaignId } = start.input
   await client.workflow.start(start.workflow, {
     workflowId,
     taskQueue: taskQueue(services.config.temporal.taskQueue, 'background'),
@@ -182,7 +182,12 @@ async function startWorkflow(
     workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
     staticSummary: start.summary,
     ...(start.details !== undefined && { staticDetails: start.details }),
-    ...(searchable && { typedSearchAttributes: [{ key: SEARCH.organization, value: organizationId }] }),
+    ...(searchable && {
+      typedSearchAttributes: [
+        { key: SEARCH.organization, value: organizationId },
+        ...(campaignId === undefined ? [] : [{ key: SEARCH.campaign, value: campaignId }]),
+      ],
+    }),
   })
 }
 
@@ -230,7 +235,7 @@ type RunStart = {
 /** Any other workflow: its argument as it is, with the organization that it works for. */
 type BackgroundStart = {
   workflow: string
-  input: { organizationId: string } & Record<string, unknown>
+  input: { organizationId: string; campaignId?: string } & Record<string, unknown>
   summary: string
   details?: string
 }

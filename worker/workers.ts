@@ -6,6 +6,7 @@ import { listenForRings } from '../src/ports/doorbell.ts'
 import type { Services } from '../src/services.ts'
 import { type QueueKind, taskQueue } from '../temporal/contract.ts'
 import { createRunActivities } from './activities/automation-run.ts'
+import { createCampaignActivities } from './activities/campaign-send.ts'
 import { createSegmentActivities } from './activities/segment-refresh.ts'
 import { createImportActivities } from './activities/subscriber-import.ts'
 import { workflowBundle } from './bundle.ts'
@@ -39,6 +40,7 @@ const WORKERS = {
 const ACTIVITIES = {
   runs: createRunActivities,
   background: (services: Services) => ({
+    ...createCampaignActivities(services),
     ...createImportActivities(services),
     ...createSegmentActivities(services),
   }),

@@ -1,5 +1,6 @@
 import * as audience from '../tools/audience.ts'
 import * as campaignHistory from '../tools/campaign-history.ts'
+import * as campaignSending from '../tools/campaign-sending.ts'
 import * as campaigns from '../tools/campaigns.ts'
 import * as documentation from '../tools/documentation.ts'
 import * as emails from '../tools/emails.ts'
@@ -34,6 +35,7 @@ const GROUPS = [
   workflowRuns,
   campaigns,
   campaignHistory,
+  campaignSending,
   snippets,
   images,
   web,

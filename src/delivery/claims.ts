@@ -129,8 +129,8 @@ export async function renewLeases(
 }
 
 /**
- * Makes claimable again what is due (retries), what may go on (its automation is no longer paused) and what lost its
- * sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
+ * Makes claimable again what is due (retries), what may go on (its automation or campaign is no longer
+ * paused) and what lost its sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
  */
 export async function reviveQueue(em: EntityManager): Promise<number> {
   return await execute(
@@ -140,7 +140,9 @@ export async function reviveQueue(em: EntityManager): Promise<number> {
         where (q.state = 'deferred' and q.next_attempt_at <= now())
           or (q.state in ('claimed', 'submitting') and q.lease_until < now())
           or (q.state = 'held' and not exists (select 1 from automation a
-            where a.organization_id = q.organization_id and a.id = q.held_by and a.status = 'PAUSED'))
+            where a.organization_id = q.organization_id and a.id = q.held_by and a.status = 'PAUSED')
+            and not exists (select 1 from campaign c
+              where c.organization_id = q.organization_id and c.id = q.held_by and c.paused))
         order by q.id limit 5000 for update skip locked)
       update delivery_queue q set state = 'queued', lease_until = null, held_by = null,
         ambiguous = q.ambiguous or revived.state = 'submitting'

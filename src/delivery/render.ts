@@ -40,7 +40,8 @@ export function createRenderer(services: Services): Renderer {
 
   async function compiledOf(mail: Mail): Promise<CompiledEmail | null> {
     if (mail.source) return compileContent(contentOf(mail, mail.source))
-    if (!mail.versionId || !mail.stepId) return null
+    const isCampaign = mail.class === 'CAMPAIGN'
+    if (!mail.versionId || !(mail.stepId || isCampaign)) return null
     const key = `${mail.versionId}/${mail.marketing}/${mail.stepId}`
     const known = compiled.get(key)
     if (known) {
@@ -49,7 +50,7 @@ export function createRenderer(services: Services): Renderer {
       compiled.set(key, known)
       return await known
     }
-    const loading = loadStep(services, mail)
+    const loading = isCampaign ? loadCampaign(services, mail) : loadStep(services, mail)
     compiled.set(key, loading)
     const oldest = compiled.size > CACHED_EMAILS ? compiled.keys().next().value : undefined
     if (oldest !== undefined) compiled.delete(oldest)
@@ -120,6 +121,16 @@ async function loadStep(services: Services, mail: Mail): Promise<CompiledEmail |
       where organization_id = ${mail.organizationId} and id = ${mail.versionId}`,
   )
   return found?.email ? compileContent(contentOf(mail, found.email)) : null
+}
+
+/** What was frozen when the campaign fell due. */
+async function loadCampaign(services: Services, mail: Mail): Promise<CompiledEmail | null> {
+  const found = await row<StepEmail>(
+    crossOrganization(services),
+    sql`select subject, preview, content, content_type as "contentType" from campaign_send
+      where organization_id = ${mail.organizationId} and id = ${mail.versionId}`,
+  )
+  return found && compileContent(contentOf(mail, found))
 }
 
 function contentOf(mail: Mail, source: StepEmail): EmailContent {

@@ -50,6 +50,7 @@ import {
   GoalWatch,
   Outbox,
 } from './automation.ts'
+import { CampaignRecipient, CampaignSend } from './campaign-sends.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 import { SnippetUse, StoredFile } from './library.ts'
 
@@ -80,6 +81,8 @@ export const ENTITIES = [
   Image,
   Campaign,
   CampaignHistory,
+  CampaignSend,
+  CampaignRecipient,
   Message,
   MessageContent,
   MessageKey,

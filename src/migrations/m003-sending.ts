@@ -83,7 +83,14 @@ export class M003Sending extends Migration {
         recipient_filters jsonb not null default '[]',
         status text not null default 'DRAFT'
           check (status in ('DRAFT', 'SCHEDULED', 'SENDING', 'SENT', 'ARCHIVED', 'FAILED')),
-        schedule jsonb,
+        -- When it is due, and the zone it was asked for in; each schedule has a number, which is its send's too.
+        send_at timestamptz(3),
+        timezone text,
+        schedule_version int not null default 0,
+        -- While SENDING: what waits stays where it is.
+        paused boolean not null default false,
+        -- Why it is FAILED.
+        failure text,
         created_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
         primary key (organization_id, id),
@@ -189,7 +196,7 @@ export class M003Sending extends Migration {
         tries smallint not null default 0,
         lease_until timestamptz(3),
         next_attempt_at timestamptz(3) not null default now(),
-        -- The paused automation that a held email waits for.
+        -- The paused automation or campaign that a held email waits for.
         held_by uuid,
         -- A sender was lost between DATA and its outcome, so that the email may have been sent already.
         ambiguous boolean not null default false,

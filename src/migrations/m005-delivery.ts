@@ -115,7 +115,7 @@ export class M005Delivery extends Migration {
           for update of q
         ), checked as materialized (
           select candidate.*, m.subscriber_id as "subscriberId", m.run_id as "runId", m.automation_id, m.campaign_id,
-            m.step_id, a.status as automation_status,
+            m.step_id, case when a.status = 'PAUSED' then a.id when c.paused then c.id end as holder,
             case
               when m.status not in ('QUEUED', 'SUBMITTING', 'DELAYED') then m.status
               when exists (select from suppression b where b.organization_id = m.organization_id
@@ -128,15 +128,18 @@ export class M005Delivery extends Migration {
               when m.automation_id is not null and coalesce(a.status, 'ARCHIVED') = 'ARCHIVED' then 'ARCHIVED'
               when m.run_id is not null and (r.id is null or r.status not in ('QUEUED', 'ACTIVE', 'WAITING'))
                 then coalesce(r.exit_reason, 'RUN_ENDED')
+              when m.class = 'CAMPAIGN' and m.campaign_id is not null and c.status is distinct from 'SENDING' then 'CAMPAIGN_ENDED'
             end as refusal
           from candidate
           join message m on m.organization_id = candidate."organizationId" and m.id = candidate.id
           left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
           left join automation a on a.organization_id = m.organization_id and a.id = m.automation_id
           left join automation_run r on r.organization_id = m.organization_id and r.id = m.run_id
+          left join campaign c on c.organization_id = m.organization_id and c.id = m.campaign_id
+            and m.class = 'CAMPAIGN'
         ), judged as materialized (
           select checked.*, case when refusal is not null then 'SKIPPED'
-            when automation_status = 'PAUSED' then 'HELD' else 'SUBMITTING' end as verdict
+            when holder is not null then 'HELD' else 'SUBMITTING' end as verdict
           from checked
         ), submitting as (
           update delivery_queue q set state = 'submitting',
@@ -147,7 +150,7 @@ export class M005Delivery extends Migration {
           select "organizationId", id, targets from judged where verdict = 'SUBMITTING' and cardinality(targets) > 0
           on conflict (organization_id, message_id) do nothing
         ), held as (
-          update delivery_queue q set state = 'held', held_by = judged.automation_id, lease_until = null
+          update delivery_queue q set state = 'held', held_by = judged.holder, lease_until = null
           from judged where q.id = judged.id and judged.verdict = 'HELD'
         ), dropped as (
           delete from delivery_queue q using judged where q.id = judged.id and judged.verdict = 'SKIPPED'

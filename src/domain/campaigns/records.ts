@@ -6,7 +6,7 @@ import type { CampaignStatus, ContentType } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
-import { likeLiteral, timestamp } from '../text.ts'
+import { likeLiteral, timestamp, timestampOrNull } from '../text.ts'
 
 /** A campaign or internal email as the database has it; ids are uuids, times the driver's. */
 export type CampaignRow = {
@@ -23,6 +23,12 @@ export type CampaignRow = {
   replyTo: string | null
   recipientFilters: Filter[]
   status: CampaignStatus
+  /** When it is, or was, due. */
+  sendAt: string | null
+  /** The number of its latest schedule, 0 before the first. */
+  scheduleVersion: number
+  paused: boolean
+  failure: string | null
   automationId: string | null
   stepId: string | null
   /** The flag of the step whose internal email it is. */
@@ -33,13 +39,20 @@ export type CampaignRow = {
 
 type SummaryRow = Omit<
   CampaignRow,
-  'kind' | 'content' | 'recipientFilters' | 'automationId' | 'stepId' | 'transactional'
+  | 'kind'
+  | 'content'
+  | 'recipientFilters'
+  | 'scheduleVersion'
+  | 'failure'
+  | 'automationId'
+  | 'stepId'
+  | 'transactional'
 >
 
 const SUMMARY = sql`campaign.id, campaign.name, campaign.subject, campaign.preview,
   campaign.content_type as "contentType", sender.id as "senderId", sender.name as "senderName",
   sender.email as "senderEmail", campaign.reply_to as "replyTo", campaign.status,
-  campaign.created_at as "createdAt", campaign.updated_at as "updatedAt"`
+  campaign.send_at as "sendAt", campaign.paused, campaign.created_at as "createdAt", campaign.updated_at as "updatedAt"`
 const JOINS = sql`left join sender
   on sender.organization_id = campaign.organization_id and sender.id = campaign.sender_id`
 
@@ -82,12 +95,13 @@ export async function listCampaigns(
 /** A campaign or a workflow's internal email, in full. */
 export async function getCampaign(call: Call, campaignId: string): Promise<Campaign> {
   const found = await findCampaign(call, campaignId)
-  const { kind, content, recipientFilters, automationId, stepId } = found
+  const { kind, content, recipientFilters, failure, automationId, stepId } = found
   return {
     ...summarized(found),
     kind,
     content,
     recipientFilters,
+    failure,
     workflowId: automationId === null ? null : encodeId('wf', automationId),
     stepId,
   }
@@ -102,6 +116,7 @@ export async function findCampaign(
   const found = await row<CampaignRow>(
     em,
     sql`select ${SUMMARY}, campaign.kind, campaign.content, campaign.recipient_filters as "recipientFilters",
+        campaign.schedule_version as "scheduleVersion", campaign.failure,
         campaign.automation_id as "automationId", campaign.step_id as "stepId",
         coalesce((select (step -> 'config' ->> 'transactional')::boolean
           from automation, jsonb_array_elements(automation.draft -> 'steps') step
@@ -120,7 +135,8 @@ export function titleOf({ id, name }: Pick<CampaignRow, 'id' | 'name'>): string 
 }
 
 function summarized(found: SummaryRow): CampaignSummary {
-  const { name, subject, preview, contentType, replyTo, status, senderName, senderEmail } = found
+  const { name, subject, preview, contentType, replyTo, status, senderName, senderEmail, sendAt, paused } =
+    found
   const senderId = found.senderId === null ? null : encodeId('snd', found.senderId)
   return {
     id: encodeId('cmp', found.id),
@@ -132,6 +148,8 @@ function summarized(found: SummaryRow): CampaignSummary {
     sender: senderId === null ? null : { id: senderId, name: senderName, email: senderEmail },
     replyTo,
     status,
+    scheduledAt: timestampOrNull(sendAt),
+    paused,
     createdAt: timestamp(found.createdAt),
     updatedAt: timestamp(found.updatedAt),
   }

@@ -50,7 +50,8 @@ export async function renderCampaign(
   }
 }
 
-async function compileCampaign(call: Call, campaign: CampaignRow): Promise<CompiledEmail> {
+/** A campaign ready to be filled, or WRONG_STATE where its kind of content cannot be rendered. */
+export async function compileCampaign(call: Call, campaign: CampaignRow): Promise<CompiledEmail> {
   const { content, contentType, subject, preview, transactional } = campaign
   if (contentType !== 'MARKDOWN') {
     throw new Failure(

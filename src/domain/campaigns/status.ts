@@ -9,15 +9,24 @@ import { lockSegments } from '../segments/lock.ts'
 import { type CampaignRow, findCampaign, getCampaign, titleOf } from './records.ts'
 
 /** What can be done to a campaign only in some of its states. */
-export type CampaignAction = 'edit' | 'setAudience' | 'archive' | 'unarchive'
+export type CampaignAction =
+  | 'edit'
+  | 'setAudience'
+  | 'archive'
+  | 'unarchive'
+  | 'schedule'
+  | 'cancelSchedule'
+  | 'pause'
+  | 'resume'
 
 /** The state each action leads to (contract, "Campaign" transitions; decisions, section 5); what is absent is refused. */
 export const CAMPAIGN_MOVES: Readonly<
   Record<CampaignStatus, Readonly<Partial<Record<CampaignAction, CampaignStatus>>>>
 > = {
-  DRAFT: { edit: 'DRAFT', setAudience: 'DRAFT', archive: 'ARCHIVED' },
-  SCHEDULED: {},
-  SENDING: {},
+  DRAFT: { edit: 'DRAFT', setAudience: 'DRAFT', archive: 'ARCHIVED', schedule: 'SCHEDULED' },
+  // It moves on to SENDING by itself when it is due, and from there to SENT or FAILED; see begin.ts and deliver.ts.
+  SCHEDULED: { cancelSchedule: 'DRAFT' },
+  SENDING: { pause: 'SENDING', resume: 'SENDING' },
   SENT: {},
   ARCHIVED: { unarchive: 'DRAFT' },
   FAILED: {},
@@ -31,6 +40,10 @@ const WORDS: Readonly<Record<CampaignAction, string>> = {
   setAudience: 'given another audience',
   archive: 'archived',
   unarchive: 'unarchived',
+  schedule: 'scheduled',
+  cancelSchedule: 'taken off its schedule',
+  pause: 'paused',
+  resume: 'resumed',
 }
 
 const REPAIRS: Readonly<Record<CampaignStatus, string>> = {

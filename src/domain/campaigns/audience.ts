@@ -1,0 +1,34 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { row } from '../../database.ts'
+import type { Predicate } from '../audience/predicate.ts'
+
+/** Who is meant: the subscribed that the filters hold for, as `subscriber s`. */
+export function recipients(organizationId: string, predicate: Predicate): RawBuilder<unknown> {
+  return sql`subscriber s where s.organization_id = ${organizationId} and s.status = 'SUBSCRIBED' and ${predicate}`
+}
+
+/**
+ * Whether the address of `s` is suppressed. Hashes for people who were erased are only made where anybody is suppressed
+ * at all.
+ */
+export function isSuppressed(organizationId: string): RawBuilder<boolean> {
+  return sql<boolean>`((select exists (select from suppression where organization_id = ${organizationId}))
+    and exists (select from suppression b where b.organization_id = ${organizationId}
+      and b.email_key = any(suppression_keys(s.organization_id, s.email))))`
+}
+
+/** How many people would get it now, and how many are meant but suppressed. */
+export async function countRecipients(
+  { em, organization }: Call,
+  predicate: Predicate,
+): Promise<{ reached: number; suppressed: number }> {
+  const found = await row<{ total: number; suppressed: number }>(
+    em,
+    sql`select count(*)::int as total, count(*) filter (where ${isSuppressed(organization.id)})::int as suppressed
+      from ${recipients(organization.id, predicate)}`,
+  )
+  const { total, suppressed } = found ?? { total: 0, suppressed: 0 }
+  return { reached: total - suppressed, suppressed }
+}

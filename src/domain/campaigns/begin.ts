@@ -1,0 +1,107 @@
+import { sql } from 'kysely'
+
+import type { CampaignSendProgress } from '../../../temporal/contract.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { unitOfWork } from '../../catalogue/unit-of-work.ts'
+import { execute, row } from '../../database.ts'
+import { encodeId, newId } from '../../ids.ts'
+import type { Services } from '../../services.ts'
+import { type CampaignRow, findCampaign } from './records.ts'
+import { type CampaignSender, readSendable } from './sendable.ts'
+import { findSend, progressOf, scopeOf, type SendKey } from './sends.ts'
+
+/** Later than this, a campaign is not sent by itself any more (decisions, section 5). */
+const LATEST_HOURS = 24
+
+/**
+ * Begins a send if it is due. A cancellation and this meet in one compare-and-set of state and schedule, so that one
+ * of them wins. What cannot be sent any more fails with the reason.
+ */
+export async function beginSend(services: Services, key: SendKey): Promise<CampaignSendProgress> {
+  return await unitOfWork(services, scopeOf(key), async (call) => {
+    const campaign = await findCampaign(call, encodeId('cmp', key.campaignId), { lock: true })
+    if (campaign.scheduleVersion !== key.number) return progressOf(null)
+    if (campaign.status !== 'SCHEDULED') return progressOf(await findSend(call, key), ended(campaign))
+    const waitMs = await remaining(call, campaign)
+    if (waitMs > 0) return waiting(campaign, waitMs)
+    const failure = waitMs < -LATEST_HOURS * 3_600_000 ? MISSED : await begin(call, campaign, key)
+    if (failure === null) return progressOf(await findSend(call, key))
+    await fail(call, key, failure)
+    return progressOf(null, ended({ status: 'FAILED', failure }))
+  })
+}
+
+/** Ends a send because an operator canceled its workflow: what has not been sent by now is skipped. */
+export async function cancelSend(services: Services, key: SendKey): Promise<CampaignSendProgress> {
+  return await unitOfWork(services, scopeOf(key), async (call) => {
+    await fail(call, key, 'an operator canceled its workflow in Temporal')
+    const send = await findSend(call, key)
+    if (send !== null) return progressOf(send)
+    return { ...progressOf(null), label: 'an operator canceled it' }
+  })
+}
+
+/** What failed before it began has no send to tell of it. */
+function ended({ status, failure }: Pick<CampaignRow, 'status' | 'failure'>): Partial<CampaignSendProgress> {
+  return status === 'FAILED' ? { stage: 'FAILED', label: 'it failed', error: failure } : {}
+}
+
+const MISSED = `missed window: it was due more than ${LATEST_HOURS} hours ago`
+
+/** Ends a campaign that cannot be sent, unless it is over already. */
+export async function fail({ em, organization }: Call, key: SendKey, failure: string): Promise<void> {
+  await execute(
+    em,
+    sql`with failed as (
+        update campaign set status = 'FAILED', paused = false, failure = ${failure}
+        where organization_id = ${organization.id} and id = ${key.campaignId} and schedule_version = ${key.number}
+          and status in ('SCHEDULED', 'SENDING')
+        returning organization_id, id)
+      update campaign_send send set finished_at = now() from failed
+      where send.organization_id = failed.organization_id and send.campaign_id = failed.id
+        and send.number = ${key.number}`,
+  )
+}
+
+async function remaining({ em, organization }: Call, { id }: CampaignRow): Promise<number> {
+  const found = await row<{ remaining: number }>(
+    em,
+    sql`select extract(epoch from send_at - clock_timestamp())::float8 * 1000 as remaining from campaign
+      where organization_id = ${organization.id} and id = ${id}`,
+  )
+  return found?.remaining ?? 0
+}
+
+function waiting({ sendAt }: CampaignRow, waitMs: number): CampaignSendProgress {
+  const due = sendAt === null ? 'now' : new Date(sendAt).toISOString()
+  return { ...progressOf(null), stage: 'SCHEDULED', waitMs: Math.ceil(waitMs), label: `due at ${due}` }
+}
+
+/** Why it cannot begin, or null. */
+async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<string | null> {
+  try {
+    const { sender } = await readSendable(call, campaign)
+    await freeze(call, key, sender)
+    return null
+  } catch (error) {
+    if (error instanceof Failure) return error.message
+    throw error
+  }
+}
+
+async function freeze({ em, organization }: Call, key: SendKey, sender: CampaignSender): Promise<void> {
+  await execute(
+    em,
+    sql`with begun as (
+        update campaign set status = 'SENDING', paused = false, failure = null
+        where organization_id = ${organization.id} and id = ${key.campaignId} and status = 'SCHEDULED'
+          and schedule_version = ${key.number} and send_at <= clock_timestamp()
+        returning *)
+      insert into campaign_send (id, organization_id, campaign_id, number, subject, preview, content, content_type,
+        sender_name, sender_email, reply_to, recipient_filters)
+      select ${newId()}, organization_id, id, schedule_version, subject, preview, content, content_type,
+        ${sender.name}, ${sender.email}, ${sender.replyTo}, recipient_filters
+      from begun`,
+  )
+}

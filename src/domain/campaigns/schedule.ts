@@ -1,0 +1,158 @@
+import { sql } from 'kysely'
+
+import type { Campaign } from '../../../schema/campaign.ts'
+import {
+  CAMPAIGN_SEND,
+  type CampaignSendRequest,
+  campaignWorkflowId,
+  NUDGE,
+} from '../../../temporal/contract.ts'
+import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import { execute, row } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { count } from '../automations/status.ts'
+import { countRecipients } from './audience.ts'
+import { readDueTime, type WishedTime } from './due-time.ts'
+import { type CampaignRow, findCampaign, getCampaign, titleOf } from './records.ts'
+import { readSendable } from './sendable.ts'
+import { nextStatus } from './status.ts'
+
+type Wish = WishedTime & { campaignId: string }
+
+/** Gives a draft a time, and starts the workflow that waits for it. */
+export async function scheduleCampaign(call: Call, wish: Wish): Promise<Campaign> {
+  const { em, organization } = call
+  const due = readDueTime(wish, call.now.getTime())
+  const campaign = await findCampaign(call, wish.campaignId, { lock: true })
+  const status = nextStatus(campaign, 'schedule')
+  await readSendable(call, campaign)
+  const scheduled = await row<{ number: number }>(
+    em,
+    sql`update campaign set status = ${status}, schedule_version = schedule_version + 1, paused = false,
+        send_at = ${due === null ? sql`now()` : sql`${new Date(due).toISOString()}::timestamptz`},
+        timezone = ${wish.timezone}
+      where organization_id = ${organization.id} and id = ${campaign.id}
+      returning schedule_version as number`,
+  )
+  const number = scheduled?.number ?? 0
+  startSend(call, campaign, number)
+  return await getCampaign(call, wish.campaignId)
+}
+
+/** Starts the workflow of a schedule; where it is running already, nothing changes. */
+export function startSend(call: Call, campaign: Pick<CampaignRow, 'id'>, number: number): void {
+  const campaignId = encodeId('cmp', campaign.id)
+  const input: CampaignSendRequest = {
+    organizationId: encodeId('org', call.organization.id),
+    campaignId,
+    number,
+  }
+  call.emit({
+    kind: 'start',
+    workflowId: campaignWorkflowId(campaignId, number),
+    payload: {
+      workflow: CAMPAIGN_SEND,
+      input,
+      summary: `Campaign ${campaignId} · schedule ${number}`,
+      details: `${campaignId} of ${input.organizationId}. The tool get_campaign_progress shows how far it is.`,
+    },
+  })
+}
+
+/** What scheduling will do, and how many people it reaches; refuses what cannot be scheduled. */
+export async function summarizeSchedule(call: Call, wish: Wish): Promise<ConfirmationSummary> {
+  const due = readDueTime(wish, call.now.getTime())
+  const campaign = await findCampaign(call, wish.campaignId)
+  nextStatus(campaign, 'schedule')
+  const { sender, predicate } = await readSendable(call, campaign)
+  const { reached, suppressed } = await countRecipients(call, predicate)
+  const everybody =
+    campaign.recipientFilters.length === 0
+      ? 'It has no filters, so it goes to every SUBSCRIBED subscriber'
+      : 'It goes to the SUBSCRIBED subscribers that its filters match'
+  const when = due === null ? 'now' : `at ${new Date(due).toISOString()} (${wish.timezone})`
+  return {
+    action: 'schedule_campaign',
+    target: `the campaign ${titleOf(campaign)}`,
+    recipients: reached,
+    effects: [
+      `“${campaign.subject}” is sent ${when} from ${sender.name} <${sender.email}>.`,
+      `${everybody}: ${count(reached, 'recipient')} as of now, and whoever that is when it is due.`,
+    ],
+    warnings: [
+      ...(reached === 0 ? ['Nobody would get it.'] : []),
+      ...(suppressed > 0 ? [`${count(suppressed, 'more subscriber')} would be skipped: suppressed.`] : []),
+    ],
+  }
+}
+
+/** Makes a scheduled campaign a draft again, unless it has begun. */
+export async function cancelSchedule(call: Call, campaignId: string): Promise<Campaign> {
+  const campaign = await findCampaign(call, campaignId, { lock: true })
+  await execute(
+    call.em,
+    sql`update campaign set status = ${nextStatus(campaign, 'cancelSchedule')}, send_at = null, timezone = null
+      where organization_id = ${call.organization.id} and id = ${campaign.id}`,
+  )
+  nudge(call, campaign)
+  return await getCampaign(call, campaignId)
+}
+
+/** Holds what of a campaign has not been handed to a mail server yet. */
+export async function pauseCampaign(call: Call, campaignId: string): Promise<Campaign> {
+  await setPaused(call, await findCampaign(call, campaignId, { lock: true }), 'pause')
+  return await getCampaign(call, campaignId)
+}
+
+/** Lets a paused campaign go on: what was held is queued again in the same transaction. */
+export async function resumeCampaign(call: Call, campaignId: string): Promise<Campaign> {
+  const campaign = await findCampaign(call, campaignId, { lock: true })
+  await setPaused(call, campaign, 'resume')
+  await execute(
+    call.em,
+    sql`update delivery_queue set state = 'queued', held_by = null
+      where organization_id = ${call.organization.id} and held_by = ${campaign.id} and state = 'held'`,
+  )
+  call.wakeLane('bulk')
+  nudge(call, campaign)
+  return await getCampaign(call, campaignId)
+}
+
+/** What resuming will do. */
+export async function summarizeResume(call: Call, campaignId: string): Promise<ConfirmationSummary> {
+  const campaign = await findCampaign(call, campaignId)
+  nextStatus(campaign, 'resume')
+  const found = await row<{ left: number }>(
+    call.em,
+    sql`select send.total - send.enqueued - send.skipped + (select count(*)::int from message m
+        where m.organization_id = send.organization_id and m.campaign_id = send.campaign_id
+          and m.class = 'CAMPAIGN' and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')) as left
+      from campaign_send send where send.organization_id = ${call.organization.id}
+        and send.campaign_id = ${campaign.id} and send.number = ${campaign.scheduleVersion}`,
+  )
+  const left = found?.left ?? 0
+  return {
+    action: 'resume_campaign',
+    target: `the campaign ${titleOf(campaign)}`,
+    recipients: left,
+    effects: [
+      campaign.paused
+        ? `Sending goes on at once: ${count(left, 'recipient')} ${left === 1 ? 'has' : 'have'} no outcome yet.`
+        : 'It is not paused; nothing changes.',
+    ],
+    warnings: [],
+  }
+}
+
+async function setPaused(call: Call, campaign: CampaignRow, action: 'pause' | 'resume'): Promise<void> {
+  await execute(
+    call.em,
+    sql`update campaign set status = ${nextStatus(campaign, action)}, paused = ${action === 'pause'}
+      where organization_id = ${call.organization.id} and id = ${campaign.id}`,
+  )
+}
+
+function nudge(call: Call, { id, scheduleVersion }: CampaignRow): void {
+  const workflowId = campaignWorkflowId(encodeId('cmp', id), scheduleVersion)
+  call.emit({ kind: 'signal', workflowId, payload: { signal: NUDGE } })
+}

@@ -1,0 +1,110 @@
+import { sql } from 'kysely'
+
+import type { CampaignStatus } from '../../../schema/values.ts'
+import type { CampaignSendProgress } from '../../../temporal/contract.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import type { Scope } from '../../catalogue/unit-of-work.ts'
+import { execute, row } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+
+/** Which send: ids are uuids, `number` is that of the schedule. */
+export type SendKey = { organizationId: string; campaignId: string; number: number }
+
+/** Hears of progress, and says whether the worker has to stop. */
+export type SendControl = { report: (progress: CampaignSendProgress) => void; isStopping: () => boolean }
+
+/** A send with the state of its campaign. */
+export type Send = {
+  id: string
+  status: CampaignStatus
+  paused: boolean
+  failure: string | null
+  /** The campaign has been scheduled anew since. */
+  isOld: boolean
+  audienceFrozen: boolean
+  total: number
+  enqueued: number
+  skipped: number
+  enqueuedTo: string
+  /** Emails without an outcome. */
+  pending: number
+}
+
+/** How long a paused send waits before it looks by itself. */
+const PAUSED_MS = 60_000
+
+/** What a message of a campaign without an outcome fulfils; the index message_pending has the same words. */
+export const IS_PENDING = sql`m.class = 'CAMPAIGN' and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')`
+
+/** Whose unit of work a send is. */
+export function scopeOf({ organizationId, campaignId }: SendKey): Scope {
+  return { organizationId, actor: { kind: 'system', id: encodeId('cmp', campaignId), name: 'campaign' } }
+}
+
+/** The send, or null before it has begun. With `lock`, no other attempt moves it until the end of the transaction. */
+export async function findSend(
+  { em }: Pick<Call, 'em'>,
+  { organizationId, campaignId, number }: SendKey,
+  { lock = false }: { lock?: boolean } = {},
+): Promise<Send | null> {
+  return await row<Send>(
+    em,
+    sql`select send.id, campaign.status, campaign.paused, campaign.failure,
+        campaign.schedule_version <> send.number as "isOld", send.audience_frozen as "audienceFrozen", send.total,
+        send.enqueued, send.skipped, send.enqueued_to as "enqueuedTo",
+        (select count(*)::int from message m where m.organization_id = ${organizationId}
+          and m.campaign_id = ${campaignId} and ${IS_PENDING}) as pending
+      from campaign_send send
+      join campaign on campaign.organization_id = send.organization_id and campaign.id = send.campaign_id
+      where send.organization_id = ${organizationId} and send.campaign_id = ${campaignId} and send.number = ${number}
+      ${lock ? sql`for update of send` : sql``}`,
+  )
+}
+
+/** Says that somebody works on a send. */
+export async function touchSend({ em, organization }: Call, { id }: Pick<Send, 'id'>): Promise<void> {
+  await execute(
+    em,
+    sql`update campaign_send set seen_at = now() where organization_id = ${organization.id} and id = ${id}`,
+  )
+}
+
+/** Whether a send may go on: it is the campaign's latest and nobody has ended or paused it. */
+export function isGoingOn({ status, paused, isOld }: Send): boolean {
+  return status === 'SENDING' && !paused && !isOld
+}
+
+/** How many recipients have their outcome. */
+export function doneOf({ enqueued, skipped, pending }: Send): number {
+  return enqueued + skipped - pending
+}
+
+/** Whether everybody has an email in the queue, or is skipped. */
+export function isEnqueued({ total, enqueued, skipped }: Send): boolean {
+  return enqueued + skipped >= total
+}
+
+/** How far a send is, for its workflow. */
+export function progressOf(
+  send: Send | null,
+  more: Partial<CampaignSendProgress> = {},
+): CampaignSendProgress {
+  if (send === null || send.isOld || send.status === 'DRAFT') return { ...NOTHING, ...more }
+  const known = { ...NOTHING, total: send.total, done: doneOf(send), error: send.failure, ...more }
+  if (send.status === 'SENT') return { ...known, stage: 'SENT', label: 'everybody has an outcome' }
+  if (send.status !== 'SENDING') return { ...known, stage: 'FAILED', label: 'it failed' }
+  const stage = send.audienceFrozen ? 'DELIVERING' : 'FREEZING'
+  if (!send.paused) return { ...known, stage, label: more.label ?? 'under way' }
+  return { ...known, stage, label: 'paused until resume_campaign', waitMs: PAUSED_MS }
+}
+
+const NOTHING: CampaignSendProgress = {
+  stage: 'CANCELED',
+  waitMs: 0,
+  label: 'it is no longer scheduled',
+  total: 0,
+  done: 0,
+  perSecond: null,
+  expectedEnd: null,
+  error: null,
+}

@@ -1,0 +1,49 @@
+import { defineEntity, p } from '@mikro-orm/core'
+
+import type { ContentType } from '../../schema/values.ts'
+import { ORGANIZATION_FILTER } from './organization-filter.ts'
+
+const campaignSendEntity = defineEntity({
+  name: 'CampaignSend',
+  tableName: 'campaign_send',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    id: p.uuid().primary(),
+    organizationId: p.uuid(),
+    campaignId: p.uuid(),
+    number: p.integer(),
+    subject: p.text(),
+    preview: p.text().nullable(),
+    content: p.json<unknown>(),
+    contentType: p.text().$type<ContentType>(),
+    senderName: p.text(),
+    senderEmail: p.text(),
+    replyTo: p.text().nullable(),
+    recipientFilters: p.json<unknown>(),
+    audienceFrozen: p.boolean().default(false),
+    total: p.integer().default(0),
+    enqueuedTo: p.uuid().defaultRaw("'00000000-0000-0000-0000-000000000000'::uuid"),
+    enqueued: p.integer().default(0),
+    skipped: p.integer().default(0),
+    startedAt: p.datetime(3).defaultRaw('now()'),
+    finishedAt: p.datetime(3).nullable(),
+    seenAt: p.datetime(3).defaultRaw('now()'),
+  },
+})
+export class CampaignSend extends campaignSendEntity.class {}
+campaignSendEntity.setClass(CampaignSend)
+
+const campaignRecipientEntity = defineEntity({
+  name: 'CampaignRecipient',
+  tableName: 'campaign_recipient',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    campaignId: p.uuid().primary(),
+    subscriberId: p.uuid().primary(),
+    messageId: p.uuid(),
+    reason: p.text().nullable(),
+  },
+})
+export class CampaignRecipient extends campaignRecipientEntity.class {}
+campaignRecipientEntity.setClass(CampaignRecipient)

@@ -1,0 +1,409 @@
+import { randomInt } from 'node:crypto'
+
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { execute, row, rows } from '../src/database.ts'
+import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
+import { readDueTime } from '../src/domain/campaigns/due-time.ts'
+import { decodeId, newId } from '../src/ids.ts'
+import { type CampaignSendResult, campaignWorkflowId } from '../temporal/contract.ts'
+import { type Engine, startEngine } from '../worker/workers.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { eventually } from './helpers/eventually.ts'
+import { QUICK } from './helpers/mailroom.ts'
+import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+
+const CONTENT = 'Hi {{name}}, [read](https://shop.example/a) or [leave]({{unsubscribeUrl}}).'
+
+let api: TestApi
+let sink: Sink
+let engine: Engine
+let lanes: Lanes
+
+test.before(async () => {
+  sink = await startSmtpSink()
+  api = await startApi({ TEMPORAL_TASK_QUEUE: `campaigns-${process.pid}`, RELAY_URL: sink.url })
+  engine = await startEngine(api.services)
+  lanes = await openLanes()
+})
+test.after.always(async () => {
+  await engine?.stop()
+  await lanes?.stop()
+  await api?.close()
+  await sink?.close()
+})
+test.afterEach(() => {
+  sink.behaviour = {}
+})
+
+async function openLanes(): Promise<Lanes> {
+  return await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 100 })
+}
+
+const em = () => api.services.orm.em.fork()
+
+async function people(organization: TestOrganization, count: number, status = 'SUBSCRIBED'): Promise<string> {
+  const mark = newId().slice(-12)
+  await execute(
+    em(),
+    sql`insert into subscriber (id, organization_id, email, name, status)
+      select new_id(), ${organization.id}, ${mark} || '-' || n || '@reader.example', 'Reader ' || n, ${status}
+      from generate_series(1, ${count}::int) n`,
+  )
+  return mark
+}
+
+async function draft(organization: TestOrganization, input: object = {}): Promise<string> {
+  const whole = { subject: 'News for {{name}}', contentType: 'MARKDOWN', content: CONTENT, ...input }
+  return (await organization.data('create_campaign', whole)).campaign.id
+}
+
+async function setFilters(
+  organization: TestOrganization,
+  campaignId: string,
+  filters: unknown,
+): Promise<void> {
+  await execute(
+    em(),
+    sql`update campaign set recipient_filters = ${JSON.stringify(filters)}::jsonb
+      where organization_id = ${organization.id} and id = ${decodeId('cmp', campaignId)}`,
+  )
+}
+
+async function progress(organization: TestOrganization, campaignId: string) {
+  return (await organization.data('get_campaign_progress', { campaignId })).progress
+}
+
+async function ended(organization: TestOrganization, campaignId: string, withinMs = 60_000) {
+  return await eventually(
+    'the campaign to end',
+    async () => {
+      const now = await progress(organization, campaignId)
+      return ['SENT', 'FAILED'].includes(now.status) && now
+    },
+    { withinMs, everyMs: 100 },
+  )
+}
+
+/** What the workflow of a schedule answered at its end. */
+async function resultOf(campaignId: string, number: number): Promise<CampaignSendResult> {
+  const client = await api.services.temporal.client()
+  const handle = client.workflow.getHandle(campaignWorkflowId(campaignId, number))
+  await eventually('the workflow to be there', () => handle.describe())
+  // What CampaignSend returns.
+  return (await handle.result()) as CampaignSendResult
+}
+
+/** How often each address of a crowd got it. */
+function received(mark: string): number[] {
+  const counts = new Map<string, number>()
+  for (const { recipient } of sink.accepted()) {
+    if (recipient.startsWith(mark)) counts.set(recipient, (counts.get(recipient) ?? 0) + 1)
+  }
+  return [...counts.values()]
+}
+
+async function decisions(campaignId: string): Promise<string[]> {
+  const found = await rows<{ text: string }>(
+    em(),
+    sql`select action || ' ' || reason || ' ' || count(*) as text from decision
+      where campaign_id = ${decodeId('cmp', campaignId)} group by action, reason order by 1`,
+  )
+  return found.map(({ text }) => text)
+}
+
+test.serial('a campaign goes to every subscribed reader once, and tells how it went', async (t) => {
+  const organization = await api.organization()
+  const mark = await people(organization, 300)
+  await people(organization, 5, 'UNSUBSCRIBED')
+  await execute(
+    em(),
+    sql`insert into suppression (id, organization_id, email_key, reason, source)
+      values (new_id(), ${organization.id}, ${`${mark}-7@reader.example`}, 'SOFT_BOUNCE', 'delivery')`,
+  )
+  const campaignId = await draft(organization)
+  const asked = await organization.call('schedule_campaign', { campaignId })
+  t.is(asked.status, 428)
+  t.is(asked.body.summary.recipients, 299)
+  t.regex(asked.body.summary.effects.join(' '), /every SUBSCRIBED subscriber: 299 recipients/)
+  t.regex(asked.body.summary.warnings.join(' '), /1 more subscriber would be skipped/)
+  const { body } = await organization.call('schedule_campaign', {
+    campaignId,
+    confirmationCode: asked.body.confirmationCode,
+  })
+  t.is(body.data.campaign.status, 'SCHEDULED')
+  const done = await ended(organization, campaignId)
+  t.like(done, { status: 'SENT', total: 300, sent: 299, queued: 0, failed: 0, ambiguousResent: 0 })
+  t.deepEqual(done.skipped, { SUPPRESSED: 1 })
+  t.truthy(done.startedAt && done.finishedAt)
+  t.deepEqual(
+    received(mark),
+    Array.from({ length: 299 }, () => 1),
+  )
+  t.deepEqual(await decisions(campaignId), ['SEND_EMAIL SUPPRESSED 1'])
+  const [mail] = sink.accepted().filter(({ recipient }) => recipient === `${mark}-42@reader.example`)
+  t.regex(mail?.raw.toString() ?? '', /Subject: News for Reader 42/)
+  t.regex(mail?.raw.toString() ?? '', /List-Unsubscribe-Post: List-Unsubscribe=One-Click/)
+  const events = await row<{ count: number }>(
+    em(),
+    sql`select count(distinct subscriber_id)::int as count from subscriber_event
+      where organization_id = ${organization.id} and type = 'EMAIL_SENT' and data ->> 'campaignId' = ${campaignId}`,
+  )
+  t.is(events?.count, 299)
+  const client = await api.services.temporal.client()
+  const described = await client.workflow.getHandle(campaignWorkflowId(campaignId, 1)).describe()
+  t.is(described.status.name, 'COMPLETED')
+  t.is(described.type, 'CampaignSend')
+  const { analytics } = await organization.data('get_campaign_analytics', { campaignId })
+  t.like(analytics, { recipients: 300, sent: 299, unsubscribes: 0, revenue: 0 })
+  t.deepEqual(analytics.links, [{ position: 0, url: 'https://shop.example/a', unique: 0, total: 0 }])
+})
+
+test.serial(
+  'a campaign that nobody is meant by is SENT, and one that every server refuses is FAILED',
+  async (t) => {
+    const organization = await api.organization()
+    const lonely = await draft(organization)
+    t.is((await organization.confirmed('schedule_campaign', { campaignId: lonely })).status, 200)
+    t.like(await ended(organization, lonely), { status: 'SENT', total: 0 })
+    await people(organization, 3)
+    sink.behaviour = { onRecipient: () => ({ code: 550, text: '5.1.1 nobody of that name' }) }
+    const refused = await draft(organization)
+    await organization.confirmed('schedule_campaign', { campaignId: refused })
+    const done = await ended(organization, refused)
+    t.like(done, { status: 'FAILED', total: 3, sent: 0 })
+    const { campaign } = await organization.data('get_campaign', { campaignId: refused })
+    t.regex(campaign.failure, /nothing could be sent: 3 of 3 were refused/)
+  },
+)
+
+test.serial('a campaign that cannot be sent is not scheduled, and the refusal says why', async (t) => {
+  const organization = await api.organization()
+  const refusal = async (input: object) => {
+    const { status, body } = await organization.call('schedule_campaign', input)
+    return `${status} ${body.code} ${body.error}`
+  }
+  const plain = await draft(organization, { content: 'No way out.' })
+  t.regex(await refusal({ campaignId: plain }), /409 WRONG_STATE .*no unsubscribe link/)
+  const empty = await draft(organization, { content: '' })
+  t.regex(await refusal({ campaignId: empty }), /409 WRONG_STATE .*no content/)
+  const good = await draft(organization)
+  await execute(em(), sql`update campaign set subject = ' ' where id = ${decodeId('cmp', empty)}`)
+  t.regex(await refusal({ campaignId: empty }), /409 WRONG_STATE .*no subject.*1 more/)
+  await setFilters(organization, good, [{ field: 'tags', operator: 'has_any', value: ['gone'] }])
+  t.regex(await refusal({ campaignId: good }), /409 FILTER_REFERENCE_MISSING/)
+  await setFilters(organization, good, [{ field: 'nonsense', operator: 'equals', value: 1 }])
+  t.regex(await refusal({ campaignId: good }), /409 WRONG_STATE .*recipientFilters/)
+  await setFilters(organization, good, [])
+  await execute(em(), sql`update domain set status = 'FAILED' where organization_id = ${organization.id}`)
+  t.regex(await refusal({ campaignId: good }), /409 WRONG_STATE .*which is FAILED; verify/)
+  await execute(em(), sql`update domain set status = 'VERIFIED' where organization_id = ${organization.id}`)
+  t.regex(await refusal({ campaignId: good, hours: 9 }), /400 INVALID_INPUT hours needs a date/)
+  t.regex(
+    await refusal({ campaignId: good, date: '2031-01-01T09:00:00Z', minutes: 1 }),
+    /400 INVALID_INPUT minutes cannot stand beside/,
+  )
+  t.regex(await refusal({ campaignId: good, date: '2020-01-01' }), /400 INVALID_INPUT date is in the past/)
+  t.regex(await refusal({ campaignId: good, date: 'tomorrow' }), /400 INVALID_INPUT date must be/)
+  t.regex(await refusal({ campaignId: good, timezone: 'Mars/Base' }), /400 INVALID_INPUT timezone/)
+  t.regex(await refusal({ campaignId: good, hours: 24 }), /400 INVALID_INPUT/)
+  const scheduled = await organization.confirmed('schedule_campaign', {
+    campaignId: good,
+    date: '2090-06-01',
+  })
+  t.is(scheduled.body.data.campaign.scheduledAt, '2090-05-31T22:00:00.000Z')
+  t.regex(await refusal({ campaignId: good }), /409 WRONG_STATE .*is SCHEDULED and cannot be scheduled/)
+  for (const tool of ['pause_campaign', 'resume_campaign']) {
+    t.is((await organization.call(tool, { campaignId: good })).body.code, 'WRONG_STATE')
+  }
+  const back = await organization.data('cancel_campaign_schedule', { campaignId: good })
+  t.like(back.campaign, { status: 'DRAFT', scheduledAt: null })
+  t.is((await organization.call('cancel_campaign_schedule', { campaignId: good })).body.code, 'WRONG_STATE')
+  t.like(await resultOf(good, 1), { stage: 'CANCELED' })
+  const again = await organization.confirmed('schedule_campaign', { campaignId: good })
+  t.is(again.body.data.campaign.status, 'SCHEDULED')
+  t.like(await ended(organization, good), { status: 'SENT' })
+  t.like(await resultOf(good, 2), { stage: 'SENT' })
+})
+
+test.serial('another organization knows nothing of a campaign', async (t) => {
+  const [organization, other] = await Promise.all([api.organization(), api.organization()])
+  const campaignId = await draft(organization)
+  for (const tool of [
+    'schedule_campaign',
+    'cancel_campaign_schedule',
+    'pause_campaign',
+    'resume_campaign',
+    'get_campaign_progress',
+    'get_campaign_analytics',
+  ]) {
+    const foreign = await other.call(tool, { campaignId })
+    const missing = await other.call(tool, { campaignId: 'cmp_00000000000000000000000000' })
+    t.is(foreign.status, 404, tool)
+    t.is(missing.status, 404, tool)
+  }
+  t.like(await progress(organization, campaignId), { status: 'DRAFT', total: 0, startedAt: null })
+})
+
+test.serial('a paused campaign sends nothing more, and goes on to exactly the rest', async (t) => {
+  const organization = await api.organization()
+  const mark = await people(organization, 200)
+  const campaignId = await draft(organization)
+  let seen = 0
+  const reached = Promise.withResolvers<void>()
+  sink.behaviour = {
+    onMessage: ({ recipient }) => {
+      if (recipient.startsWith(mark) && ++seen === 40) reached.resolve()
+      return { afterMs: 20, reply: 'accept' }
+    },
+  }
+  await organization.confirmed('schedule_campaign', { campaignId })
+  await reached.promise
+  const paused = await organization.data('pause_campaign', { campaignId })
+  const atAnswer = seen
+  t.like(paused.campaign, { status: 'SENDING', paused: true })
+  const held = await eventually('the queue to be held', async () => {
+    const states = await rows<{ state: string }>(
+      em(),
+      sql`select distinct state from delivery_queue where organization_id = ${organization.id}`,
+    )
+    return states.length === 1 && states[0]?.state === 'held'
+  })
+  t.true(held)
+  t.true(seen - atAnswer <= sink.connections.peak, `${seen - atAnswer} were sent after the answer`)
+  const during = await progress(organization, campaignId)
+  t.like(during, { status: 'SENDING', paused: true, sent: seen, queued: 200 - seen, etaSeconds: null })
+  const left = await organization.call('resume_campaign', { campaignId })
+  t.is(left.body.summary.recipients, 200 - seen)
+  sink.behaviour = {}
+  await organization.call('resume_campaign', { campaignId, confirmationCode: left.body.confirmationCode })
+  t.like(await ended(organization, campaignId), { status: 'SENT', sent: 200 })
+  t.deepEqual(
+    received(mark),
+    Array.from({ length: 200 }, () => 1),
+  )
+})
+
+test.serial(
+  'who leaves or is suppressed after the audience was frozen is skipped with the reason',
+  async (t) => {
+    const organization = await api.organization()
+    const mark = await people(organization, 60)
+    const campaignId = await draft(organization)
+    await lanes.stop()
+    await organization.confirmed('schedule_campaign', { campaignId })
+    await eventually(
+      'the emails to be queued',
+      async () => (await progress(organization, campaignId)).total === 60,
+    )
+    await eventually('every email to have its row', async () => {
+      const found = await row<{ count: number }>(
+        em(),
+        sql`select count(*)::int as count from delivery_queue where organization_id = ${organization.id}`,
+      )
+      return found?.count === 60
+    })
+    const address = (number: number) => `${mark}-${number}@reader.example`
+    await execute(em(), sql`update subscriber set status = 'UNSUBSCRIBED' where email = ${address(1)}`)
+    await execute(
+      em(),
+      sql`insert into suppression (id, organization_id, email_key, reason, source)
+      values (new_id(), ${organization.id}, ${address(2)}, 'MANUAL', 'test')`,
+    )
+    await people(organization, 10)
+    await execute(
+      em(),
+      sql`update campaign set content = '"changed"'::jsonb, subject = 'Changed' where id = ${decodeId('cmp', campaignId)}`,
+    )
+    lanes = await openLanes()
+    const done = await ended(organization, campaignId)
+    t.like(done, { status: 'SENT', total: 60, sent: 58 })
+    t.deepEqual(done.skipped, { SUPPRESSED: 1, UNSUBSCRIBED: 1 })
+    t.deepEqual(await decisions(campaignId), ['SEND_EMAIL SUPPRESSED 1', 'SEND_EMAIL UNSUBSCRIBED 1'])
+    t.is(received(mark).length, 58)
+    t.false(sink.accepted().some(({ raw }) => raw.includes('Subject: Changed')))
+  },
+)
+
+test.serial('what is more than a day late is never sent by itself', async (t) => {
+  const organization = await api.organization()
+  const mark = await people(organization, 2)
+  const campaignId = await draft(organization)
+  await engine.stop()
+  await organization.confirmed('schedule_campaign', { campaignId })
+  await execute(
+    em(),
+    sql`update campaign set send_at = now() - interval '25 hours' where id = ${decodeId('cmp', campaignId)}`,
+  )
+  engine = await startEngine(api.services)
+  t.like(await ended(organization, campaignId), { status: 'FAILED', total: 0, sent: 0 })
+  const { campaign } = await organization.data('get_campaign', { campaignId })
+  t.regex(campaign.failure, /^missed window/)
+  t.deepEqual(received(mark), [])
+})
+
+test.serial('a sender that lost its domain until the campaign was due makes it FAILED', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await draft(organization)
+  await engine.stop()
+  await organization.confirmed('schedule_campaign', { campaignId })
+  await execute(em(), sql`update domain set status = 'FAILED' where organization_id = ${organization.id}`)
+  engine = await startEngine(api.services)
+  t.like(await ended(organization, campaignId), { status: 'FAILED' })
+  const { campaign } = await organization.data('get_campaign', { campaignId })
+  t.regex(campaign.failure, /which is FAILED; verify/)
+})
+
+test.serial('of a cancellation and the due time exactly one wins', async (t) => {
+  const organization = await api.organization()
+  const mark = await people(organization, 1)
+  const seed = randomInt(1_000_000)
+  t.log(`seed ${seed}`)
+  const races = Array.from({ length: 12 }, async (_, index) => {
+    const campaignId = await draft(organization)
+    await organization.confirmed('schedule_campaign', { campaignId })
+    // Around the moment when the worker begins.
+    await new Promise((resolve) => setTimeout(resolve, (seed * (index + 3)) % 400))
+    const canceled = await organization.call('cancel_campaign_schedule', { campaignId })
+    const result = await resultOf(campaignId, 1)
+    const { status, sent } = await progress(organization, campaignId)
+    return { canceled: canceled.status === 200, stage: result.stage, status, sent }
+  })
+  const outcomes = await Promise.all(races)
+  for (const { canceled, stage, status, sent } of outcomes) {
+    t.is(stage, canceled ? 'CANCELED' : 'SENT')
+    t.is(status, canceled ? 'DRAFT' : 'SENT')
+    t.is(sent, canceled ? 0 : 1)
+  }
+  const sent = outcomes.filter(({ canceled }) => !canceled).length
+  t.log(`${sent} of ${outcomes.length} were sent`)
+  t.is(received(mark)[0] ?? 0, sent)
+})
+
+test('local times follow the zone: what daylight saving skips moves forward, what comes twice is the first', (t) => {
+  const due = (date: string, hours?: number, minutes?: number, timezone = 'Europe/Paris') => {
+    const at = readDueTime({ date, hours, minutes, timezone }, 0)
+    return at === null ? null : new Date(at).toISOString()
+  }
+  t.is(due('2030-01-31'), '2030-01-30T23:00:00.000Z')
+  t.is(due('2030-07-01'), '2030-06-30T22:00:00.000Z')
+  t.is(due('2030-01-31', 9), '2030-01-31T08:00:00.000Z')
+  t.is(due('2030-01-31', undefined, 30), '2030-01-30T23:30:00.000Z')
+  t.is(due('2030-01-31T09:00:00Z'), '2030-01-31T09:00:00.000Z')
+  t.is(due('2030-01-31T09:00:00+05:30'), '2030-01-31T03:30:00.000Z')
+  t.is(due('2030-01-31T09:00'), '2030-01-31T08:00:00.000Z')
+  // Paris springs forward on 31 March 2030 at 02:00 and falls back on 27 October at 03:00.
+  t.is(due('2030-03-31', 1, 59), '2030-03-31T00:59:00.000Z')
+  t.is(due('2030-03-31', 2, 30), '2030-03-31T01:30:00.000Z')
+  t.is(due('2030-03-31', 3, 0), '2030-03-31T01:00:00.000Z')
+  t.is(due('2030-10-27', 2, 30), '2030-10-27T00:30:00.000Z')
+  t.is(due('2030-10-27', 3, 0), '2030-10-27T02:00:00.000Z')
+  t.is(due('2030-03-10', 2, 30, 'America/New_York'), '2030-03-10T07:30:00.000Z')
+  t.is(due('2030-11-03', 1, 30, 'America/New_York'), '2030-11-03T05:30:00.000Z')
+  // Half an hour of daylight saving, at midnight in the first case.
+  t.is(due('2030-10-06', 2, 15, 'Australia/Lord_Howe'), '2030-10-05T15:45:00.000Z')
+  t.is(due('2030-04-07', 1, 45, 'Australia/Lord_Howe'), '2030-04-06T14:45:00.000Z')
+  t.is(due('2030-01-31', 12, 0, 'Asia/Kathmandu'), '2030-01-31T06:15:00.000Z')
+  t.is(due('2030-01-31', 12, 0, 'UTC'), '2030-01-31T12:00:00.000Z')
+})

@@ -1,0 +1,50 @@
+import { Context } from '@temporalio/activity'
+
+import { beginSend, cancelSend } from '../../src/domain/campaigns/begin.ts'
+import { deliver } from '../../src/domain/campaigns/deliver.ts'
+import { freezeAudience } from '../../src/domain/campaigns/freeze.ts'
+import type { SendControl, SendKey } from '../../src/domain/campaigns/sends.ts'
+import { decodeId } from '../../src/ids.ts'
+import type { Services } from '../../src/services.ts'
+import type {
+  CampaignActivities,
+  CampaignSendProgress,
+  CampaignSendRequest,
+} from '../../temporal/contract.ts'
+import { asActivityError } from './errors.ts'
+
+const HEARTBEAT_MS = 1_000
+
+type Work = (services: Services, key: SendKey, control: SendControl) => Promise<CampaignSendProgress>
+
+/** The database side of CampaignSend. */
+export function createCampaignActivities(services: Services): CampaignActivities {
+  async function run(request: CampaignSendRequest, work: Work): Promise<CampaignSendProgress> {
+    const context = Context.current()
+    let latest: CampaignSendProgress | undefined
+    // Also in the middle of a slow page; without a sign of life another worker takes over.
+    const timer = setInterval(() => context.heartbeat(latest), HEARTBEAT_MS)
+    try {
+      const key = {
+        organizationId: decodeId('org', request.organizationId),
+        campaignId: decodeId('cmp', request.campaignId),
+        number: request.number,
+      }
+      return await work(services, key, {
+        report: (progress) => (latest = progress),
+        isStopping: () => context.cancellationSignal.aborted,
+      })
+    } catch (error) {
+      throw asActivityError(services, error)
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  return {
+    beginCampaign: (request) => run(request, beginSend),
+    freezeAudience: (request) => run(request, freezeAudience),
+    deliverCampaign: (request) => run(request, deliver),
+    cancelCampaign: (request) => run(request, cancelSend),
+  }
+}
