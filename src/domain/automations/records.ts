@@ -101,7 +101,10 @@ export async function createAutomation(call: Call, name: string): Promise<Workfl
   return await readAutomation(call, id)
 }
 
-/** The automation, locked against other writers until the end of the transaction unless `lock` is false. */
+/**
+ * The automation, locked against other writers until the end of the transaction unless `lock` is false. Not against its
+ * keys: a new run refers to it while its subscriber is locked, which comes after this lock.
+ */
 export async function findAutomation(
   { em, organization }: Call,
   workflowId: string,
@@ -112,7 +115,7 @@ export async function findAutomation(
     sql`select id, name, status, draft, settings, success_goals as "successGoals",
         published_version_id as "publishedVersionId", updated_by as "updatedBy", updated_at as "updatedAt"
       from automation where organization_id = ${organization.id} and id = ${decodeId('wf', workflowId)}
-      ${lock ? sql`for update` : sql``}`,
+      ${lock ? sql`for no key update` : sql``}`,
   )
   if (!found) missing('wf', workflowId)
   return {
