@@ -1,9 +1,8 @@
 import Router from '@koa/router'
-import { sql } from 'kysely'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
-import { execute } from '../src/database.ts'
+import { isReachable } from '../src/database.ts'
 import type { Services } from '../src/services.ts'
 
 /** Numbers of this process in Prometheus' format; routes are patterns, so that no token becomes a label. */
@@ -30,7 +29,7 @@ export function healthRoutes(services: Services, registry: Registry): Router {
 
   router.get('/readyz', async (ctx) => {
     const [database, temporal] = await Promise.all([
-      isDatabaseReady(services),
+      isReachable(crossOrganization(services)),
       services.temporal.isReachable(),
     ])
     // Without Temporal the API still accepts mail and writes; it is told, but does not take the process out of service.
@@ -47,13 +46,4 @@ export function healthRoutes(services: Services, registry: Registry): Router {
   })
 
   return router
-}
-
-async function isDatabaseReady(services: Services): Promise<boolean> {
-  try {
-    await execute(crossOrganization(services), sql`select 1`)
-    return true
-  } catch {
-    return false
-  }
 }

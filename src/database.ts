@@ -104,6 +104,16 @@ export async function execute(em: EntityManager, statement: Statement): Promise<
   return Number(numAffectedRows ?? 0n)
 }
 
+/** Whether the database answers. */
+export async function isReachable(em: EntityManager): Promise<boolean> {
+  try {
+    await execute(em, sql`select 1`)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /**
  * Declares a statement that requests repeat, with `$1`, `$2`, … in its text: each connection parses and plans it once.
  * What is planned once must not depend on its values, so it calls a function of the database or goes by a unique key.

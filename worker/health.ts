@@ -1,10 +1,9 @@
 import { createServer, type Server } from 'node:http'
 
-import { sql } from 'kysely'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
-import { execute } from '../src/database.ts'
+import { isReachable } from '../src/database.ts'
 import { outboxDepth } from '../src/domain/outbox.ts'
 import type { Services } from '../src/services.ts'
 import type { Engine } from './workers.ts'
@@ -46,7 +45,7 @@ export function startHealthServer(services: Services, engine: Engine): Server {
 async function readiness(services: Services, engine: Engine) {
   // A Temporal worker goes on running while its server is away, so the server is asked too.
   const [database, temporal] = await Promise.all([
-    isDatabaseReady(services),
+    isReachable(crossOrganization(services)),
     engine.isRunning() && services.temporal.isReachable(),
   ])
   const missing = engine.missingAttributes()
@@ -61,15 +60,6 @@ async function readiness(services: Services, engine: Engine) {
       }),
     },
   })
-}
-
-async function isDatabaseReady(services: Services): Promise<boolean> {
-  try {
-    await execute(crossOrganization(services), sql`select 1`)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function json(status: number, body: unknown) {

@@ -10,6 +10,7 @@ import {
   type Leaf,
 } from '../../../schema/audience.ts'
 import { Failure } from '../../catalogue/failure.ts'
+import { array } from '../../database.ts'
 import { dateTest } from './dates.ts'
 import { eventTest } from './occurrences.ts'
 import { allOf, anyOf, never, type Predicate, signed, type Test, total } from './predicate.ts'
@@ -115,7 +116,7 @@ function leafTest(walk: Walk, leaf: Leaf): Test {
     case 'country':
       return textTest(TEXT_COLUMNS[field], operator, value)
     case 'status':
-      return total(sql<boolean>`s.status = any(${textArray(Array.isArray(value) ? value : [value])})`)
+      return total(sql<boolean>`s.status = any(${textArray(value)})`)
     case 'createdAt':
     case 'updatedAt': {
       if (operator === 'is_set') return total(sql<boolean>`true`)
@@ -169,7 +170,7 @@ const STAT_COLUMNS = {
 
 function idTest(value: FilterValue | undefined): Test {
   if (value === undefined) return never
-  return total(sql<boolean>`s.id = any(${idsOf(value, 'sub')}::uuid[])`)
+  return total(sql<boolean>`s.id = any(${array(idsOf(value, 'sub'), 'uuid')})`)
 }
 
 function customFieldLeaf({ references, around }: Walk, { field, operator, value }: Leaf): Test {

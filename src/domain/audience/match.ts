@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Filter, Where } from '../../../schema/audience.ts'
-import { type EntityManager, rows } from '../../database.ts'
+import { array, type EntityManager, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
 import { comparesDates } from './dates.ts'
 import { allOf, type Predicate } from './predicate.ts'
@@ -75,7 +75,7 @@ export async function matchingAmong(
   const found = await rows<{ id: string }>(
     em,
     sql`select s.id from subscriber s where s.organization_id = ${scope.organizationId}
-      and s.id = any(${[...subscriberIds]}::uuid[]) and ${compileFilters(asked, filters)}`,
+      and s.id = any(${array(subscriberIds, 'uuid')}) and ${compileFilters(asked, filters)}`,
   )
   return new Set(found.map(({ id }) => id))
 }

@@ -9,7 +9,7 @@ import {
   type Leaf,
 } from '../../../schema/audience.ts'
 import type { FieldType } from '../../../schema/values.ts'
-import { type EntityManager, rows } from '../../database.ts'
+import { array, type EntityManager, rows } from '../../database.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
 import { idsOf } from './related.ts'
 import { isRecord } from './values.ts'
@@ -179,28 +179,28 @@ function lookUps({ organizationId }: Scope, names: Names): RawBuilder<unknown>[]
     ...asked(
       names.tags,
       (list) => sql`select 'tag', asked.name, tag.id::text, null::jsonb
-        from unnest(${list}::text[]) as asked (name)
+        from unnest(${array(list, 'text')}) as asked (name)
         join tag on tag.organization_id = ${organizationId} and tag.name_key = lower(asked.name)`,
     ),
     ...asked(
       names.segments,
       (list) => sql`select 'segment', id::text, '', filters from segment
-        where organization_id = ${organizationId} and id = any(${list}::uuid[])`,
+        where organization_id = ${organizationId} and id = any(${array(list, 'uuid')})`,
     ),
     ...asked(
       names.fields,
       (list) => sql`select 'field', name, type, null::jsonb from custom_field
-        where organization_id = ${organizationId} and name = any(${list}::text[])`,
+        where organization_id = ${organizationId} and name = any(${array(list, 'text')})`,
     ),
     ...asked(
       names.campaigns,
       (list) => sql`select 'campaign', id::text, '', null::jsonb from campaign
-        where organization_id = ${organizationId} and id = any(${list}::uuid[])`,
+        where organization_id = ${organizationId} and id = any(${array(list, 'uuid')})`,
     ),
     ...asked(
       names.workflows,
       (list) => sql`select 'workflow', id::text, '', null::jsonb from automation
-        where organization_id = ${organizationId} and id = any(${list}::uuid[])`,
+        where organization_id = ${organizationId} and id = any(${array(list, 'uuid')})`,
     ),
   ]
 }

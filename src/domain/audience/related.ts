@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { FilterOperator, FilterValue, Where } from '../../../schema/audience.ts'
+import { array } from '../../database.ts'
 import { decodeId } from '../../ids.ts'
 import { IS_ACTIVE } from '../automations/active.ts'
 import { dateTest } from './dates.ts'
@@ -142,7 +143,7 @@ function oneOf(column: RawBuilder<unknown>, ids: readonly string[]): Predicate {
   const [first] = ids
   return ids.length === 1
     ? sql<boolean>`${column} = ${first}`
-    : sql<boolean>`${column} = any(${[...ids]}::uuid[])`
+    : sql<boolean>`${column} = any(${array(ids, 'uuid')})`
 }
 
 /** The ids of a reference: one or a list. */

@@ -1,6 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { FieldKind, FilterOperator, FilterValue } from '../../../schema/audience.ts'
+import { array } from '../../database.ts'
+import { likeLiteral } from '../text.ts'
 import { comparesDates, dateTest, jsonDate } from './dates.ts'
 import { anyOf, never, partial, type Test, total } from './predicate.ts'
 
@@ -43,11 +45,11 @@ export function textTest(
     case 'in':
       return partial(sql<boolean>`${exact} = any(${textArray(value, text.lower ?? false)})`)
     case 'contains':
-      return partial(like(text, `%${escaped(value)}%`))
+      return partial(like(text, `%${literal(value)}%`))
     case 'starts_with':
-      return partial(like(text, `${escaped(value)}%`))
+      return partial(like(text, `${literal(value)}%`))
     case 'ends_with':
-      return partial(like(text, `%${escaped(value)}`))
+      return partial(like(text, `%${literal(value)}`))
     default:
       return never
   }
@@ -141,8 +143,8 @@ export function customFieldTest(
 
 /** A bound list of text. */
 export function textArray(value: unknown, lower = false): RawBuilder<unknown> {
-  if (!lower) return sql`${value}::text[]`
-  return sql`array(select lower(word) from unnest(${value}::text[]) as word)`
+  const words = array(Array.isArray(value) ? value : [value], 'text')
+  return lower ? sql`array(select lower(word) from unnest(${words}) as word)` : words
 }
 
 function like(text: TextExpression, pattern: string): RawBuilder<boolean> {
@@ -151,6 +153,6 @@ function like(text: TextExpression, pattern: string): RawBuilder<boolean> {
     : sql<boolean>`${text.exact} ilike ${pattern}`
 }
 
-function escaped(value: unknown): string {
-  return String(value).replaceAll(/[\\%_]/g, (letter) => `\\${letter}`)
+function literal(value: unknown): string {
+  return likeLiteral(String(value))
 }

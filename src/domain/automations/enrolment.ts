@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import type { ReEntry } from '../../../schema/automation.ts'
 import { AUTOMATION_RUN, type AutomationRunInput } from '../../../temporal/contract.ts'
@@ -98,14 +98,7 @@ async function lockEntries(call: Call, candidates: readonly Candidate[]): Promis
         order by id for share)
       insert into automation_entry as entry (organization_id, automation_id, subscriber_id)
       select distinct ${call.organization.id}::uuid, asked.automation_id, asked.subscriber_id
-      from unnest(${array(
-        candidates.map(({ automationId }) => automationId),
-        'uuid',
-      )},
-        ${array(
-          candidates.map(({ subscriberId }) => subscriberId),
-          'uuid',
-        )}) as asked (automation_id, subscriber_id)
+      from ${pairRows(candidates)} as asked (automation_id, subscriber_id)
       join people on people.id = asked.subscriber_id
       order by 2, 3
       on conflict (organization_id, automation_id, subscriber_id) do update set runs = entry.runs
@@ -121,20 +114,19 @@ async function activeKeys(call: Call, candidates: readonly Candidate[]): Promise
     call.em,
     sql`select run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.entry_key as "entryKey"
       from (select distinct automation_id, subscriber_id
-        from unnest(${array(
-          candidates.map(({ automationId }) => automationId),
-          'uuid',
-        )},
-          ${array(
-            candidates.map(({ subscriberId }) => subscriberId),
-            'uuid',
-          )}) as pair (automation_id, subscriber_id)
+        from ${pairRows(candidates)} as pair (automation_id, subscriber_id)
       ) as asked
       join automation_run run on run.organization_id = ${call.organization.id}
         and run.automation_id = asked.automation_id and run.subscriber_id = asked.subscriber_id
         and run.${IS_ACTIVE}`,
   )
   return new Set(found.map((run) => `${pairOf(run)}/${run.entryKey}`))
+}
+
+function pairRows(candidates: readonly Candidate[]): RawBuilder<unknown> {
+  const automations = candidates.map(({ automationId }) => automationId)
+  const subscribers = candidates.map(({ subscriberId }) => subscriberId)
+  return sql`unnest(${array(automations, 'uuid')}, ${array(subscribers, 'uuid')})`
 }
 
 function decide(

@@ -27,7 +27,7 @@ export async function nudgeRuns(
   const keys = await rows<RunKey>(
     em,
     sql`select automation_id as "automationId", subscriber_id as "subscriberId", number from automation_run
-      where organization_id = ${organizationId} and id = any(${[...runIds]}::uuid[]) order by id`,
+      where organization_id = ${organizationId} and id = any(${array(runIds, 'uuid')}) order by id`,
   )
   await writeNudges(em, organizationId, keys)
 }

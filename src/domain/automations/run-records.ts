@@ -5,7 +5,7 @@ import type { Run, RunVisit, StepReference } from '../../../schema/run.ts'
 import type { ExitReason, RunStatus } from '../../../schema/values.ts'
 import { nextStep } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { rows } from '../../database.ts'
+import { array, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
 import { findSubscriber, type SubscriberChoice } from '../subscriber-records.ts'
@@ -72,7 +72,10 @@ export async function listRuns(
 
 /** The runs of these uuids, in order of entry. */
 export async function readRuns(call: Reading, runIds: readonly string[]): Promise<Run[]> {
-  return await present(call, await readRows(call, sql`run.id = any(${[...runIds]}::uuid[]) order by run.id`))
+  return await present(
+    call,
+    await readRows(call, sql`run.id = any(${array(runIds, 'uuid')}) order by run.id`),
+  )
 }
 
 /** One run by its uuid; NOT_FOUND where it is gone. */

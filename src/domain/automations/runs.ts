@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { ExitReason, RunStatus } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { execute, type EntityManager, rows } from '../../database.ts'
+import { array, execute, type EntityManager, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { insertEvents } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
@@ -31,13 +31,13 @@ export async function cancelRuns(
   await execute(
     em,
     sql`select from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
-      from automation_run where organization_id = ${organization.id} and id = any(${[...runIds]}::uuid[]))
+      from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
       order by id for share`,
   )
   const ended = await rows<Ended>(
     em,
     sql`with locked as (
-        select id from automation_run where organization_id = ${organization.id} and id = any(${[...runIds]}::uuid[])
+        select id from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})
           and ${IS_ACTIVE} order by id for update)
       update automation_run run set status = ${options.status ?? 'CANCELED'}, exit_reason = ${exitReason},
         error = ${options.error ?? null}, ended_at = now(), wait_kind = null, wake_at = null, wake_reason = null,
@@ -131,7 +131,7 @@ export async function exitUnsubscribed(call: Call, subscriberIds: readonly strin
     call.em,
     sql`select run.id from automation_run run
       join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id
-      where run.organization_id = ${call.organization.id} and run.subscriber_id = any(${[...subscriberIds]}::uuid[])
+      where run.organization_id = ${call.organization.id} and run.subscriber_id = any(${array(subscriberIds, 'uuid')})
         and run.${IS_ACTIVE}
         and coalesce((version.definition #>> '{settings,exitOnUnsubscribe}')::boolean, true)`,
   )
@@ -156,8 +156,8 @@ async function closeWaits(
   await execute(
     em,
     sql`with waits as (
-        delete from run_wait where organization_id = ${organizationId} and run_id = any(${[...runIds]}::uuid[]))
+        delete from run_wait where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}))
       update run_step set ended_at = now(), outcome = outcome || ${JSON.stringify({ result: 'CANCELED', reason: exitReason })}::jsonb
-      where organization_id = ${organizationId} and run_id = any(${[...runIds]}::uuid[]) and ended_at is null`,
+      where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}) and ended_at is null`,
   )
 }

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { ContentType } from '../../../schema/values.ts'
 import type { Definition, Settings } from '../../../schema/automation.ts'
 import { type Graph, indexGraph } from '../../../temporal/graph.ts'
-import { type EntityManager, rows } from '../../database.ts'
+import { array, type EntityManager, rows } from '../../database.ts'
 
 /** An email as publishing froze it. Ids are uuids. */
 export type FrozenEmail = {
@@ -87,7 +87,7 @@ async function readVersions(
   const found = await rows<Omit<Version, 'graph'>>(
     em,
     sql`select id, automation_id as "automationId", number, definition from automation_version
-      where organization_id = ${organizationId} and id = any(${[...ids]}::uuid[])`,
+      where organization_id = ${organizationId} and id = any(${array(ids, 'uuid')})`,
   )
   return found.map((version) => ({ ...version, graph: indexGraph(version.definition) }))
 }

@@ -40,7 +40,7 @@ export async function endEventWaits(
   const keys = await rows<RunKey>(
     em,
     sql`with locked as (
-        select id from automation_run where organization_id = ${organization.id} and id = any(${woken}::uuid[])
+        select id from automation_run where organization_id = ${organization.id} and id = any(${array(woken, 'uuid')})
           and status = 'WAITING' and wait_kind = 'EVENT' order by id for update)
       update automation_run run set wake_reason = coalesce(run.wake_reason, 'EVENT'), wake_at = now()
       from locked where run.organization_id = ${organization.id} and run.id = locked.id
@@ -48,7 +48,7 @@ export async function endEventWaits(
   )
   await execute(
     em,
-    sql`delete from run_wait where organization_id = ${organization.id} and run_id = any(${woken}::uuid[])`,
+    sql`delete from run_wait where organization_id = ${organization.id} and run_id = any(${array(woken, 'uuid')})`,
   )
   await writeNudges(em, organization.id, keys)
 }
