@@ -2,6 +2,7 @@ import Type, { type Static, type TSchema } from 'typebox'
 
 import { EVENT_TYPE, Filters, WhereList } from './audience.ts'
 import { closed, defaulted, oneOf } from './define.ts'
+import { CONTENT_TYPES } from './values.ts'
 
 /** The graph language of automations (decisions, section 6): what runs today, and by name what does not run yet. */
 export const AUTOMATION_LIMITS = {
@@ -66,7 +67,6 @@ export const NOT_AVAILABLE = {
   waitModes: ['FIELD_DATE', 'TIME_WINDOW', 'CONDITION'],
   settings: ['exitRules', 'sendWindow', 'lateSend'],
   emailMembers: ['sendWindow'],
-  contentTypes: ['MAILY', 'PLATE'],
 } as const satisfies Record<string, readonly string[]>
 
 export const DURATION_UNITS = ['SECONDS', 'MINUTES', 'HOURS', 'DAYS', 'WEEKS'] as const
@@ -161,8 +161,10 @@ export const EmailConfig = closed({
   campaignId: Type.Optional(Type.String({ maxLength: 200, description: 'cmp_…' })),
   subject: Type.Optional(Type.String({ maxLength: 998 })),
   preview: Type.Optional(Type.String({ maxLength: 998 })),
-  content: Type.Optional(Type.String()),
-  contentType: Type.Optional(oneOf(['MARKDOWN'] as const)),
+  content: Type.Optional(
+    Type.Unknown({ description: 'Text for MARKDOWN; a document, or its JSON text, for MAILY and PLATE.' }),
+  ),
+  contentType: Type.Optional(oneOf(CONTENT_TYPES)),
   senderId: Type.Optional(Type.String({ maxLength: 200, description: 'snd_…' })),
   replyTo: Type.Optional(
     Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' }),

@@ -253,7 +253,7 @@ function emailFaults({ steps }: Definition, readable: Readable): GraphFault[] {
     // Whether an email that is named by id is complete is known where that email is stored.
     if (step.type !== 'EMAIL' || !readable(position) || step.config.campaignId !== undefined) return []
     return (['subject', 'content'] as const)
-      .filter((member) => !step.config[member]?.trim())
+      .filter((member) => isBlank(step.config[member]))
       .map((member) =>
         stepFault(
           step.id,
@@ -262,6 +262,11 @@ function emailFaults({ steps }: Definition, readable: Readable): GraphFault[] {
         ),
       )
   })
+}
+
+/** Content may be a document, of which its own format says whether it is empty. */
+function isBlank(value: unknown): boolean {
+  return value === undefined || (typeof value === 'string' && value.trim() === '')
 }
 
 function neighbours({ steps, edges }: Definition): Map<string, string[]> {

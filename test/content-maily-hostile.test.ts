@@ -1,8 +1,9 @@
 import test from 'ava'
 import fc from 'fast-check'
 
-import { type CompiledEmail, compileContent, type ContentSource } from '../src/content/compile.ts'
+import { type CompiledEmail, compileContent } from '../src/content/compile.ts'
 import { fillContent, type FilledEmail } from '../src/content/fill.ts'
+import { carrySnippets, type SnippetSources } from '../src/content/maily/snippets.ts'
 import { lintEmail } from './helpers/email-lint.ts'
 
 type Json = Record<string, unknown>
@@ -10,14 +11,13 @@ type Json = Record<string, unknown>
 const SEED = 20_260_301
 const URLS = { unsubscribe: 'https://mail.test/u/abc', online: 'https://mail.test/v/abc' }
 
-function compile(source: unknown, snippets?: ContentSource['snippets']): CompiledEmail {
-  return compileContent({
-    contentType: 'MAILY',
-    source,
-    subject: 'Hello',
-    kind: 'marketing',
-    ...(snippets !== undefined && { snippets }),
-  })
+function compile(
+  document: unknown,
+  snippets?: SnippetSources,
+  contentType: 'MAILY' | 'PLATE' = 'MAILY',
+): CompiledEmail {
+  const source = snippets === undefined ? document : carrySnippets(Object(document), snippets)
+  return compileContent({ contentType, source, subject: 'Hello', kind: 'marketing' })
 }
 
 function fill(compiled: CompiledEmail, variables: Json = {}): FilledEmail {
@@ -207,7 +207,7 @@ function faultsOf(html: string): string[] {
 
 test('no document throws, escapes its place, or leaves an element open, for Outlook or for others', (t) => {
   t.timeout(300_000)
-  const snippets: ContentSource['snippets'] = new Map([
+  const snippets: SnippetSources = new Map([
     ['snp_1', { name: '<b>', contentType: 'MAILY', content: doc(paragraph(text('in'))), isArchived: false }],
   ])
   const holds = (source: unknown, value: unknown): void => {
@@ -244,6 +244,127 @@ test('any JSON at all is a document, an empty one, or a warning', (t) => {
     compile('text').warnings.map(({ code }) => code),
     ['INVALID_DOCUMENT'],
   )
+})
+
+const ELEMENTS = [
+  'p',
+  'h1',
+  'h2',
+  'h3',
+  'h4',
+  'h6',
+  'blockquote',
+  'hr',
+  'a',
+  'img',
+  'code_block',
+  'code_line',
+  'ul',
+  'ol',
+  'li',
+  'lic',
+  'table',
+  'tr',
+  'th',
+  'td',
+  'column_group',
+  'column',
+  'callout',
+  'mention',
+  'unknown',
+]
+const MEMBERS = [
+  'bold',
+  'code',
+  'highlight',
+  'subscript',
+  'color',
+  'backgroundColor',
+  'fontSize',
+  'url',
+  'alt',
+  'caption',
+  'width',
+  'align',
+  'indent',
+  'listStyleType',
+  'listStart',
+  'checked',
+  'start',
+  'colSpan',
+  'background',
+  'icon',
+  'value',
+  'verticalAlign',
+]
+const members = fc.dictionary(
+  fc.constantFrom(...MEMBERS, ...ODD),
+  fc.oneof(scalar, fc.constantFrom(true, 3, 'disc', 'decimal')),
+  {
+    maxKeys: 5,
+  },
+)
+const element = fc.letrec<{ element: unknown }>((tie) => ({
+  element: fc.oneof(
+    { depthSize: 'medium', withCrossShrink: true },
+    fc.tuple(members, scalar).map(([more, text]) => ({ ...more, text })),
+    fc
+      .tuple(
+        members,
+        fc.oneof(fc.constantFrom<unknown>(...ELEMENTS), type),
+        fc.array(tie('element'), { maxLength: 4 }),
+      )
+      .map(([more, name, children]) => ({ ...more, type: name, children })),
+    scalar,
+  ),
+})).element
+
+test('no Slate document throws, escapes its place, or leaves an element open', (t) => {
+  t.timeout(300_000)
+  const holds = (source: unknown, value: unknown): void => {
+    const { html, text } = fill(compile(source, undefined, 'PLATE'), { name: value })
+    t.deepEqual(faultsOf(html), [])
+    t.notRegex(html + text, /[\uFDD0-\uFDD5\0]|\[object|undefined/)
+  }
+  const documents = fc.array(element, { maxLength: 6 })
+  fc.assert(fc.property(documents, payload, holds), { numRuns: 1500, seed: SEED })
+  fc.assert(fc.property(fc.oneof(fc.jsonValue({ maxDepth: 6 }), element), payload, holds), {
+    numRuns: 500,
+    seed: SEED,
+  })
+})
+
+test('Slate documents that are too deep, too wide or hold themselves cost little and say so', (t) => {
+  let deep: Json = { text: 'bottom' }
+  for (let depth = 0; depth < 10_000; depth += 1) deep = { type: 'blockquote', children: [deep] }
+  const circle: Json = { type: 'callout' }
+  circle['children'] = [circle, circle, circle]
+  const cell: Json = { type: 'td' }
+  cell['children'] = [{ type: 'table', children: [{ type: 'tr', children: [cell, cell] }] }]
+  const item = (indent: number): Json => ({
+    type: 'p',
+    indent,
+    listStyleType: 'disc',
+    children: [{ text: 'x' }],
+  })
+  const sources: [string, unknown][] = [
+    ['deep', [deep]],
+    ['circle', [circle]],
+    ['tables in themselves', [{ type: 'table', children: [{ type: 'tr', children: [cell] }] }]],
+    ['wide', Array.from({ length: 100_000 }, () => ({ type: 'p', children: [{ text: 'x' }] }))],
+    ['indented', Array.from({ length: 100_000 }, (_, index) => item(index % 50))],
+  ]
+  for (const [name, source] of sources) {
+    const seconds = cost(() => {
+      const compiled = compile(source, undefined, 'PLATE')
+      t.true(
+        compiled.warnings.some(({ code }) => code === 'TOO_LARGE'),
+        name,
+      )
+      t.true(fill(compiled).html.length < 5_000_000, name)
+    })
+    t.true(seconds < 10, `${name} took ${seconds} s`)
+  }
 })
 
 test('types and attributes that objects have by themselves mean nothing', (t) => {
@@ -373,7 +494,7 @@ test('megabytes of text, of marks and of braces are read in linear time', (t) =>
 test('snippets that hold much, many times, are bounded together', (t) => {
   const holder = (id: string) =>
     doc(...Array.from({ length: 50 }, () => ({ type: 'snippet', attrs: { snippetId: id } })))
-  const snippets: ContentSource['snippets'] = new Map([
+  const snippets: SnippetSources = new Map([
     ['snp_1', { name: '1', contentType: 'MAILY', content: holder('snp_2'), isArchived: false }],
     ['snp_2', { name: '2', contentType: 'MAILY', content: holder('snp_3'), isArchived: false }],
     ['snp_3', { name: '3', contentType: 'MARKDOWN', content: 'word '.repeat(200_000), isArchived: false }],

@@ -2,6 +2,8 @@ import test from 'ava'
 
 import { type CompiledEmail, compileContent, type ContentSource } from '../src/content/compile.ts'
 import { fillContent, type FilledEmail, type FillInput } from '../src/content/fill.ts'
+import { carrySnippets, type SnippetSources } from '../src/content/maily/snippets.ts'
+import { cardOf, textOf } from './helpers/card.ts'
 import { lintEmail } from './helpers/email-lint.ts'
 import { golden } from './helpers/golden.ts'
 
@@ -30,25 +32,17 @@ const item = (...content: Json[]): Json => node('listItem', {}, ...content)
 const doc = (...content: unknown[]): Json => ({ type: 'doc', content })
 const link = (href: string, more: Json = {}): Json => mark('link', { href, ...more })
 
-function compile(source: unknown, more: Partial<ContentSource> = {}): CompiledEmail {
+function compile(
+  document: unknown,
+  { snippets = new Map(), ...more }: Partial<ContentSource> & { snippets?: SnippetSources } = {},
+): CompiledEmail {
+  const source =
+    typeof document === 'object' && document !== null ? carrySnippets(document, snippets) : document
   return compileContent({ contentType: 'MAILY', source, subject: 'Hello', kind: 'transactional', ...more })
 }
 
 function fill(compiled: CompiledEmail, more: Partial<FillInput> = {}): FilledEmail {
   return fillContent(compiled, { variables: ADA, urls: URLS, ...more })
-}
-
-/** What stands in the card. */
-function cardOf({ html }: FilledEmail): string {
-  const from = html.indexOf('>', html.indexOf('class="pl-card"')) + 1
-  const end = html.lastIndexOf('</td></tr>\n<tr><td class="pl-foot"')
-  return html
-    .slice(from, end < 0 ? html.indexOf('</td></tr></table>\n<!--[if mso]></td></tr></table>', from) : end)
-    .trim()
-}
-
-function textOf({ text }: FilledEmail): string {
-  return text.replace(/\n*--\n(?:Engines & Co)?\n(?:Unsubscribe: \S+\n)?$/, '\n')
 }
 
 function codes(compiled: CompiledEmail): string[] {
@@ -270,7 +264,7 @@ const MARKS: Record<string, Json[]> = {
   ],
 }
 
-const SNIPPETS: ContentSource['snippets'] = new Map([
+const SNIPPETS: SnippetSources = new Map([
   [
     'snp_1',
     {
@@ -454,7 +448,7 @@ test('an unsubscribe link counts where everybody sees it', (t) => {
   t.is(footer.html.match(/mail\.test\/u\//g)?.length, 1)
 })
 
-const FOOTED: ContentSource['snippets'] = new Map([
+const FOOTED: SnippetSources = new Map([
   [
     'snp_1',
     { name: 'F', contentType: 'MAILY', content: doc(node('footer', {}, text('x'))), isArchived: false },
@@ -462,7 +456,7 @@ const FOOTED: ContentSource['snippets'] = new Map([
 ])
 
 test('a snippet that is missing, archived or in itself is a warning', (t) => {
-  const snippets: ContentSource['snippets'] = new Map([
+  const snippets: SnippetSources = new Map([
     [
       'snp_1',
       {

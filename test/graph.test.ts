@@ -160,14 +160,6 @@ test('what is known but not built is refused by its name', (t) => {
     /trigger type SCHEDULE is not available yet/,
   )
   t.regex(
-    refused({
-      id: 'x',
-      type: 'EMAIL',
-      config: { subject: 'a', content: { type: 'doc' }, contentType: 'MAILY' },
-    }),
-    /content type MAILY is not available yet/,
-  )
-  t.regex(
     refused({ ...email, id: 'x', config: { ...email.config, sendWindow: {} } }),
     /sendWindow is not available yet/,
   )

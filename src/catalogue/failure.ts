@@ -97,3 +97,8 @@ export function refuseFaults(
     details: faults,
   })
 }
+
+/** The faults that a refusal of an input lists; where it lists none, itself as the only one. */
+export function faultsOf({ details, message }: Failure): Fault[] {
+  return Array.isArray(details) ? (details as Fault[]) : [{ path: '', message }]
+}

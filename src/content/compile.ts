@@ -1,3 +1,4 @@
+import type { ContentType } from '../../schema/values.ts'
 import { EmailParts, headerTemplate } from './email-parts.ts'
 import { decodeEntities } from './escape.ts'
 import { writeFrame } from './frame.ts'
@@ -5,8 +6,8 @@ import { writeHtmlSource } from './html-source.ts'
 import type { LinkTarget } from './links.ts'
 import { LinkTable } from './links.ts'
 import { writeMaily } from './maily/document.ts'
-import type { SnippetSources } from './maily/snippets.ts'
 import { writeMarkdown } from './markdown.ts'
+import { writePlate } from './plate/document.ts'
 import type { ContentWarning, VariableReference } from './references.ts'
 import { ReferenceTable } from './references.ts'
 import type { Template } from './template.ts'
@@ -14,11 +15,9 @@ import { BUILT_IN_VARIABLES, flatten } from './variables.ts'
 
 /** An email as its author wrote it. */
 export interface ContentSource {
-  readonly contentType: 'MARKDOWN' | 'HTML' | 'MAILY'
-  /** Text for MARKDOWN and HTML, a document for MAILY; as it is stored, so it may be anything. */
+  readonly contentType: ContentType | 'HTML'
+  /** Text for MARKDOWN and HTML, a document for MAILY and PLATE; as it is stored, so it may be anything. */
   readonly source: unknown
-  /** The snippets that a MAILY document may hold, by the id that stands in it (`snp_…`). */
-  readonly snippets?: SnippetSources
   readonly subject: string
   readonly preview?: string | null
   /** Marketing mail always names its sender in a footer. */
@@ -102,8 +101,9 @@ function warnLarge(table: ReferenceTable, html: Template): void {
 }
 
 /** Writes the content itself; the frame of our own formats comes around it. */
-function writeBody(parts: EmailParts, { contentType, source, snippets }: ContentSource): void {
-  if (contentType === 'MAILY') writeMaily(parts, source, snippets ?? new Map())
+function writeBody(parts: EmailParts, { contentType, source }: ContentSource): void {
+  if (contentType === 'MAILY') writeMaily(parts, source)
+  else if (contentType === 'PLATE') writePlate(parts, source)
   else writeMarkdown(parts, parts.table.extract(asText(source), { backslashEscapes: true }))
 }
 

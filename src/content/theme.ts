@@ -1,6 +1,9 @@
 /** The system's own font, whichever it is. */
 export const FONT = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 
+/** What code is written in. */
+export const CODE_FONT = "'SFMono-Regular',Consolas,'Liberation Mono',Menlo,monospace"
+
 /** What the card leaves to its content: 600 pixels without padding and border. */
 export const CARD_WIDTH = 534
 

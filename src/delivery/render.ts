@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import { CONTENT_TYPES } from '../../schema/values.ts'
 import { row } from '../database.ts'
 import type { Services } from '../services.ts'
 import { type CompiledEmail, compileContent } from '../content/compile.ts'
@@ -32,7 +33,7 @@ export type Renderer = {
 const CACHED_EMAILS = 500
 
 type EmailContent = Parameters<typeof compileContent>[0]
-type StepEmail = { subject?: string; preview?: string | null; content?: string; contentType?: string }
+type StepEmail = { subject?: string; preview?: string | null; content?: unknown; contentType?: string }
 
 export function createRenderer(services: Services): Renderer {
   const { baseUrl, secret } = services.config
@@ -133,10 +134,12 @@ async function loadCampaign(services: Services, mail: Mail): Promise<CompiledEma
   return found && compileContent(contentOf(mail, found))
 }
 
+const FORMATS = [...CONTENT_TYPES, 'HTML'] as const
+
 function contentOf(mail: Mail, source: StepEmail): EmailContent {
   return {
-    contentType: source.contentType === 'HTML' ? 'HTML' : 'MARKDOWN',
-    source: source.content ?? '',
+    contentType: FORMATS.find((format) => format === source.contentType) ?? 'MARKDOWN',
+    source: source.content,
     subject: source.subject ?? '',
     preview: source.preview ?? null,
     kind: mail.marketing ? 'marketing' : 'transactional',

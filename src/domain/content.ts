@@ -112,6 +112,7 @@ async function findMentioned(
   { em, organization }: Call,
   mentions: readonly SnippetMention[],
 ): Promise<HeldSnippet[]> {
+  if (mentions.length === 0) return []
   const held = new Map<string, string>()
   const unknown: SnippetMention[] = []
   for (const mention of mentions) {

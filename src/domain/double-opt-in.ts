@@ -155,7 +155,9 @@ function sourceOf({ subject, markdown }: ConfirmationText): MessageSource {
 }
 
 function hashText({ subject, content }: MessageSource): string {
-  return `sha256:${createHash('sha256').update(`${subject}\n${content}`).digest('hex')}`
+  return `sha256:${createHash('sha256')
+    .update(`${subject}\n${String(content)}`)
+    .digest('hex')}`
 }
 
 async function readSending({ em, organization }: Call, subscriberId: string): Promise<Sending> {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import type { ContentType } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { json, rows } from '../database.ts'
 import { newId } from '../ids.ts'
@@ -10,8 +11,9 @@ export type MessageClass = 'TRANSACTIONAL' | 'AUTOMATION' | 'CAMPAIGN' | 'TEST'
 /** What an email that belongs to no automation version says; kept until retention takes it. */
 export type MessageSource = {
   subject: string
-  content: string
-  contentType: 'MARKDOWN' | 'HTML'
+  /** Text, or a document that carries its snippets. */
+  content: unknown
+  contentType: ContentType | 'HTML'
   preview: string | null
   /** It asks for the confirmation of a subscription, so that {{confirmUrl}} leads somewhere. */
   confirms?: true

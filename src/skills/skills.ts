@@ -11,6 +11,7 @@ const DOCS_PAGES = [
   'start',
   'audience',
   'campaigns',
+  'content',
   'automations',
   'library',
   'http-api',

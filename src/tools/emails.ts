@@ -1,13 +1,13 @@
 import Type from 'typebox'
 
 import { closed, defaulted } from '../../schema/define.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { sendTransactional } from '../domain/transactional.ts'
+import { readWritten, WRITTEN_TYPES, type WrittenType } from '../domain/written-email.ts'
 import { encodeId } from '../ids.ts'
 
 const MAXIMUM_LINE = 998
-const CONTENT_TYPES = ['MARKDOWN', 'HTML', 'TIPTAP'] as const
 
 /** One transactional email through the frozen v1 door (contract, "Transactional send v1"). */
 export const sendTransactionalEmail = defineTool({
@@ -22,14 +22,15 @@ export const sendTransactionalEmail = defineTool({
   counted: false,
   singleStatement: true,
   checksToken: true,
+  bodyLimit: DOCUMENT_LIMITS.bytes,
   input: closed({
     to: Type.String({ description: 'The address of the recipient.' }),
     subject: Type.String({ minLength: 1, maxLength: MAXIMUM_LINE, description: 'May hold {{variables}}.' }),
-    content: Type.String({ minLength: 1, description: 'Markdown or HTML, as contentType says.' }),
-    contentType: defaulted(
-      Type.Unsafe<(typeof CONTENT_TYPES)[number]>(Type.Enum([...CONTENT_TYPES])),
-      'MARKDOWN',
-    ),
+    content: Type.String({
+      minLength: 1,
+      description: 'Markdown, HTML, or the JSON text of a TipTap document, as contentType says.',
+    }),
+    contentType: defaulted(Type.Unsafe<WrittenType>(Type.Enum([...WRITTEN_TYPES])), 'MARKDOWN'),
     from: Type.Optional(
       Type.String({ description: '"hello@example.com" or "Name <hello@example.com>" on a verified domain.' }),
     ),
@@ -39,14 +40,7 @@ export const sendTransactionalEmail = defineTool({
   }),
   output: closed({ id: Type.String({ description: 'eml_…' }) }),
   async handler(call, { to, subject, content, contentType, from, replyTo, preview, tracking }) {
-    if (contentType === 'TIPTAP') {
-      throw new Failure(
-        'INVALID_INPUT',
-        'contentType TIPTAP is not available yet; send the content as MARKDOWN or HTML.',
-        { details: [{ path: 'contentType', message: 'TIPTAP is not available yet' }] },
-      )
-    }
-    const source = { subject, content, contentType, preview: preview ?? null }
+    const source = await readWritten(call, { subject, content, contentType, preview })
     const id = await sendTransactional(call, { ...source, to, from, replyTo, tracking })
     return { id: encodeId('eml', id) }
   },

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 
+import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { EdgeList, SettingsInput, StepList, SuccessGoalsInput } from '../../schema/automation.ts'
 import { closed, limitOf, listOf, oneOf } from '../../schema/define.ts'
 import { SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
@@ -64,6 +65,9 @@ export const createWorkflow = defineTool({
   handler: async (call, { name }) => ({ workflow: await createAutomation(call, name) }),
 })
 
+/** Members around the content of an email in a definition: steps, step, config. */
+const DEPTH_OF_CONTENT = 3
+
 export const configureWorkflowDraft = defineTool({
   name: 'configure_workflow_draft',
   title: 'Configure a workflow draft',
@@ -82,6 +86,8 @@ export const configureWorkflowDraft = defineTool({
     successGoals: Type.Optional(SuccessGoalsInput),
   }),
   output: workflowOnly,
+  bodyLimit: DOCUMENT_LIMITS.bytes,
+  jsonDepth: DOCUMENT_LIMITS.jsonDepth + DEPTH_OF_CONTENT,
   handler: async (call, { steps, edges, ...change }) => ({
     workflow: await saveDraft(call, { ...change, definition: { steps, edges } }),
   }),

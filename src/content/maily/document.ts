@@ -5,13 +5,13 @@ import { CARD } from '../rich/surface.ts'
 import { CARD_WIDTH } from '../theme.ts'
 import { writeBlocks } from './blocks.ts'
 import { readNode, type Walk } from './node.ts'
-import type { SnippetSources } from './snippets.ts'
+import { readSnippets } from './snippets.ts'
 
 /**
  * Writes a MAILY document (TipTap JSON) as HTML and text, in one walk. Whatever the document is: what cannot be shown
  * is left out and is a warning, and time and memory are bounded (rich/budget.ts).
  */
-export function writeMaily(parts: EmailParts, source: unknown, snippets: SnippetSources): void {
+export function writeMaily(parts: EmailParts, source: unknown): void {
   const document = readNode(source)
   if (document === null) {
     parts.table.warn(
@@ -22,7 +22,7 @@ export function writeMaily(parts: EmailParts, source: unknown, snippets: Snippet
   }
   const walk: Walk = {
     parts,
-    snippets,
+    snippets: readSnippets(source),
     budget: new Budget(parts.table),
     writeBlocks: (content, spot) => writeBlocks(walk, content, spot),
   }

@@ -1,6 +1,6 @@
 import { decodeEntities } from '../escape.ts'
 import { memberOf, numberOf, colorOf, readNumber, textOf } from '../rich/attributes.ts'
-import { type Look, PLAIN, type Run, type TextTag } from '../rich/runs.ts'
+import { type Look, PLAIN, type Run, textRuns, type TextTag } from '../rich/runs.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
 import { type Node, readNode, readText, readVariable, type Walk } from './node.ts'
 
@@ -54,15 +54,6 @@ export function warnUnknown({ parts }: Walk, what: 'node' | 'mark', type: string
   const named = parts.table.plain(type.slice(0, 60))
   const rest = what === 'node' ? 'its content is shown without it' : 'its text is shown without it'
   parts.table.warn('UNKNOWN_NODE', `The ${what} "${named}" is not known; ${rest}.`)
-}
-
-/** Line breaks in a text are breaks: writers of documents who are no editors mean them so. */
-function textRuns(text: string, look: Look, link: string | null): Run[] {
-  if (!text.includes('\n')) return [{ type: 'text', text, look, link }]
-  return text.split('\n').flatMap((line, index): Run[] => {
-    const run: Run[] = line === '' ? [] : [{ type: 'text', text: line, look, link }]
-    return index === 0 ? run : [{ type: 'break', link }, ...run]
-  })
 }
 
 function imageRun(walk: Walk, node: Node): Run {

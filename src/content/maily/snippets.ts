@@ -1,9 +1,9 @@
 import { SNIPPET_LIMITS } from '../../../schema/snippet.ts'
 import { writeMarkdown } from '../markdown.ts'
-import { textOf } from '../rich/attributes.ts'
+import { isRecord, memberOf, textOf } from '../rich/attributes.ts'
 import { inside, type Node, type Place, readNode, type Spot, type Walk } from './node.ts'
 
-/** A snippet as it is stored. */
+/** A snippet as a document carries it. */
 export interface SnippetSource {
   readonly name: string
   readonly contentType: 'MAILY' | 'MARKDOWN'
@@ -13,6 +13,30 @@ export interface SnippetSource {
 
 /** Snippets by the id that documents hold. */
 export type SnippetSources = ReadonlyMap<string, SnippetSource>
+
+/**
+ * The snippets that a document carries in its member `snippets`. They are put there when it is read to be rendered or
+ * frozen, so that what was frozen needs nothing else; what an author writes there is never looked at.
+ */
+export function carrySnippets(document: object, snippets: SnippetSources): object {
+  return { ...document, snippets: Object.fromEntries(snippets) }
+}
+
+export function readSnippets(document: unknown): SnippetSources {
+  const carried = isRecord(document) ? memberOf(document, 'snippets') : undefined
+  if (!isRecord(carried)) return new Map()
+  const snippets = new Map<string, SnippetSource>()
+  for (const [id, value] of Object.entries(carried)) {
+    if (!isRecord(value)) continue
+    snippets.set(id, {
+      name: textOf(value, 'name'),
+      contentType: memberOf(value, 'contentType') === 'MARKDOWN' ? 'MARKDOWN' : 'MAILY',
+      content: memberOf(value, 'content'),
+      isArchived: memberOf(value, 'isArchived') === true,
+    })
+  }
+  return snippets
+}
 
 /** Writes a snippet in place, as if its content stood in the document. */
 export function writeSnippet(walk: Walk, { attributes }: Node, spot: Spot, { isLast }: Place): void {

@@ -1,3 +1,4 @@
+import { CODE_FONT } from '../theme.ts'
 import type { EmailParts } from '../email-parts.ts'
 import { writeImageTag } from './images.ts'
 import { openLink } from './links.ts'
@@ -33,8 +34,6 @@ export type Run =
   | { readonly type: 'text'; readonly text: string; readonly look: Look; readonly link: string | null }
   | { readonly type: 'break'; readonly link: string | null }
   | { readonly type: 'image'; readonly image: InlineImage; readonly link: string | null }
-
-const CODE_FONT = "'SFMono-Regular',Consolas,'Liberation Mono',Menlo,monospace"
 
 /** Writes the text of a run with its marks; the text part has only the text. */
 function writeText(parts: EmailParts, text: string, look: Look, surface: Surface): void {
@@ -108,6 +107,15 @@ export function writeRuns(parts: EmailParts, runs: readonly Run[], surface: Surf
 function colorOfGroup(runs: readonly Run[]): string | null {
   const first = runs[0]
   return first?.type === 'text' ? first.look.color : null
+}
+
+/** Line breaks in a text are breaks: writers of documents who are no editors mean them so. */
+export function textRuns(text: string, look: Look, link: string | null): Run[] {
+  if (!text.includes('\n')) return [{ type: 'text', text, look, link }]
+  return text.split('\n').flatMap((line, index): Run[] => {
+    const run: Run[] = line === '' ? [] : [{ type: 'text', text: line, look, link }]
+    return index === 0 ? run : [{ type: 'break', link }, ...run]
+  })
 }
 
 /** Whether nothing would be seen of these. */

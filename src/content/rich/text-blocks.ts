@@ -1,5 +1,5 @@
 import type { EmailParts } from '../email-parts.ts'
-import { STYLE } from '../theme.ts'
+import { CODE_FONT, STYLE } from '../theme.ts'
 import { adaptive, inkOf, type Surface } from './surface.ts'
 
 /** How a block of text stands among its neighbours. */
@@ -12,14 +12,20 @@ export interface TextBlock {
   readonly isFirst: boolean
   /** Nothing stands after it in its container, so it needs no space below. */
   readonly isLast: boolean
+  /** How far it stands in, in pixels. */
+  readonly indent?: number
   /** Blank lines after it in the text part. */
   readonly textGap: 0 | 1
 }
 
-function extraStyle({ alignment, direction, isFirst, isLast }: TextBlock, hasTop: boolean): string {
+function extraStyle(
+  { alignment, direction, isFirst, isLast, indent = 0 }: TextBlock,
+  hasTop: boolean,
+): string {
   return [
     hasTop && isFirst && ';margin-top:0',
     isLast && ';margin-bottom:0',
+    indent > 0 && `;padding-left:${indent}px`,
     alignment !== '' && `;text-align:${alignment}`,
     direction !== '' && `;direction:${direction}`,
   ]
@@ -125,4 +131,28 @@ export function writeItem(parts: EmailParts, marker: string, write: () => void):
   parts.html.fixed('</li>\n')
   parts.text.endBlock(0)
   parts.text.close()
+}
+
+const CODE_BACK = 'padding:12px 16px;border-radius:6px;font-size:14px;line-height:1.5;white-space:pre-wrap'
+
+/** Writes lines of source code as they are. */
+export function writeCode(
+  parts: EmailParts,
+  lines: readonly string[],
+  surface: Surface,
+  isLast: boolean,
+): void {
+  const { code, codeBack } = inkOf(surface)
+  const colors = `background-color:${codeBack};color:${code};font-family:${CODE_FONT}`
+  parts.html.fixed(
+    `<pre${adaptive(surface, 'pl-code')} style="margin:0 0 ${isLast ? 0 : 16}px;${CODE_BACK};${colors}">`,
+  )
+  parts.text.endBlock(1)
+  for (const [index, line] of lines.entries()) {
+    if (index > 0) parts.html.fixed('\n')
+    parts.escaped(line)
+    parts.text.literalLine(line)
+  }
+  parts.html.fixed('</pre>\n')
+  parts.text.endBlock(1)
 }

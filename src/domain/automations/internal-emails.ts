@@ -3,11 +3,12 @@ import { sql } from 'kysely'
 import type { CampaignKind } from '../../../schema/campaign.ts'
 import type { Definition, EmailStep } from '../../../schema/automation.ts'
 import type { ContentType } from '../../../schema/values.ts'
-import type { Fault } from '../../catalogue/failure.ts'
+import { Failure, type Fault, faultsOf } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, json, rows } from '../../database.ts'
 import { encodeId, newId, readId } from '../../ids.ts'
 import { emailFault } from '../addresses.ts'
+import { readContent } from '../content.ts'
 import type { Automation } from './records.ts'
 
 /** What is to become of one EMAIL step's internal email: a new row, a copy of `sourceId`, or a change of its own row. */
@@ -21,7 +22,8 @@ type EmailPlan = {
   replaces: boolean
   subject: string | null
   preview: string | null
-  content: string | null
+  content: unknown
+  contentType: ContentType | null
   senderId: string | null
   replyTo: string | null
 }
@@ -34,7 +36,6 @@ type Stored = {
   kind: CampaignKind
   automationId: string | null
   stepId: string | null
-  contentType: ContentType
 }
 type Placed = { step: EmailStep; path: string }
 
@@ -55,9 +56,9 @@ export async function planEmails(
   const result: EmailPlans = { plans: [], faults: placed.flatMap(lineFaults), missing: [] }
   for (const place of placed) {
     result.missing.push(...missingIds(place, campaigns, senders))
-    const plan = planOf(place, campaigns, owners)
-    if ('fault' in plan) result.faults.push(plan.fault)
-    else result.plans.push(plan)
+    const written = await readWritten(call, place)
+    result.faults.push(...written.faults)
+    result.plans.push(planOf(place, campaigns, owners, written))
   }
   return result
 }
@@ -99,8 +100,7 @@ async function readCampaigns(
   const named = placed.flatMap(({ step }) => readId('cmp', step.config.campaignId ?? '') ?? [])
   const found = await rows<Stored>(
     em,
-    sql`select id, kind, automation_id as "automationId", step_id as "stepId", content_type as "contentType"
-      from campaign where organization_id = ${organization.id}
+    sql`select id, kind, automation_id as "automationId", step_id as "stepId" from campaign where organization_id = ${organization.id}
         and (automation_id = ${automationId} or id = any(${array(named, 'uuid')}))
       order by id desc`,
   )
@@ -151,17 +151,19 @@ function chooseOwners(
 }
 
 function planOf(
-  { step, path }: Placed,
+  { step }: Placed,
   campaigns: ReadonlyMap<string, Stored>,
   owners: ReadonlyMap<string, string>,
-): EmailPlan | { fault: Fault } {
+  { content, contentType }: Written,
+): EmailPlan {
   const { config } = step
   const inline = {
     stepId: step.id,
     name: step.name?.trim() || step.id,
     subject: config.subject ?? null,
     preview: config.preview ?? null,
-    content: config.content ?? null,
+    content,
+    contentType,
     senderId: config.senderId === undefined ? null : readId('snd', config.senderId),
     replyTo: config.replyTo ?? null,
   }
@@ -170,13 +172,27 @@ function planOf(
     return { ...inline, id: own, isNew: false, sourceId: null, replaces: config.campaignId === undefined }
   }
   const source = campaigns.get(readId('cmp', config.campaignId ?? '') ?? '')
-  const isUnreadable =
-    source !== undefined && source.contentType !== 'MARKDOWN' && config.content === undefined
-  if (isUnreadable) {
-    const message = `that campaign is written in ${source.contentType}, which is not available yet in a workflow; give content in MARKDOWN beside it`
-    return { fault: { stepId: step.id, path: `${path}.campaignId`, message } }
-  }
   return { ...inline, id: newId(), isNew: true, sourceId: source?.id ?? null, replaces: true }
+}
+
+/** The content of a step as it will be stored, and what is wrong with it. Text without a type is Markdown. */
+type Written = { content: unknown; contentType: ContentType | null; faults: Fault[] }
+
+async function readWritten(call: Call, { step, path }: Placed): Promise<Written> {
+  const { content, contentType = typeof content === 'string' ? 'MARKDOWN' : 'MAILY' } = step.config
+  if (content === undefined) return { content: null, contentType: null, faults: [] }
+  try {
+    const checked = await readContent(call, contentType, content)
+    return { content: checked.content, contentType, faults: [] }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    const faults = faultsOf(error).map((fault) => ({
+      stepId: step.id,
+      path: `${path}.${fault.path}`,
+      message: fault.message,
+    }))
+    return { content, contentType, faults }
+  }
 }
 
 function missingIds(
@@ -216,7 +232,7 @@ function lineFaults({ step, path }: Placed): Fault[] {
 }
 
 const COLUMNS = sql`input (id uuid, "historyId" uuid, "sourceId" uuid, "stepId" text, name text, replaces boolean,
-  subject text, preview text, content text, "senderId" uuid, "replyTo" text)`
+  subject text, preview text, content jsonb, "contentType" text, "senderId" uuid, "replyTo" text)`
 
 function inputOf(plans: readonly EmailPlan[]) {
   return sql`jsonb_to_recordset(${json(plans.map((plan) => ({ ...plan, historyId: newId() })))}) as ${COLUMNS}`
@@ -234,7 +250,8 @@ async function insertEmails(
           content_type, sender_id, reply_to)
         select input.id, ${organization.id}, 'WORKFLOW', ${automationId}, input."stepId", input.name,
           coalesce(input.subject, source.subject, ''), nullif(coalesce(input.preview, source.preview), ''),
-          coalesce(to_jsonb(input.content), source.content, '""'), 'MARKDOWN',
+          coalesce(input.content, source.content, '""'),
+          coalesce(input."contentType", source.content_type, 'MARKDOWN'),
           coalesce(input."senderId", source.sender_id), coalesce(input."replyTo", source.reply_to)
         from input left join campaign source
           on source.organization_id = ${organization.id} and source.id = input."sourceId"
@@ -259,8 +276,8 @@ async function updateEmails(
         select campaign.id, input."historyId", input."stepId", input.name,
           coalesce(input.subject, case when input.replaces then '' else campaign.subject end) as subject,
           nullif(coalesce(input.preview, case when input.replaces then '' else campaign.preview end), '') as preview,
-          coalesce(to_jsonb(input.content), case when input.replaces then '""'::jsonb else campaign.content end) as content,
-          case when input.replaces or input.content is not null then 'MARKDOWN' else campaign.content_type end as content_type,
+          coalesce(input.content, case when input.replaces then '""'::jsonb else campaign.content end) as content,
+          coalesce(input."contentType", case when input.replaces then 'MARKDOWN' else campaign.content_type end) as content_type,
           coalesce(input."senderId", case when input.replaces then null else campaign.sender_id end) as sender_id,
           coalesce(input."replyTo", case when input.replaces then null else campaign.reply_to end) as reply_to,
           (campaign.subject, campaign.preview, campaign.content) as before

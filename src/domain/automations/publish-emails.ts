@@ -6,6 +6,7 @@ import type { Fault } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, rows } from '../../database.ts'
 import { readId } from '../../ids.ts'
+import { isEmptyContent, withSnippets } from '../carried-content.ts'
 import type { FrozenEmail } from './versions.ts'
 
 type EmailRow = {
@@ -35,18 +36,19 @@ export async function freezeEmails(
   const emails: Record<string, FrozenEmail> = {}
   const faults: Fault[] = []
   const stored = await readEmails(call, automationId, definition)
-  definition.steps.forEach((step, position) => {
-    if (step.type !== 'EMAIL') return
+  for (const [position, step] of definition.steps.entries()) {
+    if (step.type !== 'EMAIL') continue
     const path = `steps[${position}].config`
     const email = stored.get(readId('cmp', step.config.campaignId ?? '') ?? '')
     if (!email) {
       const message = 'the step has no email any more; configure the draft again'
       faults.push({ stepId: step.id, path: `${path}.campaignId`, message })
-      return
+      continue
     }
     faults.push(...emailFaults(email, step.id, path))
-    emails[step.id] = frozen(email, step.config.transactional)
-  })
+    const content = await withSnippets(call, email.contentType, email.content)
+    emails[step.id] = frozen({ ...email, content }, step.config.transactional)
+  }
   return { emails, faults }
 }
 
@@ -80,11 +82,7 @@ function emailFaults(email: EmailRow, stepId: string, path: string): Fault[] {
   const fault = (member: string, message: string) =>
     faults.push({ stepId, path: `${path}.${member}`, message })
   if (email.subject.trim() === '') fault('subject', 'the email has no subject; write one to publish it')
-  if (email.contentType !== 'MARKDOWN') {
-    fault('contentType', `content in ${email.contentType} is not available yet in a workflow; write MARKDOWN`)
-  } else if (typeof email.content !== 'string' || email.content.trim() === '') {
-    fault('content', 'the email has no content; write some to publish it')
-  }
+  if (isEmptyContent(email.content)) fault('content', 'the email has no content; write some to publish it')
   if (email.senderId === null) {
     fault(
       'senderId',

@@ -211,8 +211,8 @@ async function contentWarnings(call: Call, emails: Record<string, FrozenEmail>):
   const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
   return Object.entries(emails).flatMap(([stepId, email]) => {
     const compiled = compileContent({
-      contentType: 'MARKDOWN',
-      source: String(email.content),
+      contentType: email.contentType,
+      source: email.content,
       subject: email.subject,
       preview: email.preview,
       kind: email.transactional ? 'transactional' : 'marketing',

@@ -141,13 +141,6 @@ function withoutUnavailable(config: Raw, path: string): { known: Raw; faults: Fa
     delete known[name]
     faults.push({ path: joinPath(path, name), message: `${name} is not available yet; leave it out` })
   }
-  const later = NOT_AVAILABLE.contentTypes.find((type) => type === known.contentType)
-  if (later !== undefined) {
-    delete known.contentType
-    delete known.content
-    const message = `content type ${later} is not available yet in a workflow; write MARKDOWN`
-    faults.push({ path: joinPath(path, 'contentType'), message })
-  }
   return { known, faults }
 }
 

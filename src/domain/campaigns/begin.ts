@@ -4,9 +4,10 @@ import type { CampaignSendProgress } from '../../../temporal/contract.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { unitOfWork } from '../../catalogue/unit-of-work.ts'
-import { execute, row } from '../../database.ts'
+import { execute, json, row } from '../../database.ts'
 import { encodeId, newId } from '../../ids.ts'
 import type { Services } from '../../services.ts'
+import { withSnippets } from '../carried-content.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
 import { type CampaignSender, readSendable } from './sendable.ts'
 import { findSend, progressOf, scopeOf, type SendKey } from './sends.ts'
@@ -82,7 +83,7 @@ function waiting({ sendAt }: CampaignRow, waitMs: number): CampaignSendProgress 
 async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<string | null> {
   try {
     const { sender } = await readSendable(call, campaign)
-    await freeze(call, key, sender)
+    await freeze(call, key, sender, await withSnippets(call, campaign.contentType, campaign.content))
     return null
   } catch (error) {
     if (error instanceof Failure) return error.message
@@ -90,7 +91,13 @@ async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<s
   }
 }
 
-async function freeze({ em, organization }: Call, key: SendKey, sender: CampaignSender): Promise<void> {
+/** `content` carries its snippets: what they become later changes nothing of what is sent. */
+async function freeze(
+  { em, organization }: Call,
+  key: SendKey,
+  sender: CampaignSender,
+  content: unknown,
+): Promise<void> {
   await execute(
     em,
     sql`with begun as (
@@ -100,7 +107,7 @@ async function freeze({ em, organization }: Call, key: SendKey, sender: Campaign
         returning *)
       insert into campaign_send (id, organization_id, campaign_id, number, subject, preview, content, content_type,
         sender_name, sender_email, reply_to, recipient_filters)
-      select ${newId()}, organization_id, id, schedule_version, subject, preview, content, content_type,
+      select ${newId()}, organization_id, id, schedule_version, subject, preview, ${json(content)}, content_type,
         ${sender.name}, ${sender.email}, ${sender.replyTo}, recipient_filters
       from begun`,
   )

@@ -1,10 +1,9 @@
 import type { RenderFormat, RenderWarning } from '../../../schema/campaign.ts'
 import { compileContent, type CompiledEmail } from '../../content/compile.ts'
 import { fillContent } from '../../content/fill.ts'
-import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { encodeId } from '../../ids.ts'
 import { customFieldTypes } from '../audience/references.ts'
+import { withSnippets } from '../carried-content.ts'
 import { findSubscriber } from '../subscriber-records.ts'
 import { organizationVariables, personVariables } from '../variables.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
@@ -20,7 +19,8 @@ export type Rendered = {
 
 /**
  * Renders a campaign for one subscriber, or for somebody of whom nothing is known, by the way every email takes to its
- * recipient. Links lead where they say, because nothing is counted; the personal addresses are samples.
+ * recipient. Links lead where they say, because nothing is counted; the personal addresses are samples. Without a
+ * subscriber, what only some people see shows as well.
  */
 export async function renderCampaign(
   call: Call,
@@ -37,6 +37,7 @@ export async function renderCampaign(
   const filled = fillContent(compiled, {
     variables,
     urls: { unsubscribe: `${baseUrl}/u/preview`, online: `${baseUrl}/v/preview` },
+    showAll: subscriberId === undefined,
   })
   return {
     subject: filled.subject,
@@ -53,16 +54,10 @@ export async function renderCampaign(
 /** A campaign ready to be filled, or WRONG_STATE where its kind of content cannot be rendered. */
 export async function compileCampaign(call: Call, campaign: CampaignRow): Promise<CompiledEmail> {
   const { content, contentType, subject, preview, transactional } = campaign
-  if (contentType !== 'MARKDOWN') {
-    throw new Failure(
-      'WRONG_STATE',
-      `The campaign ${encodeId('cmp', campaign.id)} is written in ${contentType}, which cannot be rendered yet; MARKDOWN can.`,
-    )
-  }
   const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
   return compileContent({
     contentType,
-    source: typeof content === 'string' ? content : '',
+    source: await withSnippets(call, contentType, content),
     subject,
     preview,
     kind: transactional ? 'transactional' : 'marketing',

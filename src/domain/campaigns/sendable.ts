@@ -8,6 +8,7 @@ import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
 import { customFieldTypes } from '../audience/references.ts'
 import { validateFilters } from '../audience/validate.ts'
+import { isEmptyContent } from '../carried-content.ts'
 import { type CampaignRow, titleOf } from './records.ts'
 import { compileCampaign } from './render.ts'
 
@@ -50,7 +51,7 @@ async function contentFaults(call: Call, campaign: CampaignRow): Promise<Fault[]
     faults.push({ path: 'subject', message: 'there is no subject; write one with edit_campaign' })
   }
   const compiled = await compileCampaign(call, campaign)
-  if (campaign.content === null || campaign.content === '') {
+  if (isEmptyContent(campaign.content)) {
     faults.push({ path: 'content', message: 'there is no content; write some with edit_campaign' })
   } else if (!compiled.hasUnsubscribeLink) {
     const message =

@@ -1,0 +1,196 @@
+import { ALIGNMENTS, choiceOf, memberOf, readNumber, textOf } from '../rich/attributes.ts'
+import { writeImageBlock } from '../rich/images.ts'
+import { isBlank, type Run, writeRuns } from '../rich/runs.ts'
+import {
+  type TextBlock,
+  writeCode,
+  writeHeading,
+  writeParagraph,
+  writeQuote,
+  writeRule,
+} from '../rich/text-blocks.ts'
+import { INLINE_ELEMENTS, readLine } from './inline.ts'
+import { indentOf, isIndentItem, writeIndentList, writeListElement } from './lists.ts'
+import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
+import { writeCallout, writeColumnGroup, writeTable } from './tables.ts'
+
+type Writer = (walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock) => void
+
+const LEVELS = [1, 2, 3, 4, 5, 6] as const
+const STEP = 24
+
+/** The writer of each element. A map, so that a type called like a member of objects finds nothing. */
+const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
+  ['p', writeText],
+  ['lic', writeText],
+  ...LEVELS.map((level): [string, Writer] => [`h${level}`, headingWriter(level)]),
+  ['blockquote', writeQuotation],
+  ['hr', (walk, _node, spot) => writeRule(walk.parts, spot.surface)],
+  ['img', writeImage],
+  ['code_block', writeCodeBlock],
+  ['ul', writeListElement],
+  ['ol', writeListElement],
+  ['table', (walk, node, spot, { isLast }) => writeTable(walk, node, spot, isLast ? 0 : 16)],
+  ['column_group', (walk, node, spot, { isLast }) => writeColumnGroup(walk, node, spot, isLast ? 0 : 16)],
+  ['callout', (walk, node, spot, { isLast }) => writeCallout(walk, node, spot, isLast ? 0 : 16)],
+])
+
+function writeLine({ parts }: PlateWalk, runs: readonly Run[], spot: PlateSpot): void {
+  if (isBlank(runs)) parts.html.fixed('&nbsp;')
+  else writeRuns(parts, runs, spot.surface)
+}
+
+function writeText(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {
+  const runs = readLine(walk, node.children, spot.depth + 1)
+  const { indent } = indentOf(node)
+  writeParagraph(walk.parts, { ...block, indent: indent * STEP }, () => writeLine(walk, runs, spot))
+}
+
+function headingWriter(level: (typeof LEVELS)[number]): Writer {
+  return (walk, node, spot, block) => {
+    const runs = readLine(walk, node.children, spot.depth + 1)
+    writeHeading(walk.parts, level, block, () => writeLine(walk, runs, spot))
+  }
+}
+
+function writeQuotation(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {
+  writeQuote(walk.parts, block, () => walk.writeBlocks(node.children, within(spot, { room: spot.room - 19 })))
+}
+
+/** A caption stands under the image and says what an alternative text would, so it is not repeated as one. */
+function writeImage(walk: PlateWalk, node: PlateNode, spot: PlateSpot, { isLast }: TextBlock): void {
+  const { attributes } = node
+  const captions = memberOf(attributes, 'caption')
+  const caption = Array.isArray(captions) ? readLine(walk, captions, spot.depth + 1) : []
+  const width = readNumber(memberOf(attributes, 'width'), 2_000, 1)
+  const isShare = textOf(attributes, 'width').trim().endsWith('%')
+  const alignment = choiceOf(attributes, 'align', ALIGNMENTS, 'center')
+  const image = {
+    src: walk.budget.read(textOf(attributes, 'url')),
+    alt: walk.budget.read(textOf(attributes, 'alt')),
+    title: '',
+    width: width !== null && isShare ? Math.round((width / 100) * spot.room) : width,
+    height: null,
+    radius: 0,
+    alignment,
+    link: '',
+    gap: isBlank(caption) ? (isLast ? 0 : 24) : 8,
+  }
+  if (image.src === '') {
+    walk.parts.table.warn('MISSING_ADDRESS', 'An image has no address; set url.')
+    return
+  }
+  writeImageBlock(walk.parts, image, spot.room)
+  if (isBlank(caption)) return
+  const block = { ...LOOSE, surface: spot.surface, alignment, isLast }
+  writeParagraph(walk.parts, block, () => writeRuns(walk.parts, caption, spot.surface))
+}
+
+const LOOSE: Omit<TextBlock, 'surface'> = {
+  alignment: '',
+  direction: '',
+  isFirst: false,
+  isLast: false,
+  textGap: 1,
+}
+
+function writeCodeBlock(walk: PlateWalk, node: PlateNode, spot: PlateSpot, { isLast }: TextBlock): void {
+  const lines: string[] = []
+  for (const value of node.children) {
+    if (!walk.budget.takeNode()) break
+    const line = readPlateNode(value)
+    if (line === null) continue
+    const runs = readLine(walk, line.type === '' ? [value] : line.children, spot.depth + 2)
+    lines.push(
+      runs.map((run) => (run.type === 'text' ? run.text : run.type === 'break' ? '\n' : '')).join(''),
+    )
+  }
+  writeCode(walk.parts, lines.join('\n').split('\n'), spot.surface, isLast)
+}
+
+/** Neighbours in a container: elements, texts that stand in a paragraph together, and items of indented lists. */
+type Entry = { readonly block: PlateNode } | { readonly line: unknown[] } | { readonly items: PlateNode[] }
+
+function readEntries({ budget }: PlateWalk, content: readonly unknown[]): Entry[] {
+  const entries: Entry[] = []
+  for (const value of content) {
+    if (!budget.takeNode()) break
+    const node = readPlateNode(value)
+    if (node === null) continue
+    const last = entries.at(-1)
+    if (isIndentItem(node) && node.type !== '') {
+      if (last !== undefined && 'items' in last) last.items.push(node)
+      else entries.push({ items: [node] })
+    } else if (!INLINE_ELEMENTS.has(node.type)) entries.push({ block: node })
+    else if (last !== undefined && 'line' in last) last.line.push(value)
+    else entries.push({ line: [value] })
+  }
+  return entries
+}
+
+function isOneOf(entry: Entry | undefined, types: ReadonlySet<string>): boolean {
+  return entry !== undefined && 'block' in entry && types.has(entry.block.type)
+}
+
+const LISTS: ReadonlySet<string> = new Set(['ul', 'ol'])
+/** Blocks that bring the space under them, which does not collapse with the space over the next one. */
+const SPACED: ReadonlySet<string> = new Set(['img', 'callout', 'column_group'])
+
+/** Writes the content of a container. */
+export function writeBlocks(walk: PlateWalk, content: readonly unknown[], spot: PlateSpot): void {
+  if (content.length === 0 || !walk.budget.mayNest(spot.depth)) return
+  const entries = readEntries(walk, content)
+  for (const [index, entry] of entries.entries()) {
+    const next = entries[index + 1]
+    const isBeforeList = spot.lists > 0 && isOneOf(next, LISTS)
+    const place = {
+      surface: spot.surface,
+      isFirst: index === 0 || isOneOf(entries[index - 1], SPACED),
+      isLast: (spot.isTight && next === undefined) || isBeforeList,
+      textGap: spot.lists > 0 && (next === undefined || isBeforeList) ? 0 : 1,
+    } as const
+    if ('line' in entry) {
+      const line = { type: 'p', attributes: {}, children: entry.line }
+      writeText(walk, line, spot, { ...LOOSE, ...place })
+    } else if ('items' in entry) {
+      writeIndentList(walk, entry.items, spot, { ...LOOSE, ...place }, (item, prefix, at, hasMore) =>
+        writeItemContent(walk, item, prefix, at, hasMore),
+      )
+    } else writeBlock(walk, entry.block, spot, { ...LOOSE, ...place, ...alignmentOf(entry.block) })
+  }
+}
+
+/** An item of an indented list is an element of any kind, written as if it stood at the margin. */
+function writeItemContent(
+  walk: PlateWalk,
+  item: PlateNode,
+  prefix: string,
+  spot: PlateSpot,
+  hasMore: boolean,
+): void {
+  const { indent: _indent, listStyleType: _style, ...attributes } = item.attributes
+  const children = prefix === '' ? item.children : [{ text: prefix }, ...item.children]
+  const block = {
+    ...LOOSE,
+    surface: spot.surface,
+    isFirst: true,
+    isLast: true,
+    textGap: hasMore || spot.isTight ? 0 : 1,
+    ...alignmentOf(item),
+  } as const
+  writeBlock(walk, { ...item, attributes, children }, spot, block)
+}
+
+function alignmentOf({ attributes }: PlateNode): Pick<TextBlock, 'alignment'> {
+  return { alignment: choiceOf(attributes, 'align', ['', 'left', 'center', 'right', 'justify'], '') }
+}
+
+function writeBlock(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {
+  const writer = WRITERS.get(node.type)
+  if (writer !== undefined) return writer(walk, node, spot, block)
+  walk.parts.table.warn(
+    'UNKNOWN_NODE',
+    `The element "${walk.parts.table.plain(node.type.slice(0, 60))}" is not known; its content is shown without it.`,
+  )
+  walk.writeBlocks(node.children, { ...within(spot), isTight: block.isLast })
+}

@@ -1,0 +1,61 @@
+import { colorOf, memberOf, readNumber, textOf } from '../rich/attributes.ts'
+import { type Look, type Run, textRuns, type TextTag } from '../rich/runs.ts'
+import { type PlateNode, type PlateWalk, readPlateNode } from './node.ts'
+
+/** Elements that stand in a line of text; '' is text itself. */
+export const INLINE_ELEMENTS: ReadonlySet<string> = new Set(['', 'a', 'mention', 'mention_input', 'date'])
+
+const TAGS: readonly (readonly [string, TextTag])[] = [
+  ['bold', 'strong'],
+  ['italic', 'em'],
+  ['underline', 'u'],
+  ['strikethrough', 's'],
+  ['subscript', 'sub'],
+  ['superscript', 'sup'],
+]
+const HIGHLIGHT = '#fef08a'
+
+/** Marks are members of the text that are true, or have a value. */
+function lookOf({ attributes }: PlateNode): Look {
+  const has = (name: string): boolean => memberOf(attributes, name) === true
+  return {
+    tags: new Set(TAGS.filter(([mark]) => has(mark)).map(([, tag]) => tag)),
+    isCode: has('code'),
+    color: colorOf(attributes, 'color', null),
+    background: colorOf(attributes, 'backgroundColor', has('highlight') ? HIGHLIGHT : null),
+    size: readNumber(memberOf(attributes, 'fontSize'), 72, 8),
+  }
+}
+
+function nodeRuns(walk: PlateWalk, node: PlateNode, link: string | null, depth: number): Run[] {
+  if (node.type === '') {
+    return textRuns(walk.budget.read(textOf(node.attributes, 'text')), lookOf(node), link)
+  }
+  if (node.type === 'a') {
+    const url = walk.budget.read(textOf(node.attributes, 'url'))
+    return readLine(walk, node.children, depth + 1, url === '' ? link : url)
+  }
+  if (node.type === 'mention') {
+    const text = walk.budget.read(textOf(node.attributes, 'value'))
+    return text === '' ? [] : [{ type: 'text', text: `@${text}`, look: lookOf(node), link }]
+  }
+  return readLine(walk, node.children, depth + 1, link)
+}
+
+/** The inline content of an element; blocks in it, where none belong, give what they hold. */
+export function readLine(
+  walk: PlateWalk,
+  children: readonly unknown[],
+  depth: number,
+  link: string | null = null,
+): Run[] {
+  if (children.length === 0 || !walk.budget.mayNest(depth)) return []
+  const runs: Run[] = []
+  for (const value of children) {
+    if (!walk.budget.takeNode()) break
+    const node = readPlateNode(value)
+    if (node === null) continue
+    for (const run of nodeRuns(walk, node, link, depth)) runs.push(run)
+  }
+  return runs
+}

@@ -1,0 +1,90 @@
+import { memberOf, numberOf, textOf } from '../rich/attributes.ts'
+import type { TextBlock } from '../rich/text-blocks.ts'
+import { writeItem, writeList } from '../rich/text-blocks.ts'
+import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
+
+/** Lists deeper than this stand at this depth. */
+const MAX_INDENT = 12
+const BULLETS = new Set(['disc', 'circle', 'square', 'todo'])
+
+/** Writes a list of `li`, which hold lines (`lic`), other blocks, and lists. */
+export function writeListElement(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {
+  const start = node.type === 'ol' ? numberOf(node.attributes, 'start', 1, 999_999) : null
+  const inner = within(spot, { lists: spot.lists + 1 })
+  if (!walk.budget.mayNest(inner.depth)) return
+  writeList(walk.parts, { start, depth: spot.lists, block }, () => {
+    let number = start ?? 0
+    for (const value of node.children) {
+      if (!walk.budget.takeNode()) break
+      const item = readPlateNode(value)
+      if (item === null) continue
+      const marker = start === null ? '- ' : `${number++}. `
+      const content = item.type === 'li' ? item.children : [value]
+      writeItem(walk.parts, marker, () => walk.writeBlocks(content, within(inner)))
+    }
+  })
+}
+
+/** How far an element stands in, and whether it is an item of a list there. */
+export function indentOf({ attributes }: PlateNode): { indent: number; style: string } {
+  return {
+    indent: numberOf(attributes, 'indent', 0, MAX_INDENT),
+    style: textOf(attributes, 'listStyleType'),
+  }
+}
+
+/** A paragraph that is an item: the editor keeps such lists flat, by indentation. */
+export function isIndentItem(node: PlateNode): boolean {
+  return indentOf(node).style !== ''
+}
+
+function isOrdered(node: PlateNode): boolean {
+  return !BULLETS.has(indentOf(node).style)
+}
+
+function startOf(node: PlateNode): number {
+  return numberOf(node.attributes, 'listStart', 1, 999_999, 1)
+}
+
+function markOf({ attributes }: PlateNode): string {
+  if (textOf(attributes, 'listStyleType') !== 'todo') return ''
+  return memberOf(attributes, 'checked') === true ? '☑ ' : '☐ '
+}
+
+/** Writes neighbouring items as lists in one another, by how far each stands in. */
+export function writeIndentList(
+  walk: PlateWalk,
+  items: readonly PlateNode[],
+  spot: PlateSpot,
+  block: TextBlock,
+  writeContent: (item: PlateNode, prefix: string, spot: PlateSpot, hasMore: boolean) => void,
+): void {
+  let at = 0
+  const level = Math.max(1, Math.min(...items.map((item) => indentOf(item).indent)))
+  while (at < items.length) {
+    const first = items[at]
+    if (first === undefined) return
+    const ordered = isOrdered(first)
+    const start = ordered ? startOf(first) : null
+    let number = start ?? 0
+    writeList(walk.parts, { start, depth: spot.lists, block }, () => {
+      for (let item = items[at]; item !== undefined && isOrdered(item) === ordered; item = items[at]) {
+        at += 1
+        const nested = deeperFrom(items, at, level)
+        at += nested.length
+        const own = item
+        const inner = { ...spot, isTight: true, lists: spot.lists + 1 }
+        writeItem(walk.parts, ordered ? `${number++}. ` : '- ', () => {
+          writeContent(own, markOf(own), inner, nested.length > 0)
+          if (nested.length > 0) writeIndentList(walk, nested, inner, block, writeContent)
+        })
+      }
+    })
+  }
+}
+
+function deeperFrom(items: readonly PlateNode[], from: number, level: number): PlateNode[] {
+  let to = from
+  for (let item = items[to]; item !== undefined && indentOf(item).indent > level; item = items[to]) to += 1
+  return items.slice(from, to)
+}

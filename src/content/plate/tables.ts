@@ -1,0 +1,113 @@
+import { choiceOf, colorOf, memberOf, numberOf, readNumber, textOf } from '../rich/attributes.ts'
+import { shareWidths, writeBox, writeColumns } from '../rich/boxes.ts'
+import { type Run, writeRuns } from '../rich/runs.ts'
+import { inkOf, surfaceOf } from '../rich/surface.ts'
+import { INLINE_ELEMENTS, readLine } from './inline.ts'
+import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
+
+const MAX_COLUMNS = 8
+const GAP = 16
+
+/** Writes columns; what is in the row and no column becomes one. */
+export function writeColumnGroup(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
+  const nodes: PlateNode[] = []
+  for (const value of node.children) {
+    if (nodes.length === MAX_COLUMNS || !walk.budget.takeNode()) break
+    const column = readPlateNode(value)
+    if (column === null) continue
+    nodes.push(column.type === 'column' ? column : { type: 'column', attributes: {}, children: [value] })
+  }
+  if (nodes.length === 0) return
+  const given = nodes.map(({ attributes }) => readNumber(memberOf(attributes, 'width'), 100, 1))
+  const widths = shareWidths(given, spot.room, GAP)
+  const columns = nodes.map((column, index) => ({
+    width: widths[index] ?? 0,
+    verticalAlign: choiceOf(column.attributes, 'verticalAlign', ['top', 'middle', 'bottom'], 'top'),
+    write: (room: number): void => walk.writeBlocks(column.children, within(within(spot), { room })),
+  }))
+  writeColumns(walk.parts, columns, GAP, bottom)
+}
+
+/** Writes a callout: a coloured box with a sign before its text. */
+export function writeCallout(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
+  const background = colorOf(node.attributes, 'backgroundColor', '#f1f3f5')
+  const surface = surfaceOf(background, spot.surface)
+  const box = {
+    background,
+    margin: [0, 0, bottom, 0],
+    padding: [12, 16, 12, 16],
+    border: [0, 0, 0, 0],
+    borderColor: background,
+    borderStyle: 'solid',
+    radius: [6, 6, 6, 6],
+    alignment: 'left',
+    ink: inkOf(surface).text,
+    adapts: '',
+  } as const
+  const icon = textOf(node.attributes, 'icon')
+  const children = icon === '' ? node.children : [{ text: `${icon} ` }, ...node.children]
+  writeBox(walk.parts, box, () => walk.writeBlocks(children, within(spot, { room: spot.room - 32, surface })))
+  walk.parts.text.endBlock(1)
+}
+
+/** Writes a table of data, whose text part has a line for each row. */
+export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
+  const { html, text } = walk.parts
+  if (!walk.budget.mayNest(spot.depth + 2)) return
+  html.fixed(
+    `<table role="table" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;margin:0 0 ${bottom}px;border-collapse:collapse">\n`,
+  )
+  for (const value of node.children) {
+    if (!walk.budget.takeNode()) break
+    const row = readPlateNode(value)
+    if (row === null) continue
+    html.fixed('<tr>\n')
+    let isFirst = true
+    for (const child of row.type === 'tr' ? row.children : [value]) {
+      if (!walk.budget.takeNode()) break
+      const cell = readPlateNode(child)
+      if (cell === null) continue
+      if (!isFirst) text.text(' | ')
+      isFirst = false
+      writeCell(walk, cell, spot)
+    }
+    html.fixed('</tr>\n')
+    text.endBlock(0)
+  }
+  html.fixed('</table>\n')
+  text.endBlock(1)
+}
+
+function spanOf({ attributes }: PlateNode, name: string, attribute: string): string {
+  const span = numberOf(attributes, name, 1, 100, 1)
+  return span === 1 ? '' : ` ${attribute}="${span}"`
+}
+
+function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot): void {
+  const { html } = walk.parts
+  const tag = cell.type === 'th' ? 'th' : 'td'
+  const background = colorOf(cell.attributes, 'background', colorOf(cell.attributes, 'backgroundColor', null))
+  const surface = surfaceOf(background, spot.surface)
+  const { line, text } = inkOf(surface)
+  const own = background === null ? '' : `;background-color:${background};color:${text}`
+  const spans =
+    spanOf(cell, 'colSpan', 'colspan') +
+    spanOf(cell, 'rowSpan', 'rowspan') +
+    (tag === 'th' ? ' scope="col"' : '')
+  html.fixed(
+    `<${tag}${spans}${surface.isCard ? ' class="pl-line"' : ''} align="left" valign="top" style="padding:8px 12px;border:1px solid ${line};text-align:left${own}">`,
+  )
+  const line1 = cellLine(walk, cell, spot)
+  if (line1 === null) walk.writeBlocks(cell.children, within(within(within(spot)), { surface }))
+  else writeRuns(walk.parts, line1, surface)
+  html.fixed(`</${tag}>\n`)
+}
+
+/** The content of a cell that is one line, which most are; null when it has blocks. */
+function cellLine(walk: PlateWalk, cell: PlateNode, spot: PlateSpot): Run[] | null {
+  const nodes = cell.children.slice(0, 2).map(readPlateNode)
+  const only = nodes[0]
+  if (nodes.length === 1 && only?.type === 'p') return readLine(walk, only.children, spot.depth + 4)
+  const isLine = nodes.every((node) => node !== null && INLINE_ELEMENTS.has(node.type))
+  return isLine ? readLine(walk, cell.children, spot.depth + 3) : null
+}

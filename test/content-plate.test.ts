@@ -1,0 +1,155 @@
+import test from 'ava'
+
+import { type CompiledEmail, compileContent } from '../src/content/compile.ts'
+import { fillContent, type FilledEmail } from '../src/content/fill.ts'
+import { cardOf, textOf } from './helpers/card.ts'
+import { lintEmail } from './helpers/email-lint.ts'
+import { golden } from './helpers/golden.ts'
+
+type Json = Record<string, unknown>
+
+const PICTURE = 'https://img.test/a.png'
+const VARIABLES = { name: 'Ada <b>', city: 'Paris', 'org-name': 'Engines & Co' }
+
+const el = (type: string, ...children: (Json | string)[]): Json => ({
+  type,
+  children: children.map((child) => (typeof child === 'string' ? { text: child } : child)),
+})
+const item = (indent: number, listStyleType: string, words: string, more: Json = {}): Json => ({
+  ...el('p', words),
+  indent,
+  listStyleType,
+  ...more,
+})
+
+function compile(source: unknown): CompiledEmail {
+  return compileContent({ contentType: 'PLATE', source, subject: 'Hello', kind: 'transactional' })
+}
+
+function fill(compiled: CompiledEmail): FilledEmail {
+  const urls = { unsubscribe: 'https://mail.test/u/abc', online: 'https://mail.test/v/abc' }
+  return fillContent(compiled, { variables: VARIABLES, urls })
+}
+
+const CASES: Record<string, Json[]> = {
+  p: [
+    el('p', 'Plain {{name}}.'),
+    { ...el('p', 'Centred.'), align: 'center' },
+    { ...el('p', 'Indented.'), indent: 2 },
+    el('p', ''),
+  ],
+  headings: ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((type) => el(type, `As ${type}`)),
+  blockquote: [el('blockquote', 'Text itself'), el('blockquote', el('p', 'One'), el('p', 'Two'))],
+  hr: [el('p', 'Above'), el('hr', ''), el('p', 'Below')],
+  a: [
+    el(
+      'p',
+      'See ',
+      { ...el('a', 'the ', { text: 'loom', bold: true }), url: 'https://x.test/{{city}}' },
+      '.',
+    ),
+  ],
+  img: [
+    { ...el('img', ''), url: PICTURE, alt: 'A picture', width: 300, align: 'left' },
+    { ...el('img', ''), url: PICTURE, width: '50%', caption: [{ text: 'With a caption' }] },
+  ],
+  code_block: [
+    el('code_block', el('code_line', 'if (a < b) {'), el('code_line', '  run()'), el('code_line', '}')),
+  ],
+  lists: [
+    el(
+      'ul',
+      el('li', el('lic', 'First')),
+      el(
+        'li',
+        el('lic', 'Second'),
+        el('ol', el('li', el('lic', 'Inner one')), el('li', el('lic', 'Inner two'))),
+      ),
+    ),
+    el('ol', el('li', el('p', 'One')), el('li', el('p', 'Two'))),
+  ],
+  'indent-lists': [
+    item(1, 'disc', 'First'),
+    item(2, 'decimal', 'Inner one'),
+    item(2, 'decimal', 'Inner two', { listStart: 2 }),
+    item(1, 'disc', 'Second'),
+    item(1, 'decimal', 'Three', { listStart: 3 }),
+    item(1, 'todo', 'Done', { checked: true }),
+    item(1, 'todo', 'Open'),
+    el('p', 'After.'),
+  ],
+  table: [
+    el(
+      'table',
+      el('tr', el('th', el('p', 'Plan')), el('th', el('p', 'Price'))),
+      el('tr', el('td', el('p', 'Pro')), { ...el('td', el('p', '{{city}}')), background: '#0f172a' }),
+      el('tr', { ...el('td', el('p', 'Both'), el('p', 'columns')), colSpan: 2 }),
+    ),
+    el('p', 'After.'),
+  ],
+  columns: [
+    el(
+      'column_group',
+      { ...el('column', el('p', 'Left')), width: '30%' },
+      { ...el('column', el('h3', 'Right'), el('p', 'wider')), width: '70%' },
+    ),
+  ],
+  callout: [
+    { ...el('callout', 'Take care, {{name}}.'), icon: '💡' },
+    { ...el('callout', el('p', 'On dark')), backgroundColor: '#1e3a8a' },
+  ],
+  mention: [el('p', 'Hi ', { ...el('mention', ''), value: 'Grace' }, '!')],
+  marks: [
+    el(
+      'p',
+      { text: 'bold ', bold: true },
+      { text: 'italic ', italic: true },
+      { text: 'underline ', underline: true },
+      { text: 'struck ', strikethrough: true },
+      { text: 'code', code: true },
+      { text: ' sub', subscript: true },
+      { text: ' sup', superscript: true },
+      { text: ' light', highlight: true },
+      { text: ' red', color: '#b91c1c' },
+      { text: ' back', backgroundColor: 'rgb(30, 58, 138)' },
+      { text: ' large', fontSize: '24px' },
+      { text: ' all', bold: true, italic: true, color: '#1d4ed8', fontSize: 20 },
+    ),
+  ],
+}
+
+for (const [name, content] of Object.entries(CASES)) {
+  test(`${name} looks as it should`, (t) => {
+    const compiled = compile(content)
+    const filled = fill(compiled)
+    t.is(`${cardOf(filled)}\n`, golden(`plate/${name}.html`, `${cardOf(filled)}\n`))
+    t.is(textOf(filled), golden(`plate/${name}.txt`, textOf(filled)))
+    t.deepEqual(lintEmail(filled.html), [])
+    t.deepEqual(compiled.warnings, [])
+  })
+}
+
+test('a document is a list or an object with children, and nothing else', (t) => {
+  const content = [el('p', 'Hello')]
+  t.is(textOf(fill(compile({ children: content }))), textOf(fill(compile(content))))
+  for (const source of ['text', 7, null, {}, { children: {} }]) {
+    t.deepEqual(
+      compile(source).warnings.map(({ code }) => code),
+      ['INVALID_DOCUMENT'],
+    )
+  }
+})
+
+test('elements that are not known show what they hold, and a link to unsubscribe counts', (t) => {
+  const compiled = compile([
+    el('toggle', el('p', 'inside')),
+    el('p', { ...el('a', 'Bye'), url: '{{unsubscribeUrl}}' }),
+    { ...el('img', ''), url: '' },
+  ])
+  t.deepEqual(
+    compiled.warnings.map(({ code }) => code),
+    ['UNKNOWN_NODE', 'MISSING_ADDRESS'],
+  )
+  t.true(compiled.hasUnsubscribeLink)
+  t.true(fill(compiled).text.startsWith('inside\n'))
+})
