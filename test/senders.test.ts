@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { execute, row } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
 import { hashToken, isWellFormedToken, makeAdminKey, makeToken } from '../src/catalogue/tokens.ts'
-import { encodeId, newId } from '../src/ids.ts'
+import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
 
 let api: TestApi
@@ -117,6 +117,44 @@ for (const [name, value] of [
     t.true(answer.body.error.includes(name))
   })
 }
+
+test('v1 takes a sender with or without a name, and judges a hostile one at once', async (t) => {
+  const { id, domain, token } = await api.organization()
+  const address = `hi@${domain}`
+  const send = (from: string) =>
+    api.request('POST', '/api/v1/emails', {
+      token,
+      body: { to: 'ada@example.com', subject: 'Hi', content: 'Hello', from },
+    })
+  const names = { [address]: null, [` <${address}> `]: null, [`The Shop <${address}>`]: 'The Shop' }
+  for (const [from, name] of Object.entries({ ...names, [`"A \\"B\\" <c>" <${address}>`]: 'A "B" <c>' })) {
+    const { status, body } = await send(from)
+    t.is(status, 200, from)
+    const found = await row<{ name: string | null; email: string }>(
+      api.services.orm.em.fork(),
+      sql`select from_name as name, from_email as email from message
+        where organization_id = ${id} and id = ${decodeId('eml', body.id)}`,
+    )
+    t.deepEqual(found, { name, email: address }, from)
+  }
+  const long = 200_000
+  const hostile = [
+    `${' '.repeat(long)}x`,
+    `${' '.repeat(900)}x`,
+    `${' '.repeat(long)}<${address}`,
+    `"${'\\"'.repeat(long)}`,
+    `A"B <${address}>`,
+    `<b> <${address}>`,
+    `x@${'ä'.repeat(long)}.example`,
+    `${'x'.repeat(201)} <${address}>`,
+    `<${address} >`,
+  ]
+  for (const from of hostile) {
+    const { status, body } = await send(from)
+    t.is(status, 422, from.slice(0, 40))
+    t.regex(body.message, /^from is not a sender: /)
+  }
+})
 
 test("another organization's domain, and one that is nobody's, are not there", async (t) => {
   const [organization, stranger] = [await api.organization(), await api.organization()]

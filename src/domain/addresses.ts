@@ -24,6 +24,9 @@ export function readEmail(text: string, path: string): string {
 
 /** What is wrong with an email address, or null. */
 export function emailFault(text: string): string | null {
+  const tooLong = `it is longer than ${SUBSCRIBER_LIMITS.email} bytes`
+  // Before anything is done whose cost grows with the length.
+  if (text.length > SUBSCRIBER_LIMITS.email) return tooLong
   const at = text.lastIndexOf('@')
   if (at < 1) return 'it has no "@" between a name and a domain'
   const [local, domain] = [text.slice(0, at), text.slice(at + 1)]
@@ -32,7 +35,7 @@ export function emailFault(text: string): string | null {
   if (!isLocalPart(local)) return 'the part before "@" holds characters that are not allowed there'
   if (ascii === null) return 'the domain is not a host name'
   const length = Math.max(Buffer.byteLength(text), local.length + 1 + ascii.length)
-  return length > SUBSCRIBER_LIMITS.email ? `it is longer than ${SUBSCRIBER_LIMITS.email} bytes` : null
+  return length > SUBSCRIBER_LIMITS.email ? tooLong : null
 }
 
 /** Whether the text can stand before the "@" of an address. */
@@ -42,7 +45,7 @@ export function isLocalPart(text: string): boolean {
 
 /** A host name of two labels or more in its ASCII form and lower case, or null. */
 export function asciiDomain(domain: string): string | null {
-  if (!UNICODE_DOMAIN.test(domain)) return null
+  if (domain.length > MAXIMUM_DOMAIN || !UNICODE_DOMAIN.test(domain)) return null
   const ascii = domainToASCII(domain).toLowerCase()
   const labels = ascii.split('.')
   if (ascii.length > MAXIMUM_DOMAIN || labels.length < 2 || !labels.every((label) => LABEL.test(label)))

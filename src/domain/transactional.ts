@@ -35,6 +35,8 @@ type Verdict = {
 const BACKLOG_SECONDS = 60
 const BACKLOG_FRESH_MS = 250
 const MAXIMUM_NAME = 200
+// RFC 5322, 2.1.1.
+const MAXIMUM_LINE = 998
 
 /**
  * Accepts one transactional email: token, sender, recipient and suppression are judged and the rows are written by one
@@ -44,7 +46,7 @@ const MAXIMUM_NAME = 200
 export async function sendTransactional(call: Call, email: TransactionalEmail): Promise<string> {
   readEmail(email.to, 'to')
   if (email.replyTo !== undefined) readEmail(email.replyTo, 'replyTo')
-  oneLine(email.subject, 'subject', 998)
+  oneLine(email.subject, 'subject', MAXIMUM_LINE)
   const from = email.from === undefined ? null : readFrom(email.from)
   await refuseBacklog(call.services)
   const id = newId()
@@ -56,17 +58,33 @@ export async function sendTransactional(call: Call, email: TransactionalEmail): 
 
 /** `a@b`, `<a@b>`, `Name <a@b>` or `"Name" <a@b>`. */
 function readFrom(text: string): From {
-  const match = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^<>"]*?))\s*<([^<>\s]+)>\s*$/.exec(text)
-  const email = match?.[3] ?? text.trim()
-  const name = (match?.[1]?.replaceAll(/\\(.)/g, '$1') ?? match?.[2] ?? '').trim()
-  const fault = /\p{Cc}/u.test(text) ? 'it holds a control character' : emailFault(email)
-  if (fault ?? name.length > MAXIMUM_NAME) {
-    throw new Failure(
-      'INVALID_FROM_ADDRESS',
-      `from is not a sender: ${fault ?? `its name is longer than ${MAXIMUM_NAME} characters`}; send "hello@example.com" or "Name <hello@example.com>".`,
-    )
-  }
+  if (text.length > MAXIMUM_LINE) refuseFrom(`it is longer than ${MAXIMUM_LINE} characters`)
+  const whole = text.trim()
+  const open = whole.endsWith('>') ? whole.lastIndexOf('<') : -1
+  const email = open < 0 ? whole : whole.slice(open + 1, -1)
+  const phrase = open < 0 ? '' : whole.slice(0, open).trim()
+  const quoted = /^"((?:[^"\\]|\\.)*)"$/.exec(phrase)?.[1]
+  const name = quoted === undefined ? phrase : quoted.replaceAll(/\\(.)/g, '$1').trim()
+  const fault = fromFault(text, { email, name, isQuoted: quoted !== undefined })
+  if (fault !== null) refuseFrom(fault)
   return { name: name || null, email, domain: asciiDomain(email.slice(email.lastIndexOf('@') + 1)) ?? '' }
+}
+
+function refuseFrom(fault: string): never {
+  throw new Failure(
+    'INVALID_FROM_ADDRESS',
+    `from is not a sender: ${fault}; send "hello@example.com" or "Name <hello@example.com>".`,
+  )
+}
+
+function fromFault(
+  text: string,
+  { email, name, isQuoted }: { email: string; name: string; isQuoted: boolean },
+): string | null {
+  if (/\p{Cc}/u.test(text)) return 'it holds a control character'
+  if (name.length > MAXIMUM_NAME) return `its name is longer than ${MAXIMUM_NAME} characters`
+  if (!isQuoted && /[<>"]/.test(name)) return 'its name holds "<", ">" or a quotation mark outside quotes'
+  return emailFault(email)
 }
 
 const acceptTransactional = prepared(
