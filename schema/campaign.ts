@@ -19,8 +19,8 @@ export type RenderFormat = (typeof RENDER_FORMATS)[number]
 /** The from-address a campaign names, as far as a reader of the campaign needs it. */
 export const CampaignSender = closed({ id: Type.String(), name: Type.String(), email: Type.String() })
 
-/** Bounds of a campaign's lines, in characters; a line of email has at most 998 (RFC 5322, 2.1.1). */
-export const CAMPAIGN_LIMITS = { name: 200, line: 998 } as const
+/** Bounds of a campaign: lines in characters (a line of email has at most 998: RFC 5322, 2.1.1), addresses of a test, images that one call measures. */
+export const CAMPAIGN_LIMITS = { name: 200, line: 998, testEmails: 5, imagesAtOnce: 50 } as const
 
 const summary = {
   id: Type.String(),
@@ -73,6 +73,20 @@ export type HistorySummary = Static<typeof HistorySummary>
 /** What a campaign said at a moment (contract, "Campaign history entry"). */
 export const HistoryEntry = closed({ ...entry, content: Campaign.properties.content })
 export type HistoryEntry = Static<typeof HistoryEntry>
+
+const size = closed({ width: Type.Integer(), height: Type.Integer() })
+
+/** One image of a document and the size it gets, in pixels; `problem` says why it stays as it is. */
+export const FittedImage = closed({
+  index: Type.Integer({ description: 'In document order, from 0.' }),
+  address: Type.String(),
+  before: closed({ width: Type.Unknown(), height: Type.Unknown() }),
+  natural: nullable(size),
+  fitted: nullable(size),
+  changed: Type.Boolean(),
+  problem: nullable(Type.String()),
+})
+export type FittedImage = Static<typeof FittedImage>
 
 /** Something an author should know about an email; `code` is for programs. */
 export const RenderWarning = closed({ code: Type.String(), message: Type.String() })

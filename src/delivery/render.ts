@@ -67,6 +67,7 @@ export function createRenderer(services: Services): Renderer {
     const ids = { organizationId: mail.organizationId, messageId: mail.id }
     return fillContent(email, {
       variables: variablesOf(mail),
+      showAll: mail.subscriberId === null,
       urls: {
         unsubscribe: personalUrl(mail, 'u', 'unsubscribe'),
         ...(mail.source?.confirms && { confirm: personalUrl(mail, 's', 'confirm') }),
@@ -86,7 +87,8 @@ export function createRenderer(services: Services): Renderer {
 
   function personalUrl(mail: Mail, door: 'u' | 's', kind: 'unsubscribe' | 'confirm'): string {
     const { organizationId, id: messageId, subscriberId } = mail
-    if (!subscriberId) return ''
+    // A test goes to nobody who could leave; its link shows where one would stand.
+    if (!subscriberId) return `${baseUrl}/${door}/preview`
     return `${baseUrl}/${door}/${signToken(secret, { kind, organizationId, messageId, subscriberId })}`
   }
 
@@ -104,7 +106,7 @@ export function createRenderer(services: Services): Renderer {
         subject: filled.subject,
         html: filled.html,
         text: filled.text,
-        unsubscribeUrl: mail.marketing ? personalUrl(mail, 'u', 'unsubscribe') || null : null,
+        unsubscribeUrl: mail.marketing && mail.subscriberId ? personalUrl(mail, 'u', 'unsubscribe') : null,
       })
       return { subject: filled.subject, targets: filled.links, data }
     },

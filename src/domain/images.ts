@@ -120,10 +120,14 @@ export function imagePath(organizationId: string, imageId: string, contentType: 
   return `/i/${encodeId('org', organizationId)}/${encodeId('img', imageId)}.${IMAGE_ENDINGS[contentType]}`
 }
 
-function idInUrl({ organization }: Call, url: string): string {
+/** The uuid of the organization's image that is served at an address; null for every other address. */
+export function libraryImageId(organizationId: string, url: string): string | null {
   const [, owner = '', image = ''] = /\/i\/(org_[a-z0-9]{26})\/(img_[a-z0-9]{26})\.[a-z]+$/.exec(url) ?? []
-  const id = readId('org', owner) === organization.id ? readId('img', image) : null
-  return id ?? missing('img', url)
+  return readId('org', owner) === organizationId ? readId('img', image) : null
+}
+
+function idInUrl({ organization }: Call, url: string): string {
+  return libraryImageId(organization.id, url) ?? missing('img', url)
 }
 
 function readLabels({ name, description }: Labels): Labels {

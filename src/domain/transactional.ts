@@ -15,13 +15,14 @@ import { oneLine } from './text.ts'
 /** One email to one person, as v1 takes it. */
 export type TransactionalEmail = MessageSource & {
   to: string
-  /** `a@b` or `Name <a@b>`; the default sender when absent. */
-  from: string | undefined
+  /** `a@b`, `Name <a@b>`, or a sender of the organization; the default sender when absent. */
+  from: string | From | undefined
   replyTo: string | undefined
   tracking: boolean
 }
 
-type From = { name: string | null; email: string; domain: string }
+/** Who an email comes from. */
+export type From = { name: string | null; email: string; domain: string }
 
 /** What stands in the way of an email. */
 type Verdict = {
@@ -44,16 +45,30 @@ const MAXIMUM_LINE = 998
  * TRANSACTIONAL subscriber. Answers the id (uuid) of the message, which exists once the transaction commits.
  */
 export async function sendTransactional(call: Call, email: TransactionalEmail): Promise<string> {
+  const id = newId()
+  await acceptEmail(call, id, email, { judgedOnly: false })
+  call.wakeLane('transactional')
+  return id
+}
+
+/** Refuses what sendTransactional would refuse, and sends nothing. */
+export async function judgeTransactional(call: Call, email: TransactionalEmail): Promise<void> {
+  await acceptEmail(call, newId(), email, { judgedOnly: true })
+}
+
+async function acceptEmail(
+  call: Call,
+  id: string,
+  email: TransactionalEmail,
+  { judgedOnly }: { judgedOnly: boolean },
+): Promise<void> {
   readEmail(email.to, 'to')
   if (email.replyTo !== undefined) readEmail(email.replyTo, 'replyTo')
   oneLine(email.subject, 'subject', MAXIMUM_LINE)
-  const from = email.from === undefined ? null : readFrom(email.from)
+  const from = typeof email.from === 'string' ? readFrom(email.from) : (email.from ?? null)
   await refuseBacklog(call.services)
-  const id = newId()
-  const found = await row<{ verdict: Verdict | null }>(call.em, acceptance(call, id, email, from))
+  const found = await row<{ verdict: Verdict | null }>(call.em, acceptance(call, id, email, from, judgedOnly))
   if (found?.verdict) refuse(found.verdict, email.to, from)
-  call.wakeLane('transactional')
-  return id
 }
 
 /** `a@b`, `<a@b>`, `Name <a@b>` or `"Name" <a@b>`. */
@@ -89,10 +104,16 @@ function fromFault(
 
 const acceptTransactional = prepared(
   'accept_transactional',
-  'select accept_transactional($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) as verdict',
+  'select accept_transactional($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as verdict',
 )
 
-function acceptance({ organization, actor }: Call, id: string, email: TransactionalEmail, from: From | null) {
+function acceptance(
+  { organization, actor }: Call,
+  id: string,
+  email: TransactionalEmail,
+  from: From | null,
+  judgedOnly: boolean,
+) {
   const { subject, content, contentType, preview, to, replyTo, tracking } = email
   return acceptTransactional(
     organization.id,
@@ -106,6 +127,7 @@ function acceptance({ organization, actor }: Call, id: string, email: Transactio
     replyTo ?? null,
     tracking,
     JSON.stringify({ subject, content, contentType, preview }),
+    judgedOnly,
   )
 }
 
@@ -142,7 +164,7 @@ type Backlog = { readAt: number; waiting: number }
 const backlogs = new WeakMap<Services, Backlog>()
 
 /** Over a minute of waiting email, the lane takes no more; the count is shared by all requests of a moment. */
-async function refuseBacklog(services: Services): Promise<void> {
+export async function refuseBacklog(services: Services): Promise<void> {
   const rate = services.config.laneRates.transactional
   if (rate === 0) return
   const most = rate * BACKLOG_SECONDS

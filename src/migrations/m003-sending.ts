@@ -208,10 +208,11 @@ export class M003Sending extends Migration {
       create index on delivery_queue (lease_until) where state in ('claimed', 'submitting');
 
       -- Accepts one transactional email: checks the token, judges sender, recipient and suppression, and writes the
-      -- rows. Answers null, or what stands in the way. A function of small statements, because a session keeps their
+      -- rows, unless it is only asked to judge. Answers null, or what stands in the way. A function of small statements, because a session keeps their
       -- plans: planning them for each email would cost more than running them.
       create function accept_transactional(organization uuid, token uuid, message uuid, newcomer uuid, from_domain text,
-        from_name text, from_email text, recipient_address text, reply_address text, tracked boolean, content jsonb)
+        from_name text, from_email text, recipient_address text, reply_address text, tracked boolean, content jsonb,
+        judged_only boolean)
       returns jsonb language plpgsql as $fn$
       #variable_conflict use_variable
       declare
@@ -244,6 +245,9 @@ export class M003Sending extends Migration {
           or (known.status = 'BOUNCED' and known.bounce_category in ('NO_SUCH_USER', 'INTERNAL')) then
           return jsonb_build_object('domainStatus', chosen.status, 'recipientStatus', known.status,
             'bounceCategory', known.bounce_category, 'suppression', suppressed_for);
+        end if;
+        if judged_only then
+          return null;
         end if;
 
         if known.id is null then

@@ -1,13 +1,27 @@
 import Type from 'typebox'
 
-import { closed, defaulted } from '../../schema/define.ts'
+import { closed, defaulted, oneOf } from '../../schema/define.ts'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
+import { subscriberChoice } from '../../schema/subscriber.ts'
 import { defineTool } from '../catalogue/tool.ts'
+import { sendEmail as send, summarizeEmail } from '../domain/send-email.ts'
 import { sendTransactional } from '../domain/transactional.ts'
-import { readWritten, WRITTEN_TYPES, type WrittenType } from '../domain/written-email.ts'
+import { readWritten, WRITTEN_TYPES } from '../domain/written-email.ts'
 import { encodeId } from '../ids.ts'
 
 const MAXIMUM_LINE = 998
+
+const written = {
+  subject: Type.String({ minLength: 1, maxLength: MAXIMUM_LINE, description: 'May hold {{variables}}.' }),
+  content: Type.String({
+    minLength: 1,
+    description: 'Markdown, HTML, or the JSON text of a TipTap document, as contentType says.',
+  }),
+  contentType: defaulted(oneOf(WRITTEN_TYPES), 'MARKDOWN'),
+  replyTo: Type.Optional(Type.String({ description: 'Where answers go.' })),
+  preview: Type.Optional(Type.String({ maxLength: MAXIMUM_LINE, description: 'The preheader.' })),
+}
+const emailId = Type.String({ description: 'eml_…' })
 
 /** One transactional email through the frozen v1 door (contract, "Transactional send v1"). */
 export const sendTransactionalEmail = defineTool({
@@ -25,23 +39,39 @@ export const sendTransactionalEmail = defineTool({
   bodyLimit: DOCUMENT_LIMITS.bytes,
   input: closed({
     to: Type.String({ description: 'The address of the recipient.' }),
-    subject: Type.String({ minLength: 1, maxLength: MAXIMUM_LINE, description: 'May hold {{variables}}.' }),
-    content: Type.String({
-      minLength: 1,
-      description: 'Markdown, HTML, or the JSON text of a TipTap document, as contentType says.',
-    }),
-    contentType: defaulted(Type.Unsafe<WrittenType>(Type.Enum([...WRITTEN_TYPES])), 'MARKDOWN'),
+    ...written,
     from: Type.Optional(
       Type.String({ description: '"hello@example.com" or "Name <hello@example.com>" on a verified domain.' }),
     ),
-    replyTo: Type.Optional(Type.String({ description: 'Where answers go.' })),
-    preview: Type.Optional(Type.String({ maxLength: MAXIMUM_LINE, description: 'The preheader.' })),
     tracking: defaulted(Type.Boolean({ description: 'Counts opens and clicks.' }), true),
   }),
-  output: closed({ id: Type.String({ description: 'eml_…' }) }),
+  output: closed({ id: emailId }),
   async handler(call, { to, subject, content, contentType, from, replyTo, preview, tracking }) {
     const source = await readWritten(call, { subject, content, contentType, preview })
     const id = await sendTransactional(call, { ...source, to, from, replyTo, tracking })
     return { id: encodeId('eml', id) }
   },
+})
+
+/** One transactional email to a subscriber, asked for by a tool. */
+export const sendEmail = defineTool({
+  name: 'send_email',
+  title: 'Send an email to a person',
+  description:
+    'Sends one transactional email to a subscriber, or to an address, which becomes a TRANSACTIONAL subscriber when nobody has it yet. For what the person needs whether or not they take marketing. Asks for a confirmation code.',
+  group: 'emails',
+  effect: 'impact',
+  permission: 'emails',
+  counted: false,
+  bodyLimit: DOCUMENT_LIMITS.bytes,
+  input: closed({
+    ...subscriberChoice,
+    ...written,
+    senderId: Type.Optional(
+      Type.String({ description: 'Who it comes from, snd_…; the default sender without it.' }),
+    ),
+  }),
+  output: closed({ email: closed({ id: emailId }) }),
+  summarize: summarizeEmail,
+  handler: async (call, input) => ({ email: { id: encodeId('eml', await send(call, input)) } }),
 })

@@ -9,7 +9,8 @@ import { encodeId, newId } from '../../ids.ts'
 import type { Services } from '../../services.ts'
 import { withSnippets } from '../carried-content.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
-import { type CampaignSender, readSendable } from './sendable.ts'
+import { readSendable } from './sendable.ts'
+import type { CampaignSender } from './sender.ts'
 import { findSend, progressOf, scopeOf, type SendKey } from './sends.ts'
 
 /** Later than this, a campaign is not sent by itself any more (decisions, section 5). */

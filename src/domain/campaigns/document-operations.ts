@@ -3,47 +3,17 @@ import type { ContentType } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import { isRecord } from '../audience/values.ts'
 import { refuse } from '../text.ts'
-import type { DocumentNode, Operation, Target } from './operations.ts'
+import {
+  childrenOf,
+  type Dialect,
+  DIALECTS,
+  type DocumentNode,
+  openDocument,
+  type Place,
+  placesFrom,
+} from './dialects.ts'
+import type { Operation, Target } from './operations.ts'
 import { rewrite } from './rewrite.ts'
-
-/** Where a node stands; the root of a document has no parent. */
-type Place = { node: DocumentNode; parent: DocumentNode | null; index: number }
-
-/** How the two kinds of document differ: where children and attributes are, and which attributes a reader reads. */
-type Dialect = {
-  children: 'content' | 'children'
-  isText: (node: DocumentNode) => boolean
-  attributesOf: (node: DocumentNode) => unknown
-  /** Variables are named by the attribute that elsewhere is the id. */
-  hasId: (node: DocumentNode) => boolean
-  readable: Readonly<Record<string, readonly string[]>>
-  /** TipTap refuses an empty text, Slate wants one in an empty element. */
-  keepsEmptyText: boolean
-}
-
-const DIALECTS: Readonly<Record<'MAILY' | 'PLATE', Dialect>> = {
-  MAILY: {
-    children: 'content',
-    isText: ({ type }) => type === 'text',
-    attributesOf: ({ attrs }) => attrs,
-    hasId: ({ type }) => type !== 'variable',
-    readable: {
-      button: ['text'],
-      image: ['alt'],
-      linkCard: ['title', 'description'],
-      variable: ['fallback'],
-    },
-    keepsEmptyText: false,
-  },
-  PLATE: {
-    children: 'children',
-    isText: ({ text }) => typeof text === 'string',
-    attributesOf: (node) => node,
-    hasId: () => true,
-    readable: { img: ['alt'] },
-    keepsEmptyText: true,
-  },
-}
 
 /**
  * What content becomes by operations applied in order, and how much each of them matched. One that matches nothing
@@ -54,12 +24,11 @@ export function applyOperations(
   content: unknown,
   given: readonly Operation[],
 ): { content: unknown; matched: number[] } {
-  const copy: unknown = structuredClone(content)
   // A node becomes a part of the document, which later operations change.
   const operations = structuredClone(given)
   const budget = { left: DOCUMENT_LIMITS.bytes }
   if (contentType === 'MARKDOWN') {
-    let text = typeof copy === 'string' ? copy : ''
+    let text = typeof content === 'string' ? content : ''
     const matched = operations.map((operation, index) => {
       const result = replaceIn([text], operation, `operations[${index}]`, budget)
       text = result.pieces.join('')
@@ -67,13 +36,12 @@ export function applyOperations(
     })
     return { content: text, matched }
   }
-  // A PLATE document may be the list of its elements alone.
-  const root: DocumentNode = isRecord(copy) ? copy : { children: copy }
+  const { root, contentOf } = openDocument(content)
   const editor = new DocumentEditor(DIALECTS[contentType], root, budget)
   const matched = operations.map((operation, index) =>
     counted(editor.apply(operation, `operations[${index}]`), operation, index),
   )
-  return { content: isRecord(copy) ? root : root['children'], matched }
+  return { content: contentOf(root), matched }
 }
 
 /** One document under change. Paths in refusals begin with `at`, which names the operation. */
@@ -245,27 +213,14 @@ class DocumentEditor {
     return { siblings: this.#listOf(parent), index }
   }
 
-  /** The node and all that is in it, in document order, without recursion. */
   #placesFrom(start: Place, at: string): Place[] {
-    const places: Place[] = []
-    const waiting = [start]
-    for (let place = waiting.pop(); place; place = waiting.pop()) {
-      places.push(place)
-      if (places.length + waiting.length > DOCUMENT_LIMITS.nodes) {
-        refuse(at, `cannot be applied: the document would have more than ${DOCUMENT_LIMITS.nodes} nodes.`)
-      }
-      const { node: parent } = place
-      const children = this.#listOf(parent)
-        .slice(0, DOCUMENT_LIMITS.nodes + 1)
-        .flatMap((node, index): Place[] => (isRecord(node) ? [{ node, parent, index }] : []))
-      waiting.push(...children.toReversed())
-    }
-    return places
+    const places = placesFrom(this.#dialect, start, DOCUMENT_LIMITS.nodes)
+    if (places.length <= DOCUMENT_LIMITS.nodes) return places
+    return refuse(at, `cannot be applied: the document would have more than ${DOCUMENT_LIMITS.nodes} nodes.`)
   }
 
   #listOf(node: DocumentNode | null): unknown[] {
-    const children = node?.[this.#dialect.children]
-    return Array.isArray(children) ? children : []
+    return childrenOf(this.#dialect, node)
   }
 
   #childrenOf(node: DocumentNode, at: string): unknown[] {

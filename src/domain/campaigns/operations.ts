@@ -3,9 +3,7 @@ import type { ContentType } from '../../../schema/values.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import { inspectDocument } from '../../content/document.ts'
 import { inspectSlate } from '../../content/slate.ts'
-
-/** A node of a document, MAILY's or PLATE's. */
-export type DocumentNode = Record<string, unknown>
+import type { DocumentNode, DocumentType } from './dialects.ts'
 
 /** Which node of a document is meant. */
 export type Target = { nodeId: string } | { path: readonly number[] } | { type: string; index: number }
@@ -93,7 +91,7 @@ function markdownFaults({ type, target }: WireOperation): Fault[] {
     : []
 }
 
-function nodeFaults(contentType: 'MAILY' | 'PLATE', node: DocumentNode): Fault[] {
+function nodeFaults(contentType: DocumentType, node: DocumentNode): Fault[] {
   const faults =
     contentType === 'MAILY' ? inspectDocument({ type: 'doc', content: [node] }).faults : inspectSlate([node])
   return faults.map(({ path, message }) => ({

@@ -109,7 +109,7 @@ export async function getCampaign(call: Call, campaignId: string): Promise<Campa
 
 /** The campaign of this id, or NOT_FOUND; with `lock`, nobody else changes it until the end of the transaction. */
 export async function findCampaign(
-  { em, organization }: Call,
+  { em, organization }: Pick<Call, 'em' | 'organization'>,
   campaignId: string,
   { lock = false }: { lock?: boolean } = {},
 ): Promise<CampaignRow> {

@@ -1,0 +1,57 @@
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { encodeId } from '../../ids.ts'
+import { readEmail } from '../addresses.ts'
+import { withSnippets } from '../carried-content.ts'
+import { enqueueMessages, type MessageSource } from '../messages.ts'
+import { refuseBacklog } from '../transactional.ts'
+import { type CampaignRow, findCampaign, titleOf } from './records.ts'
+import { senderFault, senderOf } from './sender.ts'
+
+/** A test on its way. */
+export type SentTest = { id: string; email: string }
+
+/**
+ * Sends a campaign as it is now to a few addresses. They need not be subscribers, and nothing is counted or remembered of
+ * them: fallbacks and what only some people see show, links lead straight where they say, and the unsubscribe link is a sample.
+ */
+export async function sendTest(
+  call: Call,
+  campaignId: string,
+  addresses: readonly string[],
+): Promise<SentTest[]> {
+  const campaign = await findCampaign(call, campaignId)
+  const emails = addresses.map((address, index) => readEmail(address, `emails[${index}]`))
+  const sender = await senderOf(call, campaign)
+  const fault = senderFault(sender)
+  if (fault !== null || sender === null) {
+    throw new Failure(
+      sender === null ? 'WRONG_STATE' : 'DOMAIN_NOT_VERIFIED',
+      `The campaign ${titleOf(campaign)} cannot be sent as a test: ${fault}.`,
+    )
+  }
+  const source = await sourceOf(call, campaign)
+  await refuseBacklog(call.services)
+  const accepted = await enqueueMessages(
+    call,
+    emails.map((recipient) => ({
+      class: 'TEST',
+      marketing: !campaign.transactional,
+      subscriberId: null,
+      recipient,
+      fromName: sender.name,
+      fromEmail: sender.email,
+      replyTo: campaign.replyTo ?? sender.replyTo,
+      tracking: false,
+      source,
+    })),
+  )
+  return accepted.map(({ id }, index) => ({ id: encodeId('eml', id), email: emails[index] ?? '' }))
+}
+
+/** What mail keeps of the campaign, so that a later edit does not change a test that waits. */
+async function sourceOf(call: Call, campaign: CampaignRow): Promise<MessageSource> {
+  const { contentType, subject, preview } = campaign
+  const content = await withSnippets(call, contentType, campaign.content)
+  return { subject: `[Test] ${subject}`, content, contentType, preview }
+}

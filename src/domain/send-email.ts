@@ -1,0 +1,72 @@
+import { sql } from 'kysely'
+
+import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
+import { row } from '../database.ts'
+import { decodeId, missing } from '../ids.ts'
+import { asciiDomain, readEmail } from './addresses.ts'
+import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
+import { refuse } from './text.ts'
+import { type From, judgeTransactional, sendTransactional, type TransactionalEmail } from './transactional.ts'
+import { readWritten, type WrittenType } from './written-email.ts'
+
+/** One email to one person, as send_email takes it. */
+export type PersonalEmail = SubscriberChoice & {
+  subject: string
+  content: string
+  contentType: WrittenType
+  preview?: string | undefined
+  senderId?: string | undefined
+  replyTo?: string | undefined
+}
+
+type Sender = From & { replyTo: string | null }
+
+/** Sends a transactional email; an address that nobody has yet becomes a TRANSACTIONAL subscriber. Answers its uuid. */
+export async function sendEmail(call: Call, email: PersonalEmail): Promise<string> {
+  return await sendTransactional(call, await readPersonal(call, email))
+}
+
+/** Who gets what from whom, or why not. */
+export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<ConfirmationSummary> {
+  const read = await readPersonal(call, email)
+  await judgeTransactional(call, read)
+  const from = typeof read.from === 'object' ? read.from.email : 'the default sender'
+  return {
+    action: 'send_email',
+    target: read.to,
+    recipients: 1,
+    effects: [`An email with the subject "${read.subject}" goes to ${read.to} from ${from} at once.`],
+    warnings: [],
+  }
+}
+
+async function readPersonal(call: Call, email: PersonalEmail): Promise<TransactionalEmail> {
+  const { subject, content, contentType, preview, senderId, replyTo } = email
+  const to = await addressOf(call, email)
+  const sender = senderId === undefined ? null : await findFrom(call, senderId)
+  return {
+    ...(await readWritten(call, { subject, content, contentType, preview })),
+    to,
+    from: sender ?? undefined,
+    replyTo: replyTo ?? sender?.replyTo ?? undefined,
+    tracking: true,
+  }
+}
+
+async function addressOf(call: Call, { subscriberId, email }: SubscriberChoice): Promise<string> {
+  if (email !== undefined && subscriberId === undefined) return readEmail(email, 'email')
+  if (email !== undefined || subscriberId === undefined) {
+    refuse('subscriberId', 'and email stand for the same person: send exactly one of them.')
+  }
+  return (await findSubscriber(call, { subscriberId })).email
+}
+
+async function findFrom({ em, organization }: Call, senderId: string): Promise<Sender> {
+  const found = await row<Omit<Sender, 'domain'>>(
+    em,
+    sql`select name, email, reply_to as "replyTo" from sender
+      where organization_id = ${organization.id} and id = ${decodeId('snd', senderId)}`,
+  )
+  if (!found) missing('snd', senderId)
+  return { ...found, domain: asciiDomain(found.email.slice(found.email.lastIndexOf('@') + 1)) ?? '' }
+}
