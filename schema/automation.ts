@@ -2,7 +2,7 @@ import Type, { type Static, type TSchema } from 'typebox'
 
 import { EVENT_TYPE, Filters, WhereList } from './audience.ts'
 import { closed, defaulted, oneOf } from './define.ts'
-import { CONTENT_TYPES } from './values.ts'
+import { CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 
 /** The graph language of automations (decisions, section 6): what runs today, and by name what does not run yet. */
 export const AUTOMATION_LIMITS = {
@@ -159,8 +159,8 @@ export type WaitUntilConfig = WaitUntilDateConfig | WaitUntilEventConfig
 /** An internal email by id, or its content in place; together they update that email. */
 export const EmailConfig = closed({
   campaignId: Type.Optional(Type.String({ maxLength: 200, description: 'cmp_…' })),
-  subject: Type.Optional(Type.String({ maxLength: 998 })),
-  preview: Type.Optional(Type.String({ maxLength: 998 })),
+  subject: Type.Optional(Type.String({ maxLength: EMAIL_LINE })),
+  preview: Type.Optional(Type.String({ maxLength: EMAIL_LINE })),
   content: Type.Optional(
     Type.Unknown({ description: 'Text for MARKDOWN; a document, or its JSON text, for MAILY and PLATE.' }),
   ),

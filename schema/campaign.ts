@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 
 import { Filters } from './audience.ts'
 import { closed, nullable, oneOf } from './define.ts'
-import { CAMPAIGN_STATUSES, CONTENT_TYPES } from './values.ts'
+import { CAMPAIGN_STATUSES, CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 
 /** BROADCAST is sent to an audience; WORKFLOW is the internal email of an EMAIL step. */
 export const CAMPAIGN_KINDS = ['BROADCAST', 'WORKFLOW'] as const
@@ -19,8 +19,8 @@ export type RenderFormat = (typeof RENDER_FORMATS)[number]
 /** The from-address a campaign names, as far as a reader of the campaign needs it. */
 export const CampaignSender = closed({ id: Type.String(), name: Type.String(), email: Type.String() })
 
-/** Bounds of a campaign: lines in characters (a line of email has at most 998: RFC 5322, 2.1.1), addresses of a test, images that one call measures. */
-export const CAMPAIGN_LIMITS = { name: 200, line: 998, testEmails: 5, imagesAtOnce: 50 } as const
+/** Bounds of a campaign: lines in characters, addresses of a test, images that one call measures. */
+export const CAMPAIGN_LIMITS = { name: 200, line: EMAIL_LINE, testEmails: 5, imagesAtOnce: 50 } as const
 
 const summary = {
   id: Type.String(),

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 import { StatusCounts } from './subscriber.ts'
-import { FIELD_TYPES, PLANS } from './values.ts'
+import { EMAIL_LINE, FIELD_TYPES, PLANS } from './values.ts'
 
 /** Numbers of an organization at the moment of the call. */
 export const OrganizationStats = closed({
@@ -49,7 +49,7 @@ export type FieldVariable = Static<typeof FieldVariable>
 /** Bounds of the organization's texts, in characters. */
 export const ORGANIZATION_LIMITS = {
   name: 100,
-  confirmationSubject: 998,
+  confirmationSubject: EMAIL_LINE,
   confirmationMarkdown: 20_000,
   writingStyle: 5_000,
 } as const

@@ -1,5 +1,8 @@
 /** Closed sets of words that travel on the wire, each once, in the order they are published. */
 
+/** The most characters of a line of email (RFC 5322, 2.1.1), such as its subject. */
+export const EMAIL_LINE = 998
+
 export const SUBSCRIBER_STATUSES = [
   'PENDING_CONFIRMATION',
   'SUBSCRIBED',

@@ -13,7 +13,7 @@ import { workflowIdOf } from '../src/domain/automations/nudge.ts'
 import type { Services } from '../src/services.ts'
 
 /** How late a run must be before its workflow is looked for. */
-export const LATE_SECONDS = 120
+const LATE_SECONDS = 120
 const EVERY_MS = 60_000
 const BATCH = 200
 /** Waits younger than this are compared with the events once more. */

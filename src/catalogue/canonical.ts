@@ -6,7 +6,7 @@ export function hashJson(value: unknown): Buffer {
 }
 
 /** JSON with the members of every object in the order of their names. */
-export function canonicalJson(value: unknown): string {
+function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) => {
     if (typeof member !== 'object' || member === null || Array.isArray(member)) return member
     return Object.fromEntries(Object.entries(member).sort(([one], [other]) => (one < other ? -1 : 1)))

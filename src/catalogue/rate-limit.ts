@@ -13,6 +13,7 @@ export type RateBucket = 'tools' | 'rest'
 /** What an answer says about the window. `reset` is in seconds. */
 export type RateState = { limit: number; remaining: number; reset: number }
 
+/** Counts requests against the window of each organization. */
 export type RateLimiter = {
   /** Counts one request, or refuses it with RATE_LIMITED. Null when the organization has no limit. */
   take(

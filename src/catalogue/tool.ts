@@ -62,6 +62,7 @@ export type ConfirmationSummary = {
  */
 export type Effect = 'read' | 'draft' | 'write' | 'impact'
 
+/** What discovery sorts tools by. */
 export const TOOL_GROUPS = [
   'subscribers',
   'tags',

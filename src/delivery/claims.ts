@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type EntityManager, execute, row, rows } from '../database.ts'
 import type { MessageClass, MessageSource } from '../domain/messages.ts'
 
+/** Email that somebody waits for never queues behind email to many. */
 export type LaneName = 'transactional' | 'bulk'
 
 /** An email with all that rendering needs, by uuid. */

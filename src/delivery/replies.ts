@@ -9,7 +9,7 @@ export type SmtpReply = { code: number; text: string }
 const NO_SUCH_USER = new Set(['5.1.1', '5.1.2', '5.1.10'])
 
 /** The enhanced status code of a reply (RFC 3463), where it has one. */
-export function enhancedCode({ text }: SmtpReply): string | null {
+function enhancedCode({ text }: SmtpReply): string | null {
   return /^([245]\.\d{1,3}\.\d{1,3})\b/.exec(text)?.[1] ?? null
 }
 

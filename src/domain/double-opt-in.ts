@@ -12,7 +12,7 @@ import { recordEvents } from './events.ts'
 import { enqueueMessages, type MessageSource } from './messages.ts'
 
 /** How long the link of a confirmation email works. */
-export const CONFIRMATION_DAYS = 7
+const CONFIRMATION_DAYS = 7
 
 /**
  * The confirmation email while the organization has written none. It does not greet by name: a form fills that in, and

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { DomainStatus, SubscriberStatus } from '../../schema/values.ts'
+import { type DomainStatus, EMAIL_LINE, type SubscriberStatus } from '../../schema/values.ts'
 import { Failure } from '../catalogue/failure.ts'
 import { refuseToken } from '../catalogue/principal.ts'
 import type { Call } from '../catalogue/tool.ts'
@@ -36,8 +36,6 @@ type Verdict = {
 const BACKLOG_SECONDS = 60
 const BACKLOG_FRESH_MS = 250
 const MAXIMUM_NAME = 200
-// RFC 5322, 2.1.1.
-const MAXIMUM_LINE = 998
 
 /**
  * Accepts one transactional email: token, sender, recipient and suppression are judged and the rows are written by one
@@ -64,7 +62,7 @@ async function acceptEmail(
 ): Promise<void> {
   readEmail(email.to, 'to')
   if (email.replyTo !== undefined) readEmail(email.replyTo, 'replyTo')
-  oneLine(email.subject, 'subject', MAXIMUM_LINE)
+  oneLine(email.subject, 'subject', EMAIL_LINE)
   const from = typeof email.from === 'string' ? readFrom(email.from) : (email.from ?? null)
   await refuseBacklog(call.services)
   const found = await row<{ verdict: Verdict | null }>(call.em, acceptance(call, id, email, from, judgedOnly))
@@ -73,7 +71,7 @@ async function acceptEmail(
 
 /** `a@b`, `<a@b>`, `Name <a@b>` or `"Name" <a@b>`. */
 function readFrom(text: string): From {
-  if (text.length > MAXIMUM_LINE) refuseFrom(`it is longer than ${MAXIMUM_LINE} characters`)
+  if (text.length > EMAIL_LINE) refuseFrom(`it is longer than ${EMAIL_LINE} characters`)
   const whole = text.trim()
   const open = whole.endsWith('>') ? whole.lastIndexOf('<') : -1
   const email = open < 0 ? whole : whole.slice(open + 1, -1)

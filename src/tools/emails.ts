@@ -3,23 +3,22 @@ import Type from 'typebox'
 import { closed, defaulted, oneOf } from '../../schema/define.ts'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
+import { EMAIL_LINE } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { sendEmail as send, summarizeEmail } from '../domain/send-email.ts'
 import { sendTransactional } from '../domain/transactional.ts'
 import { readWritten, WRITTEN_TYPES } from '../domain/written-email.ts'
 import { encodeId } from '../ids.ts'
 
-const MAXIMUM_LINE = 998
-
 const written = {
-  subject: Type.String({ minLength: 1, maxLength: MAXIMUM_LINE, description: 'May hold {{variables}}.' }),
+  subject: Type.String({ minLength: 1, maxLength: EMAIL_LINE, description: 'May hold {{variables}}.' }),
   content: Type.String({
     minLength: 1,
     description: 'Markdown, HTML, or the JSON text of a TipTap document, as contentType says.',
   }),
   contentType: defaulted(oneOf(WRITTEN_TYPES), 'MARKDOWN'),
   replyTo: Type.Optional(Type.String({ description: 'Where answers go.' })),
-  preview: Type.Optional(Type.String({ maxLength: MAXIMUM_LINE, description: 'The preheader.' })),
+  preview: Type.Optional(Type.String({ maxLength: EMAIL_LINE, description: 'The preheader.' })),
 }
 const emailId = Type.String({ description: 'eml_…' })
 

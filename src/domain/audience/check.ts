@@ -21,6 +21,7 @@ import { idsOf } from './related.ts'
 import { validateFilters } from './validate.ts'
 import { isRecord } from './values.ts'
 
+/** What a place in which filters stand asks of what they name. */
 export type ReferenceOptions = {
   /** Tags need not exist: they are created when they are needed. */
   tagsOnDemand?: boolean

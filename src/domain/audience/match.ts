@@ -3,9 +3,8 @@ import { sql } from 'kysely'
 import type { Filter, Where } from '../../../schema/audience.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
-import { comparesDates } from './dates.ts'
 import { allOf, type Predicate } from './predicate.ts'
-import { loadReferences, type Scope, timezoneOf } from './references.ts'
+import { loadReferences, type Scope } from './references.ts'
 import { whereTest } from './related.ts'
 
 /** What a run adds to the question: what it was started with, and whose emails `{stepId}` means. Ids are uuids. */
@@ -78,21 +77,6 @@ export async function matchingAmong(
       and s.id = any(${array(subscriberIds, 'uuid')}) and ${compileFilters(asked, filters)}`,
   )
   return new Set(found.map(({ id }) => id))
-}
-
-/** Whether an event's data fulfils all conditions: decided by the same SQL as events in filters. */
-export async function matchesWhere(
-  em: EntityManager,
-  scope: Scope,
-  data: unknown,
-  where: readonly Where[],
-): Promise<boolean> {
-  if (where.length === 0) return true
-  const dated = where.some(({ operator, value }) => comparesDates(operator, value))
-  const timezone = dated ? await timezoneOf(em, scope) : 'UTC'
-  const holds = compileWhere(sql`${JSON.stringify(data ?? null)}::jsonb`, where, timezone)
-  const found = await rows<{ holds: boolean }>(em, sql`select coalesce(${holds}, false) as holds`)
-  return found[0]?.holds ?? false
 }
 
 /** The conditions on an event's data in SQL; `json` is the jsonb expression of the data. */

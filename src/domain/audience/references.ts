@@ -123,16 +123,6 @@ export function sizeInPlace(
   }, 0)
 }
 
-/** The organization's time zone. */
-export async function timezoneOf(em: EntityManager, scope: Scope): Promise<string> {
-  if (scope.timezone !== undefined) return scope.timezone
-  const [found] = await rows<Found>(
-    em,
-    sql`select * from (${zoneQuery(scope)}) as found (kind, name, id, data)`,
-  )
-  return found?.name ?? 'UTC'
-}
-
 function placesIn(filter: Filter, path: string): Place[] {
   if ('all' in filter) return placesOf(filter.all, joinPath(path, 'all'))
   if ('any' in filter) return placesOf(filter.any, joinPath(path, 'any'))

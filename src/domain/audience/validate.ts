@@ -110,7 +110,7 @@ function leafFaults(leaf: Record<string, unknown>, path: string, context: Filter
 }
 
 /** The kind of a field by its key, or what is wrong with the key. */
-export function fieldKind(field: string, context: FilterContext): FieldKind | { fault: string } {
+function fieldKind(field: string, context: FilterContext): FieldKind | { fault: string } {
   if (field.startsWith(CUSTOM_FIELD_PREFIX)) {
     return customFieldKind(field.slice(CUSTOM_FIELD_PREFIX.length), context.customFields)
   }

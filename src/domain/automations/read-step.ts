@@ -59,7 +59,7 @@ export function emailStepIds(steps: readonly unknown[]): Set<string> {
 }
 
 /** "… is not available yet" for a known word, else what is known; null when the word is built. */
-export function wordFault(
+function wordFault(
   what: string,
   word: unknown,
   built: readonly string[],

@@ -5,6 +5,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import { array, row, rows } from '../../database.ts'
 import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '../event-rows.ts'
 
+/** What a run waits for: a moment, an event, or an email of its own on its way out. */
 export type WaitKind = 'TIME' | 'EVENT' | 'MESSAGE'
 
 /** A run under its lock. Times are epoch milliseconds, ids uuids. */
@@ -46,6 +47,7 @@ export type Visit = {
 
 const ENDED: ReadonlySet<RunStatus> = new Set(['COMPLETED', 'CANCELED', 'FAILED', 'SKIPPED'])
 
+/** Whether nothing can move the run any more. */
 export function isOver(run: RunState): boolean {
   return ENDED.has(run.status)
 }

@@ -22,6 +22,7 @@ export type Reading = {
   /** Positions of steps that are stand-ins, because what was sent cannot be read. */
   unreadable: ReadonlySet<number>
 }
+/** Settings with their defaults filled in, and every fault of what was sent. */
 export type SettingsReading = { settings: Settings; faults: Fault[] }
 
 /** Every fault of a raw `{steps, edges}` at once: of schema, filters and graph; see readDefinition. */

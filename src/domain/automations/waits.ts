@@ -73,7 +73,7 @@ export async function matchingEvents(
 }
 
 /** Events as rows (subscriber_id, type, data, position from 1), for joins. */
-export function eventRows(events: readonly RecordedEvent[]): RawBuilder<unknown> {
+function eventRows(events: readonly RecordedEvent[]): RawBuilder<unknown> {
   return sql`unnest(
     ${array(
       events.map(({ subscriberId }) => subscriberId),
