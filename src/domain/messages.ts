@@ -49,7 +49,7 @@ export type Enqueued = { id: string; created: boolean }
 type Stored = { position: number; id: string }
 
 /** The lane of a class of mail; somebody waits for a test, and there are never many. */
-export function laneOf(messageClass: MessageClass): 'transactional' | 'bulk' {
+function laneOf(messageClass: MessageClass): 'transactional' | 'bulk' {
   return messageClass === 'TRANSACTIONAL' || messageClass === 'TEST' ? 'transactional' : 'bulk'
 }
 

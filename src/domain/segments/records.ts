@@ -9,7 +9,7 @@ import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { checkFilters } from '../audience/check.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
-import { copyName, oneLine, refuse, timestamp } from '../text.ts'
+import { copyName, likeLiteral, oneLine, refuse, timestamp } from '../text.ts'
 import { lockSegments } from './lock.ts'
 import { outerSegments, readNesting, refuseDeepNesting } from './nesting.ts'
 import { refuseUsedSegment } from './uses.ts'
@@ -24,7 +24,7 @@ export async function listSegments(
   { em, organization }: Call,
   { query, limit, cursor }: { query?: string | undefined; limit: number; cursor?: string | undefined },
 ): Promise<{ segments: Segment[]; nextCursor: string | null; hasMore: boolean }> {
-  const pattern = query?.trim() ? `%${query.trim().replaceAll(/[\\%_]/g, String.raw`\$&`)}%` : null
+  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
   const asked = ['segments', organization.id, pattern]
   const before = cursor === undefined ? null : decodeCursor(asked, 'seg', cursor)
   const found = await rows<SegmentRow>(
