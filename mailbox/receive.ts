@@ -89,7 +89,11 @@ export async function readMail(raw: Buffer, envelope: NewMail['envelope']): Prom
       Username: '',
       Tags: [],
       Attachments: parsed.attachments.filter(({ related }) => !related).length,
-      Snippet: text.replace(/\s+/g, ' ').trim().slice(0, 250),
+      // Without the lines that text draws under headings.
+      Snippet: text
+        .replace(/(?:\s|[-=_*]{4,})+/g, ' ')
+        .trim()
+        .slice(0, 250),
     },
   }
 }

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-import { SUBSCRIBER_STATUSES } from './values.ts'
+import { SUBSCRIBER_EVENT_TYPES, SUBSCRIBER_STATUSES } from './values.ts'
 
 /**
  * The filter language (decisions, section 3): the fields, what can be asked of each, and the limits. Validation, the
@@ -187,6 +187,7 @@ export const FIELDS: Readonly<Record<string, FieldDefinition>> = {
   event: {
     label: 'Event',
     kind: 'event',
+    values: [...SUBSCRIBER_EVENT_TYPES, 'SEGMENT_ENTERED', 'SEGMENT_EXITED'],
     example: {
       field: 'event',
       operator: 'performed',

@@ -277,6 +277,27 @@ test('events are counted by type, data and age', async (t) => {
   )
 })
 
+test('what people did several times is counted once for all of them, whatever is asked beside it', async (t) => {
+  const world = await World.make()
+  await world.tag('newer than the statistics', ...NAMES)
+  const twice: Partial<Leaf> = { count: { operator: 'gte', value: 2 } }
+  for (const filter of [
+    performed('SUBSCRIBER_PAYMENT', twice),
+    performed('EMAIL_OPENED', { ...twice, within: { amount: 30, unit: 'DAYS' } }),
+    performed('SUBSCRIBER_PAYMENT', { count: { operator: 'lt', value: 2 } }),
+  ]) {
+    const predicate = await audiencePredicate(em, world.scope, [
+      filter,
+      leaf('tags', 'has_any', ['newer than the statistics']),
+    ])
+    const plan = await rows<Record<string, string>>(
+      em,
+      sql`explain select from subscriber s where s.organization_id = ${world.organizationId} and ${predicate}`,
+    )
+    t.regex(JSON.stringify(plan), /hashed SubPlan/)
+  }
+})
+
 test('opens, clicks and sends are asked of the numbers that count them, or narrowed by them', async (t) => {
   const world = await World.make()
   await world.opened('ann', ['1 days', '2 days', '100 days'])

@@ -231,6 +231,7 @@ test('get_available_filters describes what validates, with what the organization
   t.is(field('customFields.seats').type, 'number')
   t.deepEqual(field('customFields.born').operators, [...OPERATORS.date])
   t.true(field('status').values?.includes('BANNED'))
+  t.true(field('event').values?.includes('EMAIL_OPENED'))
   t.deepEqual(field('tags').valuesFrom, {
     tool: 'list_tags',
     total: 1,

@@ -28,6 +28,7 @@ export function emailFault(text: string): string | null {
   // Before anything is done whose cost grows with the length.
   if (text.length > SUBSCRIBER_LIMITS.email) return tooLong
   const at = text.lastIndexOf('@')
+  if (text.trim() === '') return 'it is empty'
   if (at < 1) return 'it has no "@" between a name and a domain'
   const [local, domain] = [text.slice(0, at), text.slice(at + 1)]
   const ascii = asciiDomain(domain)

@@ -30,8 +30,10 @@ export function eventTest(around: Surroundings, leaf: Leaf): Test {
     ...(since ? [sql<boolean>`${idsAround(since, null, sql`e`)} and e.created_at >= ${once(since)}`] : []),
     ...where.map((condition) => whereTest(sql`e.data`, condition, around.timezone)),
   ])
-  const found = occurs(around, matching, operator, value)
-  if (!numbers || numberHolds(0, operator, value)) return total(found)
+  const isOnce = (operator === 'gte' && value === 1) || (operator === 'gt' && value === 0)
+  const found = isOnce ? performed(matching) : counted(around, matching, operator, value)
+  if (numberHolds(0, operator, value)) return total(found)
+  if (!numbers) return total(isOnce ? found : allOf([performed(matching), found]))
   const least = sql<boolean>`${sql.raw(`st.${numbers.count}`)} >= ${operator === 'gt' ? value + 1 : value}::int`
   const recent =
     since && numbers.last !== undefined
@@ -40,14 +42,7 @@ export function eventTest(around: Surroundings, leaf: Leaf): Test {
   return total(allOf([statExists(around, allOf([least, ...recent])), found]))
 }
 
-function occurs(
-  around: Surroundings,
-  matching: Predicate,
-  operator: FilterOperator,
-  value: number,
-): Predicate {
-  const isOnce = (operator === 'gte' && value === 1) || (operator === 'gt' && value === 0)
-  if (!isOnce) return counted(around, matching, operator, value)
+function performed(matching: Predicate): Predicate {
   return sql<boolean>`exists (select 1 from subscriber_event e where e.subscriber_id = s.id and ${matching})`
 }
 
@@ -61,10 +56,11 @@ function counted(
   if (around.single) {
     return sql<boolean>`(select ${often} from subscriber_event e where e.subscriber_id = s.id and ${matching})`
   }
-  const who = (having: Predicate) => sql<boolean>`exists (select 1 from (
-    select e.subscriber_id from subscriber_event e where ${matching} group by e.subscriber_id having ${having}
-  ) counted where counted.subscriber_id = s.id)`
+  // An array tested with `is true` is made once and looked up by hash, however many it holds. As a join, the groups would
+  // be made again for each person the planner did not foresee, such as all with a tag newer than its statistics.
+  const among = (having: Predicate) => sql<boolean>`s.id in (select unnest(array(
+    select e.subscriber_id from subscriber_event e where ${matching} group by e.subscriber_id having ${having})))`
   // Who has no such event at all is in no group; where zero matches, everybody but the groups that do not is meant.
-  if (!numberHolds(0, operator, value)) return who(often)
-  return sql<boolean>`(not ${who(sql<boolean>`not (${often})`)})`
+  if (!numberHolds(0, operator, value)) return sql<boolean>`((${among(often)}) is true)`
+  return sql<boolean>`((${among(sql<boolean>`not (${often})`)}) is not true)`
 }
