@@ -122,10 +122,10 @@ export function validateGraph(definition: Definition, options: Options): GraphFa
 /** Beyond its size a graph is not walked at all. */
 function sizeFaults({ steps, edges }: Definition): GraphFault[] {
   const faults: GraphFault[] = []
-  const most = (of: string, limit: number, count: number) =>
-    faults.push({ path: of, message: `a workflow has at most ${limit} ${of}, this one has ${count}` })
-  if (steps.length > MAX_STEPS) most('steps', MAX_STEPS, steps.length)
-  if (edges.length > MAX_EDGES) most('edges', MAX_EDGES, edges.length)
+  const most = (of: string, limit: number) =>
+    faults.push({ path: of, message: `a workflow has at most ${limit} ${of}, this one has more` })
+  if (steps.length > MAX_STEPS) most('steps', MAX_STEPS)
+  if (edges.length > MAX_EDGES) most('edges', MAX_EDGES)
   return faults
 }
 

@@ -84,21 +84,35 @@ export class Failure extends Error {
   }
 }
 
+/** How many faults a refusal lists, and how long their parts may be: an answer is never larger than what it is about. */
+export const FAULTS_SHOWN = 100
+const PATH_LENGTH = 400
+const MESSAGE_LENGTH = 2_000
+
 /** Refuses an input with every fault at once; the sentence counts them and quotes the first. */
 export function refuseFaults(
   faults: readonly Fault[],
   what = 'The input',
   code: FailureCode = 'INVALID_INPUT',
 ): never {
-  const [first] = faults
+  const shown = faults.slice(0, FAULTS_SHOWN).map(shortened)
+  const [first] = shown
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more, see details)` : ''
   const where = first?.path ? ` at ${first.path}` : ''
   throw new Failure(code, `${what} is not valid${where}: ${first?.message ?? 'unknown fault'}${more}`, {
-    details: faults,
+    details: shown,
   })
 }
 
 /** The faults that a refusal of an input lists; where it lists none, itself as the only one. */
 export function faultsOf({ details, message }: Failure): Fault[] {
   return Array.isArray(details) ? (details as Fault[]) : [{ path: '', message }]
+}
+
+function shortened({ path, message, ...rest }: Fault): Fault {
+  return { path: cut(path, PATH_LENGTH), message: cut(message, MESSAGE_LENGTH), ...rest }
+}
+
+function cut(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length).toWellFormed()}…` : text
 }

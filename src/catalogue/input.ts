@@ -1,7 +1,7 @@
 import { Value } from 'typebox/value'
 
 import { schemaFaults } from './schema-faults.ts'
-import { Failure, type Fault, refuseFaults } from './failure.ts'
+import { Failure, type Fault, FAULTS_SHOWN, refuseFaults } from './failure.ts'
 import { JSON_DEPTH, type Tool } from './tool.ts'
 
 /** Decisions, section 1: keys that could reach an object's prototype. */
@@ -9,6 +9,9 @@ const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
 // Line breaks and tabs belong to content; single-line fields refuse them by their own schema.
 // oxlint-disable-next-line no-control-regex -- finding control characters is its purpose
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/
+
+/** So much of a key stands in the path of a fault below it. */
+const KEY_SHOWN = 100
 
 /** A tool's input as the handler takes it, with the confirmation code that came beside it. */
 export type ReadInput = { input: unknown; confirmationCode: string | undefined }
@@ -49,25 +52,42 @@ function takeCode(
 }
 
 /** What no schema says: how deep it goes, which keys it has, and which characters its strings hold. */
-export function hostileFaults(value: unknown, maximum = JSON_DEPTH, path = '', depth = 1): Fault[] {
-  if (typeof value === 'string') return textFaults(value, path)
-  if (typeof value !== 'object' || value === null) return []
-  if (depth > maximum) return [{ path, message: `is nested deeper than ${maximum} levels` }]
-  if (Array.isArray(value)) {
-    return value.flatMap((item, index) => hostileFaults(item, maximum, `${path}[${index}]`, depth + 1))
+export function hostileFaults(value: unknown, maximum = JSON_DEPTH, path = ''): Fault[] {
+  const faults: Fault[] = []
+  inspect(value, { path, depth: 1 })
+  return faults
+
+  function inspect(inspected: unknown, at: { path: string; depth: number }): void {
+    if (faults.length >= FAULTS_SHOWN) return
+    if (typeof inspected === 'string') inspectText(inspected, at.path)
+    if (typeof inspected !== 'object' || inspected === null) return
+    if (at.depth > maximum) {
+      faults.push({ path: at.path, message: `is nested deeper than ${maximum} levels` })
+      return
+    }
+    const depth = at.depth + 1
+    if (Array.isArray(inspected)) {
+      inspected.forEach((item, index) => inspect(item, { path: `${at.path}[${index}]`, depth }))
+      return
+    }
+    for (const [key, member] of Object.entries(inspected)) {
+      const shown = key.slice(0, KEY_SHOWN)
+      const inside = at.path === '' ? shown : `${at.path}.${shown}`
+      if (FORBIDDEN_KEYS.has(key)) faults.push({ path: inside, message: `the key "${key}" is not allowed` })
+      else {
+        inspectText(key, inside)
+        inspect(member, { path: inside, depth })
+      }
+    }
   }
-  return Object.entries(value).flatMap(([key, member]) => {
-    const at = path === '' ? key : `${path}.${key}`
-    if (FORBIDDEN_KEYS.has(key)) return [{ path: at, message: `the key "${key}" is not allowed` }]
-    return [...textFaults(key, at), ...hostileFaults(member, maximum, at, depth + 1)]
-  })
+
+  function inspectText(text: string, at: string): void {
+    const message = textFault(text)
+    if (message !== null && faults.length < FAULTS_SHOWN) faults.push({ path: at, message })
+  }
 }
 
-function textFaults(value: string, path: string): Fault[] {
-  if (CONTROL_CHARACTERS.test(value)) {
-    return [{ path, message: 'holds a control character; remove it' }]
-  }
-  if (!value.isWellFormed())
-    return [{ path, message: 'holds half of a UTF-16 surrogate pair; send valid Unicode' }]
-  return []
+function textFault(text: string): string | null {
+  if (CONTROL_CHARACTERS.test(text)) return 'holds a control character; remove it'
+  return text.isWellFormed() ? null : 'holds half of a UTF-16 surrogate pair; send valid Unicode'
 }

@@ -52,7 +52,8 @@ export async function readFilters(
   options: ReferenceOptions = {},
 ): Promise<{ filters: Filter[]; references: References }> {
   const faults = validateFilters(raw, path)
-  const list: unknown[] = Array.isArray(raw) ? raw : []
+  const isReadable = Array.isArray(raw) && !faults.some((fault) => fault.path === path)
+  const list: unknown[] = isReadable ? raw : []
   const placed = list.flatMap((filter, index): PlacedFilter[] => {
     const at = joinPath(path, index)
     // Whatever has no fault of its own has just been found to be a filter.

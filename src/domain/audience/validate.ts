@@ -59,6 +59,11 @@ function checkList(walk: Walk, filters: unknown, path: string, depth: number): v
     walk.faults.push({ path, message: `must be a list of filters, not ${kindOf(filters)}` })
     return
   }
+  if (filters.length > AUDIENCE_LIMITS.leaves) {
+    // They are not read: validateFilters refuses so many, and a list of a million would keep everybody waiting.
+    walk.leaves += filters.length
+    return
+  }
   filters.forEach((filter: unknown, index) => checkFilter(walk, filter, joinPath(path, index), depth))
 }
 

@@ -1,4 +1,11 @@
-import { type Definition, Edge, NEXT_PORT, NOT_AVAILABLE, Settings } from '../../../schema/automation.ts'
+import {
+  AUTOMATION_LIMITS,
+  type Definition,
+  Edge,
+  NEXT_PORT,
+  NOT_AVAILABLE,
+  Settings,
+} from '../../../schema/automation.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { validateGraph } from '../../../temporal/graph.ts'
 import type { Fault } from '../../catalogue/failure.ts'
@@ -98,7 +105,8 @@ function fieldsOf({ customFields }: Options): Pick<Options, 'customFields'> {
 
 function readList(raw: Record<string, unknown>, name: 'steps' | 'edges', faults: Fault[]): unknown[] {
   const list = raw[name]
-  if (Array.isArray(list)) return list
+  // One too many is enough to be refused, and a list of a million would keep everybody waiting.
+  if (Array.isArray(list)) return list.slice(0, AUTOMATION_LIMITS[name] + 1)
   faults.push({
     path: name,
     message: list === undefined ? `"${name}" is missing` : `must be a list, not ${kindOf(list)}`,

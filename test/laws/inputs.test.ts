@@ -1,0 +1,479 @@
+import { randomInt } from 'node:crypto'
+
+import anyTest, { type TestFn } from 'ava'
+import fc, { type Arbitrary } from 'fast-check'
+import { sql } from 'kysely'
+
+import { AUDIENCE_LIMITS, COUNT_OPERATORS, FIELDS, OPERATORS, PERIOD_UNITS } from '../../schema/audience.ts'
+import { STEP_TYPES, TRIGGER_TYPES } from '../../schema/automation.ts'
+import { CATALOGUE, LISTED_TOOLS } from '../../src/catalogue/registry.ts'
+import type { Tool } from '../../src/catalogue/tool.ts'
+import { execute } from '../../src/database.ts'
+import { type Answer, startApi, type TestApi, type TestOrganization } from '../helpers/api.ts'
+import { makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
+
+/**
+ * S1: inputs made from each tool's own schema, right and wrong, with real and unreal ids, hostile text, numbers at the
+ * edges and the domain's languages half known. Whatever comes, no answer is a fault of ours, and what succeeds matches
+ * the published output (the helper checks every answer). REPRO=seed repeats a run; `TRIES` makes it longer.
+ */
+const test = anyTest as TestFn<{ api: TestApi; organization: TestOrganization; worlds: World[] }>
+
+const seed = Number(process.env['REPRO'] ?? randomInt(2 ** 31))
+const tries = Number(process.env['TRIES'] ?? 20)
+
+test.before(async (t) => {
+  t.log(`seed ${seed}`)
+  const api = await startApi({ TEMPORAL_TASK_QUEUE: `inputs-${process.pid}` })
+  const organization = await api.organization()
+  t.context.api = api
+  t.context.organization = organization
+  t.context.worlds = [await makeWorld(api, organization), makeMissingWorld(api, organization)]
+})
+test.after.always(async (t) => {
+  await t.context.api?.close()
+})
+
+/** Text that is more than it seems: to SQL, JSON, mail, CSV, clocks, addresses, object keys. */
+const HOSTILE_TEXT = [
+  '',
+  ' ',
+  '\t',
+  '\n',
+  'x'.repeat(3_000),
+  '𝄞'.repeat(300),
+  '\u202e',
+  '\u2028',
+  '\ufeff',
+  'é\u0301',
+  '\ud800',
+  "'",
+  '"',
+  '\\',
+  '\\u0000',
+  '%',
+  '_',
+  '%%%',
+  '$1',
+  '${x}',
+  '{{x}}',
+  '{{',
+  '<script>',
+  '--',
+  ';',
+  '/',
+  '..',
+  '@',
+  ',',
+  '=1+1',
+  '\r\nBcc: a@b.co',
+  '=?utf-8?B?QQ==?=',
+  'null',
+  'undefined',
+  'NaN',
+  '__proto__',
+  'constructor',
+  'toString',
+  '0',
+  '-1',
+  '1e400',
+  '2026-02-30',
+  '2026-11-21T00:00:00Z',
+  '99999-01-01',
+  '0000-00-00',
+  '+275760-09-13',
+  '24:00',
+  'Europe/Paris',
+  'Nowhere/None',
+  'EUR',
+  'eur',
+  '127.0.0.1',
+  '::1',
+  '1.2.3.4/8',
+  'FR',
+  'xx',
+  'a@b.co',
+  'a@é.co',
+  'http://127.0.0.1:1/',
+  'http://[::1]/',
+  'http://0x7f.1/',
+  'https://',
+  'file:///etc/passwd',
+  'http://a b/',
+  'bnVsbA',
+  'W10',
+  'WyJ4IiwieCJd',
+  'eyJhIjoxfQ',
+]
+const NUMBERS = [
+  0,
+  -0,
+  1,
+  -1,
+  0.1,
+  1e-9,
+  2 ** 31 - 1,
+  2 ** 31,
+  2 ** 53,
+  -(2 ** 53),
+  1e15,
+  1e21,
+  1e308,
+  -1e308,
+]
+
+const anything: Arbitrary<unknown> = fc.oneof(
+  fc.constantFrom<unknown>(null, true, false, [], {}, [[]], [null], { a: { b: [1] } }),
+  fc.constantFrom<unknown>(...HOSTILE_TEXT),
+  fc.constantFrom<unknown>(...NUMBERS),
+  fc.jsonValue({ maxDepth: 4 }),
+)
+
+const period = fc.record({
+  amount: fc.constantFrom<unknown>(0, 1, 30, 36_500, 1e9, 1.5, 'x'),
+  unit: fc.constantFrom(...PERIOD_UNITS),
+})
+
+/** Filters that are often right: a known field, an operator of its kind, a value of any shape. */
+function leaf(text: Arbitrary<unknown>): Arbitrary<unknown> {
+  const fields = Object.entries(FIELDS).map(([key, { kind }]) => ({
+    key: key.replace('<name>', 'plan'),
+    kind,
+  }))
+  const value = fc.oneof(text, fc.array(text, { maxLength: 4 }), period, anything)
+  return fc.constantFrom(...fields).chain(({ key, kind }) => {
+    const operator = fc.oneof(
+      { weight: 8, arbitrary: fc.constantFrom<string>(...OPERATORS[kind]) },
+      fc.constant('like'),
+    )
+    const common = { field: fc.constant(key), operator }
+    if (kind !== 'event') return fc.record({ ...common, value }, { requiredKeys: ['field', 'operator'] })
+    const where = fc.array(
+      fc.record({
+        path: fc.constantFrom('amount', 'a.b', 'a.0', '', 'x'.repeat(70), '$.x', '__proto__'),
+        operator: fc.constantFrom<string>(...OPERATORS.any),
+        value,
+      }),
+      { maxLength: 3 },
+    )
+    const count = fc.record({
+      operator: fc.constantFrom(...COUNT_OPERATORS),
+      value: fc.constantFrom<unknown>(...NUMBERS),
+    })
+    const event = fc.constantFrom('SUBSCRIBER_PAYMENT', 'GO', 'no', '')
+    return fc.record(
+      { ...common, event, where, count, within: period },
+      { requiredKeys: ['field', 'operator', 'event'] },
+    )
+  })
+}
+
+function filters(text: Arbitrary<unknown>): Arbitrary<unknown> {
+  const { filter } = fc.letrec<{ filter: unknown }>((tie) => ({
+    filter: fc.oneof(
+      { maxDepth: AUDIENCE_LIMITS.depth, depthSize: 'small' },
+      leaf(text),
+      fc.record({ all: fc.array(tie('filter'), { maxLength: 3 }) }),
+      fc.record({ any: fc.array(tie('filter'), { maxLength: 3 }) }),
+      fc.record({ not: tie('filter') }),
+    ),
+  }))
+  return fc.oneof({ weight: 6, arbitrary: fc.array(filter, { maxLength: 4 }) }, anything)
+}
+
+/** Steps whose members are known and whose values are anything. */
+function steps(text: Arbitrary<unknown>): Arbitrary<unknown> {
+  const value = fc.oneof(text, anything)
+  const config = fc.record(
+    {
+      type: fc.constantFrom(...TRIGGER_TYPES),
+      mode: fc.constantFrom('DATE', 'EVENT', 'CONDITION'),
+      tagNames: fc.array(text, { maxLength: 3 }),
+      segmentId: text,
+      campaignId: text,
+      senderId: text,
+      date: text,
+      subject: text,
+      content: text,
+      replyTo: text,
+      preview: text,
+      eventType: text,
+      reason: text,
+      timezone: text,
+      amount: fc.constantFrom<unknown>(...NUMBERS),
+      unit: fc.constantFrom('DAYS', 'SECONDS', 'YEARS'),
+      at: text,
+      days: value,
+      paths: fc.array(fc.record({ id: text, filters: filters(text) }), { maxLength: 2 }),
+      filters: filters(text),
+      where: value,
+      timeout: period,
+      contentType: fc.constantFrom('MARKDOWN', 'MAILY'),
+    },
+    { requiredKeys: [] },
+  )
+  const step = fc.record(
+    {
+      id: fc.oneof(fc.constantFrom('start', 'a', 'b'), value),
+      type: fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...STEP_TYPES) }, value),
+      config: fc.oneof({ weight: 6, arbitrary: config }, anything),
+      name: value,
+      conditions: filters(text),
+      onError: value,
+    },
+    { requiredKeys: ['id', 'type', 'config'] },
+  )
+  return fc.oneof({ weight: 6, arbitrary: fc.array(step, { maxLength: 5 }) }, anything)
+}
+
+function edges(text: Arbitrary<unknown>): Arbitrary<unknown> {
+  const end = fc.oneof(fc.constantFrom('start', 'a', 'b'), text)
+  return fc.array(fc.record({ from: end, to: end, port: end }, { requiredKeys: ['from', 'to'] }), {
+    maxLength: 5,
+  })
+}
+
+/** MAILY and Slate nodes of known and unknown types. */
+function content(text: Arbitrary<unknown>): Arbitrary<unknown> {
+  const attrs = fc.dictionary(
+    fc.constantFrom('url', 'src', 'snippetId', 'level', 'id', 'width', 'show'),
+    fc.oneof(text, anything),
+  )
+  const type = fc.constantFrom(
+    'paragraph',
+    'heading',
+    'button',
+    'image',
+    'snippet',
+    'section',
+    'columns',
+    'text',
+    'p',
+    'a',
+    'x',
+  )
+  const { node } = fc.letrec<{ node: unknown }>((tie) => ({
+    node: fc.oneof(
+      { maxDepth: 5 },
+      fc.record(
+        { type, text, attrs, marks: fc.array(fc.record({ type: text, attrs })) },
+        { requiredKeys: ['type'] },
+      ),
+      fc.record({ type, attrs, content: fc.array(tie('node'), { maxLength: 3 }) }),
+      fc.record({ type, children: fc.array(tie('node'), { maxLength: 3 }) }),
+    ),
+  }))
+  const nodes = fc.array(node, { maxLength: 4 })
+  return fc.oneof(
+    fc.record({ type: fc.constant('doc'), content: nodes }),
+    nodes,
+    nodes.map((list) => JSON.stringify(list)),
+    text,
+    anything,
+  )
+}
+
+type Languages = Record<string, (text: Arbitrary<unknown>) => Arbitrary<unknown>>
+const LANGUAGES: Languages = {
+  filters,
+  steps,
+  edges,
+  content,
+  definition: (text) => fc.record({ steps: steps(text), edges: edges(text) }, { requiredKeys: ['steps'] }),
+}
+
+/** Mostly what the schema asks for, now and then anything else. */
+function valueOf(schema: object, name: string, text: Arbitrary<unknown>): Arbitrary<unknown> {
+  const language = LANGUAGES[name]
+  const fitting =
+    language && !('enum' in schema) && Reflect.get(schema, 'type') !== 'string'
+      ? language(text)
+      : plainValueOf(schema, text)
+  return fc.oneof({ weight: 9, arbitrary: fitting }, { weight: 1, arbitrary: anything })
+}
+
+function plainValueOf(schema: object, text: Arbitrary<unknown>): Arbitrary<unknown> {
+  const facts: Record<string, unknown> = { ...schema }
+  const { enum: options, anyOf: branches, properties, items, type, minimum, maximum } = facts
+  if (Array.isArray(options)) return fc.constantFrom<unknown>(...options)
+  if (Array.isArray(branches))
+    return fc.oneof(...branches.map((branch: object) => plainValueOf(branch, text)))
+  if (isObject(properties)) return objectOf(properties, text)
+  if (isObject(items)) return fc.array(plainValueOf(items, text), { maxLength: 4 })
+  switch (type) {
+    case 'string':
+      return text
+    case 'boolean':
+      return fc.boolean()
+    case 'null':
+      return fc.constant(null)
+    case 'integer':
+    case 'number':
+      return fc.oneof(
+        fc.constantFrom<unknown>(...NUMBERS),
+        fc.constantFrom<unknown>(minimum ?? 1, maximum ?? 2, 3, 19.9),
+      )
+    case 'object':
+      return fc.dictionary(
+        fc.constantFrom('plan', 'seats', 'a b', '', 'x'.repeat(70), '=f', 'toString'),
+        anything,
+        { maxKeys: 3 },
+      )
+    default:
+      return anything
+  }
+}
+
+function objectOf(properties: object, text: Arbitrary<unknown>): Arbitrary<Record<string, unknown>> {
+  const members = Object.entries(properties).map(
+    ([name, schema]: [string, object]) => [name, valueOf(schema, name, text)] as const,
+  )
+  return fc.record(Object.fromEntries(members), { requiredKeys: [] })
+}
+
+/** Inputs of a tool: what it requires is there more often than not. */
+function inputsOf(tool: Tool, worlds: readonly World[]): Arbitrary<unknown> {
+  const ids = worlds.flatMap((world) => Object.values(world))
+  const text = fc.oneof(
+    { weight: 5, arbitrary: fc.constantFrom<unknown>(...ids) },
+    { weight: 4, arbitrary: fc.constantFrom<unknown>(...HOSTILE_TEXT) },
+    { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 30 }) },
+    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 30 }) },
+  )
+  const required = new Set(tool.input.required)
+  const members = Object.entries(tool.input.properties).map(([name, schema]: [string, object]) => {
+    const real = naturalId(name, worlds)
+    const value = valueOf(schema, name, text)
+    return [
+      name,
+      real === undefined
+        ? value
+        : fc.oneof({ weight: 3, arbitrary: fc.constant<unknown>(real) }, { weight: 2, arbitrary: value }),
+    ] as const
+  })
+  const requiredKeys = members.map(([name]) => name).filter((name) => required.has(name))
+  const record = fc.record(Object.fromEntries(members), { requiredKeys })
+  return fc.oneof(
+    { weight: 9, arbitrary: record },
+    { weight: 1, arbitrary: objectOf(tool.input.properties, text) },
+  )
+}
+
+/** The id of a record that is there, for the parameter it belongs to, so that handlers get beyond the look-up. */
+function naturalId(name: string, [world]: readonly World[]): unknown {
+  const ids: Record<string, string | string[] | undefined> = {
+    subscriberId: world?.sub,
+    subscriber: world?.sub,
+    subscriberIds: world && [world.sub],
+    tagId: world?.tag,
+    workflowId: world?.wf,
+    campaignId: world?.cmp,
+    runId: world?.run,
+    snippetId: world?.snp,
+    imageId: world?.img,
+    segmentId: world?.seg,
+    senderId: world?.snd,
+    domain: world?.host,
+  }
+  return ids[name]
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+for (const tool of LISTED_TOOLS) {
+  test(`${tool.name}: ${tries} inputs out of its schema are answered, none by a fault`, async (t) => {
+    const { organization, worlds } = t.context
+    const inputs = inputsOf(tool, worlds)
+    let answered = 0
+    for (let turn = 0; turn < tries; turn++) {
+      // One at a time: drawing them all keeps the process busy until idle connections are closed under the next request.
+      const [input] = fc.sample(inputs, { seed: seed + turn, numRuns: 1 })
+      const { status, body } = await organization.call(tool.name, await current(tool, organization, input))
+      if (status === 200 || status === 428) answered += 1
+      t.true(status < 500, `seed ${seed}: ${JSON.stringify(body)} to ${JSON.stringify(input)}`)
+    }
+    t.log(`${answered} of ${tries} succeeded`)
+  })
+}
+
+/** A draft write needs the moment of the last one, which no schema tells. */
+async function current(tool: Tool, organization: TestOrganization, input: unknown): Promise<unknown> {
+  if (!('expectedUpdatedAt' in tool.input.properties) || !isObject(input)) return input
+  const workflowId: unknown = Reflect.get(input, 'workflowId')
+  const { status, body } = await organization.call('get_workflow', { workflowId })
+  return status === 200 ? { ...input, expectedUpdatedAt: body.data.workflow.updatedAt } : input
+}
+
+/** An organization whose every list has a second page. */
+async function makePages(api: TestApi): Promise<{ organization: TestOrganization; world: World }> {
+  const organization = await api.organization()
+  const [world, second] = [await makeWorld(api, organization), await makeWorld(api, organization)]
+  await organization.data('bulk_add_tags', { subscriberIds: [second.sub], tagNames: [world.tagName] })
+  await organization.data('add_subscriber_to_workflow', { workflowId: second.wf, subscriberId: world.sub })
+  await organization.data('edit_campaign', { id: world.cmp, subject: 'Again' })
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into subscriber (id, organization_id, email, status)
+      select gen_random_uuid(), ${organization.id}, 'b' || n || '@reader.example', 'BOUNCED' from generate_series(1, 2) as n`,
+  )
+  return { organization, world }
+}
+
+test('a cursor whose position is none is refused by every list', async (t) => {
+  const { api } = t.context
+  const { organization, world } = await makePages(api)
+  const ids: Record<string, string> = { subscriberId: world.sub, tagId: world.tag, campaignId: world.cmp }
+  for (const tool of CATALOGUE.values()) {
+    if (!('cursor' in tool.input.properties)) continue
+    const question = Object.fromEntries(Object.entries(ids).filter(([name]) => name in tool.input.properties))
+    const ask = async (cursor: object): Promise<Answer> => {
+      const input = { ...question, limit: 1, ...cursor }
+      if (tool.listed) return await organization.call(tool.name, input)
+      const query = new URLSearchParams({ limit: '1', ...cursor })
+      return await api.request('GET', `/api/v2/imports?${query.toString()}`, organization)
+    }
+    const { body } = await ask({})
+    const { nextCursor: genuine }: { nextCursor: unknown } = tool.listed ? body.data : body
+    if (typeof genuine !== 'string')
+      throw new Error(`${tool.name} has no second page; give it one in makePages()`)
+    t.is((await ask({ cursor: genuine })).status, 200, tool.name)
+    for (const cursor of forgeriesOf(genuine)) {
+      const { status, body: refusal } = await ask({ cursor })
+      t.true([400, 422].includes(status), `${tool.name} ${cursor}: ${status} ${JSON.stringify(refusal)}`)
+    }
+  }
+})
+
+/** Positions that are none, by themselves and bound to the query that the genuine cursor continues. */
+function forgeriesOf(genuine: string): string[] {
+  const wrong: unknown[] = [
+    '',
+    'x',
+    '0',
+    'sub_x',
+    '00000000-0000-0000-0000-00000000000x',
+    '%00',
+    null,
+    1,
+    {},
+    [],
+  ]
+  const plain = wrong.filter((position) => typeof position === 'string')
+  const read = readJson(Buffer.from(genuine, 'base64url').toString())
+  if (!Array.isArray(read)) return plain
+  const [fingerprint]: unknown[] = read
+  const bound = wrong.map((position) =>
+    Buffer.from(JSON.stringify([fingerprint, position])).toString('base64url'),
+  )
+  return [...plain, ...bound]
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
