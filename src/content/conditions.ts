@@ -1,5 +1,3 @@
-import { formatValue } from './variables.ts'
-
 /** How a block's condition compares a variable; the words of the editor that writes them. */
 export const CONDITION_OPERATORS = [
   'is_true',
@@ -57,7 +55,7 @@ function compare({ operator, value }: Condition, text: string): boolean {
   }
 }
 
-/** Whether somebody with this value sees the block. */
-export function isShown(condition: Condition, value: unknown): boolean {
-  return compare(condition, formatValue(value)) !== condition.hides
+/** Whether somebody with this value, as it would show, sees the block. */
+export function isShown(condition: Condition, value: string): boolean {
+  return compare(condition, value) !== condition.hides
 }

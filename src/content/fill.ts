@@ -76,8 +76,8 @@ function memberOf(item: unknown, name: string): unknown {
   return Object.hasOwn(item, name) ? (item as Readonly<Record<string, unknown>>)[name] : undefined
 }
 
-/** A value before it is text: what conditions judge and lists are. */
-function rawOf(values: Values, name: string): unknown {
+/** The list of a name: a member of an item, or a value of the person. */
+function listOf(values: Values, name: string): unknown {
   const { variables } = values.filling.input
   for (let at = values; at.item !== null; at = at.item.outer) {
     const member = memberOf(at.item.value, name)
@@ -117,14 +117,12 @@ function itemValues(outer: Values, value: unknown, repeat: number, index: number
   return values
 }
 
-function isVisible(condition: Condition, values: Values): boolean {
-  const { compiled, input } = values.filling
-  if (input.showAll === true) return true
-  return isShown(condition, rawOf(values, compiled.references[condition.reference]?.name ?? ''))
+function isVisible(condition: Condition, { filling, plain }: Values): boolean {
+  return filling.input.showAll === true || isShown(condition, plain[condition.reference] ?? '')
 }
 
 function showEach(slot: Slot & { kind: 'each' }, values: Values): string {
-  const list = rawOf(values, slot.list)
+  const list = listOf(values, slot.list)
   if (!Array.isArray(list))
     return values.filling.input.showAll === true ? fillTemplate(slot.body, values) : ''
   let shown = ''
@@ -194,7 +192,8 @@ export function fillContent(compiled: CompiledEmail, input: FillInput): FilledEm
     const url = fillUrl(target.url, plain)
     if (target.position === null) return url
     links[target.position] = url
-    return clickUrl !== undefined && isWebUrl(url) ? clickUrl(target.position) : url
+    const isWeb = target.url.fixed !== null || isWebUrl(url)
+    return clickUrl !== undefined && isWeb ? clickUrl(target.position) : url
   })
   const filling: Filling = {
     compiled,

@@ -55,7 +55,7 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
   const { html, text } = walk.parts
   if (!walk.budget.mayNest(spot.depth + 2)) return
   html.fixed(
-    `<table role="table" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;margin:0 0 ${bottom}px;border-collapse:collapse">\n`,
+    `<table role="table" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;margin:0 0 ${bottom}px;border-collapse:collapse;word-break:normal;overflow-wrap:break-word">\n`,
   )
   for (const value of node.children) {
     if (!walk.budget.takeNode()) break
