@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 
 import type { CampaignAnalytics } from '../../../schema/campaign.ts'
-import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { row, rows } from '../../database.ts'
 import { timestamp } from '../text.ts'
@@ -87,14 +86,8 @@ async function linksOf(call: Call, campaign: CampaignRow): Promise<Map<number, s
     sql`select subject, preview, content, content_type as "contentType" from campaign_send
       where organization_id = ${call.organization.id} and campaign_id = ${campaign.id} order by number desc limit 1`,
   )
-  try {
-    const { links } = await compileCampaign(call, { ...campaign, ...frozen })
-    return new Map(links.map(({ position, url }) => [position, url]))
-  } catch (error) {
-    // What cannot be rendered was never sent.
-    if (error instanceof Failure) return new Map()
-    throw error
-  }
+  const { links } = await compileCampaign(call, { ...campaign, ...frozen }, { isFrozen: frozen !== null })
+  return new Map(links.map(({ position, url }) => [position, url]))
 }
 
 type Consequences = Pick<CampaignAnalytics, 'unsubscribes' | 'bounces' | 'revenue'>

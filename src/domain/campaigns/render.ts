@@ -51,13 +51,17 @@ export async function renderCampaign(
   }
 }
 
-/** A campaign ready to be filled, or WRONG_STATE where its kind of content cannot be rendered. */
-export async function compileCampaign(call: Call, campaign: CampaignRow): Promise<CompiledEmail> {
+/** A campaign ready to be filled; what was frozen has its snippets as they were, and others as they are now. */
+export async function compileCampaign(
+  call: Call,
+  campaign: CampaignRow,
+  { isFrozen = false }: { isFrozen?: boolean } = {},
+): Promise<CompiledEmail> {
   const { content, contentType, subject, preview, transactional } = campaign
   const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
   return compileContent({
     contentType,
-    source: await withSnippets(call, contentType, content),
+    source: isFrozen ? content : await withSnippets(call, contentType, content),
     subject,
     preview,
     kind: transactional ? 'transactional' : 'marketing',
