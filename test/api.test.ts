@@ -70,6 +70,9 @@ test('an unknown tool names those that are near', async (t) => {
   t.is(answer.status, 404)
   t.is(answer.body.code, 'TOOL_NOT_FOUND')
   t.regex(answer.body.error, /list_tags/)
+  const mistyped = await organization.call('quary_subscribers')
+  t.is(mistyped.body.details.nearNames[0], 'query_subscribers')
+  t.is(mistyped.body.details.nearNames.length, 5)
 })
 
 test('an operation that no tool list shows cannot be run as a tool', async (t) => {

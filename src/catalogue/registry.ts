@@ -21,6 +21,7 @@ import * as web from '../tools/web.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
 import * as workflows from '../tools/workflows.ts'
 import { Failure } from './failure.ts'
+import { nearest } from './schema-faults.ts'
 import type { Tool } from './tool.ts'
 
 const GROUPS = [
@@ -74,17 +75,19 @@ function unknownTool(name: string): never {
   throw new Failure('TOOL_NOT_FOUND', `There is no tool ${shown}; ${hint}`, { details: { nearNames: near } })
 }
 
-/** Up to five listed tools that share the most words with a name, one or many of a thing alike. */
+/** Up to five listed tools: the one that is spelled nearly so, then those that share the most words. */
 function nearNames(name: string): string[] {
   const words = new Set(wordsOf(name))
-  return LISTED_TOOLS.map((tool) => ({
+  const names = LISTED_TOOLS.map((tool) => tool.name)
+  const spelled = nearest(name, names)
+  const sharing = LISTED_TOOLS.map((tool) => ({
     name: tool.name,
     shared: wordsOf(tool.name).filter((word) => words.has(word)).length,
   }))
     .filter(({ shared }) => shared > 0)
     .sort((one, other) => other.shared - one.shared)
-    .slice(0, 5)
     .map((tool) => tool.name)
+  return [...new Set(spelled === undefined ? sharing : [spelled, ...sharing])].slice(0, 5)
 }
 
 function wordsOf(name: string): string[] {
