@@ -321,6 +321,12 @@ test('a suppressed address is not written to, and the ledger says why', async (t
         where message.recipient = ${email} and decision.reason = 'SUPPRESSED'`,
     ),
   )
+  // What was held back is asked when the address is free again, without an hour of waiting.
+  const { id } = await ask(email)
+  await organization.confirmed('reactivate_subscriber', { subscriberId: id, force: true })
+  await ask(email)
+  const [mail] = await mailsTo(email, 1)
+  t.truthy(mail?.link)
 })
 
 test('a custom field cannot take the name of the link', async (t) => {

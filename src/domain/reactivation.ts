@@ -29,7 +29,10 @@ export async function reactivateSubscriber(
   await lift(call, person)
   const lifted = { lifted: blocks.suppressions, ...(force && { force }) }
   await audit(call, 'subscriber.reactivated', encodeId('sub', person.id), lifted)
-  if (!status) return person.id
+  if (!status) {
+    await forgetAsking(call, person)
+    return person.id
+  }
   await execute(
     call.em,
     sql`update subscriber set status = ${status}, bounce_category = null
@@ -82,5 +85,14 @@ async function lift({ em, organization }: Call, { email }: SubscriberRow): Promi
     em,
     sql`delete from suppression where organization_id = ${organization.id}
       and email_key = any(suppression_keys(${organization.id}, ${email})) and reason <> 'MANUAL'`,
+  )
+}
+
+/** A confirmation that the suppression held back does not count against the next one. */
+async function forgetAsking({ em, organization }: Call, { id }: SubscriberRow): Promise<void> {
+  await execute(
+    em,
+    sql`update subscriber set confirmation_requested_at = null
+      where organization_id = ${organization.id} and id = ${id} and status = 'PENDING_CONFIRMATION'`,
   )
 }
