@@ -7,6 +7,7 @@ const SHARED = new Set([
   'report',
   'system',
   'bare-workflows',
+  'bare-fanout',
   'engine-peer',
   'load',
   'audience-data',

@@ -24,6 +24,8 @@ export type System = {
   temporalAddress: string
   /** Resident memory of a process in MB, now and at its peak. */
   memory(part: 'api' | 'worker'): { now: number; peak: number }
+  /** Processor time that a process has used, in milliseconds. */
+  processorMs(part: 'api' | 'worker'): number
   stop(): Promise<void>
 }
 
@@ -104,6 +106,14 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
       const megabytes = (name: string) =>
         Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024)
       return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
+    },
+    processorMs(part) {
+      const fields =
+        readFileSync(`/proc/${children.get(part)?.pid}/stat`, 'utf8')
+          .split(') ')[1]
+          ?.split(' ') ?? []
+      // utime and stime, in hundredths of a second.
+      return (Number(fields[11]) + Number(fields[12])) * 10
     },
     async stop() {
       for (const child of children.values()) await child.stop()

@@ -364,7 +364,7 @@ test.serial('of a cancellation and the due time exactly one wins', async (t) => 
     const campaignId = await draft(organization)
     await organization.confirmed('schedule_campaign', { campaignId })
     // Around the moment when the worker begins.
-    await new Promise((resolve) => setTimeout(resolve, (seed * (index + 3)) % 400))
+    await new Promise((resolve) => setTimeout(resolve, (seed * (index + 3)) % 2_500))
     const canceled = await organization.call('cancel_campaign_schedule', { campaignId })
     const result = await resultOf(campaignId, 1)
     const { status, sent } = await progress(organization, campaignId)

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { type EntityManager, execute, row, rows } from '../database.ts'
+import { type EntityManager, execute, prepared, row, rows } from '../database.ts'
 import type { MessageClass, MessageSource } from '../domain/messages.ts'
 
 /** Email that somebody waits for never queues behind email to many. */
@@ -46,12 +46,11 @@ export const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
   left join message_content content on content.organization_id = m.organization_id and content.message_id = m.id`
 
 const ORGANIZATIONS_A_TURN = 64
-/** Automation mail gets three parts of an organization's turn where campaigns get one. */
-const SHARE = sql.raw('case when turn.weight > 0 then 3 else 1 end')
+const claim = prepared('claim_mails', 'select * from claim_mails($1, $2, $3, $4, $5)')
 
 /**
  * Claims about `want` emails of a lane for `leaseMs`. The organizations after `cursor` share the turn, each class of
- * their mail by its weight, oldest first; the last one of them is the next cursor, null when the round begins anew.
+ * their mail by its weight (automation mail gets three parts where campaigns get one), oldest first; the last one of them is the next cursor, null when the round begins anew.
  */
 export async function claimMails(
   em: EntityManager,
@@ -60,36 +59,9 @@ export async function claimMails(
   leaseMs: number,
   cursor: string | null,
 ): Promise<{ mails: ClaimedMail[]; cursor: string | null }> {
-  const queued = sql`delivery_queue q where q.lane = ${lane} and q.state = 'queued'`
   const found = await rows<ClaimedMail & { lastOrganization: string | null }>(
     em,
-    sql`with recursive class as (
-        (select q.organization_id, q.weight from ${queued}
-          and q.organization_id > coalesce(${cursor}::uuid, '00000000-0000-0000-0000-000000000000')
-          order by q.organization_id, q.weight limit 1)
-        union all
-        select following.organization_id, following.weight from class cross join lateral (
-          select q.organization_id, q.weight from ${queued}
-            and (q.organization_id, q.weight) > (class.organization_id, class.weight)
-          order by q.organization_id, q.weight limit 1) following
-      ), turn as materialized (
-        select organization_id, weight from class limit ${ORGANIZATIONS_A_TURN * 2}
-      ), picked as materialized (
-        select part.id from turn cross join lateral (
-          select q.id from ${queued} and q.organization_id = turn.organization_id and q.weight = turn.weight
-          order by q.id
-          limit greatest(1, ${want}::int * ${SHARE} / (select sum(${SHARE}) from turn))
-          for update skip locked) part
-      ), claimed as (
-        update delivery_queue q set state = 'claimed', attempt = q.attempt + 1,
-          lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
-        from picked where q.id = picked.id
-        returning q.id, q.organization_id, q.attempt, q.tries
-      )
-      select claimed.attempt, claimed.tries, ${MAIL_COLUMNS},
-        (select organization_id from turn order by organization_id desc limit 1) as "lastOrganization"
-      from claimed join message m on m.organization_id = claimed.organization_id and m.id = claimed.id ${MAIL_JOINS}
-      order by claimed.id`,
+    claim(lane, want, leaseMs / 1_000, cursor, ORGANIZATIONS_A_TURN * 2),
   )
   const last = found[0]?.lastOrganization ?? null
   return { mails: found, cursor: found.length === 0 ? null : last }

@@ -26,7 +26,7 @@ export type LaneOptions = {
   backOff?: (tries: number) => number
 }
 
-export const LANE_DEFAULTS: LaneOptions = { connections: 16, leaseMs: 60_000, marginMs: 10_000, pollMs: 500 }
+export const LANE_DEFAULTS: LaneOptions = { connections: 32, leaseMs: 60_000, marginMs: 10_000, pollMs: 500 }
 
 /** A lane at work. */
 export type Lane = {
@@ -39,6 +39,8 @@ export type Lane = {
 type Ready = { mail: ClaimedMail; rendered: RenderedMail }
 
 const TICK_MS = 5
+/** Emails in memory for each connection: a claim costs a round trip and a commit, however many it brings. */
+const CLAIMED_AHEAD = 8
 const TROUBLE_MS = 250
 const LONGEST_PAUSE_MS = 15_000
 
@@ -51,6 +53,7 @@ export function startLane(
 ): Lane {
   const fork = () => crossOrganization(services)
   const rate = createLaneRate(fork, name, services.config.laneRates[name])
+  const ahead = claimedAhead(options.connections, services.config.laneRates[name])
   const ready: Ready[] = []
   const recording: TickItem[] = []
   const sending = new Set<Promise<void>>()
@@ -71,12 +74,12 @@ export function startLane(
         await until(() => halt.signal.aborted, Math.min(pauseMs, options.pollMs))
         continue
       }
-      if (ready.length >= options.connections) {
-        await until(() => halt.signal.aborted || ready.length < options.connections, options.pollMs)
+      if (ready.length >= ahead / 2) {
+        await until(() => halt.signal.aborted || ready.length < ahead / 2, options.pollMs)
         continue
       }
       const heard = rings
-      const claimed = await claim(options.connections * 2 - ready.length)
+      const claimed = await claim(ahead - ready.length)
       if (claimed === 0) await until(() => halt.signal.aborted || rings !== heard, options.pollMs)
     }
   }
@@ -273,6 +276,12 @@ export function startLane(
       )
     },
   }
+}
+
+/** How many emails are claimed and rendered ahead: a second's worth, so that none outlives its lease while it waits. */
+function claimedAhead(connections: number, rate: number): number {
+  const most = connections * CLAIMED_AHEAD
+  return rate === 0 ? most : Math.max(connections * 2, Math.min(most, Math.floor(rate)))
 }
 
 function faultOf(error: unknown): string {

@@ -18,6 +18,7 @@ export type MailParts = {
 }
 
 const MAXIMUM_LINE = 76
+const LONG_LINE = 900
 const HEX = '0123456789ABCDEF'
 
 /** Composes a multipart/alternative message with CRLF line ends and only ASCII bytes, ready for DATA but for its dots. */
@@ -52,9 +53,19 @@ function part(subtype: string, text: string): string {
 function encodeBody(text: string): { encoding: '7bit' | 'quoted-printable'; body: string } {
   const lines = text.toWellFormed().replaceAll(/\r\n?|\n/g, '\r\n')
   // oxlint-disable-next-line no-control-regex -- ASCII is what 7bit means
-  if (/^[\t\r\n\x20-\x7e]*$/.test(lines) && !/[^\r\n]{900}/.test(lines))
-    return { encoding: '7bit', body: lines }
+  if (/^[\t\r\n\x20-\x7e]*$/.test(lines) && !hasLongLine(lines)) return { encoding: '7bit', body: lines }
   return { encoding: 'quoted-printable', body: lines.split('\r\n').map(quote).join('\r\n') }
+}
+
+/** Whether a line is longer than relays carry for sure; one pass, where a regular expression takes one a character. */
+function hasLongLine(text: string): boolean {
+  for (let start = 0; start < text.length;) {
+    const end = text.indexOf('\r\n', start)
+    const next = end === -1 ? text.length : end
+    if (next - start >= LONG_LINE) return true
+    start = next + 2
+  }
+  return false
 }
 
 function quote(line: string): string {

@@ -3,7 +3,8 @@ import { Migration } from '@mikro-orm/migrations'
 /**
  * What delivery says to the database for every handful of email. Functions, because a session keeps their plans:
  * planning these statements costs many times what running them does. A plan outlives the moment it was made for, and
- * the queue may have been empty then, so only plans that go by index are allowed.
+ * the queue may have been empty then, so only plans that go by index are allowed; `offset 0` keeps the planner from
+ * reading all emails of an organization where it should look one up.
  */
 export class M005Delivery extends Migration {
   override up(): void {
@@ -110,9 +111,8 @@ export class M005Delivery extends Migration {
         return query with candidate as materialized (
           select candidate.* from jsonb_to_recordset(candidates) as candidate
             (id uuid, "organizationId" uuid, attempt int, targets text[])
-          join delivery_queue q on q.id = candidate.id and q.attempt = candidate.attempt and q.state = 'claimed'
-            and q.lease_until > now()
-          for update of q
+          cross join lateral (select from delivery_queue q where q.id = candidate.id and q.attempt = candidate.attempt
+            and q.state = 'claimed' and q.lease_until > now() offset 0 for update) mine
         ), checked as materialized (
           select candidate.*, m.subscriber_id as "subscriberId", m.run_id as "runId", m.automation_id, m.campaign_id,
             m.step_id, case when a.status = 'PAUSED' then a.id when c.paused then c.id end as holder,
@@ -130,8 +130,8 @@ export class M005Delivery extends Migration {
                 then coalesce(r.exit_reason, 'RUN_ENDED')
               when m.class = 'CAMPAIGN' and m.campaign_id is not null and c.status is distinct from 'SENDING' then 'CAMPAIGN_ENDED'
             end as refusal
-          from candidate
-          join message m on m.organization_id = candidate."organizationId" and m.id = candidate.id
+          from candidate cross join lateral (select * from message
+            where organization_id = candidate."organizationId" and id = candidate.id offset 0) m
           left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
           left join automation a on a.organization_id = m.organization_id and a.id = m.automation_id
           left join automation_run r on r.organization_id = m.organization_id and r.id = m.run_id
@@ -168,10 +168,59 @@ export class M005Delivery extends Migration {
         )
         select id, "organizationId", verdict, "subscriberId", "runId" from judged;
       end $fn$;
+
+      -- Claims email of a lane; see claimMails. Answers it with all that rendering needs.
+      create function claim_mails(of_lane text, want int, lease_seconds float8, after_organization uuid, most_classes int)
+      returns table (id uuid, "organizationId" uuid, "organizationName" text, class text, marketing boolean,
+        recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean, "subscriberId" uuid,
+        "subscriberName" text, phone text, fields jsonb, "campaignId" uuid, "automationId" uuid, "versionId" uuid,
+        "runId" uuid, "stepId" text, source jsonb, attempt int, tries smallint, "lastOrganization" uuid)
+      language plpgsql
+      set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+      set enable_mergejoin = off as $fn$
+      #variable_conflict use_column
+      begin
+        return query with recursive part_of as (
+          (select q.organization_id, q.weight from delivery_queue q where q.lane = of_lane and q.state = 'queued'
+            and q.organization_id > coalesce(after_organization, '00000000-0000-0000-0000-000000000000')
+            order by q.organization_id, q.weight limit 1)
+          union all
+          select following.organization_id, following.weight from part_of cross join lateral (
+            select q.organization_id, q.weight from delivery_queue q where q.lane = of_lane and q.state = 'queued'
+              and (q.organization_id, q.weight) > (part_of.organization_id, part_of.weight)
+            order by q.organization_id, q.weight limit 1) following
+        ), turn as materialized (
+          select organization_id, weight from part_of limit most_classes
+        ), picked as materialized (
+          select part.id from turn cross join lateral (
+            select q.id from delivery_queue q where q.lane = of_lane and q.state = 'queued'
+              and q.organization_id = turn.organization_id and q.weight = turn.weight
+            order by q.id
+            limit greatest(1, want * case when turn.weight > 0 then 3 else 1 end
+              / (select sum(case when each.weight > 0 then 3 else 1 end) from turn each))
+            for update skip locked) part
+        ), claimed as materialized (
+          update delivery_queue q set state = 'claimed', attempt = q.attempt + 1,
+            lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
+          from picked where q.id = picked.id
+          returning q.id, q.organization_id, q.attempt, q.tries
+        )
+        select m.id, m.organization_id, o.name, m.class::text, m.marketing, m.recipient, m.from_name, m.from_email,
+          m.reply_to, m.tracking, m.subscriber_id, s.name, s.phone, coalesce(s.fields, '{}'), m.campaign_id,
+          m.automation_id, m.version_id, m.run_id, m.step_id, content.source, claimed.attempt, claimed.tries,
+          (select organization_id from turn order by organization_id desc limit 1)
+        from claimed cross join lateral (select * from message
+          where organization_id = claimed.organization_id and id = claimed.id offset 0) m
+        join organization o on o.id = m.organization_id
+        left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
+        left join message_content content on content.organization_id = m.organization_id
+          and content.message_id = m.id
+        order by claimed.id;
+      end $fn$;
     `)
   }
 
   override down(): void {
-    this.addSql(`drop function mark_candidates, record_outcomes;`)
+    this.addSql(`drop function claim_mails, mark_candidates, record_outcomes;`)
   }
 }

@@ -99,14 +99,16 @@ async function enqueuePage(call: Call, key: SendKey): Promise<void> {
       ), queued as (
         insert into delivery_queue (id, organization_id, lane, weight)
         select message_id, ${organization.id}, 'bulk', 0 from page where email is not null
-      ), gone as (
-        update campaign_recipient r set reason = 'SUBSCRIBER_DELETED' from page
-        where page.email is null and r.organization_id = ${organization.id} and r.campaign_id = ${key.campaignId}
-          and r.subscriber_id = page.subscriber_id
+      ), gone as materialized (
+        select subscriber_id from page where email is null
+      ), skipped as (
+        update campaign_recipient r set reason = 'SUBSCRIBER_DELETED'
+        where r.organization_id = ${organization.id} and r.campaign_id = ${key.campaignId}
+          and r.subscriber_id = any(array(select subscriber_id from gone))
       ), noted as (
         insert into decision (id, organization_id, subscriber_id, campaign_id, action, reason)
         select new_id(), ${organization.id}, subscriber_id, ${key.campaignId}, 'SEND_EMAIL', 'SUBSCRIBER_DELETED'
-        from page where email is null
+        from gone
       ), counted as (
         select count(email)::int as enqueued, count(*)::int - count(email)::int as skipped from page
       )

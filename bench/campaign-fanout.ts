@@ -1,0 +1,220 @@
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+
+import { sql } from 'kysely'
+
+import { compileContent } from '../src/content/compile.ts'
+import { fillContent } from '../src/content/fill.ts'
+import { execute, row } from '../src/database.ts'
+import { composeMail } from '../src/delivery/mime.ts'
+import { decodeId } from '../src/ids.ts'
+import { median, report } from './report.ts'
+import { startSystem, type System } from './system.ts'
+
+/**
+ * campaign-fanout: emails a second from schedule_campaign until SENT, through Temporal, to a sink that takes everything,
+ * 5 KB of Markdown with ten counted links, pixel and one-click unsubscribe; a row and an event for each recipient.
+ * Beside it a bare pipeline that sends the same bytes. Proves that everybody got it once and has a row that says so.
+ */
+const { values } = parseArgs({
+  options: {
+    json: { type: 'string' },
+    recipients: { type: 'string', default: '20000' },
+    runs: { type: 'string', default: '3' },
+  },
+})
+const RECIPIENTS = Number(values.recipients)
+const RUNS = Number(values.runs)
+
+const SENTENCE =
+  'The engine weaves algebraic patterns just as the loom weaves flowers and leaves, *one card after another*. '
+const CONTENT = [
+  "# Hello {{name | 'friend'}}",
+  SENTENCE.repeat(4),
+  ...Array.from(
+    { length: 10 },
+    (_, index) =>
+      `## Part ${index + 1}\n\n${SENTENCE.repeat(3)}\n\n- [Read part ${index + 1}](https://example.com/articles/${index + 1}?from=mail)`,
+  ),
+  '[Unsubscribe]({{unsubscribeUrl}})',
+].join('\n\n')
+
+const TEMPLATE = join(tmpdir(), `postloom-fanout-${process.pid}.json`)
+
+type Run = { seconds: number; processorMs: number }
+
+await measure()
+
+async function measure(): Promise<void> {
+  const system = await startSystem()
+  try {
+    await seed(system)
+    writeFileSync(TEMPLATE, JSON.stringify(bareTemplate()))
+    const bare = [await runBare(system)]
+    const ours: Run[] = []
+    for (let run = 0; run < RUNS; run++) {
+      ours.push(await runOurs(system))
+      bare.push(await runBare(system))
+    }
+    const [mine, theirs] = [summary(ours), summary(bare)]
+    report({
+      benchmark: 'campaign-fanout',
+      settings: { recipients: RECIPIENTS, runs: RUNS, contentBytes: CONTENT.length },
+      figures: {
+        'campaign-fanout': { ...mine, 'peak MB': system.memory('worker').peak },
+        'bare pipeline': theirs,
+      },
+      ratio: mine['emails/s'] / theirs['emails/s'],
+      must: '≥ 0.5×',
+      aim: '≥ 0.8×',
+    })
+  } finally {
+    await system.stop()
+  }
+}
+
+async function seed({ services, organizationId }: System): Promise<void> {
+  const em = services.orm.em.fork()
+  await execute(em, sql`delete from subscriber where organization_id = ${organizationId}`)
+  await execute(
+    em,
+    sql`insert into subscriber (id, organization_id, email, name, status)
+      select new_id(), ${organizationId}, 'reader-' || n || '@reader.example', 'Reader ' || n, 'SUBSCRIBED'
+      from generate_series(1, ${RECIPIENTS}::int) n`,
+  )
+  await execute(
+    em,
+    sql`create table bare_recipient (id uuid primary key, email text, name text, status text,
+    sent_at timestamptz)`,
+  )
+  await execute(em, sql`insert into bare_recipient select id, email, name from subscriber order by id`)
+  await execute(em, sql`analyze`)
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the tools' own tests say what they answer
+async function tool({ url, token }: System, name: string, input: object): Promise<any> {
+  const answer = await fetch(`${url}/api/v2/tools/${name}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(input),
+  })
+  const body: unknown = await answer.json()
+  if (answer.ok || answer.status === 428) return body
+  throw new Error(`${name} answered ${answer.status}: ${JSON.stringify(body)}`)
+}
+
+async function runOurs(system: System): Promise<Run> {
+  const { data } = await tool(system, 'create_campaign', {
+    subject: 'News for {{name}}',
+    contentType: 'MARKDOWN',
+    content: CONTENT,
+  })
+  const campaignId: string = data.campaign.id
+  system.sink.clear()
+  const { confirmationCode } = await tool(system, 'schedule_campaign', { campaignId })
+  const processor = system.processorMs('worker')
+  const began = performance.now()
+  await tool(system, 'schedule_campaign', { campaignId, confirmationCode })
+  while ((await statusOf(system, campaignId)) !== 'SENT') await sleep(50)
+  const run = {
+    seconds: (performance.now() - began) / 1_000,
+    processorMs: system.processorMs('worker') - processor,
+  }
+  await prove(system, campaignId)
+  console.error(`ours: ${Math.round(RECIPIENTS / run.seconds)} emails/s`)
+  return run
+}
+
+async function statusOf({ services, organizationId }: System, campaignId: string): Promise<string> {
+  const found = await row<{ status: string }>(
+    services.orm.em.fork(),
+    sql`select status from campaign where organization_id = ${organizationId} and id = ${decodeId('cmp', campaignId)}`,
+  )
+  if (found?.status === 'FAILED') throw new Error('the campaign failed')
+  return found?.status ?? ''
+}
+
+/** Everybody got it once, and has one row and one event. */
+async function prove({ services, sink, organizationId }: System, campaignId: string): Promise<void> {
+  const found = await row<Record<string, number>>(
+    services.orm.em.fork(),
+    sql`select count(*)::int as messages, count(distinct subscriber_id)::int as people,
+        count(*) filter (where status = 'SENT')::int as sent,
+        (select count(*)::int from subscriber_event where organization_id = ${organizationId}
+          and type = 'EMAIL_SENT' and data ->> 'campaignId' = ${campaignId}) as events
+      from message where organization_id = ${organizationId} and campaign_id = ${decodeId('cmp', campaignId)}`,
+  )
+  const counts = { ...found, accepted: sink.journal.length, addresses: addresses(sink) }
+  if (Object.values(counts).every((count) => count === RECIPIENTS)) return
+  throw new Error(`${RECIPIENTS} recipients, but ${JSON.stringify(counts)}`)
+}
+
+function addresses(sink: System['sink']): number {
+  return new Set(sink.journal.map(({ recipient }) => recipient)).size
+}
+
+async function runBare({ services, sink }: System): Promise<Run> {
+  sink.clear()
+  await execute(services.orm.em.fork(), sql`update bare_recipient set status = null, sent_at = null`)
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'bare-fanout.ts')], {
+    env: {
+      ...process.env,
+      DATABASE_URL: services.config.databaseUrl,
+      RELAY_PORT: String(sink.port),
+      TEMPLATE,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += chunk))
+  await new Promise((resolve) => child.once('exit', resolve))
+  if (addresses(sink) !== RECIPIENTS) throw new Error(`the bare pipeline sent ${sink.journal.length}`)
+  // What bare-fanout.ts prints.
+  const run = JSON.parse(output) as Run
+  console.error(`bare: ${Math.round(RECIPIENTS / run.seconds)} emails/s`)
+  return run
+}
+
+/** Our email as ready parts between what differs from person to person. */
+function bareTemplate(): { parts: string[]; slots: string[] } {
+  const compiled = compileContent({
+    contentType: 'MARKDOWN',
+    source: CONTENT,
+    subject: 'News for {{name}}',
+    kind: 'marketing',
+  })
+  const url = (door: string) => `http://127.0.0.1:3000/${door}/QQTOKENQQ${'x'.repeat(60)}`
+  const filled = fillContent(compiled, {
+    variables: { name: 'QQNAMEQQ' },
+    urls: { unsubscribe: url('u'), online: url('v') },
+    tracking: { openUrl: url('o'), clickUrl: () => url('c') },
+  })
+  const data = composeMail({
+    messageId: 'QQTOKENQQ@bare.example',
+    date: new Date(),
+    from: { name: 'Shop', email: 'hello@bare.example' },
+    to: { name: 'QQNAMEQQ', email: 'QQEMAILQQ' },
+    replyTo: null,
+    subject: filled.subject,
+    html: filled.html,
+    text: filled.text,
+    unsubscribeUrl: url('u'),
+  })
+  const pieces = data.split(/QQ(NAME|TOKEN|EMAIL)QQ/)
+  return {
+    parts: pieces.filter((_, index) => index % 2 === 0),
+    slots: pieces.filter((_, index) => index % 2 === 1),
+  }
+}
+
+function summary(runs: readonly Run[]) {
+  return {
+    'emails/s': Math.round(median(runs.map(({ seconds }) => RECIPIENTS / seconds))),
+    'CPU ms/email':
+      Math.round((median(runs.map(({ processorMs }) => processorMs)) / RECIPIENTS) * 1_000) / 1_000,
+  }
+}
