@@ -37,11 +37,31 @@ const ROWS: readonly Row[] = [
     reply: (data) => ({ object: 'subscriber', ...Object(data), deleted: true }),
   },
   { method: 'get', path: '/subscribers/:subscriber/export', operation: 'export_subscriber' },
-  { method: 'post', path: '/imports', operation: 'create_import', file: 'text/csv', status: 202 },
-  { method: 'get', path: '/imports', operation: 'list_imports' },
-  { method: 'get', path: '/imports/:importId', operation: 'get_import' },
-  { method: 'delete', path: '/imports/:importId', operation: 'cancel_import' },
+  {
+    method: 'post',
+    path: '/imports',
+    operation: 'create_import',
+    file: 'text/csv',
+    status: 202,
+    reply: resource('import'),
+  },
+  { method: 'get', path: '/imports', operation: 'list_imports', reply: list('imports') },
+  { method: 'get', path: '/imports/:importId', operation: 'get_import', reply: resource('import') },
+  { method: 'delete', path: '/imports/:importId', operation: 'cancel_import', reply: resource('import') },
 ]
+
+/** One resource stands bare in an answer. */
+function resource(key: string): NonNullable<Row['reply']> {
+  return (data) => Object(data)[key]
+}
+
+/** The list shape of REST v2 (contract, "REST v2 resource endpoints"). */
+function list(key: string): NonNullable<Row['reply']> {
+  return (data) => {
+    const { [key]: records, hasMore } = Object(data)
+    return { object: 'list', data: records, has_more: hasMore }
+  }
+}
 
 /** `/api/v2`: resources by address, without an envelope and without challenges (contract, "REST v2 resource endpoints"). */
 export function restRoutes(services: Services): Router {

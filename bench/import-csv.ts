@@ -92,11 +92,11 @@ async function importFile({ url, token }: System, directory: string) {
   const uploadSeconds = (performance.now() - started) / 1_000
   if (response.status !== 202) throw new Error(`the upload answered ${response.status}`)
   // The documented shape.
-  let { import: state } = (await response.json()) as { import: SubscriberImport }
+  let state = (await response.json()) as SubscriberImport
   while (state.finishedAt === null) {
     await sleep(500)
     const answer = await fetch(`${url}/api/v2/imports/${state.id}`, { headers })
-    state = ((await answer.json()) as { import: SubscriberImport }).import
+    state = (await answer.json()) as SubscriberImport
   }
   if (state.status !== 'COMPLETED' || state.imported !== ROWS) throw new Error(JSON.stringify(state))
   return { uploadSeconds, seconds: (performance.now() - started) / 1_000 }

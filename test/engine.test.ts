@@ -217,6 +217,39 @@ test('an email to somebody who is not subscribed is skipped with its reason, and
   t.is(sink.accepted().filter(({ recipient }) => recipient === 'skip@reader.example').length, 0)
 })
 
+test('a filter that reads the event judges each of many events by itself', async (t) => {
+  const { id } = await publish(
+    services,
+    tenant,
+    chain(
+      [
+        step('start', 'TRIGGER', {
+          type: 'EVENT',
+          eventType: 'SUBSCRIBER_REFUND',
+          filters: [{ field: 'entry.amount', operator: 'gte', value: 100 }],
+        }),
+        LONG_WAIT,
+      ],
+      { reEntry: { mode: 'EVERY_TIME' } },
+    ),
+  )
+  const [ann, bob] = [await tenant.subscribe(), await tenant.subscribe()]
+  const refund = (subscriberId: string, amount: number) => ({
+    subscriberId,
+    type: 'SUBSCRIBER_REFUND',
+    data: { amount },
+  })
+  await tenant.within((call) =>
+    recordEvents(call, [refund(ann, 50), refund(bob, 100), refund(ann, 250), refund(bob, 99)]),
+  )
+  const runs = await rows<{ subscriberId: string }>(
+    services.orm.em.fork(),
+    sql`select subscriber_id as "subscriberId" from automation_run where automation_id = ${id} order by id`,
+  )
+  t.deepEqual(runs.map(({ subscriberId }) => subscriberId).toSorted(), [ann, bob].toSorted())
+  t.deepEqual(await decisionsOf(services, id), ['ENTRY_REFUSED FILTERS', 'ENTRY_REFUSED FILTERS'])
+})
+
 test('triggers match tags by any letter case and events by their conditions; filters keep others out', async (t) => {
   const byTag = await publish(
     services,

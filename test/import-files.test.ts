@@ -48,7 +48,7 @@ async function ended(organization: TestOrganization, id: string, on = api): Prom
     'the end of the import',
     async () => {
       const { body } = await on.request('GET', `/api/v2/imports/${id}`, { token: organization.token })
-      return body.import.finishedAt === null ? undefined : body.import
+      return body.finishedAt === null ? undefined : body
     },
     { withinMs: 150_000 },
   )
@@ -61,7 +61,7 @@ async function imported(
 ): Promise<SubscriberImport> {
   const { status, body } = await upload(organization, content, options)
   if (status !== 202) throw new Error(`the upload answered ${status}: ${JSON.stringify(body)}`)
-  return await ended(organization, body.import.id)
+  return await ended(organization, body.id)
 }
 
 async function person(organization: TestOrganization, email: string) {
@@ -244,10 +244,10 @@ test('an organization sees its own imports alone, newest first', async (t) => {
   const second = await imported(one, 'email\nb@example.com\n')
   const list = async ({ token }: TestOrganization, query = '') =>
     (await api.request('GET', `/api/v2/imports${query}`, { token })).body
-  t.deepEqual(await list(one), { imports: [second, first], nextCursor: null, hasMore: false })
-  t.like(await list(one, '?limit=1'), { imports: [second], hasMore: true })
-  t.like(await list(one, `?limit=1&cursor=${second.id}`), { imports: [first], hasMore: false })
-  t.deepEqual((await list(other)).imports, [])
+  t.deepEqual(await list(one), { object: 'list', data: [second, first], has_more: false })
+  t.like(await list(one, '?limit=1'), { data: [second], has_more: true })
+  t.like(await list(one, `?limit=1&after=${second.id}`), { data: [first], has_more: false })
+  t.deepEqual((await list(other)).data, [])
   for (const [method, path] of [
     ['GET', ''],
     ['GET', '/rejected'],
@@ -271,10 +271,10 @@ test('the same file with the same Idempotency-Key is one import', async (t) => {
   const headers = { 'idempotency-key': 'list-1' }
   const first = await upload(organization, 'email\na@example.com\n', { headers })
   const again = await upload(organization, 'email\na@example.com\n', { headers })
-  t.is(again.body.import.id, first.body.import.id)
+  t.is(again.body.id, first.body.id)
   const other = await upload(organization, 'email\nb@example.com\n', { headers })
   t.is(other.body.name, 'invalid_idempotent_request')
-  await ended(organization, first.body.import.id)
+  await ended(organization, first.body.id)
   t.deepEqual(await leftOf(organization), { imports: 1, chunks: 0 })
 })
 
@@ -351,7 +351,7 @@ async function killAgainAndAgain(
   const quiet = await startApi({ TEMPORAL_TASK_QUEUE: `import-kill-${seed}-${process.pid}` })
   const organization = await quiet.organization()
   const { file, outcome, events } = longList(rowCount)
-  const { id } = (await upload(organization, file, {}, quiet)).body.import
+  const { id } = (await upload(organization, file, {}, quiet)).body
   const em = quiet.services.orm.em.fork()
   const checkpoint = () =>
     row<{ rows: number }>(

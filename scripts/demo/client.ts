@@ -62,8 +62,8 @@ export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
     const headers = { authorization: `Bearer ${apiToken}`, 'content-type': 'text/csv' }
     const response = await request(`${baseUrl}/api/v2/imports${path}`, { ...options, headers })
     // The documented answers: an import, or a refusal.
-    const body = (await response.json()) as { import?: Import; message?: string }
-    if (body.import) return body.import
+    const body = (await response.json()) as Import & { message?: string }
+    if (response.ok) return body
     throw new DemoError(`The import answered ${response.status}: ${body.message ?? ''}`)
   }
   const read = async <Data>(path: string): Promise<Data> => {

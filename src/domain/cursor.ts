@@ -23,12 +23,12 @@ export function decodeCursor(query: unknown, prefix: IdPrefix, cursor: string): 
 }
 
 /** The uuid in a cursor that is the id of a record, which may be gone; what is no such id is INVALID_INPUT. */
-export function readPosition(prefix: IdPrefix, cursor: string): string {
+export function readPosition(prefix: IdPrefix, cursor: string, field = 'cursor'): string {
   return (
     readId(prefix, cursor) ??
     refuse(
-      'cursor',
-      'is not a position in this list; send the nextCursor of the page before, or leave it out.',
+      field,
+      'is not a position in this list; send the one that the page before ended with, or leave it out.',
     )
   )
 }

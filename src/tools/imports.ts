@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-import { closed, defaulted, limitOf, nullable, oneOf, pageOf } from '../../schema/define.ts'
+import { closed, defaulted, limitOf, listOf, nullable, oneOf } from '../../schema/define.ts'
 import { IMPORTED_STATUSES, SubscriberImport } from '../../schema/import.ts'
 import { SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
 import { defineTool, type Received } from '../catalogue/tool.ts'
@@ -117,16 +117,16 @@ export const getImport = defineTool({
 export const listImports = defineTool({
   name: 'list_imports',
   title: 'List imports',
-  description: 'Lists imports, newest first. Go on with nextCursor.',
+  description: 'Lists imports, newest first; go on after the id of the last one.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   listed: false,
   input: closed({
     limit: limitOf(20),
-    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+    after: Type.Optional(Type.String({ description: 'The id that the page before ended with.' })),
   }),
-  output: pageOf('imports', SubscriberImport),
+  output: listOf('imports', SubscriberImport),
   handler: (call, input) => readPage(call, input),
 })
 

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import {
   AUDIENCE_LIMITS,
@@ -42,8 +42,8 @@ import { isRecord } from './values.ts'
 export type Compilation = {
   organizationId: string
   references: References
-  /** What the run was started with, for `entry.<path>`. */
-  entry?: unknown
+  /** What the run was started with, as a jsonb expression, for `entry.<path>`. */
+  entry: RawBuilder<unknown>
   run?: { automationId: string; runId?: string }
   /** True where one subscriber is asked for; see Surroundings. */
   single?: boolean
@@ -101,8 +101,7 @@ function leafTest(walk: Walk, leaf: Leaf): Test {
   const { around } = walk
   if (field.startsWith(CUSTOM_FIELD_PREFIX)) return customFieldLeaf(walk, leaf)
   if (field.startsWith(ENTRY_PREFIX)) {
-    const entry = sql`${JSON.stringify(walk.entry ?? null)}::jsonb`
-    const at = jsonAt(entry, field.slice(ENTRY_PREFIX.length))
+    const at = jsonAt(walk.entry, field.slice(ENTRY_PREFIX.length))
     return jsonTest(at, 'any', operator, value, around.timezone)
   }
   switch (field) {

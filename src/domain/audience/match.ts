@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Filter, Where } from '../../../schema/audience.ts'
-import { array, type EntityManager, rows } from '../../database.ts'
+import { array, type EntityManager, json, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
 import { allOf, type Predicate } from './predicate.ts'
 import { loadReferences, type Scope } from './references.ts'
@@ -79,6 +79,33 @@ export async function matchingAmong(
   return new Set(found.map(({ id }) => id))
 }
 
+/** Which of these entries their subscribers match with, by place, in one query; `entry` is what each would start with. */
+export async function matchingEntries(
+  em: EntityManager,
+  scope: Scope,
+  entries: readonly { subscriberId: string; entry: unknown }[],
+  filters: readonly Filter[],
+  context: Pick<EntryContext, 'run'> = {},
+): Promise<Set<number>> {
+  if (entries.length === 0) return new Set()
+  const asked = { ...(await compilation(em, scope, filters, context, true)), entry: sql`asked.entry` }
+  const found = await rows<{ place: number }>(
+    em,
+    sql`select asked.place::int as place from unnest(
+        ${array(
+          entries.map(({ subscriberId }) => subscriberId),
+          'uuid',
+        )},
+        ${array(
+          entries.map(({ entry }) => entry ?? null),
+          'jsonb',
+        )}) with ordinality as asked (subscriber_id, entry, place)
+      join subscriber s on s.organization_id = ${scope.organizationId} and s.id = asked.subscriber_id
+      where ${compileFilters(asked, filters)}`,
+  )
+  return new Set(found.map(({ place }) => place - 1))
+}
+
 /** The conditions on an event's data in SQL; `json` is the jsonb expression of the data. */
 export function compileWhere(
   json: Parameters<typeof whereTest>[0],
@@ -96,5 +123,6 @@ async function compilation(
   single: boolean,
 ): Promise<Compilation> {
   const references = await loadReferences(em, scope, filters)
-  return { ...context, organizationId: scope.organizationId, references, single }
+  const entry = json(context.entry ?? null)
+  return { ...context, entry, organizationId: scope.organizationId, references, single }
 }

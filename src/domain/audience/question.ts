@@ -7,6 +7,9 @@ import { readFilters } from './check.ts'
 import { allOf, always, type Predicate } from './predicate.ts'
 import { searchConditions } from './search.ts'
 
+/** Only runs are started with something. */
+const NO_ENTRY = sql`'null'::jsonb`
+
 /** Who is asked for; what is left out does not narrow it. `tagId` is a uuid. */
 export type Question = {
   filters?: unknown
@@ -37,7 +40,12 @@ export async function readAudience(
   const searched = text === '' ? [always.holds] : await searchConditions(call, text)
   return {
     organizationId: organization.id,
-    every: [compileFilters({ organizationId: organization.id, references: read.references }, read.filters)],
+    every: [
+      compileFilters(
+        { organizationId: organization.id, references: read.references, entry: NO_ENTRY },
+        read.filters,
+      ),
+    ],
     any: searched.flatMap((condition) => withStatus(condition, statuses)),
     ...(tagId !== undefined && { tagId }),
   }

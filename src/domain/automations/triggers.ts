@@ -6,7 +6,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
-import { matches, matchingAmong } from '../audience/match.ts'
+import { matchingAmong, matchingEntries } from '../audience/match.ts'
 import { placesOf } from '../audience/references.ts'
 import type { RecordedEvent } from '../event-rows.ts'
 import { recordDecisions } from './decisions.ts'
@@ -152,24 +152,20 @@ async function holdingFilters(
 ): Promise<{ passing: Set<number>; reason: string }> {
   const at = (position: number) => events[position - 1]
   const scope = { organizationId: call.organization.id }
+  const run = { automationId }
   const passing = new Set<number>()
   try {
     if (placesOf(filters, '').some(({ leaf }) => leaf.field.startsWith(ENTRY_PREFIX))) {
       // These filters read the event itself, so every event has an answer of its own.
-      for (const position of asked) {
-        const event = at(position)
-        if (
-          event &&
-          (await matches(call.em, scope, event.subscriberId, filters, {
-            entry: event.data,
-            run: { automationId },
-          }))
-        )
-          passing.add(position)
-      }
+      const entries = asked.map((position) => ({
+        subscriberId: at(position)?.subscriberId ?? '',
+        entry: at(position)?.data,
+      }))
+      const places = await matchingEntries(call.em, scope, entries, filters, { run })
+      asked.forEach((position, place) => places.has(place) && passing.add(position))
     } else {
       const subscribers = [...new Set(asked.map((position) => at(position)?.subscriberId ?? ''))]
-      const matching = await matchingAmong(call.em, scope, subscribers, filters, { run: { automationId } })
+      const matching = await matchingAmong(call.em, scope, subscribers, filters, { run })
       for (const position of asked) if (matching.has(at(position)?.subscriberId ?? '')) passing.add(position)
     }
     return { passing, reason: 'FILTERS' }

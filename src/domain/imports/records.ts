@@ -90,19 +90,20 @@ export async function startImport(
 /** Imports, newest first; the cursor is a position. */
 export async function listImports(
   call: Call,
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
-): Promise<{ imports: SubscriberImport[]; nextCursor: string | null; hasMore: boolean }> {
+  { limit, after }: { limit: number; after?: string | undefined },
+): Promise<{ imports: SubscriberImport[]; hasMore: boolean }> {
   const { em, organization } = call
-  const after = cursor === undefined ? null : readPosition('imp', cursor)
+  const position = after === undefined ? null : readPosition('imp', after, 'after')
   const found = await rows<ImportRecord>(
     em,
     sql`select ${COLUMNS} from subscriber_import where organization_id = ${organization.id}
-        and status <> 'UPLOADING' ${after === null ? sql`` : sql`and id < ${after}`}
+        and status <> 'UPLOADING' ${position === null ? sql`` : sql`and id < ${position}`}
       order by id desc limit ${limit + 1}`,
   )
-  const imports = found.slice(0, limit).map((record) => presentImport(call, record))
-  const hasMore = found.length > limit
-  return { imports, nextCursor: hasMore ? (imports.at(-1)?.id ?? null) : null, hasMore }
+  return {
+    imports: found.slice(0, limit).map((record) => presentImport(call, record)),
+    hasMore: found.length > limit,
+  }
 }
 
 /** Stops an import: what is applied stays, the rest is forgotten. */
