@@ -8,6 +8,7 @@ import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { readDueTime } from '../src/domain/campaigns/due-time.ts'
 import { decodeId, newId } from '../src/ids.ts'
 import { type CampaignSendResult, campaignWorkflowId } from '../temporal/contract.ts'
+import { reconcile } from '../worker/reconciler.ts'
 import { type Engine, startEngine } from '../worker/workers.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -341,6 +342,27 @@ test.serial('what is more than a day late is never sent by itself', async (t) =>
   const { campaign } = await organization.data('get_campaign', { campaignId })
   t.regex(campaign.failure, /^missed window/)
   t.deepEqual(received(mark), [])
+})
+
+test.serial('a send whose workflow was terminated is found when it is due', async (t) => {
+  const organization = await api.organization()
+  const mark = await people(organization, 20)
+  const campaignId = await draft(organization)
+  await organization.confirmed('schedule_campaign', { campaignId, date: '2090-01-01' })
+  const client = await api.services.temporal.client()
+  const handle = client.workflow.getHandle(campaignWorkflowId(campaignId, 1))
+  await eventually('the send to wait', async () => (await handle.describe()).historyLength > 10)
+  await handle.terminate('by hand')
+  await execute(
+    em(),
+    sql`update campaign set send_at = now() - interval '3 minutes' where id = ${decodeId('cmp', campaignId)}`,
+  )
+  await reconcile(api.services)
+  t.like(await ended(organization, campaignId), { status: 'SENT', sent: 20 })
+  t.deepEqual(
+    received(mark),
+    Array.from({ length: 20 }, () => 1),
+  )
 })
 
 test.serial('a sender that lost its domain until the campaign was due makes it FAILED', async (t) => {

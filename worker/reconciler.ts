@@ -10,6 +10,8 @@ import {
   type WorkflowState,
 } from '../src/domain/automations/overdue.ts'
 import { workflowIdOf } from '../src/domain/automations/nudge.ts'
+import { startSend } from '../src/domain/campaigns/schedule.ts'
+import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import type { Services } from '../src/services.ts'
 
 /** How late a run must be before its workflow is looked for. */
@@ -21,7 +23,7 @@ const FRESH_SECONDS = 180
 
 const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
 
-/** Looks every minute for runs that nobody drives: see repairRun. */
+/** Looks every minute for runs and sends that nobody drives: see repairRun. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
   let working: Promise<unknown> = Promise.resolve()
   const timer = setInterval(() => {
@@ -45,6 +47,7 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
       catchMissedEvents(call, FRESH_SECONDS),
     )
   }
+  await restartSends(services, lateSeconds)
   const overdue = await findOverdueRuns(em, lateSeconds, BATCH)
   if (overdue.length === 0) return 0
   const client = await services.temporal.client()
@@ -58,6 +61,17 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
     repaired += 1
   }
   return repaired
+}
+
+/** A send whose workflow is there goes on as it was: starting it again changes nothing. */
+async function restartSends(services: Services, lateSeconds: number): Promise<void> {
+  for (const send of await findStrandedSends(crossOrganization(services), lateSeconds, BATCH)) {
+    const { organizationId, number } = send
+    services.log.warn({ campaign: send.id, number }, 'nobody works on a campaign; starting its send again')
+    await unitOfWork(services, { organizationId, actor: ACTOR }, async (call) =>
+      startSend(call, send, number),
+    )
+  }
 }
 
 async function stateOf(client: Client, run: OverdueRun): Promise<WorkflowState | 'RUNNING'> {
