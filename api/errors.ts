@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 
-import { isDatabaseAway } from '../src/catalogue/database-error.ts'
+import { isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
 import { Failure, type FailureCode, FAILURES, type Fault } from '../src/catalogue/failure.ts'
 
 /** How one door writes a refusal into its answer. */
@@ -73,6 +73,13 @@ function hideFault(ctx: Context, error: unknown, log: Logger): Failure {
       retryAfter: 1,
       cause: error,
     })
+  }
+  if (isTimedOut(error)) {
+    return new Failure(
+      'UNAVAILABLE',
+      'The database did not finish in time and nothing was changed; ask for less at once, or repeat the request in a moment.',
+      { retryAfter: 10, cause: error },
+    )
   }
   return new Failure(
     'FAULT',

@@ -4,8 +4,14 @@ import { readConfig } from '../src/config.ts'
 import { createServices } from '../src/services.ts'
 import { createApp } from './app.ts'
 
+/** Less than a connection may be silent, so that a slow question is answered, and never runs on unheard. */
+const STATEMENT_TIMEOUT_MS = 50_000
+
 const config = readConfig(process.env)
-const services = await createServices(config, 'api', { poolSize: 12 })
+const services = await createServices(config, 'api', {
+  poolSize: 12,
+  statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+})
 const server = createServer(createApp(services).callback())
 server.keepAliveTimeout = 65_000
 // A file of a gigabyte over a slow line; bodies of JSON have a minute (body.ts), and a silent connection as well.

@@ -30,11 +30,11 @@ class PreparingClient extends pg.Client {
   }
 }
 
+/** How a process uses the database; a statement that runs longer than `statementTimeoutMs` is cut off (SQLSTATE 57014). */
+export type DatabaseOptions = { poolSize?: number; applicationName?: string; statementTimeoutMs?: number }
+
 /** Opens a pool on the database; `close()` it when done. */
-export async function openDatabase(
-  databaseUrl: string,
-  options: { poolSize?: number; applicationName?: string } = {},
-): Promise<MikroORM> {
+export async function openDatabase(databaseUrl: string, options: DatabaseOptions = {}): Promise<MikroORM> {
   return MikroORM.init({
     clientUrl: databaseUrl,
     entities: ENTITIES,
@@ -47,6 +47,7 @@ export async function openDatabase(
     pool: { min: 0, max: options.poolSize ?? 10 },
     driverOptions: {
       application_name: options.applicationName ?? 'postloom',
+      ...(options.statementTimeoutMs && { statement_timeout: options.statementTimeoutMs }),
       Client: PreparingClient,
       onPoolCreated: freeLostClients,
     },

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 
 import { createRateLimiter, type RateLimiter } from './catalogue/rate-limit.ts'
 import type { Config } from './config.ts'
-import { openDatabase } from './database.ts'
+import { type DatabaseOptions, openDatabase } from './database.ts'
 import { createLogger } from './log.ts'
 import { createDoorbell, type Doorbell } from './ports/doorbell.ts'
 import { createPageReader, type PageReader } from './ports/page-reader.ts'
@@ -29,7 +29,7 @@ export type Services = {
 export async function createServices(
   config: Config,
   name: string,
-  options: { poolSize?: number } = {},
+  options: Omit<DatabaseOptions, 'applicationName'> = {},
 ): Promise<Services> {
   const log = createLogger(name, config.logLevel)
   const orm = await openDatabase(config.databaseUrl, {

@@ -309,3 +309,33 @@ test('while PostgreSQL is away every door answers 503 and when to repeat', async
     await services.close()
   }
 })
+
+test('a statement that runs too long is cut off, answered with 503, and changes nothing', async (t) => {
+  const api = await startApi()
+  const organization = await api.organization()
+  const { subscriber } = await organization.data('add_subscriber', { email: 'ada@reader.example' })
+  const quiet = { ...api.services.config, logLevel: 'silent' }
+  const impatient = await createServices(quiet, 'test', { statementTimeoutMs: 200 })
+  const server = createServer(createApp(impatient).callback())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A listening TCP server has an address object.
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const rename = { subscriber: subscriber.id, name: 'Ada' }
+  const answer = await api.services.orm.em.fork().transactional(async (em) => {
+    await rows(em, sql`select from subscriber for update`)
+    return await fetch(`${url}/api/v2/tools/update_subscriber`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${organization.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(rename),
+    })
+  })
+  t.is(answer.status, 503)
+  t.is(answer.headers.get('retry-after'), '10')
+  t.like(await answer.json(), { success: false, code: 'UNAVAILABLE' })
+  t.is((await organization.data('get_subscriber', { subscriberId: subscriber.id })).subscriber.name, null)
+  t.is((await organization.call('update_subscriber', rename)).status, 200)
+  server.closeAllConnections()
+  server.close()
+  await impatient.close()
+  await api.close()
+})

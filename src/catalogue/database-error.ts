@@ -5,6 +5,11 @@ export function databaseCode(error: unknown): string | undefined {
   return 'cause' in error ? databaseCode(error.cause) : undefined
 }
 
+/** Whether the database cut a statement off because it ran too long (SQLSTATE 57014). */
+export function isTimedOut(error: unknown): boolean {
+  return databaseCode(error) === '57014'
+}
+
 const CONNECTION_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', '53300'])
 
 /** Whether the database could not be reached or went away: connection failures, SQLSTATE classes 08 and 57P. */
