@@ -146,7 +146,7 @@ async function startedImport(
     raw: `email\n${label}@import.example\n`,
     headers: { 'content-type': 'text/csv' },
   })
-  if (status === 202) return body.import
+  if (status === 202) return body
   throw new Error(`the import answered ${status}`)
 }
 
