@@ -383,7 +383,8 @@ test('no cell of an export is a formula', async (t) => {
   for (const [index, cell] of cells.entries()) {
     await add(organization, { email: `p${index}@example.com`, name: cell, fields: { note: cell, debt: -5 } })
   }
-  await add(organization, { email: '=cmd@example.com', name: 'x', tags: ['=tag'] })
+  await add(organization, { email: '=cmd@example.com', name: 'x', tags: ['=tag'], phone: '=2+2' })
+  await add(organization, { email: 'phone@example.com', phone: '+33 7 89' })
   const { csv } = await organization.data('export_subscribers', { format: 'csv' })
   const values = [...csv.matchAll(/(?:^|,|\n)(?:"((?:[^"]|"")*)"|([^,\r\n]*))/g)].map(
     ([, quoted, plain]) => quoted ?? plain,
@@ -393,11 +394,22 @@ test('no cell of an export is a formula', async (t) => {
     values.filter((value) => /^[=+\-@\t\r]/.test(value)),
     [],
   )
-  for (const cell of ["'=1+1", "'+33 6 12", "'-2", "'@SUM(A1)", "'=cmd@example.com", "'=tag", "'-5"]) {
+  for (const cell of [
+    "'=1+1",
+    "'+33 6 12",
+    "'-2",
+    "'@SUM(A1)",
+    "'=cmd@example.com",
+    "'=tag",
+    "'-5",
+    "'=2+2",
+    "'+33 7 89",
+  ]) {
     t.true(values.includes(cell), cell)
   }
   t.true(csv.includes(`"'=HYPERLINK(""http://x.example"",""a,b"")"`))
   // JSON is data, not a spreadsheet.
   const { subscribers } = await organization.data('export_subscribers')
-  t.is(subscribers[1].name, cells[4])
+  t.like(subscribers[0], { email: 'phone@example.com', phone: '+33 7 89' })
+  t.is(subscribers[2].name, cells[4])
 })

@@ -84,7 +84,7 @@ test('a file from a spreadsheet becomes people, tags and fields, and refused row
   const organization = await api.organization()
   await organization.data('add_subscriber', { email: 'known@example.com', fields: { score: 1 } })
   const file = [
-    '\ufeffE-mail,First name,Last name,Plan,Score,Signed up,Labels,Note',
+    '\ufeffE-mail,First name,Last name,Plan,Score,Signed up,Labels,Note,"=2+""3""",@1',
     'soren@example.com,Søren,Eriksen,pro,7,2026-01-12,"vip; new","said ""hi"", twice"',
     'yara@example.com,Yara,Núñez,free,,2026-02-03,vip,"two',
     'lines"',
@@ -113,6 +113,8 @@ test('a file from a spreadsheet becomes people, tags and fields, and refused row
     'Signed up': 'fields.Signed_up',
     Labels: 'tags',
     Note: 'fields.Note',
+    '=2+"3"': null,
+    '@1': null,
   })
   const soren = await person(organization, 'soren@example.com')
   t.like(soren, { name: 'Søren Eriksen', status: 'SUBSCRIBED' })
@@ -128,7 +130,10 @@ test('a file from a spreadsheet becomes people, tags and fields, and refused row
   t.is((await organization.call('get_subscriber', { email: 'not an address' })).status, 404)
   const rejected = await rejectedOf(organization, done.id)
   t.regex(rejected.headers.get('content-type') ?? '', /^text\/csv/)
-  t.regex(rejected.body, /^E-mail,First name,.*,row,error\r\nnot an address,,,,,,,'=1\+1,4,"email is not/)
+  t.regex(
+    rejected.body,
+    /^E-mail,First name,.*,Note,"'=2\+""3""",'@1,row,error\r\nnot an address,,,,,,,'=1\+1,,,4,"email is not/,
+  )
   t.deepEqual(await leftOf(organization), { imports: 1, chunks: 0 })
 })
 
