@@ -7,7 +7,7 @@ import { M006Imports } from './m006-imports.ts'
 import { M007Segments } from './m007-segments.ts'
 import { M008Erasure } from './m008-erasure.ts'
 import { M009Library } from './m009-library.ts'
-import { M012CampaignSends } from './m012-campaign-sends.ts'
+import { M010CampaignSends } from './m010-campaign-sends.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -20,7 +20,7 @@ export const MIGRATIONS = [
   M007Segments,
   M008Erasure,
   M009Library,
-  M012CampaignSends,
+  M010CampaignSends,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

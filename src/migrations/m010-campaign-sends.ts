@@ -1,7 +1,7 @@
 import { Migration } from '@mikro-orm/migrations'
 
 /** What sending a campaign keeps: what is said, to whom, and how far it is. */
-export class M012CampaignSends extends Migration {
+export class M010CampaignSends extends Migration {
   override up(): void {
     this.addSql(`
       -- One row for each send: the campaign as it was when it fell due, which is what every recipient gets.
