@@ -7,8 +7,8 @@ import { sql } from 'kysely'
 import type { Step } from '../schema/automation.ts'
 import { execute, rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
+import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
 import {
-  enterByHand,
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,

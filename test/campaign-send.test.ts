@@ -176,6 +176,7 @@ test.serial(
     t.like(done, { status: 'FAILED', total: 3, sent: 0 })
     const { campaign } = await organization.data('get_campaign', { campaignId: refused })
     t.regex(campaign.failure, /nothing could be sent: 3 of 3 were refused/)
+    t.deepEqual(await decisions(refused), ['SEND_CAMPAIGN NOTHING_SENT 1', 'SEND_EMAIL NO_SUCH_USER 3'])
   },
 )
 
@@ -341,8 +342,45 @@ test.serial('what is more than a day late is never sent by itself', async (t) =>
   t.like(await ended(organization, campaignId), { status: 'FAILED', total: 0, sent: 0 })
   const { campaign } = await organization.data('get_campaign', { campaignId })
   t.regex(campaign.failure, /^missed window/)
+  t.deepEqual(await decisions(campaignId), ['SEND_CAMPAIGN MISSED_WINDOW 1'])
   t.deepEqual(received(mark), [])
 })
+
+test.serial(
+  'an operator who cancels the workflow ends the campaign, and nobody is left without an outcome',
+  async (t) => {
+    const organization = await api.organization()
+    const mark = await people(organization, 2_500)
+    const campaignId = await draft(organization)
+    // More than one page is written to the queue, so some have an email and some have none when it ends.
+    await lanes.stop()
+    await execute(
+      em(),
+      sql`create function hold_campaign() returns trigger language plpgsql as $fn$ begin
+      update campaign set paused = true where id = new.campaign_id; return new; end $fn$;
+      create trigger hold_campaign after update of enqueued on campaign_send for each row
+        when (new.enqueued > 0) execute function hold_campaign()`,
+    )
+    await organization.confirmed('schedule_campaign', { campaignId })
+    await eventually('the campaign to be held', async () => (await progress(organization, campaignId)).paused)
+    await execute(em(), sql`drop trigger hold_campaign on campaign_send; drop function hold_campaign`)
+    const client = await api.services.temporal.client()
+    await client.workflow.getHandle(campaignWorkflowId(campaignId, 1)).cancel()
+    lanes = await openLanes()
+    await ended(organization, campaignId)
+    const done = await eventually('every outcome', async () => {
+      const now = await progress(organization, campaignId)
+      return now.queued === 0 && now
+    })
+    t.like(done, { status: 'FAILED', total: 2_500, sent: 0 })
+    t.deepEqual(done.skipped, { CAMPAIGN_ENDED: 2_500 })
+    t.deepEqual(await decisions(campaignId), [
+      'SEND_CAMPAIGN OPERATOR_CANCELED 1',
+      'SEND_EMAIL CAMPAIGN_ENDED 2500',
+    ])
+    t.deepEqual(received(mark), [])
+  },
+)
 
 test.serial('a send whose workflow was terminated is found when it is due', async (t) => {
   const organization = await api.organization()

@@ -4,7 +4,7 @@ import test from 'ava'
 import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
 
-import { execute, row } from '../src/database.ts'
+import { execute, row, rows } from '../src/database.ts'
 import type { NewMessage } from '../src/domain/messages.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -180,6 +180,19 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
     Object.keys(replies).map(async (name) => (await of(name)).bounceCategory),
   )
   t.deepEqual(categories, ['MAILBOX_FULL', 'POLICY', 'CONTENT', 'INTERNAL', 'POLICY'])
+  const ledger = await rows<{ reason: string; last: string; attempts: number }>(
+    room.services.orm.em.fork(),
+    sql`select reason, data ->> 'reason' as last, (data ->> 'attempts')::int as attempts from decision
+      where action = 'SEND_EMAIL' order by reason, last`,
+  )
+  t.deepEqual(
+    ledger.map(({ reason, last }) => `${reason} ${last}`),
+    [
+      'INTERNAL INTERNAL',
+      ...['CONTENT', 'MAILBOX_FULL', 'POLICY', 'POLICY'].map((last) => `RETRIES_OVER ${last}`),
+    ],
+  )
+  t.true(ledger.slice(1).every(({ attempts }) => attempts > 1))
 })
 
 test.serial(

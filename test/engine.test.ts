@@ -7,8 +7,8 @@ import { reconcile } from '../worker/reconciler.ts'
 import { execute, rows } from '../src/database.ts'
 import { Failure } from '../src/catalogue/failure.ts'
 import { startLanes, type Lanes } from '../src/delivery/lanes.ts'
+import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
 import {
-  enterByHand,
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,
@@ -328,6 +328,11 @@ test('re-entry decides who may come again', async (t) => {
       )
       if (context['leave'] === true) await tenant.within((call) => removeFromWorkflow(call, input))
     }
+    const refused = reasons.filter((reason) => reason !== 'in')
+    t.deepEqual(
+      await decisionsOf(services, automation.id),
+      refused.map((reason) => `ENTRY_REFUSED ${String(reason)}`),
+    )
     return reasons
   }
   t.deepEqual(await enter({ mode: 'ONCE' }, [{ leave: true }, {}]), ['in', 'ALREADY_ENTERED'])
@@ -399,8 +404,12 @@ test('a paused workflow holds its runs, counts their waits, and lets them go on 
   await setStatus(automation.id, 'PAUSED')
   await runWhen(automation.id, { status: 'WAITING', held: true })
   t.is((await refusal(fastForward(automation.id, subscriberId))).code, 'WRONG_STATE')
-  await happened(await tenant.subscribe(), 'PAUSE')
+  const late = await tenant.subscribe()
+  await happened(late, 'PAUSE')
+  const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', late) }
+  t.is((await refusal(tenant.within((call) => enterByHand(call, input)))).code, 'WRONG_STATE')
   t.is((await runsOf(services, tenant, automation.id)).length, 1)
+  t.deepEqual(await decisionsOf(services, automation.id), ['ENTRY_REFUSED PAUSED', 'ENTRY_REFUSED PAUSED'])
   await setStatus(automation.id, 'ACTIVE')
   const run = await runWhen(automation.id, { status: 'COMPLETED', held: false })
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'rest ELAPSED→next', 'tag DONE→next'])

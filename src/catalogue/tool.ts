@@ -43,6 +43,8 @@ export type Call = {
   services: Services
   /** Tells Temporal something once this unit of work has committed. */
   emit(intent: Intent): void
+  /** What is written although the call is refused, in a unit of work of its own after the rollback. */
+  ifRefused(write: (call: Call) => Promise<void>): void
   /** Wakes the delivery lane once this unit of work has committed. */
   wakeLane(lane: 'transactional' | 'bulk'): void
 }

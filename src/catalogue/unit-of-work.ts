@@ -5,6 +5,7 @@ import type { Channel } from '../ports/doorbell.ts'
 import type { Services } from '../services.ts'
 import { missing } from '../ids.ts'
 import { databaseCode } from './database-error.ts'
+import { Failure } from './failure.ts'
 import type { Actor, Call, Intent, Organization } from './tool.ts'
 
 /** Whose unit of work it is. `organization` spares a query where the caller has just read it. */
@@ -43,6 +44,7 @@ async function runOnce<Result>(
 ): Promise<Result> {
   const channels = new Set<Channel>()
   const intents: Intent[] = []
+  const owed: ((call: Call) => Promise<void>)[] = []
   const fork = services.orm.em.fork()
   fork.setFilterParams('organization', { organizationId: scope.organizationId })
 
@@ -55,6 +57,7 @@ async function runOnce<Result>(
       actor: scope.actor,
       services,
       emit: (intent) => intents.push(intent),
+      ifRefused: (write) => owed.push(write),
       wakeLane: (lane) => channels.add(lane),
     })
     if (intents.length > 0) {
@@ -65,7 +68,10 @@ async function runOnce<Result>(
   }
 
   if (readOnly) return await within(fork)
-  const result = singleStatement ? await within(fork) : await fork.transactional(within)
+  const result = await (singleStatement ? within(fork) : fork.transactional(within)).catch(async (error) => {
+    if (error instanceof Failure) for (const write of owed) await runOnce(services, scope, write, {})
+    throw error
+  })
   for (const channel of channels) services.doorbell.ring(channel)
   return result
 }

@@ -58,7 +58,16 @@ export class M005Delivery extends Migration {
             and m.organization_id = given."organizationId" and m.id = given.id
             and before.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
           returning m.id, m.organization_id, m.status, m.subscriber_id, m.run_id, m.recipient, m.bounce_category, m.class,
+            m.automation_id, m.campaign_id, m.step_id, m.reason, m.attempts,
             before.status as status_before, given.kind, given.final, given.data
+        ), decided as (
+          -- What is given up for good is a decision, like what is never begun.
+          insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id,
+            message_id, action, reason, data)
+          select new_id(), f.organization_id, f.subscriber_id, f.automation_id, f.campaign_id, f.run_id, f.step_id, f.id,
+            'SEND_EMAIL', case when f.kind in ('hard', 'failed') then coalesce(f.reason, 'UNKNOWN') else 'RETRIES_OVER' end,
+            jsonb_build_object('attempts', f.attempts, 'reason', f.reason)
+          from finished f where f.final and f.kind <> 'sent'
         ), settled as materialized (
           select f.id, f.organization_id as "organizationId", f.subscriber_id as "subscriberId", f.run_id as "runId",
             case when f.kind = 'back' and not f.final then 'BACK'

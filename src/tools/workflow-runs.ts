@@ -5,8 +5,8 @@ import { Run, RunVisit, StepReference } from '../../schema/run.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
 import { RUN_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
+import { enterByHand } from '../domain/automations/enter-by-hand.ts'
 import {
-  enterByHand,
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity'
 
 import { beginSend, cancelSend } from '../../src/domain/campaigns/begin.ts'
+import { closeRecipients } from '../../src/domain/campaigns/close.ts'
 import { deliver } from '../../src/domain/campaigns/deliver.ts'
 import { freezeAudience } from '../../src/domain/campaigns/freeze.ts'
 import type { SendControl, SendKey } from '../../src/domain/campaigns/sends.ts'
@@ -30,10 +31,13 @@ export function createCampaignActivities(services: Services): CampaignActivities
         campaignId: decodeId('cmp', request.campaignId),
         number: request.number,
       }
-      return await work(services, key, {
-        report: (progress) => (latest = progress),
+      const progress = await work(services, key, {
+        report: (made) => (latest = made),
         isStopping: () => context.cancellationSignal.aborted,
       })
+      // Here, so that an attempt that follows a crash does it again.
+      if (progress.stage === 'FAILED') await closeRecipients(services, key)
+      return progress
     } catch (error) {
       throw asActivityError(services, error)
     } finally {

@@ -6,64 +6,22 @@ import { sql } from 'kysely'
 import type { Run, StepReference } from '../../../schema/run.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
 import { FAST_FORWARD, type FastForward, type FastForwarded } from '../../../temporal/contract.ts'
-import { manualEntry } from '../../../temporal/graph.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call, Outside } from '../../catalogue/tool.ts'
 import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
-import { matches } from '../audience/match.ts'
 import { findSubscriber, type SubscriberChoice } from '../subscriber-records.ts'
 import { IS_ACTIVE } from './active.ts'
-import { type Candidate, enrol, type Refusal } from './enrolment.ts'
 import { nudgeRuns, type RunKey, workflowIdOf } from './nudge.ts'
 import { findAutomationId, readRun, readRuns } from './run-records.ts'
 import { cancelRuns } from './runs.ts'
-import { loadVersion, type Version } from './versions.ts'
 
-type AutomationRow = { id: string; name: string; status: WorkflowStatus; versionId: string | null }
+/** A workflow as far as entering and moving its runs need it. */
+export type AutomationRow = { id: string; name: string; status: WorkflowStatus; versionId: string | null }
 
 /** One subscriber in one workflow, as callers name them. */
 export type Enrolled = SubscriberChoice & { workflowId: string }
-
-const REFUSALS: Record<Refusal, string> = {
-  ALREADY_ENTERED:
-    'has been through this workflow, which lets everybody enter once (settings.reEntry.mode ONCE)',
-  ALREADY_ACTIVE: 'is in this workflow already; remove them first, or wait for the run to end',
-  COOLDOWN: 'entered this workflow too short a time ago (settings.reEntry.cooldown)',
-  MAX_ENTRIES: 'has entered this workflow as often as it allows (settings.reEntry.maxEntries)',
-  NO_KEY: 'cannot enter without a key: send a context with a value at settings.reEntry.keyPath',
-}
-
-/** Lets one subscriber enter by hand; everything that speaks against it is refused with its reason. */
-export async function enterByHand(
-  call: Call,
-  input: Enrolled & { context?: Record<string, unknown> | undefined; startStepId?: string | undefined },
-): Promise<Run> {
-  const automation = await findEnterable(call, input.workflowId)
-  if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
-  const subscriber = await findSubscriber(call, input)
-  const version = await loadVersion(call.em, call.organization.id, automation.versionId)
-  const stepId = startOf(version, input.startStepId)
-  const context = input.context ?? {}
-  const candidate: Candidate = {
-    automationId: automation.id,
-    automationName: automation.name,
-    version,
-    subscriberId: subscriber.id,
-    stepId,
-    trigger: { type: 'MANUAL', by: call.actor.id },
-    context,
-  }
-  await requireFilters(call, candidate)
-  const [enrolment] = await enrol(call, [candidate], { priority: 10 })
-  if (!enrolment) missing('sub', encodeId('sub', subscriber.id))
-  if ('refusal' in enrolment) {
-    const { refusal } = enrolment
-    throw new Failure('WRONG_STATE', `The subscriber ${REFUSALS[refusal]}.`, { details: { reason: refusal } })
-  }
-  return await readRun(call, enrolment.runId)
-}
 
 /** Cancels the active runs of one subscriber in one workflow and answers them; none is no error. */
 export async function removeFromWorkflow(
@@ -249,51 +207,12 @@ async function findRunId({ em, organization }: Call, runId: string): Promise<str
   return found?.id ?? missing('run', runId)
 }
 
-async function findEnterable({ em, organization }: Call, workflowId: string): Promise<AutomationRow> {
+/** The workflow of this id, kept from changing its status, or NOT_FOUND. */
+export async function findEnterable({ em, organization }: Call, workflowId: string): Promise<AutomationRow> {
   const found = await row<AutomationRow>(
     em,
     sql`select id, name, status, published_version_id as "versionId" from automation
       where organization_id = ${organization.id} and id = ${decodeId('wf', workflowId)} for share`,
   )
   return found ?? missing('wf', workflowId)
-}
-
-function refuseStatus({ status }: AutomationRow): never {
-  const repair =
-    status === 'DRAFT'
-      ? 'publish it first (publish_workflow)'
-      : 'set it ACTIVE first (update_workflow_status)'
-  throw new Failure('WRONG_STATE', `The workflow is ${status} and takes nobody in; ${repair}.`, {
-    details: { status },
-  })
-}
-
-function startOf(version: Version, startStepId: string | undefined): string {
-  const { steps } = version.graph
-  const entry = startStepId ?? manualEntry(version.definition)?.id ?? ''
-  if (steps.has(entry)) return entry
-  const known = [...steps.keys()].slice(0, 50).join(', ')
-  const message = `is not a step of the published version; its steps are ${known}`
-  throw new Failure('INVALID_INPUT', `startStepId ${message}.`, {
-    details: [{ path: 'startStepId', message }],
-  })
-}
-
-/** The filters of the trigger that a run begins with hold for entries by hand too. */
-async function requireFilters(
-  call: Call,
-  { version, stepId, subscriberId, automationId, context }: Candidate,
-): Promise<void> {
-  const step = version.graph.steps.get(stepId)
-  const filters = step?.type === 'TRIGGER' ? (step.config.filters ?? []) : []
-  if (filters.length === 0) return
-  const scope = { organizationId: call.organization.id }
-  if (await matches(call.em, scope, subscriberId, filters, { entry: context, run: { automationId } })) return
-  throw new Failure(
-    'WRONG_STATE',
-    `The subscriber does not fulfil the filters of the trigger ${JSON.stringify(stepId)}.`,
-    {
-      details: { reason: 'FILTERS', stepId },
-    },
-  )
 }

@@ -14,14 +14,16 @@ import { type Candidate, enrol } from './enrolment.ts'
 import { loadVersions } from './versions.ts'
 import { matchingEvents } from './waits.ts'
 
-type Firing = { position: number; automationId: string; name: string; stepId: string; versionId: string }
-type Group = { automationId: string; name: string; versionId: string; stepId: string; positions: number[] }
+type Target = { automationId: string; name: string; isPaused: boolean; stepId: string; versionId: string }
+type Firing = Target & { position: number }
+type Group = Target & { positions: number[] }
 
 /** What happened to a run starts nothing by itself: a trigger of its own (WORKFLOW_EVENT) will do that. */
 const SILENT: ReadonlySet<string> = new Set(['WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'WORKFLOW_CANCELED'])
 
 /**
- * Lets subscribers enter the active automations that these events trigger. One query finds the triggers of all events
+ * Lets subscribers enter the active automations that these events trigger; a paused one would have taken them, and the
+ * ledger says so. One query finds the triggers of all events
  * together; filters are asked once for each trigger, not for each subscriber.
  */
 export async function fireTriggers(
@@ -42,6 +44,10 @@ export async function fireTriggers(
     const trigger = version?.graph.steps.get(group.stepId)
     if (!version || trigger?.type !== 'TRIGGER') continue
     const passing = await passFilters(call, events, group, trigger)
+    if (group.isPaused) {
+      await refuseEntries(call, events, group, passing, 'PAUSED')
+      continue
+    }
     for (const position of passing) {
       const event = events[position - 1]
       if (!event) continue
@@ -67,7 +73,7 @@ async function findFirings(call: Call, events: readonly RecordedEvent[]): Promis
   return await rows<Firing>(
     call.em,
     sql`select asked.position, automation.id as "automationId", automation.name, trigger.step_id as "stepId",
-        automation.published_version_id as "versionId"
+        automation.published_version_id as "versionId", automation.status = 'PAUSED' as "isPaused"
       from unnest(${array(
         asked.map(({ type }) => type),
         'text',
@@ -82,7 +88,7 @@ async function findFirings(call: Call, events: readonly RecordedEvent[]): Promis
       join automation_trigger trigger on trigger.organization_id = ${call.organization.id}
         and trigger.type = asked.type and trigger.match_key = case asked.type when 'EVENT' then asked.key else lower(asked.key) end
       join automation on automation.organization_id = trigger.organization_id and automation.id = trigger.automation_id
-      where automation.status = 'ACTIVE' and automation.published_version_id is not null
+      where automation.status in ('ACTIVE', 'PAUSED') and automation.published_version_id is not null
       order by 1, 2, 4`,
   )
 }
@@ -117,29 +123,38 @@ function groupsOf(firings: readonly Firing[]): Iterable<Group> {
 async function passFilters(
   call: Call,
   events: readonly RecordedEvent[],
-  { automationId, stepId, positions }: Group,
+  group: Group,
   trigger: TriggerStep,
 ): Promise<number[]> {
   const where = trigger.config.type === 'EVENT' ? (trigger.config.where ?? []) : []
-  const holding = await matchingEvents(call, events, positions, where)
-  const asked = positions.filter((position) => holding.has(position))
+  const holding = await matchingEvents(call, events, group.positions, where)
+  const asked = group.positions.filter((position) => holding.has(position))
   const filters = trigger.config.filters ?? []
   if (filters.length === 0 || asked.length === 0) return asked
-  const at = (position: number) => events[position - 1]
-  const { passing, reason } = await holdingFilters(call, events, automationId, asked, filters)
+  const { passing, reason } = await holdingFilters(call, events, group.automationId, asked, filters)
+  const refused = asked.filter((position) => !passing.has(position))
+  await refuseEntries(call, events, group, refused, reason)
+  return [...passing]
+}
+
+async function refuseEntries(
+  call: Call,
+  events: readonly RecordedEvent[],
+  { automationId, stepId }: Group,
+  positions: readonly number[],
+  reason: string,
+): Promise<void> {
+  const refused = positions.flatMap((position) => events[position - 1] ?? [])
   await recordDecisions(
     call,
-    asked
-      .filter((position) => !passing.has(position))
-      .map((position) => ({
-        subscriberId: at(position)?.subscriberId ?? '',
-        automationId,
-        stepId,
-        action: 'ENTRY_REFUSED',
-        reason,
-      })),
+    refused.map(({ subscriberId }) => ({
+      subscriberId,
+      automationId,
+      stepId,
+      action: 'ENTRY_REFUSED',
+      reason,
+    })),
   )
-  return [...passing]
 }
 
 /** A filter that names what is gone lets nobody in, and never makes the call fail that recorded the event. */

@@ -16,6 +16,9 @@ import { findSend, progressOf, scopeOf, type SendKey } from './sends.ts'
 /** Later than this, a campaign is not sent by itself any more (decisions, section 5). */
 const LATEST_HOURS = 24
 
+/** Why a campaign is not sent: a code for the ledger, and the words that `failure` shows. */
+export type Obstacle = { code: string; message: string }
+
 /**
  * Begins a send if it is due. A cancellation and this meet in one compare-and-set of state and schedule, so that one
  * of them wins. What cannot be sent any more fails with the reason.
@@ -27,17 +30,20 @@ export async function beginSend(services: Services, key: SendKey): Promise<Campa
     if (campaign.status !== 'SCHEDULED') return progressOf(await findSend(call, key), ended(campaign))
     const waitMs = await remaining(call, campaign)
     if (waitMs > 0) return waiting(campaign, waitMs)
-    const failure = waitMs < -LATEST_HOURS * 3_600_000 ? MISSED : await begin(call, campaign, key)
-    if (failure === null) return progressOf(await findSend(call, key))
-    await fail(call, key, failure)
-    return progressOf(null, ended({ status: 'FAILED', failure }))
+    const obstacle = waitMs < -LATEST_HOURS * 3_600_000 ? MISSED : await begin(call, campaign, key)
+    if (obstacle === null) return progressOf(await findSend(call, key))
+    await fail(call, key, obstacle)
+    return progressOf(null, ended({ status: 'FAILED', failure: obstacle.message }))
   })
 }
 
 /** Ends a send because an operator canceled its workflow: what has not been sent by now is skipped. */
 export async function cancelSend(services: Services, key: SendKey): Promise<CampaignSendProgress> {
   return await unitOfWork(services, scopeOf(key), async (call) => {
-    await fail(call, key, 'an operator canceled its workflow in Temporal')
+    await fail(call, key, {
+      code: 'OPERATOR_CANCELED',
+      message: 'an operator canceled its workflow in Temporal',
+    })
     const send = await findSend(call, key)
     if (send !== null) return progressOf(send)
     return { ...progressOf(null), label: 'an operator canceled it' }
@@ -49,17 +55,28 @@ function ended({ status, failure }: Pick<CampaignRow, 'status' | 'failure'>): Pa
   return status === 'FAILED' ? { stage: 'FAILED', label: 'it failed', error: failure } : {}
 }
 
-const MISSED = `missed window: it was due more than ${LATEST_HOURS} hours ago`
+const MISSED: Obstacle = {
+  code: 'MISSED_WINDOW',
+  message: `missed window: it was due more than ${LATEST_HOURS} hours ago`,
+}
 
-/** Ends a campaign that cannot be sent, unless it is over already. */
-export async function fail({ em, organization }: Call, key: SendKey, failure: string): Promise<void> {
+/** Ends a campaign that cannot be sent, unless it is over already, and writes the decision into the ledger. */
+export async function fail(
+  { em, organization }: Call,
+  key: SendKey,
+  { code, message }: Obstacle,
+): Promise<void> {
   await execute(
     em,
     sql`with failed as (
-        update campaign set status = 'FAILED', paused = false, failure = ${failure}
+        update campaign set status = 'FAILED', paused = false, failure = ${message}
         where organization_id = ${organization.id} and id = ${key.campaignId} and schedule_version = ${key.number}
           and status in ('SCHEDULED', 'SENDING')
-        returning organization_id, id)
+        returning organization_id, id
+      ), noted as (
+        insert into decision (id, organization_id, campaign_id, action, reason, data)
+        select new_id(), organization_id, id, 'SEND_CAMPAIGN', ${code}, ${json({ message })} from failed
+      )
       update campaign_send send set finished_at = now() from failed
       where send.organization_id = failed.organization_id and send.campaign_id = failed.id
         and send.number = ${key.number}`,
@@ -81,13 +98,13 @@ function waiting({ sendAt }: CampaignRow, waitMs: number): CampaignSendProgress 
 }
 
 /** Why it cannot begin, or null. */
-async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<string | null> {
+async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<Obstacle | null> {
   try {
     const { sender } = await readSendable(call, campaign)
     await freeze(call, key, sender, await withSnippets(call, campaign.contentType, campaign.content))
     return null
   } catch (error) {
-    if (error instanceof Failure) return error.message
+    if (error instanceof Failure) return error
     throw error
   }
 }

@@ -131,11 +131,10 @@ async function finish(call: Call, key: SendKey): Promise<Send | null> {
   }
   const refused = outcomes.failed + outcomes.bounced
   if (outcomes.sent === 0 && refused > 0) {
-    await fail(
-      call,
-      key,
-      `nothing could be sent: ${refused} of ${send.total} were refused (${outcomes.worst})`,
-    )
+    await fail(call, key, {
+      code: 'NOTHING_SENT',
+      message: `nothing could be sent: ${refused} of ${send.total} were refused (${outcomes.worst})`,
+    })
   } else {
     await execute(
       em,

@@ -51,7 +51,7 @@ async function freezeNext(call: Call, key: SendKey): Promise<Send | null> {
     await freezePage(call, key, send)
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    await fail(call, key, error.message)
+    await fail(call, key, error)
   }
   return await findSend(call, key)
 }
