@@ -177,6 +177,20 @@ test('the entity manager is forked in few places: a unit of work, what crosses o
   ])
 })
 
+test('every experiment has its line in the documentation', (t) => {
+  const known = globSync('faults/*.ts', { cwd: ROOT }).flatMap(
+    (file) => /^ {2}id: '(\w+)',$/m.exec(read(file))?.[1] ?? [],
+  )
+  const described = new Set(
+    Array.from(read('docs/reliability.md').matchAll(/^\| (\w+) /gm), ([, id = '']) => id),
+  )
+  t.true(known.length > 0)
+  t.deepEqual(
+    known.filter((id) => !described.has(id)),
+    [],
+  )
+})
+
 test('nothing is exported by default', (t) => {
   t.deepEqual(
     FILES.filter((file) => /^export default /m.test(read(file))),

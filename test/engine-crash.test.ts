@@ -1,6 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import test from 'ava'
@@ -15,6 +14,7 @@ import { claimOutbox } from '../src/domain/outbox.ts'
 import { encodeId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
+import { endProcess, startProcess } from './helpers/child.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
@@ -53,7 +53,7 @@ test('a worker that is killed with -9 again and again repeats no effect and lose
   const subscribers = await Promise.all(Array.from({ length: count }, () => tenant.subscribe()))
   let worker: ChildProcess | undefined
   try {
-    worker = startWorker(services, queue)
+    worker = startProcess(services, 'worker/main.ts')
     await tenant.within((call) =>
       recordEvents(
         call,
@@ -62,8 +62,8 @@ test('a worker that is killed with -9 again and again repeats no effect and lose
     )
     for (let kill = 0; kill < 3; kill++) {
       await sleep(1_500 + ((seed * (kill + 7)) % 1_500))
-      await killed(worker)
-      worker = startWorker(services, queue)
+      await endProcess(worker)
+      worker = startProcess(services, 'worker/main.ts')
     }
     await eventually(
       'every run to complete',
@@ -72,7 +72,7 @@ test('a worker that is killed with -9 again and again repeats no effect and lose
       { withinMs: 90_000, everyMs: 200 },
     )
   } finally {
-    if (worker) await killed(worker)
+    if (worker) await endProcess(worker)
   }
   t.deepEqual(await effects(services, tenant), [
     `EMAIL_SENT  ${count} of ${count}`,
@@ -154,27 +154,3 @@ test('a relay that crashed before, or after, its dispatch loses no start and mak
   await engine.stop()
   await services.close()
 })
-
-function startWorker(services: TestServices, more: Record<string, string>): ChildProcess {
-  const { temporal } = services.config
-  return spawn(process.execPath, [fileURLToPath(new URL('../worker/main.ts', import.meta.url))], {
-    env: {
-      ...process.env,
-      DATABASE_URL: services.databaseUrl,
-      TEMPORAL_ADDRESS: temporal.address,
-      TEMPORAL_NAMESPACE: temporal.namespace,
-      WORKER_PORT: '0',
-      LANE_RATE_BULK: '0',
-      LOG_LEVEL: 'warn',
-      ...more,
-    },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-}
-
-async function killed(worker: ChildProcess): Promise<void> {
-  if (worker.exitCode !== null || worker.signalCode !== null) return
-  const gone = new Promise((resolve) => worker.once('exit', resolve))
-  worker.kill('SIGKILL')
-  await gone
-}

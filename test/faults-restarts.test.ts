@@ -1,6 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomInt, randomUUID } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 
 import test from 'ava'
 import { sql } from 'kysely'
@@ -8,6 +7,7 @@ import { sql } from 'kysely'
 import { freePort } from '../scripts/services/ports.ts'
 import { row } from '../src/database.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { endProcess, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 import { seededRandom } from './helpers/smtp-sink.ts'
 
@@ -59,7 +59,7 @@ test('an API that is killed and restarted under keyed requests loses none and do
   const requests = Array.from({ length: REQUESTS }, keyedRequest)
   const answers = new Map<string, string>()
   const repeated = { unreachable: 0, unavailable: 0, running: 0, unheard: 0 }
-  let server = startProcess(api, port)
+  let server = startServer(api, port)
   let restart: Promise<void> | undefined
   const leftAtRestart: number[] = []
   const unheard = new Set(requests.filter(() => random() < 0.2).map(({ key }) => key))
@@ -94,8 +94,8 @@ test('an API that is killed and restarted under keyed requests loses none and do
   }
 
   async function startAgain(signal: NodeJS.Signals): Promise<void> {
-    await ended(server, signal)
-    server = startProcess(api, port)
+    await endProcess(server, signal)
+    server = startServer(api, port)
     leftAtRestart.push(REQUESTS - answers.size)
   }
 
@@ -136,7 +136,7 @@ test('an API that is killed and restarted under keyed requests loses none and do
     })
   } finally {
     await restart
-    await ended(server, 'SIGKILL')
+    await endProcess(server, 'SIGKILL')
     await api.close()
   }
 })
@@ -160,24 +160,6 @@ async function effects({ services }: TestApi, { id }: TestOrganization) {
 }
 
 /** The API as its own process; clients find out by themselves when it answers. */
-function startProcess({ services: { config, databaseUrl } }: TestApi, port: number): ChildProcess {
-  return spawn(process.execPath, [fileURLToPath(new URL('../api/main.ts', import.meta.url))], {
-    env: {
-      ...process.env,
-      DATABASE_URL: databaseUrl,
-      TEMPORAL_ADDRESS: config.temporal.address,
-      TEMPORAL_NAMESPACE: config.temporal.namespace,
-      TEMPORAL_TASK_QUEUE: config.temporal.taskQueue,
-      API_PORT: String(port),
-      LOG_LEVEL: 'fatal',
-    },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-}
-
-async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = new Promise((resolve) => child.once('exit', resolve))
-  child.kill(signal)
-  await gone
+function startServer({ services }: TestApi, port: number): ChildProcess {
+  return startProcess(services, 'api/main.ts', { env: { API_PORT: String(port), LOG_LEVEL: 'fatal' } })
 }

@@ -1,8 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 
 import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
@@ -13,6 +12,7 @@ import { keepHouse } from '../src/domain/housekeeping.ts'
 import { importWorkflowId } from '../temporal/contract.ts'
 import { type Engine, startEngine } from '../worker/workers.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { endProcess, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 
 let api: TestApi
@@ -321,29 +321,6 @@ async function eventCounts({ services }: TestApi, { id }: TestOrganization): Pro
   return found.map(({ text }) => text)
 }
 
-/** A process of its own on the database of these services, to be killed. */
-function start({ config, databaseUrl }: TestApi['services'], script: string, parameters: string[] = []) {
-  return spawn(process.execPath, [fileURLToPath(new URL(script, import.meta.url)), ...parameters], {
-    env: {
-      ...process.env,
-      DATABASE_URL: databaseUrl,
-      TEMPORAL_ADDRESS: config.temporal.address,
-      TEMPORAL_NAMESPACE: config.temporal.namespace,
-      TEMPORAL_TASK_QUEUE: config.temporal.taskQueue,
-      WORKER_PORT: '0',
-      LOG_LEVEL: 'error',
-    },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-}
-
-async function killed(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = new Promise((resolve) => child.once('exit', resolve))
-  child.kill('SIGKILL')
-  await gone
-}
-
 /** Uploads a long list where nobody works, kills who begins to work, again and again, and looks at the end. */
 async function killAgainAndAgain(
   t: ExecutionContext,
@@ -370,13 +347,13 @@ async function killAgainAndAgain(
     const isMoved = async () => ((await checkpoint())?.rows ?? 0) > before
     await eventually('a page to be applied', isMoved, { withinMs: 60_000 })
     await sleep((seed * (kill + 7)) % 60)
-    await killed(child)
+    await endProcess(child)
   }
   const { rows: reached = 0 } = (await checkpoint()) ?? {}
   t.true(reached < rowCount, `the list was too short: ${reached} rows were applied before the last kill`)
   const last = begin(quiet, organization, id)
   const done = await ended(organization, id, quiet)
-  await killed(last)
+  await endProcess(last)
   t.like(done, { status: 'COMPLETED', ...outcome })
   t.deepEqual(await eventCounts(quiet, organization), events)
   const named = await row<{ count: number }>(
@@ -391,10 +368,10 @@ async function killAgainAndAgain(
 test('an import that is killed with -9 ten times ends with exactly the right rows and events', async (t) => {
   // What the activity does, without the seconds in which Temporal waits for a sign of life.
   await killAgainAndAgain(t, 24_000, 10, ({ services }, organization, importId) =>
-    start(services, './helpers/import-process.ts', [organization.id, importId]),
+    startProcess(services, 'test/helpers/import-process.ts', { parameters: [organization.id, importId] }),
   )
 })
 
 test('a worker that is killed with -9 is followed by another, which goes on where it was', async (t) => {
-  await killAgainAndAgain(t, 10_000, 2, ({ services }) => start(services, '../worker/main.ts'))
+  await killAgainAndAgain(t, 10_000, 2, ({ services }) => startProcess(services, 'worker/main.ts'))
 })

@@ -1,8 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
-import { fileURLToPath } from 'node:url'
 
 import test from 'ava'
 import { sql } from 'kysely'
@@ -16,6 +14,7 @@ import { migrate, rows } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
 import { createServices } from '../src/services.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { endProcess, isUp, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 import { scratchDirectory, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
@@ -228,23 +227,15 @@ type Readiness = { status: number; body: { dependencies: { database: string; tem
 /** The worker as its own process, once it answers. */
 async function startWorker({ services }: TestApi, more: Record<string, string>) {
   const port = await freePort()
-  const worker = spawn(process.execPath, [fileURLToPath(new URL('../worker/main.ts', import.meta.url))], {
-    env: {
-      ...process.env,
-      DATABASE_URL: services.databaseUrl,
-      WORKER_PORT: String(port),
-      LANE_RATE_BULK: '0',
-      LOG_LEVEL: 'fatal',
-      ...more,
-    },
-    stdio: ['ignore', 'ignore', 'inherit'],
+  const worker = startProcess(services, 'worker/main.ts', {
+    env: { WORKER_PORT: String(port), LOG_LEVEL: 'fatal', ...more },
   })
   const readiness = async (): Promise<Readiness> => {
     const response = await fetch(`http://127.0.0.1:${port}/readyz`)
     // worker/health.ts writes this shape.
     return { status: response.status, body: (await response.json()) as Readiness['body'] }
   }
-  const kill = () => ended(worker, 'SIGKILL')
+  const kill = () => endProcess(worker, 'SIGKILL')
   try {
     await eventually('the worker to answer', readiness, { withinMs: 60_000 })
   } catch (error) {
@@ -256,22 +247,11 @@ async function startWorker({ services }: TestApi, more: Record<string, string>) 
     isUp: () => isUp(worker),
     /** Ends it with SIGTERM; its exit code. */
     async stop(): Promise<number | null> {
-      await ended(worker, 'SIGTERM')
+      await endProcess(worker, 'SIGTERM')
       return worker.exitCode
     },
     kill,
   }
-}
-
-function isUp(worker: ChildProcess): boolean {
-  return worker.exitCode === null && worker.signalCode === null
-}
-
-async function ended(worker: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (!isUp(worker)) return
-  const gone = new Promise((resolve) => worker.once('exit', resolve))
-  worker.kill(signal)
-  await gone
 }
 
 test('while PostgreSQL is away every door answers 503 and when to repeat', async (t) => {

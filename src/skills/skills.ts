@@ -16,6 +16,7 @@ const DOCS_PAGES = [
   'library',
   'http-api',
   'operations',
+  'reliability',
   'configuration',
   'architecture',
   'benchmarks',

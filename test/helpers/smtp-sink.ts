@@ -23,12 +23,14 @@ export interface JournalEntry {
   raw: Buffer
   /** Which connection brought it, from 1. */
   connection: number
-  /** True when the answer is 250. After `drop` and `hang` the sender cannot know that we have it. */
+  /** True when the answer is 250. */
   accepted: boolean
+  /** True when we have it: it was not refused. After `drop` and `hang` the sender cannot know. */
+  taken: boolean
 }
 
 /** The mail as the behaviour sees it. */
-export type SinkMail = Omit<JournalEntry, 'accepted'>
+export type SinkMail = Omit<JournalEntry, 'accepted' | 'taken'>
 
 /** How the sink behaves; all default to acceptance. May be changed while it runs. */
 export interface SinkBehaviour {
@@ -289,9 +291,9 @@ class Session {
       connection: this.#connection,
     }
     const reply = this.#sink.behaviour.onMessage?.(mail)
-    const accepted = isAcceptance(reply)
-    this.#sink.journal.push({ ...mail, accepted })
-    for (const recipient of others) this.#sink.journal.push({ ...mail, recipient, accepted })
+    const fate = { accepted: isAcceptance(reply), taken: !isRefusal(reply) }
+    this.#sink.journal.push({ ...mail, ...fate })
+    for (const recipient of others) this.#sink.journal.push({ ...mail, recipient, ...fate })
     this.#recipients = []
     this.#answer(reply, OK)
   }
@@ -323,6 +325,11 @@ class Session {
 function isAcceptance(reply: SinkReply | undefined): boolean {
   if (reply === undefined || reply === 'accept') return true
   return typeof reply === 'object' && 'afterMs' in reply && reply.reply === 'accept'
+}
+
+function isRefusal(reply: SinkReply | undefined): boolean {
+  if (typeof reply !== 'object') return false
+  return 'code' in reply || isRefusal(reply.reply)
 }
 
 function address(line: string): string {
