@@ -1,5 +1,5 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { sql } from 'kysely'
@@ -59,6 +59,7 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
     LOG_LEVEL: 'warn',
     LANE_RATE_TRANSACTIONAL: '0',
     LANE_RATE_BULK: '0',
+    UV_THREADPOOL_SIZE: String(Math.max(4, availableParallelism())),
     ...env,
   }
   const config = readConfig(environment)

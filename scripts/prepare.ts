@@ -1,7 +1,8 @@
 import { Connection } from '@temporalio/client'
 import { readConfig } from '../src/config.ts'
-import { migrate } from '../src/database.ts'
+import { migrate, openDatabase } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
+import { checkStoredKeys } from '../src/domain/domains/keys.ts'
 import { prepareNamespace } from './services/temporal-namespace.ts'
 
 /**
@@ -24,7 +25,17 @@ const keys =
         adminKey: environment['POSTLOOM_ADMIN_KEY'] || undefined,
       })
     : { apiToken: '', adminKey: '' }
+await checkKeys()
 console.log(JSON.stringify(keys))
+
+async function checkKeys(): Promise<void> {
+  const orm = await openDatabase(config.databaseUrl, { poolSize: 1, applicationName: 'postloom prepare' })
+  try {
+    await checkStoredKeys(orm.em.fork(), config.encryptionKey)
+  } finally {
+    await orm.close()
+  }
+}
 
 async function prepareTemporal(): Promise<void> {
   const { address, namespace, apiKey, tls } = config.temporal

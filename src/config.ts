@@ -22,6 +22,8 @@ export type Config = {
   ports: { api: number; worker: number }
   /** Signs the tokens in links; every process of one installation shares it. */
   secret: string
+  /** Encrypts what is stored and must stay secret, such as DKIM keys: 32 bytes, the same for every process. */
+  encryptionKey: Buffer
   /** The relay that email leaves through, as `smtp://user:password@host:port`. */
   relayUrl: string
   /** Emails per second for each lane; 0 is unlimited. */
@@ -38,14 +40,9 @@ export function readConfig(env: Environment): Config {
   const mode = env['POSTLOOM_ENV'] === 'production' ? 'production' : 'development'
   const apiPort = integer(env, 'API_PORT', 3000)
   const host = env['POSTLOOM_HOST'] ?? '127.0.0.1'
-  const secret =
-    mode === 'production' ? required(env, 'POSTLOOM_SECRET') : (env['POSTLOOM_SECRET'] ?? 'development')
   const isPrivate = mode === 'development' && ['127.0.0.1', '::1', 'localhost'].includes(host)
-  if (!isPrivate && secret.length < 32) {
-    throw new Error(
-      'POSTLOOM_SECRET is too short: give at least 32 random characters (openssl rand -hex 32).',
-    )
-  }
+  const secret = secretOf(env, 'POSTLOOM_SECRET', mode, isPrivate)
+  const encryptionKey = secretOf(env, 'POSTLOOM_ENCRYPTION_KEY', mode, isPrivate)
   return {
     env: mode,
     host,
@@ -61,6 +58,7 @@ export function readConfig(env: Environment): Config {
     },
     ports: { api: apiPort, worker: integer(env, 'WORKER_PORT', 3001) },
     secret: createHash('sha256').update(secret).digest('hex'),
+    encryptionKey: createHash('sha256').update(encryptionKey).digest(),
     relayUrl: env['RELAY_URL'] || `smtp://127.0.0.1:${integer(env, 'MAILBOX_SMTP_PORT', 1025)}`,
     laneRates: {
       transactional: integer(env, 'LANE_RATE_TRANSACTIONAL', 40),
@@ -70,6 +68,12 @@ export function readConfig(env: Environment): Config {
     webAllowPrivate: readPrivateAddresses(env['WEB_ALLOW_PRIVATE'] ?? '', mode),
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
+}
+
+function secretOf(env: Environment, name: string, mode: Config['env'], isPrivate: boolean): string {
+  const secret = mode === 'production' ? required(env, name) : (env[name] ?? 'development')
+  if (isPrivate || secret.length >= 32) return secret
+  throw new Error(`${name} is too short: give at least 32 random characters (openssl rand -hex 32).`)
 }
 
 function readPrivateAddresses(text: string, mode: Config['env']): string[] {

@@ -11,6 +11,7 @@ import {
   makeAdminKey,
   makeToken,
 } from './catalogue/tokens.ts'
+import { findSigningKey, insertSigningKey, makeDkimPair } from './domain/domains/keys.ts'
 import { newId } from './ids.ts'
 
 const SLUG = 'development'
@@ -23,11 +24,11 @@ export type DevelopmentKeys = { apiToken: string; adminKey: string }
 
 /**
  * Makes what a developer needs to send a first email: an organization on the largest plan, a sending domain that counts
- * as verified, a default sender, an API token with every permission and an admin key. Keys of an earlier run are kept
+ * as verified and signs its mail, a default sender, an API token with every permission and an admin key. Keys of an earlier run are kept
  * while they are valid. Safe to repeat and in several processes at once.
  */
 export async function seedDevelopment(
-  config: Pick<Config, 'databaseUrl'>,
+  config: Pick<Config, 'databaseUrl' | 'encryptionKey'>,
   keep: Partial<Record<keyof DevelopmentKeys, string | undefined>> = {},
 ): Promise<DevelopmentKeys> {
   const orm = await openDatabase(config.databaseUrl, { poolSize: 2, applicationName: 'postloom seed' })
@@ -36,6 +37,7 @@ export async function seedDevelopment(
       await execute(em, sql`select pg_advisory_xact_lock(${SEED_LOCK})`)
       const organizationId = await seedOrganization(em)
       await seedSender(em, organizationId)
+      await seedKey(em, organizationId, config.encryptionKey)
       return {
         apiToken:
           (await keepToken(em, organizationId, keep.apiToken)) ?? (await addToken(em, organizationId)),
@@ -73,6 +75,23 @@ async function seedSender(em: EntityManager, organizationId: string): Promise<vo
       from domain where domain.organization_id = ${organizationId} and domain.domain = ${DOMAIN}
       on conflict (organization_id, email_key) do nothing`,
   )
+}
+
+/** A key that was encrypted with another encryption key is lost, and made anew. */
+async function seedKey(em: EntityManager, organizationId: string, encryptionKey: Buffer): Promise<void> {
+  const kept = await findSigningKey(em, encryptionKey, organizationId, DOMAIN).catch(() => null)
+  if (kept) return
+  const domain = await row<{ id: string }>(
+    em,
+    sql`select id from domain where organization_id = ${organizationId} and domain = ${DOMAIN}`,
+  )
+  if (!domain) throw new Error('the development domain was not made')
+  await execute(
+    em,
+    sql`delete from dkim_key where organization_id = ${organizationId} and domain_id = ${domain.id}`,
+  )
+  const owner = { organizationId, domainId: domain.id }
+  await insertSigningKey(em, encryptionKey, owner, await makeDkimPair())
 }
 
 async function keepToken(

@@ -41,6 +41,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'src/ports/web.ts',
       'src/database.ts',
       'src/ids.ts',
+      'src/seal.ts',
       'src/services.ts',
       'schema/',
       'temporal/contract.ts',

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+
 import test from 'ava'
 import { sql } from 'kysely'
 
@@ -231,7 +233,7 @@ test('a token has its checksum, and a typing mistake is told without asking the 
 test.serial(
   'the development seed works at once, keeps keys while they are valid, and makes nothing twice',
   async (t) => {
-    const config = { databaseUrl: api.services.databaseUrl }
+    const config = { databaseUrl: api.services.databaseUrl, encryptionKey: randomBytes(32) }
     const [first] = await Promise.all([seedDevelopment(config), seedDevelopment(config)])
     const kept = await seedDevelopment(config, first)
     t.deepEqual(kept, first)

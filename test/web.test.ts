@@ -332,6 +332,7 @@ test('production opens no private address', (t) => {
   const env = {
     DATABASE_URL: 'postgres://x',
     POSTLOOM_SECRET: 'x'.repeat(32),
+    POSTLOOM_ENCRYPTION_KEY: 'y'.repeat(32),
     WEB_ALLOW_PRIVATE: '127.0.0.1:1',
   }
   t.deepEqual(readConfig(env).webAllowPrivate, ['127.0.0.1:1'])

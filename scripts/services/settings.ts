@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { developmentSecret, stateDirectory } from './state.ts'
 import type { DevFile } from './state.ts'
@@ -53,7 +54,10 @@ export async function readSettings(env: Environment, say: (line: string) => void
       POSTLOOM_ENV: isDevelopment ? 'development' : 'production',
       POSTLOOM_HOST: host,
       POSTLOOM_BASE_URL: addresses.baseUrl,
-      POSTLOOM_SECRET: env['POSTLOOM_SECRET'] || (isDevelopment ? developmentSecret() : undefined),
+      POSTLOOM_SECRET: env['POSTLOOM_SECRET'] || (isDevelopment ? developmentSecret('secret') : undefined),
+      POSTLOOM_ENCRYPTION_KEY:
+        env['POSTLOOM_ENCRYPTION_KEY'] || (isDevelopment ? developmentSecret('encryption-key') : undefined),
+      UV_THREADPOOL_SIZE: env['UV_THREADPOOL_SIZE'] || String(Math.max(4, availableParallelism())),
       API_PORT: String(ports.api),
       WORKER_PORT: String(ports.worker),
       SMTP_PORT: String(ports.smtp),

@@ -67,9 +67,9 @@ export function readOwner(): Owner | undefined {
   return { pid: Number(pid), isReady: state === 'ready' }
 }
 
-/** The secret that signs links and hashes: the configured one, else one made at the first start. */
-export function developmentSecret(): string {
-  const file = join(stateDirectory, 'secret')
+/** A secret that is made at the first start: what signs links and hashes, and what encrypts stored keys. */
+export function developmentSecret(name: 'secret' | 'encryption-key'): string {
+  const file = join(stateDirectory, name)
   if (!existsSync(file)) writePrivately(file, `${randomBytes(32).toString('hex')}\n`)
   return readFileSync(file, 'utf8').trim()
 }

@@ -88,7 +88,8 @@ export function startLane(
     const from = cursor
     const { mails, cursor: next } = await claimMails(fork(), name, want, options.leaseMs, from)
     cursor = next
-    for (const mail of mails) await prepare(mail)
+    // Together, because signing is done by threads beside this one.
+    await Promise.all(mails.map(prepare))
     // An empty part of the round may only mean that it begins anew.
     return mails.length === 0 && from !== null ? await claim(want) : mails.length
   }

@@ -9,8 +9,10 @@ import { encodeId } from '../ids.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { personVariables } from '../domain/variables.ts'
 import type { Mail } from './claims.ts'
+import { signMail } from './dkim.ts'
 import { formatMessageId } from './identity.ts'
 import { composeMail } from './mime.ts'
+import { createSigningKeys } from './signing-keys.ts'
 import { signToken } from './tracking-token.ts'
 
 /** An email as one person gets it. `targets[position]` is where its link at that position leads. */
@@ -38,6 +40,7 @@ type StepEmail = { subject?: string; preview?: string | null; content?: unknown;
 export function createRenderer(services: Services): Renderer {
   const { baseUrl, secret } = services.config
   const compiled = new Map<string, Promise<CompiledEmail | null>>()
+  const keys = createSigningKeys(services)
 
   async function compiledOf(mail: Mail): Promise<CompiledEmail | null> {
     if (mail.source) return compileContent(contentOf(mail, mail.source))
@@ -92,6 +95,13 @@ export function createRenderer(services: Services): Renderer {
     return `${baseUrl}/${door}/${signToken(secret, { kind, organizationId, messageId, subscriberId })}`
   }
 
+  async function signed(mail: Mail, data: string): Promise<string> {
+    const key = await keys.of(mail)
+    if (!key) return data
+    const end = data.indexOf('\r\n\r\n')
+    return (await signMail(data.slice(0, end), data.slice(end + 4), key)) + data
+  }
+
   return {
     async compose(mail) {
       const email = await compiledOf(mail)
@@ -108,7 +118,7 @@ export function createRenderer(services: Services): Renderer {
         text: filled.text,
         unsubscribeUrl: mail.marketing && mail.subscriberId ? personalUrl(mail, 'u', 'unsubscribe') : null,
       })
-      return { subject: filled.subject, targets: filled.links, data }
+      return { subject: filled.subject, targets: filled.links, data: await signed(mail, data) }
     },
     async fillForBrowser(mail) {
       const email = await compiledOf(mail)

@@ -51,6 +51,7 @@ import {
   Outbox,
 } from './automation.ts'
 import { CampaignRecipient, CampaignSend } from './campaign-sends.ts'
+import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 import { SnippetUse, StoredFile } from './library.ts'
 
@@ -107,4 +108,5 @@ export const ENTITIES = [
   SubscriberImport,
   ImportChunk,
   ImportRejection,
+  DkimKey,
 ]

@@ -8,6 +8,7 @@ import { M007Segments } from './m007-segments.ts'
 import { M008Erasure } from './m008-erasure.ts'
 import { M009Library } from './m009-library.ts'
 import { M010CampaignSends } from './m010-campaign-sends.ts'
+import { M011Domains } from './m011-domains.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -21,6 +22,7 @@ export const MIGRATIONS = [
   M008Erasure,
   M009Library,
   M010CampaignSends,
+  M011Domains,
 ].map((migration) => ({
   name: migration.name,
   class: migration,
