@@ -5,6 +5,7 @@ import Koa, { type Middleware } from 'koa'
 import helmet from 'koa-helmet'
 
 import { Failure } from '../src/catalogue/failure.ts'
+import { createTracking, type Tracking } from '../src/public/tracking.ts'
 import type { Services } from '../src/services.ts'
 import { readClientAddress } from './client-address.ts'
 import { answerFailures } from './errors.ts'
@@ -15,9 +16,9 @@ import { toolRoutes } from './tools.ts'
 import { v1Routes } from './v1.ts'
 
 /** The HTTP service as one application; it never listens by itself. */
-export function createApp(services: Services): Koa {
+export function createApp(services: Services, tracking: Tracking = createTracking(services)): Koa {
   const app = new Koa()
-  const { registry, requests } = createMetrics()
+  const { registry, requests } = createMetrics(tracking)
 
   app.use(readClientAddress(services.config.trustedProxies))
   app.use(observe(services, requests))
@@ -29,7 +30,7 @@ export function createApp(services: Services): Koa {
   // One router over all doors: each router in the chain costs every request two turns and a search.
   const doors = new Router()
   for (const door of [
-    publicRoutes(services),
+    publicRoutes(services, tracking),
     toolRoutes(services),
     restRoutes(services),
     v1Routes(services),

@@ -1,12 +1,13 @@
 import Router from '@koa/router'
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { isReachable } from '../src/database.ts'
+import type { Tracking } from '../src/public/tracking.ts'
 import type { Services } from '../src/services.ts'
 
 /** Numbers of this process in Prometheus' format; routes are patterns, so that no token becomes a label. */
-export function createMetrics() {
+export function createMetrics(tracking: Tracking) {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const requests = new Histogram({
@@ -16,7 +17,31 @@ export function createMetrics() {
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   })
+  measureVisits(registry, tracking)
   return { registry, requests }
+}
+
+function measureVisits(registry: Registry, tracking: Tracking): void {
+  const visits = new Counter({
+    name: 'postloom_visits_total',
+    help: 'Opens and clicks: written, or dropped because the database was away for long or rejected them.',
+    labelNames: ['outcome'],
+    registers: [registry],
+    collect() {
+      const { written, dropped } = tracking.counts()
+      visits.reset()
+      visits.inc({ outcome: 'written' }, written)
+      visits.inc({ outcome: 'dropped' }, dropped)
+    },
+  })
+  const waiting = new Gauge({
+    name: 'postloom_visits_waiting',
+    help: 'Opens and clicks in memory, which a crash would lose.',
+    registers: [registry],
+    collect() {
+      waiting.set(tracking.counts().waiting)
+    },
+  })
 }
 
 /** `/healthz` (the process answers), `/readyz` (which dependency is missing) and `/metrics`. */

@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 
 import { readConfig } from '../src/config.ts'
+import { createTracking } from '../src/public/tracking.ts'
 import { createServices } from '../src/services.ts'
 import { createApp } from './app.ts'
 
@@ -12,7 +13,8 @@ const services = await createServices(config, 'api', {
   poolSize: 12,
   statementTimeoutMs: STATEMENT_TIMEOUT_MS,
 })
-const handle = createApp(services).callback()
+const tracking = createTracking(services)
+const handle = createApp(services, tracking).callback()
 const underWay = new Set<ServerResponse>()
 let isStopping = false
 const server = createServer((request, response) => {
@@ -42,5 +44,6 @@ async function stop(): Promise<void> {
     server.close(() => resolve())
     server.closeIdleConnections()
   })
+  await tracking.stop()
   await services.close()
 }

@@ -82,6 +82,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'src/catalogue/',
       'src/database.ts',
       'src/ids.ts',
+      'src/log.ts',
       'src/services.ts',
       'schema/',
     ],

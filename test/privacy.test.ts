@@ -104,6 +104,7 @@ async function known(organization: TestOrganization): Promise<string> {
     const link = signToken(secret, { kind, ...visited })
     await api.request('GET', `${path}${link}${kind === 'open' ? '.gif' : ''}`, { headers: BROWSER })
   }
+  await api.settleVisits()
   await organization.call('unsubscribe', { email: EMAIL, reason: 'Quagmire asked' })
   await enterWorkflow(organization, EMAIL)
   await execute(
@@ -288,6 +289,7 @@ test('a run ends, waiting emails are not sent, and links of old emails lead nowh
   t.is((await api.request('GET', `/v/${signToken(secret, { kind: 'view', ...ids })}`)).status, 404)
   t.is((await api.request('POST', `/u/${signToken(secret, { kind: 'unsubscribe', ...ids })}`)).status, 404)
   await api.request('GET', `/o/${signToken(secret, { kind: 'open', ...ids })}.gif`, { headers: BROWSER })
+  await api.settleVisits()
   const event = await row(
     em(),
     sql`select from subscriber_event where organization_id = ${organization.id} and type = 'EMAIL_OPENED'`,

@@ -179,6 +179,7 @@ test('a repeated open, which is no event, is looked at too', async (t) => {
   const open = () =>
     api.request('GET', `/o/${pixel}.gif`, { headers: { 'user-agent': 'Mozilla/5.0 Firefox/140.0' } })
   t.is((await open()).status, 200)
+  await api.settleVisits()
   await execute(
     em,
     sql`update subscriber_stat set last_opened_at = '2020-01-01' where organization_id = ${organizationId}`,
@@ -191,6 +192,7 @@ test('a repeated open, which is no event, is looked at too', async (t) => {
   const entering = await live(organization, { type: 'SEGMENT_ENTERED', segmentId })
   t.is(await entered(organization, entering), '')
   await open()
+  await api.settleVisits()
   t.is(await entered(organization, entering), 'ann')
 })
 

@@ -5,6 +5,7 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { isReachable } from '../src/database.ts'
 import { outboxDepth } from '../src/domain/outbox.ts'
+import { countPendingVisits } from '../src/domain/visits.ts'
 import type { Services } from '../src/services.ts'
 import type { Engine } from './workers.ts'
 
@@ -18,6 +19,14 @@ export function startHealthServer(services: Services, engine: Engine): Server {
     registers: [registry],
     async collect() {
       depth.set(await outboxDepth(crossOrganization(services)))
+    },
+  })
+  const visits = new Gauge({
+    name: 'postloom_pending_visits_rows',
+    help: 'Opens and clicks that are not counted yet.',
+    registers: [registry],
+    async collect() {
+      visits.set(await countPendingVisits(crossOrganization(services)))
     },
   })
 

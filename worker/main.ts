@@ -9,6 +9,7 @@ import { createServices } from '../src/services.ts'
 import { startHealthServer } from './health.ts'
 import { startSchedules } from './schedules.ts'
 import { startSegmentWatch } from './segment-watch.ts'
+import { startVisits } from './visits.ts'
 import { startEngine } from './workers.ts'
 
 const DAY_MS = 86_400_000
@@ -22,6 +23,7 @@ const halt = new AbortController()
 // Mail first: it goes out whether or not Temporal is there.
 const lanes = await startLanes(services, { workerName: `${hostname()}/${process.pid}`, graceMs })
 const segments = startSegmentWatch(services)
+const visits = startVisits(services)
 const engine = await startEngine(services, { graceMs })
 const schedules = startSchedules(services)
 const server = startHealthServer(services, engine)
@@ -39,7 +41,14 @@ async function stop(): Promise<void> {
   halt.abort()
   server.close()
   server.closeAllConnections()
-  await Promise.all([engine.stop(), lanes.stop(), segments.stop(), schedules.stop(), housekeeping])
+  await Promise.all([
+    engine.stop(),
+    lanes.stop(),
+    segments.stop(),
+    visits.stop(),
+    schedules.stop(),
+    housekeeping,
+  ])
   await services.close()
   process.exit(0)
 }

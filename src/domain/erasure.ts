@@ -132,6 +132,7 @@ async function anonymizeMessages({ em, organization }: Call, person: Person, nob
   )
   await execute(em, sql`delete from message_content where ${ofMessages}`)
   await execute(em, sql`delete from link where ${ofMessages}`)
+  await execute(em, sql`delete from pending_visit where ${ofMessages}`)
   await execute(em, sql`update tracking_event set user_agent = null where ${ofMessages}`)
 }
 

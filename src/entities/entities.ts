@@ -37,6 +37,7 @@ import {
   TrackingEvent,
   Decision,
 } from './sending.ts'
+import { CampaignEngagement, CampaignHour, Engagement, PendingVisit } from './visits.ts'
 import {
   AutomationGroup,
   Automation,
@@ -91,6 +92,10 @@ export const ENTITIES = [
   LaneBucket,
   Link,
   TrackingEvent,
+  PendingVisit,
+  Engagement,
+  CampaignEngagement,
+  CampaignHour,
   Decision,
   SnippetUse,
   StoredFile,

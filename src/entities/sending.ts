@@ -241,7 +241,6 @@ const linkEntity = defineEntity({
     organizationId: p.uuid().primary(),
     messageId: p.uuid().primary(),
     targets: p.array(),
-    followed: p.array().$type<number[]>().columnType('int[]'),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },
 })

@@ -277,16 +277,16 @@ export class M003Sending extends Migration {
       );
       insert into lane_bucket (lane) values ('transactional'), ('bulk');
 
-      -- The targets of an email's links by position, frozen when it is composed, and which of them a person followed.
+      -- The targets of an email's links by position, frozen when it is composed.
       create table link (
         organization_id uuid not null,
         message_id uuid not null,
         targets text[] not null,
-        followed int[] not null default '{}',
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, message_id)
       );
 
+      -- Settled visits: by a person or a machine.
       create table tracking_event (
         id uuid not null,
         organization_id uuid not null,
@@ -298,7 +298,7 @@ export class M003Sending extends Migration {
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, id)
       ) partition by range (id);
-      create index on tracking_event (organization_id, message_id, kind);
+      create index on tracking_event (organization_id, message_id, created_at);
 
       -- Each decision not to act, with its reason, written when it is made.
       create table decision (

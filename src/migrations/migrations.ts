@@ -9,6 +9,7 @@ import { M008Erasure } from './m008-erasure.ts'
 import { M009Library } from './m009-library.ts'
 import { M010CampaignSends } from './m010-campaign-sends.ts'
 import { M011Domains } from './m011-domains.ts'
+import { M012Visits } from './m012-visits.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -23,6 +24,7 @@ export const MIGRATIONS = [
   M009Library,
   M010CampaignSends,
   M011Domains,
+  M012Visits,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

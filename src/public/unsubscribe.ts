@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import { row } from '../database.ts'
+import { countUnsubscribe } from '../domain/visits.ts'
 import { unsubscribeSubscriber } from '../domain/subscribers.ts'
 import { readToken } from '../delivery/tracking-token.ts'
 import { encodeId } from '../ids.ts'
@@ -29,8 +30,9 @@ export async function leave(services: Services, token: string): Promise<Leaver |
   if (!read || !leaver) return null
   const { organizationId, subscriberId, messageId } = read
   const actor = { kind: 'public', id: encodeId('sub', subscriberId), name: 'Unsubscribe link' } as const
-  await unitOfWork(services, { organizationId, actor }, (call) =>
-    unsubscribeSubscriber(call, subscriberId, { source: `email ${encodeId('eml', messageId)}` }),
-  )
+  await unitOfWork(services, { organizationId, actor }, async (call) => {
+    const source = `email ${encodeId('eml', messageId)}`
+    if (await unsubscribeSubscriber(call, subscriberId, { source })) await countUnsubscribe(call, messageId)
+  })
   return { ...leaver, isGone: true }
 }

@@ -5,12 +5,16 @@ import { sql } from 'kysely'
 
 import { PERMISSIONS, type Permission, type Plan } from '../../schema/values.ts'
 import { createApp } from '../../api/app.ts'
+import { createTracking } from '../../src/public/tracking.ts'
 import { CATALOGUE } from '../../src/catalogue/registry.ts'
 import { array, execute } from '../../src/database.ts'
 import { schemaFaults } from '../../src/catalogue/schema-faults.ts'
 import { hashToken, makeToken } from '../../src/catalogue/tokens.ts'
 import { encodeId, newId } from '../../src/ids.ts'
+import { countPendingVisits } from '../../src/domain/visits.ts'
+import { settleAll } from '../../worker/visits.ts'
 import { type TestServices, testServices } from './database.ts'
+import { eventually } from './eventually.ts'
 
 /** An answer over real HTTP. `body` is what JSON.parse gives; tests say what they expect of it. */
 export type Answer = {
@@ -46,6 +50,8 @@ export type TestApi = {
     doubleOptIn?: boolean
     customLimits?: unknown
   }): Promise<TestOrganization>
+  /** Waits until every open and click that was answered is written, judged and counted. */
+  settleVisits(): Promise<void>
   close(): Promise<void>
 }
 
@@ -54,7 +60,8 @@ type RequestOptions = { token?: string; body?: unknown; headers?: Record<string,
 /** The API on a free port with a database of its own. */
 export async function startApi(env: Record<string, string> = {}): Promise<TestApi> {
   const services = await testServices(env)
-  const server = createServer(createApp(services).callback())
+  const tracking = createTracking(services)
+  const server = createServer(createApp(services, tracking).callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // A listening TCP server has an address object.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -144,11 +151,18 @@ export async function startApi(env: Record<string, string> = {}): Promise<TestAp
         tokenWith: (permissions) => addToken(id, permissions),
       }
     },
+    async settleVisits() {
+      await eventually('the visits to be settled', async () => {
+        await settleAll(services)
+        return tracking.counts().waiting === 0 && (await countPendingVisits(services.orm.em.fork())) === 0
+      })
+    },
     async close() {
       await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       })
+      await tracking.stop()
       await services.close()
     },
   }

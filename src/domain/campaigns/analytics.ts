@@ -9,26 +9,35 @@ import { type CampaignRow, findCampaign } from './records.ts'
 import { compileCampaign } from './render.ts'
 
 type Visits = CampaignAnalytics['opens']
-type Visit = { kind: 'OPEN' | 'CLICK'; human: boolean; unique: number; total: number }
-type Link = { position: number; unique: number; total: number }
+type Kind = 'OPEN' | 'CLICK' | 'LINK' | 'UNSUBSCRIBE'
+type Count = {
+  kind: Kind
+  position: number
+  people: number
+  machines: number
+  emailsByPeople: number
+  emailsByMachines: number
+}
 
 /** A payment this soon after a click counts for the campaign (decisions, section 5). */
 const ATTRIBUTED = sql`interval '5 days'`
 
-/** What came of a campaign, from its emails and what readers did with them. */
+/** What came of a campaign: its emails, and what readers did with them, which is counted as it happens. */
 export async function readAnalytics(call: Call, campaignId: string): Promise<CampaignAnalytics> {
   const campaign = await findCampaign(call, campaignId)
   const { settled, sent, delivered, complained } = await countOutcomes(call, campaign.id)
-  const visits = await readVisits(call, campaign)
+  const counts = await readCounts(call, campaign)
   return {
     recipients: settled,
     sent,
     delivered,
-    opens: visitsOf(visits, 'OPEN'),
-    clicks: visitsOf(visits, 'CLICK'),
-    links: await readLinks(call, campaign),
-    ...(await readConsequences(call, campaign)),
+    opens: visitsOf(counts, 'OPEN'),
+    clicks: visitsOf(counts, 'CLICK'),
+    links: await readLinks(call, campaign, counts),
+    unsubscribes: counts.find(({ kind }) => kind === 'UNSUBSCRIBE')?.emailsByPeople ?? 0,
+    bounces: await readBounces(call, campaign),
     complaints: complained,
+    revenue: await readRevenue(call, campaign),
     timeline: await readTimeline(call, campaign),
   }
 }
@@ -37,45 +46,39 @@ function emailsOf({ organization }: Call, { id }: CampaignRow) {
   return sql`message m where m.organization_id = ${organization.id} and m.campaign_id = ${id} and m.class <> 'TEST'`
 }
 
-/** The visits to the campaign's emails, as `t`; `m` is the email. */
-function visitsTo({ organization }: Call, { id }: CampaignRow) {
-  return sql`message m join tracking_event t on t.organization_id = ${organization.id} and t.message_id = m.id
-    where m.organization_id = ${organization.id} and m.campaign_id = ${id} and m.class <> 'TEST'`
-}
-
-async function readVisits(call: Call, campaign: CampaignRow): Promise<Visit[]> {
-  return await rows<Visit>(
-    call.em,
-    sql`select t.kind, t.human, count(distinct m.id)::int as unique, count(*)::int as total
-      from ${visitsTo(call, campaign)} group by 1, 2`,
+async function readCounts({ em, organization }: Call, { id }: CampaignRow): Promise<Count[]> {
+  return await rows<Count>(
+    em,
+    sql`select kind, position, people, machines, emails_by_people as "emailsByPeople",
+        emails_by_machines as "emailsByMachines"
+      from campaign_engagement where organization_id = ${organization.id} and campaign_id = ${id} order by position`,
   )
 }
 
-function visitsOf(visits: readonly Visit[], kind: Visit['kind']): Visits {
-  const found = (human: boolean) => {
-    const { unique, total } = visits.find((visit) => visit.kind === kind && visit.human === human) ?? NONE
-    return { unique, total }
+function visitsOf(counts: readonly Count[], wanted: Kind): Visits {
+  const found = counts.find(({ kind }) => kind === wanted)
+  return {
+    unique: found?.emailsByPeople ?? 0,
+    total: found?.people ?? 0,
+    machine: { unique: found?.emailsByMachines ?? 0, total: found?.machines ?? 0 },
   }
-  return { ...found(true), machine: found(false) }
 }
-
-const NONE = { unique: 0, total: 0 }
 
 /** Every link of the content, whether anybody followed it or not. */
-async function readLinks(call: Call, campaign: CampaignRow): Promise<CampaignAnalytics['links']> {
-  const followed = await rows<Link>(
-    call.em,
-    sql`select t.position, count(distinct m.id)::int as unique, count(*)::int as total
-      from ${visitsTo(call, campaign)} and t.kind = 'CLICK' and t.human group by 1 order by 1`,
+async function readLinks(
+  call: Call,
+  campaign: CampaignRow,
+  counts: readonly Count[],
+): Promise<CampaignAnalytics['links']> {
+  const followed = new Map(
+    counts.filter(({ kind }) => kind === 'LINK').map((count) => [count.position, count]),
   )
-  const byPosition = new Map(followed.map((link) => [link.position, link]))
   const known = await linksOf(call, campaign)
-  const positions = new Set([...known.keys(), ...byPosition.keys()])
-  return [...positions]
+  return [...new Set([...known.keys(), ...followed.keys()])]
     .toSorted((one, other) => one - other)
     .map((position) => {
-      const { unique, total } = byPosition.get(position) ?? NONE
-      return { position, url: known.get(position) ?? null, unique, total }
+      const { emailsByPeople = 0, people = 0 } = followed.get(position) ?? {}
+      return { position, url: known.get(position) ?? null, unique: emailsByPeople, total: people }
     })
 }
 
@@ -90,29 +93,33 @@ async function linksOf(call: Call, campaign: CampaignRow): Promise<Map<number, s
   return new Map(links.map(({ position, url }) => [position, url]))
 }
 
-type Consequences = Pick<CampaignAnalytics, 'unsubscribes' | 'bounces' | 'revenue'>
-
-async function readConsequences(call: Call, campaign: CampaignRow): Promise<Consequences> {
-  const { id: organizationId } = call.organization
-  const found = await row<Consequences>(
+async function readBounces(call: Call, campaign: CampaignRow): Promise<CampaignAnalytics['bounces']> {
+  const found = await rows<{ category: string; count: number }>(
     call.em,
-    sql`select
-      (select count(distinct m.id)::int from ${emailsOf(call, campaign)} and exists (
-        select from subscriber_event e where e.organization_id = ${organizationId}
-          and e.subscriber_id = m.subscriber_id and e.type = 'UNSUBSCRIBED'
-          and e.data ->> 'source' = 'email ' || type_id('eml', m.id))) as unsubscribes,
-      (select coalesce(jsonb_object_agg(category, count), '{}') from (
-        select coalesce(m.bounce_category, 'UNKNOWN') as category, count(*)::int as count
-        from ${emailsOf(call, campaign)} and m.status = 'BOUNCED' group by 1) by_category) as bounces,
-      (select coalesce(sum((paid.data ->> 'amount')::numeric), 0)::float8 from subscriber_event paid
-        join (select distinct m.subscriber_id from ${visitsTo(call, campaign)} and t.kind = 'CLICK' and t.human) clicker
-          on clicker.subscriber_id = paid.subscriber_id
-        where paid.organization_id = ${organizationId} and paid.type = 'SUBSCRIBER_PAYMENT'
-          and exists (select from ${visitsTo(call, campaign)} and m.subscriber_id = paid.subscriber_id
-            and t.kind = 'CLICK' and t.human
-            and paid.created_at >= t.created_at and paid.created_at < t.created_at + ${ATTRIBUTED})) as revenue`,
+    sql`select coalesce(m.bounce_category, 'UNKNOWN') as category, count(*)::int as count
+      from ${emailsOf(call, campaign)} and m.status = 'BOUNCED' group by 1`,
   )
-  return found ?? { unsubscribes: 0, bounces: {}, revenue: 0 }
+  return Object.fromEntries(found.map(({ category, count }) => [category, count]))
+}
+
+/** Asks those who clicked, whose emails are few beside all that were sent. */
+async function readRevenue({ em, organization }: Call, { id }: CampaignRow): Promise<number> {
+  const found = await row<{ revenue: number }>(
+    em,
+    sql`with clicker as materialized (
+        select m.subscriber_id, array_agg(clicked.message_id) as emails from engagement clicked
+        join message m on m.organization_id = clicked.organization_id and m.id = clicked.message_id
+        where clicked.organization_id = ${organization.id} and clicked.campaign_id = ${id}
+          and clicked.kind = 'CLICK' and clicked.people > 0
+        group by m.subscriber_id)
+      select coalesce(sum((paid.data ->> 'amount')::numeric), 0)::float8 as revenue from clicker
+      join subscriber_event paid on paid.organization_id = ${organization.id}
+        and paid.subscriber_id = clicker.subscriber_id and paid.type = 'SUBSCRIBER_PAYMENT'
+      where exists (select from tracking_event t where t.organization_id = ${organization.id}
+        and t.message_id = any(clicker.emails) and t.kind = 'CLICK' and t.human
+        and t.created_at <= paid.created_at and t.created_at > paid.created_at - ${ATTRIBUTED})`,
+  )
+  return found?.revenue ?? 0
 }
 
 /** By the hour, those in which nothing happened left out; opens and clicks of people. */
@@ -120,12 +127,12 @@ async function readTimeline(call: Call, campaign: CampaignRow): Promise<Campaign
   const found = await rows<CampaignAnalytics['timeline'][number]>(
     call.em,
     sql`select hour, sum(sent)::int as sent, sum(opens)::int as opens, sum(clicks)::int as clicks from (
-        select date_trunc('hour', m.sent_at) as hour, count(*) as sent, 0 as opens, 0 as clicks
+        select date_trunc('hour', m.sent_at, 'UTC') as hour, count(*) as sent, 0 as opens, 0 as clicks
         from ${emailsOf(call, campaign)} and m.sent_at is not null group by 1
         union all
-        select date_trunc('hour', t.created_at), 0, count(*) filter (where t.kind = 'OPEN'),
-          count(*) filter (where t.kind = 'CLICK')
-        from ${visitsTo(call, campaign)} and t.human group by 1) hours
+        select hour, 0, opens, clicks from campaign_hour
+        where organization_id = ${call.organization.id} and campaign_id = ${campaign.id}
+          and (opens <> 0 or clicks <> 0)) hours
       group by 1 order by 1`,
   )
   return found.map((bucket) => ({ ...bucket, hour: timestamp(bucket.hour) }))

@@ -1,0 +1,281 @@
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+import Koa from 'koa'
+import { sql } from 'kysely'
+import pg from 'pg'
+
+import { type Child, startChild } from '../scripts/services/child.ts'
+import { freePort } from '../scripts/services/ports.ts'
+import { execute, row } from '../src/database.ts'
+import { signToken } from '../src/delivery/tracking-token.ts'
+import { countPendingVisits } from '../src/domain/visits.ts'
+import { newId } from '../src/ids.ts'
+import type { Load } from './load.ts'
+import { keepBusyRaw } from './raw-load.ts'
+import { median, report } from './report.ts'
+import { startSystem, type System } from './system.ts'
+
+/**
+ * event-ingest: pixels and redirects a second over 200 connections, half and half, 30 % of them repeats, beside bare
+ * Koa that commits one INSERT of each. Proves that each email's first open and click is counted once, and every visit in
+ * the totals. Peer first and last, three runs of ours between; then how long the worker needs to settle the rest.
+ */
+const CONNECTIONS = 200
+const SECONDS = 5
+const WARM_UP_SECONDS = 2
+const RUNS = 3
+const REPEATS = 0.3
+const LINKS = 10
+
+const { values } = parseArgs({
+  options: {
+    peer: { type: 'string' },
+    json: { type: 'string' },
+    emails: { type: 'string', default: '150000' },
+  },
+})
+const EMAILS = Number(values.emails)
+if (values.peer) await servePeer(Number(values.peer))
+else await measure()
+
+type Visits = { next(): { path: string; status: number }; counts(): Counts }
+type Counts = Record<'opens' | 'clicks' | 'opened' | 'clicked', number>
+
+async function measure(): Promise<void> {
+  const system = await startSystem()
+  let peer: Child | undefined
+  try {
+    const peerPort = await freePort()
+    peer = await startPeer(peerPort, system.services.config.databaseUrl)
+    const campaignId = newId()
+    const visits = planVisits(system, await fill(system, campaignId))
+    const ownPort = Number(new URL(system.url).port)
+    const ours = (seconds: number) => keepBusyRaw(ownPort, CONNECTIONS, seconds, () => visits.next())
+    const bare = (seconds: number) =>
+      keepBusyRaw(peerPort, CONNECTIONS, seconds, () => ({ path: `/o/${newId()}.gif`, status: 200 }))
+    await bare(WARM_UP_SECONDS)
+    await ours(WARM_UP_SECONDS)
+    await execute(system.services.orm.em.fork(), sql`analyze`)
+    const bareRuns = [await bare(SECONDS)]
+    const ourRuns: Load[] = []
+    const settling: number[] = []
+    let cpu = 0
+    for (let run = 0; run < RUNS; run++) {
+      await untilSettled(system)
+      const before = system.processorMs('api')
+      ourRuns.push(await ours(SECONDS))
+      cpu += system.processorMs('api') - before
+      const waited = performance.now()
+      await untilSettled(system)
+      settling.push((performance.now() - waited) / 1_000)
+      bareRuns.push(await bare(SECONDS))
+    }
+    await prove(system, campaignId, visits.counts())
+    const [mine, theirs] = [summary(ourRuns), summary(bareRuns)]
+    const answered = ourRuns.reduce((sum, run) => sum + run.answered, 0)
+    report({
+      benchmark: 'event-ingest',
+      settings: { connections: CONNECTIONS, seconds: SECONDS, runs: RUNS, repeats: REPEATS, emails: EMAILS },
+      figures: {
+        'event-ingest': {
+          ...mine,
+          'CPU ms/req': round(cpu / answered),
+          'peak MB': system.memory('api').peak,
+          // Until the last visit of a run was judged and counted, of which 1.5 s are the wait for other clicks.
+          'settled after s': round(median(settling)),
+        },
+        'bare Koa': theirs,
+      },
+      ratio: mine['req/s'] / theirs['req/s'],
+      must: '≥ 0.5×',
+      aim: '≥ 2×',
+    })
+  } finally {
+    await peer?.stop()
+    await system.stop()
+  }
+}
+
+/** A campaign that went out an hour ago: rows as sending leaves them, written first and changed afterwards. */
+async function fill({ services, organizationId }: System, campaignId: string): Promise<string[]> {
+  const em = services.orm.em.fork()
+  await execute(
+    em,
+    sql`insert into campaign (id, organization_id, kind, subject, content, status)
+      values (${campaignId}, ${organizationId}, 'BROADCAST', 'News', '"Hi"', 'SENT')`,
+  )
+  await execute(
+    em,
+    sql`insert into subscriber (id, organization_id, email, status)
+      select new_id(), ${organizationId}, 'reader-' || n || '@visits.example', 'SUBSCRIBED'
+      from generate_series(1, ${EMAILS}::int) n`,
+  )
+  await execute(
+    em,
+    sql`insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, campaign_id)
+      select new_id(), organization_id, 'CAMPAIGN', true, id, email, 'news@shop.example', ${campaignId}
+      from subscriber where email like '%@visits.example'`,
+  )
+  await execute(
+    em,
+    sql`update message set status = 'SENT', sent_at = now() - interval '1 hour' where campaign_id = ${campaignId}`,
+  )
+  await execute(
+    em,
+    sql`insert into link (organization_id, message_id, targets)
+      select m.organization_id, m.id, array(select 'https://shop.example/product/' || n || '?utm_source=news'
+        from generate_series(1, ${LINKS}::int) n)
+      from message m where m.campaign_id = ${campaignId}`,
+  )
+  await execute(
+    em,
+    sql`insert into subscriber_stat (organization_id, subscriber_id, email_count)
+      select organization_id, subscriber_id, 1 from message where campaign_id = ${campaignId}`,
+  )
+  await em.getKysely().executeQuery(sql`vacuum analyze`.compile(em.getKysely()))
+  const { rows } = await sql<{
+    id: string
+  }>`select id from message where campaign_id = ${campaignId} order by id`.execute(em.getKysely())
+  return rows.map(({ id }) => id)
+}
+
+/** Each email is opened and one of its links followed, in turns; 30 % come again soon after. */
+function planVisits({ services, organizationId }: System, emails: readonly string[]): Visits {
+  const { secret } = services.config
+  const recent: { path: string; status: number }[] = []
+  const counts: Counts = { opens: 0, clicks: 0, opened: 0, clicked: 0 }
+  let [fresh, asked] = [0, 0]
+  function first(): { path: string; status: number } {
+    const isOpen = fresh % 2 === 0
+    // Far apart in the table, as readers are.
+    const messageId = emails[((fresh >> 1) * 7_919) % emails.length] ?? ''
+    const position = fresh % LINKS
+    fresh += 1
+    if (fresh > emails.length * 2) throw new Error('there were too few emails; give --emails')
+    if (isOpen) counts.opened += 1
+    else counts.clicked += 1
+    return isOpen
+      ? { path: `/o/${signToken(secret, { kind: 'open', organizationId, messageId })}.gif`, status: 200 }
+      : {
+          path: `/c/${signToken(secret, { kind: 'click', organizationId, messageId, position })}`,
+          status: 302,
+        }
+  }
+  return {
+    next() {
+      asked += 1
+      const isRepeat = recent.length > 1_000 && asked % 10 < REPEATS * 10
+      const visit = isRepeat ? recent[(asked * 31) % recent.length] : undefined
+      const chosen = visit ?? first()
+      if (!visit) recent[fresh % 5_000] = chosen
+      if (chosen.status === 200) counts.opens += 1
+      else counts.clicks += 1
+      return chosen
+    },
+    counts: () => counts,
+  }
+}
+
+async function untilSettled({ services }: System): Promise<void> {
+  // What the API still holds is written within its linger.
+  do await new Promise((resolve) => setTimeout(resolve, 200))
+  while ((await countPendingVisits(services.orm.em.fork())) > 0)
+}
+
+/** Every answered visit is in the totals, and every first one counted once, in each place that counts. */
+async function prove({ services }: System, campaignId: string, counts: Counts): Promise<void> {
+  const found = await row<Record<string, number>>(
+    services.orm.em.fork(),
+    sql`select
+      (select people from campaign_engagement where campaign_id = ${campaignId} and kind = 'OPEN') as opens,
+      (select people from campaign_engagement where campaign_id = ${campaignId} and kind = 'CLICK') as clicks,
+      (select emails_by_people from campaign_engagement where campaign_id = ${campaignId} and kind = 'OPEN') as opened,
+      (select emails_by_people from campaign_engagement where campaign_id = ${campaignId} and kind = 'CLICK') as clicked,
+      (select sum(emails_by_people)::int from campaign_engagement where campaign_id = ${campaignId} and kind = 'LINK') as "clickedByLink",
+      (select count(*)::int from tracking_event where human) as visits,
+      (select count(*)::int from tracking_event where not human) as machines,
+      (select count(*)::int from message where opened_at is not null) as "openedEmails",
+      (select count(*)::int from message where clicked_at is not null) as "clickedEmails",
+      (select sum(open_count)::int from subscriber_stat) as "openCounts",
+      (select sum(click_count)::int from subscriber_stat) as "clickCounts",
+      (select count(*)::int from subscriber_event where type = 'EMAIL_OPENED') as "openEvents",
+      (select count(*)::int from subscriber_event where type = 'EMAIL_CLICKED') as "clickEvents"`,
+  )
+  const { opens, clicks, opened, clicked } = counts
+  const expected = {
+    ...counts,
+    clickedByLink: clicked,
+    visits: opens + clicks,
+    machines: 0,
+    openedEmails: opened,
+    clickedEmails: clicked,
+    openCounts: opened,
+    clickCounts: clicked,
+    openEvents: opened,
+    clickEvents: clicked,
+  }
+  for (const [name, count] of Object.entries(expected)) {
+    if (found?.[name] !== count) {
+      throw new Error(`${name} should be ${count}: ${JSON.stringify({ expected, found })}`)
+    }
+  }
+  console.log(`Proved: ${JSON.stringify(found)}`)
+}
+
+function summary(runs: readonly Load[]) {
+  return {
+    'req/s': Math.round(median(runs.map(({ perSecond }) => perSecond))),
+    'p50 ms': round(median(runs.map(({ p50 }) => p50))),
+    'p99 ms': round(median(runs.map(({ p99 }) => p99))),
+  }
+}
+
+async function startPeer(port: number, url: string): Promise<Child> {
+  const child = await startChild({
+    command: process.execPath,
+    arguments: [import.meta.filename, '--peer', String(port)],
+    identity: 'event-ingest.ts',
+    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
+    output: (line) => console.error(`peer: ${line}`),
+    environment: { ...process.env, DATABASE_URL: url },
+    directory: join(import.meta.dirname, '..'),
+  })
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
+    if (answer) return child
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await child.stop()
+  throw new Error('the peer did not come up within 10 s')
+}
+
+/** Bare Koa with a pool of the same size: one INSERT of the visit, committed before the answer. */
+async function servePeer(port: number): Promise<void> {
+  const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
+  await pool.query(
+    'create table if not exists bare_visit (id uuid primary key, path text, user_agent text, created_at timestamptz default now())',
+  )
+  const app = new Koa()
+  app.use(async (ctx) => {
+    await pool.query({
+      name: 'visit',
+      text: 'insert into bare_visit (id, path, user_agent) values ($1, $2, $3)',
+      values: [newId(), ctx.path, ctx.get('user-agent')],
+    })
+    ctx.body = 'ok'
+  })
+  const server = createServer(app.callback())
+  server.keepAliveTimeout = 65_000
+  server.listen(port, '127.0.0.1')
+  process.once('SIGTERM', () => {
+    server.close()
+    server.closeAllConnections()
+    void pool.end()
+  })
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100
+}

@@ -1,0 +1,101 @@
+import { sql } from 'kysely'
+
+import type { Actor, Call } from '../catalogue/tool.ts'
+import { type EntityManager, execute, prepared, row, rows } from '../database.ts'
+import { encodeId } from '../ids.ts'
+import { type NewEvent, recordEvents } from './events.ts'
+
+/** Who opens and clicks, as the history says it; the person is the event's own. */
+export const READER: Actor = { kind: 'public', id: 'reader', name: 'Reader' }
+
+/** The first visit of a person: of an email, or of one of its links. */
+type FirstVisit = {
+  messageId: string
+  subscriberId: string
+  campaignId: string | null
+  automationId: string | null
+  runId: string | null
+  stepId: string | null
+  position: number | null
+  url: string | null
+}
+type Settled = { taken: number } & { [Column in keyof FirstVisit]: FirstVisit[Column] | null }
+
+const MOST_AT_ONCE = 2_000
+
+const settle = prepared(
+  'settle_visits',
+  `select taken, message_id as "messageId", subscriber_id as "subscriberId", campaign_id as "campaignId",
+    automation_id as "automationId", run_id as "runId", step_id as "stepId", position, url
+    from settle_visits($1, $2)`,
+)
+
+/**
+ * Settles what is due of an organization's visits, in the caller's transaction: each is judged to be a person's or a
+ * machine's and moves its numbers; first visits of people are events, which automations hear. Answers how many it took.
+ */
+export async function settleVisits(call: Call): Promise<number> {
+  const found = await rows<Settled>(call.em, settle(call.organization.id, MOST_AT_ONCE))
+  await recordEvents(call, found.filter(isFirst).map(eventOf))
+  return found[0]?.taken ?? 0
+}
+
+/** Counts an email, once, as one that made its reader leave, and its campaign's number with it. */
+export async function countUnsubscribe({ em, organization }: Call, messageId: string): Promise<void> {
+  await execute(
+    em,
+    sql`with counted as (
+        insert into engagement (organization_id, message_id, kind, campaign_id, people, machines)
+        select organization_id, id, 'UNSUBSCRIBE', campaign_id, 1, 0 from message
+        where organization_id = ${organization.id} and id = ${messageId} and class <> 'TEST'
+        on conflict (organization_id, message_id, kind, position) do nothing
+        returning organization_id, campaign_id)
+      insert into campaign_engagement (organization_id, campaign_id, kind, people, machines, emails_by_people,
+        emails_by_machines)
+      select organization_id, campaign_id, 'UNSUBSCRIBE', 1, 0, 1, 0 from counted where campaign_id is not null
+      on conflict (organization_id, campaign_id, kind, position) do update
+        set people = campaign_engagement.people + 1, emails_by_people = campaign_engagement.emails_by_people + 1`,
+  )
+}
+
+/** The organizations that have visits to settle. */
+export async function organizationsWithVisits(em: EntityManager): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`with recursive having_visits (id) as (
+        (select organization_id from pending_visit order by organization_id limit 1)
+        union all
+        select (select organization_id from pending_visit where organization_id > having_visits.id
+          order by organization_id limit 1)
+        from having_visits where having_visits.id is not null
+      )
+      select id from having_visits where id is not null`,
+  )
+  return found.map(({ id }) => id)
+}
+
+/** How many visits wait to be settled, for the metrics. */
+export async function countPendingVisits(em: EntityManager): Promise<number> {
+  const found = await row<{ count: number }>(em, sql`select count(*)::int as count from pending_visit`)
+  return found?.count ?? 0
+}
+
+function isFirst(settled: Settled): settled is Settled & FirstVisit {
+  return settled.messageId !== null
+}
+
+function eventOf(first: FirstVisit): NewEvent {
+  const { subscriberId, position, url } = first
+  return {
+    subscriberId,
+    type: position === null ? 'EMAIL_OPENED' : 'EMAIL_CLICKED',
+    data: {
+      emailId: encodeId('eml', first.messageId),
+      ...(position !== null && { position, url }),
+      ...(first.campaignId && { campaignId: encodeId('cmp', first.campaignId) }),
+      ...(first.automationId && { workflowId: encodeId('wf', first.automationId) }),
+      ...(first.runId && { runId: encodeId('run', first.runId) }),
+      ...(first.stepId && { stepId: first.stepId }),
+    },
+  }
+}

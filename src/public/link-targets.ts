@@ -1,0 +1,108 @@
+import { prepared, rows } from '../database.ts'
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import type { Services } from '../services.ts'
+
+/** A link of an email; ids are uuids. */
+export type LinkOfEmail = { organizationId: string; messageId: string; position: number }
+
+type Ask = {
+  key: string
+  link: LinkOfEmail
+  resolve: (target: string | null) => void
+  reject: (error: unknown) => void
+}
+type Kept = { target: string; until: number }
+
+const MOST_AT_ONCE = 500
+/** An erased reader's links lead nowhere any more, so none is remembered for long. */
+const KEPT_MS = 60_000
+/** Letters of all targets together, about 16 MB of memory. */
+const MOST_LETTERS = 8_000_000
+
+const findTargets = prepared(
+  'find_targets',
+  `select asked.place::int as place, found.target
+    from unnest($1::uuid[], $2::uuid[], $3::int[]) with ordinality as asked (organization_id, message_id, position, place)
+    cross join lateral (select link.targets[asked.position + 1] as target from link
+      where link.organization_id = asked.organization_id and link.message_id = asked.message_id offset 0) found`,
+)
+
+/**
+ * Where links lead, as it was frozen when their email was composed. Whoever asks while a question is under way joins the
+ * next one, so that a crowd costs a query for hundreds of links and not one each.
+ */
+export function createLinkTargets(services: Services): (link: LinkOfEmail) => Promise<string | null> {
+  const kept = createMemory()
+  let asks: Ask[] = []
+  let isAsking = false
+
+  async function askAll(): Promise<void> {
+    isAsking = true
+    while (asks.length > 0) {
+      const batch = asks.slice(0, MOST_AT_ONCE)
+      asks = asks.slice(MOST_AT_ONCE)
+      try {
+        const targets = await read(services, batch)
+        for (const [place, { key, resolve }] of batch.entries()) {
+          const target = targets.get(place) ?? null
+          if (target !== null) kept.set(key, target)
+          resolve(target)
+        }
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    isAsking = false
+  }
+
+  return async (link) => {
+    const key = `${link.messageId}/${link.organizationId}/${link.position}`
+    const known = kept.get(key)
+    if (known !== null) return known
+    return await new Promise((resolve, reject) => {
+      asks.push({ key, link, resolve, reject })
+      if (!isAsking) void askAll()
+    })
+  }
+}
+
+async function read(services: Services, batch: readonly Ask[]): Promise<Map<number, string | null>> {
+  const found = await rows<{ place: number; target: string | null }>(
+    crossOrganization(services),
+    findTargets(
+      batch.map(({ link }) => link.organizationId),
+      batch.map(({ link }) => link.messageId),
+      batch.map(({ link }) => link.position),
+    ),
+  )
+  return new Map(found.map(({ place, target }) => [place - 1, target]))
+}
+
+/** Targets for a minute, the oldest forgotten first where they are too many. */
+function createMemory() {
+  const kept = new Map<string, Kept>()
+  let letters = 0
+  function forget(key: string, { target }: Kept): void {
+    kept.delete(key)
+    letters -= target.length + key.length
+  }
+  return {
+    get(key: string): string | null {
+      const known = kept.get(key)
+      if (!known) return null
+      if (known.until > performance.now()) return known.target
+      forget(key, known)
+      return null
+    },
+    set(key: string, target: string): void {
+      const before = kept.get(key)
+      if (before) forget(key, before)
+      kept.set(key, { target, until: performance.now() + KEPT_MS })
+      letters += target.length + key.length
+      for (const [oldest, entry] of kept) {
+        if (letters <= MOST_LETTERS && entry.until > performance.now()) break
+        forget(oldest, entry)
+      }
+    },
+  }
+}
