@@ -1,30 +1,29 @@
 import Type, { type Static, type TSchema } from 'typebox'
 
-import { EVENT_TYPE, Filters, WhereList } from './audience.ts'
+import { Filters, WhereList } from './audience.ts'
+import { Duration, EventType, Id, Name, TagNames, Timezone } from './automation-parts.ts'
+import type { StepConfigs, WaitUntilConfig } from './automation-steps.ts'
 import { closed, defaulted, oneOf } from './define.ts'
-import { CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 
 /** The graph language of automations (decisions, section 6): what runs today, and by name what does not run yet. */
-export const AUTOMATION_LIMITS = {
-  steps: 200,
-  edges: 1000,
-  paths: 20,
-  tagNames: 20,
-  /** The longest wait: five years, in seconds. */
-  waitSeconds: 1830 * 86_400,
-} as const
 
+export type StepType = keyof StepConfigs | 'TRIGGER' | 'WAIT_UNTIL'
 export const STEP_TYPES = [
   'TRIGGER',
   'EMAIL',
   'WAIT',
   'WAIT_UNTIL',
   'BRANCH',
+  'SPLIT',
   'ADD_TAG',
   'REMOVE_TAG',
+  'UPDATE_FIELD',
+  'SUBSCRIPTION',
+  'CREATE_EVENT',
+  'NOTIFY',
+  'JUMP',
   'EXIT',
-] as const
-export type StepType = (typeof STEP_TYPES)[number]
+] as const satisfies readonly StepType[]
 
 export const TRIGGER_TYPES = [
   'SUBSCRIBED',
@@ -37,24 +36,9 @@ export const TRIGGER_TYPES = [
 ] as const
 export type TriggerType = (typeof TRIGGER_TYPES)[number]
 
-export const WAIT_MODES = ['DATE', 'EVENT'] as const
-export type WaitMode = (typeof WAIT_MODES)[number]
-
 /** Known to the language but not built: each is refused by its name, so that nothing is silently ignored. */
 export const NOT_AVAILABLE = {
-  steps: [
-    'SPLIT',
-    'UPDATE_FIELD',
-    'WEBHOOK',
-    'GOAL',
-    'CREATE_EVENT',
-    'START_WORKFLOW',
-    'STOP_WORKFLOW',
-    'SUBSCRIPTION',
-    'NOTIFY',
-    'THROTTLE',
-    'JUMP',
-  ],
+  steps: ['WEBHOOK', 'GOAL', 'START_WORKFLOW', 'STOP_WORKFLOW', 'THROTTLE'],
   triggers: [
     'UNSUBSCRIBED',
     'FIELD_UPDATED',
@@ -69,43 +53,13 @@ export const NOT_AVAILABLE = {
   emailMembers: ['sendWindow'],
 } as const satisfies Record<string, readonly string[]>
 
-export const DURATION_UNITS = ['SECONDS', 'MINUTES', 'HOURS', 'DAYS', 'WEEKS'] as const
-export type DurationUnit = (typeof DURATION_UNITS)[number]
-/** ISO weekdays, Monday first. */
-export const WEEKDAYS = ['MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT', 'SUN'] as const
-export type Weekday = (typeof WEEKDAYS)[number]
 export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
 export type OnError = (typeof ON_ERROR)[number]
 export const RE_ENTRY_MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY'] as const
-/** What an event wait counts: only what comes while it waits, or everything since the run was entered. */
-export const EVENT_SCOPES = ['STEP', 'RUN'] as const
-/** When the time is over: go on by the port `timeout` (by `next` where that leads nowhere), or end the run. */
-export const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
-
 /** The port an edge leaves by when it names none. */
 export const NEXT_PORT = 'next'
 /** The port of BRANCH when no path matches. */
 export const ELSE_PORT = 'else'
-
-// Printable, without outer white space: ids stand in logs, search attributes and error paths.
-const ID_PATTERN =
-  '^[^\\s\\u0000-\\u001f\\u007f]([^\\u0000-\\u001f\\u007f]{0,62}[^\\s\\u0000-\\u001f\\u007f])?$'
-const Id = Type.String({ pattern: ID_PATTERN, description: 'At most 64 printable characters.' })
-const Name = Type.String({ maxLength: 200 })
-const Timezone = Type.String({ minLength: 1, maxLength: 64, description: 'An IANA time zone, Europe/Paris.' })
-const TagNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
-  minItems: 1,
-  maxItems: AUTOMATION_LIMITS.tagNames,
-})
-const EventType = Type.String({
-  pattern: EVENT_TYPE.source,
-  description: 'Upper case, as SUBSCRIBER_PAYMENT.',
-})
-const Amount = Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.waitSeconds })
-
-/** A length of time in elapsed seconds; a day is 24 hours. */
-export const Duration = closed({ amount: Amount, unit: oneOf(DURATION_UNITS) })
-export type Duration = Static<typeof Duration>
 
 const triggerFilters = { filters: Type.Optional(Filters) }
 const tagTrigger = <const Name extends TriggerType>(type: Name) =>
@@ -134,73 +88,6 @@ export const TRIGGER_CONFIGS = {
 } as const satisfies Record<TriggerType, TSchema>
 export type TriggerConfig = { [Type in TriggerType]: Static<(typeof TRIGGER_CONFIGS)[Type]> }[TriggerType]
 
-/** What each mode of WAIT_UNTIL is configured with. */
-export const WAIT_UNTIL_CONFIGS = {
-  DATE: closed({
-    mode: Type.Literal('DATE'),
-    date: Type.String({
-      description: 'YYYY-MM-DD, or an ISO date and time; without an offset, in the time zone.',
-    }),
-    timezone: Type.Optional(Timezone),
-  }),
-  EVENT: closed({
-    mode: Type.Literal('EVENT'),
-    eventType: EventType,
-    where: Type.Optional(WhereList),
-    scope: defaulted(oneOf(EVENT_SCOPES), 'STEP'),
-    timeout: Type.Optional(Duration),
-    onTimeout: defaulted(oneOf(ON_TIMEOUT), 'CONTINUE'),
-  }),
-} as const satisfies Record<WaitMode, TSchema>
-export type WaitUntilDateConfig = Static<typeof WAIT_UNTIL_CONFIGS.DATE>
-export type WaitUntilEventConfig = Static<typeof WAIT_UNTIL_CONFIGS.EVENT>
-export type WaitUntilConfig = WaitUntilDateConfig | WaitUntilEventConfig
-
-/** An internal email by id, or its content in place; together they update that email. */
-export const EmailConfig = closed({
-  campaignId: Type.Optional(Type.String({ maxLength: 200, description: 'cmp_…' })),
-  subject: Type.Optional(Type.String({ maxLength: EMAIL_LINE })),
-  preview: Type.Optional(Type.String({ maxLength: EMAIL_LINE })),
-  content: Type.Optional(
-    Type.Unknown({ description: 'Text for MARKDOWN; a document, or its JSON text, for MAILY and PLATE.' }),
-  ),
-  contentType: Type.Optional(oneOf(CONTENT_TYPES)),
-  senderId: Type.Optional(Type.String({ maxLength: 200, description: 'snd_…' })),
-  replyTo: Type.Optional(
-    Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' }),
-  ),
-  transactional: defaulted(Type.Boolean(), false),
-})
-export type EmailConfig = Static<typeof EmailConfig>
-
-/**
- * `amount` of `unit`, elapsed. With `at` or `days`, the calendar of the time zone decides: so many days or weeks on,
- * at that local time (`at`), then the first allowed weekday (`days`).
- */
-export const WaitConfig = closed({
-  amount: Amount,
-  unit: oneOf(DURATION_UNITS),
-  at: Type.Optional(
-    Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', description: 'HH:mm, as 09:00.' }),
-  ),
-  days: Type.Optional(Type.Array(oneOf(WEEKDAYS), { minItems: 1, maxItems: 7 })),
-  timezone: Type.Optional(Timezone),
-})
-export type WaitConfig = Static<typeof WaitConfig>
-
-const BranchPath = closed({ id: Id, name: Type.Optional(Name), filters: Filters })
-/** The first path whose filters hold gives the port; none gives `else`. */
-export const BranchConfig = closed({
-  paths: Type.Array(BranchPath, { minItems: 1, maxItems: AUTOMATION_LIMITS.paths }),
-})
-export type BranchConfig = Static<typeof BranchConfig>
-
-export const TagConfig = closed({ tagNames: TagNames })
-export type TagConfig = Static<typeof TagConfig>
-
-export const ExitConfig = closed({ reason: Type.Optional(Type.String({ maxLength: 200 })) })
-export type ExitConfig = Static<typeof ExitConfig>
-
 /** The members that every step has; `config` is checked by type. */
 export const StepMembers = {
   id: Id,
@@ -209,23 +96,23 @@ export const StepMembers = {
   onError: defaulted(oneOf(ON_ERROR), 'FAIL'),
 }
 
-type StepOf<Type extends StepType, Config> = {
+type ConfigOf<Type extends StepType> = Type extends keyof StepConfigs
+  ? StepConfigs[Type]
+  : Type extends 'TRIGGER'
+    ? TriggerConfig
+    : WaitUntilConfig
+
+/** A step of one type, with its defaults filled. */
+export type StepOf<Type extends StepType> = {
   id: string
   type: Type
   name?: string
   /** Where they do not hold, the step is skipped. */
   conditions?: Static<typeof Filters>
   onError: OnError
-  config: Config
+  config: ConfigOf<Type>
 }
-export type TriggerStep = StepOf<'TRIGGER', TriggerConfig>
-export type EmailStep = StepOf<'EMAIL', EmailConfig>
-export type WaitStep = StepOf<'WAIT', WaitConfig>
-export type WaitUntilStep = StepOf<'WAIT_UNTIL', WaitUntilConfig>
-export type BranchStep = StepOf<'BRANCH', BranchConfig>
-export type TagStep = StepOf<'ADD_TAG', TagConfig> | StepOf<'REMOVE_TAG', TagConfig>
-export type ExitStep = StepOf<'EXIT', ExitConfig>
-export type Step = TriggerStep | EmailStep | WaitStep | WaitUntilStep | BranchStep | TagStep | ExitStep
+export type Step = { [Type in StepType]: StepOf<Type> }[StepType]
 
 export const Edge = closed({
   from: Type.String(),

@@ -1,10 +1,18 @@
 import Type, { type Static } from 'typebox'
 
 import { closed } from './define.ts'
+import { SUBSCRIBER_EVENT_TYPES } from './values.ts'
 
 /** The events that create_event takes; every other type is written by the service itself (contract). */
 export const PAYMENT_EVENT_TYPES = ['SUBSCRIBER_PAYMENT', 'SUBSCRIBER_REFUND'] as const
 export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
+
+/** The events that only the service itself writes, so that nobody can make them up. */
+export const SERVICE_EVENT_TYPES: ReadonlySet<string> = new Set([
+  ...SUBSCRIBER_EVENT_TYPES.filter((type) => !PAYMENT_EVENT_TYPES.some((payment) => payment === type)),
+  'SEGMENT_ENTERED',
+  'SEGMENT_EXITED',
+])
 
 /** The largest amount of one payment, in major units. */
 export const MAXIMUM_AMOUNT = 1_000_000_000

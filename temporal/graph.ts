@@ -1,14 +1,11 @@
-import type {
-  Definition,
-  Duration,
-  DurationUnit,
-  Settings,
-  Step,
-  TriggerConfig,
-} from '../schema/automation.ts'
+import type { Definition, Settings, Step, TriggerConfig } from '../schema/automation.ts'
+import type { Duration, DurationUnit } from '../schema/automation-parts.ts'
 
 /** One fault of a graph; `path` is a JSON path into the definition. */
 export type GraphFault = { stepId?: string; path: string; message: string }
+
+/** What a JUMP leaves by while it jumps; no edge has it, because a space ends no id. */
+export const JUMP_PORT = 'jump '
 
 /** A definition prepared for walking: steps by id, and where each port of a step leads. */
 export type Graph = {
@@ -39,17 +36,24 @@ export function durationMilliseconds(duration: Duration): number {
   return duration.amount * UNIT_MILLISECONDS[duration.unit]
 }
 
-/** The ports a step can be left by, the usual one first; EXIT has none. */
+/** The ports that edges can leave a step by, the usual one first; EXIT has none. */
 export function ports(step: Step): string[] {
+  const choices = choicesOf(step)
+  if (choices) return [...choices.map(({ id }) => id), 'else']
   if (step.type === 'EXIT') return []
-  if (step.type === 'BRANCH') return [...step.config.paths.map((path) => path.id), 'else']
   if (step.type === 'WAIT_UNTIL' && step.config.mode === 'EVENT') return ['next', 'timeout']
   return ['next']
 }
 
 /** The port of a step that its conditions, or an error under onError CONTINUE, pass over. */
 export function skipPort(step: Step): string {
-  return step.type === 'BRANCH' ? 'else' : 'next'
+  return choicesOf(step) ? 'else' : 'next'
+}
+
+/** The paths or variants that a step chooses one of: their ids are its ports. */
+function choicesOf(step: Step): readonly { id: string }[] | null {
+  if (step.type === 'BRANCH') return step.config.paths
+  return step.type === 'SPLIT' ? step.config.variants : null
 }
 
 /** Steps and ports of a definition by id, for walking it many times. */
@@ -59,6 +63,9 @@ export function indexGraph(definition: Definition): Graph {
     const from = targets.get(edge.from) ?? new Map<string, string>()
     targets.set(edge.from, from)
     if (!from.has(edge.port)) from.set(edge.port, edge.to)
+  }
+  for (const { id, type, config } of definition.steps) {
+    if (type === 'JUMP') targets.set(id, new Map([...(targets.get(id) ?? []), [JUMP_PORT, config.toStepId]]))
   }
   return { steps: new Map(definition.steps.map((step) => [step.id, step])), targets }
 }
@@ -114,7 +121,8 @@ export function validateGraph(definition: Definition, options: Options): GraphFa
     // An edge that could not be read may be the one that leads there.
     ...(unreadable?.edges.size ? [] : reachFaults(definition)),
     ...cycleFaults(definition, readable),
-    ...branchFaults(definition, readable),
+    ...choiceFaults(definition, readable),
+    ...jumpFaults(definition, readable),
     ...(options.publishing ? emailFaults(definition, readable) : []),
   ]
 }
@@ -230,21 +238,35 @@ function brakesCycle(step: Step): boolean {
   return step.type === 'WAIT' && !step.conditions?.length && durationMilliseconds(step.config) >= MINUTE
 }
 
-function branchFaults({ steps }: Definition, readable: Readable): GraphFault[] {
+/** Ids of paths and variants are ports, so each is there once and none is `else`. */
+function choiceFaults({ steps }: Definition, readable: Readable): GraphFault[] {
   return steps.flatMap((step, position) => {
-    if (step.type !== 'BRANCH' || !readable(position)) return []
+    const choices = readable(position) ? choicesOf(step) : null
+    const [member, noun] = step.type === 'SPLIT' ? ['variants', 'variant'] : ['paths', 'path']
     const seen = new Set(['else'])
-    return step.config.paths.flatMap(({ id }, index) => {
+    return (choices ?? []).flatMap(({ id }, index) => {
       if (!seen.has(id)) {
         seen.add(id)
         return []
       }
       const message =
-        id === 'else' ? '"else" is the port when no path matches' : `the path id "${id}" is used twice`
-      return [
-        stepFault(step.id, `steps[${position}].config.paths[${index}].id`, `${message}; choose another id`),
-      ]
+        id === 'else' ? `"else" is the port when no ${noun} is taken` : `the ${noun} id "${id}" is used twice`
+      const path = `steps[${position}].config.${member}[${index}].id`
+      return [stepFault(step.id, path, `${message}; choose another id`)]
     })
+  })
+}
+
+function jumpFaults({ steps }: Definition, readable: Readable): GraphFault[] {
+  const types = new Map(steps.map(({ id, type }) => [id, type]))
+  return steps.flatMap((step, position) => {
+    if (step.type !== 'JUMP' || !readable(position)) return []
+    const { toStepId } = step.config
+    const path = `steps[${position}].config.toStepId`
+    const target = types.get(toStepId)
+    if (target === undefined) return [stepFault(step.id, path, `there is no step "${toStepId}"`)]
+    if (target !== 'TRIGGER') return []
+    return [stepFault(step.id, path, `"${toStepId}" is a TRIGGER; jump to the step after it`)]
   })
 }
 
@@ -272,6 +294,10 @@ function isBlank(value: unknown): boolean {
 function neighbours({ steps, edges }: Definition): Map<string, string[]> {
   const next = new Map<string, string[]>(steps.filter(({ id }) => id !== '').map(({ id }) => [id, []]))
   for (const { from, to } of edges) if (next.has(to)) next.get(from)?.push(to)
+  for (const { id, type, config } of steps) {
+    // The configuration of a step that could not be read is empty.
+    if (type === 'JUMP' && next.has(config.toStepId)) next.get(id)?.push(config.toStepId)
+  }
   return next
 }
 

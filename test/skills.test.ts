@@ -77,20 +77,23 @@ for (const type of SKILL_TYPES.filter((name) => name !== 'docs')) {
   })
 }
 
-test('the example of the workflow skill can be published as it stands', async (t) => {
+test('the examples of the workflow skill can be published as they stand', async (t) => {
   const { own } = t.context
   const { skill } = await own.data('get_skill', { type: 'workflow' })
-  const example = /```json configure_workflow_draft\n([^]+?)\n```/.exec(skill.markdown)?.[1] ?? ''
-  const { workflow } = await own.data('create_workflow', { name: 'To publish' })
-  const graph = JSON.parse(example)
-  const configured = await own.data('configure_workflow_draft', {
-    ...graph,
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-  })
-  t.is(configured.workflow.draft.steps.length, graph.steps.length)
-  const answer = await own.confirmed('publish_workflow', { workflowId: workflow.id, activate: false })
-  t.is(answer.status, 200, JSON.stringify(answer.body))
+  const examples = [...String(skill.markdown).matchAll(/```json configure_workflow_draft\n([^]+?)\n```/g)]
+  t.true(examples.length > 1)
+  for (const [, example = ''] of examples) {
+    const { workflow } = await own.data('create_workflow', { name: 'To publish' })
+    const graph = JSON.parse(example)
+    const configured = await own.data('configure_workflow_draft', {
+      ...graph,
+      workflowId: workflow.id,
+      expectedUpdatedAt: workflow.updatedAt,
+    })
+    t.is(configured.workflow.draft.steps.length, graph.steps.length)
+    const answer = await own.confirmed('publish_workflow', { workflowId: workflow.id, activate: false })
+    t.is(answer.status, 200, JSON.stringify(answer.body))
+  }
 })
 
 test('the filters skill names every field and every operator, and no other', (t) => {

@@ -50,7 +50,7 @@ export async function resolveFieldsOf(
   types: ReadonlyMap<string, FieldType> = new Map(),
 ): Promise<{ patch: FieldPatch; faults: Fault[] }[]> {
   const entriesOf = people.map((fields) => Object.entries(fields ?? {}))
-  const shapes = entriesOf.map(shapeFaults)
+  const shapes = entriesOf.map((entries) => shapeFaults(entries))
   const samples = new Map<string, FieldScalar>()
   entriesOf.forEach((entries, index) => {
     if (shapes[index]?.length) return
@@ -119,9 +119,9 @@ export async function fieldTypes({
 }
 
 /** What can be said of names and values before the definitions are known. */
-function shapeFaults(entries: readonly [string, unknown][]): Fault[] {
+export function shapeFaults(entries: readonly [string, unknown][], at = 'fields'): Fault[] {
   return entries.flatMap(([name, value]): Fault[] => {
-    const path = `fields.${name}`
+    const path = `${at}.${name}`
     const taken = TAKEN.get(name.toLowerCase())
     if (!NAME.test(name)) {
       const message = 'is not a field name: begin with a letter, then up to 63 letters, digits, "_" or "-"'

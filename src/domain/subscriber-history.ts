@@ -15,8 +15,10 @@ import { recordEvents } from './events.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
 import { refuse, timestamp, timestampOrNull } from './text.ts'
 
-const METADATA_BYTES = 16_384
-const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
+/** The most bytes of JSON that an event keeps as metadata. */
+export const METADATA_BYTES = 16_384
+/** The currencies of amounts, ISO 4217. */
+export const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
 
 /** A payment or refund as create_event takes it; the amount is in major units. */
 export type PaymentInput = SubscriberChoice & {

@@ -1,15 +1,8 @@
 import anyTest, { type TestFn } from 'ava'
 
 import { type FieldKind, FIELDS } from '../../schema/audience.ts'
-import {
-  BranchConfig,
-  EmailConfig,
-  ExitConfig,
-  TagConfig,
-  TRIGGER_CONFIGS,
-  WAIT_UNTIL_CONFIGS,
-  WaitConfig,
-} from '../../schema/automation.ts'
+import { TRIGGER_CONFIGS } from '../../schema/automation.ts'
+import { STEP_CONFIGS, WAIT_UNTIL_CONFIGS } from '../../schema/automation-steps.ts'
 import { CATALOGUE } from '../../src/catalogue/registry.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
 import { encodeId, ID_PREFIXES, newId } from '../../src/ids.ts'
@@ -182,15 +175,7 @@ const IN_STEPS: Nested[] = [
     },
   ]),
 ]
-const STEP_CONFIGS = {
-  EmailConfig,
-  WaitConfig,
-  BranchConfig,
-  TagConfig,
-  ExitConfig,
-  ...TRIGGER_CONFIGS,
-  ...WAIT_UNTIL_CONFIGS,
-}
+const ALL_CONFIGS = { ...STEP_CONFIGS, ...TRIGGER_CONFIGS, ...WAIT_UNTIL_CONFIGS }
 
 /** The ids in a node of a MAILY document. */
 const IN_NODES: Nested[] = [
@@ -283,18 +268,21 @@ for (const tool of CATALOGUE.values()) {
 }
 
 test('the ids in the configuration of steps are those that this law asks about', (t) => {
-  const found = Object.entries(STEP_CONFIGS).flatMap(([name, schema]) =>
+  const found = Object.entries(ALL_CONFIGS).flatMap(([name, schema]) =>
     parametersOf(schema)
       .filter((parameter) => looksLikeId(parameter.name, parameter.schema))
       .map(({ path }) => `${name}.${path}`),
   )
   t.deepEqual(found.sort(), [
-    // A label inside the graph.
-    'BranchConfig.paths[].id',
-    'EmailConfig.campaignId',
-    'EmailConfig.senderId',
+    // Labels inside the graph.
+    'BRANCH.paths[].id',
+    'EMAIL.campaignId',
+    'EMAIL.senderId',
+    'JUMP.toStepId',
     'SEGMENT_ENTERED.segmentId',
     'SEGMENT_EXITED.segmentId',
+    'SPLIT.holdoutVariantId',
+    'SPLIT.variants[].id',
   ])
 })
 

@@ -1,32 +1,32 @@
 import type { Step } from '../../../schema/automation.ts'
 import type { ExitReason } from '../../../schema/values.ts'
 import type { NextAction } from '../../../temporal/contract.ts'
-import { nextStep, skipPort } from '../../../temporal/graph.ts'
+import { JUMP_PORT, nextStep, skipPort } from '../../../temporal/graph.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import type { NewEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
-import { isOver, lastVisits, lockRun, type RunState, saveRun, type Visit } from './run-state.ts'
-import { conditionsHold, enterStep, leaveStep, type StepResult, type Turn } from './run-steps.ts'
+import { ended, gone, holdAction, nextAction } from './next-action.ts'
+import { isOver, lockRun, readEnd, type RunState, saveRun, type Visit } from './run-state.ts'
 import { cancelRuns, runFacts } from './runs.ts'
+import type { StepResult, Turn } from './steps/step.ts'
+import { conditionsHold, enterStep, isWriting, leaveStep, mayEndItsRun } from './steps/table.ts'
 import { loadVersion } from './versions.ts'
 import { endEventWaits } from './waits.ts'
 
-/** A held run looks again this often, in case its resume was missed. */
-const HOLD_MS = 15 * 60_000
-/** A wait for an event without a time limit looks again this often. */
-const IDLE_LOOK_MS = 24 * 3_600_000
 /** More steps than a graph has cannot follow each other without a wait. */
 const MOST_STEPS = 1_000
-const RECENT = 5
 
-type Walk = Turn & { visits: Visit[]; decisions: Decision[]; refusals: Refusals }
+type Walk = Turn & {
+  visits: Visit[]
+  decisions: Decision[]
+  refusals: Refusals
+  /** One of its own steps had the run ended, by a rule or by an unsubscribe, which told everybody already. */
+  isEndTold: boolean
+}
 
 /** What a turn knows of earlier attempts at itself: the refusal of each step that was undone, by its place. */
 export type Refusals = ReadonlyMap<string, Failure>
-
-/** Steps that write before they can be refused. */
-const WRITING: ReadonlySet<Step['type']> = new Set(['ADD_TAG', 'REMOVE_TAG', 'EMAIL'])
 
 /**
  * A writing step was refused. What it had written must go, so the whole turn is rolled back and walked again with the
@@ -68,16 +68,17 @@ export async function advanceRun(
   const version = await loadVersion(call.em, call.organization.id, run.versionId)
   const timezone = version.definition.settings.timezone ?? call.organization.timezone
   const clock = { now: run.now, timezone }
-  const walk: Walk = { call, run, version, clock, visits: [], decisions: [], refusals }
+  const walk: Walk = { call, run, version, clock, visits: [], decisions: [], refusals, isEndTold: false }
   const before = run.wakeAt
   await walkOn(walk)
   await recordDecisions(call, walk.decisions)
   if (walk.visits.length > 0 || isFirst || isOver(run) || run.held || run.wakeAt !== before) {
     run.held = false
-    const recorded = await saveRun(call, run, walk.visits, isOver(run) ? [endEvent(run)] : [])
+    const events = isOver(run) && !walk.isEndTold ? [endEvent(run)] : []
+    const recorded = await saveRun(call, run, walk.visits, events)
     if (recorded.isAwaited) await endEventWaits(call, recorded.events)
   }
-  return await nextAction(walk)
+  return await nextAction(call, run, walk.visits)
 }
 
 /** Ends a run because an operator canceled its workflow. */
@@ -98,15 +99,7 @@ function isDue(run: RunState): boolean {
 async function hold(call: Call, run: RunState): Promise<NextAction> {
   run.held = true
   await saveRun(call, run, [])
-  return {
-    ...place(run),
-    kind: 'hold',
-    waitMs: HOLD_MS,
-    label: `held at ${run.stepId ?? 'the start'} because the workflow is paused`,
-    state: 'HELD',
-    nextAt: null,
-    recentSteps: await recentSteps(call, run, []),
-  }
+  return await holdAction(call, run)
 }
 
 async function walkOn(walk: Walk): Promise<void> {
@@ -119,6 +112,7 @@ async function walkOn(walk: Walk): Promise<void> {
   if (run.waitKind !== null) {
     const result = await guarded(walk, current, () => leaveStep(walk, current))
     if (result === null) return
+    if (result.kind === 'waits') return stay(walk, current, result)
     next = settle(walk, current, result)
   }
   for (let count = 0; next && !isOver(run); count++) {
@@ -132,8 +126,17 @@ async function walkOn(walk: Walk): Promise<void> {
     if (result === null) return
     if (result.kind === 'waits') return stay(walk, step, result)
     next = settle(walk, step, result)
+    if (mayEndItsRun(step)) await noticeEnd(walk)
   }
   if (!isOver(run)) finish(walk, 'COMPLETED', 'END')
+}
+
+/** What a step changes may end its own run: the row says so, and the walk stops there. */
+async function noticeEnd(walk: Walk): Promise<void> {
+  const end = await readEnd(walk.call, walk.run.id)
+  if (end === null) return
+  Object.assign(walk.run, end, { waitKind: null, wakeAt: null, wakeReason: null })
+  walk.isEndTold = true
 }
 
 function skipped(walk: Walk, step: Step): StepResult {
@@ -154,7 +157,7 @@ async function guarded(
     return await work()
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    if (!known && WRITING.has(step.type)) throw new StepRefused(place, error)
+    if (!known && isWriting(step)) throw new StepRefused(place, error)
     walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_FAILED', reason: error.code })
     return { kind: 'failed', reason: error.message, outcome: { result: 'FAILED', reason: error.code } }
   }
@@ -173,7 +176,12 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   run.wakeReason = null
   run.status = 'ACTIVE'
   const port = portOf(step, result)
-  note(walk, step, { port, outcome: result.outcome, open: false, ...endOf(result) })
+  note(walk, step, {
+    port: port === JUMP_PORT ? 'jump' : port,
+    outcome: result.outcome,
+    open: false,
+    ...endOf(result),
+  })
   // A wait counts from when the step before it was over, also where we hear of that late.
   walk.clock = { ...walk.clock, now: endOf(result).endedAt ?? run.now }
   if (result.kind === 'ends') finish(walk, 'COMPLETED', result.exitReason)
@@ -218,70 +226,4 @@ function finish(
 function endEvent(run: RunState): NewEvent {
   const type = run.status === 'COMPLETED' ? 'WORKFLOW_COMPLETED' : 'WORKFLOW_CANCELED'
   return { subscriberId: run.subscriberId, type, data: { ...runFacts(run), exitReason: run.exitReason } }
-}
-
-async function nextAction({ call, run, visits }: Walk): Promise<NextAction> {
-  const recent = await recentSteps(call, run, visits)
-  if (isOver(run)) return ended(run, recent)
-  const waitMs = run.wakeAt === null ? IDLE_LOOK_MS : Math.max(0, Math.ceil(run.wakeAt - run.now))
-  return {
-    ...place(run),
-    kind: 'wait',
-    waitMs,
-    label: labelOf(run),
-    state: run.status,
-    nextAt: run.wakeAt,
-    recentSteps: recent,
-  }
-}
-
-function labelOf(run: RunState): string {
-  const until = run.wakeAt === null ? 'without a time limit' : `until ${new Date(run.wakeAt).toISOString()}`
-  if (run.waitKind === 'MESSAGE') return `${run.stepId}: waits for the outcome of its email`
-  if (run.waitKind === 'EVENT') return `${run.stepId}: waits for an event ${until}`
-  return `${run.stepId}: waits ${until}`
-}
-
-function place(run: RunState) {
-  return { stepId: run.stepId, visit: run.visit, exitReason: run.exitReason, error: null }
-}
-
-function ended(run: RunState, recent: string[]): NextAction {
-  return {
-    ...place(run),
-    kind: 'end',
-    waitMs: 0,
-    label: `ended at ${run.stepId ?? 'the start'}`,
-    state: run.status,
-    nextAt: null,
-    recentSteps: recent,
-    // What the history keeps names the step, not what the step was about.
-    error: run.status === 'FAILED' ? `step ${run.stepId ?? ''} failed; the run's record says why` : null,
-  }
-}
-
-function gone(label: string): NextAction {
-  return {
-    kind: 'end',
-    waitMs: 0,
-    label,
-    state: 'CANCELED',
-    stepId: null,
-    visit: 0,
-    nextAt: null,
-    recentSteps: [],
-    exitReason: null,
-    error: null,
-  }
-}
-
-async function recentSteps(call: Call, run: RunState, visits: readonly Visit[]): Promise<string[]> {
-  const newest = visits.toReversed().slice(0, RECENT)
-  const first = visits[0]?.visit ?? run.visit + 1
-  const missing = RECENT - newest.length
-  const older = missing > 0 && first > 1 ? await lastVisits(call, run.id, first, missing) : []
-  return [...newest, ...older].map(({ stepId, type, port, outcome }) => {
-    const way = port === null ? '' : ` → ${port}`
-    return `${stepId} (${type}) ${outcome.result}${way}`
-  })
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { CampaignKind } from '../../../schema/campaign.ts'
-import type { Definition, EmailStep } from '../../../schema/automation.ts'
+import type { Definition, StepOf } from '../../../schema/automation.ts'
 import type { ContentType } from '../../../schema/values.ts'
 import { Failure, type Fault, faultsOf } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
@@ -37,7 +37,7 @@ type Stored = {
   automationId: string | null
   stepId: string | null
 }
-type Placed = { step: EmailStep; path: string }
+type Placed = { step: StepOf<'EMAIL'>; path: string }
 
 /** Reads what the EMAIL steps name and decides, without writing, which internal email each one owns. */
 export async function planEmails(

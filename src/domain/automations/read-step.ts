@@ -2,29 +2,23 @@ import type { TSchema } from 'typebox'
 import Type from 'typebox'
 
 import {
-  AUTOMATION_LIMITS,
-  BranchConfig,
-  DURATION_UNITS,
-  EmailConfig,
-  ExitConfig,
   NOT_AVAILABLE,
   type Step,
   STEP_TYPES,
   StepMembers,
   type StepType,
-  TagConfig,
   TRIGGER_CONFIGS,
   TRIGGER_TYPES,
-  WAIT_MODES,
-  WAIT_UNTIL_CONFIGS,
-  WaitConfig,
 } from '../../../schema/automation.ts'
+import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../schema/automation-parts.ts'
+import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
 import { closed } from '../../../schema/define.ts'
 import { durationMilliseconds } from '../../../temporal/graph.ts'
 import type { Fault } from '../../catalogue/failure.ts'
 import { isTimeZone, readMoment } from '../audience/moment.ts'
 import { type FilterContext, validateFilters, validateWhere } from '../audience/validate.ts'
 import { isRecord } from '../audience/values.ts'
+import { detailFaults } from './step-faults.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
 
 /** A step as it was read: with its defaults, or a stand-in that keeps its place in the graph, and its faults. */
@@ -86,11 +80,13 @@ function configFaults(step: Raw, path: string, context: FilterContext): Fault[] 
   if ('fault' in choice) return [choice.fault]
   const { known, faults } =
     type === 'EMAIL' ? withoutUnavailable(step.config, at) : { known: step.config, faults: [] }
+  const shape = schemaFaults(choice.schema, known, at)
   return [
     ...faults,
-    ...schemaFaults(choice.schema, known, at),
+    ...shape,
     ...filterFaults(type, step.config, at, context),
     ...timeFaults(type, step.config, at),
+    ...(shape.length === 0 ? detailFaults(type, step.config, at) : []),
   ]
 }
 
@@ -106,17 +102,8 @@ function configSchema(type: StepType, config: Raw, path: string): ConfigChoice {
         built: WAIT_MODES,
         later: NOT_AVAILABLE.waitModes,
       })
-    case 'EMAIL':
-      return { schema: EmailConfig }
-    case 'WAIT':
-      return { schema: WaitConfig }
-    case 'BRANCH':
-      return { schema: BranchConfig }
-    case 'ADD_TAG':
-    case 'REMOVE_TAG':
-      return { schema: TagConfig }
-    case 'EXIT':
-      return { schema: ExitConfig }
+    default:
+      return { schema: STEP_CONFIGS[type] }
   }
 }
 

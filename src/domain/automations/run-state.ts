@@ -73,6 +73,19 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
   )
 }
 
+/** How the run ended in this very transaction, by what one of its own steps changed; null while it goes on. */
+export async function readEnd(
+  { em, organization }: Call,
+  runId: string,
+): Promise<Pick<RunState, 'status' | 'exitReason' | 'error'> | null> {
+  const found = await row<Pick<RunState, 'status' | 'exitReason' | 'error'>>(
+    em,
+    sql`select status, exit_reason as "exitReason", error from automation_run
+      where organization_id = ${organization.id} and id = ${runId}`,
+  )
+  return found && ENDED.has(found.status) ? found : null
+}
+
 /**
  * Stores a run, the visits of this turn and what the turn has to tell in one statement; a visit that was open is
  * completed.

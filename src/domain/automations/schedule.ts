@@ -1,13 +1,11 @@
 import { Temporal } from 'temporal-polyfill'
 
-import {
-  type WaitConfig,
-  type WaitUntilDateConfig,
-  type Weekday,
-  WEEKDAYS,
-} from '../../../schema/automation.ts'
+import { type Weekday, WEEKDAYS } from '../../../schema/automation-parts.ts'
+import type { StepConfigs, WaitUntilConfigs } from '../../../schema/automation-steps.ts'
 import { durationMilliseconds } from '../../../temporal/graph.ts'
 import { readMoment } from '../audience/moment.ts'
+
+type WaitConfig = StepConfigs['WAIT']
 
 /** What a due time is counted from: epoch milliseconds, and the zone of steps that name none. */
 export type Clock = { now: number; timezone: string }
@@ -39,7 +37,7 @@ export function waitDue(config: WaitConfig, clock: Clock): number {
 }
 
 /** When a WAIT_UNTIL with a date is over, in epoch milliseconds; a whole day is over at its first moment. */
-export function dateDue(config: WaitUntilDateConfig, clock: Clock): number {
+export function dateDue(config: WaitUntilConfigs['DATE'], clock: Clock): number {
   const moment = readMoment(config.date, config.timezone ?? clock.timezone)
   // A date that was saved has been read before; one that cannot be read never holds a run.
   return moment?.start ?? clock.now

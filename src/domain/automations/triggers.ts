@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import { ENTRY_PREFIX, type Filter } from '../../../schema/audience.ts'
-import type { TriggerStep } from '../../../schema/automation.ts'
+import type { StepOf } from '../../../schema/automation.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, rows } from '../../database.ts'
@@ -124,7 +124,7 @@ async function passFilters(
   call: Call,
   events: readonly RecordedEvent[],
   group: Group,
-  trigger: TriggerStep,
+  trigger: StepOf<'TRIGGER'>,
 ): Promise<number[]> {
   const where = trigger.config.type === 'EVENT' ? (trigger.config.where ?? []) : []
   const holding = await matchingEvents(call, events, group.positions, where)

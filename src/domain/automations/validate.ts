@@ -1,11 +1,5 @@
-import {
-  AUTOMATION_LIMITS,
-  type Definition,
-  Edge,
-  NEXT_PORT,
-  NOT_AVAILABLE,
-  Settings,
-} from '../../../schema/automation.ts'
+import { type Definition, Edge, NEXT_PORT, NOT_AVAILABLE, Settings } from '../../../schema/automation.ts'
+import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { validateGraph } from '../../../temporal/graph.ts'
 import type { Fault } from '../../catalogue/failure.ts'

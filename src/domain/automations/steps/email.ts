@@ -1,18 +1,42 @@
 import { sql } from 'kysely'
 
-import { Failure } from '../../catalogue/failure.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { row } from '../../database.ts'
-import { enqueueMessages } from '../messages.ts'
-import type { RunState } from './run-state.ts'
-import type { Version } from './versions.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import { row } from '../../../database.ts'
+import { enqueueMessages } from '../../messages.ts'
+import { type Enter, left, type StepResult, type Turn } from './step.ts'
 
-type Sending = { call: Call; run: RunState; version: Version }
 type MessageState = { status: string; reason: string | null; createdAt: number; sentAt: number | null }
 
+const FIRST_LOOK_MS = 30_000
+const LAST_LOOK_MS = 15 * 60_000
+
+/** Puts the email of the step on its way; the run waits for its outcome. */
+export const enterEmail: Enter<'EMAIL'> = async (turn, { id, config }) => {
+  const messageId = await sendStepEmail(turn, id, config.transactional)
+  const outcome = { result: 'QUEUED', messageId }
+  return { kind: 'waits', waitKind: 'MESSAGE', wakeAt: turn.run.now + FIRST_LOOK_MS, outcome }
+}
+
+/** Null while the email has no outcome; the next look is later the longer it takes, because delivery nudges. */
+export async function leaveEmail(turn: Turn): Promise<StepResult | null> {
+  const { run } = turn
+  const message = await messageOutcome(turn)
+  if (!message)
+    return { kind: 'failed', reason: 'the email of this step is gone', outcome: { result: 'FAILED' } }
+  const { status, reason } = message
+  if (status === 'QUEUED' || status === 'SUBMITTING' || status === 'DELAYED') {
+    const age = run.now - message.createdAt
+    run.wakeAt = run.now + Math.min(LAST_LOOK_MS, Math.max(FIRST_LOOK_MS, age / 2))
+    return null
+  }
+  const outcome = { result: status, ...(reason !== null && { reason }) }
+  if (status === 'FAILED') return { kind: 'failed', reason: reason ?? 'the email failed', outcome }
+  return left('next', outcome, message.sentAt ?? undefined)
+}
+
 /** Accepts the email of an EMAIL step, once for each visit, and answers its message id. */
-export async function sendStepEmail(
-  { call, run, version }: Sending,
+async function sendStepEmail(
+  { call, run, version }: Turn,
   stepId: string,
   transactional: boolean,
 ): Promise<string> {
@@ -50,7 +74,7 @@ export async function sendStepEmail(
 }
 
 /** What became of the email of the present visit; times in epoch milliseconds. */
-export async function messageOutcome({ call, run }: Sending): Promise<MessageState | null> {
+async function messageOutcome({ call, run }: Turn): Promise<MessageState | null> {
   return await row<MessageState>(
     call.em,
     sql`select status, reason, extract(epoch from created_at)::float8 * 1000 as "createdAt",

@@ -1,0 +1,93 @@
+import type { NextAction } from '../../../temporal/contract.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { isOver, lastVisits, type RunState, type Visit } from './run-state.ts'
+
+/** What a workflow is told to do next, in words that an operator reads. */
+
+/** A held run looks again this often, in case its resume was missed. */
+const HOLD_MS = 15 * 60_000
+/** A wait without a time limit looks again this often. */
+const IDLE_LOOK_MS = 24 * 3_600_000
+const RECENT = 5
+
+/** To wait, or to end, after the visits of a turn. */
+export async function nextAction(call: Call, run: RunState, visits: readonly Visit[]): Promise<NextAction> {
+  const recent = await recentSteps(call, run, visits)
+  if (isOver(run)) return ended(run, recent)
+  const waitMs = run.wakeAt === null ? IDLE_LOOK_MS : Math.max(0, Math.ceil(run.wakeAt - run.now))
+  return {
+    ...place(run),
+    kind: 'wait',
+    waitMs,
+    label: labelOf(run),
+    state: run.status,
+    nextAt: run.wakeAt,
+    recentSteps: recent,
+  }
+}
+
+/** To hold while the automation is paused. */
+export async function holdAction(call: Call, run: RunState): Promise<NextAction> {
+  return {
+    ...place(run),
+    kind: 'hold',
+    waitMs: HOLD_MS,
+    label: `held at ${run.stepId ?? 'the start'} because the workflow is paused`,
+    state: 'HELD',
+    nextAt: null,
+    recentSteps: await recentSteps(call, run, []),
+  }
+}
+
+/** To end: the run is over. */
+export function ended(run: RunState, recent: string[]): NextAction {
+  return {
+    ...place(run),
+    kind: 'end',
+    waitMs: 0,
+    label: `ended at ${run.stepId ?? 'the start'}`,
+    state: run.status,
+    nextAt: null,
+    recentSteps: recent,
+    // What the history keeps names the step, not what the step was about.
+    error: run.status === 'FAILED' ? `step ${run.stepId ?? ''} failed; the run's record says why` : null,
+  }
+}
+
+/** To end: there is no such run for this workflow. */
+export function gone(label: string): NextAction {
+  return {
+    kind: 'end',
+    waitMs: 0,
+    label,
+    state: 'CANCELED',
+    stepId: null,
+    visit: 0,
+    nextAt: null,
+    recentSteps: [],
+    exitReason: null,
+    error: null,
+  }
+}
+
+function labelOf(run: RunState): string {
+  const until = run.wakeAt === null ? 'without a time limit' : `until ${new Date(run.wakeAt).toISOString()}`
+  if (run.waitKind === 'MESSAGE') return `${run.stepId}: waits for the outcome of its email`
+  if (run.waitKind === 'EVENT') return `${run.stepId}: waits for an event ${until}`
+  return `${run.stepId}: waits ${until}`
+}
+
+function place(run: RunState) {
+  return { stepId: run.stepId, visit: run.visit, exitReason: run.exitReason, error: null }
+}
+
+async function recentSteps(call: Call, run: RunState, visits: readonly Visit[]): Promise<string[]> {
+  const newest = visits.toReversed().slice(0, RECENT)
+  const first = visits[0]?.visit ?? run.visit + 1
+  const missing = RECENT - newest.length
+  const older = missing > 0 && first > 1 ? await lastVisits(call, run.id, first, missing) : []
+  return [...newest, ...older].map(({ stepId, type, port, outcome }) => {
+    const way = port === null ? '' : ` → ${port}`
+    return `${stepId} (${type}) ${outcome.result}${way}`
+  })
+}

@@ -1,0 +1,57 @@
+import { PAYMENT_EVENT_TYPES } from '../../../../schema/event.ts'
+import { encodeId } from '../../../ids.ts'
+import { recordEvents } from '../../events.ts'
+import { findSubscriber } from '../../subscriber-records.ts'
+import { recordPayment } from '../../subscriber-history.ts'
+import { unsubscribeSubscriber, updateSubscriber } from '../../subscribers.ts'
+import { addTags, removeTags } from '../../tags.ts'
+import { refuse } from '../../text.ts'
+import { type Enter, left } from './step.ts'
+
+/** Gives tags. */
+export const enterAddTag: Enter<'ADD_TAG'> = async ({ call, run }, { config }) => {
+  const changes = await addTags(call, [run.subscriberId], config.tagNames)
+  return left('next', { result: 'DONE', changed: changes.map(({ tag }) => tag.name) })
+}
+
+/** Takes tags. */
+export const enterRemoveTag: Enter<'REMOVE_TAG'> = async ({ call, run }, { config }) => {
+  const changes = await removeTags(call, [run.subscriberId], config.tagNames)
+  return left('next', { result: 'DONE', changed: changes.map(({ tag }) => tag.name) })
+}
+
+/** Changes custom fields under the run's lock on its subscriber, so that nothing is added to an old value. */
+export const enterUpdateField: Enter<'UPDATE_FIELD'> = async ({ call, run }, { config }) => {
+  const { set = {}, increment = {}, clear = [] } = config
+  const subscriberId = encodeId('sub', run.subscriberId)
+  const before = await findSubscriber(call, { subscriberId }, { lock: true })
+  const fields: Record<string, unknown> = { ...set, ...Object.fromEntries(clear.map((name) => [name, null])) }
+  for (const [name, step] of Object.entries(increment)) {
+    const value = Object.hasOwn(before.fields, name) ? before.fields[name] : 0
+    if (typeof value !== 'number') refuse(`increment.${name}`, 'is not a number field; set it instead.')
+    fields[name] = value + step
+  }
+  await updateSubscriber(call, subscriberId, { fields })
+  return left('next', { result: 'DONE', fields: Object.keys(fields) })
+}
+
+/** Ends the subscriber's consent. */
+export const enterSubscription: Enter<'SUBSCRIPTION'> = async ({ call, run }, { config }) => {
+  const { reason } = config
+  const changed = await unsubscribeSubscriber(call, run.subscriberId, { source: 'workflow', reason })
+  return left('next', { result: 'DONE', changed })
+}
+
+/** Records an event; a payment or refund moves the revenue too. */
+export const enterCreateEvent: Enter<'CREATE_EVENT'> = async ({ call, run }, { config }) => {
+  const { eventType, amount, currency = 'USD', metadata } = config
+  const payment = PAYMENT_EVENT_TYPES.find((type) => type === eventType)
+  if (payment) {
+    const subscriberId = encodeId('sub', run.subscriberId)
+    const event = await recordPayment(call, { subscriberId, eventType: payment, amount, currency, metadata })
+    return left('next', { result: 'DONE', eventId: event.id })
+  }
+  const data = { ...(amount !== undefined && { amount, currency }), ...(metadata && { metadata }) }
+  const [event] = await recordEvents(call, [{ subscriberId: run.subscriberId, type: eventType, data }])
+  return left('next', { result: 'DONE', ...(event && { eventId: encodeId('evt', event.id) }) })
+}

@@ -1,0 +1,64 @@
+import { compileContent } from '../../../content/compile.ts'
+import { fillContent } from '../../../content/fill.ts'
+import { sql } from 'kysely'
+
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { row } from '../../../database.ts'
+import { encodeId } from '../../../ids.ts'
+import { enqueueMessages } from '../../messages.ts'
+import { findSubscriber } from '../../subscriber-records.ts'
+import { personVariables } from '../../variables.ts'
+import { type Enter, left } from './step.ts'
+
+type Sender = { name: string; email: string; status: string }
+
+/**
+ * An email about the subscriber to somebody else. It is filled here, because it is rendered for its recipient, who is
+ * nobody of the list; the run does not wait for it.
+ */
+export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }) => {
+  const sender = await requireSender(call)
+  const person = await findSubscriber(call, { subscriberId: encodeId('sub', run.subscriberId) })
+  const compiled = compileContent({
+    contentType: 'MARKDOWN',
+    source: config.markdown,
+    subject: config.subject,
+    kind: 'transactional',
+  })
+  const filled = fillContent(compiled, {
+    variables: personVariables(person, call.organization.name),
+    urls: { unsubscribe: '', online: '' },
+  })
+  const [message] = await enqueueMessages(call, [
+    {
+      class: 'TEST',
+      marketing: false,
+      key: `run/${run.id}/${id}/${run.visit}`,
+      subscriberId: null,
+      recipient: config.to,
+      fromName: sender.name,
+      fromEmail: sender.email,
+      tracking: false,
+      source: { subject: filled.subject, content: filled.html, contentType: 'HTML', preview: null },
+    },
+  ])
+  if (!message) throw new Error('an email was asked for and none was accepted')
+  return left('next', { result: 'DONE', messageId: message.id })
+}
+
+async function requireSender({ em, organization }: Call): Promise<Sender> {
+  const sender = await row<Sender>(
+    em,
+    sql`select sender.name, sender.email, domain.status from sender
+      join domain on domain.organization_id = sender.organization_id and domain.id = sender.domain_id
+      where sender.organization_id = ${organization.id} and sender.is_default`,
+  )
+  if (sender?.status === 'VERIFIED') return sender
+  throw new Failure(
+    'WRONG_STATE',
+    sender
+      ? `NOTIFY sends from the default sender ${sender.email}, whose domain is ${sender.status}; verify it.`
+      : 'NOTIFY sends from the default sender, and there is none; make one with create_email_sender.',
+  )
+}

@@ -1,0 +1,38 @@
+import type { StepOf, StepType } from '../../../../schema/automation.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import type { RunState, Visit, WaitKind } from '../run-state.ts'
+import type { Clock } from '../schedule.ts'
+import type { Version } from '../versions.ts'
+
+/** What a step works with. `clock.now` is when the step before it was over; `visits` are those of this turn so far. */
+export type Turn = { call: Call; run: RunState; version: Version; clock: Clock; visits: readonly Visit[] }
+
+export type Outcome = { result: string } & Record<string, unknown>
+
+/** What a step came to: left by a port, waiting, or the end of the run. */
+export type StepResult =
+  | { kind: 'left'; port: string; outcome: Outcome; endedAt?: number }
+  | { kind: 'waits'; waitKind: WaitKind; wakeAt: number | null; outcome: Outcome }
+  | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED'; outcome: Outcome }
+  | { kind: 'failed'; reason: string; outcome: Outcome }
+
+/** Does a step that the run has just come to. */
+export type Enter<Type extends StepType> = (
+  turn: Turn,
+  step: StepOf<Type>,
+) => StepResult | Promise<StepResult>
+
+/** The result of a step that is left at once. */
+export function left(port: string, outcome: Outcome, endedAt?: number): StepResult {
+  return { kind: 'left', port, outcome, ...(endedAt !== undefined && { endedAt }) }
+}
+
+/** Whose filters are asked. */
+export function scopeOf({ organization }: Call): { organizationId: string } {
+  return { organizationId: organization.id }
+}
+
+/** What the filters of a run's steps may name beside the subscriber. */
+export function entryOf(run: RunState) {
+  return { entry: run.context, run: { automationId: run.automationId, runId: run.id } }
+}

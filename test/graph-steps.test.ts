@@ -1,0 +1,138 @@
+import test from 'ava'
+
+import { validateDefinition } from '../src/domain/automations/validate.ts'
+import { indexGraph, nextStep, ports, skipPort } from '../temporal/graph.ts'
+import { step } from './helpers/automation.ts'
+
+const trigger = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+const minute = { id: 'minute', type: 'WAIT', config: { amount: 1, unit: 'MINUTES' } }
+
+/** A graph that leads from a trigger by a wait to one step of this type, with the id x. */
+function graph(type: string, config: unknown, more: { edges?: object[]; steps?: object[] } = {}) {
+  return {
+    steps: [trigger, minute, { id: 'x', type, config }, ...(more.steps ?? [])],
+    edges: [{ from: 'start', to: 'minute' }, { from: 'minute', to: 'x' }, ...(more.edges ?? [])],
+  }
+}
+
+/** "path: message" of every fault; each names the step. */
+function faults(type: string, config: unknown, more: Parameters<typeof graph>[2] = {}): string[] {
+  return validateDefinition(graph(type, config, more), { publishing: true }).map(
+    ({ stepId, path, message }) =>
+      `${stepId === 'x' ? '' : `${stepId} `}${path.replace('steps[2].', '')}: ${message}`,
+  )
+}
+
+/** Asserts one fault for each pattern, in order. */
+function refused(t: { deepEqual: Function; regex: Function }, found: string[], ...patterns: RegExp[]): void {
+  t.deepEqual(found.length, patterns.length, found.join('\n'))
+  patterns.forEach((pattern, index) => t.regex(found[index] ?? '', pattern))
+}
+
+const A = { id: 'a', weight: 1 }
+const B = { id: 'b', weight: 1 }
+
+test('SPLIT has a port for each variant, and else for whom its conditions pass over', (t) => {
+  const config = { variants: [A, B], holdoutVariantId: 'b' }
+  const exit = { id: 'end', type: 'EXIT', config: {} }
+  for (const port of ['a', 'b', 'else'])
+    t.deepEqual(faults('SPLIT', config, { steps: [exit], edges: [{ from: 'x', to: 'end', port }] }), [])
+  const split = step('x', 'SPLIT', { variants: [A, B], sticky: true })
+  t.deepEqual([ports(split), skipPort(split)], [['a', 'b', 'else'], 'else'])
+  refused(
+    t,
+    faults('SPLIT', { variants: [A, A, { id: 'else', weight: 1 }] }),
+    /config\.variants\[1\]\.id: the variant id "a" is used twice; choose another id/,
+    /config\.variants\[2\]\.id: "else" is the port when no variant is taken/,
+  )
+  refused(t, faults('SPLIT', { variants: [A] }), /config\.variants/)
+  refused(
+    t,
+    faults('SPLIT', {
+      variants: [
+        { id: 'a', weight: 0 },
+        { id: 'b', weight: 0 },
+      ],
+      holdoutVariantId: 'c',
+    }),
+    /config\.variants: need a weight above 0/,
+    /config\.holdoutVariantId: is none of the variants; they are a, b/,
+  )
+})
+
+test('JUMP leads to a step that exists, and counts as a way through the graph', (t) => {
+  t.deepEqual(faults('JUMP', { toStepId: 'minute', maxTimes: 3 }), [])
+  refused(t, faults('JUMP', { toStepId: 'nowhere', maxTimes: 0 }), /config\.maxTimes/)
+  refused(
+    t,
+    faults('JUMP', { toStepId: 'nowhere', maxTimes: 1 }),
+    /config\.toStepId: there is no step "nowhere"/,
+  )
+  refused(
+    t,
+    faults('JUMP', { toStepId: 'start', maxTimes: 1 }),
+    /"start" is a TRIGGER; jump to the step after it/,
+  )
+  refused(
+    t,
+    faults('JUMP', { toStepId: 'x', maxTimes: 1 }),
+    /the cycle x → x has no WAIT of at least a minute/,
+  )
+  const ahead = { id: 'ahead', type: 'ADD_TAG', config: { tagNames: ['vip'] } }
+  t.deepEqual(faults('JUMP', { toStepId: 'ahead', maxTimes: 1 }, { steps: [ahead] }), [])
+  const jump = step('x', 'JUMP', { toStepId: 'ahead', maxTimes: 1 })
+  const walked = indexGraph({ steps: [jump, step('ahead', 'EXIT', {})], edges: [] })
+  t.is(nextStep(walked, 'x', 'jump ')?.id, 'ahead')
+  t.is(nextStep(walked, 'x'), undefined)
+})
+
+test('UPDATE_FIELD changes each field once, to what a field can hold', (t) => {
+  t.deepEqual(
+    faults('UPDATE_FIELD', { set: { plan: 'pro', since: '2026-01-01' }, increment: { n: -1.5 } }),
+    [],
+  )
+  refused(t, faults('UPDATE_FIELD', {}), /config: changes nothing; name a field/)
+  refused(t, faults('UPDATE_FIELD', { clear: [] }), /config: changes nothing/)
+  refused(
+    t,
+    faults('UPDATE_FIELD', {
+      set: { a: null, '9': 1, email: 'x', list: [] },
+      increment: { a: 1 },
+      clear: ['a'],
+    }),
+    /config\.set\.9: is not a field name/,
+    /config\.set\.email: has the name of the built-in variable/,
+    /config\.set\.list: must be text, a number, true, false/,
+    /config\.set\.a: is null; name the field in clear/,
+    /config\.increment\.a: "a" is changed twice/,
+    /config\.clear\[0\]: "a" is changed twice/,
+  )
+  refused(t, faults('UPDATE_FIELD', { increment: { a: '1' } }), /config\.increment\.a/)
+  const many = Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`f${index}`, 1]))
+  refused(t, faults('UPDATE_FIELD', { set: many }), /more than 50 fields/)
+})
+
+test('SUBSCRIPTION, CREATE_EVENT and NOTIFY say what they cannot do', (t) => {
+  t.deepEqual(faults('SUBSCRIPTION', { action: 'UNSUBSCRIBE' }), [])
+  refused(t, faults('SUBSCRIPTION', { action: 'SUBSCRIBE' }), /config\.action/)
+  t.deepEqual(faults('CREATE_EVENT', { eventType: 'LEAD_SCORED', metadata: { score: 1 } }), [])
+  t.deepEqual(faults('CREATE_EVENT', { eventType: 'SUBSCRIBER_PAYMENT', amount: 1, currency: 'EUR' }), [])
+  refused(
+    t,
+    faults('CREATE_EVENT', {
+      eventType: 'TAG_ADDED',
+      amount: -1,
+      currency: 'EURO',
+      metadata: { text: 'x'.repeat(17_000) },
+    }),
+    /config\.eventType: TAG_ADDED is written by the service itself/,
+    /config\.amount: must be from 0/,
+    /config\.currency: is not an ISO 4217 code/,
+    /config\.metadata: is larger than 16384 bytes/,
+  )
+  refused(t, faults('CREATE_EVENT', { eventType: 'small' }), /config\.eventType/)
+  const notice = { to: 'team@office.example', subject: 'New', markdown: 'Hello' }
+  t.deepEqual(faults('NOTIFY', notice), [])
+  refused(t, faults('NOTIFY', { ...notice, to: 'team@@office', subject: 'a\nb' }), /config\.to/)
+  refused(t, faults('NOTIFY', { ...notice, subject: 'a\nb' }), /config\.subject: holds a control character/)
+})
