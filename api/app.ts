@@ -10,6 +10,7 @@ import type { Services } from '../src/services.ts'
 import { readClientAddress } from './client-address.ts'
 import { answerFailures } from './errors.ts'
 import { createMetrics, healthRoutes } from './health.ts'
+import { recognizeInternal } from './internal.ts'
 import { publicRoutes } from './public.ts'
 import { restRoutes } from './rest.ts'
 import { toolRoutes } from './tools.ts'
@@ -21,6 +22,7 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
   const { registry, requests } = createMetrics(tracking)
 
   app.use(readClientAddress(services.config.trustedProxies))
+  app.use(recognizeInternal(services))
   app.use(observe(services, requests))
   app.use(answerFailures(services.log))
   app.use(refuseUnknown)

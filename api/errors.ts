@@ -2,6 +2,7 @@ import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 
 import { isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
+import { isInternal } from './internal.ts'
 import { Failure, type FailureCode, FAILURES, type Fault } from '../src/catalogue/failure.ts'
 
 /** How one door writes a refusal into its answer. */
@@ -54,6 +55,8 @@ export function answerFailures(log: Logger): Middleware {
     } catch (error) {
       const failure = error instanceof Failure ? error : hideFault(ctx, error, log)
       if (failure.retryAfter !== undefined) ctx.set('Retry-After', String(failure.retryAfter))
+      // Our SMTP door answers what the one table of refusals says.
+      if (isInternal(ctx)) ctx.set('smtp-reply', FAILURES[failure.code].smtp.join(' '))
       writerOf(ctx.path)(ctx, failure)
     }
   }

@@ -45,6 +45,7 @@ const ROWS: readonly Row[] = [
     status: 202,
     reply: resource('import'),
   },
+  { method: 'get', path: '/tokens/current', operation: 'get_current_token', reply: resource('token') },
   { method: 'get', path: '/imports', operation: 'list_imports', reply: list('imports') },
   { method: 'get', path: '/imports/:importId', operation: 'get_import', reply: resource('import') },
   { method: 'delete', path: '/imports/:importId', operation: 'cancel_import', reply: resource('import') },

@@ -3,6 +3,7 @@ import Router from '@koa/router'
 import { findOperation } from '../src/catalogue/registry.ts'
 import type { Services } from '../src/services.ts'
 import { type Door, runOperation } from './doors.ts'
+import { isInternal } from './internal.ts'
 
 const V1_DOOR: Door = { bucket: 'rest', gated: false }
 
@@ -10,9 +11,10 @@ const V1_DOOR: Door = { bucket: 'rest', gated: false }
 export function v1Routes(services: Services): Router {
   const router = new Router({ prefix: '/api/v1' })
   const send = findOperation('send_transactional_email')
+  const submit = findOperation('submit_email')
 
   router.post('/emails', async (ctx) => {
-    const data = await runOperation(services, ctx, V1_DOOR, () => send)
+    const data = await runOperation(services, ctx, V1_DOOR, () => (isInternal(ctx) ? submit : send))
     ctx.body = { success: true, message: 'Email queued for delivery.', ...Object(data) }
   })
 

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { isIP } from 'node:net'
 
-type Environment = Record<string, string | undefined>
+export type Environment = Record<string, string | undefined>
 
 /** What a process runs with, read once from the environment; names and defaults stand in docs/configuration.md. */
 export type Config = {
@@ -24,6 +24,8 @@ export type Config = {
   secret: string
   /** Encrypts what is stored and must stay secret, such as DKIM keys: 32 bytes, the same for every process. */
   encryptionKey: Buffer
+  /** What our own processes show each other; see readInternalSecret. */
+  internalSecret: string
   /** The relay that email leaves through, as `smtp://user:password@host:port`. */
   relayUrl: string
   /** Emails per second for each lane; 0 is unlimited. */
@@ -37,12 +39,9 @@ export type Config = {
 
 /** Reads and checks the environment; a missing or malformed variable is named. */
 export function readConfig(env: Environment): Config {
-  const mode = env['POSTLOOM_ENV'] === 'production' ? 'production' : 'development'
+  const mode = modeOf(env)
   const apiPort = integer(env, 'API_PORT', 3000)
-  const host = env['POSTLOOM_HOST'] ?? '127.0.0.1'
-  const isPrivate = mode === 'development' && ['127.0.0.1', '::1', 'localhost'].includes(host)
-  const secret = secretOf(env, 'POSTLOOM_SECRET', mode, isPrivate)
-  const encryptionKey = secretOf(env, 'POSTLOOM_ENCRYPTION_KEY', mode, isPrivate)
+  const host = hostOf(env)
   return {
     env: mode,
     host,
@@ -57,8 +56,9 @@ export function readConfig(env: Environment): Config {
       uiUrl: env['TEMPORAL_UI_URL']?.replace(/\/+$/, '') || undefined,
     },
     ports: { api: apiPort, worker: integer(env, 'WORKER_PORT', 3001) },
-    secret: createHash('sha256').update(secret).digest('hex'),
-    encryptionKey: createHash('sha256').update(encryptionKey).digest(),
+    secret: createHash('sha256').update(secretOf(env, 'POSTLOOM_SECRET')).digest('hex'),
+    encryptionKey: createHash('sha256').update(secretOf(env, 'POSTLOOM_ENCRYPTION_KEY')).digest(),
+    internalSecret: readInternalSecret(env),
     relayUrl: env['RELAY_URL'] || `smtp://127.0.0.1:${integer(env, 'MAILBOX_SMTP_PORT', 1025)}`,
     laneRates: {
       transactional: integer(env, 'LANE_RATE_TRANSACTIONAL', 40),
@@ -70,7 +70,23 @@ export function readConfig(env: Environment): Config {
   }
 }
 
-function secretOf(env: Environment, name: string, mode: Config['env'], isPrivate: boolean): string {
+/** The secret by which the API knows our SMTP door, made from POSTLOOM_SECRET so that there is one to keep. */
+export function readInternalSecret(env: Environment): string {
+  return createHmac('sha256', secretOf(env, 'POSTLOOM_SECRET')).update('internal').digest('hex')
+}
+
+function modeOf(env: Environment): Config['env'] {
+  return env['POSTLOOM_ENV'] === 'production' ? 'production' : 'development'
+}
+
+function hostOf(env: Environment): string {
+  return env['POSTLOOM_HOST'] ?? '127.0.0.1'
+}
+
+/** Where nobody else can reach us, a short secret, or none, will do. */
+function secretOf(env: Environment, name: string): string {
+  const mode = modeOf(env)
+  const isPrivate = mode === 'development' && ['127.0.0.1', '::1', 'localhost'].includes(hostOf(env))
   const secret = mode === 'production' ? required(env, name) : (env[name] ?? 'development')
   if (isPrivate || secret.length >= 32) return secret
   throw new Error(`${name} is too short: give at least 32 random characters (openssl rand -hex 32).`)
@@ -84,7 +100,8 @@ function readPrivateAddresses(text: string, mode: Config['env']): string[] {
   return addresses
 }
 
-function required(env: Environment, name: string): string {
+/** A variable that must be set. */
+export function required(env: Environment, name: string): string {
   const value = env[name]
   if (!value) throw new Error(`${name} is not set; see docs/configuration.md.`)
   return value
@@ -108,7 +125,8 @@ function addressRanges(env: Environment, name: string): string[] {
   return ranges
 }
 
-function integer(env: Environment, name: string, preset: number): number {
+/** A whole number that is not negative, `preset` when unset. */
+export function integer(env: Environment, name: string, preset: number): number {
   const text = env[name]
   if (text === undefined || text === '') return preset
   const value = Number(text)

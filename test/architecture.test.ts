@@ -6,7 +6,7 @@ import test from 'ava'
 type Import = { from: string; to: string; isTypeOnly: boolean }
 
 const ROOT = join(import.meta.dirname, '..')
-const ROOMS = ['schema', 'src', 'temporal', 'worker', 'api', 'mailbox']
+const ROOMS = ['schema', 'src', 'temporal', 'worker', 'api', 'smtp', 'mailbox']
 const COMPUTED = 'a computed name'
 const FILES = ROOMS.flatMap((room) => globSync(`${room}/**/*.ts`, { cwd: ROOT }))
 
@@ -111,6 +111,10 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'src/database.ts',
     ],
     packages: ['@koa/router', 'koa', 'koa-helmet', 'kysely', 'pino', 'prom-client', 'raw-body'],
+  },
+  smtp: {
+    own: ['smtp/', 'src/config.ts', 'src/log.ts'],
+    packages: ['mailparser', 'pino', 'prom-client', 'smtp-server'],
   },
   mailbox: {
     own: ['mailbox/'],

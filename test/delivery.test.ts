@@ -8,7 +8,7 @@ import { execute, row, rows } from '../src/database.ts'
 import type { NewMessage } from '../src/domain/messages.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
-import { selfSigned } from './helpers/certificate.ts'
+import { selfSigned } from '../scripts/services/certificate.ts'
 import { openMailroom, type RelayUrl } from './helpers/mailroom.ts'
 
 function withoutSource(draft: NewMessage): NewMessage {

@@ -15,6 +15,7 @@ const PORTS = [
   'API_PORT',
   'WORKER_PORT',
   'SMTP_PORT',
+  'SMTP_HEALTH_PORT',
   'MAILBOX_PORT',
   'MAILBOX_SMTP_PORT',
   'TEMPORAL_PORT',
@@ -95,7 +96,13 @@ test('one start runs everything, a second says where, a stop leaves nothing runn
   t.true(service.output().includes(`Bearer ${dev.apiToken}`))
   t.is(statSync(stateOf(environment)).mode & 0o777, 0o700)
   t.is(statSync(join(stateOf(environment), 'dev.json')).mode & 0o777, 0o600)
-  t.deepEqual(livingParts(environment).sort(), ['api.pid', 'mailbox.pid', 'temporal.pid', 'worker.pid'])
+  t.deepEqual(livingParts(environment).sort(), [
+    'api.pid',
+    'mailbox.pid',
+    'smtp.pid',
+    'temporal.pid',
+    'worker.pid',
+  ])
 
   const second = start(t, environment)
   t.is(await second.ended, 1)

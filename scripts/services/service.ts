@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { join, relative } from 'node:path'
-import { readSettings } from './settings.ts'
+import { ensureCertificate } from './certificate.ts'
+import { developmentCertificate, readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
 import { projectDirectory } from './layout.mjs'
 import { stopLeftover } from './leftovers.ts'
@@ -21,7 +22,7 @@ export interface ServiceListener {
 }
 
 /** The parts that stop together, in the order of stopping: who needs another one stops before it. */
-const STOP_ORDER = [['api', 'worker'], ['mailbox', 'temporal'], ['postgres']]
+const STOP_ORDER = [['smtp'], ['api', 'worker'], ['mailbox', 'temporal'], ['postgres']]
 /** Together they leave a stop within ten seconds even when nothing ends by itself. */
 const GRACE_MS = { program: 5_000, mailbox: 1_500, temporal: 1_500, postgres: 2_500 }
 const SAME_TROUBLE_MS = 10_000
@@ -67,11 +68,13 @@ export class Service {
       this.#startMailbox(settings),
     ])
     const environment = { ...settings.environment, DATABASE_URL: databaseUrl }
+    if (settings.isDevelopment) ensureCertificate(['localhost', '127.0.0.1'], developmentCertificate)
     const keys = await prepare(environment)
     await Promise.all([
       this.#startProgram('api', 'api/main.ts', settings.ports.api, environment),
       this.#startProgram('worker', 'worker/main.ts', settings.ports.worker, environment),
     ])
+    await this.#startProgram('smtp', 'smtp/main.ts', settings.ports.smtpHealth, environment)
     const { baseUrl, ...addresses } = settings.addresses
     const dev = { baseUrl, ...keys, ...addresses }
     if (settings.isDevelopment) writeDevFile(dev)
@@ -181,7 +184,7 @@ export class Service {
 /** What an earlier service left running, when it was killed together with its watchdogs. */
 async function stopLeftovers(): Promise<void> {
   const pidFile = (name: string): string => join(stateDirectory, `${name}.pid`)
-  await Promise.all(['api', 'worker'].map((name) => stopLeftover(pidFile(name), 'SIGTERM', 5_000)))
+  await Promise.all(['smtp', 'api', 'worker'].map((name) => stopLeftover(pidFile(name), 'SIGTERM', 5_000)))
   await Promise.all(['mailbox', 'temporal'].map((name) => stopLeftover(pidFile(name), 'SIGTERM', 3_000)))
   await stopLeftover(join(stateDirectory, 'postgres', 'postgres.pid'), 'SIGINT', 5_000)
 }
@@ -210,7 +213,7 @@ function log(name: string): string {
 }
 
 function announcement(dev: DevFile, milliseconds: number): string {
-  const { baseUrl, apiToken, adminKey, temporal, mailbox } = dev
+  const { baseUrl, apiToken, adminKey, temporal, mailbox, smtp } = dev
   const keys = apiToken
     ? `
   API token     ${apiToken}
@@ -227,6 +230,7 @@ Try it:
 Postloom is ready after ${(milliseconds / 1_000).toFixed(1)} s.
 
   API           ${baseUrl}${own}
+  SMTP          ${smtp.host}:${smtp.port}   (STARTTLS; any user name, the API token as the password)
   Temporal      ${temporal.uiUrl || temporal.address}
 ${keys}
 Logs: ${state}/logs   Addresses and keys: ${state}/dev.json   Stop: Ctrl-C`

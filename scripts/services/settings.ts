@@ -9,6 +9,12 @@ type Environment = Record<string, string | undefined>
 
 const LOOPBACK = '127.0.0.1'
 
+/** What SMTP submission shows in development; made at the first start. */
+export const developmentCertificate = {
+  certFile: join(stateDirectory, 'smtp.crt'),
+  keyFile: join(stateDirectory, 'smtp.key'),
+}
+
 /** What this start runs with: the environment of every process and the addresses to announce. */
 export interface Settings {
   isDevelopment: boolean
@@ -20,7 +26,15 @@ export interface Settings {
 }
 
 type Ports = Record<
-  'api' | 'worker' | 'smtp' | 'mailbox' | 'mailboxSmtp' | 'temporal' | 'temporalUi' | 'postgres',
+  | 'api'
+  | 'worker'
+  | 'smtp'
+  | 'smtpHealth'
+  | 'mailbox'
+  | 'mailboxSmtp'
+  | 'temporal'
+  | 'temporalUi'
+  | 'postgres',
   number
 >
 
@@ -28,6 +42,7 @@ const NO_PORTS: Ports = {
   api: 0,
   worker: 0,
   smtp: 0,
+  smtpHealth: 0,
   mailbox: 0,
   mailboxSmtp: 0,
   temporal: 0,
@@ -61,6 +76,9 @@ export async function readSettings(env: Environment, say: (line: string) => void
       API_PORT: String(ports.api),
       WORKER_PORT: String(ports.worker),
       SMTP_PORT: String(ports.smtp),
+      SMTP_HEALTH_PORT: String(ports.smtpHealth),
+      SMTP_TLS_CERT: env['SMTP_TLS_CERT'] || (isDevelopment ? developmentCertificate.certFile : undefined),
+      SMTP_TLS_KEY: env['SMTP_TLS_KEY'] || (isDevelopment ? developmentCertificate.keyFile : undefined),
       MAILBOX_PORT: String(ports.mailbox),
       MAILBOX_SMTP_PORT: String(ports.mailboxSmtp),
       MAILBOX_FILE: join(stateDirectory, 'mailbox.sqlite'),
@@ -84,7 +102,13 @@ function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports,
   return {
     api: { variable: 'API_PORT', standard: 3000, purpose: 'the API', host },
     worker: { variable: 'WORKER_PORT', standard: 3001, purpose: "the worker's health", host: LOOPBACK },
-    smtp: { variable: 'SMTP_PORT', standard: 2587, purpose: 'SMTP submission (reserved)', host },
+    smtp: { variable: 'SMTP_PORT', standard: 2587, purpose: 'SMTP submission', host },
+    smtpHealth: {
+      variable: 'SMTP_HEALTH_PORT',
+      standard: 3002,
+      purpose: "the SMTP door's health",
+      host: LOOPBACK,
+    },
     ...(needed.isDevelopment && {
       mailbox: { variable: 'MAILBOX_PORT', standard: 8025, purpose: 'the mailbox', host },
       mailboxSmtp: { variable: 'MAILBOX_SMTP_PORT', standard: 1025, purpose: "the mailbox's SMTP", host },

@@ -10,7 +10,7 @@ export interface DevFile {
   apiToken: string
   adminKey: string
   temporal: { address: string; namespace: string; uiUrl: string }
-  /** Reserved for SMTP submission: nothing listens there yet. */
+  /** SMTP submission: STARTTLS, and the API token as the password. */
   smtp: { host: string; port: number }
   mailbox: { url: string; smtpPort: number }
 }

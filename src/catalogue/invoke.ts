@@ -31,7 +31,7 @@ export async function invoke(
   invocation: Invocation,
 ): Promise<unknown> {
   const { tool } = invocation
-  requirePermission(principal, tool.permission)
+  if (tool.permission !== null) requirePermission(principal, tool.permission)
   const { input, confirmationCode } = readInput(tool, invocation.input)
   const isGated = invocation.gated && tool.isGated(input)
   const { file, idempotencyKey } = invocation

@@ -17,6 +17,7 @@ import * as snippets from '../tools/snippets.ts'
 import * as statistics from '../tools/statistics.ts'
 import * as subscribers from '../tools/subscribers.ts'
 import * as tags from '../tools/tags.ts'
+import * as tokens from '../tools/tokens.ts'
 import * as web from '../tools/web.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
 import * as workflows from '../tools/workflows.ts'
@@ -47,6 +48,7 @@ const GROUPS = [
   statistics,
   documentation,
   privacy,
+  tokens,
 ]
 
 /** Every operation by name: the one list that all doors read. */

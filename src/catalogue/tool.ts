@@ -87,7 +87,8 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
   description: string
   group: ToolGroup
   effect: Effect
-  permission: Permission
+  /** Null where any token will do. */
+  permission: Permission | null
   input: Input
   output: Output
   /** Largest JSON body in bytes; 1 MB unless said otherwise. */

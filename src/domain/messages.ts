@@ -15,6 +15,8 @@ export type MessageSource = {
   content: unknown
   contentType: ContentType | 'HTML'
   preview: string | null
+  /** The text part as it came by SMTP; otherwise it is made of the content. */
+  text?: string
   /** It asks for the confirmation of a subscription, so that {{confirmUrl}} leads somewhere. */
   confirms?: true
 }

@@ -112,7 +112,7 @@ function acceptance(
   from: From | null,
   judgedOnly: boolean,
 ) {
-  const { subject, content, contentType, preview, to, replyTo, tracking } = email
+  const { subject, content, contentType, preview, text, to, replyTo, tracking } = email
   return acceptTransactional(
     organization.id,
     actor.kind === 'token' ? decodeId('tok', actor.id) : null,
@@ -124,7 +124,7 @@ function acceptance(
     to,
     replyTo ?? null,
     tracking,
-    JSON.stringify({ subject, content, contentType, preview }),
+    JSON.stringify({ subject, content, contentType, preview, text }),
     judgedOnly,
   )
 }

@@ -2,18 +2,36 @@ import type { Call } from '../catalogue/tool.ts'
 import { withSnippets } from './carried-content.ts'
 import { readContent } from './content.ts'
 import type { MessageSource } from './messages.ts'
+import { sendTransactional, type TransactionalEmail } from './transactional.ts'
 
 /** How callers may write an email to one person; a MAILY document has the name of its format there. */
 export const WRITTEN_TYPES = ['MARKDOWN', 'HTML', 'TIPTAP'] as const
 export type WrittenType = (typeof WRITTEN_TYPES)[number]
 
-/** What mail keeps of an email as a caller wrote it; a document is judged, and keeps its snippets as they are now. */
-export async function readWritten(
+/** An email as a caller wrote it; `text` is the text part where the caller wrote one. */
+type Written = {
+  subject: string
+  content: string
+  contentType: WrittenType
+  preview?: string
+  text?: string
+}
+
+/** Accepts one transactional email as a caller wrote it; answers the uuid of the message. */
+export async function sendWritten(
   call: Call,
-  written: { subject: string; content: string; contentType: WrittenType; preview: string | undefined },
-): Promise<MessageSource> {
-  const { subject, content, contentType, preview = null } = written
-  if (contentType !== 'TIPTAP') return { subject, content, contentType, preview }
+  email: Written & Pick<TransactionalEmail, 'to' | 'tracking'> & { from?: string; replyTo?: string },
+): Promise<string> {
+  const { to, from, replyTo, tracking } = email
+  return await sendTransactional(call, { ...(await readWritten(call, email)), to, from, replyTo, tracking })
+}
+
+/** What mail keeps of an email as a caller wrote it; a document is judged, and keeps its snippets as they are now. */
+export async function readWritten(call: Call, written: Written): Promise<MessageSource> {
+  const { subject, content, contentType, preview = null, text } = written
+  if (contentType !== 'TIPTAP') {
+    return { subject, content, contentType, preview, ...(text !== undefined && { text }) }
+  }
   const document = await readContent(call, 'MAILY', content)
   return {
     subject,

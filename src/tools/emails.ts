@@ -6,8 +6,7 @@ import { subscriberChoice } from '../../schema/subscriber.ts'
 import { EMAIL_LINE } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { sendEmail as send, summarizeEmail } from '../domain/send-email.ts'
-import { sendTransactional } from '../domain/transactional.ts'
-import { readWritten, WRITTEN_TYPES } from '../domain/written-email.ts'
+import { sendWritten, WRITTEN_TYPES } from '../domain/written-email.ts'
 import { encodeId } from '../ids.ts'
 
 const written = {
@@ -20,14 +19,17 @@ const written = {
   replyTo: Type.Optional(Type.String({ description: 'Where answers go.' })),
   preview: Type.Optional(Type.String({ maxLength: EMAIL_LINE, description: 'The preheader.' })),
 }
+const asV1 = {
+  to: Type.String({ description: 'The address of the recipient.' }),
+  ...written,
+  from: Type.Optional(
+    Type.String({ description: '"hello@example.com" or "Name <hello@example.com>" on a verified domain.' }),
+  ),
+  tracking: defaulted(Type.Boolean({ description: 'Counts opens and clicks.' }), true),
+}
 const emailId = Type.String({ description: 'eml_…' })
 
-/** One transactional email through the frozen v1 door (contract, "Transactional send v1"). */
-export const sendTransactionalEmail = defineTool({
-  name: 'send_transactional_email',
-  title: 'Send a transactional email',
-  description:
-    'Accepts one email to one person for sending. It is stored when this answers, and sent by the transactional lane.',
+const transactional = {
   group: 'emails',
   effect: 'write',
   permission: 'emails',
@@ -36,20 +38,32 @@ export const sendTransactionalEmail = defineTool({
   singleStatement: true,
   checksToken: true,
   bodyLimit: DOCUMENT_LIMITS.bytes,
-  input: closed({
-    to: Type.String({ description: 'The address of the recipient.' }),
-    ...written,
-    from: Type.Optional(
-      Type.String({ description: '"hello@example.com" or "Name <hello@example.com>" on a verified domain.' }),
-    ),
-    tracking: defaulted(Type.Boolean({ description: 'Counts opens and clicks.' }), true),
-  }),
   output: closed({ id: emailId }),
-  async handler(call, { to, subject, content, contentType, from, replyTo, preview, tracking }) {
-    const source = await readWritten(call, { subject, content, contentType, preview })
-    const id = await sendTransactional(call, { ...source, to, from, replyTo, tracking })
-    return { id: encodeId('eml', id) }
-  },
+} as const
+
+/** One transactional email through the frozen v1 door (contract, "Transactional send v1"). */
+export const sendTransactionalEmail = defineTool({
+  ...transactional,
+  name: 'send_transactional_email',
+  title: 'Send a transactional email',
+  description:
+    'Accepts one email to one person for sending. It is stored when this answers, and sent by the transactional lane.',
+  input: closed(asV1),
+  handler: async (call, input) => ({ id: encodeId('eml', await sendWritten(call, input)) }),
+})
+
+/** The same for our SMTP door, whose emails bring their own text part. */
+export const submitEmail = defineTool({
+  ...transactional,
+  name: 'submit_email',
+  title: 'Submit an email that came by SMTP',
+  description:
+    'Accepts one email as send_transactional_email does, with the text part that its client wrote.',
+  input: closed({
+    ...asV1,
+    text: Type.Optional(Type.String({ description: 'The text part; made from the HTML when absent.' })),
+  }),
+  handler: async (call, input) => ({ id: encodeId('eml', await sendWritten(call, input)) }),
 })
 
 /** One transactional email to a subscriber, asked for by a tool. */

@@ -1,0 +1,127 @@
+import { Agent, request as requestHttp, type IncomingMessage } from 'node:http'
+import { Agent as TlsAgent, request as requestHttps } from 'node:https'
+
+import { REPLIES, Refusal } from './refusal.ts'
+import type { Submission } from './message.ts'
+
+/** The API as this door sees it. Both calls throw a Refusal with the reply that the API chose. */
+export type ApiClient = {
+  /** Refuses a token that is not valid or may not send. */
+  checkToken(token: string): Promise<void>
+  /** Hands an email over; it is stored when this answers with its id. */
+  submit(token: string, idempotencyKey: string, email: Submission): Promise<string>
+  isReachable(): Promise<boolean>
+  close(): void
+}
+
+type Answer = { status: number; reply: string | undefined; body: unknown }
+
+const CONNECTIONS = 64
+const TIMEOUT_MS = 30_000
+const LONGEST_ANSWER = 1_000_000
+
+/**
+ * Speaks to the API over kept connections. `internalSecret` lets the API take a text part from us and say the SMTP
+ * reply of a refusal; `host` is the name the API is known by.
+ */
+export function createApiClient(options: { url: string; host: string; internalSecret: string }): ApiClient {
+  const isTls = options.url.startsWith('https:')
+  const agent = new (isTls ? TlsAgent : Agent)({ keepAlive: true, maxSockets: CONNECTIONS })
+  const request = isTls ? requestHttps : requestHttp
+
+  async function once(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body = '',
+  ): Promise<Answer> {
+    return await new Promise((resolve, reject) => {
+      const outgoing = request(
+        new URL(path, options.url),
+        {
+          method,
+          agent,
+          timeout: TIMEOUT_MS,
+          headers: {
+            host: options.host,
+            'postloom-internal': options.internalSecret,
+            ...headers,
+            ...(body && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+          },
+        },
+        (incoming) => {
+          readAnswer(incoming).then(resolve, reject)
+        },
+      )
+      outgoing.on('timeout', () => outgoing.destroy(new Error('the API did not answer in time')))
+      outgoing.on('error', reject)
+      outgoing.end(body)
+    })
+  }
+
+  /** Once more when the connection broke: every email has a key, so a repetition is safe. */
+  async function ask(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body?: string,
+  ): Promise<Answer> {
+    try {
+      return await once(method, path, headers, body).catch(() => once(method, path, headers, body))
+    } catch {
+      throw new Refusal(REPLIES.API_AWAY, 'The service cannot be reached; try again in a moment')
+    }
+  }
+
+  return {
+    async checkToken(token) {
+      const answer = await ask('GET', '/api/v2/tokens/current', { authorization: `Bearer ${token}` })
+      if (answer.status !== 200) throw refusalOf(answer)
+      const { permissions } = Object(answer.body)
+      if (Array.isArray(permissions) && permissions.includes('emails')) return
+      throw new Refusal(REPLIES.BAD_TOKEN, 'This token lacks the permission "emails"; use one that has it')
+    },
+    async submit(token, idempotencyKey, email) {
+      const answer = await ask(
+        'POST',
+        '/api/v1/emails',
+        { authorization: `Bearer ${token}`, 'idempotency-key': idempotencyKey },
+        JSON.stringify(email),
+      )
+      if (answer.status !== 200) throw refusalOf(answer)
+      return String(Object(answer.body).id)
+    },
+    async isReachable() {
+      return await once('GET', '/healthz', {}).then(
+        ({ status }) => status === 200,
+        () => false,
+      )
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+async function readAnswer(incoming: IncomingMessage): Promise<Answer> {
+  let text = ''
+  incoming.setEncoding('utf8')
+  for await (const part of incoming) {
+    text += String(part)
+    if (text.length > LONGEST_ANSWER) throw new Error('the API answered too much')
+  }
+  const reply = incoming.headers['smtp-reply']
+  const isJson = incoming.headers['content-type']?.includes('json') === true
+  return {
+    status: incoming.statusCode ?? 0,
+    reply: typeof reply === 'string' ? reply : undefined,
+    body: isJson ? JSON.parse(text) : text,
+  }
+}
+
+/** The reply the API chose; one that it did not send says that something stands between us and the API. */
+function refusalOf({ reply, body }: Answer): Refusal {
+  const [, code, enhanced] = /^(\d{3}) (\d\.\d+\.\d+)$/.exec(reply ?? '') ?? []
+  if (code === undefined || enhanced === undefined) {
+    return new Refusal(REPLIES.API_AWAY, 'The service answered something unexpected; try again in a moment')
+  }
+  return new Refusal([Number(code), enhanced], String(Object(body).message ?? 'refused'))
+}

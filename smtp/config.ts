@@ -1,0 +1,33 @@
+import { hostname } from 'node:os'
+
+import { type Environment, integer, readInternalSecret, required } from '../src/config.ts'
+import type { CertificateFiles } from './certificate.ts'
+
+/** What the SMTP process runs with; names and defaults stand in docs/configuration.md. */
+export type SmtpConfig = {
+  host: string
+  /** The name it greets with; what the certificate should be for. */
+  name: string
+  ports: { submission: number; health: number }
+  certificate: CertificateFiles
+  api: { url: string; host: string; internalSecret: string }
+  logLevel: string
+}
+
+/** Reads and checks the environment; a missing or malformed variable is named. */
+export function readSmtpConfig(env: Environment): SmtpConfig {
+  const host = env['POSTLOOM_HOST'] ?? '127.0.0.1'
+  const baseUrl = env['POSTLOOM_BASE_URL'] ?? `http://127.0.0.1:${integer(env, 'API_PORT', 3000)}`
+  return {
+    host,
+    name: env['SMTP_HOST_NAME'] || hostname(),
+    ports: { submission: integer(env, 'SMTP_PORT', 2587), health: integer(env, 'SMTP_HEALTH_PORT', 3002) },
+    certificate: { certFile: required(env, 'SMTP_TLS_CERT'), keyFile: required(env, 'SMTP_TLS_KEY') },
+    api: {
+      url: env['POSTLOOM_API_URL'] || `http://127.0.0.1:${integer(env, 'API_PORT', 3000)}`,
+      host: new URL(baseUrl).host,
+      internalSecret: readInternalSecret(env),
+    },
+    logLevel: env['LOG_LEVEL'] ?? 'info',
+  }
+}

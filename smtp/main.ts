@@ -1,0 +1,29 @@
+import { createLogger } from '../src/log.ts'
+import { createApiClient } from './api-client.ts'
+import { readSmtpConfig } from './config.ts'
+import { startHealthServer } from './health.ts'
+import { createSubmission } from './submission.ts'
+
+/** SMTP as a process: it speaks to clients and to the API, and has no database. */
+const config = readSmtpConfig(process.env)
+const log = createLogger('smtp', config.logLevel)
+const api = createApiClient(config.api)
+const health = startHealthServer(api)
+const { name, certificate } = config
+const submission = createSubmission({ name, certificate, api, log, onReply: health.countReply })
+health.server.listen(config.ports.health, config.host)
+submission.listen(config.ports.submission, config.host, () =>
+  log.info({ port: config.ports.submission }, 'SMTP submission is listening'),
+)
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    health.server.close()
+    health.server.closeAllConnections()
+    // Conversations under way are finished, or end with 421 after some seconds.
+    submission.close(() => {
+      api.close()
+      process.exit(0)
+    })
+  })
+}

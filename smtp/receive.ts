@@ -1,0 +1,70 @@
+import { REPLIES, Refusal } from './refusal.ts'
+
+/** RFC 5321 4.5.3.1.6: 1,000 octets with the line end. */
+const LONGEST_LINE = 998
+const LONGEST_HEADER = 65_536
+const CR = 13
+const LF = 10
+
+/**
+ * Takes the bytes of one message while they stream, up to `limit`, and then refuses what another server could read
+ * otherwise than we do: a bare CR or LF (message smuggling), NUL, lines over RFC 5321's limit, and an endless header.
+ */
+export async function receiveMessage(stream: AsyncIterable<Buffer | string>, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  const lines = new LineReader()
+  let size = 0
+  // The rest is read even after a fault, because the reply comes after the final dot.
+  for await (const chunk of stream) {
+    const bytes = Buffer.from(chunk)
+    size += bytes.length
+    if (size <= limit && lines.fault === null) {
+      chunks.push(bytes)
+      lines.read(bytes)
+    } else chunks.length = 0
+  }
+  if (size > limit)
+    throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${limit} bytes; send less`)
+  const fault = lines.end()
+  if (fault !== null) throw new Refusal(REPLIES.BAD_MESSAGE, fault)
+  return Buffer.concat(chunks)
+}
+
+class LineReader {
+  fault: string | null = null
+  #line = 1
+  #width = 0
+  #header = 0
+  #isHeader = true
+  #afterCr = false
+
+  read(bytes: Buffer): void {
+    for (const byte of bytes) {
+      if (this.fault !== null) return
+      if (this.#isHeader && ++this.#header > LONGEST_HEADER) {
+        this.fault = `The header is longer than ${LONGEST_HEADER} bytes; send fewer or shorter fields`
+      }
+      if (this.#afterCr !== (byte === LF)) {
+        this.fault = `Line ${this.#line} holds a ${this.#afterCr ? 'CR without LF' : 'LF without CR'}; end lines with CRLF`
+      } else if (byte === LF) this.#endLine()
+      else if (byte === CR) this.#afterCr = true
+      else if (byte === 0) this.fault = `Line ${this.#line} holds a NUL byte; encode the content`
+      else if (++this.#width > LONGEST_LINE) {
+        this.fault = `Line ${this.#line} is longer than ${LONGEST_LINE} bytes; encode the content as quoted-printable`
+      }
+    }
+  }
+
+  /** What is wrong with the message, or null. */
+  end(): string | null {
+    if (this.fault === null && this.#afterCr) this.fault = 'The message ends with a CR without LF'
+    return this.fault
+  }
+
+  #endLine(): void {
+    if (this.#width === 0) this.#isHeader = false
+    this.#line += 1
+    this.#width = 0
+    this.#afterCr = false
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * What this door refuses by itself; everything else is refused by the API, whose answer says the reply. Replies are those
+ * of the contract ("SMTP replies") with enhanced codes of RFC 3463 and 5248.
+ */
+export const REPLIES = {
+  /** Before STARTTLS, and before AUTH. */
+  AUTH_REQUIRED: [530, '5.7.0'],
+  BAD_TOKEN: [535, '5.7.8'],
+  TOO_MANY_RECIPIENTS: [550, '5.5.3'],
+  BAD_SENDER: [550, '5.1.7'],
+  BAD_MESSAGE: [550, '5.6.0'],
+  TOO_LARGE: [552, '5.3.4'],
+  ATTACHMENT: [552, '5.6.1'],
+  API_AWAY: [451, '4.3.0'],
+  /** Too many tokens from one address did not hold; the connection ends. */
+  THROTTLED: [421, '4.7.0'],
+  SHUTTING_DOWN: [421, '4.3.2'],
+} as const satisfies Record<string, readonly [reply: number, enhanced: string]>
+
+/** RFC 5321 4.5.3.1.5 gives a reply line 512 octets. */
+const LONGEST_TEXT = 400
+
+/** A refusal as smtp-server takes it: `message` begins with the enhanced code. */
+export class Refusal extends Error {
+  readonly responseCode: number
+
+  constructor([reply, enhanced]: readonly [reply: number, enhanced: string], text: string) {
+    super(`${enhanced} ${text.slice(0, LONGEST_TEXT).toWellFormed()}`)
+    this.name = 'Refusal'
+    this.responseCode = reply
+  }
+}

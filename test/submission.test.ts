@@ -1,0 +1,587 @@
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { promisify } from 'node:util'
+
+import anyTest, { type TestFn } from 'ava'
+import { sql } from 'kysely'
+import { createTransport, type SendMailOptions } from 'nodemailer'
+import { pino } from 'pino'
+
+import { ensureCertificate, selfSigned } from '../scripts/services/certificate.ts'
+import { createApiClient } from '../smtp/api-client.ts'
+import { createSubmission, MESSAGE_BYTES, type SubmissionOptions } from '../smtp/submission.ts'
+import { rows } from '../src/database.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { eventually } from './helpers/eventually.ts'
+import { scratchDirectory } from './helpers/services.ts'
+
+type Door = { port: number; cert: string; certFile: string; keyFile: string; close: () => Promise<void> }
+type Context = { api: TestApi; door: Door; organization: TestOrganization }
+type Stored = {
+  recipient: string
+  fromName: string | null
+  fromEmail: string
+  replyTo: string | null
+  tracking: boolean
+  source: { subject: string; content: string; contentType: string; text?: string }
+}
+
+const test = anyTest as TestFn<Context>
+const run = promisify(execFile)
+
+test.before(async (t) => {
+  const api = await startApi()
+  t.context = { api, door: await openDoor(api), organization: await api.organization() }
+})
+test.after.always(async (t) => {
+  await t.context.door.close()
+  await t.context.api.close()
+})
+
+async function openDoor(
+  api: TestApi,
+  options: Partial<SubmissionOptions> & { apiUrl?: string } = {},
+): Promise<Door> {
+  const directory = scratchDirectory('submission')
+  const files = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
+  ensureCertificate(['localhost', '127.0.0.1'], files)
+  const client = createApiClient({
+    url: options.apiUrl ?? api.url,
+    host: new URL(api.url).host,
+    internalSecret: api.services.config.internalSecret,
+  })
+  const log = pino({ level: 'silent' })
+  const server = createSubmission({ name: 'smtp.test', certificate: files, api: client, log, ...options })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A listening TCP server has an address object.
+  const { port } = server.server.address() as AddressInfo
+  return {
+    port,
+    ...files,
+    cert: readFileSync(files.certFile, 'utf8'),
+    close: async () => {
+      for (const conversation of server.connections) conversation.close()
+      await new Promise<void>((resolve) => server.close(resolve))
+      client.close()
+    },
+  }
+}
+
+/** A conversation by hand: what is written as it is, and whole replies. */
+class Talk {
+  #socket: Socket | TLSSocket
+  #text = ''
+  #ended = false
+  #wake: () => void = () => undefined
+
+  private constructor(socket: Socket | TLSSocket) {
+    this.#socket = socket
+    this.#listen(socket)
+  }
+
+  static async open(port: number): Promise<Talk> {
+    const talk = new Talk(connect(port, '127.0.0.1'))
+    await talk.reply()
+    return talk
+  }
+
+  /** Up to the login: greeting, EHLO, STARTTLS, EHLO. */
+  static async secured(door: Door): Promise<Talk> {
+    const talk = await Talk.open(door.port)
+    await talk.say('EHLO client.test')
+    await talk.say('STARTTLS')
+    await talk.upgrade(door.cert)
+    await talk.say('EHLO client.test')
+    return talk
+  }
+
+  static async loggedIn(door: Door, token: string): Promise<Talk> {
+    const talk = await Talk.secured(door)
+    await talk.say(`AUTH PLAIN ${plain('someone', token)}`)
+    return talk
+  }
+
+  async upgrade(ca: string): Promise<void> {
+    this.#socket.removeAllListeners('data')
+    const secured = connectTls({ socket: this.#socket, ca, servername: 'localhost' })
+    await new Promise<void>((resolve, reject) => {
+      secured.once('secureConnect', resolve)
+      secured.once('error', reject)
+    })
+    this.#socket = secured
+    this.#listen(secured)
+  }
+
+  write(bytes: string | Buffer): void {
+    this.#socket.write(bytes)
+  }
+
+  /** Says one line and answers the whole reply. */
+  async say(line: string): Promise<string> {
+    this.write(`${line}\r\n`)
+    return await this.reply()
+  }
+
+  /** The next whole reply; empty once the server hung up. */
+  async reply(): Promise<string> {
+    for (;;) {
+      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(this.#text)?.[0]
+      if (whole !== undefined) {
+        this.#text = this.#text.slice(whole.length)
+        return whole.trim()
+      }
+      if (this.#ended) return ''
+      await new Promise<void>((resolve) => (this.#wake = resolve))
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  #listen(socket: Socket | TLSSocket): void {
+    socket.on('data', (chunk) => {
+      this.#text += String(chunk)
+      this.#wake()
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      if (socket !== this.#socket) return
+      this.#ended = true
+      this.#wake()
+    })
+  }
+}
+
+function plain(user: string, password: string): string {
+  return Buffer.from(`\0${user}\0${password}`).toString('base64')
+}
+
+async function stored(api: TestApi, organizationId: string): Promise<Stored[]> {
+  return await rows<Stored>(
+    api.services.orm.em.fork(),
+    sql`select m.recipient, m.from_name as "fromName", m.from_email as "fromEmail", m.reply_to as "replyTo",
+        m.tracking, content.source
+      from message m join message_content content on content.organization_id = m.organization_id and content.message_id = m.id
+      where m.organization_id = ${organizationId} order by m.id`,
+  )
+}
+
+function transport({ port, cert }: Door, token: string) {
+  return createTransport({
+    host: 'localhost',
+    port,
+    requireTLS: true,
+    tls: { ca: cert },
+    auth: { user: 'any-name', pass: token },
+  })
+}
+
+function message(organization: TestOrganization, lines: readonly string[], body = 'Hello\r\n'): string {
+  return [`From: hello@${organization.domain}`, 'Subject: A note', ...lines, '', body].join('\r\n')
+}
+
+/** One message in a conversation of its own; answers the reply to its end, or the first refusal before it. */
+async function submit(t: Context, organization: TestOrganization, raw: string, to = 'ada@reader.example') {
+  const talk = await Talk.loggedIn(t.door, organization.token)
+  try {
+    await talk.say(`MAIL FROM:<bounces@${organization.domain}>`)
+    const recipient = await talk.say(`RCPT TO:<${to}>`)
+    if (!recipient.startsWith('250')) return recipient
+    await talk.say('DATA')
+    talk.write(`${raw}\r\n.\r\n`)
+    return await talk.reply()
+  } finally {
+    talk.close()
+  }
+}
+
+test('a client submits an email: both parts, reply address, umlauts; it is stored untracked before 250', async (t) => {
+  const { api, door } = t.context
+  const organization = await api.organization()
+  const info = await transport(door, organization.token).sendMail({
+    from: { name: 'Zoë "Z" Shop', address: `hello@${organization.domain}` },
+    to: 'ada@reader.example',
+    replyTo: 'answers@reader.example',
+    subject: 'Grüße aus Łódź',
+    text: 'Plain words.\n.\n..dots\n',
+    html: '<p>Rich <b>words</b> – ünïcode</p>',
+  })
+  t.regex(info.response, /^250 2\.6\.0 queued as eml_/)
+  const [email, ...more] = await stored(api, organization.id)
+  t.is(more.length, 0)
+  t.like(email, {
+    recipient: 'ada@reader.example',
+    fromName: 'Zoë "Z" Shop',
+    fromEmail: `hello@${organization.domain}`,
+    replyTo: 'answers@reader.example',
+    tracking: false,
+    source: { subject: 'Grüße aus Łódź', content: '<p>Rich <b>words</b> – ünïcode</p>', contentType: 'HTML' },
+  })
+  t.is(email?.source.text?.trim(), 'Plain words.\n.\n..dots')
+})
+
+test('plain text alone is sent as it stands, and as HTML that means the same', async (t) => {
+  const { api, door } = t.context
+  const organization = await api.organization()
+  await transport(door, organization.token).sendMail({
+    from: `hello@${organization.domain}`,
+    to: 'ada@reader.example',
+    subject: 'Backup <done>',
+    text: 'Took 3 < 4 minutes & no "errors"\nBye',
+  })
+  const [email] = await stored(api, organization.id)
+  t.is(email?.source.text?.trim(), 'Took 3 < 4 minutes & no "errors"\nBye')
+  t.regex(email?.source.content ?? '', /Took 3 &lt; 4 minutes &amp; no "errors"<br>\nBye/)
+})
+
+test('the same message again is the same email; a key decides before the Message-ID', async (t) => {
+  const { api, door } = t.context
+  const organization = await api.organization()
+  const mailer = transport(door, organization.token)
+  const mail: SendMailOptions = {
+    from: `hello@${organization.domain}`,
+    to: 'ada@reader.example',
+    subject: 'Once',
+    text: 'Once',
+    messageId: '<one@client.test>',
+    date: new Date(0),
+  }
+  const first = await mailer.sendMail(mail)
+  const again = await mailer.sendMail(mail)
+  t.is(again.response, first.response)
+  await mailer.sendMail({ ...mail, to: 'lin@reader.example' })
+  await mailer.sendMail({ ...mail, headers: { 'X-Idempotency-Key': 'order-1' } })
+  await mailer.sendMail({
+    ...mail,
+    messageId: '<two@client.test>',
+    headers: { 'X-Idempotency-Key': 'order-1' },
+  })
+  t.is((await stored(api, organization.id)).length, 3)
+  const changed = await t.throwsAsync(mailer.sendMail({ ...mail, text: 'Something else' }))
+  t.regex(changed?.message ?? '', /550 5\.6\.0/)
+})
+
+test('login: only after STARTTLS, PLAIN and LOGIN, any user name, a token that may send', async (t) => {
+  const { api, door, organization } = t.context
+  const open = await Talk.open(door.port)
+  const greeting = await open.say('EHLO client.test')
+  for (const word of [
+    'PIPELINING',
+    '8BITMIME',
+    'SMTPUTF8',
+    'ENHANCEDSTATUSCODES',
+    `SIZE ${MESSAGE_BYTES}`,
+    'STARTTLS',
+  ]) {
+    t.true(greeting.includes(word), word)
+  }
+  t.false(greeting.includes('AUTH'), 'a login is not offered over an open line')
+  t.regex(await open.say(`AUTH PLAIN ${plain('x', organization.token)}`), /^530 5\.7\.0 /)
+  t.regex(await open.say('MAIL FROM:<a@b.example>'), /^530 5\.7\.0 /)
+  open.close()
+
+  const talk = await Talk.secured(door)
+  t.regex(await talk.say('MAIL FROM:<a@b.example>'), /^530 5\.7\.0 /)
+  t.regex(await talk.say(`AUTH PLAIN ${plain('x', 'pl_wrong')}`), /^535 5\.7\.8 /)
+  t.regex(await talk.say(`AUTH PLAIN ${plain('', organization.token)}`), /^535 5\.7\.8 /)
+  const reader = await organization.tokenWith(['subscribers'])
+  t.regex(await talk.say(`AUTH PLAIN ${plain('x', reader)}`), /^535 5\.7\.8 .*emails/)
+  await talk.say('AUTH LOGIN')
+  await talk.say(Buffer.from('anything').toString('base64'))
+  t.regex(await talk.say(Buffer.from(organization.token).toString('base64')), /^235 2\.7\.0 /)
+  talk.close()
+  const { body } = await api.request('GET', '/api/v2/tokens/current', { token: reader })
+  t.deepEqual(body.permissions, ['subscribers'])
+})
+
+test('what one message may be: each refusal has its reply, and nothing is stored', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const other = await api.organization()
+  const attachment = ['MIME-Version: 1.0', 'Content-Type: multipart/mixed; boundary=b']
+  const parts = (type: string, extra = '') =>
+    `--b\r\nContent-Type: text/plain\r\n\r\nHi\r\n--b\r\nContent-Type: ${type}\r\n${extra}\r\nAAAA\r\n--b--\r\n`
+  const cases: [name: string, raw: string, reply: RegExp, to?: string][] = [
+    ['no From', 'Subject: x\r\n\r\nHello\r\n', /^550 5\.1\.7 /],
+    ['two senders', message(organization, []).replace('From: ', 'From: a@b.example, '), /^550 5\.1\.7 /],
+    ['a foreign domain', message(other, []), /^550 5\.7\.1 /],
+    [
+      'an attachment',
+      message(organization, attachment, parts('application/pdf', 'Content-Disposition: attachment\r\n')),
+      /^552 5\.6\.1 /,
+    ],
+    [
+      'an inline image',
+      message(
+        organization,
+        attachment,
+        parts('image/png', 'Content-ID: <i>\r\nContent-Disposition: inline\r\n'),
+      ),
+      /^552 5\.6\.1 /,
+    ],
+    ['no words', message(organization, [], ''), /^550 5\.6\.0 /],
+    ['no subject', message(organization, []).replace('Subject: A note\r\n', ''), /^550 5\.6\.0 /],
+    ['a bare LF', message(organization, [], 'one\ntwo\r\n'), /^550 5\.6\.0 .*LF/],
+    ['a bare CR', message(organization, [], 'one\rtwo\r\n'), /^550 5\.6\.0 .*CR/],
+    ['a long line', message(organization, [], `${'x'.repeat(999)}\r\n`), /^550 5\.6\.0 .*998/],
+    [
+      'an endless header',
+      message(
+        organization,
+        Array.from({ length: 900 }, (_, n) => `X-${n}: ${'y'.repeat(80)}`),
+      ),
+      /^550 5\.6\.0 .*header/,
+    ],
+    ['a NUL', message(organization, [], 'a\0b\r\n'), /^550 5\.6\.0 .*NUL/],
+    ['too much', message(organization, [], `${'word '.repeat(150)}\r\n`.repeat(1_400)), /^552 5\.3\.4 /],
+    ['a recipient that is none', message(organization, []), /^550 /, 'ada@nowhere'],
+  ]
+  for (const [name, raw, reply, to] of cases) {
+    t.regex(await submit(t.context, organization, raw, to), reply, name)
+  }
+  const talk = await Talk.loggedIn(t.context.door, organization.token)
+  t.regex(await talk.say(`MAIL FROM:<a@b.example> SIZE=${MESSAGE_BYTES + 1}`), /^552 5\.3\.4 /)
+  await talk.say('MAIL FROM:<a@b.example>')
+  await talk.say('RCPT TO:<ada@reader.example>')
+  t.regex(await talk.say('RCPT TO:<lin@reader.example>'), /^550 5\.5\.3 /)
+  talk.close()
+  t.deepEqual(await stored(api, organization.id), [])
+})
+
+test('exactly the limit of bytes is taken', async (t) => {
+  const organization = await t.context.api.organization()
+  const head = message(organization, [], '')
+  const line = `${'x'.repeat(98)}\r\n`
+  const room = MESSAGE_BYTES - head.length - 2
+  const body = line.repeat(Math.floor(room / 100)) + 'y'.repeat(room % 100)
+  t.is(head.length + body.length + 2, MESSAGE_BYTES)
+  t.regex(await submit(t.context, organization, head + body), /^250 2\.6\.0 /)
+  t.regex(await submit(t.context, organization, `${head}${body}z`), /^552 5\.3\.4 /)
+})
+
+test('nothing is smuggled: what only looks like the end of a message ends nothing', async (t) => {
+  const { api, door } = t.context
+  const organization = await api.organization()
+  const inner = `MAIL FROM:<x@${organization.domain}>\r\nRCPT TO:<victim@reader.example>\r\nDATA\r\nFrom: hello@${organization.domain}\r\nSubject: smuggled\r\n\r\nno\r\n.\r\n`
+  for (const end of ['\n.\n', '\n.\r\n', '\r\n.\n', '\r.\r', '\r\n.\r', '\r.\r\n', '\n\0.\n']) {
+    const talk = await Talk.loggedIn(door, organization.token)
+    await talk.say(`MAIL FROM:<x@${organization.domain}>`)
+    await talk.say('RCPT TO:<ada@reader.example>')
+    await talk.say('DATA')
+    talk.write(`${message(organization, [], 'outer')}${end}${inner}`)
+    t.regex(await talk.reply(), /^550 5\.6\.0 /, JSON.stringify(end))
+    talk.close()
+  }
+  t.deepEqual(await stored(api, organization.id), [])
+})
+
+test('commands sent in the open before TLS are never run', async (t) => {
+  const { api, door } = t.context
+  const organization = await api.organization()
+  const talk = await Talk.open(door.port)
+  await talk.say('EHLO client.test')
+  talk.write(
+    `STARTTLS\r\nEHLO evil.test\r\nAUTH PLAIN ${plain('x', organization.token)}\r\nMAIL FROM:<a@b.example>\r\n`,
+  )
+  t.regex(await talk.reply(), /^220 /)
+  const upgraded = await talk.upgrade(door.cert).then(
+    () => true,
+    () => false,
+  )
+  // Either the handshake breaks on what was in the way, or the session begins anew without a login.
+  if (upgraded) {
+    await talk.say('EHLO client.test')
+    t.regex(await talk.say('MAIL FROM:<a@b.example>'), /^530 5\.7\.0 /)
+  } else t.is(await talk.reply(), '')
+  talk.close()
+})
+
+test('an address that fails to log in is held off; others are not', async (t) => {
+  const { api, organization } = t.context
+  const door = await openDoor(api, { failedLogins: 3 })
+  t.teardown(() => door.close())
+  const talk = await Talk.secured(door)
+  for (let tries = 0; tries < 3; tries++) {
+    t.regex(await talk.say(`AUTH PLAIN ${plain('x', `pl_${tries}`)}`), /^535 5\.7\.8 /)
+  }
+  t.regex(await talk.say(`AUTH PLAIN ${plain('x', organization.token)}`), /^421 4\.7\.0 /)
+  const next = connect(door.port, '127.0.0.1')
+  const greeting = await new Promise<string>((resolve) =>
+    next.once('data', (chunk) => resolve(String(chunk))),
+  )
+  t.regex(greeting, /^421 4\.7\.0 /)
+  const elsewhere = connect({ port: door.port, host: '127.0.0.1', localAddress: '127.0.0.2' })
+  const welcome = await new Promise<string>((resolve) =>
+    elsewhere.once('data', (chunk) => resolve(String(chunk))),
+  )
+  t.regex(welcome, /^220 /)
+  for (const socket of [next, elsewhere]) socket.destroy()
+})
+
+test('while the API is away nothing is accepted: 451 at the login and at the message', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const away = await openDoor(api, { apiUrl: 'http://127.0.0.1:9' })
+  t.teardown(() => away.close())
+  const talk = await Talk.secured(away)
+  t.regex(await talk.say(`AUTH PLAIN ${plain('x', organization.token)}`), /^451 4\.3\.0 /)
+  talk.close()
+})
+
+test('a full queue is a reason to try again later', async (t) => {
+  const api = await startApi({ LANE_RATE_TRANSACTIONAL: '1' })
+  const door = await openDoor(api)
+  t.teardown(async () => {
+    await door.close()
+    await api.close()
+  })
+  const organization = await api.organization()
+  for (let count = 0; count <= 60; count++) {
+    const body = { to: `p${count}@reader.example`, subject: 'x', content: 'x' }
+    await api.request('POST', '/api/v1/emails', { token: organization.token, body })
+  }
+  await eventually('the refusal', async () => {
+    const reply = await submit({ api, door, organization }, organization, message(organization, []))
+    return reply.startsWith('452 4.7.0 ')
+  })
+  t.pass()
+})
+
+test('one connection carries many messages, commands in a row; an idle one is ended', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const door = await openDoor(api, { idleMs: 1_500 })
+  t.teardown(() => door.close())
+  const talk = await Talk.loggedIn(door, organization.token)
+  for (let count = 0; count < 3; count++) {
+    talk.write(`MAIL FROM:<a@b.example>\r\nRCPT TO:<p${count}@reader.example>\r\nDATA\r\n`)
+    t.regex(await talk.reply(), /^250 2\.1\.0/)
+    t.regex(await talk.reply(), /^250 2\.1\.5/)
+    t.regex(await talk.reply(), /^354/)
+    talk.write(`${message(organization, [])}\r\n.\r\n`)
+    t.regex(await talk.reply(), /^250 2\.6\.0/)
+  }
+  t.is((await stored(api, organization.id)).length, 3)
+  t.regex(await talk.reply(), /^421 4\.4\.2 /)
+  t.is(await talk.reply(), '')
+})
+
+test('a renewed certificate is shown without a restart, and a broken one changes nothing', async (t) => {
+  const said: string[] = []
+  const log = pino({ level: 'error' }, { write: (line) => said.push(line) })
+  const door = await openDoor(t.context.api, { certificateLookMs: 20, log })
+  t.teardown(() => door.close())
+  const first = await fingerprint(door.port)
+  const { key, cert } = selfSigned('localhost', '127.0.0.1')
+  writeFileSync(door.keyFile, key)
+  writeFileSync(door.certFile, cert)
+  await eventually('the new certificate', async () => (await fingerprint(door.port)) !== first || undefined)
+  const second = await fingerprint(door.port)
+  said.length = 0
+  writeFileSync(door.certFile, 'not a certificate')
+  await eventually('the complaint', () => said.length > 0)
+  t.is(await fingerprint(door.port), second)
+})
+
+/** The certificate that STARTTLS shows. */
+async function fingerprint(port: number): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  const next = () => new Promise<string>((resolve) => socket.once('data', (chunk) => resolve(String(chunk))))
+  await next()
+  socket.write('EHLO client.test\r\n')
+  await next()
+  socket.write('STARTTLS\r\n')
+  await next()
+  const secured = connectTls({ socket, rejectUnauthorized: false })
+  await new Promise<void>((resolve, reject) => {
+    secured.once('secureConnect', resolve)
+    secured.once('error', reject)
+  })
+  const { fingerprint256 } = secured.getPeerCertificate()
+  secured.destroy()
+  return fingerprint256
+}
+
+test('bombs of MIME are refused or read in bounded time', async (t) => {
+  const organization = await t.context.api.organization()
+  const nested = Array.from(
+    { length: 4_000 },
+    (_, depth) => `Content-Type: multipart/mixed; boundary=b${depth}\r\n\r\n--b${depth}\r\n`,
+  ).join('')
+  const many = `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\n\r\n'.repeat(60_000)}`
+  for (const bomb of [nested, many]) {
+    const raw = `From: hello@${organization.domain}\r\nSubject: bomb\r\n${bomb}`
+    t.regex(await submit(t.context, organization, raw), /^(250|550|552) /)
+  }
+})
+
+const PYTHON = `
+import smtplib, ssl, sys
+port, cert, token, sender = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+from email.message import EmailMessage
+m = EmailMessage()
+m['From'], m['To'], m['Subject'] = sender, 'ada@reader.example', 'Grüße von Python'
+m.set_content('Plain é')
+m.add_alternative('<p>Rich é</p>', subtype='html')
+with smtplib.SMTP('localhost', port) as s:
+    s.starttls(context=ssl.create_default_context(cafile=cert))
+    s.login('python', token)
+    print(s.send_message(m))
+`
+
+test('Python smtplib submits as it is', async (t) => {
+  const { api, door } = t.context
+  if (!(await isInstalled('python3'))) return t.pass('Python is not on this machine')
+  const organization = await api.organization()
+  const sender = `hello@${organization.domain}`
+  await run('python3', ['-c', PYTHON, String(door.port), door.certFile, organization.token, sender])
+  const [email] = await stored(api, organization.id)
+  t.like(email, { recipient: 'ada@reader.example', source: { subject: 'Grüße von Python' } })
+  t.is(email?.source.text?.trim(), 'Plain é')
+})
+
+test('curl submits as it is', async (t) => {
+  const { api, door } = t.context
+  if (!(await isInstalled('curl'))) return t.pass('curl is not on this machine')
+  const organization = await api.organization()
+  const file = join(scratchDirectory('curl'), 'mail.txt')
+  writeFileSync(file, message(organization, ['To: lin@reader.example']))
+  const identity = ['--user', `curl:${organization.token}`, '--mail-from', `hello@${organization.domain}`]
+  await run('curl', [
+    '--silent',
+    '--show-error',
+    '--ssl-reqd',
+    '--cacert',
+    door.certFile,
+    ...identity,
+    '--mail-rcpt',
+    'lin@reader.example',
+    '--upload-file',
+    file,
+    `smtp://localhost:${door.port}`,
+  ])
+  const [email] = await stored(api, organization.id)
+  t.like(email, { recipient: 'lin@reader.example', source: { subject: 'A note' } })
+})
+
+async function isInstalled(program: string): Promise<boolean> {
+  return await run(program, ['--version']).then(
+    () => true,
+    () => false,
+  )
+}
+
+test('the text part is for our own door only', async (t) => {
+  const { api, organization } = t.context
+  const answer = await api.request('POST', '/api/v1/emails', {
+    token: organization.token,
+    body: { to: 'ada@reader.example', subject: 'x', content: 'x', text: 'mine' },
+    headers: { 'postloom-internal': 'guessed' },
+  })
+  t.is(answer.status, 422)
+  t.is(answer.headers.get('smtp-reply'), null)
+})
