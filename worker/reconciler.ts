@@ -9,6 +9,7 @@ import {
   repairRun,
   type WorkflowState,
 } from '../src/domain/automations/overdue.ts'
+import { findStalePlaces, releasePlaces } from '../src/domain/automations/group-queue.ts'
 import { workflowIdOf } from '../src/domain/automations/nudge.ts'
 import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
@@ -48,6 +49,9 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
     )
   }
   await restartSends(services, lateSeconds)
+  for (const { organizationId, places } of await findStalePlaces(em)) {
+    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => releasePlaces(call, places))
+  }
   const overdue = await findOverdueRuns(em, lateSeconds, BATCH)
   if (overdue.length === 0) return 0
   const client = await services.temporal.client()

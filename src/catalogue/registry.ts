@@ -19,6 +19,7 @@ import * as subscribers from '../tools/subscribers.ts'
 import * as tags from '../tools/tags.ts'
 import * as tokens from '../tools/tokens.ts'
 import * as web from '../tools/web.ts'
+import * as workflowGroups from '../tools/workflow-groups.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
 import * as workflows from '../tools/workflows.ts'
 import { Failure } from './failure.ts'
@@ -35,6 +36,7 @@ const GROUPS = [
   events,
   workflows,
   workflowRuns,
+  workflowGroups,
   campaigns,
   campaignHistory,
   campaignSending,

@@ -13,7 +13,7 @@ const automationGroupEntity = defineEntity({
     name: p.text(),
     nameKey: p.text().persist(false),
     conflictStrategy: p.text(),
-    maxQueueAge: p.text().nullable(),
+    maxQueueAge: p.json<unknown>().nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
     updatedAt: p.datetime(3).defaultRaw('now()'),
   },
@@ -84,6 +84,7 @@ const automationEntryEntity = defineEntity({
     automationId: p.uuid().primary(),
     subscriberId: p.uuid().primary(),
     runs: p.integer().default(0),
+    entered: p.integer().default(0),
     lastEnteredAt: p.datetime(3).nullable(),
   },
 })
@@ -102,6 +103,9 @@ const automationRunEntity = defineEntity({
     subscriberId: p.uuid(),
     number: p.integer(),
     entryKey: p.text().defaultRaw("''::text"),
+    groupId: p.uuid().nullable(),
+    queuedAt: p.datetime(3).nullable(),
+    queueExpiresAt: p.datetime(3).nullable(),
     status: p.text().$type<RunStatus>().defaultRaw("'QUEUED'::text"),
     exitReason: p.text().$type<ExitReason>().nullable(),
     error: p.text().nullable(),
@@ -121,6 +125,20 @@ const automationRunEntity = defineEntity({
 })
 export class AutomationRun extends automationRunEntity.class {}
 automationRunEntity.setClass(AutomationRun)
+
+const automationGroupPlaceEntity = defineEntity({
+  name: 'AutomationGroupPlace',
+  tableName: 'automation_group_place',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    groupId: p.uuid().primary(),
+    subscriberId: p.uuid().primary(),
+    decisions: p.integer().default(1),
+  },
+})
+export class AutomationGroupPlace extends automationGroupPlaceEntity.class {}
+automationGroupPlaceEntity.setClass(AutomationGroupPlace)
 
 const runStepEntity = defineEntity({
   name: 'RunStep',

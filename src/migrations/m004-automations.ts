@@ -10,7 +10,8 @@ export class M004Automations extends Migration {
         name text not null,
         name_key text not null generated always as (lower(name)) stored,
         conflict_strategy text not null check (conflict_strategy in ('FIRST_WINS', 'LAST_WINS', 'PRIORITY', 'QUEUE')),
-        max_queue_age text,
+        -- How long QUEUE lets somebody wait for their turn: {amount, unit}; null is without end.
+        max_queue_age jsonb,
         created_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
         primary key (organization_id, id),
@@ -73,6 +74,8 @@ export class M004Automations extends Migration {
         automation_id uuid not null,
         subscriber_id uuid not null,
         runs int not null default 0,
+        -- The runs that a group did not turn away.
+        entered int not null default 0,
         last_entered_at timestamptz(3),
         primary key (organization_id, automation_id, subscriber_id),
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade,
@@ -87,6 +90,11 @@ export class M004Automations extends Migration {
         subscriber_id uuid not null,
         number int not null,
         entry_key text not null default '',
+        -- The group of the automation: a subscriber has one active run in it beside those that queue.
+        group_id uuid,
+        -- Since when the run waits for its turn in the group, and until when it may; null once it has it.
+        queued_at timestamptz(3),
+        queue_expires_at timestamptz(3),
         status text not null default 'QUEUED' check (status in ('QUEUED', 'ACTIVE', 'WAITING', 'COMPLETED', 'CANCELED',
           'FAILED', 'SKIPPED')),
         exit_reason text,
@@ -108,14 +116,31 @@ export class M004Automations extends Migration {
         unique (organization_id, automation_id, subscriber_id, number),
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade,
         foreign key (organization_id, version_id) references automation_version (organization_id, id),
-        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade,
+        foreign key (organization_id, group_id) references automation_group (organization_id, id)
+          on delete set null (group_id)
       ) with (fillfactor = 70);
+      create unique index automation_run_group on automation_run (organization_id, group_id, subscriber_id)
+        where status in ('QUEUED', 'ACTIVE', 'WAITING') and group_id is not null and queued_at is null;
+      create index automation_run_queue on automation_run (organization_id, group_id, subscriber_id, queued_at, id)
+        where status = 'QUEUED' and queued_at is not null;
       create unique index automation_run_active on automation_run (organization_id, automation_id, subscriber_id, entry_key)
         where status in ('QUEUED', 'ACTIVE', 'WAITING');
       create index on automation_run (organization_id, subscriber_id, id);
       create index on automation_run (organization_id, automation_id, id);
       create index on automation_run (organization_id, automation_id, id) where held;
       create trigger touch before update on automation_run for each row execute function touch_updated_at();
+
+      -- Locked while it is decided whose turn a subscriber's place in a group is.
+      create table automation_group_place (
+        organization_id uuid not null,
+        group_id uuid not null,
+        subscriber_id uuid not null,
+        decisions int not null default 1,
+        primary key (organization_id, group_id, subscriber_id),
+        foreign key (organization_id, group_id) references automation_group (organization_id, id) on delete cascade,
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+      ) with (fillfactor = 70);
 
       -- The run's log and its memory: the outcome of each visit of a step is stored once and returned to every retry.
       create table run_step (
@@ -188,8 +213,8 @@ export class M004Automations extends Migration {
     this.addSql(`
       alter table campaign drop constraint campaign_organization_id_automation_id_fkey;
       alter table automation drop constraint automation_organization_id_published_version_id_fkey;
-      drop table outbox, goal_watch, goal_conversion, run_wait, run_step, automation_run, automation_entry,
-        automation_trigger, automation_version, automation, automation_group;
+      drop table outbox, goal_watch, goal_conversion, run_wait, run_step, automation_group_place, automation_run,
+        automation_entry, automation_trigger, automation_version, automation, automation_group;
     `)
   }
 }

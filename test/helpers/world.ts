@@ -6,7 +6,7 @@ import type { TestApi, TestOrganization } from './api.ts'
 
 /** One record of every kind that an input can name, by its prefix, and the names that identify as well. */
 export type World = Record<
-  'sub' | 'tag' | 'seg' | 'wf' | 'cmp' | 'run' | 'snp' | 'img' | 'snd' | 'dom' | 'imp' | 'hst',
+  'sub' | 'tag' | 'seg' | 'wf' | 'cmp' | 'run' | 'snp' | 'img' | 'snd' | 'dom' | 'imp' | 'hst' | 'grp',
   string
 > &
   Record<'email' | 'tagName' | 'host' | 'imageUrl' | 'address', string>
@@ -37,6 +37,7 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
   const [entry] = (await data('list_campaign_history', { campaignId: campaign.id })).entries
   const workflowId = await publishedWorkflow(organization, label)
   const { run } = await data('add_subscriber_to_workflow', { workflowId, subscriberId: subscriber.id })
+  const { group } = await data('create_workflow_group', { name: label, conflictStrategy: 'FIRST_WINS' })
   const { id: imp } = await startedImport(api, organization, label)
   const host = `${label}.example`
   const dom = await addDomain(api, organization, host)
@@ -55,6 +56,7 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
     dom,
     imp,
     hst: entry.id,
+    grp: group.id,
     email,
     tagName: label,
     host,
@@ -74,6 +76,12 @@ export async function makeLostWorld(api: TestApi, organization: TestOrganization
     const answer = await organization.confirmed(tool, input)
     if (answer.status !== 200) throw new Error(`${tool} answered ${answer.status}`)
   }
+  const { group } = await organization.data('get_workflow_group', { groupId: world.grp })
+  const removed = await organization.confirmed('delete_workflow_group', {
+    groupId: world.grp,
+    expectedUpdatedAt: group.updatedAt,
+  })
+  if (removed.status !== 200) throw new Error(`delete_workflow_group answered ${removed.status}`)
   // Erasing a person takes their run along.
   const erased = await api.request('DELETE', `/api/v2/subscribers/${world.sub}`, { token })
   if (erased.status !== 200) throw new Error(`erasing answered ${erased.status}`)
@@ -115,6 +123,7 @@ export function makeMissingWorld(api: TestApi, organization: TestOrganization): 
     dom: id('dom'),
     imp: id('imp'),
     hst: id('hst'),
+    grp: id('grp'),
     email: `${label}@reader.example`,
     tagName: label,
     host: `${label}.example`,

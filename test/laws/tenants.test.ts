@@ -51,6 +51,7 @@ const ID_PARAMETERS: Record<string, Kind> = {
   domain: 'dom',
   importId: 'imp',
   historyId: 'hst',
+  groupId: 'grp',
   'edit_campaign.id': 'cmp',
 }
 
@@ -389,7 +390,8 @@ async function leastInput(
   }
   if ('expectedUpdatedAt' in properties) {
     const { workflow } = await organization.data('get_workflow', { workflowId: own.wf })
-    input['expectedUpdatedAt'] = workflow.updatedAt
+    const { group } = await organization.data('get_workflow_group', { groupId: own.grp })
+    input['expectedUpdatedAt'] = 'groupId' in properties ? group.updatedAt : workflow.updatedAt
   }
   return input
 }

@@ -6,6 +6,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import type { NewEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
+import { releasePlaces } from './group-queue.ts'
 import { ended, gone, holdAction, nextAction } from './next-action.ts'
 import { isOver, lockRun, readEnd, type RunState, saveRun, type Visit } from './run-state.ts'
 import { cancelRuns, runFacts } from './runs.ts'
@@ -77,6 +78,7 @@ export async function advanceRun(
     const events = isOver(run) && !walk.isEndTold ? [endEvent(run)] : []
     const recorded = await saveRun(call, run, walk.visits, events)
     if (recorded.isAwaited) await endEventWaits(call, recorded.events)
+    if (isOver(run) && run.groupId !== null) await releasePlaces(call, [{ ...run, groupId: run.groupId }])
   }
   return await nextAction(call, run, walk.visits)
 }

@@ -1,18 +1,25 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReEntry } from '../../../schema/automation.ts'
-import { AUTOMATION_RUN, type AutomationRunInput } from '../../../temporal/contract.ts'
 import { durationMilliseconds, reEntryOf } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, rows } from '../../database.ts'
-import { encodeId, newId } from '../../ids.ts'
+import { array, rows } from '../../database.ts'
+import { newId } from '../../ids.ts'
 import { isRecord } from '../audience/values.ts'
-import { insertEvents } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
-import { recordDecisions } from './decisions.ts'
-import { workflowIdOf } from './nudge.ts'
+import { type Decision, recordDecisions } from './decisions.ts'
+import {
+  decideTurn,
+  type GroupRules,
+  lockGroups,
+  lockPlaces,
+  type Occupation,
+  placeKey,
+  readPlaces,
+} from './group-places.ts'
+import { insertRuns, type NewRun } from './run-inserts.ts'
+import { cancelRuns } from './runs.ts'
 import type { Version } from './versions.ts'
-import { endEventWaits } from './waits.ts'
 
 /** A subscriber whom a trigger or a call lets in, if the automation's re-entry allows. Ids are uuids. */
 export type Candidate = {
@@ -31,16 +38,23 @@ export type Candidate = {
 /** Why re-entry refuses; words for the ledger and for errors. */
 export type Refusal = 'ALREADY_ENTERED' | 'ALREADY_ACTIVE' | 'COOLDOWN' | 'MAX_ENTRIES' | 'NO_KEY'
 
-/** What became of a candidate. */
+/** What became of a candidate: a run, which a group may have skipped, or none. */
 export type Enrolment = { candidate: Candidate; runId: string } | { candidate: Candidate; refusal: Refusal }
 
-type Entry = { automationId: string; subscriberId: string; runs: number; idleMs: number | null }
-type NewRun = { id: string; candidate: Candidate; number: number; entryKey: string }
+type Entry = {
+  automationId: string
+  subscriberId: string
+  groupId: string | null
+  runs: number
+  entered: number
+  idleMs: number | null
+}
+type Groups = { rules: ReadonlyMap<string, GroupRules>; places: Map<string, Occupation> }
 
 /**
- * Decides re-entry for all candidates together and starts the runs: the upsert on automation_entry locks each
- * (automation, subscriber), so parallel calls decide one after the other, and it numbers the runs. Refusals become rows
- * of the ledger.
+ * Decides re-entry and groups for all candidates together and starts the runs: the upsert on automation_entry locks
+ * each (automation, subscriber), so parallel calls decide one after the other, and it numbers the runs; places in groups
+ * are locked after that. Refusals become rows of the ledger.
  */
 export async function enrol(
   call: Call,
@@ -49,8 +63,10 @@ export async function enrol(
 ): Promise<Enrolment[]> {
   if (candidates.length === 0) return []
   const entries = await lockEntries(call, candidates)
+  const groups = await lockGroupsOf(call, [...entries.values()])
   const active = await activeKeys(call, candidates)
-  const runs: NewRun[] = []
+  const runs = new Map<string, NewRun>()
+  const preempted: string[] = []
   const results: Enrolment[] = []
   for (const candidate of candidates) {
     const entry = entries.get(pairOf(candidate))
@@ -62,22 +78,75 @@ export async function enrol(
       continue
     }
     entry.runs += 1
+    const run: NewRun = {
+      id: newId(),
+      candidate,
+      number: entry.runs,
+      ...decided,
+      groupId: entry.groupId,
+      turn: 'HOLDS',
+    }
+    const loser = takePlace(run, groups)
+    const unborn = loser === null ? undefined : runs.get(loser)
+    if (unborn) unborn.turn = 'SKIPPED'
+    else if (loser !== null) preempted.push(loser)
+    runs.set(run.id, run)
+    results.push({ candidate, runId: run.id })
+    if (run.turn === 'SKIPPED') continue
+    entry.entered += 1
     entry.idleMs = 0
     active.add(`${pairOf(candidate)}/${decided.entryKey}`)
-    const run = { id: newId(), candidate, number: entry.runs, entryKey: decided.entryKey }
-    runs.push(run)
-    results.push({ candidate, runId: run.id })
   }
-  await insertRuns(call, runs, options.priority ?? 0)
+  await cancelRuns(call, preempted, 'GROUP_CONFLICT', { keepPlaces: true })
+  await insertRuns(call, [...runs.values()], options.priority ?? 0)
   await recordDecisions(
     call,
-    results.flatMap((result) =>
-      'refusal' in result
-        ? [{ ...keysOf(result.candidate), action: 'ENTRY_REFUSED' as const, reason: result.refusal }]
-        : [],
-    ),
+    results.flatMap((result) => decisionsOn(result, runs)),
   )
   return results
+}
+
+/** Takes a run's turn in its group into account; answers the id of the run whose place it takes. */
+function takePlace(run: NewRun, { rules, places }: Groups): string | null {
+  const { groupId, candidate } = run
+  const group = groupId === null ? undefined : rules.get(groupId)
+  if (groupId === null || !group) return null
+  const key = placeKey({ groupId, subscriberId: candidate.subscriberId })
+  const place = places.get(key) ?? { holder: null, queued: 0 }
+  places.set(key, place)
+  const { priority } = candidate.version.definition.settings
+  const turn = decideTurn(group.conflictStrategy, place, priority)
+  if (turn === 'SKIPPED') run.turn = turn
+  if (turn === 'QUEUES') {
+    run.turn = turn
+    run.maxQueueMs = group.maxQueueAge && durationMilliseconds(group.maxQueueAge)
+    place.queued += 1
+  }
+  if (run.turn !== 'HOLDS') return null
+  const loser = place.holder?.runId ?? null
+  place.holder = { runId: run.id, priority }
+  return loser
+}
+
+function decisionsOn(result: Enrolment, runs: ReadonlyMap<string, NewRun>): Decision[] {
+  const keys = { ...keysOf(result.candidate), action: 'ENTRY_REFUSED' as const }
+  if ('refusal' in result) return [{ ...keys, reason: result.refusal }]
+  const isSkipped = runs.get(result.runId)?.turn === 'SKIPPED'
+  return isSkipped ? [{ ...keys, runId: result.runId, reason: 'GROUP_CONFLICT' }] : []
+}
+
+/** Nothing where no automation is in a group. */
+async function lockGroupsOf(call: Call, entries: readonly Entry[]): Promise<Groups> {
+  const places = entries.flatMap(({ groupId, subscriberId }) =>
+    groupId === null ? [] : [{ groupId, subscriberId }],
+  )
+  if (places.length === 0) return { rules: new Map(), places: new Map() }
+  const rules = await lockGroups(
+    call,
+    places.map(({ groupId }) => groupId),
+  )
+  await lockPlaces(call, places)
+  return { rules, places: await readPlaces(call, places) }
 }
 
 function keysOf({ automationId, subscriberId, stepId }: Candidate) {
@@ -88,22 +157,34 @@ function pairOf({ automationId, subscriberId }: { automationId: string; subscrib
   return `${automationId}/${subscriberId}`
 }
 
-/** The people are locked first, so that the events of their entries take turns with waits for them. */
+/**
+ * The people are locked first, so that the events of their entries take turns with waits for them; the automations only
+ * against moving to another group.
+ */
 async function lockEntries(call: Call, candidates: readonly Candidate[]): Promise<Map<string, Entry>> {
   const found = await rows<Entry>(
     call.em,
     sql`with people as (
         select id from subscriber where organization_id = ${call.organization.id}
           and id = any(${array([...new Set(candidates.map(({ subscriberId }) => subscriberId))], 'uuid')})
-        order by id for share)
-      insert into automation_entry as entry (organization_id, automation_id, subscriber_id)
-      select distinct ${call.organization.id}::uuid, asked.automation_id, asked.subscriber_id
-      from ${pairRows(candidates)} as asked (automation_id, subscriber_id)
-      join people on people.id = asked.subscriber_id
-      order by 2, 3
-      on conflict (organization_id, automation_id, subscriber_id) do update set runs = entry.runs
-      returning automation_id as "automationId", subscriber_id as "subscriberId", runs,
-        extract(epoch from now() - last_entered_at)::float8 * 1000 as "idleMs"`,
+        order by id for share
+      ), automations as (
+        select id, group_id from automation where organization_id = ${call.organization.id}
+          and id = any(${array([...new Set(candidates.map(({ automationId }) => automationId))], 'uuid')})
+        order by id for key share
+      ), locked as (
+        insert into automation_entry as entry (organization_id, automation_id, subscriber_id)
+        select distinct ${call.organization.id}::uuid, asked.automation_id, asked.subscriber_id
+        from ${pairRows(candidates)} as asked (automation_id, subscriber_id)
+        join people on people.id = asked.subscriber_id
+        join automations on automations.id = asked.automation_id
+        order by 2, 3
+        on conflict (organization_id, automation_id, subscriber_id) do update set runs = entry.runs
+        returning automation_id, subscriber_id, runs, entered, last_entered_at)
+      select locked.automation_id as "automationId", locked.subscriber_id as "subscriberId",
+        automations.group_id as "groupId", locked.runs, locked.entered,
+        extract(epoch from now() - locked.last_entered_at)::float8 * 1000 as "idleMs"
+      from locked join automations on automations.id = locked.automation_id`,
   )
   return new Map(found.map((entry) => [pairOf(entry), entry]))
 }
@@ -139,8 +220,8 @@ function decide(
   const entryKey = entryKeyOf(rule, candidate)
   if (entryKey === null) return { refusal: 'NO_KEY' }
   if (active.has(`${pairOf(candidate)}/${entryKey}`)) return { refusal: 'ALREADY_ACTIVE' }
-  if (rule.mode === 'ONCE' && entry.runs > 0) return { refusal: 'ALREADY_ENTERED' }
-  if (rule.maxEntries !== undefined && entry.runs >= rule.maxEntries) return { refusal: 'MAX_ENTRIES' }
+  if (rule.mode === 'ONCE' && entry.entered > 0) return { refusal: 'ALREADY_ENTERED' }
+  if (rule.maxEntries !== undefined && entry.entered >= rule.maxEntries) return { refusal: 'MAX_ENTRIES' }
   if (rule.cooldown && entry.idleMs !== null && entry.idleMs < durationMilliseconds(rule.cooldown)) {
     return { refusal: 'COOLDOWN' }
   }
@@ -155,102 +236,4 @@ function entryKeyOf(rule: ReEntry, { context }: Candidate): string | null {
   for (const part of (rule.keyPath ?? '').split('.')) value = isRecord(value) ? value[part] : undefined
   if (typeof value === 'string' && value !== '') return `key/${value.slice(0, 500)}`
   return typeof value === 'number' || typeof value === 'boolean' ? `key/${value}` : null
-}
-
-async function insertRuns(call: Call, runs: readonly NewRun[], priority: number): Promise<void> {
-  if (runs.length === 0) return
-  const { em, organization } = call
-  await execute(
-    em,
-    sql`with made as (
-        insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number, entry_key,
-          current_step_id, wake_at, trigger, context)
-        select id, ${organization.id}, automation_id, version_id, subscriber_id, number, entry_key, step_id, now(),
-          trigger, context
-        from unnest(
-          ${array(
-            runs.map(({ id }) => id),
-            'uuid',
-          )}, ${array(
-            runs.map((run) => run.candidate.automationId),
-            'uuid',
-          )},
-          ${array(
-            runs.map((run) => run.candidate.version.id),
-            'uuid',
-          )},
-          ${array(
-            runs.map((run) => run.candidate.subscriberId),
-            'uuid',
-          )},
-          ${array(
-            runs.map(({ number }) => number),
-            'int',
-          )}, ${array(
-            runs.map(({ entryKey }) => entryKey),
-            'text',
-          )},
-          ${array(
-            runs.map((run) => run.candidate.stepId),
-            'text',
-          )},
-          ${array(
-            runs.map((run) => ({ stepId: run.candidate.stepId, ...run.candidate.trigger })),
-            'jsonb',
-          )},
-          ${array(
-            runs.map((run) => run.candidate.context),
-            'jsonb',
-          )}
-        ) as given (id, automation_id, version_id, subscriber_id, number, entry_key, step_id, trigger, context)
-        returning automation_id, subscriber_id, number)
-      update automation_entry entry set runs = made.number, last_entered_at = now()
-      from (select automation_id, subscriber_id, max(number) as number from made group by 1, 2) as made
-      where entry.organization_id = ${organization.id} and entry.automation_id = made.automation_id
-        and entry.subscriber_id = made.subscriber_id`,
-  )
-  const recorded = await insertEvents(
-    call,
-    runs.map(({ id, candidate }) => ({
-      subscriberId: candidate.subscriberId,
-      type: 'WORKFLOW_STARTED',
-      data: { workflowId: encodeId('wf', candidate.automationId), runId: encodeId('run', id) },
-    })),
-  )
-  for (const run of runs) {
-    call.emit({
-      kind: 'start',
-      workflowId: workflowIdOf({ ...run.candidate, number: run.number }),
-      payload: startPayload(call.organization.id, run),
-      priority,
-    })
-  }
-  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
-}
-
-/** What the relay starts a workflow with; the reconciler makes the same for a run whose workflow is gone. */
-export function startPayload(
-  organizationId: string,
-  run: {
-    id: string
-    candidate: {
-      automationId: string
-      automationName: string
-      version: { number: number }
-      subscriberId: string
-    }
-  },
-): { workflow: string; input: Omit<AutomationRunInput, 'searchable'>; summary: string } {
-  const { automationId, automationName, version, subscriberId } = run.candidate
-  const subscriber = encodeId('sub', subscriberId)
-  return {
-    workflow: AUTOMATION_RUN,
-    input: {
-      organizationId: encodeId('org', organizationId),
-      automationId: encodeId('wf', automationId),
-      subscriberId: subscriber,
-      runId: encodeId('run', run.id),
-    },
-    summary: `${automationName.slice(0, 120)} v${version.number} · ${subscriber}`,
-  }
 }

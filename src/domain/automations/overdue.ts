@@ -4,8 +4,8 @@ import type { Call } from '../../catalogue/tool.ts'
 import { type EntityManager, execute, rows } from '../../database.ts'
 import { MAY_WAKE, type RecordedEvent } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
-import { startPayload } from './enrolment.ts'
 import { workflowIdOf } from './nudge.ts'
+import { startPayload } from './run-starts.ts'
 import { cancelRuns } from './runs.ts'
 import { endEventWaits } from './waits.ts'
 
@@ -61,11 +61,10 @@ export async function repairRun(call: Call, run: OverdueRun, state: WorkflowStat
       where organization_id = ${call.organization.id} and id = ${run.id} and ${IS_ACTIVE}`,
   )
   if (count === 0) return
-  const candidate = { ...run, version: { number: run.versionNumber } }
   call.emit({
     kind: 'start',
     workflowId: workflowIdOf(run),
-    payload: { ...startPayload(call.organization.id, { id: run.id, candidate }), restart: true },
+    payload: { ...startPayload(call.organization.id, run), restart: true },
   })
 }
 

@@ -15,6 +15,7 @@ export type RunState = {
   automationStatus: WorkflowStatus
   versionId: string
   subscriberId: string
+  groupId: string | null
   number: number
   status: RunStatus
   exitReason: ExitReason | null
@@ -60,7 +61,8 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
   return await row<RunState>(
     em,
     sql`select run.id, run.automation_id as "automationId", automation.status as "automationStatus",
-        run.version_id as "versionId", run.subscriber_id as "subscriberId", run.number, run.status,
+        run.version_id as "versionId", run.subscriber_id as "subscriberId", run.group_id as "groupId", run.number,
+        run.status,
         run.exit_reason as "exitReason", run.error, run.held, run.current_step_id as "stepId", run.visit,
         run.wait_kind as "waitKind", extract(epoch from run.wake_at)::float8 * 1000 as "wakeAt",
         run.wake_reason as "wakeReason", run.context, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",

@@ -6,6 +6,8 @@ import { array, execute, type EntityManager, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { insertEvents } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
+import { lockPlaces, type Place } from './group-places.ts'
+import { releasePlaces } from './group-queue.ts'
 import { type RunKey, writeNudges } from './nudge.ts'
 import { endEventWaits } from './waits.ts'
 
@@ -15,6 +17,14 @@ const RESUME_EACH_MS = 10
 
 type Ended = RunKey & { id: string }
 
+/** `keepPlaces`: the caller gives the places of these runs in their groups to somebody else. */
+type Cancellation = {
+  error?: string
+  reason?: string
+  status?: Extract<RunStatus, 'CANCELED' | 'FAILED'>
+  keepPlaces?: boolean
+}
+
 /**
  * Ends these runs from outside, written first and told to their workflows after: statuses, waits, WORKFLOW_CANCELED
  * events, nudges. Runs that are over already stay as they are. Answers the ids of those it ended.
@@ -23,17 +33,11 @@ export async function cancelRuns(
   call: Call,
   runIds: readonly string[],
   exitReason: ExitReason,
-  options: { error?: string; reason?: string; status?: Extract<RunStatus, 'CANCELED' | 'FAILED'> } = {},
+  options: Cancellation = {},
 ): Promise<string[]> {
   if (runIds.length === 0) return []
   const { em, organization } = call
-  // Their events take turns with the waits of these people, and that lock comes before the locks of runs.
-  await execute(
-    em,
-    sql`select from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
-      from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
-      order by id for share`,
-  )
+  const places = await lockPeople(call, runIds)
   const ended = await rows<Ended>(
     em,
     sql`with locked as (
@@ -41,7 +45,7 @@ export async function cancelRuns(
           and ${IS_ACTIVE} order by id for update)
       update automation_run run set status = ${options.status ?? 'CANCELED'}, exit_reason = ${exitReason},
         error = ${options.error ?? null}, ended_at = now(), wait_kind = null, wake_at = null, wake_reason = null,
-        held = false
+        held = false, queued_at = null
       from locked where run.organization_id = ${organization.id} and run.id = locked.id
       returning run.id, run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
   )
@@ -58,7 +62,31 @@ export async function cancelRuns(
   )
   await writeNudges(em, organization.id, ended)
   if (recorded.isAwaited) await endEventWaits(call, recorded.events)
+  if (!options.keepPlaces) await releasePlaces(call, places)
   return ids
+}
+
+/**
+ * Their events take turns with the waits of these people, and that lock comes before those of places and runs. Answers
+ * the places that runs of groups have.
+ */
+async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[]> {
+  const { em, organization } = call
+  const found = await rows<Omit<Place, 'groupId'> & { groupId: string | null }>(
+    em,
+    sql`with people as (
+        select id from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
+          from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
+        order by id for share)
+      select distinct run.group_id as "groupId", people.id as "subscriberId"
+      from people join automation_run run on run.organization_id = ${organization.id} and run.subscriber_id = people.id
+        and run.id = any(${array(runIds, 'uuid')})`,
+  )
+  const places = found.flatMap(({ groupId, subscriberId }) =>
+    groupId === null ? [] : [{ groupId, subscriberId }],
+  )
+  await lockPlaces(call, places)
+  return places
 }
 
 /** Cancels every active run of an automation, page by page; archiving and deleting use it. Answers how many. */

@@ -1,0 +1,103 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Duration } from '../../../schema/automation-parts.ts'
+import type { ConflictStrategy } from '../../../schema/workflow-group.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, rows } from '../../database.ts'
+import { IS_ACTIVE } from './active.ts'
+
+/** A subscriber's place in a group: one run of theirs holds it, others may queue for it. Ids are uuids. */
+export type Place = { groupId: string; subscriberId: string }
+
+/** A group's rules, as they are while its places are decided. */
+export type GroupRules = { id: string; conflictStrategy: ConflictStrategy; maxQueueAge: Duration | null }
+
+/** Who holds a place, and how many queue for it. */
+export type Occupation = { holder: Holder | null; queued: number }
+export type Holder = { runId: string; priority: number }
+
+/** What becomes of a newcomer; one who preempts takes the place of the holder. */
+export type Turn = 'HOLDS' | 'QUEUES' | 'SKIPPED' | 'PREEMPTS'
+
+/** The groups of these ids, kept as they are until the end of the transaction. */
+export async function lockGroups(
+  { em, organization }: Call,
+  groupIds: readonly string[],
+): Promise<Map<string, GroupRules>> {
+  const found = await rows<GroupRules>(
+    em,
+    sql`select id, conflict_strategy as "conflictStrategy", max_queue_age as "maxQueueAge" from automation_group
+      where organization_id = ${organization.id} and id = any(${array([...new Set(groupIds)], 'uuid')})
+      order by id for key share`,
+  )
+  return new Map(found.map((group) => [group.id, group]))
+}
+
+/**
+ * Until the end of the transaction nobody else decides about these places. The lock comes after those of automations
+ * and subscribers and before those of runs.
+ */
+export async function lockPlaces({ em, organization }: Call, places: readonly Place[]): Promise<void> {
+  if (places.length === 0) return
+  await execute(
+    em,
+    sql`insert into automation_group_place as place (organization_id, group_id, subscriber_id)
+      select distinct ${organization.id}::uuid, asked.group_id, asked.subscriber_id
+      from ${placeRows(places)} as asked (group_id, subscriber_id) order by 2, 3
+      on conflict (organization_id, group_id, subscriber_id) do update set decisions = place.decisions + 1`,
+  )
+}
+
+/** Who has these places; asked after lockPlaces, so it is the last word. */
+export async function readPlaces(
+  { em, organization }: Call,
+  places: readonly Place[],
+): Promise<Map<string, Occupation>> {
+  const found = await rows<Place & Holder & { isQueued: boolean }>(
+    em,
+    sql`select run.id as "runId", run.group_id as "groupId", run.subscriber_id as "subscriberId",
+        run.queued_at is not null as "isQueued",
+        coalesce((version.definition #>> '{settings,priority}')::int, 50) as priority
+      from (select distinct * from ${placeRows(places)} as place (group_id, subscriber_id)) as asked
+      join automation_run run on run.organization_id = ${organization.id} and run.group_id = asked.group_id
+        and run.subscriber_id = asked.subscriber_id and run.${IS_ACTIVE}
+      join automation_version version
+        on version.organization_id = run.organization_id and version.id = run.version_id`,
+  )
+  const occupied = new Map<string, Occupation>()
+  for (const { isQueued, runId, priority, ...place } of found) {
+    const occupation = occupied.get(placeKey(place)) ?? { holder: null, queued: 0 }
+    occupied.set(placeKey(place), occupation)
+    if (isQueued) occupation.queued += 1
+    else occupation.holder = { runId, priority }
+  }
+  return occupied
+}
+
+/** Whose turn it is when somebody comes (decisions, section 6): between equal priorities the first one stays. */
+export function decideTurn(
+  strategy: ConflictStrategy,
+  { holder, queued }: Occupation,
+  priority: number,
+): Turn {
+  if (strategy === 'QUEUE') return holder || queued > 0 ? 'QUEUES' : 'HOLDS'
+  if (!holder) return 'HOLDS'
+  if (strategy === 'LAST_WINS') return 'PREEMPTS'
+  return strategy === 'PRIORITY' && priority > holder.priority ? 'PREEMPTS' : 'SKIPPED'
+}
+
+/** A place as a key of a map. */
+export function placeKey({ groupId, subscriberId }: Place): string {
+  return `${groupId}/${subscriberId}`
+}
+
+/** Places as rows (group_id, subscriber_id). */
+export function placeRows(places: readonly Place[]): RawBuilder<unknown> {
+  return sql`unnest(${array(
+    places.map(({ groupId }) => groupId),
+    'uuid',
+  )}, ${array(
+    places.map(({ subscriberId }) => subscriberId),
+    'uuid',
+  )})`
+}

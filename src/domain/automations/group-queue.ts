@@ -1,0 +1,80 @@
+import { sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { type EntityManager, rows } from '../../database.ts'
+import { IS_ACTIVE } from './active.ts'
+import { recordDecisions } from './decisions.ts'
+import { lockPlaces, type Place, placeRows } from './group-places.ts'
+import { type StartingRun, startRuns } from './run-starts.ts'
+
+const PAGE = 500
+
+/**
+ * Lets whoever waited longest begin, in each of these places that nobody holds any more; who waited longer than the
+ * group allows is skipped. Everybody who ends a run of a group calls it, in the same transaction.
+ */
+export async function releasePlaces(call: Call, places: readonly Place[]): Promise<void> {
+  if (places.length === 0) return
+  await lockPlaces(call, places)
+  await expireQueued(call, places)
+  const begun = await rows<StartingRun>(
+    call.em,
+    sql`with next as (
+        select distinct on (run.group_id, run.subscriber_id) run.id, run.automation_id, run.version_id
+        from (select distinct * from ${placeRows(places)} as place (group_id, subscriber_id)) as asked
+        join automation_run run on run.organization_id = ${call.organization.id} and run.group_id = asked.group_id
+          and run.subscriber_id = asked.subscriber_id and run.status = 'QUEUED' and run.queued_at is not null
+        where not exists (select from automation_run holder where holder.organization_id = run.organization_id
+          and holder.group_id = run.group_id and holder.subscriber_id = run.subscriber_id
+          and holder.queued_at is null and holder.${IS_ACTIVE})
+        order by run.group_id, run.subscriber_id, run.queued_at, run.id
+      )
+      update automation_run run
+      set queued_at = null, queue_expires_at = null, wake_at = now(), entered_at = now()
+      from next
+      join automation on automation.organization_id = ${call.organization.id} and automation.id = next.automation_id
+      join automation_version version
+        on version.organization_id = automation.organization_id and version.id = next.version_id
+      where run.organization_id = ${call.organization.id} and run.id = next.id
+      returning run.id, run.automation_id as "automationId", automation.name as "automationName",
+        version.number as "versionNumber", run.subscriber_id as "subscriberId", run.number`,
+  )
+  if (begun.length > 0) await startRuns(call, begun)
+}
+
+async function expireQueued(call: Call, places: readonly Place[]): Promise<void> {
+  const expired = await rows<{ subscriberId: string; automationId: string; runId: string; stepId: string }>(
+    call.em,
+    sql`update automation_run run
+      set status = 'SKIPPED', exit_reason = 'EXPIRED', ended_at = now(), queued_at = null
+      from ${placeRows(places)} as asked (group_id, subscriber_id)
+      where run.organization_id = ${call.organization.id} and run.group_id = asked.group_id
+        and run.subscriber_id = asked.subscriber_id and run.status = 'QUEUED' and run.queued_at is not null
+        and run.queue_expires_at <= now()
+      returning run.subscriber_id as "subscriberId", run.automation_id as "automationId", run.id as "runId",
+        run.current_step_id as "stepId"`,
+  )
+  await recordDecisions(
+    call,
+    expired.map((run) => ({ ...run, action: 'ENTRY_REFUSED', reason: 'EXPIRED' })),
+  )
+}
+
+/** A page of places where somebody queues in vain: nobody holds the place, or they have waited too long. */
+export async function findStalePlaces(
+  em: EntityManager,
+): Promise<{ organizationId: string; places: Place[] }[]> {
+  const found = await rows<Place & { organizationId: string }>(
+    em,
+    sql`select distinct run.organization_id as "organizationId", run.group_id as "groupId",
+        run.subscriber_id as "subscriberId"
+      from automation_run run where run.status = 'QUEUED' and run.queued_at is not null
+        and (run.queue_expires_at <= now() or not exists (select from automation_run holder
+          where holder.organization_id = run.organization_id and holder.group_id = run.group_id
+            and holder.subscriber_id = run.subscriber_id and holder.queued_at is null and holder.${IS_ACTIVE}))
+      limit ${PAGE}`,
+  )
+  return Object.entries(Object.groupBy(found, ({ organizationId }) => organizationId)).map(
+    ([organizationId, places = []]) => ({ organizationId, places }),
+  )
+}
