@@ -12,6 +12,7 @@ import { compileContent } from '../src/content/compile.ts'
 import { fillContent } from '../src/content/fill.ts'
 import { execute, row } from '../src/database.ts'
 import { composeMail } from '../src/delivery/mime.ts'
+import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 import { decodeId } from '../src/ids.ts'
 import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
@@ -221,12 +222,13 @@ function bareTemplate(): { parts: string[]; slots: string[] } {
     kind: 'marketing',
   })
   const url = (door: string) => `http://127.0.0.1:3000/${door}/QQTOKENQQ${'x'.repeat(60)}`
-  const filled = fillContent(compiled, {
+  const person = {
     variables: { name: 'QQNAMEQQ' },
     urls: { unsubscribe: url('u'), online: url('v') },
     tracking: { openUrl: url('o'), clickUrl: () => url('c') },
-  })
-  const data = composeMail({
+  }
+  const filled = fillContent(quoteEmail(compiled), person, quote)
+  const { headers, body } = composeMail({
     messageId: 'QQTOKENQQ@bare.example',
     date: new Date(),
     from: { name: 'Shop', email: 'hello@bare.example' },
@@ -237,7 +239,7 @@ function bareTemplate(): { parts: string[]; slots: string[] } {
     text: filled.text,
     unsubscribeUrl: url('u'),
   })
-  const pieces = data.split(/QQ(NAME|TOKEN|EMAIL)QQ/)
+  const pieces = `${headers}\r\n${body}`.split(/QQ(NAME|TOKEN|EMAIL)QQ/)
   return {
     parts: pieces.filter((_, index) => index % 2 === 0),
     slots: pieces.filter((_, index) => index % 2 === 1),

@@ -32,6 +32,8 @@ export type IdPrefix = keyof typeof ID_PREFIXES
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const VALUES = new Map([...ALPHABET].map((letter, value) => [letter, BigInt(value)]))
 const SUFFIX_LENGTH = 26
+/** Two letters for each value of ten bits: every event and every message names its ids, so many are written. */
+const PAIRS = Array.from({ length: 1_024 }, (_, bits) => `${ALPHABET[bits >> 5]}${ALPHABET[bits & 31]}`)
 
 let lastMillisecond = 0
 let sequence = 0
@@ -64,13 +66,13 @@ export function newId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-${tail.slice(0, 4)}-${tail.slice(4)}`
 }
 
-/** The TypeID of a UUID: prefix, `_`, and 26 letters of Crockford base32. */
+/** The TypeID of a UUID: prefix, `_`, and 26 letters of Crockford base32: 2 for the first byte, 4 for each 20 bits after it. */
 export function encodeId(prefix: IdPrefix, uuid: string): string {
-  let value = BigInt(`0x${uuid.replaceAll('-', '')}`)
-  let suffix = ''
-  for (let position = 0; position < SUFFIX_LENGTH; position++) {
-    suffix = (ALPHABET[Number(value & 31n)] ?? '') + suffix
-    value >>= 5n
+  const digits = uuid.replaceAll('-', '')
+  let suffix = PAIRS[Number.parseInt(digits.slice(0, 2), 16)] ?? ''
+  for (let at = 2; at < digits.length; at += 5) {
+    const bits = Number.parseInt(digits.slice(at, at + 5), 16)
+    suffix += (PAIRS[bits >> 10] ?? '') + (PAIRS[bits & 0x3ff] ?? '')
   }
   return `${prefix}_${suffix}`
 }

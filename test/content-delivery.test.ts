@@ -10,6 +10,7 @@ import { decodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { lintEmail } from './helpers/email-lint.ts'
 import { eventually } from './helpers/eventually.ts'
+import { mailText } from './helpers/mail-text.ts'
 import { QUICK } from './helpers/mailroom.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
 
@@ -127,7 +128,7 @@ test('a TipTap document is sent as transactional email, with an unsubscribe link
   const accepted = await send(JSON.stringify(doc(paragraph('Thank you {{email}}'), holding(snippetId))))
   t.is(accepted.status, 200, JSON.stringify(accepted.body))
   const [mail] = await eventually('the email', () => sink.accepted().length > 0 && sink.accepted())
-  const raw = mail?.raw.toString().replaceAll('=\r\n', '') ?? ''
+  const raw = mail ? mailText(mail.raw) : ''
   t.regex(raw, /Thank you lin@reader\.example/)
   t.regex(raw, /See you soon/)
   t.regex(raw, /Unsubscribe/)

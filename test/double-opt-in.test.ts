@@ -10,6 +10,7 @@ import { STANDARD_CONFIRMATION } from '../src/domain/double-opt-in.ts'
 import { newId, readId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
+import { mailText } from './helpers/mail-text.ts'
 import { QUICK } from './helpers/mailroom.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
 
@@ -47,7 +48,7 @@ async function mailsTo(email: string, count: number): Promise<Mail[]> {
     )
     return sent.length >= count && sent
   })
-  const mails = sink.accepted().map(({ raw }) => raw.toString().replaceAll('=\r\n', ''))
+  const mails = sink.accepted().map(({ raw }) => mailText(raw))
   return found.map(({ id }) => {
     const pattern = new RegExp(`/s/${tokenOf(id).slice(0, 40)}[A-Za-z0-9_-]+`)
     const raw = mails.find((mail) => pattern.test(mail)) ?? ''
@@ -286,7 +287,7 @@ test('the organization writes the email; a text without {{confirmUrl}} gets the 
     const raw = await eventually('the email', () =>
       sink
         .accepted()
-        .map((mail) => mail.raw.toString().replaceAll('=\r\n', ''))
+        .map((mail) => mailText(mail.raw))
         .find((mail) => mail.includes(`<${email}>`)),
     )
     t.regex(raw, /Subject: Un clic, Ada X/)

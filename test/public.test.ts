@@ -3,10 +3,11 @@ import { sql } from 'kysely'
 
 import { execute, row, rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
-import { readToken, signToken } from '../src/delivery/tracking-token.ts'
+import { readToken, signToken, tokensOf, type TrackingToken } from '../src/delivery/tracking-token.ts'
 import { encodeId, newId, readId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
+import { mailText } from './helpers/mail-text.ts'
 import { QUICK } from './helpers/mailroom.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
 
@@ -53,15 +54,10 @@ async function delivered({ api, sink, organization }: Post, body: Record<string,
       'SENT',
   )
   await execute(em, sql`update message set sent_at = now() - interval '1 minute' where id = ${id}`)
-  const raw =
-    sink
-      .accepted()
-      .find(({ messageId }) => messageId.includes(answer.body.id))
-      ?.raw.toString() ?? ''
+  const sent = sink.accepted().find(({ messageId }) => messageId.includes(answer.body.id))
+  const raw = sent ? mailText(sent.raw) : ''
   const pathOf = (door: string) =>
-    [...raw.replaceAll('=\r\n', '').matchAll(new RegExp(`/${door}/[A-Za-z0-9_-]{60,}(?:\\.gif)?`, 'g'))].map(
-      ([path]) => path,
-    )
+    [...raw.matchAll(new RegExp(`/${door}/[A-Za-z0-9_-]{60,}(?:\\.gif)?`, 'g'))].map(([path]) => path)
   const found = await row<{ subscriberId: string }>(
     em,
     sql`select subscriber_id as "subscriberId" from message where id = ${id}`,
@@ -240,17 +236,6 @@ test.serial('a mutated token of any kind is a lost link', async (t) => {
       t.regex(answer.body, /This link does not work/)
     }
   }
-  const kinds = { c: 'click', u: 'unsubscribe', v: 'view' } as const
-  for (const door of ['c', 'u', 'v'] as const) {
-    const token = tokens[door]
-    t.truthy(readToken(secret, kinds[door], token))
-    for (let at = 0; at < token.length; at++) {
-      for (const letter of 'AZaz09-_') {
-        if (token[at] === letter) continue
-        t.is(readToken(secret, kinds[door], token.slice(0, at) + letter + token.slice(at + 1)), null)
-      }
-    }
-  }
   const other = await post.api.organization()
   const crossed = signToken(secret, {
     kind: 'click',
@@ -259,6 +244,80 @@ test.serial('a mutated token of any kind is a lost link', async (t) => {
     position: 0,
   })
   t.is((await post.api.request('GET', `/c/${crossed}`, { headers: BROWSER })).status, 404)
+})
+
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+const SIGNED: TrackingToken[] = (() => {
+  const ids = { organizationId: newId(), messageId: newId() }
+  return [
+    { kind: 'click', ...ids, position: 0 },
+    { kind: 'click', ...ids, position: 15 },
+    { kind: 'click', ...ids, position: 16 },
+    { kind: 'click', ...ids, position: 70_000 },
+    { kind: 'open', ...ids },
+    { kind: 'unsubscribe', ...ids, subscriberId: newId() },
+    { kind: 'view', ...ids },
+    { kind: 'confirm', ...ids, subscriberId: newId() },
+  ]
+})()
+
+test('a token says what was signed, and no other letter in any place of it does', (t) => {
+  for (const signed of SIGNED) {
+    const token = signToken('a secret', signed)
+    t.deepEqual(readToken('a secret', signed.kind, token), signed)
+    t.is(readToken('another secret', signed.kind, token), null)
+    const taken = [...token].flatMap((right, at) =>
+      [...LETTERS].filter((letter) => {
+        const mutated = token.slice(0, at) + letter + token.slice(at + 1)
+        return letter !== right && readToken('a secret', signed.kind, mutated)
+      }),
+    )
+    t.deepEqual(taken, [], signed.kind)
+    for (const text of ['', token.slice(1), token.slice(0, -1), `${token}A`, `${token}=`, `${token}\n`]) {
+      t.is(readToken('a secret', signed.kind, text), null)
+    }
+  }
+})
+
+test('a token opens the door of its own kind only, and its tag fits no other message, person or link', (t) => {
+  const tokens = new Set(SIGNED.map((signed) => signToken('a secret', signed)))
+  for (const signed of SIGNED) {
+    const token = signToken('a secret', signed)
+    for (const kind of ['click', 'open', 'unsubscribe', 'view', 'confirm'] as const) {
+      if (kind !== signed.kind) t.is(readToken('a secret', kind, token), null)
+    }
+    const changes: Partial<Record<string, string | number>>[] = [
+      { organizationId: newId() },
+      { messageId: newId() },
+      ...('position' in signed
+        ? [{ position: signed.position + 1 }, { position: signed.position + 16 }]
+        : []),
+      ...('subscriberId' in signed ? [{ subscriberId: newId() }] : []),
+    ]
+    const tail = token.slice(-16)
+    for (const change of changes) {
+      const other = signToken('a secret', { ...signed, ...change })
+      t.not(other.slice(-16), tail)
+      t.is(readToken('a secret', signed.kind, other.slice(0, -16) + tail), null)
+      tokens.add(other)
+    }
+  }
+  t.is(new Set([...tokens].map((token) => token.slice(-16))).size, tokens.size)
+})
+
+test('tokens of two messages may be made by turns', (t) => {
+  const [one, other] = [newId(), newId()].map((messageId) => ({ organizationId: newId(), messageId }))
+  if (!one || !other) return t.fail()
+  const [first, second] = [tokensOf('a secret', one), tokensOf('a secret', other)]
+  const made = [first.click(3), second.click(3), first.open(), second.view(), first.click(20), first.click(4)]
+  t.deepEqual(made, [
+    signToken('a secret', { kind: 'click', ...one, position: 3 }),
+    signToken('a secret', { kind: 'click', ...other, position: 3 }),
+    signToken('a secret', { kind: 'open', ...one }),
+    signToken('a secret', { kind: 'view', ...other }),
+    signToken('a secret', { kind: 'click', ...one, position: 20 }),
+    signToken('a secret', { kind: 'click', ...one, position: 4 }),
+  ])
 })
 
 test.serial(

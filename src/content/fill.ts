@@ -33,14 +33,26 @@ export interface FilledEmail {
 const MAX_ITEMS = 200
 const MAX_ROUNDS = 1_000
 
+/**
+ * How values are written into the HTML and the text, whose fixed texts are written so already: as they are, or in the
+ * encoding of the mail. Pieces that are written apart must read as if they had been joined first.
+ */
+export type WriteValue = (text: string) => string
+
 /** What all parts of one person's email share. */
 interface Filling {
   readonly compiled: CompiledEmail
   readonly input: FillInput
+  readonly write: WriteValue
   readonly links: string[]
-  readonly pixel: string
   /** The values of each item by its path, so that the HTML and the text of an item have the same links. */
   readonly items: Map<string, Values>
+}
+
+/** A value or an address as the HTML and as the text shows it. */
+interface Shown {
+  readonly html: string
+  readonly text: string
 }
 
 /** What the slots of one email, or of one item of a list in it, read. */
@@ -51,10 +63,13 @@ interface Values {
   readonly item: { readonly value: unknown; readonly outer: Values } | null
   /** Plain values by reference, on one line, with fallbacks applied. */
   readonly plain: readonly string[]
-  readonly html: readonly string[]
-  /** Addresses by target as they show: wrapped when clicks are counted. */
-  readonly addresses: readonly string[]
+  /** The same as they show. */
+  readonly shown: readonly Shown[]
+  /** Addresses by target: wrapped when clicks are counted, empty when they are not safe. */
+  readonly addresses: readonly Shown[]
 }
+
+const NOTHING: Shown = { html: '', text: '' }
 
 function resolve(reference: VariableReference, input: FillInput): string {
   const { name, fallback } = reference
@@ -65,9 +80,12 @@ function resolve(reference: VariableReference, input: FillInput): string {
   return formatValue(input.variables[name]) || fallback
 }
 
-function pixelFor(openUrl: string | undefined): string {
-  if (openUrl === undefined || openUrl === '') return ''
-  return `<img src="${escapeHtml(openUrl)}" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0;overflow:hidden">`
+/** What needs no escaping is written once for both parts. */
+function showText(text: string, write: WriteValue): Shown {
+  if (text === '') return NOTHING
+  const written = write(text)
+  const escaped = escapeHtml(text)
+  return { text: written, html: escaped === text ? written : write(escaped) }
 }
 
 /** What an item says of a name: its own member, or itself under the name `value`. */
@@ -99,20 +117,14 @@ function itemValues(outer: Values, value: unknown, repeat: number, index: number
     return own || (outer.plain[index] ?? '')
   })
   const addresses = targets.map((target, index) => {
-    if (target.repeat !== repeat) return outer.addresses[index] ?? ''
+    if (target.repeat !== repeat) return outer.addresses[index] ?? NOTHING
     const url = fillUrl(target.url, plain)
-    if (!isWebUrl(url)) return url
+    if (!isWebUrl(url)) return showText(url, filling.write)
     const position = filling.links.push(url) - 1
-    return filling.input.tracking?.clickUrl?.(position) ?? url
+    return showText(filling.input.tracking?.clickUrl?.(position) ?? url, filling.write)
   })
-  const values: Values = {
-    filling,
-    path,
-    item: { value, outer },
-    plain,
-    html: plain.map(escapeHtml),
-    addresses,
-  }
+  const shown = plain.map((text) => showText(text, filling.write))
+  const values: Values = { filling, path, item: { value, outer }, plain, shown, addresses }
   filling.items.set(path, values)
   return values
 }
@@ -134,29 +146,28 @@ function showEach(slot: Slot & { kind: 'each' }, values: Values): string {
   return shown
 }
 
+function dress(slot: { before: string; after: string }, url: string): string {
+  return url === '' ? '' : slot.before + url + slot.after
+}
+
 /** What one slot shows; a switch over every kind, so that a new kind cannot be forgotten. */
 function show(slot: Slot, values: Values): string {
+  const { write, input } = values.filling
   switch (slot.kind) {
     case 'html':
-      return values.html[slot.reference] ?? ''
+      return values.shown[slot.reference]?.html ?? ''
     case 'plain':
-      return values.plain[slot.reference] ?? ''
-    case 'link': {
-      const url = values.addresses[slot.target] ?? ''
-      return url === '' ? '' : slot.before + escapeHtml(url) + slot.after
-    }
-    case 'plainLink': {
-      const url = values.addresses[slot.target] ?? ''
-      return url === '' ? '' : slot.before + url + slot.after
-    }
-    case 'address': {
-      const url = fillUrl(slot.url, values.plain)
-      return url === '' ? '' : slot.before + escapeHtml(url) + slot.after
-    }
+      return values.shown[slot.reference]?.text ?? ''
+    case 'link':
+      return dress(slot, values.addresses[slot.target]?.html ?? '')
+    case 'plainLink':
+      return dress(slot, values.addresses[slot.target]?.text ?? '')
+    case 'address':
+      return dress(slot, showText(fillUrl(slot.url, values.plain), write).html)
     case 'css':
-      return escapeCss(values.plain[slot.reference] ?? '')
+      return write(escapeCss(values.plain[slot.reference] ?? ''))
     case 'pixel':
-      return values.filling.pixel
+      return dress(slot, showText(input.tracking?.openUrl ?? '', write).html)
     case 'when':
       return isVisible(slot.condition, values) ? fillTemplate(slot.body, values) : ''
     case 'each':
@@ -180,32 +191,46 @@ function fillText(template: Template, values: Values): string {
   const text = fillTemplate(template, values)
   const [first] = template.slots
   const mayBeHidden = template.statics[0] === '' && first !== undefined && 'body' in first
-  return mayBeHidden ? text.replace(/^\n+/, '') : text
+  return mayBeHidden ? text.replace(/^[\r\n]+/, '') : text
 }
 
-/** Fills a compiled email for one person. Pure, and never expands what stands in a value. */
-export function fillContent(compiled: CompiledEmail, input: FillInput): FilledEmail {
+/** A header's text; its only slots are plain values, which the headers encode. */
+function fillHeader({ statics, slots }: Template, plain: readonly string[]): string {
+  let filled = statics[0] ?? ''
+  for (const [index, slot] of slots.entries()) {
+    if (slot.kind === 'plain') filled += plain[slot.reference] ?? ''
+    filled += statics[index + 1] ?? ''
+  }
+  return filled.trim()
+}
+
+const asItIs: WriteValue = (text) => text
+
+/**
+ * Fills a compiled email for one person. Pure, and never expands what stands in a value. `write` belongs to the
+ * encoding that the fixed texts of the HTML and the text are in.
+ */
+export function fillContent(
+  compiled: CompiledEmail,
+  input: FillInput,
+  write: WriteValue = asItIs,
+): FilledEmail {
   const plain = compiled.references.map((reference) => resolve(reference, input))
   const clickUrl = input.tracking?.clickUrl
   const links: string[] = []
-  const addresses = compiled.targets.map((target) => {
-    const url = fillUrl(target.url, plain)
-    if (target.position === null) return url
-    links[target.position] = url
-    const isWeb = target.url.fixed !== null || isWebUrl(url)
-    return clickUrl !== undefined && isWeb ? clickUrl(target.position) : url
+  const addresses = compiled.targets.map(({ url: template, position }) => {
+    const url = fillUrl(template, plain)
+    if (position === null) return showText(url, write)
+    links[position] = url
+    const isWeb = template.fixed !== null || isWebUrl(url)
+    return showText(clickUrl !== undefined && isWeb ? clickUrl(position) : url, write)
   })
-  const filling: Filling = {
-    compiled,
-    input,
-    links,
-    pixel: pixelFor(input.tracking?.openUrl),
-    items: new Map(),
-  }
-  const values: Values = { filling, path: '', item: null, plain, html: plain.map(escapeHtml), addresses }
+  const filling: Filling = { compiled, input, write, links, items: new Map() }
+  const shown = plain.map((text) => showText(text, write))
+  const values: Values = { filling, path: '', item: null, plain, shown, addresses }
   return {
-    subject: fillTemplate(compiled.subject, values).trim(),
-    preheader: fillTemplate(compiled.preheader, values).trim(),
+    subject: fillHeader(compiled.subject, plain),
+    preheader: fillHeader(compiled.preheader, plain),
     html: fillTemplate(compiled.html, values),
     text: fillText(compiled.text, values),
     links,

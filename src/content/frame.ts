@@ -1,6 +1,6 @@
 import type { EmailParts } from './email-parts.ts'
 import { linkMark, referenceMark } from './references.ts'
-import type { Template } from './template.ts'
+import { PIXEL, type Template } from './template.ts'
 import { OUTLOOK_SHEET, SHEET, STYLE } from './theme.ts'
 
 const RIGHT_TO_LEFT = new Set(['ar', 'fa', 'he', 'ur', 'ps', 'sd', 'ug', 'yi', 'dv'])
@@ -67,7 +67,7 @@ ${SHEET}
   parts.html.fixed('</td></tr>')
   if (frame.marketing || !parts.links.hasUnsubscribe) writeFooter(parts)
   parts.html.fixed('</table>\n<!--[if mso]></td></tr></table><![endif]-->\n</td></tr></table>\n')
-  parts.html.slot({ kind: 'pixel' })
+  parts.html.slot(PIXEL)
   return parts.html.fixed('</body>\n</html>\n').build()
 }
 

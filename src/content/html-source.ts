@@ -5,7 +5,7 @@ import type { HtmlAttribute, HtmlToken } from './html-scan.ts'
 import { scanHtml } from './html-scan.ts'
 import { HtmlText } from './html-text.ts'
 import { hasReference, splitReferences } from './references.ts'
-import type { Template } from './template.ts'
+import { PIXEL, type Template } from './template.ts'
 import { compileUrl, isWebUrl } from './url.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
@@ -185,10 +185,10 @@ export function writeHtmlSource(parts: EmailParts, source: string, preview: stri
   const writer = new HtmlSourceWriter(parts)
   for (const [index, token] of tokens.entries()) {
     if (index === bodyStart) writePreheader(parts, preview)
-    if (index === pixelAt) parts.html.slot({ kind: 'pixel' })
+    if (index === pixelAt) parts.html.slot(PIXEL)
     writer.write(token, true)
   }
   if (bodyStart >= tokens.length) writePreheader(parts, preview)
-  if (pixelAt < 0) parts.html.slot({ kind: 'pixel' })
+  if (pixelAt < 0) parts.html.slot(PIXEL)
   return parts.html.build()
 }

@@ -4,7 +4,7 @@ import type { UrlTemplate } from './url.ts'
 /**
  * A place in an email that is filled for each recipient. `html`: text or a quoted attribute's value;
  * `plain`: a header or the text part; `css`: a style's value; `address`: a whole URL attribute that is
- * never counted; `link` and `plainLink`: the address of `targets[target]`; `pixel`: the open pixel;
+ * never counted; `link` and `plainLink`: the address of `targets[target]`; `pixel`: the address that counts an open;
  * `when`: a part for some people only; `each`: a part that repeats for the items of a list.
  * `before` and `after` surround the address and are left out with it when its URL is not safe.
  */
@@ -13,7 +13,7 @@ export type Slot =
   | { readonly kind: 'address'; readonly url: UrlTemplate; readonly before: string; readonly after: string }
   | { readonly kind: 'link'; readonly target: number; readonly before: string; readonly after: string }
   | { readonly kind: 'plainLink'; readonly target: number; readonly before: string; readonly after: string }
-  | { readonly kind: 'pixel' }
+  | { readonly kind: 'pixel'; readonly before: string; readonly after: string }
   | (Part & { readonly body: Template })
 
 /**
@@ -23,6 +23,13 @@ export type Slot =
 export type Part =
   | { readonly kind: 'when'; readonly condition: Condition }
   | { readonly kind: 'each'; readonly id: number; readonly list: string }
+
+/** The picture that counts an open; nothing where opens are not counted. */
+export const PIXEL: Slot = Object.freeze({
+  kind: 'pixel',
+  before: '<img src="',
+  after: '" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0;overflow:hidden">',
+})
 
 /** Fixed text around slots: `statics` has one entry more than `slots`. */
 export interface Template {

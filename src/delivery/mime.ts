@@ -1,8 +1,6 @@
-import { randomBytes } from 'node:crypto'
-
 import { encodeText, formatAddress, header } from './headers.ts'
 
-/** An email as it goes out: plain values, which the headers encode. */
+/** An email as it goes out: headers as plain values, which are encoded here, and both parts in quoted-printable. */
 export type MailParts = {
   /** Without angle brackets; the same for every attempt, so that a receiver can tell a repetition. */
   messageId: string
@@ -17,74 +15,39 @@ export type MailParts = {
   unsubscribeUrl: string | null
 }
 
-const MAXIMUM_LINE = 76
-const LONG_LINE = 900
-const HEX = '0123456789ABCDEF'
+/** A message with CRLF line ends and only ASCII; the empty line between its halves is in neither. */
+export type ComposedMail = { headers: string; body: string }
 
-/** Composes a multipart/alternative message with CRLF line ends and only ASCII bytes, ready for DATA but for its dots. */
-export function composeMail(mail: MailParts): string {
-  const boundary = `=_${randomBytes(15).toString('base64url')}`
-  const headers = [
-    header('From', formatAddress(mail.from.name, mail.from.email)),
-    header('To', formatAddress(mail.to.name, mail.to.email)),
-    ...(mail.replyTo ? [header('Reply-To', formatAddress(null, mail.replyTo))] : []),
-    header('Subject', encodeText(mail.subject)),
-    header('Date', formatDate(mail.date)),
-    header('Message-ID', `<${mail.messageId}>`),
-    ...(mail.unsubscribeUrl
-      ? [
-          header('List-Unsubscribe', `<${mail.unsubscribeUrl}>`),
-          header('List-Unsubscribe-Post', 'List-Unsubscribe=One-Click'),
-        ]
-      : []),
-    header('MIME-Version', '1.0'),
-    `Content-Type: multipart/alternative;\r\n boundary="${boundary}"\r\n`,
-  ]
-  const parts = [part('plain', mail.text), part('html', mail.html)]
-  return `${headers.join('')}\r\n${parts.map((body) => `--${boundary}\r\n${body}`).join('')}--${boundary}--\r\n`
+/** It can stand in every message: no line of a quoted-printable part holds `=_` (RFC 2045, 6.7). */
+const BOUNDARY = '=_alternative'
+const BEFORE_TEXT = `--${BOUNDARY}\r\n${partHeaders('plain')}`
+const BEFORE_HTML = `\r\n--${BOUNDARY}\r\n${partHeaders('html')}`
+const AFTER_HTML = `\r\n--${BOUNDARY}--\r\n`
+const STRUCTURE = `MIME-Version: 1.0\r\nContent-Type: multipart/alternative;\r\n boundary="${BOUNDARY}"\r\n`
+
+/**
+ * Composes a multipart/alternative message. Both parts are quoted-printable, whatever they hold: no relay encodes them
+ * again, no line begins with a dot or with the boundary, and what is fixed can be encoded before any value is known.
+ */
+export function composeMail(mail: MailParts): ComposedMail {
+  const headers =
+    header('From', formatAddress(mail.from.name, mail.from.email)) +
+    header('To', formatAddress(mail.to.name, mail.to.email)) +
+    (mail.replyTo ? header('Reply-To', formatAddress(null, mail.replyTo)) : '') +
+    header('Subject', encodeText(mail.subject)) +
+    header('Date', formatDate(mail.date)) +
+    header('Message-ID', `<${mail.messageId}>`) +
+    (mail.unsubscribeUrl ? unsubscribeHeaders(mail.unsubscribeUrl) : '') +
+    STRUCTURE
+  return { headers, body: BEFORE_TEXT + mail.text + BEFORE_HTML + mail.html + AFTER_HTML }
 }
 
-function part(subtype: string, text: string): string {
-  const { encoding, body } = encodeBody(text)
-  return `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body}\r\n`
+function partHeaders(subtype: string): string {
+  return `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n`
 }
 
-/** ASCII text with short lines stands as it is; everything else is quoted-printable, which every relay carries. */
-function encodeBody(text: string): { encoding: '7bit' | 'quoted-printable'; body: string } {
-  const lines = text.toWellFormed().replaceAll(/\r\n?|\n/g, '\r\n')
-  // oxlint-disable-next-line no-control-regex -- ASCII is what 7bit means
-  if (/^[\t\r\n\x20-\x7e]*$/.test(lines) && !hasLongLine(lines)) return { encoding: '7bit', body: lines }
-  return { encoding: 'quoted-printable', body: lines.split('\r\n').map(quote).join('\r\n') }
-}
-
-/** Whether a line is longer than relays carry for sure; one pass, where a regular expression takes one a character. */
-function hasLongLine(text: string): boolean {
-  for (let start = 0; start < text.length;) {
-    const end = text.indexOf('\r\n', start)
-    const next = end === -1 ? text.length : end
-    if (next - start >= LONG_LINE) return true
-    start = next + 2
-  }
-  return false
-}
-
-function quote(line: string): string {
-  const bytes = Buffer.from(line)
-  let written = ''
-  let width = 0
-  for (let index = 0; index < bytes.length; index++) {
-    const byte = bytes[index] ?? 0
-    const isLast = index === bytes.length - 1
-    const isPlain = (byte > 32 && byte < 127 && byte !== 61) || ((byte === 32 || byte === 9) && !isLast)
-    const shown = isPlain ? String.fromCharCode(byte) : `=${HEX[byte >> 4]}${HEX[byte & 15]}`
-    if (width + shown.length > MAXIMUM_LINE - 1) {
-      written += '=\r\n'
-      width = 0
-    }
-    written += shown
-    width += shown.length
-  }
-  return written
+function unsubscribeHeaders(url: string): string {
+  return `${header('List-Unsubscribe', `<${url}>`)}List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n`
 }
 
 /** RFC 5322 3.3, in UTC. */

@@ -4,16 +4,17 @@ import { CONTENT_TYPES } from '../../schema/values.ts'
 import { row } from '../database.ts'
 import type { Services } from '../services.ts'
 import { type CompiledEmail, compileContent } from '../content/compile.ts'
-import { type FilledEmail, fillContent } from '../content/fill.ts'
+import { type FilledEmail, type FillInput, fillContent } from '../content/fill.ts'
 import { encodeId } from '../ids.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { personVariables } from '../domain/variables.ts'
 import type { Mail } from './claims.ts'
 import { signMail } from './dkim.ts'
 import { formatMessageId } from './identity.ts'
-import { composeMail } from './mime.ts'
+import { type ComposedMail, composeMail } from './mime.ts'
+import { quote, quoteEmail } from './quoted-printable.ts'
 import { createSigningKeys } from './signing-keys.ts'
-import { signToken } from './tracking-token.ts'
+import { type MessageTokens, tokensOf } from './tracking-token.ts'
 
 /** An email as one person gets it. `targets[position]` is where its link at that position leads. */
 export type RenderedMail = {
@@ -35,11 +36,13 @@ export type Renderer = {
 const CACHED_EMAILS = 500
 
 type EmailContent = Parameters<typeof compileContent>[0]
+type PersonalUrls = FillInput['urls']
 type StepEmail = { subject?: string; preview?: string | null; content?: unknown; contentType?: string }
 
 export function createRenderer(services: Services): Renderer {
   const { baseUrl, secret } = services.config
   const compiled = new Map<string, Promise<CompiledEmail | null>>()
+  const quoted = new WeakMap<CompiledEmail, CompiledEmail>()
   const keys = createSigningKeys(services)
 
   async function compiledOf(mail: Mail): Promise<CompiledEmail | null> {
@@ -66,63 +69,72 @@ export function createRenderer(services: Services): Renderer {
     }
   }
 
-  function fill(mail: Mail, email: CompiledEmail, options: { pixel: boolean }): FilledEmail {
-    const ids = { organizationId: mail.organizationId, messageId: mail.id }
-    return fillContent(email, {
+  function quotedOf(email: CompiledEmail): CompiledEmail {
+    const known = quoted.get(email)
+    if (known) return known
+    const made = quoteEmail(email)
+    quoted.set(email, made)
+    return made
+  }
+
+  function urlsOf(mail: Mail, tokens: MessageTokens): PersonalUrls {
+    const { subscriberId } = mail
+    // A test goes to nobody who could leave; its links show where one would stand.
+    const personal = (door: string, kind: 'unsubscribe' | 'confirm'): string =>
+      `${baseUrl}/${door}/${subscriberId ? tokens[kind](subscriberId) : 'preview'}`
+    return {
+      unsubscribe: personal('u', 'unsubscribe'),
+      ...(mail.source?.confirms && { confirm: personal('s', 'confirm') }),
+      // Few emails have this link.
+      get online() {
+        return `${baseUrl}/v/${tokens.view()}`
+      },
+    }
+  }
+
+  function inputFor(mail: Mail, options: { pixel: boolean }): FillInput {
+    const tokens = tokensOf(secret, { organizationId: mail.organizationId, messageId: mail.id })
+    return {
       variables: variablesOf(mail),
       showAll: mail.subscriberId === null,
-      urls: {
-        unsubscribe: personalUrl(mail, 'u', 'unsubscribe'),
-        ...(mail.source?.confirms && { confirm: personalUrl(mail, 's', 'confirm') }),
-        online: `${baseUrl}/v/${signToken(secret, { kind: 'view', ...ids })}`,
-      },
+      urls: urlsOf(mail, tokens),
       ...(mail.tracking && {
         tracking: {
-          ...(options.pixel && {
-            openUrl: `${baseUrl}/o/${signToken(secret, { kind: 'open', ...ids })}.gif`,
-          }),
-          clickUrl: (position: number) =>
-            `${baseUrl}/c/${signToken(secret, { kind: 'click', ...ids, position })}`,
+          ...(options.pixel && { openUrl: `${baseUrl}/o/${tokens.open()}.gif` }),
+          clickUrl: (position: number) => `${baseUrl}/c/${tokens.click(position)}`,
         },
       }),
-    })
+    }
   }
 
-  function personalUrl(mail: Mail, door: 'u' | 's', kind: 'unsubscribe' | 'confirm'): string {
-    const { organizationId, id: messageId, subscriberId } = mail
-    // A test goes to nobody who could leave; its link shows where one would stand.
-    if (!subscriberId) return `${baseUrl}/${door}/preview`
-    return `${baseUrl}/${door}/${signToken(secret, { kind, organizationId, messageId, subscriberId })}`
-  }
-
-  async function signed(mail: Mail, data: string): Promise<string> {
+  async function signed(mail: Mail, { headers, body }: ComposedMail): Promise<string> {
     const key = await keys.of(mail)
-    if (!key) return data
-    const end = data.indexOf('\r\n\r\n')
-    return (await signMail(data.slice(0, end), data.slice(end + 4), key)) + data
+    const signature = key ? await signMail(headers, body, key) : ''
+    return `${signature}${headers}\r\n${body}`
   }
 
   return {
     async compose(mail) {
       const email = await compiledOf(mail)
       if (!email) return null
-      const filled = fill(mail, email, { pixel: true })
-      const data = composeMail({
+      const input = inputFor(mail, { pixel: true })
+      const { subject, html, text, links } = fillContent(quotedOf(email), input, quote)
+      const composed = composeMail({
         messageId: formatMessageId(mail),
         date: new Date(),
         from: { name: mail.fromName, email: mail.fromEmail },
         to: { name: mail.subscriberName, email: mail.recipient },
         replyTo: mail.replyTo,
-        subject: filled.subject,
-        html: filled.html,
-        text: filled.text,
-        unsubscribeUrl: mail.marketing && mail.subscriberId ? personalUrl(mail, 'u', 'unsubscribe') : null,
+        subject,
+        html,
+        text,
+        unsubscribeUrl: mail.marketing && mail.subscriberId ? input.urls.unsubscribe : null,
       })
-      return { subject: filled.subject, targets: filled.links, data: await signed(mail, data) }
+      return { subject, targets: links, data: await signed(mail, composed) }
     },
     async fillForBrowser(mail) {
       const email = await compiledOf(mail)
-      return email && fill(mail, email, { pixel: false })
+      return email && fillContent(email, inputFor(mail, { pixel: false }))
     },
   }
 }

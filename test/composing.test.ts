@@ -1,0 +1,171 @@
+import test from 'ava'
+import fc from 'fast-check'
+import { simpleParser } from 'mailparser'
+
+import { compileContent, type ContentSource } from '../src/content/compile.ts'
+import { fillContent, type FillInput } from '../src/content/fill.ts'
+import { composeMail } from '../src/delivery/mime.ts'
+import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
+
+/**
+ * What goes out is put together from pieces that were encoded apart. Whatever the pieces and the values are, a reader of
+ * mail must find the very text that the same email has without any encoding.
+ */
+const RUNS = 150
+
+function compose(content: ContentSource, input: FillInput) {
+  const compiled = compileContent(content)
+  const { subject, html, text } = fillContent(quoteEmail(compiled), input, quote)
+  const { headers, body } = composeMail({
+    messageId: 'eml_1@shop.example',
+    date: new Date(0),
+    from: { name: 'Shop', email: 'hello@shop.example' },
+    to: { name: null, email: 'ada@reader.example' },
+    replyTo: null,
+    subject,
+    html,
+    text,
+    unsubscribeUrl: null,
+  })
+  return { plain: fillContent(compiled, input), headers, body, data: `${headers}\r\n${body}` }
+}
+
+const lines = (text: string): string => text.toWellFormed().replaceAll(/\r\n?/g, '\n')
+
+const words = fc.oneof(
+  fc.constantFrom(
+    '',
+    '.',
+    '..',
+    ' ',
+    '=',
+    '=\r\n',
+    '--=_alternative',
+    '\r\n.\r\n',
+    '\ud83d',
+    '\ude00',
+    'é'.repeat(40),
+  ),
+  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.string({ unit: 'grapheme', maxLength: 90 }),
+  fc.stringMatching(/^[ -~]{70,90}$/),
+)
+const piece = fc.oneof(
+  words,
+  fc.constantFrom(
+    '{{name}}',
+    "{{city | 'a town'}}",
+    '{{unsubscribeUrl}}',
+    '\n',
+    '\n\n.',
+    ' \n',
+    '<b title="{{name}}">',
+    '<a href="https://shop.example/{{city}}?a=1&b=2">there</a>',
+    '[here](https://shop.example/a)',
+    '[{{name}}](https://shop.example/{{name}})',
+    '![Loom](https://shop.example/{{city}}.png)',
+    '\n- ',
+    '\n> ',
+    '\n# ',
+  ),
+)
+const person = fc.record({ name: words, city: words })
+const settings = { subject: 'To {{name}}', kind: 'marketing' } as const
+
+function inputFor(variables: Record<string, unknown>, tracked: boolean): FillInput {
+  return {
+    variables,
+    urls: { unsubscribe: 'https://mail.example/u/1?a=b', online: 'https://mail.example/v/1' },
+    ...(tracked && {
+      tracking: {
+        openUrl: 'https://mail.example/o/1.gif?x=1&y=2',
+        clickUrl: (position) => `https://mail.example/c/${'x'.repeat(80)}${position}`,
+      },
+    }),
+  }
+}
+
+async function decodesTo(content: ContentSource, input: FillInput): Promise<void> {
+  const { plain, body, data } = compose(content, input)
+  const parsed = await simpleParser(data, { skipTextToHtml: true })
+  const wrong: string[] = []
+  if ((parsed.html || '') !== lines(plain.html)) wrong.push('the HTML')
+  if ((parsed.text ?? '') !== lines(plain.text)) wrong.push('the text')
+  for (const line of body.split('\r\n')) {
+    if (!/^(?!\.)[ -~]{0,76}$/.test(line) || line.endsWith(' ')) wrong.push(JSON.stringify(line))
+  }
+  if (wrong.length > 0) throw new Error(`not as written: ${wrong.join(', ')}`)
+}
+
+for (const contentType of ['MARKDOWN', 'HTML'] as const) {
+  test(`what a reader finds in ${contentType} is what was filled, byte for byte, in short lines`, async (t) => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(piece, { maxLength: 25 }),
+        person,
+        fc.boolean(),
+        async (source, who, tracked) => {
+          await decodesTo({ ...settings, contentType, source: source.join('') }, inputFor(who, tracked))
+        },
+      ),
+      { numRuns: RUNS },
+    )
+    t.pass()
+  })
+}
+
+const paragraph = (text: string, attrs = {}) => ({
+  type: 'paragraph',
+  attrs,
+  content: [{ type: 'text', text }],
+})
+
+test('parts for some people and parts for each item are as they were filled', async (t) => {
+  const source = {
+    type: 'doc',
+    content: [
+      paragraph('For {{name}}', { showIfKey: 'name' }),
+      paragraph('To all.'),
+      {
+        type: 'repeat',
+        attrs: { each: 'items' },
+        content: [
+          paragraph('{{title}} of {{name}}'),
+          { type: 'button', attrs: { text: '{{title}}', url: 'https://shop.example/{{title}}' } },
+          paragraph('In {{city}}', { showIfKey: 'city' }),
+        ],
+      },
+    ],
+  }
+  const item = fc.record({ title: words, city: words })
+  await fc.assert(
+    fc.asyncProperty(person, fc.array(item, { maxLength: 4 }), fc.boolean(), async (who, items, tracked) => {
+      await decodesTo({ ...settings, contentType: 'MAILY', source }, inputFor({ ...who, items }, tracked))
+    }),
+    { numRuns: RUNS },
+  )
+  const shown = compose(
+    { ...settings, contentType: 'MAILY', source },
+    inputFor({ items: [{ title: 'Loom' }] }, true),
+  )
+  t.true(shown.plain.text.startsWith('To all.\n\nLoom of'))
+})
+
+test('pieces that are quoted apart read as if they had been one', (t) => {
+  fc.assert(
+    fc.property(fc.array(words), (pieces) => {
+      const quoted = pieces.map(quote).join('')
+      const read = quoted
+        .replaceAll('=\r\n', '')
+        .replaceAll(/=([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+      const written = pieces.map((each) => each.toWellFormed().replaceAll(/\r\n?|\n/g, '\r\n')).join('')
+      return Buffer.from(read, 'latin1').toString() === written
+    }),
+    { numRuns: 1_000 },
+  )
+  t.is(quote('a'.repeat(76)), `${'a'.repeat(75)}=\r\na=\r\n`)
+  t.is(quote(`${'a'.repeat(76)}\n`), `${'a'.repeat(76)}\r\n`)
+  t.is(quote(`${'a'.repeat(75)}.b`), `${'a'.repeat(75)}=\r\n=2Eb=\r\n`)
+  t.is(quote('.\n. \n'), '=2E\r\n=2E=20\r\n')
+  t.is(quote('caf\u00e9 \ud83d\ude00'), 'caf=C3=A9 =F0=9F=98=80=\r\n')
+})
