@@ -47,6 +47,15 @@ const ROWS: readonly Row[] = [
   },
   { method: 'get', path: '/tokens/current', operation: 'get_current_token', reply: resource('token') },
   { method: 'get', path: '/imports', operation: 'list_imports', reply: list('imports') },
+  { method: 'get', path: '/domains', operation: 'list_domains', reply: list('domains') },
+  {
+    method: 'post',
+    path: '/domains',
+    operation: 'create_domain',
+    status: 201,
+    reply: resource('domain'),
+  },
+  { method: 'get', path: '/domains/:domain', operation: 'get_domain', reply: resource('domain') },
   { method: 'get', path: '/imports/:importId', operation: 'get_import', reply: resource('import') },
   { method: 'delete', path: '/imports/:importId', operation: 'cancel_import', reply: resource('import') },
 ]
@@ -59,7 +68,7 @@ function resource(key: string): NonNullable<Row['reply']> {
 /** The list shape of REST v2 (contract, "REST v2 resource endpoints"). */
 function list(key: string): NonNullable<Row['reply']> {
   return (data) => {
-    const { [key]: records, hasMore } = Object(data)
+    const { [key]: records, hasMore = false } = Object(data)
     return { object: 'list', data: records, has_more: hasMore }
   }
 }

@@ -6,15 +6,19 @@ import { DOMAIN_STATUSES } from './values.ts'
 /** Whether a DNS record is as it must be. */
 export const RECORD_STATUSES = ['PENDING', 'VERIFIED', 'MISMATCH', 'MISSING'] as const
 
-/** One DNS record that a sending domain needs (decisions, section 8). */
+/** What a DNS record is for. DMARC is recommended, the others are needed. */
+export const RECORD_PURPOSES = ['OWNERSHIP', 'DKIM', 'MAIL_FROM_MX', 'MAIL_FROM_SPF', 'DMARC'] as const
+
+/** One DNS record that a sending domain needs (decisions, section 8); `repair` says what to do while it is not right. */
 export const DomainRecord = closed({
   name: Type.String(),
-  type: Type.String(),
+  type: oneOf(['TXT', 'MX']),
   value: Type.String(),
   priority: Type.Optional(Type.Integer()),
-  purpose: Type.String(),
+  purpose: oneOf(RECORD_PURPOSES),
   status: oneOf(RECORD_STATUSES),
   found: Type.Optional(Type.Array(Type.String())),
+  repair: Type.Optional(Type.String()),
   checkedAt: nullable(Type.String()),
 })
 export type DomainRecord = Static<typeof DomainRecord>

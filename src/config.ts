@@ -34,6 +34,15 @@ export type Config = {
   trustedProxies: string[]
   /** `address:port` pairs that web requests may reach although they are not public; none in production. */
   webAllowPrivate: readonly string[]
+  dns: {
+    /** Name servers that are asked whether a domain is set up, as `address` or `address:port`; none: the machine's. */
+    servers: string[]
+    /** The host that bounces are sent to: the MX of every return path. */
+    bounceHost: string
+    /** What SPF has to allow, so that receivers take our mail from the relay. */
+    spfMechanisms: string[]
+    region: string
+  }
   logLevel: string
 }
 
@@ -66,6 +75,7 @@ export function readConfig(env: Environment): Config {
     },
     trustedProxies: addressRanges(env, 'TRUSTED_PROXIES'),
     webAllowPrivate: readPrivateAddresses(env['WEB_ALLOW_PRIVATE'] ?? '', mode),
+    dns: readDns(env, host),
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
 }
@@ -90,6 +100,36 @@ function secretOf(env: Environment, name: string): string {
   const secret = mode === 'production' ? required(env, name) : (env[name] ?? 'development')
   if (isPrivate || secret.length >= 32) return secret
   throw new Error(`${name} is too short: give at least 32 random characters (openssl rand -hex 32).`)
+}
+
+function readDns(env: Environment, host: string): Config['dns'] {
+  const servers = listOf(env, 'DNS_SERVERS')
+  const wrong = servers.find((server) => !isServer(server))
+  if (wrong !== undefined) {
+    throw new Error(`DNS_SERVERS has ${JSON.stringify(wrong)}; give addresses such as 9.9.9.9 or [::1]:53.`)
+  }
+  const publicHost = URL.parse(env['POSTLOOM_BASE_URL'] ?? '')?.hostname ?? host
+  const hasName = isIP(publicHost) === 0 && publicHost.includes('.')
+  // Without a name of one's own, one that leads nowhere (RFC 2606).
+  const bounceHost = (env['BOUNCE_HOST'] || (hasName ? publicHost : 'mail.postloom.test')).toLowerCase()
+  const spfMechanisms = listOf(env, 'SPF_MECHANISMS')
+  return {
+    servers,
+    bounceHost,
+    spfMechanisms: spfMechanisms.length > 0 ? spfMechanisms : [`a:${bounceHost}`],
+    region: env['SENDING_REGION'] || 'local',
+  }
+}
+
+function isServer(server: string): boolean {
+  const [, bracketed, plain, port] =
+    /^(?:\[([^\]]+)\]|([^:]+|[^[\]]*:[^[\]]*:[^[\]]*))(?::(\d{1,5}))?$/.exec(server) ?? []
+  return isIP(bracketed ?? plain ?? '') !== 0 && Number(port ?? 53) < 65_536
+}
+
+/** Members of a variable, with commas or spaces between. */
+function listOf(env: Environment, name: string): string[] {
+  return (env[name] ?? '').split(/[\s,]+/).filter(Boolean)
 }
 
 function readPrivateAddresses(text: string, mode: Config['env']): string[] {

@@ -5,6 +5,7 @@ import { createRateLimiter, type RateLimiter } from './catalogue/rate-limit.ts'
 import type { Config } from './config.ts'
 import { type DatabaseOptions, openDatabase } from './database.ts'
 import { createLogger } from './log.ts'
+import { createDns, type Dns } from './ports/dns.ts'
 import { createDoorbell, type Doorbell } from './ports/doorbell.ts'
 import { createPageReader, type PageReader } from './ports/page-reader.ts'
 import { createDatabaseStorage, type Storage } from './ports/storage.ts'
@@ -20,6 +21,7 @@ export type Services = {
   temporal: TemporalPort
   rateLimiter: RateLimiter
   web: Web
+  dns: Dns
   pages: PageReader
   storage: Storage
   close(): Promise<void>
@@ -45,6 +47,7 @@ export async function createServices(
     doorbell,
     temporal,
     rateLimiter: createRateLimiter(),
+    dns: createDns(config.dns.servers),
     web: createWeb({ allowPrivate: config.webAllowPrivate }),
     pages: createPageReader(),
     storage: createDatabaseStorage(orm.em),

@@ -37,6 +37,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'src/content/',
       'src/skills/',
       'src/catalogue/',
+      'src/ports/dns.ts',
       'src/ports/page-reader.ts',
       'src/ports/web.ts',
       'src/database.ts',

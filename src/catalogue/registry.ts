@@ -3,6 +3,7 @@ import * as campaignHistory from '../tools/campaign-history.ts'
 import * as campaignSending from '../tools/campaign-sending.ts'
 import * as campaigns from '../tools/campaigns.ts'
 import * as documentation from '../tools/documentation.ts'
+import * as domains from '../tools/domains.ts'
 import * as emails from '../tools/emails.ts'
 import * as events from '../tools/events.ts'
 import * as fields from '../tools/fields.ts'
@@ -44,6 +45,7 @@ const GROUPS = [
   images,
   web,
   emails,
+  domains,
   senders,
   organization,
   settings,

@@ -1,15 +1,14 @@
 import { sql } from 'kysely'
 
-import type { Domain } from '../../schema/domain.ts'
 import { type Sender, SENDER_LIMITS } from '../../schema/sender.ts'
-import type { DomainStatus } from '../../schema/values.ts'
 import { databaseCode } from '../catalogue/database-error.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
-import { execute, row, rows } from '../database.ts'
-import { encodeId, newId, readId } from '../ids.ts'
-import { asciiDomain, isLocalPart, readEmail } from './addresses.ts'
-import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+import { execute, rows } from '../database.ts'
+import { encodeId, newId } from '../ids.ts'
+import { isLocalPart, readEmail } from './addresses.ts'
+import { findDomain } from './domains/domains.ts'
+import { oneLine, refuse } from './text.ts'
 
 /** A from-address as create_email_sender takes it; the domain is a host name or an id. */
 export type NewSender = { localPart: string; domain: string; name: string; replyTo?: string | undefined }
@@ -35,7 +34,7 @@ export async function createSender(call: Call, input: NewSender): Promise<Sender
     )
   }
   const replyTo = input.replyTo === undefined ? null : readEmail(input.replyTo, 'replyTo')
-  const domain = await findDomain(call, input.domain)
+  const domain = await findDomain(call, input.domain, 'for key share')
   const email = readEmail(`${input.localPart}@${domain.domain}`, 'localPart')
   const id = newId()
   // Two first senders at once must not both become the default.
@@ -63,46 +62,6 @@ async function readSenders({ em, organization }: Call, id?: string): Promise<Sen
       where sender.organization_id = ${organization.id} ${id === undefined ? sql`` : sql`and sender.id = ${id}`}
       order by sender.is_default desc, sender.id`,
   )
-}
-
-/** The domain of the organization with this host name or id, or NOT_FOUND. */
-async function findDomain(
-  { em, organization }: Call,
-  domain: string,
-): Promise<{ id: string; domain: string }> {
-  const id = readId('dom', domain)
-  const found = await row<{ id: string; domain: string }>(
-    em,
-    sql`select id, domain from domain where organization_id = ${organization.id}
-      and ${id === null ? sql`domain = ${asciiDomain(domain) ?? ''}` : sql`id = ${id}`} for key share`,
-  )
-  if (found) return found
-  throw new Failure(
-    'NOT_FOUND',
-    `There is no domain ${JSON.stringify(domain.slice(0, 260))} in this organization; list_domains shows the ones there are.`,
-  )
-}
-
-type DomainRow = Omit<Domain, 'status' | 'providerRecords'> & {
-  status: DomainStatus
-  records: Domain['providerRecords']
-}
-
-/** The sending domains of the organization, oldest first. */
-export async function listDomains({ em, organization }: Call): Promise<Domain[]> {
-  const found = await rows<DomainRow>(
-    em,
-    sql`select id, domain, status, region, records, fallback_priority as "fallbackPriority",
-        verification_requested_at as "verificationRequestedAt", created_at as "createdAt"
-      from domain where organization_id = ${organization.id} order by id`,
-  )
-  return found.map(({ records, ...domain }) => ({
-    ...domain,
-    id: encodeId('dom', domain.id),
-    providerRecords: records,
-    verificationRequestedAt: timestampOrNull(domain.verificationRequestedAt),
-    createdAt: timestamp(domain.createdAt),
-  }))
 }
 
 function present({ replyTo, ...sender }: SenderRow): Sender {

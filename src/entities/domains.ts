@@ -12,8 +12,9 @@ const dkimKeyEntity = defineEntity({
     domainId: p.uuid(),
     selector: p.text(),
     publicKey: p.text(),
-    privateKey: p.blob(),
+    privateKey: p.blob().nullable(),
     state: p.text(),
+    retiredAt: p.datetime(3).nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },
 })

@@ -20,6 +20,10 @@ const domainEntity = defineEntity({
     verificationRequestedAt: p.datetime(3).nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
     updatedAt: p.datetime(3).defaultRaw('now()'),
+    ownershipToken: p.text(),
+    checkedAt: p.datetime(3).nullable(),
+    missedChecks: p.smallint().default(0),
+    missedAt: p.datetime(3).nullable(),
   },
 })
 export class Domain extends domainEntity.class {}

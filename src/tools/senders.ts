@@ -1,10 +1,9 @@
 import Type from 'typebox'
 
 import { closed } from '../../schema/define.ts'
-import { Domain } from '../../schema/domain.ts'
 import { Sender, SENDER_LIMITS } from '../../schema/sender.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { createSender, listDomains as readDomains, listSenders } from '../domain/senders.ts'
+import { createSender, listSenders } from '../domain/senders.ts'
 
 export const getEmailSenders = defineTool({
   name: 'get_email_senders',
@@ -35,16 +34,4 @@ export const createEmailSender = defineTool({
   }),
   output: closed({ sender: Sender }),
   handler: async (call, input) => ({ sender: await createSender(call, input) }),
-})
-
-export const listDomains = defineTool({
-  name: 'list_domains',
-  title: 'List domains',
-  description: 'Lists the sending domains with their status and the DNS records they need.',
-  group: 'domains',
-  effect: 'read',
-  permission: 'domains',
-  input: closed({}),
-  output: closed({ domains: Type.Array(Domain) }),
-  handler: async (call) => ({ domains: await readDomains(call) }),
 })

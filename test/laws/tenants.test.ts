@@ -67,10 +67,14 @@ const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
   'export_subscribers.tag': ['tagName'],
   'bulk_remove_tags.tagNames': ['tagName'],
   'create_email_sender.domain': ['host'],
+  'get_domain.domain': ['host'],
+  'get_domain_dns_records.domain': ['host'],
   'send_transactional_email.from': ['address'],
   // Any address can be written to, whether somebody has it or not.
   'send_email.email': [],
 }
+/** Parameters that are called like an id and name something new. */
+const NEW_NAMES = new Set(['create_domain.domain'])
 const BESIDE: Record<string, string> = { email: 'subscriberId', name: 'tagId', url: 'imageId' }
 
 /** Parameters that end like an id and name no record of an organization. */
@@ -209,6 +213,7 @@ const LANGUAGES: Record<string, readonly Nested[]> = {
 const REST: Record<string, readonly [method: string, path: string][]> = {
   erase_subscriber: [['DELETE', '/api/v2/subscribers/:id']],
   export_subscriber: [['GET', '/api/v2/subscribers/:id/export']],
+  get_domain: [['GET', '/api/v2/domains/:id']],
   get_import: [['GET', '/api/v2/imports/:id']],
   list_rejected_rows: [['GET', '/api/v2/imports/:id/rejected']],
   cancel_import: [['DELETE', '/api/v2/imports/:id']],
@@ -333,6 +338,7 @@ function casesOf(tool: Tool): Case[] {
 }
 
 function kindOf(tool: Tool, name: string): Kind | undefined {
+  if (NEW_NAMES.has(`${tool.name}.${name}`)) return undefined
   return ID_PARAMETERS[`${tool.name}.${name}`] ?? ID_PARAMETERS[name]
 }
 

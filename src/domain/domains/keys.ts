@@ -30,18 +30,19 @@ export async function makeDkimPair(): Promise<DkimPair> {
   return { selector, publicKey: publicKey.toString('base64'), privateKey }
 }
 
-/** Keeps a pair as the one that signs for the domain; the private half is encrypted. */
+/** Keeps a pair as the one that signs for the domain, or as the next one; the private half is encrypted. */
 export async function insertSigningKey(
   em: EntityManager,
   encryptionKey: Buffer,
   owner: Owner,
   pair: DkimPair,
+  state: 'ACTIVE' | 'NEXT' = 'ACTIVE',
 ): Promise<void> {
   const sealed = seal(encryptionKey, pair.privateKey, contextOf({ ...owner, selector: pair.selector }))
   await execute(
     em,
     sql`insert into dkim_key (id, organization_id, domain_id, selector, public_key, private_key, state)
-      values (${newId()}, ${owner.organizationId}, ${owner.domainId}, ${pair.selector}, ${pair.publicKey}, ${sealed}, 'ACTIVE')`,
+      values (${newId()}, ${owner.organizationId}, ${owner.domainId}, ${pair.selector}, ${pair.publicKey}, ${sealed}, ${state})`,
   )
 }
 
@@ -67,7 +68,7 @@ export async function checkStoredKeys(em: EntityManager, encryptionKey: Buffer):
   const newest = await row<StoredKey>(
     em,
     sql`select organization_id as "organizationId", domain_id as "domainId", '' as domain, selector,
-        private_key as "privateKey" from dkim_key order by created_at desc limit 1`,
+        private_key as "privateKey" from dkim_key where private_key is not null order by created_at desc limit 1`,
   )
   if (newest && !isReadable(newest, encryptionKey)) {
     throw new Error(

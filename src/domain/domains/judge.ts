@@ -1,0 +1,164 @@
+import type { DomainRecord } from '../../../schema/domain.ts'
+import type { DnsRecord } from '../../ports/dns.ts'
+import { judgeSpf } from './judge-spf.ts'
+import type { NeededRecord } from './records.ts'
+
+/** What records mean beside what they must mean; `repair` is one sentence, absent when all is well. */
+export type Verdict = {
+  status: Exclude<DomainRecord['status'], 'PENDING'>
+  found: string[]
+  repair?: string
+}
+
+/** Judges what one server holds for a record by its meaning: case, quotes, splitting and extra tags do not matter where receivers do not mind. */
+export function judge(needed: NeededRecord, records: readonly DnsRecord[]): Verdict {
+  if (needed.purpose === 'MAIL_FROM_MX') return judgeMx(needed, records)
+  const texts = records.flatMap((record) => (record.type === 'TXT' ? [record.strings.join('')] : []))
+  switch (needed.purpose) {
+    case 'OWNERSHIP':
+      return judgeOwnership(needed, texts)
+    case 'DKIM':
+      return judgeDkim(needed, texts)
+    case 'MAIL_FROM_SPF':
+      return judgeSpf(needed, texts)
+    case 'DMARC':
+      return judgeDmarc(needed, texts)
+  }
+}
+
+/** The verdict where a name has no such record at all. */
+export function missing({ name, type, value, priority, purpose }: NeededRecord): Verdict {
+  const what = priority === undefined ? value : `${value}, priority ${priority}`
+  const repair =
+    purpose === 'DMARC'
+      ? `Recommended: add the ${type} record ${name} with ${what}, because large receivers expect a DMARC policy.`
+      : `Add the ${type} record ${name} with ${what}.`
+  return { status: 'MISSING', found: [], repair }
+}
+
+function judgeOwnership(needed: NeededRecord, texts: readonly string[]): Verdict {
+  if (texts.length === 0) return missing(needed)
+  const plain = texts.map((text) => unquoted(text).toLowerCase())
+  if (plain.includes(needed.value.toLowerCase())) return { status: 'VERIFIED', found: [...texts] }
+  return mismatch(texts, `Add ${needed.value} as a TXT record of ${needed.name}; others may stay beside it.`)
+}
+
+/** RFC 6376 3.6.1: tags in any order, unknown ones ignored, spaces inside p of no meaning, exactly one record. */
+function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
+  const keys = texts.filter((text) => /(^|;|")\s*p\s*=/i.test(text))
+  const [text] = keys
+  if (text === undefined) {
+    if (texts.length === 0) return missing(needed)
+    return mismatch(texts, `${needed.name} holds no DKIM key; replace its value by ${needed.value}.`)
+  }
+  if (keys.length > 1) {
+    return mismatch(
+      keys,
+      `${needed.name} holds ${keys.length} keys and receivers want one; delete all but ${needed.value}.`,
+    )
+  }
+  if (/["\\]/.test(text)) {
+    return mismatch(
+      keys,
+      `Take the quotation marks and backslashes out of the value of ${needed.name}: receivers read them as part of the key.`,
+    )
+  }
+  const [tags, wanted] = [readTags(text), readTags(needed.value)]
+  const key = wanted.get('p') ?? ''
+  const given = (tags.get('p') ?? '').replaceAll(/\s/g, '')
+  if (given === '')
+    return mismatch(keys, `The key of ${needed.name} is empty, which means revoked; set p=${key}.`)
+  if (given !== key) {
+    const cut = key.startsWith(given)
+      ? `The key of ${needed.name} is cut off after ${given.length} of ${key.length} characters; enter it as two quoted strings of at most 255 characters, or in a field that takes it whole.`
+      : `${needed.name} holds another key; replace its value by ${needed.value}.`
+    return mismatch(keys, cut)
+  }
+  const wrong = wrongDkimTag(tags)
+  if (wrong)
+    return mismatch(
+      keys,
+      `Take the tag ${wrong} out of ${needed.name}: receivers refuse the key because of it.`,
+    )
+  return { status: 'VERIFIED', found: keys }
+}
+
+function wrongDkimTag(tags: ReadonlyMap<string, string>): string | null {
+  const list = (name: string) =>
+    tags
+      .get(name)
+      ?.split(':')
+      .map((part) => part.trim().toLowerCase())
+  if (tags.has('v') && tags.get('v') !== 'DKIM1') return `v=${tags.get('v')}`
+  if (tags.has('k') && tags.get('k')?.toLowerCase() !== 'rsa') return `k=${tags.get('k')}`
+  if (list('h')?.includes('sha256') === false) return `h=${tags.get('h')}`
+  const services = list('s')
+  if (services && !services.includes('*') && !services.includes('email')) return `s=${tags.get('s')}`
+  return null
+}
+
+/** Bounces go to the host with the lowest number, so ours must be the only one or come first. */
+function judgeMx(needed: NeededRecord, records: readonly DnsRecord[]): Verdict {
+  const hosts = records.flatMap((record) => (record.type === 'MX' ? [record] : []))
+  if (hosts.length === 0) return missing(needed)
+  const found = hosts.map(({ exchange, priority }) => `${priority} ${exchange}`)
+  const ours = hosts.filter(({ exchange }) => hostName(exchange) === hostName(needed.value))
+  const first = Math.min(...ours.map(({ priority }) => priority))
+  if (ours.length === 0) {
+    return mismatch(
+      found,
+      `Replace the MX record of ${needed.name} by ${needed.value}, priority ${needed.priority ?? 10}.`,
+    )
+  }
+  const before = hosts.filter((host) => !ours.includes(host) && host.priority <= first)
+  if (before.length === 0) return { status: 'VERIFIED', found }
+  const names = before.map(({ exchange }) => exchange).join(', ')
+  return mismatch(
+    found,
+    `Delete the MX ${names} of ${needed.name}, or give it a higher number than ${first}: bounces go there instead of to us.`,
+  )
+}
+
+/** RFC 7489 6.3: one record that begins with v=DMARC1 and has a policy; any policy is right. */
+function judgeDmarc(needed: NeededRecord, texts: readonly string[]): Verdict {
+  const policies = texts.filter((text) => /^v\s*=\s*DMARC1\s*(;|$)/.test(text.trim()))
+  const [text] = policies
+  if (text === undefined) {
+    if (texts.length === 0) return missing(needed)
+    return mismatch(
+      texts,
+      `${needed.name} holds no DMARC policy; it has to begin with v=DMARC1, as in ${needed.value}`,
+    )
+  }
+  if (policies.length > 1) {
+    return mismatch(
+      policies,
+      `${needed.name} holds ${policies.length} policies, which receivers take for none; delete all but one.`,
+    )
+  }
+  const policy = readTags(text).get('p')?.toLowerCase() ?? ''
+  if (['none', 'quarantine', 'reject'].includes(policy)) return { status: 'VERIFIED', found: policies }
+  return mismatch(policies, `The policy of ${needed.name} needs p=none, p=quarantine or p=reject.`)
+}
+
+function readTags(text: string): Map<string, string> {
+  return new Map(
+    text.split(';').flatMap((part) => {
+      const equals = part.indexOf('=')
+      if (equals < 0) return []
+      return [[part.slice(0, equals).trim().toLowerCase(), part.slice(equals + 1).trim()] as const]
+    }),
+  )
+}
+
+function mismatch(found: readonly string[], repair: string): Verdict {
+  return { status: 'MISMATCH', found: [...found], repair }
+}
+
+function unquoted(text: string): string {
+  return text.trim().replaceAll(/^"|"$/g, '').trim()
+}
+
+function hostName(name: string): string {
+  return name.toLowerCase().replace(/\.$/, '')
+}

@@ -1,0 +1,51 @@
+import { Resolver } from 'node:dns/promises'
+
+/** A record as a name server gave it: the character strings of a TXT record, or an MX. */
+export type DnsRecord =
+  | { type: 'TXT'; strings: string[] }
+  | { type: 'MX'; exchange: string; priority: number }
+
+/** What one server said of a name: its records, none of them when there is nothing, or why it did not say. */
+export type DnsAnswer = { server: string; records: DnsRecord[] } | { server: string; fault: string }
+
+/** Questions to the configured name servers. */
+export type Dns = {
+  /** Asks every server; never throws. Nothing is kept here: how long an answer holds is up to the servers (TTL). */
+  lookUp(name: string, type: DnsRecord['type']): Promise<DnsAnswer[]>
+}
+
+const TIMEOUT_MS = 2_000
+const TRIES = 2
+const NOTHING = new Set(['ENOTFOUND', 'ENODATA'])
+
+/** The real one; without servers it asks those of the machine, as one. */
+export function createDns(servers: readonly string[]): Dns {
+  const named = servers.length > 0 ? servers : [null]
+  const resolvers = named.map((server) => {
+    const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
+    if (server !== null) resolver.setServers([server])
+    return { server: server ?? 'the resolver of the machine', resolver }
+  })
+  return {
+    lookUp: (name, type) =>
+      Promise.all(
+        resolvers.map(async ({ server, resolver }): Promise<DnsAnswer> => {
+          try {
+            return { server, records: await ask(resolver, name, type) }
+          } catch (error) {
+            const code = codeOf(error)
+            return NOTHING.has(code) ? { server, records: [] } : { server, fault: code }
+          }
+        }),
+      ),
+  }
+}
+
+async function ask(resolver: Resolver, name: string, type: DnsRecord['type']): Promise<DnsRecord[]> {
+  if (type === 'TXT') return (await resolver.resolveTxt(name)).map((strings) => ({ type, strings }))
+  return (await resolver.resolveMx(name)).map(({ exchange, priority }) => ({ type, exchange, priority }))
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN'
+}
