@@ -242,13 +242,13 @@ async function startPeer(port: number, url: string): Promise<Child> {
     environment: { ...process.env, DATABASE_URL: url },
     directory: join(import.meta.dirname, '..'),
   })
-  for (let attempt = 0; attempt < 200; attempt++) {
+  for (let attempt = 0; attempt < 600; attempt++) {
     const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
     if (answer) return child
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   await child.stop()
-  throw new Error('the peer did not come up within 10 s')
+  throw new Error('the peer did not come up within 30 s')
 }
 
 /** Bare Koa with a pool of the same size: one INSERT of the visit, committed before the answer. */
