@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 
 import anyTest, { type TestFn } from 'ava'
 import { sql } from 'kysely'
+import { simpleParser } from 'mailparser'
 import { createTransport, type SendMailOptions } from 'nodemailer'
 import { pino } from 'pino'
 
@@ -14,9 +15,12 @@ import { ensureCertificate, selfSigned } from '../scripts/services/certificate.t
 import { createApiClient } from '../smtp/api-client.ts'
 import { createSubmission, MESSAGE_BYTES, type SubmissionOptions } from '../smtp/submission.ts'
 import { rows } from '../src/database.ts'
+import { startLanes } from '../src/delivery/lanes.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
+import { QUICK } from './helpers/mailroom.ts'
 import { scratchDirectory } from './helpers/services.ts'
+import { startSmtpSink } from './helpers/smtp-sink.ts'
 
 type Door = { port: number; cert: string; certFile: string; keyFile: string; close: () => Promise<void> }
 type Context = { api: TestApi; door: Door; organization: TestOrganization }
@@ -222,6 +226,35 @@ test('a client submits an email: both parts, reply address, umlauts; it is store
     source: { subject: 'Grüße aus Łódź', content: '<p>Rich <b>words</b> – ünïcode</p>', contentType: 'HTML' },
   })
   t.is(email?.source.text?.trim(), 'Plain words.\n.\n..dots')
+})
+
+test('what leaves is written anew: both parts as they were meant, variables filled, nothing counted', async (t) => {
+  const sink = await startSmtpSink()
+  const api = await startApi({ RELAY_URL: sink.url })
+  const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+  const door = await openDoor(api)
+  t.teardown(async () => {
+    await door.close()
+    await lanes.stop()
+    await api.close()
+    await sink.close()
+  })
+  const organization = await api.organization()
+  await transport(door, organization.token).sendMail({
+    from: `hello@${organization.domain}`,
+    to: 'ada@reader.example',
+    subject: 'For {{email}}',
+    text: 'Words for {{email}}\n  as they stand',
+    html: '<p>Other words, <a href="https://shop.example/x">a link</a></p>',
+    headers: { 'X-Secret': 'kept back' },
+  })
+  const [arrived] = await eventually('the email', () => (sink.accepted().length > 0 ? sink.accepted() : null))
+  const raw = arrived?.raw.toString() ?? ''
+  const mail = await simpleParser(raw)
+  t.is(mail.subject, 'For ada@reader.example')
+  t.is(mail.text?.trim(), 'Words for ada@reader.example\n  as they stand')
+  t.true(String(mail.html).includes('<a href="https://shop.example/x">a link</a>'))
+  for (const absent of ['X-Secret', 'List-Unsubscribe', '/o/', '/c/']) t.false(raw.includes(absent), absent)
 })
 
 test('plain text alone is sent as it stands, and as HTML that means the same', async (t) => {

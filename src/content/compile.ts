@@ -1,5 +1,5 @@
 import type { ContentType } from '../../schema/values.ts'
-import { EmailParts, headerTemplate } from './email-parts.ts'
+import { EmailParts, plainTemplate } from './email-parts.ts'
 import { decodeEntities } from './escape.ts'
 import { writeFrame } from './frame.ts'
 import { writeHtmlSource } from './html-source.ts'
@@ -20,6 +20,8 @@ export interface ContentSource {
   readonly source: unknown
   readonly subject: string
   readonly preview?: string | null
+  /** The text part, where its author wrote one; otherwise it is made of the content. */
+  readonly text?: string | undefined
   /** Marketing mail always names its sender in a footer. */
   readonly kind: 'marketing' | 'transactional'
   /** A BCP 47 tag for the document; English when absent. */
@@ -119,6 +121,7 @@ export function compileContent(content: ContentSource): CompiledEmail {
   const parts = new EmailParts(table, links)
   const subject = table.extract(flatten(content.subject))
   const preview = table.extract(flatten(content.preview ?? ''))
+  const written = content.text === undefined ? null : table.extract(content.text)
   let variables: string[] = []
   let hasUnsubscribeLink = false
   /** What is in the tables once the author's content is written; the footer adds to them. */
@@ -139,10 +142,10 @@ export function compileContent(content: ContentSource): CompiledEmail {
   }
   warnLarge(table, html)
   return Object.freeze({
-    subject: headerTemplate(subject),
-    preheader: headerTemplate(preview),
+    subject: plainTemplate(subject),
+    preheader: plainTemplate(preview),
     html,
-    text: parts.buildText(),
+    text: written === null ? parts.buildText() : plainTemplate(written),
     references: Object.freeze(table.references),
     targets: Object.freeze(links.targets),
     links: countedLinks(links.targets),

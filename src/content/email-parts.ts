@@ -116,8 +116,8 @@ function isSameAddress(text: string, url: string | null): boolean {
   return url !== null && bareAddress(text) === bareAddress(url)
 }
 
-/** A header's text (subject, preview) as a template: one line, its values plain. */
-export function headerTemplate(text: string): Template {
+/** Text that is no HTML (subject, preview, a written text part) as a template: its values are plain. */
+export function plainTemplate(text: string): Template {
   const builder = new TemplateBuilder()
   for (const part of splitReferences(text)) {
     if (typeof part === 'string') builder.fixed(part)

@@ -7,6 +7,7 @@ import { type CompiledEmail, compileContent } from '../content/compile.ts'
 import { type FilledEmail, type FillInput, fillContent } from '../content/fill.ts'
 import { encodeId } from '../ids.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import type { MessageSource } from '../domain/messages.ts'
 import { personVariables } from '../domain/variables.ts'
 import type { Mail } from './claims.ts'
 import { signMail } from './dkim.ts'
@@ -37,7 +38,9 @@ const CACHED_EMAILS = 500
 
 type EmailContent = Parameters<typeof compileContent>[0]
 type PersonalUrls = FillInput['urls']
-type StepEmail = { subject?: string; preview?: string | null; content?: unknown; contentType?: string }
+type StepEmail = Partial<Pick<MessageSource, 'subject' | 'preview' | 'content' | 'text'>> & {
+  contentType?: string
+}
 
 export function createRenderer(services: Services): Renderer {
   const { baseUrl, secret } = services.config
@@ -166,6 +169,7 @@ function contentOf(mail: Mail, source: StepEmail): EmailContent {
     source: source.content,
     subject: source.subject ?? '',
     preview: source.preview ?? null,
+    text: source.text,
     kind: mail.marketing ? 'marketing' : 'transactional',
   }
 }
