@@ -6,6 +6,7 @@ import * as documentation from '../tools/documentation.ts'
 import * as domains from '../tools/domains.ts'
 import * as emails from '../tools/emails.ts'
 import * as events from '../tools/events.ts'
+import * as explanation from '../tools/explanation.ts'
 import * as fields from '../tools/fields.ts'
 import * as imports from '../tools/imports.ts'
 import * as images from '../tools/images.ts'
@@ -29,6 +30,7 @@ import type { Tool } from './tool.ts'
 
 const GROUPS = [
   subscribers,
+  explanation,
   imports,
   audience,
   tags,

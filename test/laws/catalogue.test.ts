@@ -109,9 +109,12 @@ function takesObjects(schema: object): boolean {
   return type === 'object' || type === undefined
 }
 
+/** What a tool asks for beyond what its schema requires. */
+const NEEDED: Record<string, readonly string[]> = { explain_delivery: ['campaignId'] }
+
 /** The least input of a tool whose ids come from `make`. */
 function inputWith(tool: Tool, make: (prefix: IdPrefix) => string): Record<string, unknown> {
-  const names = new Set(tool.input.required)
+  const names = new Set([...(tool.input.required ?? []), ...(NEEDED[tool.name] ?? [])])
   const id = Object.keys(ID_FIELDS).find((name) => name in tool.input.properties)
   if (id) names.add(id)
   return Object.fromEntries(

@@ -75,7 +75,12 @@ const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
 }
 /** Parameters that are called like an id and name something new. */
 const NEW_NAMES = new Set(['create_domain.domain'])
-const BESIDE: Record<string, string> = { email: 'subscriberId', name: 'tagId', url: 'imageId' }
+const BESIDE: Record<string, string> = {
+  email: 'subscriberId',
+  name: 'tagId',
+  url: 'imageId',
+  campaignId: 'workflowId',
+}
 
 /** Parameters that end like an id and name no record of an organization. */
 const NO_RECORDS = new Set([

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Filter, Where } from '../../../schema/audience.ts'
+import { Failure } from '../../catalogue/failure.ts'
 import { array, type EntityManager, json, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
 import { allOf, type Predicate } from './predicate.ts'
@@ -59,6 +60,38 @@ export async function firstMatching(
   )
   const position = found[0]?.position ?? null
   return position === null ? null : (branches[position]?.id ?? null)
+}
+
+/**
+ * Whether each of these filters holds for one subscriber, by itself, in one query. A filter that names what is gone
+ * answers with its refusal.
+ */
+export async function eachHolds(
+  em: EntityManager,
+  scope: Scope,
+  subscriberId: string,
+  filters: readonly Filter[],
+  context: EntryContext = {},
+): Promise<(boolean | Failure)[]> {
+  const asked = await compilation(em, scope, filters, context, true)
+  const tests = filters.map((filter) => compiledOrRefused(asked, filter))
+  const found = await rows<{ held: boolean[] }>(
+    em,
+    sql`select to_jsonb(array[${sql.join(
+      tests.map((test) => (test instanceof Failure ? sql`false` : sql`coalesce(${test}, false)`)),
+    )}]::boolean[]) as held
+      from subscriber s where s.organization_id = ${scope.organizationId} and s.id = ${subscriberId}`,
+  )
+  return tests.map((test, index) => (test instanceof Failure ? test : (found[0]?.held[index] ?? false)))
+}
+
+function compiledOrRefused(asked: Compilation, filter: Filter): Predicate | Failure {
+  try {
+    return compileFilters(asked, [filter])
+  } catch (error) {
+    if (error instanceof Failure) return error
+    throw error
+  }
 }
 
 /** Which of these subscribers match, in one query. */

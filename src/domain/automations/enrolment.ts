@@ -210,9 +210,10 @@ function pairRows(candidates: readonly Candidate[]): RawBuilder<unknown> {
   return sql`unnest(${array(automations, 'uuid')}, ${array(subscribers, 'uuid')})`
 }
 
-function decide(
-  candidate: Candidate,
-  entry: Entry,
+/** The key a run would have, or why re-entry refuses it; `active` holds `automation/subscriber/key` of runs under way. */
+export function decide(
+  candidate: Pick<Candidate, 'automationId' | 'subscriberId' | 'version' | 'context'>,
+  entry: Pick<Entry, 'entered' | 'idleMs'>,
   active: ReadonlySet<string>,
 ): { entryKey: string } | { refusal: Refusal } {
   const { definition } = candidate.version
@@ -229,7 +230,7 @@ function decide(
 }
 
 /** Runs of one key exclude each other while active; EVERY_TIME gives each its own. Null where PER_KEY finds no key. */
-function entryKeyOf(rule: ReEntry, { context }: Candidate): string | null {
+function entryKeyOf(rule: ReEntry, { context }: Pick<Candidate, 'context'>): string | null {
   if (rule.mode === 'EVERY_TIME') return newId()
   if (rule.mode !== 'PER_KEY') return ''
   let value: unknown = context

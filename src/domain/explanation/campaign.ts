@@ -1,0 +1,201 @@
+import { sql } from 'kysely'
+
+import type { Filter } from '../../../schema/audience.ts'
+import type { Explanation, Reason } from '../../../schema/explanation.ts'
+import { Failure, faultsOf } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { row } from '../../database.ts'
+import type { CampaignRow } from '../campaigns/records.ts'
+import { readSendable } from '../campaigns/sendable.ts'
+import { timestamp } from '../text.ts'
+import { type Email, emailReasons, hasArrived, isPending, readEmails } from './email.ts'
+import { filterReasons } from './filters.ts'
+import { type Decision, decisionWords, readDecisions } from './ledger.ts'
+import { changesSince, consentReasons, type Person } from './person.ts'
+import { inOrder, verdictOf } from './verdict.ts'
+import { spoken } from './words.ts'
+
+type Send = { startedAt: string; isFrozen: boolean; filters: Filter[] }
+type Recipient = { reason: string | null; messageId: string }
+
+/** Why a person got a campaign, did not, or would not. */
+export async function explainCampaign(
+  call: Call,
+  person: Person,
+  campaign: CampaignRow,
+): Promise<Explanation> {
+  const send = await findSend(call, campaign)
+  const recipient = await findRecipient(call, campaign, person)
+  if (send !== null && recipient !== null)
+    return await explainRecipient(call, person, campaign, send, recipient)
+  if (send?.isFrozen || campaign.status === 'SENT' || campaign.status === 'FAILED') {
+    return await explainAbsence(call, person, campaign, send)
+  }
+  return await explainProspect(call, person, campaign, send)
+}
+
+/** Somebody who is in the frozen audience. */
+async function explainRecipient(
+  call: Call,
+  person: Person,
+  campaign: CampaignRow,
+  send: Send,
+  { reason, messageId }: Recipient,
+): Promise<Explanation> {
+  const ledger = await readDecisions(call, person.id, sql<boolean>`d.campaign_id = ${campaign.id}`)
+  const [email] = await readEmails(call, sql<boolean>`m.id = ${messageId}`)
+  const message =
+    'When the campaign was due they were subscribed and its filters held for them, so they were among its recipients.'
+  const reasons: Reason[] = [{ at: timestamp(send.startedAt), outcome: 'FOR', code: 'IN_AUDIENCE', message }]
+  if (reason !== null) {
+    const at = ledger.find(({ messageId: about }) => about === null)?.at ?? null
+    reasons.push({ at, outcome: 'AGAINST', code: reason, message: decisionWords(reason) })
+  }
+  if (email) reasons.push(...emailReasons(call, email, ledger))
+  const isOpen = email ? isPending(email) : reason === null && campaign.status === 'SENDING'
+  if (isOpen) reasons.push(...waitingReasons(campaign, email), ...consentReasons(person))
+  reasons.push(...(await endReasons(call, campaign, email !== undefined && hasArrived(email))))
+  const outcome = isOpen ? 'UNDER_WAY' : email && hasArrived(email) ? 'GOT_IT' : 'DID_NOT_GET_IT'
+  return verdictOf(outcome, person.who, titleOf(campaign), inOrder(reasons))
+}
+
+function waitingReasons({ paused }: CampaignRow, email: Email | undefined): Reason[] {
+  const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
+  return [
+    ...(paused ? [waiting('PAUSED', 'The campaign is paused until somebody resumes it.')] : []),
+    ...(email
+      ? []
+      : [waiting('NOT_QUEUED', 'Their email has not been written yet; the campaign is on its way to them.')]),
+  ]
+}
+
+/** Somebody whom a campaign that is over, or fixed on its audience, does not mean. */
+async function explainAbsence(
+  call: Call,
+  person: Person,
+  campaign: CampaignRow,
+  send: Send | null,
+): Promise<Explanation> {
+  const reasons: Reason[] = []
+  if (send?.isFrozen) {
+    const at = timestamp(send.startedAt)
+    const message = 'They were not among the recipients when the campaign was due.'
+    reasons.push({ at, outcome: 'AGAINST', code: 'NOT_IN_AUDIENCE', message })
+    if (person.record.createdAt > at) {
+      const later = 'They were only added after the campaign had begun.'
+      reasons.push({ at: person.record.createdAt, outcome: 'AGAINST', code: 'ADDED_LATER', message: later })
+    }
+    reasons.push(...(await changesSince(call, person, at)))
+  }
+  reasons.push(...(await endReasons(call, campaign, false)))
+  const now = await audienceReasons(call, person, send?.filters ?? campaign.recipientFilters)
+  reasons.push(...now)
+  const isPlain =
+    send?.isFrozen &&
+    !reasons.some(({ outcome, code }) => outcome === 'AGAINST' && code !== 'NOT_IN_AUDIENCE')
+  if (isPlain) {
+    const message =
+      'As things are now they would be among the recipients: something about them has changed since.'
+    reasons.push({ at: null, outcome: 'NOTE', code: 'CHANGED_SINCE', message })
+  }
+  return verdictOf('DID_NOT_GET_IT', person.who, titleOf(campaign), inOrder(reasons))
+}
+
+/** Somebody whom a campaign may mean when it is due. */
+async function explainProspect(
+  call: Call,
+  person: Person,
+  campaign: CampaignRow,
+  send: Send | null,
+): Promise<Explanation> {
+  const reasons = [
+    ...stateReasons(call, campaign),
+    ...(send === null && campaign.status !== 'ARCHIVED' ? await contentReasons(call, campaign) : []),
+    ...(await audienceReasons(call, person, send?.filters ?? campaign.recipientFilters)),
+  ]
+  const isKeptOut = reasons.some(({ outcome }) => outcome === 'AGAINST')
+  const outcome = isKeptOut ? 'WOULD_NOT_GET_IT' : 'WOULD_GET_IT'
+  return verdictOf(outcome, person.who, titleOf(campaign), inOrder(reasons))
+}
+
+function stateReasons({ organization }: Call, { status, sendAt }: CampaignRow): Reason[] {
+  const state = (outcome: Reason['outcome'], message: string): Reason[] => [
+    { at: null, outcome, code: `CAMPAIGN_${status}`, message },
+  ]
+  if (status === 'ARCHIVED') return state('AGAINST', 'The campaign is archived, so nobody gets it.')
+  if (status === 'DRAFT')
+    return state('WAITING', 'The campaign is a draft: nobody gets it until it is scheduled.')
+  if (status === 'SENDING')
+    return state('WAITING', 'The campaign has begun and is writing down its recipients.')
+  const due = sendAt === null ? 'now' : `on ${spoken(sendAt, organization.timezone)}`
+  return state('WAITING', `The campaign is due ${due}.`)
+}
+
+/** What would make the campaign fail for everybody if it were due now; filters are told by audienceReasons. */
+async function contentReasons(call: Call, campaign: CampaignRow): Promise<Reason[]> {
+  try {
+    await readSendable(call, { ...campaign, recipientFilters: [] })
+    return []
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    return faultsOf(error).map(({ path, message }) => ({
+      at: null,
+      outcome: 'AGAINST',
+      code: 'CAMPAIGN_NOT_READY',
+      message: `The campaign cannot be sent as it is: ${message}.`,
+      path,
+    }))
+  }
+}
+
+async function audienceReasons(call: Call, person: Person, filters: readonly Filter[]): Promise<Reason[]> {
+  const everybody: Reason = {
+    at: null,
+    outcome: 'FOR',
+    code: 'NO_FILTERS',
+    message: 'The campaign has no filters: it is for everybody who is subscribed.',
+  }
+  return [
+    ...consentReasons(person),
+    ...(filters.length === 0 ? [everybody] : await filterReasons(call, person, filters, 'recipientFilters')),
+  ]
+}
+
+/** Why the campaign itself failed; only news to those who had got it by then. */
+async function endReasons(call: Call, campaign: CampaignRow, hasGotIt: boolean): Promise<Reason[]> {
+  const ends = await readDecisions(call, null, sql<boolean>`d.campaign_id = ${campaign.id}`)
+  return ends.map(({ at, reason, data }: Decision) => ({
+    at,
+    outcome: hasGotIt ? 'NOTE' : 'AGAINST',
+    code: reason,
+    message: `The campaign failed: ${typeof data['message'] === 'string' ? data['message'] : reason}.`,
+  }))
+}
+
+async function findSend(
+  { em, organization }: Call,
+  { id, scheduleVersion }: CampaignRow,
+): Promise<Send | null> {
+  return await row<Send>(
+    em,
+    sql`select started_at as "startedAt", audience_frozen as "isFrozen", recipient_filters as filters
+      from campaign_send where organization_id = ${organization.id} and campaign_id = ${id}
+        and number = ${scheduleVersion}`,
+  )
+}
+
+async function findRecipient(
+  { em, organization }: Call,
+  { id }: CampaignRow,
+  person: Person,
+): Promise<Recipient | null> {
+  return await row<Recipient>(
+    em,
+    sql`select reason, message_id as "messageId" from campaign_recipient
+      where organization_id = ${organization.id} and campaign_id = ${id} and subscriber_id = ${person.id}`,
+  )
+}
+
+function titleOf({ name }: CampaignRow): string {
+  return `the campaign “${name}”`
+}

@@ -1,0 +1,137 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Reason } from '../../../schema/explanation.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { rows } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { timestampOrNull } from '../text.ts'
+import { type Decision, decisionWords } from './ledger.ts'
+import { spoken } from './words.ts'
+
+/** An email with its place in the queue. Ids are uuids, times the wire's. */
+export type Email = {
+  id: string
+  status: string
+  runId: string | null
+  stepId: string | null
+  reason: string | null
+  response: string | null
+  attempts: number
+  resent: boolean
+  createdAt: string | null
+  sentAt: string | null
+  deliveredAt: string | null
+  openedAt: string | null
+  clickedAt: string | null
+  failedAt: string | null
+  state: string | null
+  lane: string | null
+  nextAttemptAt: string | null
+  /** Emails of the same kind that are before it in the lane, counted up to AHEAD. */
+  ahead: number
+}
+
+const AHEAD = 1_000
+const TIMES = [
+  'createdAt',
+  'sentAt',
+  'deliveredAt',
+  'openedAt',
+  'clickedAt',
+  'failedAt',
+  'nextAttemptAt',
+] as const
+const MOST = 100
+
+/** The emails that fulfil a condition on `message m`, oldest first, at most the latest hundred. */
+export async function readEmails(
+  { em, organization }: Call,
+  condition: RawBuilder<boolean>,
+): Promise<Email[]> {
+  const found = await rows<Email>(
+    em,
+    sql`select m.id, m.status, m.run_id as "runId", m.step_id as "stepId", m.reason, m.response, m.attempts, m.resent,
+        m.created_at as "createdAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt",
+        m.opened_at as "openedAt", m.clicked_at as "clickedAt", m.failed_at as "failedAt", q.state, q.lane,
+        q.next_attempt_at as "nextAttemptAt", (select count(*)::int from (select from delivery_queue before
+          where before.lane = q.lane and before.organization_id = q.organization_id and before.weight = q.weight
+            and before.state = 'queued' and before.id < q.id limit ${AHEAD + 1}) counted) as ahead
+      from message m left join delivery_queue q on q.organization_id = m.organization_id and q.id = m.id
+      where m.organization_id = ${organization.id} and ${condition}
+      order by m.id desc limit ${MOST}`,
+  )
+  return found.toReversed().map((email) => ({
+    ...email,
+    ...Object.fromEntries(TIMES.map((time) => [time, timestampOrNull(email[time])])),
+  }))
+}
+
+/** Whether an email has no outcome yet. */
+export function isPending({ status }: Email): boolean {
+  return status === 'QUEUED' || status === 'SUBMITTING' || status === 'DELAYED'
+}
+
+/** Whether a mail server took an email and it did not come back. */
+export function hasArrived({ status }: Email): boolean {
+  return status === 'SENT' || status === 'DELIVERED' || status === 'COMPLAINED'
+}
+
+/** What happened to an email, in order; a decision of the ledger is told in place of the row that it led to. */
+export function emailReasons(call: Call, email: Email, ledger: readonly Decision[]): Reason[] {
+  const decided = ledger.findLast(({ messageId }) => messageId === email.id)
+  const own = {
+    emailId: encodeId('eml', email.id),
+    ...(email.runId !== null && { runId: encodeId('run', email.runId) }),
+    ...(email.stepId !== null && { stepId: email.stepId }),
+  }
+  const reasons: Reason[] = []
+  const tell = (at: string | null, outcome: Reason['outcome'], code: string, message: string) =>
+    reasons.push({ at, outcome, code, message, ...own })
+  tell(email.createdAt, 'FOR', 'QUEUED', 'The email was written and queued for sending.')
+  if (email.sentAt !== null) {
+    tell(email.sentAt, 'FOR', 'SENT', `The mail server took the email${replied(email)}.`)
+  }
+  if (email.resent) {
+    const message =
+      'It may have come twice: it was sent again because a sender was lost before it could say how it went.'
+    tell(email.sentAt, 'NOTE', 'SENT_AGAIN', message)
+  }
+  if (email.deliveredAt !== null) tell(email.deliveredAt, 'FOR', 'DELIVERED', 'The email was delivered.')
+  if (email.openedAt !== null) tell(email.openedAt, 'NOTE', 'OPENED', 'They opened the email.')
+  if (email.clickedAt !== null) tell(email.clickedAt, 'NOTE', 'CLICKED', 'They followed a link in the email.')
+  if (email.status === 'COMPLAINED') tell(null, 'NOTE', 'COMPLAINED', 'They reported the email as spam.')
+  if (isPending(email)) reasons.push({ ...waitingReason(call, email), ...own })
+  else if (!hasArrived(email)) {
+    const reason = decided?.reason ?? email.reason ?? email.status
+    const words = decisionWords(reason, decided?.data)
+    const message = email.response === null ? words : `${words} It said: “${email.response}”.`
+    tell(decided?.at ?? email.failedAt, 'AGAINST', reason, message)
+  }
+  return reasons
+}
+
+function replied({ response }: Email): string {
+  return response === null ? '' : `, saying “${response}”`
+}
+
+/** What an email without an outcome waits for. */
+function waitingReason({ organization }: Call, email: Email): Reason {
+  const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
+  if (email.state === 'held') return waiting('HELD', 'The email is held back by a pause.')
+  if (email.state === 'deferred') {
+    const next =
+      email.nextAttemptAt === null ? 'soon' : `on ${spoken(email.nextAttemptAt, organization.timezone)}`
+    const why = email.reason === null ? '' : ` ${decisionWords(email.reason)}`
+    const said = email.response === null ? '' : ` It said: “${email.response}”.`
+    return waiting(
+      'RETRYING',
+      `The email was put off after ${email.attempts} tries and is tried again ${next}, until a day is over.${why}${said}`,
+    )
+  }
+  if (email.state !== 'queued') return waiting('BEING_SENT', 'The email is being handed to the mail server.')
+  const many = email.ahead > AHEAD ? `more than ${AHEAD}` : String(email.ahead)
+  return waiting(
+    'IN_QUEUE',
+    `The email waits for its turn in the ${email.lane} lane; ${many} of the same kind are before it.`,
+  )
+}

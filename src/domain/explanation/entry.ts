@@ -1,0 +1,108 @@
+import { sql } from 'kysely'
+
+import type { TriggerConfig } from '../../../schema/automation.ts'
+import type { Reason } from '../../../schema/explanation.ts'
+import { entrySteps, reEntryOf } from '../../../temporal/graph.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { row } from '../../database.ts'
+import { decide, type Refusal } from '../automations/enrolment.ts'
+import { REFUSALS } from '../automations/enter-by-hand.ts'
+import type { Automation } from '../automations/records.ts'
+import type { Version } from '../automations/versions.ts'
+import { filterReasons } from './filters.ts'
+import { namesOf } from './names.ts'
+import type { Person } from './person.ts'
+import { valueWords } from './words.ts'
+
+/** What speaks for and against a person entering a workflow now: its triggers with their filters, and its re-entry. */
+export async function entryReasons(
+  call: Call,
+  person: Person,
+  { id }: Automation,
+  version: Version,
+): Promise<Reason[]> {
+  const { definition } = version
+  const entries = entrySteps(definition)
+  const names = await namesOf(
+    call,
+    entries.flatMap(({ config }) => ('segmentId' in config ? config.segmentId : [])),
+  )
+  const triggers: Reason[][] = []
+  for (const step of entries) {
+    const path = `steps[${definition.steps.indexOf(step)}].config.filters`
+    const context = { run: { automationId: id }, inWorkflow: true }
+    const filters = await filterReasons(call, person, step.config.filters ?? [], path, context)
+    const message = `The workflow takes them in when ${triggerWords(step.config, names)}.`
+    triggers.push([
+      { at: null, outcome: 'WAITING', code: `TRIGGER_${step.config.type}`, message, stepId: step.id },
+      ...filters.map((reason) => ({ ...reason, stepId: step.id })),
+    ])
+  }
+  const isOpen = triggers.some((reasons) => reasons.every(({ outcome }) => outcome !== 'AGAINST'))
+  const shown = triggers.flat().map((reason) =>
+    // One trigger that would take them is enough.
+    isOpen && reason.outcome === 'AGAINST' ? { ...reason, outcome: 'NOTE' as const } : reason,
+  )
+  return [...(await reEntryReasons(call, person, id, version)), ...shown]
+}
+
+async function reEntryReasons(
+  { em, organization }: Call,
+  person: Person,
+  automationId: string,
+  version: Version,
+): Promise<Reason[]> {
+  const { definition } = version
+  if (reEntryOf(definition, definition.settings).mode === 'PER_KEY') return []
+  const entry = await row<{ entered: number; idleMs: number | null }>(
+    em,
+    sql`select entered, extract(epoch from now() - last_entered_at)::float8 * 1000 as "idleMs" from automation_entry
+      where organization_id = ${organization.id} and automation_id = ${automationId}
+        and subscriber_id = ${person.id}`,
+  )
+  if (entry === null) return []
+  const candidate = { automationId, subscriberId: person.id, version, context: {} }
+  const decided = decide(candidate, entry, new Set())
+  if (!('refusal' in decided)) return []
+  return [
+    { at: null, outcome: 'AGAINST', code: decided.refusal, message: refusalWords(person, decided.refusal) },
+  ]
+}
+
+const OTHER_REFUSALS: Readonly<Record<string, string>> = {
+  FILTERS: 'did not fulfil the filters of the trigger',
+  PAUSED: 'was not let in, because the workflow was paused',
+  DRAFT: 'was not let in, because the workflow had not been published',
+  ARCHIVED: 'was not let in, because the workflow was archived',
+  GROUP_CONFLICT: 'was not let in, because another workflow of its group comes first',
+  EXPIRED: 'was not let in, because the turn in the group of the workflow did not come in time',
+  FILTER_REFERENCE_MISSING: 'was not let in, because a filter of the trigger names something that is gone',
+}
+
+/** Why an entry was, or would be, refused. */
+export function refusalWords({ who }: Person, reason: string): string {
+  const words: Readonly<Record<string, string>> = {
+    ...OTHER_REFUSALS,
+    ...(REFUSALS satisfies Record<Refusal, string>),
+  }
+  return `${who} ${words[reason] ?? `was not let in, for the reason ${reason}`}.`
+}
+
+function triggerWords(config: TriggerConfig, names: ReadonlyMap<string, string>): string {
+  switch (config.type) {
+    case 'SUBSCRIBED':
+      return 'they subscribe'
+    case 'TAG_ADDED':
+      return `a tag is added: ${config.tagNames.join(' or ')}`
+    case 'TAG_REMOVED':
+      return `a tag is removed: ${config.tagNames.join(' or ')}`
+    case 'SEGMENT_ENTERED':
+      return `they come into the segment ${valueWords(config.segmentId, names)}`
+    case 'SEGMENT_EXITED':
+      return `they leave the segment ${valueWords(config.segmentId, names)}`
+    case 'EVENT':
+      return `the event ${config.eventType} happens${config.where?.length ? ' with the data that it asks for' : ''}`
+    case 'MANUAL':
+      return 'somebody lets them in by hand'
+  }
+}

@@ -1,0 +1,30 @@
+import type { Explanation } from '../../../schema/explanation.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { encodeId } from '../../ids.ts'
+import { findCampaign } from '../campaigns/records.ts'
+import type { SubscriberChoice } from '../subscriber-records.ts'
+import { refuse } from '../text.ts'
+import { explainCampaign } from './campaign.ts'
+import { findPerson } from './person.ts'
+import { explainWorkflow } from './workflow.ts'
+
+/** What is asked: about one person, and one campaign or workflow. */
+export type Question = SubscriberChoice & { campaignId?: string | undefined; workflowId?: string | undefined }
+
+/** Every reason, in order, why a person got a campaign or email of a workflow, did not, or would not (decisions, section 12). */
+export async function explainDelivery(
+  call: Call,
+  { campaignId, workflowId, ...choice }: Question,
+): Promise<Explanation> {
+  if ((campaignId === undefined) === (workflowId === undefined)) {
+    refuse('campaignId', 'or workflowId says what is asked about: send exactly one of them.')
+  }
+  const person = await findPerson(call, choice)
+  if (workflowId !== undefined) return await explainWorkflow(call, person, workflowId)
+  const campaign = await findCampaign(call, campaignId ?? '')
+  // The internal email of a step goes to whoever comes to the step.
+  if (campaign.automationId !== null) {
+    return await explainWorkflow(call, person, encodeId('wf', campaign.automationId))
+  }
+  return await explainCampaign(call, person, campaign)
+}

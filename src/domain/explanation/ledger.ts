@@ -1,0 +1,80 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { rows } from '../../database.ts'
+import { timestamp } from '../text.ts'
+import { STATUS_WORDS } from './person.ts'
+
+/** A decision not to act, as it was written when it was made. Ids are uuids. */
+export type Decision = {
+  action: string
+  reason: string
+  data: Record<string, unknown>
+  runId: string | null
+  stepId: string | null
+  messageId: string | null
+  at: string
+}
+
+/** So many of them are told, the latest. */
+const MOST = 100
+
+/** The decisions about a person that fulfil a condition on `decision d`, oldest first; null are those about nobody. */
+export async function readDecisions(
+  { em, organization }: Call,
+  subscriberId: string | null,
+  condition: RawBuilder<boolean>,
+): Promise<Decision[]> {
+  const about = subscriberId === null ? sql`is null` : sql`= ${subscriberId}`
+  const found = await rows<Decision>(
+    em,
+    sql`select d.action, d.reason, d.data, d.run_id as "runId", d.step_id as "stepId", d.message_id as "messageId",
+        d.created_at as at
+      from decision d where d.organization_id = ${organization.id} and d.subscriber_id ${about} and ${condition}
+      order by d.id desc limit ${MOST}`,
+  )
+  return found.toReversed().map((decision) => ({ ...decision, at: timestamp(decision.at) }))
+}
+
+const CATEGORIES: Readonly<Record<string, string>> = {
+  NO_SUCH_USER:
+    'The mail server said that there is no such mailbox, so nothing more is sent to this address.',
+  INTERNAL:
+    'The mail server said for good that the address cannot be reached, so nothing more is sent to it.',
+  MAILBOX_FULL: 'Their mailbox was full.',
+  POLICY: 'The mail server refused the email by its policy.',
+  CONTENT: 'The mail server refused what the email contains.',
+  TRANSIENT: 'The mail server could not take the email for the time being.',
+  CONNECTION_LOST: 'The connection to the mail server broke.',
+  RELAY_UNREACHABLE: 'The mail server could not be reached.',
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ...STATUS_WORDS,
+  ...CATEGORIES,
+  SUPPRESSED: 'Their address was on the suppression list.',
+  SUBSCRIBER_DELETED: 'They had been deleted before the email could be written.',
+  CAMPAIGN_ENDED: 'The campaign was ended before their turn came.',
+  ARCHIVED: 'The workflow was archived.',
+  RUN_ENDED: 'Their way through the workflow had ended.',
+  MANUAL: 'They had been taken out of the workflow by hand.',
+  EXIT_STEP: 'Their way through the workflow had ended.',
+  END: 'Their way through the workflow had ended.',
+  GROUP_CONFLICT: 'Another workflow of its group took their place.',
+  EXPIRED: 'Their turn did not come in time.',
+  ERROR: 'Their way through the workflow had failed.',
+  SENDER_REFUSED: 'The mail server refused the sender.',
+  ADDRESS_NOT_SENDABLE: 'Their address cannot be written to.',
+  CONTENT_MISSING: 'The content of the email was gone.',
+  RENDER_FAULT: 'The email could not be made from its content.',
+  OUTCOME_REJECTED: 'What became of the email could not be stored.',
+  CONDITIONS: 'They did not fulfil the conditions of the step.',
+}
+
+/** A decision as it is said. */
+export function decisionWords(reason: string, data: Record<string, unknown> = {}): string {
+  if (reason !== 'RETRIES_OVER') return REASONS[reason] ?? `It was decided so for the reason ${reason}.`
+  const last = typeof data['reason'] === 'string' ? (CATEGORIES[data['reason']] ?? '') : ''
+  const tries = typeof data['attempts'] === 'number' ? ` after ${data['attempts']} tries` : ''
+  return `The email was given up${tries}, because a day was over. ${last}`.trim()
+}

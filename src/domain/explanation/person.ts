@@ -1,0 +1,112 @@
+import { sql } from 'kysely'
+
+import type { Reason } from '../../../schema/explanation.ts'
+import type { Subscriber } from '../../../schema/subscriber.ts'
+import type { SubscriberStatus } from '../../../schema/values.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, row, rows } from '../../database.ts'
+import { decodeId } from '../../ids.ts'
+import { getSubscriber, type SubscriberChoice } from '../subscriber-records.ts'
+import { timestamp, timestampOrNull } from '../text.ts'
+
+/** Whom an explanation is about. */
+export type Person = {
+  /** A uuid. */
+  id: string
+  /** How sentences name them. */
+  who: string
+  record: Subscriber
+  lastOpenedAt: string | null
+  lastClickedAt: string | null
+  suppression: { reason: string; source: string; at: string } | null
+}
+
+type Facts = {
+  lastOpenedAt: string | null
+  lastClickedAt: string | null
+  reason: string | null
+  source: string
+  at: string
+}
+
+/** The person that a caller names, or NOT_FOUND. */
+export async function findPerson(call: Call, choice: SubscriberChoice): Promise<Person> {
+  const record = await getSubscriber(call, choice)
+  const id = decodeId('sub', record.id)
+  const facts = await row<Facts>(
+    call.em,
+    sql`select stat.last_opened_at as "lastOpenedAt", stat.last_clicked_at as "lastClickedAt", blocked.reason,
+        blocked.source, blocked.created_at as at
+      from (select ${call.organization.id}::uuid as organization_id, ${id}::uuid as id) asked
+      left join subscriber_stat stat on stat.organization_id = asked.organization_id and stat.subscriber_id = asked.id
+      left join lateral (select reason, source, created_at from suppression
+        where organization_id = asked.organization_id
+          and email_key = any(suppression_keys(asked.organization_id, ${record.email})) limit 1) blocked on true`,
+  )
+  return {
+    id,
+    who: record.name === null ? record.email : `${record.name} (${record.email})`,
+    record,
+    lastOpenedAt: timestampOrNull(facts?.lastOpenedAt ?? null),
+    lastClickedAt: timestampOrNull(facts?.lastClickedAt ?? null),
+    suppression: facts?.reason
+      ? { reason: facts.reason, source: facts.source, at: timestamp(facts.at) }
+      : null,
+  }
+}
+
+/** What is said of somebody who is not SUBSCRIBED. */
+export const STATUS_WORDS: Readonly<Record<Exclude<SubscriberStatus, 'SUBSCRIBED'>, string>> = {
+  PENDING_CONFIRMATION: 'They have not confirmed their subscription yet.',
+  UNSUBSCRIBED: 'They have unsubscribed.',
+  BOUNCED: 'Their address bounced, so it gets nothing more.',
+  BANNED: 'They are banned from getting email.',
+  COMPLAINED: 'They reported an email as spam.',
+  TRANSACTIONAL: 'They never subscribed: they only get transactional email.',
+}
+
+const BLOCKED: Readonly<Record<string, string>> = {
+  HARD_BOUNCE: 'a mail server said that it does not exist',
+  SOFT_BOUNCE: 'it bounced again and again',
+  COMPLAINT: 'its owner reported an email as spam',
+  MANUAL: 'somebody blocked it by hand',
+  ERASED: 'its owner was erased',
+}
+
+/** What the person's status and address say of marketing email, as things are now. */
+export function consentReasons({ record, suppression }: Person): Reason[] {
+  const { status } = record
+  const reasons: Reason[] =
+    status === 'SUBSCRIBED'
+      ? [{ at: null, outcome: 'FOR', code: 'SUBSCRIBED', message: 'They are subscribed.' }]
+      : [{ at: null, outcome: 'AGAINST', code: status, message: STATUS_WORDS[status] }]
+  if (suppression !== null) {
+    const why = BLOCKED[suppression.reason] ?? suppression.reason
+    const message = `Their address is on the suppression list, because ${why}; nothing is sent to it.`
+    reasons.push({ at: suppression.at, outcome: 'AGAINST', code: 'SUPPRESSED', message })
+  }
+  return reasons
+}
+
+const CHANGES: Readonly<Record<string, string>> = {
+  SUBSCRIBED: 'They subscribed.',
+  UNSUBSCRIBED: 'They unsubscribed.',
+  EMAIL_BOUNCED: 'An email to them bounced.',
+  EMAIL_COMPLAINED: 'They reported an email as spam.',
+}
+
+/** How their consent has changed since a moment, which tells why an audience of then differs from now. */
+export async function changesSince(call: Call, { id }: Person, since: string): Promise<Reason[]> {
+  const found = await rows<{ type: string; at: string }>(
+    call.em,
+    sql`select type, created_at as at from subscriber_event where organization_id = ${call.organization.id}
+      and subscriber_id = ${id} and type = any(${array(Object.keys(CHANGES), 'text')}) and created_at > ${since}
+      order by id limit 20`,
+  )
+  return found.map(({ type, at }) => ({
+    at: timestamp(at),
+    outcome: 'NOTE',
+    code: type,
+    message: CHANGES[type] ?? type,
+  }))
+}

@@ -1,0 +1,38 @@
+import type { Explanation, Reason, VerdictOutcome } from '../../../schema/explanation.ts'
+
+const WORDS: Readonly<Record<VerdictOutcome, string>> = {
+  GOT_IT: 'got',
+  DID_NOT_GET_IT: 'did not get',
+  UNDER_WAY: 'is on the way to getting',
+  WOULD_GET_IT: 'would get',
+  WOULD_NOT_GET_IT: 'would not get',
+}
+
+/** Which reasons the answer quotes: the last that decided it. */
+const QUOTED: Readonly<Record<VerdictOutcome, Reason['outcome'] | null>> = {
+  GOT_IT: null,
+  DID_NOT_GET_IT: 'AGAINST',
+  UNDER_WAY: 'WAITING',
+  WOULD_GET_IT: 'WAITING',
+  WOULD_NOT_GET_IT: 'AGAINST',
+}
+
+/** An explanation with its answer in words. `what` is "the campaign “Spring”". */
+export function verdictOf(
+  outcome: VerdictOutcome,
+  who: string,
+  what: string,
+  reasons: Reason[],
+): Explanation {
+  const kind = QUOTED[outcome]
+  const quoted = reasons.findLast((reason) => reason.outcome === kind)
+  const sentence = `${who} ${WORDS[outcome]} ${what}.`
+  return { reasons, verdict: { outcome, message: quoted ? `${sentence} ${quoted.message}` : sentence } }
+}
+
+/** What happened comes by its time, what holds now after it; within a moment the given order stays. */
+export function inOrder(reasons: readonly Reason[]): Reason[] {
+  const happened = reasons.filter(({ at }) => at !== null)
+  const now = reasons.filter(({ at }) => at === null)
+  return [...happened.toSorted((one, other) => Date.parse(one.at ?? '') - Date.parse(other.at ?? '')), ...now]
+}

@@ -1,0 +1,28 @@
+import Type from 'typebox'
+
+import { closed } from '../../schema/define.ts'
+import { Explanation } from '../../schema/explanation.ts'
+import { subscriberChoice } from '../../schema/subscriber.ts'
+import { defineTool } from '../catalogue/tool.ts'
+import { explainDelivery as explain } from '../domain/explanation/explain.ts'
+
+export const explainDelivery = defineTool({
+  name: 'explain_delivery',
+  title: 'Explain a delivery',
+  description:
+    'Says why one person got a campaign or the email of a workflow, did not, or would not: every reason in order, from what was decided when it was decided and from what holds now, and the answer in words.',
+  group: 'subscribers',
+  effect: 'read',
+  permission: 'subscribers',
+  input: closed({
+    ...subscriberChoice,
+    campaignId: Type.Optional(
+      Type.String({ description: 'The id of a campaign (cmp_…). Send this or workflowId, not both.' }),
+    ),
+    workflowId: Type.Optional(
+      Type.String({ description: 'The id of a workflow (wf_…). Send this or campaignId, not both.' }),
+    ),
+  }),
+  output: Explanation,
+  handler: explain,
+})

@@ -1,0 +1,481 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import type { Explanation, Reason } from '../schema/explanation.ts'
+import { execute } from '../src/database.ts'
+import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
+import { decodeId } from '../src/ids.ts'
+import { campaignWorkflowId } from '../temporal/contract.ts'
+import { type Engine, startEngine } from '../worker/workers.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { eventually } from './helpers/eventually.ts'
+import { QUICK } from './helpers/mailroom.ts'
+import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+
+const CONTENT = 'Hi {{name}}, [leave]({{unsubscribeUrl}}).'
+
+let api: TestApi
+let sink: Sink
+let engine: Engine
+let lanes: Lanes
+
+test.before(async () => {
+  sink = await startSmtpSink()
+  api = await startApi({ TEMPORAL_TASK_QUEUE: `explanation-${process.pid}`, RELAY_URL: sink.url })
+  engine = await startEngine(api.services)
+  lanes = await openLanes()
+})
+test.after.always(async () => {
+  await engine?.stop()
+  await lanes?.stop()
+  await api?.close()
+  await sink?.close()
+})
+
+async function openLanes(): Promise<Lanes> {
+  return await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 100 })
+}
+
+const em = () => api.services.orm.em.fork()
+
+async function person(organization: TestOrganization, name: string, more: object = {}): Promise<string> {
+  const email = `${name.toLowerCase()}@${organization.domain}`
+  await organization.data('add_subscriber', { email, name, triggerWorkflows: false, ...more })
+  return email
+}
+
+async function draft(organization: TestOrganization, filters: unknown[] = []): Promise<string> {
+  const input = { name: 'Spring', subject: 'News', contentType: 'MARKDOWN', content: CONTENT }
+  const campaignId: string = (await organization.data('create_campaign', input)).campaign.id
+  if (filters.length > 0) await organization.data('update_campaign_filters', { campaignId, filters })
+  return campaignId
+}
+
+async function explain(organization: TestOrganization, input: object): Promise<Explanation> {
+  return await organization.data('explain_delivery', input)
+}
+
+function told({ reasons }: Explanation): string[] {
+  return reasons.map(({ outcome, code }) => `${outcome} ${code}`)
+}
+
+function reason({ reasons }: Explanation, code: string): Reason {
+  const found = reasons.find((each) => each.code === code)
+  if (!found) throw new Error(`there is no ${code} among ${JSON.stringify(reasons)}`)
+  return found
+}
+
+async function ended(organization: TestOrganization, campaignId: string): Promise<void> {
+  await eventually('the campaign to end', async () => {
+    const { progress } = await organization.data('get_campaign_progress', { campaignId })
+    return ['SENT', 'FAILED'].includes(progress.status)
+  })
+}
+
+test.serial(
+  'before a campaign is sent, each filter that keeps somebody out is named with its path and their value',
+  async (t) => {
+    const organization = await api.organization()
+    const { segment } = await organization.data('create_segment', {
+      name: 'Buyers',
+      filters: [{ field: 'revenue', operator: 'gt', value: 0 }],
+    })
+    await organization.data('create_tag', { name: 'vip' })
+    await organization.data('create_tag', { name: 'staff' })
+    const ann = await person(organization, 'Ann', {
+      country: 'FR',
+      tags: ['staff'],
+      fields: { plan: 'free' },
+    })
+    const bob = await person(organization, 'Bob', { country: 'DE', fields: { plan: 'pro' } })
+    const campaignId = await draft(organization, [
+      { field: 'country', operator: 'in', value: ['DE', 'AT'] },
+      {
+        any: [
+          { field: 'customFields.plan', operator: 'equals', value: 'pro' },
+          {
+            all: [
+              { field: 'tags', operator: 'has_any', value: ['vip'] },
+              { field: 'email', operator: 'contains', value: 'ann' },
+            ],
+          },
+          { field: 'segment', operator: 'has_any', value: [segment.id] },
+        ],
+      },
+      { not: { field: 'tags', operator: 'has_any', value: ['staff'] } },
+    ])
+    const kept = await explain(organization, { email: ann, campaignId })
+    t.is(kept.verdict.outcome, 'WOULD_NOT_GET_IT')
+    t.regex(kept.verdict.message, /^Ann \(ann@[^)]*\) would not get the campaign “Spring”\. /)
+    t.deepEqual(told(kept).slice(0, 2), ['WAITING CAMPAIGN_DRAFT', 'FOR SUBSCRIBED'])
+    const filters = kept.reasons.slice(2)
+    t.deepEqual(
+      filters.map(({ outcome, code, path, value }) => [outcome, code, path, value]),
+      [
+        ['AGAINST', 'FILTER', 'recipientFilters[0]', 'FR'],
+        ['AGAINST', 'FILTER', 'recipientFilters[1].any[0]', 'free'],
+        ['AGAINST', 'FILTER', 'recipientFilters[1].any[1].all[0]', ['staff']],
+        ['AGAINST', 'FILTER', 'recipientFilters[1].any[2]', undefined],
+        ['AGAINST', 'FILTER', 'recipientFilters[2].not', ['staff']],
+      ],
+    )
+    t.is(
+      filters[0]?.message,
+      'The filter at recipientFilters[0] asks for “Country” to be one of “DE”, “AT”; theirs is “FR”.',
+    )
+    t.regex(filters[3]?.message ?? '', /“Segment” to include any of “Buyers”, which they do not fulfil\.$/)
+    t.regex(
+      filters[4]?.message ?? '',
+      /leaves out whoever has “Tags” to include any of “staff”; theirs is “staff”\.$/,
+    )
+    const meant = await explain(organization, { email: bob, campaignId })
+    t.deepEqual(told(meant), ['WAITING CAMPAIGN_DRAFT', 'FOR SUBSCRIBED', 'FOR FILTERS'])
+    t.is(meant.verdict.outcome, 'WOULD_GET_IT')
+    t.regex(
+      meant.verdict.message,
+      /would get .* The campaign is a draft: nobody gets it until it is scheduled\.$/,
+    )
+
+    await execute(em(), sql`delete from tag where organization_id = ${organization.id} and name = 'vip'`)
+    await execute(em(), sql`update domain set status = 'FAILED' where organization_id = ${organization.id}`)
+    const broken = await explain(organization, { email: bob, campaignId })
+    t.deepEqual(told(broken), [
+      'WAITING CAMPAIGN_DRAFT',
+      'AGAINST CAMPAIGN_NOT_READY',
+      'FOR SUBSCRIBED',
+      'AGAINST FILTER_REFERENCE_MISSING',
+    ])
+    t.is(broken.reasons.at(-1)?.path, 'recipientFilters[1].any[1].all[0]')
+  },
+)
+
+test.serial('consent, suppression and the state of the campaign are told as they are now', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await draft(organization)
+  const gone = await person(organization, 'Gone')
+  await organization.confirmed('unsubscribe', { email: gone })
+  await execute(
+    em(),
+    sql`insert into suppression (id, organization_id, email_key, reason, source)
+      values (new_id(), ${organization.id}, ${gone}, 'MANUAL', 'test')`,
+  )
+  const out = await explain(organization, { email: gone, campaignId })
+  t.deepEqual(told(out), [
+    'AGAINST SUPPRESSED',
+    'WAITING CAMPAIGN_DRAFT',
+    'AGAINST UNSUBSCRIBED',
+    'FOR NO_FILTERS',
+  ])
+  t.truthy(reason(out, 'SUPPRESSED').at)
+  const here = await person(organization, 'Here')
+  await organization.confirmed('schedule_campaign', { campaignId, date: '2090-06-01', timezone: 'UTC' })
+  const scheduled = await explain(organization, { email: here, campaignId })
+  t.is(scheduled.verdict.outcome, 'WOULD_GET_IT')
+  t.is(
+    reason(scheduled, 'CAMPAIGN_SCHEDULED').message,
+    'The campaign is due on 1 June 2090 at 02:00 (Europe/Paris).',
+  )
+  await organization.data('cancel_campaign_schedule', { campaignId })
+  await organization.confirmed('archive_campaign', { campaignId })
+  const archived = await explain(organization, { email: here, campaignId })
+  t.deepEqual(told(archived), ['AGAINST CAMPAIGN_ARCHIVED', 'FOR SUBSCRIBED', 'FOR NO_FILTERS'])
+  t.is(archived.verdict.outcome, 'WOULD_NOT_GET_IT')
+})
+
+test.serial(
+  'after a campaign was sent, everybody has their reasons from when they were decided',
+  async (t) => {
+    const organization = await api.organization()
+    const names = ['Got', 'Blocked', 'Left', 'Refused', 'Elsewhere', 'Absent', 'Erased']
+    const email: Record<string, string> = {}
+    for (const name of names) {
+      email[name] = await person(organization, name, { country: name === 'Elsewhere' ? 'FR' : 'DE' })
+    }
+    const of = (name: string) => email[name] ?? ''
+    await organization.confirmed('unsubscribe', { email: of('Absent') })
+    await execute(
+      em(),
+      sql`insert into suppression (id, organization_id, email_key, reason, source)
+      values (new_id(), ${organization.id}, ${of('Blocked')}, 'COMPLAINT', 'test')`,
+    )
+    sink.behaviour = {
+      onRecipient: (address) =>
+        address === of('Refused') ? { code: 550, text: '5.1.1 nobody of that name' } : 'accept',
+    }
+    const campaignId = await draft(organization, [{ field: 'country', operator: 'equals', value: 'DE' }])
+    await lanes.stop()
+    await organization.confirmed('schedule_campaign', { campaignId })
+    const waiting = await eventually('the email to wait', async () => {
+      const now = await explain(organization, { email: of('Left'), campaignId })
+      return told(now).includes('WAITING IN_QUEUE') && now
+    })
+    t.is(waiting.verdict.outcome, 'UNDER_WAY')
+    t.deepEqual(told(waiting), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'WAITING IN_QUEUE', 'FOR SUBSCRIBED'])
+    t.regex(reason(waiting, 'IN_QUEUE').message, /in the bulk lane; \d of the same kind are before it\.$/)
+    await organization.confirmed('unsubscribe', { email: of('Left') })
+    await execute(
+      em(),
+      sql`delete from subscriber where organization_id = ${organization.id} and email = ${of('Erased')}`,
+    )
+    lanes = await openLanes()
+    await ended(organization, campaignId)
+    const late = await person(organization, 'Late', { country: 'DE' })
+
+    const got = await explain(organization, { email: of('Got'), campaignId })
+    t.deepEqual(told(got), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'FOR SENT'])
+    t.is(got.verdict.message, `Got (${of('Got')}) got the campaign “Spring”.`)
+    t.regex(reason(got, 'SENT').message, /^The mail server took the email, saying “250 /)
+    t.regex(reason(got, 'SENT').emailId ?? '', /^eml_/)
+    const blocked = await explain(organization, { email: of('Blocked'), campaignId })
+    t.deepEqual(told(blocked), ['FOR IN_AUDIENCE', 'AGAINST SUPPRESSED'])
+    t.truthy(reason(blocked, 'SUPPRESSED').at)
+    const left = await explain(organization, { email: of('Left'), campaignId })
+    t.deepEqual(told(left), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'AGAINST UNSUBSCRIBED'])
+    t.regex(left.verdict.message, /did not get the campaign “Spring”\. They have unsubscribed\.$/)
+    const refused = await explain(organization, { email: of('Refused'), campaignId })
+    t.deepEqual(told(refused), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'AGAINST NO_SUCH_USER'])
+    t.regex(
+      reason(refused, 'NO_SUCH_USER').message,
+      /no such mailbox.*It said: “550 5\.1\.1 nobody of that name”\.$/,
+    )
+    const elsewhere = await explain(organization, { email: of('Elsewhere'), campaignId })
+    t.deepEqual(told(elsewhere), ['AGAINST NOT_IN_AUDIENCE', 'FOR SUBSCRIBED', 'AGAINST FILTER'])
+    t.is(elsewhere.verdict.outcome, 'DID_NOT_GET_IT')
+    const absent = await explain(organization, { email: of('Absent'), campaignId })
+    t.deepEqual(told(absent), ['AGAINST NOT_IN_AUDIENCE', 'AGAINST UNSUBSCRIBED', 'FOR FILTERS'])
+    await organization.data('add_subscriber', { email: of('Absent') })
+    const back = await explain(organization, { email: of('Absent'), campaignId })
+    t.deepEqual(told(back), [
+      'AGAINST NOT_IN_AUDIENCE',
+      'NOTE SUBSCRIBED',
+      'FOR SUBSCRIBED',
+      'FOR FILTERS',
+      'NOTE CHANGED_SINCE',
+    ])
+    t.deepEqual(told(await explain(organization, { email: late, campaignId })).slice(0, 2), [
+      'AGAINST NOT_IN_AUDIENCE',
+      'AGAINST ADDED_LATER',
+    ])
+    t.is((await organization.call('explain_delivery', { email: of('Erased'), campaignId })).status, 404)
+  },
+)
+
+test.serial('what a mail server puts off, and gives up after a day, says what the server said', async (t) => {
+  const organization = await api.organization()
+  const email = await person(organization, 'Full')
+  sink.behaviour = { onRecipient: () => ({ code: 452, text: '4.2.2 mailbox full' }) }
+  const campaignId = await draft(organization)
+  await organization.confirmed('schedule_campaign', { campaignId })
+  const retrying = await eventually('a second try', async () => {
+    const now = await explain(organization, { email, campaignId })
+    return now.reasons.some(({ code }) => code === 'RETRYING') && now
+  })
+  t.is(retrying.verdict.outcome, 'UNDER_WAY')
+  t.regex(reason(retrying, 'RETRYING').message, /tried again .*It said: “452 4\.2\.2 mailbox full”\.$/)
+  await organization.data('pause_campaign', { campaignId })
+  const paused = await eventually('the email to be held', async () => {
+    const now = await explain(organization, { email, campaignId })
+    return now.reasons.some(({ code }) => code === 'HELD') && now
+  })
+  t.regex(
+    paused.verdict.message,
+    /is on the way to getting .* The campaign is paused until somebody resumes it\.$/,
+  )
+  await execute(
+    em(),
+    sql`update delivery_queue set created_at = now() - interval '25 hours' where organization_id = ${organization.id}`,
+  )
+  await organization.confirmed('resume_campaign', { campaignId })
+  await ended(organization, campaignId)
+  const over = await explain(organization, { email, campaignId })
+  t.deepEqual(told(over), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'AGAINST RETRIES_OVER', 'AGAINST NOTHING_SENT'])
+  t.regex(reason(over, 'RETRIES_OVER').message, /given up after \d+ tries, because a day was over\./)
+  sink.behaviour = {}
+})
+
+test.serial('a campaign that failed says so to everybody it was for', async (t) => {
+  const organization = await api.organization()
+  const email = await person(organization, 'Reader')
+  const missed = await draft(organization)
+  await engine.stop()
+  await organization.confirmed('schedule_campaign', { campaignId: missed })
+  await execute(
+    em(),
+    sql`update campaign set send_at = now() - interval '25 hours' where id = ${decodeId('cmp', missed)}`,
+  )
+  engine = await startEngine(api.services)
+  await ended(organization, missed)
+  const late = await explain(organization, { email, campaignId: missed })
+  t.deepEqual(told(late), ['AGAINST MISSED_WINDOW', 'FOR SUBSCRIBED', 'FOR NO_FILTERS'])
+  t.regex(late.verdict.message, /did not get .* The campaign failed: missed window: /)
+
+  const canceled = await draft(organization)
+  await lanes.stop()
+  await organization.confirmed('schedule_campaign', { campaignId: canceled })
+  await eventually('the email to wait', async () =>
+    told(await explain(organization, { email, campaignId: canceled })).includes('WAITING IN_QUEUE'),
+  )
+  const client = await api.services.temporal.client()
+  await client.workflow.getHandle(campaignWorkflowId(canceled, 1)).cancel()
+  await ended(organization, canceled)
+  lanes = await openLanes()
+  const stopped = await eventually('the email to be skipped', async () => {
+    const now = await explain(organization, { email, campaignId: canceled })
+    return told(now).includes('AGAINST CAMPAIGN_ENDED') && now
+  })
+  t.true(told(stopped).includes('AGAINST OPERATOR_CANCELED'))
+  t.is(stopped.verdict.outcome, 'DID_NOT_GET_IT')
+})
+
+async function publish(
+  organization: TestOrganization,
+  steps: { id: string }[],
+  settings: object = {},
+): Promise<string> {
+  const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    settings,
+    steps,
+    edges: steps.slice(1).map(({ id }, index) => ({ from: steps[index]?.id, to: id })),
+  })
+  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+  return workflow.id
+}
+
+const HELLO = {
+  id: 'hello',
+  type: 'EMAIL',
+  config: { subject: 'Hi', content: 'Hi {{name}}', contentType: 'MARKDOWN' },
+}
+const LONG = { id: 'rest', type: 'WAIT', config: { amount: 3, unit: 'DAYS' } }
+
+test.serial(
+  'of a workflow: what its triggers ask, who was refused, where a run stands and what became of its email',
+  async (t) => {
+    const organization = await api.organization()
+    const trigger = {
+      id: 'start',
+      type: 'TRIGGER',
+      config: {
+        type: 'TAG_ADDED',
+        tagNames: ['vip'],
+        filters: [{ field: 'country', operator: 'equals', value: 'DE' }],
+      },
+    }
+    const workflowId = await publish(organization, [trigger, HELLO, LONG])
+    const ann = await person(organization, 'Ann', { country: 'DE' })
+    const bob = await person(organization, 'Bob', { country: 'FR' })
+    const ahead = await explain(organization, { email: ann, workflowId })
+    t.deepEqual(told(ahead), ['FOR SUBSCRIBED', 'WAITING TRIGGER_TAG_ADDED', 'FOR FILTERS'])
+    t.is(ahead.verdict.outcome, 'WOULD_GET_IT')
+    t.regex(
+      ahead.verdict.message,
+      /would get email of the workflow “Welcome”\. The workflow takes them in when a tag is added: vip\.$/,
+    )
+    const kept = await explain(organization, { email: bob, workflowId })
+    t.is(kept.verdict.outcome, 'WOULD_NOT_GET_IT')
+    t.like(reason(kept, 'FILTER'), { path: 'steps[0].config.filters[0]', value: 'FR', stepId: 'start' })
+
+    await organization.data('update_subscriber', { subscriber: bob, tags: ['vip'] })
+    const refused = await explain(organization, { email: bob, workflowId })
+    t.is(refused.verdict.outcome, 'DID_NOT_GET_IT')
+    t.like(reason(refused, 'FILTERS'), { outcome: 'AGAINST', stepId: 'start' })
+    t.is((await organization.call('add_subscriber_to_workflow', { workflowId, email: bob })).status, 409)
+    t.is(
+      told(await explain(organization, { email: bob, workflowId })).filter(
+        (each) => each === 'AGAINST FILTERS',
+      ).length,
+      2,
+    )
+
+    await organization.data('update_subscriber', { subscriber: ann, tags: ['vip'] })
+    const inside = await eventually('the email to be sent', async () => {
+      const now = await explain(organization, { email: ann, workflowId })
+      return told(now).includes('FOR SENT') && reason(now, 'IN_WORKFLOW').stepId === 'rest' && now
+    })
+    t.deepEqual(told(inside), [
+      'FOR ENTERED',
+      'FOR QUEUED',
+      'FOR SENT',
+      'WAITING IN_WORKFLOW',
+      'FOR SUBSCRIBED',
+    ])
+    t.is(inside.verdict.outcome, 'UNDER_WAY')
+    t.regex(
+      reason(inside, 'IN_WORKFLOW').message,
+      /at the step rest until \d+ \w+ \d{4} at \d\d:\d\d \(Europe\/Paris\)\.$/,
+    )
+    const { workflow } = await organization.data('get_workflow', { workflowId })
+    const email = workflow.draft.steps.find(({ id }: { id: string }) => id === 'hello').config.campaignId
+    t.deepEqual(told(await explain(organization, { email: ann, campaignId: email })), told(inside))
+
+    await organization.data('remove_subscriber_from_workflow', { workflowId, email: ann })
+    const removed = await explain(organization, { email: ann, workflowId })
+    t.is(removed.verdict.outcome, 'GOT_IT')
+    t.like(reason(removed, 'MANUAL'), { outcome: 'AGAINST' })
+    t.like(reason(removed, 'ALREADY_ENTERED'), { outcome: 'NOTE' })
+
+    await organization.data('update_workflow_status', { workflowId, status: 'PAUSED' })
+    const late = await person(organization, 'Late', { country: 'DE' })
+    await organization.data('update_subscriber', { subscriber: late, tags: ['vip'] })
+    const paused = await explain(organization, { email: late, workflowId })
+    t.deepEqual(told(paused).slice(0, 2), ['AGAINST PAUSED', 'AGAINST WORKFLOW_PAUSED'])
+    t.is(paused.verdict.outcome, 'DID_NOT_GET_IT')
+  },
+)
+
+test.serial(
+  'of a workflow: an email to somebody who does not take marketing is skipped with the reason',
+  async (t) => {
+    const organization = await api.organization()
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const skipped = {
+      ...HELLO,
+      id: 'never',
+      conditions: [{ field: 'country', operator: 'equals', value: 'DE' }],
+    }
+    const workflowId = await publish(organization, [start, skipped, HELLO], { exitOnUnsubscribe: false })
+    const email = await person(organization, 'Gone')
+    await organization.confirmed('unsubscribe', { email })
+    await organization.data('add_subscriber_to_workflow', { workflowId, email })
+    const done = await eventually('the run to end', async () => {
+      const now = await explain(organization, { email, workflowId })
+      return told(now).includes('NOTE END') && now
+    })
+    t.is(done.verdict.outcome, 'DID_NOT_GET_IT')
+    t.like(reason(done, 'CONDITIONS'), {
+      outcome: 'AGAINST',
+      stepId: 'never',
+      message: 'The step never was left out. They did not fulfil the conditions of the step.',
+    })
+    t.like(reason(done, 'UNSUBSCRIBED'), { stepId: 'hello', message: 'They have unsubscribed.' })
+  },
+)
+
+test.serial('one person and one thing are asked about, and nobody else’s', async (t) => {
+  const [organization, other] = await Promise.all([api.organization(), api.organization()])
+  const campaignId = await draft(organization)
+  const workflowId = await publish(organization, [
+    { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } } as { id: string },
+    HELLO,
+  ])
+  const email = await person(organization, 'Ann')
+  const theirs = await person(other, 'Ann')
+  const asked = async (input: object, who = organization) => {
+    const { status, body } = await who.call('explain_delivery', input)
+    return `${status} ${body.error}`
+  }
+  t.regex(await asked({ email }), /^400 campaignId or workflowId says/)
+  t.regex(await asked({ email, campaignId, workflowId }), /^400 campaignId or workflowId says/)
+  t.regex(await asked({ campaignId }), /^400 subscriberId and email/)
+  t.regex(await asked({ email: theirs, campaignId }), /^404 /)
+  t.regex(await asked({ email: theirs, campaignId }, other), /^404 There is no campaign/)
+  t.regex(await asked({ email: theirs, workflowId }, other), /^404 There is no workflow/)
+  t.regex(await asked({ email, campaignId: 'cmp_nonsense' }), /^404 /)
+  const token = await organization.tokenWith(['campaigns', 'workflows'])
+  const path = '/api/v2/tools/explain_delivery'
+  t.is((await api.request('POST', path, { token, body: { email, campaignId } })).status, 403)
+})
