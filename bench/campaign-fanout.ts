@@ -14,12 +14,13 @@ import { execute, row } from '../src/database.ts'
 import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 import { decodeId } from '../src/ids.ts'
+import { newsletter } from './newsletter.ts'
 import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
  * campaign-fanout: emails a second from schedule_campaign until SENT, through Temporal, to a sink that takes everything,
- * 5 KB of Markdown with ten counted links, pixel and one-click unsubscribe; a row and an event for each recipient.
+ * 5 KB of MAILY with ten counted links, pixel and one-click unsubscribe; a row and an event for each recipient.
  * Beside it a bare pipeline that sends the same bytes. Proves that everybody got it once and has a row that says so.
  * With `--dkim` every email is signed, and beside it stand the RSA signatures that all cores can make.
  */
@@ -34,22 +35,12 @@ const { values } = parseArgs({
 const RECIPIENTS = Number(values.recipients)
 const RUNS = Number(values.runs)
 
-const SENTENCE =
-  'The engine weaves algebraic patterns just as the loom weaves flowers and leaves, *one card after another*. '
-const CONTENT = [
-  "# Hello {{name | 'friend'}}",
-  SENTENCE.repeat(4),
-  ...Array.from(
-    { length: 10 },
-    (_, index) =>
-      `## Part ${index + 1}\n\n${SENTENCE.repeat(3)}\n\n- [Read part ${index + 1}](https://example.com/articles/${index + 1}?from=mail)`,
-  ),
-  '[Unsubscribe]({{unsubscribeUrl}})',
-].join('\n\n')
+const CONTENT = newsletter()
 
 const TEMPLATE = join(tmpdir(), `postloom-fanout-${process.pid}.json`)
 
-type Run = { seconds: number; processorMs: number }
+/** Processor time is the sender's (the worker, or the bare pipeline) and that of PostgreSQL. */
+type Run = { seconds: number; processorMs: number; databaseMs: number }
 type Summary = ReturnType<typeof summary>
 
 await measure()
@@ -69,7 +60,7 @@ async function measure(): Promise<void> {
     if (values.dkim) return reportSigned(mine, theirs, system.memory('worker').peak)
     report({
       benchmark: 'campaign-fanout',
-      settings: { recipients: RECIPIENTS, runs: RUNS, contentBytes: CONTENT.length },
+      settings: { recipients: RECIPIENTS, runs: RUNS, contentBytes: JSON.stringify(CONTENT).length },
       figures: {
         'campaign-fanout': { ...mine, 'peak MB': system.memory('worker').peak },
         'bare pipeline': theirs,
@@ -144,22 +135,23 @@ async function tool({ url, token }: System, name: string, input: object): Promis
 async function runOurs(system: System): Promise<Run> {
   const { data } = await tool(system, 'create_campaign', {
     subject: 'News for {{name}}',
-    contentType: 'MARKDOWN',
+    contentType: 'MAILY',
     content: CONTENT,
   })
   const campaignId: string = data.campaign.id
   system.sink.clear()
   const { confirmationCode } = await tool(system, 'schedule_campaign', { campaignId })
-  const processor = system.processorMs('worker')
+  const [processor, database] = [system.processorMs('worker'), system.processorMs('postgres')]
   const began = performance.now()
   await tool(system, 'schedule_campaign', { campaignId, confirmationCode })
   while ((await statusOf(system, campaignId)) !== 'SENT') await sleep(50)
   const run = {
     seconds: (performance.now() - began) / 1_000,
     processorMs: system.processorMs('worker') - processor,
+    databaseMs: system.processorMs('postgres') - database,
   }
   await prove(system, campaignId)
-  console.error(`ours: ${Math.round(RECIPIENTS / run.seconds)} emails/s`)
+  tell('ours', run)
   return run
 }
 
@@ -191,9 +183,11 @@ function addresses(sink: System['sink']): number {
   return new Set(sink.journal.map(({ recipient }) => recipient)).size
 }
 
-async function runBare({ services, sink }: System): Promise<Run> {
+async function runBare(system: System): Promise<Run> {
+  const { services, sink } = system
   sink.clear()
   await execute(services.orm.em.fork(), sql`update bare_recipient set status = null, sent_at = null`)
+  const database = system.processorMs('postgres')
   const child = spawn(process.execPath, [join(import.meta.dirname, 'bare-fanout.ts')], {
     env: {
       ...process.env,
@@ -208,15 +202,16 @@ async function runBare({ services, sink }: System): Promise<Run> {
   await new Promise((resolve) => child.once('exit', resolve))
   if (addresses(sink) !== RECIPIENTS) throw new Error(`the bare pipeline sent ${sink.journal.length}`)
   // What bare-fanout.ts prints.
-  const run = JSON.parse(output) as Run
-  console.error(`bare: ${Math.round(RECIPIENTS / run.seconds)} emails/s`)
+  const sender = JSON.parse(output) as Omit<Run, 'databaseMs'>
+  const run = { ...sender, databaseMs: system.processorMs('postgres') - database }
+  tell('bare', run)
   return run
 }
 
 /** Our email as ready parts between what differs from person to person. */
 function bareTemplate(): { parts: string[]; slots: string[] } {
   const compiled = compileContent({
-    contentType: 'MARKDOWN',
+    contentType: 'MAILY',
     source: CONTENT,
     subject: 'News for {{name}}',
     kind: 'marketing',
@@ -246,10 +241,19 @@ function bareTemplate(): { parts: string[]; slots: string[] } {
   }
 }
 
+function tell(name: string, { seconds, processorMs, databaseMs }: Run): void {
+  const each = (ms: number) => (ms / RECIPIENTS).toFixed(3)
+  console.error(
+    `${name}: ${Math.round(RECIPIENTS / seconds)} emails/s, CPU ms/email ${each(processorMs)} and PostgreSQL ${each(databaseMs)}`,
+  )
+}
+
 function summary(runs: readonly Run[]) {
+  const each = (value: (run: Run) => number) =>
+    Math.round((median(runs.map(value)) / RECIPIENTS) * 1_000) / 1_000
   return {
     'emails/s': Math.round(median(runs.map(({ seconds }) => RECIPIENTS / seconds))),
-    'CPU ms/email':
-      Math.round((median(runs.map(({ processorMs }) => processorMs)) / RECIPIENTS) * 1_000) / 1_000,
+    'CPU ms/email': each(({ processorMs }) => processorMs),
+    'PostgreSQL CPU ms/email': each(({ databaseMs }) => databaseMs),
   }
 }

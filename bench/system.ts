@@ -24,8 +24,8 @@ export type System = {
   temporalAddress: string
   /** Resident memory of a process in MB, now and at its peak. */
   memory(part: 'api' | 'worker'): { now: number; peak: number }
-  /** Processor time that a process has used, in milliseconds. */
-  processorMs(part: 'api' | 'worker'): number
+  /** Processor time that a process has used with what it started, in milliseconds. */
+  processorMs(part: 'api' | 'worker' | 'postgres'): number
   stop(): Promise<void>
 }
 
@@ -109,12 +109,7 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
       return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
     },
     processorMs(part) {
-      const fields =
-        readFileSync(`/proc/${children.get(part)?.pid}/stat`, 'utf8')
-          .split(') ')[1]
-          ?.split(' ') ?? []
-      // utime and stime, in hundredths of a second.
-      return (Number(fields[11]) + Number(fields[12])) * 10
+      return part === 'postgres' ? familyMs(postgres.pid) : processMs(children.get(part)?.pid)
     },
     async stop() {
       for (const child of children.values()) await child.stop()
@@ -125,6 +120,28 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
       rmSync(directory, { recursive: true, force: true })
     },
   }
+}
+
+/** Milliseconds of a process: utime and stime, in hundredths of a second; with `ended` those of its children that are gone. */
+function processMs(pid: number | undefined, ended = false): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  const ticks = fields.slice(11, ended ? 15 : 13)
+  return ticks.reduce((sum, each) => sum + Number(each), 0) * 10
+}
+
+/** A server and its processes, those that are gone included. */
+function familyMs(pid: number): number {
+  const living = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+  return living.filter(Boolean).reduce(
+    (sum, child) => {
+      try {
+        return sum + processMs(Number(child))
+      } catch {
+        return sum
+      }
+    },
+    processMs(pid, true),
+  )
 }
 
 async function untilReady(url: string): Promise<void> {
