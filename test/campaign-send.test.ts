@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 
 import test from 'ava'
 import { sql } from 'kysely'
+import { simpleParser } from 'mailparser'
 
 import { execute, row, rows } from '../src/database.ts'
 import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
@@ -286,6 +287,51 @@ test.serial('a paused campaign sends nothing more, and goes on to exactly the re
     Array.from({ length: 200 }, () => 1),
   )
 })
+
+test.serial(
+  'links that everybody gets are kept once for a campaign, and personal ones with each email',
+  async (t) => {
+    const organization = await api.organization()
+    const mark = await people(organization, 3)
+    const shared = await draft(organization)
+    const personal = await draft(organization, {
+      content:
+        '[a](https://shop.example/a), [b](https://shop.example/?who={{email}}), [leave]({{unsubscribeUrl}}).',
+    })
+    for (const campaignId of [shared, personal]) {
+      await organization.confirmed('schedule_campaign', { campaignId })
+      t.like(await ended(organization, campaignId), { status: 'SENT', sent: 3 })
+    }
+    const kept = await rows<{ id: string; targets: string[] }>(
+      em(),
+      sql`select m.campaign_id as id, link.targets from link join message m on m.id = link.message_id
+      where link.organization_id = ${organization.id} order by m.id`,
+    )
+    t.deepEqual(
+      kept.map(({ id, targets }) => [id, targets.length]),
+      Array.from({ length: 3 }, () => [decodeId('cmp', personal), 2]),
+    )
+    await execute(
+      em(),
+      sql`update message set sent_at = now() - interval '1 minute' where organization_id = ${organization.id}`,
+    )
+    const reader = `${mark}-2@reader.example`
+    const mails = sink.accepted().filter(({ recipient }) => recipient === reader)
+    const texts = await Promise.all(mails.map(async ({ raw }) => (await simpleParser(raw)).text ?? ''))
+    const urls = texts.flatMap((text) => text.match(/http:\S+\/c\/[\w-]+/g) ?? [])
+    const visits = [...urls, ...urls].map(async (url) => {
+      const headers = { 'user-agent': 'Mozilla/5.0 (Macintosh) Safari/605.1.15' }
+      const answer = await api.request('GET', new URL(url).pathname, { headers })
+      return answer.headers.get('location') ?? ''
+    })
+    const targets = [
+      'https://shop.example/a',
+      'https://shop.example/a',
+      `https://shop.example/?who=${encodeURIComponent(reader)}`,
+    ]
+    t.deepEqual((await Promise.all(visits)).toSorted(), [...targets, ...targets].toSorted())
+  },
+)
 
 test.serial(
   'who leaves or is suppressed after the audience was frozen is skipped with the reason',

@@ -82,7 +82,7 @@ export async function releaseClaims(em: EntityManager, mails: readonly ClaimedMa
     em,
     sql`update delivery_queue q set state = 'queued', lease_until = null
       from jsonb_to_recordset(${JSON.stringify(fences(mails))}::jsonb) as given (id uuid, attempt int)
-      where q.id = given.id and q.attempt = given.attempt and q.state = 'claimed'`,
+      where q.id = given.id and q.attempt = given.attempt and q.state = 'claimed' and not q.submitting`,
   )
 }
 
@@ -97,7 +97,7 @@ export async function renewLeases(
     em,
     sql`update delivery_queue q set lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
       from jsonb_to_recordset(${JSON.stringify(fences(mails))}::jsonb) as given (id uuid, attempt int)
-      where q.id = given.id and q.attempt = given.attempt and q.state = 'submitting'`,
+      where q.id = given.id and q.attempt = given.attempt and q.submitting`,
   )
 }
 
@@ -109,16 +109,16 @@ export async function reviveQueue(em: EntityManager): Promise<number> {
   return await execute(
     em,
     sql`with revived as (
-        select q.id, q.state from delivery_queue q
+        select q.id from delivery_queue q
         where (q.state = 'deferred' and q.next_attempt_at <= now())
-          or (q.state in ('claimed', 'submitting') and q.lease_until < now())
+          or (q.state = 'claimed' and q.lease_until < now())
           or (q.state = 'held' and not exists (select 1 from automation a
             where a.organization_id = q.organization_id and a.id = q.held_by and a.status = 'PAUSED')
             and not exists (select 1 from campaign c
               where c.organization_id = q.organization_id and c.id = q.held_by and c.paused))
         order by q.id limit 5000 for update skip locked)
       update delivery_queue q set state = 'queued', lease_until = null, held_by = null,
-        ambiguous = q.ambiguous or revived.state = 'submitting'
+        ambiguous = q.ambiguous or q.submitting, submitting = false
       from revived where q.id = revived.id`,
   )
 }

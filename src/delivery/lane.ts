@@ -154,7 +154,7 @@ export function startLane(
       return { candidate: { id, organizationId, attempt, targets: [...rendered.targets] }, runId }
     })
     const result = await runTick(services, [...done, ...candidates], options.leaseMs)
-    const marked = new Set(result.done.flatMap(({ id, verdict }) => (verdict === 'SUBMITTING' ? [id] : [])))
+    const marked = new Set(result.marked)
     for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
     const rejected = new Set(result.rejected.map((item) => ('candidate' in item ? item.candidate.id : '')))
     for (const { mail, rendered } of next) {

@@ -5,7 +5,15 @@ import { nudgeRuns } from '../domain/automations/nudge.ts'
 import { type NewEvent, recordEvents } from '../domain/events.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
-import { type Candidate, type Outcome, tick, type Ticked } from './tick.ts'
+import {
+  type Candidate,
+  markCandidates,
+  type Outcome,
+  type Recorded,
+  recordOutcomes,
+  tick,
+  type Withheld,
+} from './tick.ts'
 
 const DELIVERY: Actor = { kind: 'system', id: 'delivery', name: 'Delivery' }
 
@@ -22,10 +30,14 @@ export type TickItem =
   | { candidate: Candidate; runId: string | null }
 
 /**
- * What became of the items of a tick: `failed` ones are as they were and belong to the next tick; `rejected` are those
- * whose own values the database does not take.
+ * What became of the items of a tick, which ids were marked: `failed` ones are as they were and belong to the next
+ * tick; `rejected` are those whose own values the database does not take.
  */
-export type TickResult = { done: Ticked[]; failed: TickItem[]; rejected: TickItem[] }
+export type TickResult = { marked: string[]; failed: TickItem[]; rejected: TickItem[] }
+
+/** `left`: acceptances that an automation may be listening for. */
+type Attempted = TickResult & { left: TickItem[] }
+type Work = (items: readonly TickItem[]) => Promise<Pick<Attempted, 'marked' | 'left'>>
 
 /**
  * Runs one tick. Plain acceptances and markings of all organizations go together in one statement; what automations
@@ -36,38 +48,26 @@ export async function runTick(
   items: readonly TickItem[],
   leaseMs: number,
 ): Promise<TickResult> {
-  const plain = items.filter(isPlain)
-  const first = await attempt(services, plain, (some) =>
-    tick(crossOrganization(services), outcomesOf(some), candidatesOf(some), { leaseMs, attended: false }),
-  )
-  const known = new Set([
-    ...first.done.map(({ id }) => id),
-    ...[...first.failed, ...first.rejected].map(idOf),
-  ])
-  // An acceptance that is missing was heard by an automation, or is no longer ours: attending tells.
-  const unsettled = plain.filter((item) => 'outcome' in item && !known.has(idOf(item)))
-  const attended = [...items.filter((item) => !isPlain(item)), ...unsettled]
+  const first = await attempt(services, items.filter(isPlain), (some) => tickPlain(services, some, leaseMs))
+  const attended = [...items.filter((item) => !isPlain(item)), ...first.left]
   const rest = await Promise.all(
     [...byOrganization(attended)].map(([organizationId, own]) =>
       attempt(services, own, (some) => attend(services, organizationId, some, leaseMs)),
     ),
   )
   const result = joined([first, ...rest])
+  if (result.rejected.length === 0) return result
   const bare = await Promise.all(
-    result.rejected.filter((item) => 'outcome' in item).map((item) => recordBare(services, item, leaseMs)),
+    result.rejected.filter((item) => 'outcome' in item).map((item) => recordBare(services, item)),
   )
   return joined([{ ...result, rejected: result.rejected.filter((item) => 'candidate' in item) }, ...bare])
 }
 
 /** Tries items together and, when one of them is at fault, in halves until it stands alone. */
-async function attempt(
-  services: Services,
-  items: readonly TickItem[],
-  work: (items: readonly TickItem[]) => Promise<Ticked[]>,
-): Promise<TickResult> {
+async function attempt(services: Services, items: readonly TickItem[], work: Work): Promise<Attempted> {
   if (items.length === 0) return joined([])
   try {
-    return { done: await work(items), failed: [], rejected: [] }
+    return { ...(await work(items)), failed: [], rejected: [] }
   } catch (error) {
     const isRejected = isOwnFault(error)
     if (isRejected && items.length > 1) {
@@ -79,7 +79,9 @@ async function attempt(
       { fault: describeFault(error), emails: items.map(idOf) },
       isRejected ? 'an email was rejected by the database' : 'outcomes could not be recorded yet',
     )
-    return { done: [], failed: isRejected ? [] : [...items], rejected: isRejected ? [...items] : [] }
+    return joined([
+      { marked: [], failed: isRejected ? [] : [...items], rejected: isRejected ? [...items] : [] },
+    ])
   }
 }
 
@@ -95,17 +97,15 @@ function isOwnFault(error: unknown): boolean {
 async function recordBare(
   services: Services,
   item: Extract<TickItem, { outcome: Outcome }>,
-  leaseMs: number,
-): Promise<TickResult> {
+): Promise<Attempted> {
   const { organizationId } = item.outcome
   const bare: Outcome = { ...item.outcome, subject: null, response: null, data: {} }
   const lost: Outcome = { ...bare, kind: 'failed', category: null, reason: 'OUTCOME_REJECTED' }
   for (const outcome of [bare, lost]) {
-    const result = await attempt(services, [{ ...item, outcome }], ([only]) =>
+    const result = await attempt(services, [{ ...item, outcome }], () =>
       unitOfWork(services, { organizationId, actor: DELIVERY }, async (call) => {
-        const done = await tick(call.em, outcomesOf(only ? [only] : []), [], { leaseMs, attended: true })
-        await nudge(call, done)
-        return done
+        await nudge(call, await recordOutcomes(call.em, [outcome]))
+        return { marked: [], left: [] }
       }),
     )
     if (result.rejected.length === 0) return { ...result, failed: result.failed.length > 0 ? [item] : [] }
@@ -114,11 +114,22 @@ async function recordBare(
   return joined([])
 }
 
-function joined(results: readonly TickResult[]): TickResult {
+function joined(results: readonly (TickResult & Partial<Attempted>)[]): Attempted {
   return {
-    done: results.flatMap(({ done }) => done),
+    marked: results.flatMap(({ marked }) => marked),
+    left: results.flatMap(({ left }) => left ?? []),
     failed: results.flatMap(({ failed }) => failed),
     rejected: results.flatMap(({ rejected }) => rejected),
+  }
+}
+
+async function tickPlain(services: Services, items: readonly TickItem[], leaseMs: number): ReturnType<Work> {
+  const candidates = candidatesOf(items)
+  const { left, withheld } = await tick(crossOrganization(services), outcomesOf(items), candidates, leaseMs)
+  const gone = new Set(left)
+  return {
+    marked: markedOf(candidates, withheld),
+    left: gone.size === 0 ? [] : items.filter((item) => 'outcome' in item && gone.has(item.outcome.id)),
   }
 }
 
@@ -127,25 +138,28 @@ async function attend(
   organizationId: string,
   items: readonly TickItem[],
   leaseMs: number,
-): Promise<Ticked[]> {
+): ReturnType<Work> {
   return await unitOfWork(services, { organizationId, actor: DELIVERY }, async (call) => {
-    const done = await tick(call.em, outcomesOf(items), candidatesOf(items), { leaseMs, attended: true })
-    await announce(call, done)
-    return done
+    const recorded = await recordOutcomes(call.em, outcomesOf(items))
+    const candidates = candidatesOf(items)
+    const withheld = await markCandidates(call.em, candidates, leaseMs)
+    const events = recorded.flatMap(({ verdict, subscriberId, data }): NewEvent[] => {
+      const type = EVENTS[verdict]
+      return type && subscriberId ? [{ type, subscriberId, data }] : []
+    })
+    if (events.length > 0) await recordEvents(call, events)
+    await nudge(call, [...recorded, ...withheld])
+    return { marked: markedOf(candidates, withheld), left: [] }
   })
 }
 
-async function announce(call: Call, done: readonly Ticked[]): Promise<void> {
-  const events = done.flatMap(({ part, verdict, subscriberId, data }): NewEvent[] => {
-    const type = part === 'outcome' ? EVENTS[verdict] : undefined
-    return type && subscriberId ? [{ type, subscriberId, data }] : []
-  })
-  if (events.length > 0) await recordEvents(call, events)
-  await nudge(call, done)
+function markedOf(candidates: readonly Candidate[], withheld: readonly Withheld[]): string[] {
+  const without = new Set(withheld.map(({ id }) => id))
+  return candidates.flatMap(({ id }) => (without.has(id) ? [] : [id]))
 }
 
 /** Wakes the automations that wait for these emails. */
-async function nudge(call: Call, done: readonly Ticked[]): Promise<void> {
+async function nudge(call: Call, done: readonly (Recorded | Withheld)[]): Promise<void> {
   const runIds = done.flatMap(({ runId, verdict }) =>
     runId && ['SENT', 'BOUNCED', 'FAILED', 'SKIPPED'].includes(verdict) ? [runId] : [],
   )

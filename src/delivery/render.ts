@@ -8,6 +8,7 @@ import { type FilledEmail, type FillInput, fillContent } from '../content/fill.t
 import { encodeId } from '../ids.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import type { MessageSource } from '../domain/messages.ts'
+import { ownTargets, sharedTargets } from '../domain/links.ts'
 import { personVariables } from '../domain/variables.ts'
 import type { Mail } from './claims.ts'
 import { signMail } from './dkim.ts'
@@ -17,7 +18,7 @@ import { quote, quoteEmail } from './quoted-printable.ts'
 import { createSigningKeys } from './signing-keys.ts'
 import { type MessageTokens, tokensOf } from './tracking-token.ts'
 
-/** An email as one person gets it. `targets[position]` is where its link at that position leads. */
+/** An email as one person gets it. `targets[position]` is where its link at that position leads; see ownTargets. */
 export type RenderedMail = {
   subject: string
   targets: readonly string[]
@@ -133,7 +134,9 @@ export function createRenderer(services: Services): Renderer {
         text,
         unsubscribeUrl: mail.marketing && mail.subscriberId ? input.urls.unsubscribe : null,
       })
-      return { subject, targets: links, data: await signed(mail, composed) }
+      const isOfSend = mail.class === 'CAMPAIGN' && !mail.source
+      const targets = isOfSend ? ownTargets(sharedTargets(email), links) : links
+      return { subject, targets, data: await signed(mail, composed) }
     },
     async fillForBrowser(mail) {
       const email = await compiledOf(mail)

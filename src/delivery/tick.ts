@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { type EntityManager, json, rows } from '../database.ts'
+import { type EntityManager, json, prepared, rows } from '../database.ts'
 
 /** How a conversation about one email ended. `soft` is tried again until a day is over; `back` was not its fault. */
 export type Outcome = {
@@ -21,50 +21,91 @@ export type Outcome = {
   data: Record<string, unknown>
 }
 
-/** An email that is rendered and has a connection waiting. */
+/** An email that is rendered and has a connection waiting, with the targets of its links that only it has. */
 export type Candidate = { id: string; organizationId: string; attempt: number; targets: readonly string[] }
 
-/** What a tick did to one email; one whose fence was lost is not in its answer as an outcome. */
-export type Ticked = {
+/** SENT, BOUNCED, FAILED, DELAYED or BACK; an outcome whose fence was lost has none. */
+export type Recorded = {
   id: string
-  organizationId: string
-  part: 'outcome' | 'candidate'
-  /** SENT, BOUNCED, FAILED, DELAYED or BACK of an outcome; SUBMITTING, HELD or SKIPPED of a candidate. */
   verdict: string
   subscriberId: string | null
   runId: string | null
   data: Record<string, unknown>
 }
 
+/** A candidate that is not sent: SKIPPED, HELD while something is paused, or LOST to another sender. */
+export type Withheld = { id: string; verdict: string; runId: string | null }
+
+const acceptAndMark = prepared(
+  'accept_and_mark',
+  `select id, null as verdict, null as "runId" from record_sent($1, $2, $3, $4, $5, $6) as id
+    union all select id, verdict, run_id from mark_candidates($7, $8, $9, $10, $11)`,
+)
+const mark = prepared(
+  'mark_candidates',
+  'select id, verdict, run_id as "runId" from mark_candidates($1, $2, $3, $4, $5)',
+)
+
 /**
- * Records what finished and marks what is next, in one statement; the functions are in the migration of delivery. A row is only touched by who holds its fence; an
- * acceptance counts whoever holds it, because the email is out. The withdrawal checks are part of the marking, so that
- * what was withdrawn before is not sent after.
- *
- * `attended`: the caller records the events in the same transaction, where automations hear them. Otherwise this is for
- * acceptances, whose event is written here, and those that an automation may be listening for are left alone.
+ * Records acceptances of any organization with their events, and marks what is next, in one statement; the functions
+ * are in the migration of delivery. An acceptance counts whoever holds the email, because it is out. Answers the ids of
+ * acceptances that are left, because an automation may be listening for them or their row is gone, and the candidates
+ * that are not marked.
  */
 export async function tick(
   em: EntityManager,
-  outcomes: readonly Outcome[],
+  accepted: readonly Outcome[],
   candidates: readonly Candidate[],
-  options: { leaseMs: number; attended: boolean },
-): Promise<Ticked[]> {
-  const parts = [
-    ...(outcomes.length > 0
-      ? [
-          sql`select id, organization_id as "organizationId", 'outcome' as part, verdict,
-            subscriber_id as "subscriberId", run_id as "runId", data
-            from record_outcomes(${json(outcomes)}, ${options.attended}::boolean)`,
-        ]
-      : []),
-    ...(candidates.length > 0
-      ? [
-          sql`select id, organization_id as "organizationId", 'candidate' as part, verdict,
-            subscriber_id as "subscriberId", run_id as "runId", '{}'::jsonb as data
-            from mark_candidates(${json(candidates)}, ${options.leaseMs / 1_000}::float8)`,
-        ]
-      : []),
+  leaseMs: number,
+): Promise<{ left: string[]; withheld: Withheld[] }> {
+  if (accepted.length + candidates.length === 0) return { left: [], withheld: [] }
+  const found = await rows<Withheld & { verdict: string | null }>(
+    em,
+    acceptAndMark(
+      accepted.map(({ id }) => id),
+      accepted.map(({ organizationId }) => organizationId),
+      accepted.map(({ subscriberId }) => subscriberId),
+      accepted.map(({ subject }) => subject),
+      accepted.map(({ response }) => response),
+      accepted.map(({ data }) => JSON.stringify(data)),
+      ...marking(candidates, leaseMs),
+    ),
+  )
+  return {
+    left: found.flatMap(({ id, verdict }) => (verdict === null ? [id] : [])),
+    withheld: found.filter(({ verdict }) => verdict !== null),
+  }
+}
+
+/**
+ * Marks candidates, where an automation hears what becomes of them. The withdrawal checks are part of the marking, so
+ * that what was withdrawn before is not sent after.
+ */
+export async function markCandidates(
+  em: EntityManager,
+  candidates: readonly Candidate[],
+  leaseMs: number,
+): Promise<Withheld[]> {
+  return candidates.length === 0 ? [] : await rows<Withheld>(em, mark(...marking(candidates, leaseMs)))
+}
+
+/** Records outcomes of any kind. A row is only touched by who holds its fence. The caller records the events. */
+export async function recordOutcomes(em: EntityManager, outcomes: readonly Outcome[]): Promise<Recorded[]> {
+  if (outcomes.length === 0) return []
+  return await rows<Recorded>(
+    em,
+    sql`select id, verdict, subscriber_id as "subscriberId", run_id as "runId", data
+      from record_outcomes(${json(outcomes)})`,
+  )
+}
+
+function marking(candidates: readonly Candidate[], leaseMs: number): unknown[] {
+  const linked = candidates.filter(({ targets }) => targets.length > 0)
+  return [
+    candidates.map(({ id }) => id),
+    candidates.map(({ organizationId }) => organizationId),
+    candidates.map(({ attempt }) => attempt),
+    linked.length === 0 ? null : JSON.stringify(linked),
+    leaseMs / 1_000,
   ]
-  return parts.length === 0 ? [] : await rows<Ticked>(em, sql.join(parts, sql` union all `))
 }

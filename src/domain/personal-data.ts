@@ -83,12 +83,11 @@ type VisitRow = PersonalData['visits'][number]
 async function readVisits({ em, organization }: Call, id: string): Promise<VisitRow[]> {
   const found = await rows<VisitRow>(
     em,
-    sql`select visit.message_id as "emailId", visit.kind, visit.human, link.targets[visit.position + 1] as url,
+    sql`select visit.message_id as "emailId", visit.kind, visit.human, link_target(m.organization_id, m.id, visit.position) as url,
         visit.user_agent as "userAgent", visit.created_at as "createdAt"
-      from message
-      join tracking_event visit on visit.organization_id = message.organization_id and visit.message_id = message.id
-      left join link on link.organization_id = message.organization_id and link.message_id = message.id
-      where message.organization_id = ${organization.id} and message.subscriber_id = ${id} order by visit.id`,
+      from message m
+      join tracking_event visit on visit.organization_id = m.organization_id and visit.message_id = m.id
+      where m.organization_id = ${organization.id} and m.subscriber_id = ${id} order by visit.id`,
   )
   return found.map((visit) => ({
     ...visit,

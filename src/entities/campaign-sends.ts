@@ -16,6 +16,7 @@ const campaignSendEntity = defineEntity({
     preview: p.text().nullable(),
     content: p.json<unknown>(),
     contentType: p.text().$type<ContentType>(),
+    targets: p.array().$type<(string | null)[]>(),
     senderName: p.text(),
     senderEmail: p.text(),
     replyTo: p.text().nullable(),

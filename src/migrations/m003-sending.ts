@@ -126,7 +126,7 @@ export class M003Sending extends Migration {
         'BOUNCED', 'COMPLAINED', 'FAILED', 'SKIPPED'));
       create domain delivery_lane as text check (value in ('transactional', 'bulk'));
       create domain delivery_state as text
-        check (value in ('queued', 'claimed', 'submitting', 'deferred', 'held'));
+        check (value in ('queued', 'claimed', 'deferred', 'held'));
 
       -- The record of every email, one row each; what waits to be sent is delivery_queue.
       create table message (
@@ -190,7 +190,12 @@ export class M003Sending extends Migration {
         lane delivery_lane not null,
         -- Classes of one organization's mail share its turn: 1 gets three parts, 0 gets one.
         weight smallint not null default 0,
+        -- Of an email to the recipients of a campaign.
+        campaign_id uuid,
         state delivery_state not null default 'queued',
+        -- A claimed email that is marked: it may be handed to a server at any moment. In no index, so that marking,
+        -- which happens to every email, writes none.
+        submitting boolean not null default false,
         -- Counts claims and fences them: who holds another number lost the row. tries counts conversations with a server.
         attempt int not null default 0,
         tries smallint not null default 0,
@@ -205,7 +210,9 @@ export class M003Sending extends Migration {
       create index on delivery_queue (lane, organization_id, weight, id) where state = 'queued';
       create index on delivery_queue (next_attempt_at) where state = 'deferred';
       create index on delivery_queue (organization_id, held_by) where state = 'held';
-      create index on delivery_queue (lease_until) where state in ('claimed', 'submitting');
+      create index on delivery_queue (id) where state = 'claimed';
+      -- What of a campaign has no outcome yet.
+      create index on delivery_queue (organization_id, campaign_id) where campaign_id is not null;
 
       -- Accepts one transactional email: checks the token, judges sender, recipient and suppression, and writes the
       -- rows, unless it is only asked to judge. Answers null, or what stands in the way. A function of small statements, because a session keeps their
@@ -277,7 +284,8 @@ export class M003Sending extends Migration {
       );
       insert into lane_bucket (lane) values ('transactional'), ('bulk');
 
-      -- The targets of an email's links by position, frozen when it is composed.
+      -- The targets of an email's links by position, frozen when it is composed. A campaign keeps those that everybody
+      -- gets with its send; link_target knows both.
       create table link (
         organization_id uuid not null,
         message_id uuid not null,

@@ -9,11 +9,12 @@ import { Migration } from '@mikro-orm/migrations'
 export class M005Delivery extends Migration {
   override up(): void {
     this.addSql(`
-      -- Records how conversations ended; a fifth soft bounce within two weeks suppresses the address.
-      create function record_outcomes(outcomes jsonb, attended boolean)
+      -- Records how conversations ended, whose events the caller records in the same transaction; a fifth soft bounce
+      -- within two weeks suppresses the address.
+      create function record_outcomes(outcomes jsonb)
       returns table (id uuid, organization_id uuid, verdict text, subscriber_id uuid, run_id uuid, data jsonb)
       language plpgsql
-      set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+      set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
       set enable_mergejoin = off as $fn$
       #variable_conflict use_column
       begin
@@ -24,16 +25,12 @@ export class M005Delivery extends Migration {
             subject text, response text, reason text, category text, "delayMs" int, ambiguous boolean,
             "subscriberId" uuid, data jsonb)
           join delivery_queue q on q.id = given.id
-            and ((q.attempt = given.attempt and q.state = 'submitting') or given.kind = 'sent')
-          where attended or not (exists (select 1 from automation_trigger t
-              where t.organization_id = given."organizationId" and t.type = 'EVENT' and t.match_key = 'EMAIL_SENT')
-            or exists (select 1 from run_wait w where w.organization_id = given."organizationId"
-              and w.subscriber_id = given."subscriberId" and w.event_type = 'EMAIL_SENT'))
+            and ((q.attempt = given.attempt and q.submitting) or given.kind = 'sent')
           for update of q
         ), removed as (
           delete from delivery_queue q using given where q.id = given.id and given.final
         ), deferred as (
-          update delivery_queue q set state = 'deferred', lease_until = null,
+          update delivery_queue q set state = 'deferred', submitting = false, lease_until = null,
             tries = case when given.kind = 'soft' then given.tries else q.tries end,
             ambiguous = q.ambiguous or given.ambiguous,
             next_attempt_at = now() + make_interval(secs => given."delayMs"::float8 / 1000)
@@ -81,11 +78,6 @@ export class M005Delivery extends Migration {
           where verdict = 'SENT' and class <> 'TEST' group by 1, 2 order by 1, 2
           on conflict (organization_id, subscriber_id) do update
             set email_count = subscriber_stat.email_count + excluded.email_count
-        ), noted as (
-          insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
-          select new_id(), "organizationId", "subscriberId", 'EMAIL_SENT', data,
-            '{"kind": "system", "id": "delivery", "name": "Delivery"}'
-          from settled where not attended and verdict = 'SENT' and "subscriberId" is not null and class <> 'TEST'
         ), hard as materialized (
           select distinct "organizationId", "subscriberId", lower(recipient) as email_key, bounce_category from settled
           where verdict = 'BOUNCED' and bounce_category in ('NO_SUCH_USER', 'INTERNAL')
@@ -109,21 +101,83 @@ export class M005Delivery extends Migration {
         select id, "organizationId", verdict, "subscriberId", "runId", data from settled;
       end $fn$;
 
-      -- Marks what is sent next, or says why it is not.
-      create function mark_candidates(candidates jsonb, lease_seconds float8)
-      returns table (id uuid, organization_id uuid, verdict text, subscriber_id uuid, run_id uuid)
+      -- Records acceptances and their events. Answers those that are left: their row is gone, or an automation listens.
+      create function record_sent(ids uuid[], organizations uuid[], people uuid[], subjects text[], responses text[],
+        facts jsonb[])
+      returns setof uuid
       language plpgsql
-      set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+      set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
       set enable_mergejoin = off as $fn$
       #variable_conflict use_column
+      declare
+        -- Bounds that are known before the statement begins keep it from opening the other partitions.
+        first_id uuid := (select id from unnest(ids) id order by id limit 1);
+        last_id uuid := (select id from unnest(ids) id order by id desc limit 1);
+        listening uuid[] := array(select o.id from (select distinct id from unnest(organizations) id) o
+          where exists (select from automation_trigger t
+            where t.organization_id = o.id and t.type = 'EVENT' and t.match_key = 'EMAIL_SENT'));
       begin
-        return query with candidate as materialized (
-          select candidate.* from jsonb_to_recordset(candidates) as candidate
-            (id uuid, "organizationId" uuid, attempt int, targets text[])
-          cross join lateral (select from delivery_queue q where q.id = candidate.id and q.attempt = candidate.attempt
-            and q.state = 'claimed' and q.lease_until > now() offset 0 for update) mine
+        if first_id is null then
+          return;
+        end if;
+        return query with given as materialized (
+          select given.* from unnest(ids, organizations, people, subjects, responses, facts)
+            as given (id, organization_id, subscriber_id, subject, response, data)
+          where given.organization_id <> all (listening)
+            and not exists (select from run_wait w where w.organization_id = given.organization_id
+              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT')
+        ), removed as materialized (
+          delete from delivery_queue q using given where q.id = given.id
+          returning given.*, q.tries + 1 as tries, q.ambiguous
+        ), finished as materialized (
+          update message m set status = 'SENT', sent_at = now(), subject = coalesce(removed.subject, m.subject),
+            response = coalesce(removed.response, m.response), reason = null, bounce_category = null,
+            attempts = removed.tries, resent = m.resent or removed.ambiguous
+          from removed where m.organization_id = removed.organization_id and m.id = removed.id
+            and m.id between first_id and last_id and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
+          returning m.organization_id, m.subscriber_id, m.class, removed.data
+        ), counted as (
+          insert into subscriber_stat (organization_id, subscriber_id, email_count)
+          select s.organization_id, s.id, count(*) from finished
+            join subscriber s on s.organization_id = finished.organization_id and s.id = finished.subscriber_id
+          where class <> 'TEST' group by 1, 2 order by 1, 2
+          on conflict (organization_id, subscriber_id) do update
+            set email_count = subscriber_stat.email_count + excluded.email_count
+        ), noted as (
+          insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
+          select new_id(), organization_id, subscriber_id, 'EMAIL_SENT', data,
+            '{"kind": "system", "id": "delivery", "name": "Delivery"}'
+          from finished where subscriber_id is not null and class <> 'TEST'
+        )
+        select id from unnest(ids) id except all select id from removed;
+      end $fn$;
+
+      -- Marks what is sent next, in the statement that asks whether it still may be. Answers what is not marked.
+      create type withheld_mail as (id uuid, organization_id uuid, verdict text, refusal text, holder uuid,
+        subscriber_id uuid, run_id uuid, automation_id uuid, campaign_id uuid, step_id text);
+      create function mark_candidates(ids uuid[], organizations uuid[], attempts int[], links jsonb,
+        lease_seconds float8)
+      returns table (id uuid, organization_id uuid, verdict text, subscriber_id uuid, run_id uuid)
+      language plpgsql
+      set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
+      set enable_mergejoin = off as $fn$
+      #variable_conflict use_column
+      declare
+        first_id uuid := (select id from unnest(ids) id order by id limit 1);
+        last_id uuid := (select id from unnest(ids) id order by id desc limit 1);
+        withheld withheld_mail[];
+      begin
+        if first_id is null then
+          return;
+        end if;
+        with candidate as materialized (
+          select candidate.*, mine.is_mine from unnest(ids, organizations, attempts)
+            as candidate (id, organization_id, attempt)
+          left join lateral (select true as is_mine from delivery_queue q
+            where q.id = candidate.id and q.attempt = candidate.attempt and q.state = 'claimed' and not q.submitting
+              and q.lease_until > now() offset 0 for update) mine on true
         ), checked as materialized (
-          select candidate.*, m.subscriber_id as "subscriberId", m.run_id as "runId", m.automation_id, m.campaign_id,
+          select candidate.*, m.subscriber_id, m.run_id, m.automation_id, m.campaign_id,
             m.step_id, case when a.status = 'PAUSED' then a.id when c.paused then c.id end as holder,
             case
               when m.status not in ('QUEUED', 'SUBMITTING', 'DELAYED') then m.status
@@ -139,25 +193,39 @@ export class M005Delivery extends Migration {
                 then coalesce(r.exit_reason, 'RUN_ENDED')
               when m.class = 'CAMPAIGN' and m.campaign_id is not null and c.status is distinct from 'SENDING' then 'CAMPAIGN_ENDED'
             end as refusal
-          from candidate cross join lateral (select * from message
-            where organization_id = candidate."organizationId" and id = candidate.id offset 0) m
+          from candidate left join lateral (select * from message m
+            where m.organization_id = candidate.organization_id and m.id = candidate.id
+              and m.id between first_id and last_id offset 0) m on true
           left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
           left join automation a on a.organization_id = m.organization_id and a.id = m.automation_id
           left join automation_run r on r.organization_id = m.organization_id and r.id = m.run_id
           left join campaign c on c.organization_id = m.organization_id and c.id = m.campaign_id
             and m.class = 'CAMPAIGN'
         ), judged as materialized (
-          select checked.*, case when refusal is not null then 'SKIPPED'
-            when holder is not null then 'HELD' else 'SUBMITTING' end as verdict
+          select checked.*, case when is_mine is null then 'LOST' when refusal is not null then 'SKIPPED'
+            when holder is not null then 'HELD' end as verdict
           from checked
         ), submitting as (
-          update delivery_queue q set state = 'submitting',
+          update delivery_queue q set submitting = true,
             lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
-          from judged where q.id = judged.id and judged.verdict = 'SUBMITTING'
-        ), frozen as (
+          from judged where q.id = judged.id and judged.verdict is null
+        )
+        select array_agg(row(judged.id, judged.organization_id, verdict, refusal, holder, subscriber_id, run_id,
+          automation_id, campaign_id, step_id)::withheld_mail)
+        into withheld from judged where verdict is not null;
+
+        if links is not null then
           insert into link (organization_id, message_id, targets)
-          select "organizationId", id, targets from judged where verdict = 'SUBMITTING' and cardinality(targets) > 0
-          on conflict (organization_id, message_id) do nothing
+          select own."organizationId", own.id, own.targets from jsonb_to_recordset(links)
+            as own ("organizationId" uuid, id uuid, targets text[])
+          where own.id <> all (array(select kept.id from unnest(withheld) kept))
+          on conflict (organization_id, message_id) do nothing;
+        end if;
+        if withheld is null then
+          return;
+        end if;
+        return query with judged as materialized (
+          select * from unnest(withheld)
         ), held as (
           update delivery_queue q set state = 'held', held_by = judged.holder, lease_until = null
           from judged where q.id = judged.id and judged.verdict = 'HELD'
@@ -165,31 +233,37 @@ export class M005Delivery extends Migration {
           delete from delivery_queue q using judged where q.id = judged.id and judged.verdict = 'SKIPPED'
         ), skipped as (
           update message m set status = 'SKIPPED', reason = judged.refusal, failed_at = now()
-          from judged where m.organization_id = judged."organizationId" and m.id = judged.id and judged.verdict = 'SKIPPED'
-            and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
+          from judged where m.organization_id = judged.organization_id and m.id = judged.id and judged.verdict = 'SKIPPED'
+            and m.id between first_id and last_id and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
           returning m.id
         ), decided as (
           insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id, message_id,
             action, reason)
-          select new_id(), judged."organizationId", judged."subscriberId", judged.automation_id, judged.campaign_id,
-            judged."runId", judged.step_id, judged.id, 'SEND_EMAIL', judged.refusal
+          select new_id(), judged.organization_id, judged.subscriber_id, judged.automation_id, judged.campaign_id,
+            judged.run_id, judged.step_id, judged.id, 'SEND_EMAIL', judged.refusal
           from judged join skipped on skipped.id = judged.id
         )
-        select id, "organizationId", verdict, "subscriberId", "runId" from judged;
+        select id, organization_id, verdict, subscriber_id, run_id from judged;
       end $fn$;
 
       -- Claims email of a lane; see claimMails. Answers it with all that rendering needs.
+      create type claimed_mail as (id uuid, organization_id uuid, attempt int, tries smallint);
       create function claim_mails(of_lane text, want int, lease_seconds float8, after_organization uuid, most_classes int)
       returns table (id uuid, "organizationId" uuid, "organizationName" text, class text, marketing boolean,
         recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean, "subscriberId" uuid,
         "subscriberName" text, phone text, fields jsonb, "campaignId" uuid, "automationId" uuid, "versionId" uuid,
         "runId" uuid, "stepId" text, source jsonb, attempt int, tries smallint, "lastOrganization" uuid)
       language plpgsql
-      set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
+      set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
       set enable_mergejoin = off as $fn$
       #variable_conflict use_column
+      declare
+        mails claimed_mail[];
+        last_organization uuid;
+        first_id uuid;
+        last_id uuid;
       begin
-        return query with recursive part_of as (
+        with recursive part_of as (
           (select q.organization_id, q.weight from delivery_queue q where q.lane = of_lane and q.state = 'queued'
             and q.organization_id > coalesce(after_organization, '00000000-0000-0000-0000-000000000000')
             order by q.organization_id, q.weight limit 1)
@@ -201,35 +275,48 @@ export class M005Delivery extends Migration {
         ), turn as materialized (
           select organization_id, weight from part_of limit most_classes
         ), picked as materialized (
+          -- By weight, though it has one: only the index of what is queued has this order. By id alone, a plan that was
+          -- made for a short queue would walk the primary key, past everything that is claimed and gone.
           select part.id from turn cross join lateral (
             select q.id from delivery_queue q where q.lane = of_lane and q.state = 'queued'
-              and q.organization_id = turn.organization_id and q.weight = turn.weight
-            order by q.id
+              and q.organization_id = turn.organization_id and q.weight between turn.weight and turn.weight
+            order by q.weight, q.id
             limit greatest(1, want * case when turn.weight > 0 then 3 else 1 end
               / (select sum(case when each.weight > 0 then 3 else 1 end) from turn each))
             for update skip locked) part
         ), claimed as materialized (
-          update delivery_queue q set state = 'claimed', attempt = q.attempt + 1,
+          update delivery_queue q set state = 'claimed', submitting = false, attempt = q.attempt + 1,
             lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
           from picked where q.id = picked.id
           returning q.id, q.organization_id, q.attempt, q.tries
         )
-        select m.id, m.organization_id, o.name, m.class::text, m.marketing, m.recipient, m.from_name, m.from_email,
-          m.reply_to, m.tracking, m.subscriber_id, s.name, s.phone, coalesce(s.fields, '{}'), m.campaign_id,
-          m.automation_id, m.version_id, m.run_id, m.step_id, content.source, claimed.attempt, claimed.tries,
+        select array_agg(row(id, organization_id, attempt, tries)::claimed_mail order by id),
           (select organization_id from turn order by organization_id desc limit 1)
-        from claimed cross join lateral (select * from message
-          where organization_id = claimed.organization_id and id = claimed.id offset 0) m
+        into mails, last_organization from claimed;
+        if mails is null then
+          return;
+        end if;
+        first_id := mails[1].id;
+        last_id := mails[cardinality(mails)].id;
+        return query select m.id, m.organization_id, o.name, m.class::text, m.marketing, m.recipient, m.from_name,
+          m.from_email, m.reply_to, m.tracking, m.subscriber_id, s.name, s.phone, coalesce(s.fields, '{}'),
+          m.campaign_id, m.automation_id, m.version_id, m.run_id, m.step_id, content.source, claimed.attempt,
+          claimed.tries, last_organization
+        from unnest(mails) claimed cross join lateral (select * from message m
+          where m.organization_id = claimed.organization_id and m.id = claimed.id
+            and m.id between first_id and last_id offset 0) m
         join organization o on o.id = m.organization_id
         left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
         left join message_content content on content.organization_id = m.organization_id
-          and content.message_id = m.id
-        order by claimed.id;
+          and content.message_id = m.id;
       end $fn$;
     `)
   }
 
   override down(): void {
-    this.addSql(`drop function claim_mails, mark_candidates, record_outcomes;`)
+    this.addSql(`
+      drop function claim_mails, mark_candidates, record_sent, record_outcomes;
+      drop type claimed_mail, withheld_mail;
+    `)
   }
 }

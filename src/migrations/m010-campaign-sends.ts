@@ -15,6 +15,8 @@ export class M010CampaignSends extends Migration {
         preview text,
         content jsonb not null,
         content_type text not null,
+        -- Where its links lead, by position; null where that differs from person to person.
+        targets text[] not null default '{}',
         sender_name text not null,
         sender_email text not null,
         reply_to text,
@@ -49,9 +51,15 @@ export class M010CampaignSends extends Migration {
       );
       create index on campaign_recipient (organization_id, campaign_id) where reason is not null;
 
-      -- What of a campaign has no outcome yet: short, however long the campaign is.
-      create index message_pending on message (organization_id, campaign_id)
-        where class = 'CAMPAIGN' and status in ('QUEUED', 'SUBMITTING', 'DELAYED');
+      -- Where the link of an email at a position leads, or null.
+      create function link_target(organization uuid, message uuid, place int) returns text
+      language sql stable parallel safe as $fn$
+        select coalesce(
+          (select link.targets[place + 1] from link where link.organization_id = organization and link.message_id = message),
+          (select send.targets[place + 1] from message m join campaign_send send
+            on send.organization_id = m.organization_id and send.id = m.version_id
+            where m.organization_id = organization and m.id = message and m.class = 'CAMPAIGN'))
+      $fn$;
 
       -- Campaigns that something has to happen to.
       create index campaign_underway on campaign (send_at) where status in ('SCHEDULED', 'SENDING');
@@ -60,7 +68,8 @@ export class M010CampaignSends extends Migration {
 
   override down(): void {
     this.addSql(`
-      drop index campaign_underway, message_pending;
+      drop index campaign_underway;
+      drop function link_target;
       drop table campaign_recipient, campaign_send;
     `)
   }

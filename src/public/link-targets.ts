@@ -21,10 +21,8 @@ const MOST_LETTERS = 8_000_000
 
 const findTargets = prepared(
   'find_targets',
-  `select asked.place::int as place, found.target
-    from unnest($1::uuid[], $2::uuid[], $3::int[]) with ordinality as asked (organization_id, message_id, position, place)
-    cross join lateral (select link.targets[asked.position + 1] as target from link
-      where link.organization_id = asked.organization_id and link.message_id = asked.message_id offset 0) found`,
+  `select place::int as place, link_target(organization_id, message_id, position) as target
+    from unnest($1::uuid[], $2::uuid[], $3::int[]) with ordinality as asked (organization_id, message_id, position, place)`,
 )
 
 /**

@@ -4,11 +4,13 @@ import type { CampaignSendProgress } from '../../../temporal/contract.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { unitOfWork } from '../../catalogue/unit-of-work.ts'
-import { execute, json, row } from '../../database.ts'
+import { array, execute, json, row } from '../../database.ts'
 import { encodeId, newId } from '../../ids.ts'
 import type { Services } from '../../services.ts'
 import { withSnippets } from '../carried-content.ts'
+import { sharedTargets } from '../links.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
+import { compileCampaign } from './render.ts'
 import { readSendable } from './sendable.ts'
 import type { CampaignSender } from './sender.ts'
 import { findSend, progressOf, scopeOf, type SendKey } from './sends.ts'
@@ -101,7 +103,9 @@ function waiting({ sendAt }: CampaignRow, waitMs: number): CampaignSendProgress 
 async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<Obstacle | null> {
   try {
     const { sender } = await readSendable(call, campaign)
-    await freeze(call, key, sender, await withSnippets(call, campaign.contentType, campaign.content))
+    const content = await withSnippets(call, campaign.contentType, campaign.content)
+    const compiled = await compileCampaign(call, { ...campaign, content }, { isFrozen: true })
+    await freeze(call, key, sender, { content, targets: sharedTargets(compiled) })
     return null
   } catch (error) {
     if (error instanceof Failure) return error
@@ -114,7 +118,7 @@ async function freeze(
   { em, organization }: Call,
   key: SendKey,
   sender: CampaignSender,
-  content: unknown,
+  { content, targets }: { content: unknown; targets: readonly (string | null)[] },
 ): Promise<void> {
   await execute(
     em,
@@ -124,9 +128,9 @@ async function freeze(
           and schedule_version = ${key.number} and send_at <= clock_timestamp()
         returning *)
       insert into campaign_send (id, organization_id, campaign_id, number, subject, preview, content, content_type,
-        sender_name, sender_email, reply_to, recipient_filters)
+        targets, sender_name, sender_email, reply_to, recipient_filters)
       select ${newId()}, organization_id, id, schedule_version, subject, preview, ${json(content)}, content_type,
-        ${sender.name}, ${sender.email}, ${sender.replyTo}, recipient_filters
+        ${array(targets, 'text')}, ${sender.name}, ${sender.email}, ${sender.replyTo}, recipient_filters
       from begun`,
   )
 }

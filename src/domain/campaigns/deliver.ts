@@ -97,8 +97,8 @@ async function enqueuePage(call: Call, key: SendKey): Promise<void> {
         from page join campaign_send frozen on frozen.organization_id = ${organization.id} and frozen.id = ${send.id}
         where page.email is not null
       ), queued as (
-        insert into delivery_queue (id, organization_id, lane, weight)
-        select message_id, ${organization.id}, 'bulk', 0 from page where email is not null
+        insert into delivery_queue (id, organization_id, lane, weight, campaign_id)
+        select message_id, ${organization.id}, 'bulk', 0, ${key.campaignId} from page where email is not null
       ), gone as materialized (
         select subscriber_id from page where email is null
       ), skipped as (

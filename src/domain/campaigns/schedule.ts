@@ -124,9 +124,8 @@ export async function summarizeResume(call: Call, campaignId: string): Promise<C
   nextStatus(campaign, 'resume')
   const found = await row<{ left: number }>(
     call.em,
-    sql`select send.total - send.enqueued - send.skipped + (select count(*)::int from message m
-        where m.organization_id = send.organization_id and m.campaign_id = send.campaign_id
-          and m.class = 'CAMPAIGN' and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')) as left
+    sql`select send.total - send.enqueued - send.skipped + (select count(*)::int from delivery_queue q
+        where q.organization_id = send.organization_id and q.campaign_id = send.campaign_id) as left
       from campaign_send send where send.organization_id = ${call.organization.id}
         and send.campaign_id = ${campaign.id} and send.number = ${campaign.scheduleVersion}`,
   )

@@ -33,9 +33,6 @@ export type Send = {
 /** How long a paused send waits before it looks by itself. */
 const PAUSED_MS = 60_000
 
-/** What a message of a campaign without an outcome fulfils; the index message_pending has the same words. */
-export const IS_PENDING = sql`m.class = 'CAMPAIGN' and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')`
-
 /** Whose unit of work a send is. */
 export function scopeOf({ organizationId, campaignId }: SendKey): Scope {
   return { organizationId, actor: { kind: 'system', id: encodeId('cmp', campaignId), name: 'campaign' } }
@@ -52,8 +49,8 @@ export async function findSend(
     sql`select send.id, campaign.status, campaign.paused, campaign.failure,
         campaign.schedule_version <> send.number as "isOld", send.audience_frozen as "audienceFrozen", send.total,
         send.enqueued, send.skipped, send.enqueued_to as "enqueuedTo",
-        (select count(*)::int from message m where m.organization_id = ${organizationId}
-          and m.campaign_id = ${campaignId} and ${IS_PENDING}) as pending
+        (select count(*)::int from delivery_queue q where q.organization_id = ${organizationId}
+          and q.campaign_id = ${campaignId}) as pending
       from campaign_send send
       join campaign on campaign.organization_id = send.organization_id and campaign.id = send.campaign_id
       where send.organization_id = ${organizationId} and send.campaign_id = ${campaignId} and send.number = ${number}
