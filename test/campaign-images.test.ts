@@ -173,3 +173,32 @@ test('what cannot be fitted is refused, and nothing is fetched for it', async (t
   t.is((await organization.call('auto_fit_campaign_images', { campaignId })).body.code, 'WRONG_STATE')
   t.deepEqual(askedFor('/untouched.png'), [])
 })
+
+test('an email that is edited while its images are measured is refused as stale, and the repeat fits it', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await draft(organization, doc(image('/slow.png')))
+  pages['/slow.png'] = {
+    body: png(1_200, 600),
+    async before() {
+      await organization.data('edit_campaign', {
+        id: campaignId,
+        content: doc(image('/slow.png'), image('/small.png', { width: 500 })),
+      })
+    },
+  }
+  const stale = await organization.call('auto_fit_campaign_images', { campaignId })
+  t.is(stale.status, 409)
+  t.is(stale.body.code, 'STALE_VERSION')
+  t.regex(stale.body.error, /edited while its images were measured; repeat the call/)
+  const kept = await organization.data('get_campaign', { campaignId })
+  t.is(kept.campaign.content.content[1].attrs.width, 500)
+  pages['/slow.png'] = { body: png(1_200, 600) }
+  const { images } = await organization.data('auto_fit_campaign_images', { campaignId })
+  t.deepEqual(
+    images.map(({ fitted }: Fitted) => fitted),
+    [
+      { width: 600, height: 300 },
+      { width: 80, height: 60 },
+    ],
+  )
+})

@@ -4,15 +4,16 @@ import test from 'ava'
 import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
 
-import { execute, row, rows } from '../src/database.ts'
+import { array, execute, row, rows } from '../src/database.ts'
 import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { readDueTime } from '../src/domain/campaigns/due-time.ts'
 import { decodeId, newId } from '../src/ids.ts'
-import { type CampaignSendResult, campaignWorkflowId } from '../temporal/contract.ts'
+import { type CampaignSendResult, campaignWorkflowId, NUDGE } from '../temporal/contract.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { type Engine, startEngine } from '../worker/workers.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
+import { mailText } from './helpers/mail-text.ts'
 import { QUICK } from './helpers/mailroom.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
 
@@ -113,6 +114,27 @@ async function decisions(campaignId: string): Promise<string[]> {
       where campaign_id = ${decodeId('cmp', campaignId)} group by action, reason order by 1`,
   )
   return found.map(({ text }) => text)
+}
+
+/** Pauses a campaign in the transaction in which its send fulfils a condition, so that a test acts at that point. */
+async function pauseWhen(
+  column: 'audience_frozen' | 'enqueued',
+  condition: string,
+): Promise<() => Promise<void>> {
+  await execute(
+    em(),
+    sql`create function hold_campaign() returns trigger language plpgsql as $fn$ begin
+      update campaign set paused = true where id = new.campaign_id; return new; end $fn$;
+      create trigger hold_campaign after update of ${sql.raw(column)} on campaign_send for each row
+        when (${sql.raw(condition)}) execute function hold_campaign()`,
+  )
+  return async () => {
+    await execute(em(), sql`drop trigger hold_campaign on campaign_send; drop function hold_campaign`)
+  }
+}
+
+async function isPaused(organization: TestOrganization, campaignId: string): Promise<boolean> {
+  return (await progress(organization, campaignId)).paused
 }
 
 test.serial('a campaign goes to every subscribed reader once, and tells how it went', async (t) => {
@@ -400,16 +422,10 @@ test.serial(
     const campaignId = await draft(organization)
     // More than one page is written to the queue, so some have an email and some have none when it ends.
     await lanes.stop()
-    await execute(
-      em(),
-      sql`create function hold_campaign() returns trigger language plpgsql as $fn$ begin
-      update campaign set paused = true where id = new.campaign_id; return new; end $fn$;
-      create trigger hold_campaign after update of enqueued on campaign_send for each row
-        when (new.enqueued > 0) execute function hold_campaign()`,
-    )
+    const release = await pauseWhen('enqueued', 'new.enqueued > 0')
     await organization.confirmed('schedule_campaign', { campaignId })
-    await eventually('the campaign to be held', async () => (await progress(organization, campaignId)).paused)
-    await execute(em(), sql`drop trigger hold_campaign on campaign_send; drop function hold_campaign`)
+    await eventually('the campaign to be held', () => isPaused(organization, campaignId))
+    await release()
     const client = await api.services.temporal.client()
     await client.workflow.getHandle(campaignWorkflowId(campaignId, 1)).cancel()
     lanes = await openLanes()
@@ -427,6 +443,211 @@ test.serial(
     t.deepEqual(received(mark), [])
   },
 )
+
+test.serial('rich text of both kinds arrives as HTML and as text, filled for each reader', async (t) => {
+  const organization = await api.organization()
+  const mark = await people(organization, 2)
+  const link = { type: 'link', attrs: { href: 'https://shop.example/a' } }
+  const contents = {
+    MAILY: {
+      type: 'doc',
+      content: [
+        { type: 'heading', attrs: { level: 1 }, content: [{ type: 'text', text: 'Spring' }] },
+        {
+          type: 'paragraph',
+          content: [
+            { type: 'text', text: 'Dear ' },
+            { type: 'variable', attrs: { id: 'name', fallback: 'friend' } },
+            { type: 'text', text: ', look: ' },
+            { type: 'text', text: 'our shop', marks: [link] },
+          ],
+        },
+        { type: 'button', attrs: { text: 'Buy', url: 'https://shop.example/buy' } },
+        { type: 'footer', content: [{ type: 'text', text: 'Shop' }] },
+      ],
+    },
+    PLATE: [
+      { type: 'h1', children: [{ text: 'Spring' }] },
+      {
+        type: 'p',
+        children: [
+          { text: 'Dear {{name}}, look: ' },
+          { type: 'a', url: 'https://shop.example/a', children: [{ text: 'our shop' }] },
+        ],
+      },
+      {
+        type: 'p',
+        children: [{ type: 'a', url: '{{unsubscribeUrl}}', children: [{ text: 'Unsubscribe' }] }],
+      },
+    ],
+  }
+  for (const [contentType, content] of Object.entries(contents)) {
+    sink.clear()
+    const campaignId = await draft(organization, { contentType, content })
+    await organization.confirmed('schedule_campaign', { campaignId })
+    t.like(await ended(organization, campaignId), { status: 'SENT', total: 2, sent: 2 })
+    const [mail] = sink.accepted().filter(({ recipient }) => recipient === `${mark}-2@reader.example`)
+    const seen = mailText(mail?.raw ?? Buffer.alloc(0))
+    const [text = '', html = ''] = seen.split(/Content-Type: text\/html/)
+    t.regex(text, /Dear Reader 2, look: our shop/, contentType)
+    t.regex(html, /<h1[^>]*>\s*Spring/, contentType)
+    t.regex(html, /Dear Reader 2/, contentType)
+    t.regex(html, /href="http:\/\/127\.0\.0\.1:\d+\/c\//, contentType)
+    t.regex(html, /href="http:\/\/127\.0\.0\.1:\d+\/u\//, contentType)
+    t.notRegex(seen, /\{\{|shop\.example\/a"/, contentType)
+    const { analytics } = await organization.data('get_campaign_analytics', { campaignId })
+    t.is(analytics.links[0].url, 'https://shop.example/a')
+  }
+})
+
+test.serial(
+  'a restoration that takes the unsubscribe link away makes a scheduled campaign FAILED when it is due',
+  async (t) => {
+    const organization = await api.organization()
+    const mark = await people(organization, 2)
+    const campaignId = await draft(organization, { content: 'No way out.' })
+    const [first] = (await organization.data('list_campaign_history', { campaignId })).entries
+    await organization.data('edit_campaign', { id: campaignId, content: CONTENT })
+    await organization.confirmed('schedule_campaign', { campaignId, date: '2090-01-01' })
+    const restored = await organization.data('restore_campaign_history', { campaignId, historyId: first.id })
+    t.is(restored.campaign.status, 'SCHEDULED')
+    await execute(
+      em(),
+      sql`update campaign set send_at = now() - interval '3 minutes' where id = ${decodeId('cmp', campaignId)}`,
+    )
+    const client = await api.services.temporal.client()
+    const handle = client.workflow.getHandle(campaignWorkflowId(campaignId, 1))
+    await eventually('the workflow to look', () => handle.signal(NUDGE).then(() => true))
+    t.like(await ended(organization, campaignId), { status: 'FAILED', total: 0 })
+    const { campaign } = await organization.data('get_campaign', { campaignId })
+    t.regex(
+      campaign.failure,
+      /cannot be sent yet: .*there is no unsubscribe link; add a link to \{\{unsubscribeUrl\}\}/,
+    )
+    t.deepEqual(await decisions(campaignId), ['SEND_CAMPAIGN WRONG_STATE 1'])
+    t.deepEqual(received(mark), [])
+  },
+)
+
+test.serial('who is deleted after the audience was written down is skipped with the reason', async (t) => {
+  const organization = await api.organization()
+  const mark = await people(organization, 20)
+  const campaignId = await draft(organization)
+  const release = await pauseWhen('audience_frozen', 'new.audience_frozen')
+  await organization.confirmed('schedule_campaign', { campaignId })
+  await eventually('the campaign to be held', () => isPaused(organization, campaignId))
+  await release()
+  await execute(
+    em(),
+    sql`delete from subscriber where organization_id = ${organization.id}
+      and email = any(${array([`${mark}-1@reader.example`, `${mark}-20@reader.example`], 'text')})`,
+  )
+  await organization.confirmed('resume_campaign', { campaignId })
+  const done = await ended(organization, campaignId)
+  t.like(done, { status: 'SENT', total: 20, sent: 18, queued: 0 })
+  t.deepEqual(done.skipped, { SUBSCRIBER_DELETED: 2 })
+  t.deepEqual(await decisions(campaignId), ['SEND_EMAIL SUBSCRIBER_DELETED 2'])
+  t.is(received(mark).length, 18)
+})
+
+test.serial(
+  'soft refusals are tried again until a day is over, and then nothing could be sent',
+  async (t) => {
+    const organization = await api.organization()
+    const mark = await people(organization, 3)
+    const campaignId = await draft(organization)
+    sink.behaviour = { onRecipient: () => ({ code: 451, text: '4.3.0 come back later' }) }
+    await organization.confirmed('schedule_campaign', { campaignId })
+    await eventually('a second try of each', async () => {
+      const found = await row<{ count: number }>(
+        em(),
+        sql`select count(*)::int as count from message where campaign_id = ${decodeId('cmp', campaignId)}
+        and status = 'DELAYED' and attempts > 1`,
+      )
+      return found?.count === 3
+    })
+    t.like(await progress(organization, campaignId), { status: 'SENDING', queued: 3, sent: 0, failed: 0 })
+    await execute(
+      em(),
+      sql`update delivery_queue set created_at = now() - interval '25 hours' where organization_id = ${organization.id}`,
+    )
+    t.like(await ended(organization, campaignId), {
+      status: 'FAILED',
+      total: 3,
+      sent: 0,
+      bounced: 3,
+      queued: 0,
+    })
+    const { campaign } = await organization.data('get_campaign', { campaignId })
+    t.regex(campaign.failure, /nothing could be sent: 3 of 3 were refused \(TRANSIENT\)/)
+    t.deepEqual(await decisions(campaignId), ['SEND_CAMPAIGN NOTHING_SENT 1', 'SEND_EMAIL RETRIES_OVER 3'])
+    const left = await rows<{ status: string }>(
+      em(),
+      sql`select status from subscriber where organization_id = ${organization.id} and email like ${`${mark}%`}`,
+    )
+    t.true(left.every(({ status }) => status === 'SUBSCRIBED'))
+  },
+)
+
+test.serial(
+  'a large campaign keeps neither another organization nor a transactional email waiting',
+  async (t) => {
+    const [large, small] = [await api.organization(), await api.organization()]
+    const crowd = await people(large, 1_500)
+    const few = await people(small, 15)
+    const arrived: string[] = []
+    const under = Promise.withResolvers<void>()
+    sink.behaviour = {
+      onMessage: ({ recipient }) => {
+        arrived.push(recipient)
+        if (arrived.length === 50) under.resolve()
+        return { afterMs: 40, reply: 'accept' }
+      },
+    }
+    const first = await draft(large)
+    await large.confirmed('schedule_campaign', { campaignId: first })
+    await under.promise
+    const second = await draft(small)
+    await small.confirmed('schedule_campaign', { campaignId: second })
+    const receipt = `receipt@${large.domain}`
+    await large.confirmed('send_email', { email: receipt, subject: 'Receipt', content: 'Thank you.' })
+    await eventually('the transactional email', () => arrived.includes(receipt))
+    const atReceipt = arrived.length
+    t.like(await ended(small, second), { status: 'SENT', sent: 15 })
+    const atSmall = arrived.length
+    t.like(await progress(large, first), { status: 'SENDING' })
+    t.log(`the receipt came after ${atReceipt} emails, the small campaign was over after ${atSmall} of 1,516`)
+    t.true(atReceipt < 1_500 && atSmall < 1_500)
+    t.like(await ended(large, first), { status: 'SENT', sent: 1_500 })
+    t.is(received(crowd).length, 1_500)
+    t.is(received(few).length, 15)
+  },
+)
+
+test.serial('a resumption puts everything that was held back into the queue with its answer', async (t) => {
+  const organization = await api.organization()
+  await people(organization, 30)
+  const campaignId = await draft(organization)
+  const states = async () => {
+    const found = await rows<{ state: string }>(
+      em(),
+      sql`select distinct state from delivery_queue where organization_id = ${organization.id}`,
+    )
+    return found.map(({ state }) => state)
+  }
+  const release = await pauseWhen('enqueued', 'new.enqueued > 0')
+  await organization.confirmed('schedule_campaign', { campaignId })
+  await eventually('every email to be held', async () => (await states()).join() === 'held')
+  await release()
+  await lanes.stop()
+  await organization.confirmed('resume_campaign', { campaignId })
+  t.deepEqual(await states(), ['queued'])
+  await organization.data('pause_campaign', { campaignId })
+  lanes = await openLanes()
+  await eventually('every email to be held again', async () => (await states()).join() === 'held')
+  await organization.confirmed('resume_campaign', { campaignId })
+  t.like(await ended(organization, campaignId), { status: 'SENT', sent: 30 })
+})
 
 test.serial('a send whose workflow was terminated is found when it is due', async (t) => {
   const organization = await api.organization()

@@ -8,6 +8,8 @@ export type WebPage = {
   body: string | Buffer
   status?: number
   headers?: Record<string, string>
+  /** What happens before it answers. */
+  before?: () => Promise<void>
 }
 
 /** A web server on 127.0.0.1 for what tools fetch; `allow` is the setting that lets them. */
@@ -27,8 +29,10 @@ export async function startWebServer(pages: Record<string, WebPage>): Promise<We
     requests.push(path)
     const page = pages[path]
     if (!page) return response.writeHead(404).end()
-    const { type = 'application/octet-stream', body, status = 200, headers } = page
-    return response.writeHead(status, { 'content-type': type, ...headers }).end(body)
+    const { type = 'application/octet-stream', body, status = 200, headers, before } = page
+    const answer = () => response.writeHead(status, { 'content-type': type, ...headers }).end(body)
+    if (!before) return answer()
+    return before().then(answer, () => response.destroy())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
