@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 
 import { type Child, startChild } from '../scripts/services/child.ts'
+import { ensureCertificate } from '../scripts/services/certificate.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { startPostgres } from '../scripts/services/postgres.ts'
 import { startTemporal } from '../scripts/services/temporal.ts'
@@ -14,6 +15,8 @@ import { seedDevelopment } from '../src/development.ts'
 import { createServices, type Services } from '../src/services.ts'
 import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
 
+type Part = 'api' | 'worker' | 'smtp'
+
 /** The whole service as separate processes on loopback, with a sink in place of a relay. */
 export type System = {
   url: string
@@ -21,18 +24,25 @@ export type System = {
   organizationId: string
   services: Services
   sink: Sink
+  /** Where SMTP submission listens, and the files of its certificate. */
+  smtp: { port: number; certFile: string; keyFile: string }
   temporalAddress: string
   /** Resident memory of a process in MB, now and at its peak. */
-  memory(part: 'api' | 'worker'): { now: number; peak: number }
+  memory(part: Part): { now: number; peak: number }
   /** Processor time that a process has used with what it started, in milliseconds. */
-  processorMs(part: 'api' | 'worker' | 'postgres'): number
+  processorMs(part: Part | 'postgres'): number
   stop(): Promise<void>
 }
 
-type Options = { api?: boolean; worker?: boolean; env?: Record<string, string> }
+type Options = { api?: boolean; worker?: boolean; smtp?: boolean; env?: Record<string, string> }
 
 /** Starts PostgreSQL (durable), Temporal (in memory), a sink, and the processes asked for. */
-export async function startSystem({ api = true, worker = true, env = {} }: Options = {}): Promise<System> {
+export async function startSystem({
+  api = true,
+  worker = true,
+  smtp = false,
+  env = {},
+}: Options = {}): Promise<System> {
   const directory = mkdtempSync(join(tmpdir(), 'postloom-bench-'))
   // As root, PostgreSQL runs as another user, who must reach its own directory below.
   chmodSync(directory, 0o711)
@@ -47,7 +57,14 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
     port: 0,
   })
   const sink = await startSmtpSink({}, { keepRaw: false })
-  const [apiPort, workerPort] = [await freePort(), await freePort()]
+  const [apiPort, workerPort, smtpPort, smtpHealthPort] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ]
+  const certificate = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
+  ensureCertificate(['localhost', '127.0.0.1'], certificate)
   const environment = {
     ...process.env,
     POSTLOOM_ENV: 'development',
@@ -55,6 +72,10 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
     TEMPORAL_ADDRESS: temporal.address,
     API_PORT: String(apiPort),
     WORKER_PORT: String(workerPort),
+    SMTP_PORT: String(smtpPort),
+    SMTP_HEALTH_PORT: String(smtpHealthPort),
+    SMTP_TLS_CERT: certificate.certFile,
+    SMTP_TLS_KEY: certificate.keyFile,
     RELAY_URL: sink.url,
     LOG_LEVEL: 'warn',
     LANE_RATE_TRANSACTIONAL: '0',
@@ -73,7 +94,7 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
   const { rows } = await sql<{ id: string }>`select id from organization`.execute(services.orm.em.getKysely())
 
   const children = new Map<string, Child>()
-  async function run(part: 'api' | 'worker', port: number): Promise<void> {
+  async function run(part: Part, port: number): Promise<void> {
     children.set(
       part,
       await startChild({
@@ -94,6 +115,7 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
   }
   if (api) await run('api', apiPort)
   if (worker) await run('worker', workerPort)
+  if (smtp) await run('smtp', smtpHealthPort)
 
   return {
     url: `http://127.0.0.1:${apiPort}`,
@@ -101,6 +123,7 @@ export async function startSystem({ api = true, worker = true, env = {} }: Optio
     organizationId: rows[0]?.id ?? '',
     services,
     sink,
+    smtp: { port: smtpPort, ...certificate },
     temporalAddress: temporal.address,
     memory(part) {
       const status = readFileSync(`/proc/${children.get(part)?.pid}/status`, 'utf8')

@@ -1,0 +1,264 @@
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { connect as connectTls } from 'node:tls'
+import { parseArgs } from 'node:util'
+
+import { sql } from 'kysely'
+import { SMTPServer } from 'smtp-server'
+
+import { type Child, startChild } from '../scripts/services/child.ts'
+import { freePort } from '../scripts/services/ports.ts'
+import { execute, row } from '../src/database.ts'
+import type { Load } from './load.ts'
+import { median, percentile, report } from './report.ts'
+import { startSystem, type System } from './system.ts'
+
+/**
+ * smtp-submission: messages a second by STARTTLS and AUTH, 5 KB of text and HTML, stored before 250, over connections
+ * that stay and over one connection for each message; beside smtp-server alone that takes everything and keeps nothing.
+ * Proves that every 250 has its message. Peer first and last, three runs of ours between.
+ */
+const CONNECTIONS = 16
+const SECONDS = 4
+const RUNS = 3
+const WORDS = 'The engine weaves algebraic patterns just as the loom weaves flowers and leaves.'
+
+const { values } = parseArgs({ options: { peer: { type: 'string' }, json: { type: 'string' } } })
+type Door = { port: number; certificate: string; login: string }
+
+async function measure(): Promise<void> {
+  const system = await startSystem({ worker: false, smtp: true })
+  let peer: Child | undefined
+  try {
+    const peerPort = await freePort()
+    peer = await startPeer(peerPort, system)
+    const certificate = readFileSync(system.smtp.certFile, 'utf8')
+    const login = Buffer.from(`\0bench\0${system.token}`).toString('base64')
+    const ours: Door = { port: system.smtp.port, certificate, login }
+    const bare: Door = { port: peerPort, certificate, login }
+    let answered = 0
+    for (const door of [bare, ours]) {
+      const warmUp = await keepSubmitting(door, { isReused: true, seconds: 2 })
+      if (door === ours) answered += warmUp.answered
+    }
+    await execute(system.services.orm.em.fork(), sql`analyze`)
+    const figures: Record<string, Record<string, number>> = {}
+    const ratios: number[] = []
+    for (const [name, isReused] of [
+      ['connections that stay', true],
+      ['one connection a message', false],
+    ] as const) {
+      const bareRuns = [await keepSubmitting(bare, { isReused, seconds: SECONDS })]
+      const ourRuns: Load[] = []
+      const began = processorMs(system)
+      for (let run = 0; run < RUNS; run++) {
+        ourRuns.push(await keepSubmitting(ours, { isReused, seconds: SECONDS }))
+        bareRuns.push(await keepSubmitting(bare, { isReused, seconds: SECONDS }))
+      }
+      const used = processorMs(system) - began
+      const submitted = ourRuns.reduce((sum, run) => sum + run.answered, 0)
+      answered += submitted
+      const [mine, theirs] = [summary(ourRuns), summary(bareRuns)]
+      figures[`smtp-submission, ${name}`] = {
+        ...mine,
+        'CPU ms/msg': Math.round((used / submitted) * 100) / 100,
+        'peak MB': system.memory('smtp').peak,
+      }
+      figures[`bare smtp-server, ${name}`] = theirs
+      ratios.push(mine['msg/s'] / theirs['msg/s'])
+    }
+    await prove(system, answered)
+    report({
+      benchmark: 'smtp-submission',
+      settings: { connections: CONNECTIONS, seconds: SECONDS, runs: RUNS, messageBytes: message(0).length },
+      figures,
+      ratio: Math.min(...ratios),
+      must: '≥ 0.3×',
+      aim: '≥ 0.6×',
+    })
+  } finally {
+    await peer?.stop()
+    await system.stop()
+  }
+}
+
+/** Processor time of our two processes, the SMTP door and the API behind it. */
+function processorMs(system: System): number {
+  return system.processorMs('smtp') + system.processorMs('api')
+}
+
+/** Every 250 has its message, and there are no others. */
+async function prove({ services }: System, answered: number): Promise<void> {
+  const stored = await row<{ messages: number }>(
+    services.orm.em.fork(),
+    sql`select count(*)::int as messages from message m join delivery_queue q on q.id = m.id`,
+  )
+  if (stored?.messages !== answered) {
+    throw new Error(`${answered} messages were answered with 250, but the database has ${stored?.messages}`)
+  }
+}
+
+let sent = 0
+
+function message(number: number): string {
+  const text = `${WORDS}\r\n`.repeat(25)
+  const html = `<p>${WORDS}</p>\r\n`.repeat(28)
+  return [
+    'From: Shop <hello@postloom.test>',
+    `To: reader-${number % 5_000}@example.com`,
+    'Subject: Your order',
+    `Message-ID: <${number}@client.example>`,
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/alternative; boundary=b',
+    '',
+    `--b\r\nContent-Type: text/plain\r\n\r\n${text}`,
+    `--b\r\nContent-Type: text/html\r\n\r\n${html}`,
+    '--b--\r\n.\r\n',
+  ].join('\r\n')
+}
+
+async function keepSubmitting(door: Door, options: { isReused: boolean; seconds: number }): Promise<Load> {
+  const times: number[] = []
+  const started = performance.now()
+  const end = started + options.seconds * 1_000
+  async function client(): Promise<void> {
+    let talk: Talk | undefined
+    while (performance.now() < end) {
+      const began = performance.now()
+      talk ??= await Talk.open(door)
+      await talk.submit((sent += 1))
+      times.push(performance.now() - began)
+      if (!options.isReused) {
+        talk.close()
+        talk = undefined
+      }
+    }
+    talk?.close()
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, client))
+  const elapsed = (performance.now() - started) / 1_000
+  return {
+    perSecond: times.length / elapsed,
+    p50: percentile(times, 0.5),
+    p99: percentile(times, 0.99),
+    answered: times.length,
+  }
+}
+
+/** A client's conversation; a reply that is not the expected one ends the benchmark. */
+class Talk {
+  readonly #socket: Socket
+  #text = ''
+  #wake: () => void = () => undefined
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    socket.on('data', (chunk) => {
+      this.#text += String(chunk)
+      this.#wake()
+    })
+  }
+
+  static async open({ port, certificate, login }: Door): Promise<Talk> {
+    const plain = connect(port, '127.0.0.1')
+    plain.setNoDelay(true)
+    const open = new Talk(plain)
+    await open.reply('220')
+    await open.say('EHLO client.example\r\n', '250')
+    await open.say('STARTTLS\r\n', '220')
+    plain.removeAllListeners('data')
+    const secured = connectTls({ socket: plain, ca: certificate, servername: 'localhost' })
+    await new Promise<void>((resolve, reject) => {
+      secured.once('secureConnect', resolve)
+      secured.once('error', reject)
+    })
+    const talk = new Talk(secured)
+    await talk.say('EHLO client.example\r\n', '250')
+    await talk.say(`AUTH PLAIN ${login}\r\n`, '235')
+    return talk
+  }
+
+  async submit(number: number): Promise<void> {
+    const recipient = `reader-${number % 5_000}@example.com`
+    this.#socket.write(`MAIL FROM:<hello@postloom.test>\r\nRCPT TO:<${recipient}>\r\nDATA\r\n`)
+    for (const code of ['250', '250', '354']) await this.reply(code)
+    await this.say(message(number), '250')
+  }
+
+  async say(text: string, code: string): Promise<void> {
+    this.#socket.write(text)
+    await this.reply(code)
+  }
+
+  async reply(code: string): Promise<void> {
+    for (;;) {
+      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(this.#text)?.[0]
+      if (whole !== undefined) {
+        this.#text = this.#text.slice(whole.length)
+        if (whole.startsWith(code)) return
+        throw new Error(`expected ${code}, got: ${whole}`)
+      }
+      await new Promise<void>((resolve) => (this.#wake = resolve))
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+}
+
+function summary(runs: readonly Load[]) {
+  return {
+    'msg/s': Math.round(median(runs.map(({ perSecond }) => perSecond))),
+    'p50 ms': Math.round(median(runs.map(({ p50 }) => p50)) * 10) / 10,
+    'p99 ms': Math.round(median(runs.map(({ p99 }) => p99)) * 10) / 10,
+  }
+}
+
+async function startPeer(port: number, { smtp }: System): Promise<Child> {
+  const child = await startChild({
+    command: process.execPath,
+    arguments: [import.meta.filename, '--peer', String(port)],
+    identity: 'smtp-submission.ts',
+    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
+    output: (line) => console.error(`peer: ${line}`),
+    environment: { ...process.env, SMTP_TLS_CERT: smtp.certFile, SMTP_TLS_KEY: smtp.keyFile },
+    directory: join(import.meta.dirname, '..'),
+  })
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const socket = connect(port, '127.0.0.1')
+    const isUp = await new Promise<boolean>((resolve) => {
+      socket.once('data', () => resolve(true))
+      socket.once('error', () => resolve(false))
+    })
+    socket.destroy()
+    if (isUp) return child
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await child.stop()
+  throw new Error('the peer did not come up within 10 s')
+}
+
+function servePeer(port: number): void {
+  const server = new SMTPServer({
+    cert: readFileSync(process.env['SMTP_TLS_CERT'] ?? '', 'utf8'),
+    key: readFileSync(process.env['SMTP_TLS_KEY'] ?? '', 'utf8'),
+    disableReverseLookup: true,
+    onAuth: (_login, _session, done) => done(null, { user: 'anyone' }),
+    onData: (stream, _session, done) => {
+      stream.resume()
+      stream.once('end', () => done(null))
+    },
+  })
+  server.on('error', () => undefined)
+  server.listen(port, '127.0.0.1')
+  process.once('SIGTERM', () => {
+    for (const connection of server.connections) connection.close()
+    server.close()
+  })
+}
+
+if (values.peer) servePeer(Number(values.peer))
+else await measure()
