@@ -46,7 +46,12 @@ async function engineWake(on: System): Promise<number> {
   const due = Date.now() + parkMs
   const date = new Date(due).toISOString()
   const automation = await publishChain(on, [
-    { id: 'rest', type: 'WAIT_UNTIL', config: { mode: 'DATE', date }, onError: 'FAIL' },
+    {
+      id: 'rest',
+      type: 'WAIT_UNTIL',
+      config: { mode: 'DATE', date, onTimeout: 'CONTINUE' },
+      onError: 'FAIL',
+    },
   ])
   await enterMany(on, automation.eventType, count)
   await untilRuns(on, automation.id, 'WAITING', count)

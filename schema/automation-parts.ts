@@ -43,6 +43,17 @@ export const TimeOfDay = Type.String({
 })
 /** The weekdays that count. */
 export const Days = Type.Array(oneOf(WEEKDAYS), { minItems: 1, maxItems: 7 })
+/**
+ * The local hours in which email may go out. `end` before `start` is the next day's; `days` are those that a window
+ * begins on, all when they are missing.
+ */
+export const SendWindow = closed({
+  days: Type.Optional(Days),
+  start: TimeOfDay,
+  end: TimeOfDay,
+  timezone: Type.Optional(Timezone),
+})
+export type SendWindow = Static<typeof SendWindow>
 /** Tags by name; publishing makes the missing ones. */
 export const TagNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
   minItems: 1,

@@ -10,6 +10,7 @@ import {
   EventType,
   Id,
   Name,
+  SendWindow,
   TagNames,
   TimeOfDay,
   Timezone,
@@ -19,15 +20,25 @@ import { CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 
 /** What each type of step is configured with; triggers and the modes of WAIT_UNTIL have tables of their own. */
 
-export const WAIT_MODES = ['DATE', 'EVENT'] as const
+export const WAIT_MODES = ['DATE', 'FIELD_DATE', 'TIME_WINDOW', 'EVENT', 'CONDITION'] as const
 export type WaitMode = (typeof WAIT_MODES)[number]
 /** What an event wait counts: only what comes while it waits, or everything since the run was entered. */
 export const EVENT_SCOPES = ['STEP', 'RUN'] as const
 /** When the time is over: go on by the port `timeout` (by `next` where that leads nowhere), or end the run. */
 export const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
+/** Before or after the date of a field. */
+export const DIRECTIONS = ['BEFORE', 'AFTER'] as const
+/** Where a field has no date, or one that is over: go on by `next`, by `timeout`, or end the run. */
+export const IF_UNDATED = ['CONTINUE', 'TIMEOUT', 'EXIT'] as const
 export const SUBSCRIPTION_ACTIONS = ['UNSUBSCRIBE'] as const
 
 const Address = Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' })
+
+/** The longest that any of these waits lasts. */
+const limit = {
+  timeout: Type.Optional(Duration),
+  onTimeout: defaulted(oneOf(ON_TIMEOUT), 'CONTINUE'),
+}
 
 /** What each mode of WAIT_UNTIL is configured with. */
 export const WAIT_UNTIL_CONFIGS = {
@@ -37,14 +48,35 @@ export const WAIT_UNTIL_CONFIGS = {
       description: 'YYYY-MM-DD, or an ISO date and time; without an offset, in the time zone.',
     }),
     timezone: Type.Optional(Timezone),
+    ...limit,
+  }),
+  FIELD_DATE: closed({
+    mode: Type.Literal('FIELD_DATE'),
+    field: Type.String({ minLength: 1, maxLength: 64, description: 'A custom field of the type date.' }),
+    offset: Type.Optional(Duration),
+    direction: defaulted(oneOf(DIRECTIONS), 'AFTER'),
+    anniversary: defaulted(Type.Boolean(), false),
+    ifMissing: defaulted(oneOf(IF_UNDATED), 'CONTINUE'),
+    ifPast: defaulted(oneOf(IF_UNDATED), 'CONTINUE'),
+    timezone: Type.Optional(Timezone),
+    ...limit,
+  }),
+  TIME_WINDOW: closed({
+    mode: Type.Literal('TIME_WINDOW'),
+    ...SendWindow.properties,
+    ...limit,
   }),
   EVENT: closed({
     mode: Type.Literal('EVENT'),
     eventType: EventType,
     where: Type.Optional(WhereList),
     scope: defaulted(oneOf(EVENT_SCOPES), 'STEP'),
-    timeout: Type.Optional(Duration),
-    onTimeout: defaulted(oneOf(ON_TIMEOUT), 'CONTINUE'),
+    ...limit,
+  }),
+  CONDITION: closed({
+    mode: Type.Literal('CONDITION'),
+    filters: Filters,
+    ...limit,
   }),
 } as const satisfies Record<WaitMode, TSchema>
 export type WaitUntilConfigs = { [Mode in WaitMode]: Static<(typeof WAIT_UNTIL_CONFIGS)[Mode]> }
@@ -62,6 +94,7 @@ const EmailConfig = closed({
   senderId: Type.Optional(Type.String({ maxLength: 200, description: 'snd_…' })),
   replyTo: Type.Optional(Address),
   transactional: defaulted(Type.Boolean(), false),
+  sendWindow: Type.Optional(SendWindow),
 })
 
 /**

@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 
 import { Filters, WhereList } from './audience.ts'
-import { Duration, EventType, Id, Name, TagNames, Timezone } from './automation-parts.ts'
+import { Duration, EventType, Id, Name, SendWindow, TagNames, Timezone } from './automation-parts.ts'
 import type { StepConfigs, WaitUntilConfig } from './automation-steps.ts'
 import { closed, defaulted, oneOf } from './define.ts'
 
@@ -48,13 +48,11 @@ export const NOT_AVAILABLE = {
     'INACTIVITY',
     'INBOUND_WEBHOOK',
   ],
-  waitModes: ['FIELD_DATE', 'TIME_WINDOW', 'CONDITION'],
-  settings: ['exitRules', 'sendWindow', 'lateSend'],
-  emailMembers: ['sendWindow'],
 } as const satisfies Record<string, readonly string[]>
 
 export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
 export type OnError = (typeof ON_ERROR)[number]
+export const LATE_ACTIONS = ['SEND', 'SKIP', 'EXIT'] as const
 export const RE_ENTRY_MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY'] as const
 /** The port an edge leaves by when it names none. */
 export const NEXT_PORT = 'next'
@@ -137,10 +135,19 @@ export const ReEntry = closed({
 })
 export type ReEntry = Static<typeof ReEntry>
 
+/** Ends a run at once, wherever it is, when the event comes; email is not sent after it either. */
+const ExitRule = closed({ id: Id, on: EventType, where: Type.Optional(WhereList) })
+
+/** What becomes of an email that is due later than this after its time: because the workflow was paused, say. */
+const LateSend = closed({ maxLateness: Duration, action: oneOf(LATE_ACTIONS) })
+
 export const Settings = closed({
   timezone: Type.Optional(Timezone),
   reEntry: Type.Optional(ReEntry),
+  exitRules: Type.Optional(Type.Array(ExitRule, { maxItems: 20 })),
   exitOnUnsubscribe: defaulted(Type.Boolean(), true),
+  sendWindow: Type.Optional(SendWindow),
+  lateSend: Type.Optional(LateSend),
   priority: defaulted(Type.Integer({ minimum: 0, maximum: 100 }), 50),
 })
 export type Settings = Static<typeof Settings>
@@ -191,7 +198,8 @@ export const EdgeList = Type.Unsafe<unknown[]>({
 })
 export const SettingsInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
-  description: 'timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitOnUnsubscribe, priority.',
+  description:
+    'timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority.',
 })
 export const SuccessGoalsInput = Type.Unsafe<unknown[]>({
   type: 'array',

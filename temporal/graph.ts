@@ -41,7 +41,7 @@ export function ports(step: Step): string[] {
   const choices = choicesOf(step)
   if (choices) return [...choices.map(({ id }) => id), 'else']
   if (step.type === 'EXIT') return []
-  if (step.type === 'WAIT_UNTIL' && step.config.mode === 'EVENT') return ['next', 'timeout']
+  if (step.type === 'WAIT_UNTIL') return ['next', 'timeout']
   return ['next']
 }
 

@@ -1,112 +1,30 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { execute, row, rows } from '../src/database.ts'
-import { startLanes, type Lanes } from '../src/delivery/lanes.ts'
+import type { Settings, Step } from '../schema/automation.ts'
+import { execute, row } from '../src/database.ts'
 import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
 import { readTimeline } from '../src/domain/automations/run-records.ts'
 import { pickVariant } from '../src/domain/automations/steps/choices.ts'
-import { recordEvents } from '../src/domain/events.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
 import { encodeId } from '../src/ids.ts'
-import type { Edge, Settings, Step } from '../schema/automation.ts'
-import {
-  decisionsOf,
-  edges,
-  makeTenant,
-  publish,
-  type RunRow,
-  runsOf,
-  step,
-  type Tenant,
-  trailOf,
-} from './helpers/automation.ts'
-import { type TestServices, testServices } from './helpers/database.ts'
+import { decisionsOf, edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
+import type { TestServices } from './helpers/database.ts'
+import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
 
-let services: TestServices
-let engine: Engine
-let lanes: Lanes
-let sink: Sink
+let world: EngineWorld
 let tenant: Tenant
+let services: TestServices
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  services = await testServices({
-    TEMPORAL_TASK_QUEUE: `engine-steps-${process.pid}`,
-    RELAY_URL: sink.url,
-    LOG_LEVEL: 'error',
-  })
-  lanes = await startLanes(services, { workerName: 'test' })
-  engine = await startEngine(services)
-  await engine.ready
-  tenant = await makeTenant(services)
+  world = await openEngine('engine-steps')
+  ;({ tenant, services } = world)
 })
+test.after.always(() => world?.close())
 
-test.after.always(async () => {
-  await engine?.stop()
-  await lanes?.stop()
-  await services?.close()
-  await sink?.close()
-})
-
-const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const AGAIN: Partial<Settings> = { reEntry: { mode: 'EVERY_TIME' } }
-
-type Graph = { steps: Step[]; edges: Edge[]; settings?: Partial<Settings> }
-
-function chain(steps: Step[], settings: Partial<Settings> = {}): Graph {
-  const all = [START, ...steps]
-  return { steps: all, edges: edges(all.map(({ id }) => id)), settings }
-}
-
-async function enter(automationId: string, subscriberId: string, context: Record<string, unknown> = {}) {
-  const ids = { workflowId: encodeId('wf', automationId), subscriberId: encodeId('sub', subscriberId) }
-  return await tenant.within((call) => enterByHand(call, { ...ids, context }))
-}
-
-/** The newest run of an automation once it is as asked. */
-async function runWhen(automationId: string, what: Partial<RunRow>): Promise<RunRow> {
-  return await eventually(`a run with ${JSON.stringify(what)}`, async () => {
-    const run = (await runsOf(services, tenant, automationId)).at(-1)
-    const isSo = run && Object.entries(what).every(([key, value]) => Object(run)[key] === value)
-    return isSo ? run : null
-  })
-}
-
-/** A run of this graph that has come to its end. */
-async function ended(graph: Graph, subscriberId: string, context: Record<string, unknown> = {}) {
-  const automation = await publish(services, tenant, graph)
-  await enter(automation.id, subscriberId, context)
-  return await endOf(automation.id)
-}
-
-async function endOf(automationId: string): Promise<RunRow & { trail: string[]; automationId: string }> {
-  const run = await eventually('the run to end', async () => {
-    const newest = (await runsOf(services, tenant, automationId)).at(-1)
-    return newest && ['COMPLETED', 'CANCELED', 'FAILED'].includes(newest.status) ? newest : null
-  })
-  return { ...run, trail: await trailOf(services, run.id), automationId }
-}
-
-async function fieldsOf(subscriberId: string): Promise<unknown> {
-  const found = await row<{ fields: object }>(
-    services.orm.em.fork(),
-    sql`select fields from subscriber where organization_id = ${tenant.id} and id = ${subscriberId}`,
-  )
-  return found?.fields
-}
-
-async function eventsOf(subscriberId: string, type: string) {
-  return await rows<{ data: Record<string, unknown>; cause: { kind: string } }>(
-    services.orm.em.fork(),
-    sql`select data, cause from subscriber_event where organization_id = ${tenant.id}
-      and subscriber_id = ${subscriberId} and type = ${type} order by id`,
-  )
-}
 
 test('SPLIT shares people out by weight, and the same person falls on the same variant', (t) => {
   const variants = [
@@ -139,25 +57,25 @@ test('SPLIT: who comes again gets the earlier variant, also when the weights hav
     settings: AGAIN,
   })
   const subscriberId = await tenant.subscribe()
-  const first = await ended(split(1, 0, true), subscriberId)
+  const first = await world.ended(split(1, 0, true), subscriberId)
   t.deepEqual(first.trail, ['start ENTERED→next', 'test DECIDED→a'])
   const { timeline } = await tenant.within((call) => readTimeline(call, encodeId('run', first.id)))
   t.deepEqual(timeline[1]?.details, { holdout: true })
   const next = { automationId: first.automationId, number: 2 }
   await publish(services, tenant, split(0, 1, true), next)
-  await enter(first.automationId, subscriberId)
+  await world.enter(first.automationId, subscriberId)
   await eventually(
     'a second run',
     async () => (await runsOf(services, tenant, first.automationId)).length === 2,
   )
-  t.deepEqual((await endOf(first.automationId)).trail, ['start ENTERED→next', 'test DECIDED→a'])
+  t.deepEqual((await world.endOf(first.automationId)).trail, ['start ENTERED→next', 'test DECIDED→a'])
   await publish(services, tenant, split(0, 1, false), { ...next, number: 3 })
-  await enter(first.automationId, subscriberId)
+  await world.enter(first.automationId, subscriberId)
   await eventually(
     'a third run',
     async () => (await runsOf(services, tenant, first.automationId)).length === 3,
   )
-  t.deepEqual((await endOf(first.automationId)).trail, [
+  t.deepEqual((await world.endOf(first.automationId)).trail, [
     'start ENTERED→next',
     'test DECIDED→b',
     'tag DONE→next',
@@ -166,7 +84,7 @@ test('SPLIT: who comes again gets the earlier variant, also when the weights hav
 
 test('JUMP goes back as often as it may, then on; conditions can skip it', async (t) => {
   const subscriberId = await tenant.subscribe('jump@reader.example', { tries: 0 })
-  const run = await ended(
+  const run = await world.ended(
     chain([
       step('count', 'UPDATE_FIELD', { increment: { tries: 1 } }),
       step('back', 'JUMP', { toStepId: 'count', maxTimes: 2 }),
@@ -191,7 +109,7 @@ test('JUMP goes back as often as it may, then on; conditions can skip it', async
     'never SKIPPED→next',
     'tag DONE→next',
   ])
-  t.deepEqual(await fieldsOf(subscriberId), { tries: 3 })
+  t.deepEqual(await world.fieldsOf(subscriberId), { tries: 3 })
 })
 
 test('UPDATE_FIELD sets, adds and clears, and tells of what changed', async (t) => {
@@ -200,10 +118,10 @@ test('UPDATE_FIELD sets, adds and clears, and tells of what changed', async (t) 
     updateSubscriber(call, encodeId('sub', subscriberId), { fields: { plan: 'free', points: 5, gone: 'x' } }),
   )
   const config = { set: { plan: 'pro' }, increment: { points: -2, visits: 1 }, clear: ['gone'] }
-  const run = await ended(chain([step('change', 'UPDATE_FIELD', config)]), subscriberId)
+  const run = await world.ended(chain([step('change', 'UPDATE_FIELD', config)]), subscriberId)
   t.is(run.status, 'COMPLETED')
-  t.deepEqual(await fieldsOf(subscriberId), { plan: 'pro', points: 3, visits: 1 })
-  const told = await eventsOf(subscriberId, 'FIELD_UPDATED')
+  t.deepEqual(await world.fieldsOf(subscriberId), { plan: 'pro', points: 3, visits: 1 })
+  const told = await world.eventsOf(subscriberId, 'FIELD_UPDATED')
   t.deepEqual(
     told.filter(({ cause }) => cause.kind === 'run').map(({ data }) => [data['field'], data['to']]),
     [
@@ -226,29 +144,29 @@ test('a change that is refused is the failure of its step, as its onError says, 
       step('wrong', 'UPDATE_FIELD', { set: { other: 'x' }, increment: { level: 1 } }, { onError }),
       TAGGED,
     ])
-  const failed = await ended(wrong('FAIL'), subscriberId)
+  const failed = await world.ended(wrong('FAIL'), subscriberId)
   t.is(failed.status, 'FAILED')
   t.regex(failed.error ?? '', /Step wrong failed: .*increment\.level.*not a number field/)
-  const left = await ended(wrong('EXIT'), subscriberId)
+  const left = await world.ended(wrong('EXIT'), subscriberId)
   t.deepEqual([left.status, left.exitReason], ['COMPLETED', 'ERROR'])
-  const gone = await ended(wrong('CONTINUE'), subscriberId)
+  const gone = await world.ended(wrong('CONTINUE'), subscriberId)
   t.deepEqual(gone.trail.slice(1), ['before DONE→next', 'wrong FAILED→next', 'tag DONE→next'])
-  t.deepEqual(await fieldsOf(subscriberId), { level: 'low', seen: 'CONTINUE' })
+  t.deepEqual(await world.fieldsOf(subscriberId), { level: 'low', seen: 'CONTINUE' })
   t.deepEqual(await decisionsOf(services, gone.automationId), ['STEP_FAILED INVALID_INPUT'])
 })
 
 test('SUBSCRIPTION unsubscribes, which ends the run itself unless its workflow says otherwise', async (t) => {
   const leaving = [step('leave', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE', reason: 'no interest' }), TAGGED]
   const subscriberId = await tenant.subscribe()
-  const run = await ended(chain(leaving), subscriberId)
+  const run = await world.ended(chain(leaving), subscriberId)
   t.deepEqual([run.status, run.exitReason], ['CANCELED', 'UNSUBSCRIBED'])
   t.deepEqual(run.trail, ['start ENTERED→next', 'leave DONE→next'])
-  const [told] = await eventsOf(subscriberId, 'UNSUBSCRIBED')
+  const [told] = await world.eventsOf(subscriberId, 'UNSUBSCRIBED')
   t.like(told?.data, { source: 'workflow', reason: 'no interest' })
-  t.is((await eventsOf(subscriberId, 'WORKFLOW_CANCELED')).length, 1)
-  t.is((await eventsOf(subscriberId, 'WORKFLOW_COMPLETED')).length, 0)
+  t.is((await world.eventsOf(subscriberId, 'WORKFLOW_CANCELED')).length, 1)
+  t.is((await world.eventsOf(subscriberId, 'WORKFLOW_COMPLETED')).length, 0)
 
-  const staying = await ended(chain(leaving, { exitOnUnsubscribe: false }), await tenant.subscribe())
+  const staying = await world.ended(chain(leaving, { exitOnUnsubscribe: false }), await tenant.subscribe())
   t.deepEqual([staying.status, staying.exitReason], ['COMPLETED', 'END'])
   t.deepEqual(staying.trail.slice(1), ['leave DONE→next', 'tag DONE→next'])
 })
@@ -277,9 +195,9 @@ test('CREATE_EVENT starts what answers to it, wakes who waits for it, and a paym
     ]),
   )
   const subscriberId = await tenant.subscribe()
-  await enter(waiting.id, subscriberId)
-  await runWhen(waiting.id, { status: 'WAITING' })
-  const run = await ended(
+  await world.enter(waiting.id, subscriberId)
+  await world.runWhen(waiting.id, { status: 'WAITING' })
+  const run = await world.ended(
     chain([
       step('score', 'CREATE_EVENT', { eventType: 'LEAD_SCORED', metadata: { score: 12 } }),
       step('paid', 'CREATE_EVENT', { eventType: 'SUBSCRIBER_PAYMENT', amount: 20.5, currency: 'EUR' }),
@@ -288,14 +206,14 @@ test('CREATE_EVENT starts what answers to it, wakes who waits for it, and a paym
     subscriberId,
   )
   t.deepEqual(run.trail.slice(1), ['score DONE→next', 'paid DONE→next', 'wrong FAILED→next'])
-  t.is((await endOf(answering.id)).status, 'COMPLETED')
-  t.deepEqual((await endOf(waiting.id)).trail.slice(1), ['wait EVENT→next'])
+  t.is((await world.endOf(answering.id)).status, 'COMPLETED')
+  t.deepEqual((await world.endOf(waiting.id)).trail.slice(1), ['wait EVENT→next'])
   const stat = await row<{ revenue: string }>(
     services.orm.em.fork(),
     sql`select revenue from subscriber_stat where organization_id = ${tenant.id} and subscriber_id = ${subscriberId}`,
   )
   t.is(Number(stat?.revenue), 20.5)
-  t.deepEqual((await eventsOf(subscriberId, 'LEAD_SCORED'))[0]?.data, { metadata: { score: 12 } })
+  t.deepEqual((await world.eventsOf(subscriberId, 'LEAD_SCORED'))[0]?.data, { metadata: { score: 12 } })
 })
 
 test('NOTIFY tells a colleague about the subscriber, and does not count as email to the subscriber', async (t) => {
@@ -305,16 +223,16 @@ test('NOTIFY tells a colleague about the subscriber, and does not count as email
     subject: '{{name}} is on {{plan}}',
     markdown: 'Write to **{{email}}** now, {{unknown | "whoever"}}.',
   }
-  const run = await ended(chain([step('tell', 'NOTIFY', config), TAGGED]), subscriberId)
+  const run = await world.ended(chain([step('tell', 'NOTIFY', config), TAGGED]), subscriberId)
   t.deepEqual(run.trail.slice(1), ['tell DONE→next', 'tag DONE→next'])
   const mail = await eventually('the mail', () =>
-    Promise.resolve(sink.accepted().find(({ recipient }) => recipient === 'team@office.example')),
+    Promise.resolve(world.sink.accepted().find(({ recipient }) => recipient === 'team@office.example')),
   )
   const raw = mail.raw.toString('utf8')
   t.regex(raw, /Subject: Reader is on pro/)
   t.regex(raw, /watched@reader\.example/)
   t.regex(raw, /whoever/)
-  t.is((await eventsOf(subscriberId, 'EMAIL_SENT')).length, 0)
+  t.is((await world.eventsOf(subscriberId, 'EMAIL_SENT')).length, 0)
 
   const other = await makeTenant(services)
   await execute(
@@ -339,7 +257,6 @@ test('what a run did is not heard by another organization', async (t) => {
     steps: [step('heard', 'TRIGGER', { type: 'EVENT', eventType: 'OWN_NEWS' })],
     edges: [],
   })
-  await ended(chain([step('say', 'CREATE_EVENT', { eventType: 'OWN_NEWS' })]), await tenant.subscribe())
+  await world.ended(chain([step('say', 'CREATE_EVENT', { eventType: 'OWN_NEWS' })]), await tenant.subscribe())
   t.deepEqual(await runsOf(services, other, foreign.id), [])
-  await tenant.within((call) => recordEvents(call, []))
 })

@@ -1,6 +1,6 @@
 import test from 'ava'
 
-import { validateDefinition } from '../src/domain/automations/validate.ts'
+import { readSettings, validateDefinition } from '../src/domain/automations/validate.ts'
 import { indexGraph, nextStep, ports, skipPort } from '../temporal/graph.ts'
 import { step } from './helpers/automation.ts'
 
@@ -135,4 +135,79 @@ test('SUBSCRIPTION, CREATE_EVENT and NOTIFY say what they cannot do', (t) => {
   t.deepEqual(faults('NOTIFY', notice), [])
   refused(t, faults('NOTIFY', { ...notice, to: 'team@@office', subject: 'a\nb' }), /config\.to/)
   refused(t, faults('NOTIFY', { ...notice, subject: 'a\nb' }), /config\.subject: holds a control character/)
+})
+
+test('WAIT_UNTIL has two ports in every mode, and its hours, lengths, fields and filters are judged', (t) => {
+  const exit = { id: 'end', type: 'EXIT', config: {} }
+  const byTimeout = { steps: [exit], edges: [{ from: 'x', to: 'end', port: 'timeout' }] }
+  const FIELD = { mode: 'FIELD_DATE', field: 'birthday', offset: { amount: 3, unit: 'DAYS' } }
+  const VIP = [{ field: 'tags', operator: 'has_any', value: ['vip'] }]
+  for (const config of [
+    { mode: 'DATE', date: '2031-01-01', timeout: { amount: 1, unit: 'DAYS' } },
+    { ...FIELD, direction: 'BEFORE', anniversary: true, ifMissing: 'EXIT', ifPast: 'TIMEOUT' },
+    { mode: 'TIME_WINDOW', days: ['MON'], start: '22:00', end: '06:00', timezone: 'Europe/Paris' },
+    { mode: 'CONDITION', filters: VIP, onTimeout: 'EXIT' },
+  ])
+    t.deepEqual(faults('WAIT_UNTIL', config, byTimeout), [])
+  refused(
+    t,
+    faults('WAIT_UNTIL', { mode: 'TIME_WINDOW', start: '09:00', end: '09:00', timezone: 'Mars' }),
+    /config\.end: is the start as well/,
+    /config\.timezone: "Mars" is no time zone/,
+  )
+  refused(t, faults('WAIT_UNTIL', { mode: 'TIME_WINDOW', start: '9', end: '25:00' }), /start/, /end/)
+  refused(
+    t,
+    faults('WAIT_UNTIL', { ...FIELD, offset: { amount: 400, unit: 'WEEKS' }, ifPast: 'WAIT' }),
+    /config\.ifPast/,
+    /config\.offset\.amount: a wait lasts at most/,
+  )
+  refused(
+    t,
+    faults('WAIT_UNTIL', {
+      mode: 'CONDITION',
+      filters: [{ field: 'nothing', operator: 'equals', value: 1 }],
+    }),
+    /config\.filters\[0\]\.field: there is no field "nothing"/,
+  )
+  const email = { subject: 'Hello', content: 'Hi' }
+  t.deepEqual(faults('EMAIL', { ...email, sendWindow: { start: '09:00', end: '17:00' } }), [])
+  refused(
+    t,
+    faults('EMAIL', { ...email, sendWindow: { start: '09:00', end: '09:00' } }),
+    /config\.sendWindow\.end: is the start as well/,
+  )
+})
+
+test('exit rules, windows and late email are judged as settings', (t) => {
+  const judged = (settings: unknown) => readSettings(settings).faults.map(({ path }) => path)
+  const settings = {
+    exitRules: [{ id: 'a', on: 'SUBSCRIBER_PAYMENT', where: [{ path: 'amount', operator: 'gt', value: 1 }] }],
+    sendWindow: { start: '09:00', end: '17:00', days: ['MON'] },
+    lateSend: { maxLateness: { amount: 1, unit: 'HOURS' }, action: 'SKIP' },
+  }
+  t.deepEqual(judged(settings), [])
+  t.like(readSettings(settings).settings, settings)
+  t.deepEqual(
+    judged({
+      exitRules: [
+        { id: 'a', on: 'X1' },
+        { id: 'a', on: 'X1', where: [{ path: 'a..b', operator: 'gt', value: 1 }] },
+      ],
+      sendWindow: { start: '09:00', end: '09:00', timezone: 'Mars' },
+      lateSend: { maxLateness: { amount: 300, unit: 'WEEKS' }, action: 'SKIP' },
+    }),
+    [
+      'settings.exitRules[1].where[0].path',
+      'settings.exitRules[1].id',
+      'settings.sendWindow.end',
+      'settings.sendWindow.timezone',
+      'settings.lateSend.maxLateness.amount',
+    ],
+  )
+  t.deepEqual(judged({ exitRules: [{ id: 'a' }], lateSend: { action: 'LATER' } }), [
+    'settings.exitRules[0].on',
+    'settings.lateSend.maxLateness',
+    'settings.lateSend.action',
+  ])
 })

@@ -152,27 +152,9 @@ test('what is known but not built is refused by its name', (t) => {
   t.regex(refused({ id: 'x', type: 'WEBHOOK', config: {} }), /step type WEBHOOK is not available yet/)
   t.regex(refused({ id: 'x', type: 'SPILT', config: {} }), /there is no step type "SPILT"/)
   t.regex(
-    refused({ id: 'x', type: 'WAIT_UNTIL', config: { mode: 'CONDITION' } }),
-    /WAIT_UNTIL mode CONDITION is not available yet/,
-  )
-  t.regex(
     refused({ id: 'x', type: 'TRIGGER', config: { type: 'SCHEDULE', cron: '* * * * *' } }),
     /trigger type SCHEDULE is not available yet/,
   )
-  t.regex(
-    refused({ ...email, id: 'x', config: { ...email.config, sendWindow: {} } }),
-    /sendWindow is not available yet/,
-  )
-  for (const name of ['exitRules', 'sendWindow', 'lateSend']) {
-    t.regex(
-      readSettings({ [name]: [{ id: 'a' }] }).faults[0]?.message ?? '',
-      new RegExp(`${name} is not available yet`),
-    )
-  }
-  t.deepEqual(readSettings({ exitRules: [] }), {
-    settings: { exitOnUnsubscribe: true, priority: 50 },
-    faults: [],
-  })
   t.regex(successGoalFaults([{ id: 'g' }])[0]?.message ?? '', /not available yet/)
   t.deepEqual(successGoalFaults([]), [])
 })
@@ -402,7 +384,12 @@ test('a local time that does not exist moves forward, an ambiguous one takes the
     '2025-10-26T00:30:00.000Z',
   )
   const due = (date: string, timezone?: string) =>
-    iso(dateDue({ mode: 'DATE', date, ...(timezone ? { timezone } : {}) }, paris('2025-01-01T00:00:00Z')))
+    iso(
+      dateDue(
+        { mode: 'DATE', date, onTimeout: 'CONTINUE', ...(timezone ? { timezone } : {}) },
+        paris('2025-01-01T00:00:00Z'),
+      ),
+    )
   t.is(due('2025-07-01'), '2025-06-30T22:00:00.000Z')
   t.is(due('2025-07-01T09:00'), '2025-07-01T07:00:00.000Z')
   t.is(due('2025-07-01T09:00:00Z'), '2025-07-01T09:00:00.000Z')

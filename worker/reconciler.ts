@@ -1,6 +1,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { noteFreshConditions } from '../src/domain/automations/conditions.ts'
 import {
   catchMissedEvents,
   findOverdueRuns,
@@ -9,8 +10,9 @@ import {
   repairRun,
   type WorkflowState,
 } from '../src/domain/automations/overdue.ts'
-import { findStalePlaces, releasePlaces } from '../src/domain/automations/group-queue.ts'
+import { findStalePlaces } from '../src/domain/automations/group-queue.ts'
 import { workflowIdOf } from '../src/domain/automations/nudge.ts'
+import { freePlaces } from '../src/domain/automations/runs.ts'
 import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import type { Services } from '../src/services.ts'
@@ -48,9 +50,10 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
       catchMissedEvents(call, FRESH_SECONDS),
     )
   }
+  await noteFreshConditions(em, FRESH_SECONDS)
   await restartSends(services, lateSeconds)
   for (const { organizationId, places } of await findStalePlaces(em)) {
-    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => releasePlaces(call, places))
+    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => freePlaces(call, places))
   }
   const overdue = await findOverdueRuns(em, lateSeconds, BATCH)
   if (overdue.length === 0) return 0

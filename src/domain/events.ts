@@ -1,7 +1,6 @@
 import type { Call } from '../catalogue/tool.ts'
 import { fireTriggers } from './automations/triggers.ts'
-import { exitUnsubscribed } from './automations/runs.ts'
-import { endEventWaits } from './automations/waits.ts'
+import { endEventWaits, exitUnsubscribed } from './automations/runs.ts'
 import { insertEvents, type NewEvent, type Recorded, type RecordedEvent } from './event-rows.ts'
 
 export type { NewEvent, RecordedEvent }

@@ -208,6 +208,19 @@ function typeOf(value: FieldScalar, timeZone: string): FieldType {
   return readMoment(value, timeZone) ? 'date' : 'string'
 }
 
+/** Values that the fields of their names cannot hold; a name without a field takes any. */
+export function typeFaults(
+  given: readonly [string, unknown][],
+  types: ReadonlyMap<string, FieldType>,
+  at: string,
+): Fault[] {
+  return given.flatMap(([name, value]) => {
+    const type = types.get(name)
+    if (!type || !isScalar(value) || storedValue(value, type, 'UTC') !== null) return []
+    return [{ ...typeFault(name, value, type), path: `${at}.${name}` }]
+  })
+}
+
 /** The value as it is kept, or null where it is not of the type. A date keeps its day, or becomes an instant in UTC. */
 function storedValue(value: FieldScalar, type: FieldType | undefined, timeZone: string): FieldScalar | null {
   if (type !== 'date') return typeof value === type ? value : null

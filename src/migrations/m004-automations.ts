@@ -102,8 +102,10 @@ export class M004Automations extends Migration {
         held boolean not null default false,
         current_step_id text,
         visit int not null default 0,
-        wait_kind text check (wait_kind in ('TIME', 'EVENT', 'MESSAGE')),
+        wait_kind text check (wait_kind in ('TIME', 'LIMIT', 'EVENT', 'CONDITION', 'MESSAGE')),
         wake_at timestamptz(3),
+        -- When a run that is held should have gone on.
+        due_at timestamptz(3),
         -- The (step, visit) whose wait was told to end early, or whose event came.
         wake_reason text,
         trigger jsonb not null default '{}',
@@ -157,19 +159,24 @@ export class M004Automations extends Migration {
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
       );
 
-      -- Runs that wait for an event of their subscriber, found by the event's type.
+      -- Runs that an event of their subscriber moves on, found by its type: their present wait (rule_id is '') or a rule
+      -- that ends them. The type of a wait for a condition is ''.
       create table run_wait (
         organization_id uuid not null,
         subscriber_id uuid not null,
         event_type text not null,
         run_id uuid not null,
+        rule_id text not null default '',
         visit int not null,
         conditions jsonb not null default '{}',
         -- The moment itself: the transaction began earlier and may have recorded events of its own before the wait.
         began_at timestamptz(3) not null default clock_timestamp(),
-        primary key (organization_id, subscriber_id, event_type, run_id),
+        primary key (organization_id, subscriber_id, event_type, run_id, rule_id),
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
       );
+
+      create index on run_wait (organization_id, run_id);
+      create index run_wait_condition on run_wait (organization_id, subscriber_id) where event_type = '';
 
       create table goal_conversion (
         organization_id uuid not null,

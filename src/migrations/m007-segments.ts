@@ -66,11 +66,13 @@ export class M007Segments extends Migration {
       -- reason to look again.
       create function note_events_for_segments() returns trigger language plpgsql as $fn$
       begin
-        if exists (select from watched_segment) then
+        if exists (select from watched_segment) or exists (select from run_wait where event_type = '') then
           insert into segment_change (organization_id, subscriber_id, silent)
           select made.organization_id, made.subscriber_id, bool_and(made.cause -> 'silent' is not null) from made
           where made.type not in ('SEGMENT_ENTERED', 'SEGMENT_EXITED')
-            and exists (select from watched_segment watched where watched.organization_id = made.organization_id)
+            and (exists (select from watched_segment watched where watched.organization_id = made.organization_id)
+              or exists (select from run_wait wait where wait.organization_id = made.organization_id
+                and wait.subscriber_id = made.subscriber_id and wait.event_type = ''))
           group by 1, 2;
         end if;
         return null;
@@ -82,10 +84,11 @@ export class M007Segments extends Migration {
       create function note_for_segments(organization uuid, subscribers uuid[], silently boolean) returns void
       language plpgsql as $fn$
       begin
-        if exists (select from watched_segment where organization_id = organization) then
-          insert into segment_change (organization_id, subscriber_id, silent)
-          select organization, changed.id, silently from unnest(subscribers) as changed (id);
-        end if;
+        insert into segment_change (organization_id, subscriber_id, silent)
+        select organization, changed.id, silently from unnest(subscribers) as changed (id)
+        where exists (select from watched_segment where organization_id = organization)
+          or exists (select from run_wait wait where wait.organization_id = organization
+            and wait.subscriber_id = changed.id and wait.event_type = '');
       end $fn$;
     `)
   }

@@ -72,7 +72,7 @@ export function edges(chain: readonly string[], ...others: [string, string, stri
 }
 
 type Published = { id: string; versionId: string }
-type Graph = { steps: Step[]; edges: Edge[]; settings?: Partial<Settings> }
+type Graph = { steps: Step[]; edges: Edge[]; settings?: Partial<Settings>; successGoals?: unknown[] }
 
 /** Publishes a graph as the definition tools would: a version, its triggers, the automation's status. */
 export async function publish(
@@ -99,7 +99,8 @@ export async function publish(
     }
   }
   const settings = { exitOnUnsubscribe: true, priority: 50, ...graph.settings }
-  const definition = { steps: graph.steps, edges: graph.edges, settings, successGoals: [], emails }
+  const { steps, edges: links, successGoals = [] } = graph
+  const definition = { steps, edges: links, settings, successGoals, emails }
   await execute(
     em,
     sql`insert into automation (id, organization_id, name, status) values (${id}, ${tenant.id}, ${options.name ?? 'Welcome series'}, 'PAUSED')

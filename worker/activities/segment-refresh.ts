@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity'
 
 import { Failure } from '../../src/catalogue/failure.ts'
 import { crossOrganization, unitOfWork } from '../../src/catalogue/unit-of-work.ts'
+import { noteTimedConditions, organizationsWithConditions } from '../../src/domain/automations/conditions.ts'
 import { noteMisplaced, segmentsOfTime, watchingOrganizations } from '../../src/domain/segments/recheck.ts'
 import { decodeId, encodeId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
@@ -14,7 +15,9 @@ export function createSegmentActivities(services: Services): SegmentActivities {
   async function refresh(): Promise<SegmentRefreshed> {
     const { heartbeatDetails } = Context.current().info
     const done = typeof heartbeatDetails === 'string' ? decodeId('org', heartbeatDetails) : ''
-    const all = await watchingOrganizations(crossOrganization(services))
+    const em = crossOrganization(services)
+    const found = [...(await watchingOrganizations(em)), ...(await organizationsWithConditions(em))]
+    const all = [...new Set(found)].toSorted()
     const left = all.filter((id) => id > done)
     let segments = 0
     let previous = done
@@ -47,6 +50,7 @@ async function refreshOrganization(
 ): Promise<number> {
   const scope = { organizationId, actor: SEGMENT_ACTOR }
   const segments = await unitOfWork(services, scope, segmentsOfTime, { readOnly: true })
+  await unitOfWork(services, scope, noteTimedConditions)
   for (const { id } of segments) {
     let page: string | null = FIRST_PAGE
     while (page !== null) {

@@ -131,6 +131,9 @@ export function filtersOf(definition: Definition): PlacedFilter[] {
     if (step.type === 'TRIGGER') {
       lists.push({ filters: step.config.filters ?? [], path: `${at}.config.filters` })
     }
+    if (step.type === 'WAIT_UNTIL' && step.config.mode === 'CONDITION') {
+      lists.push({ filters: step.config.filters, path: `${at}.config.filters` })
+    }
     if (step.type === 'BRANCH') {
       step.config.paths.forEach(({ filters }, index) =>
         lists.push({ filters, path: `${at}.config.paths[${index}].filters` }),

@@ -44,7 +44,7 @@ export type Compilation = {
   references: References
   /** What the run was started with, as a jsonb expression, for `entry.<path>`. */
   entry: RawBuilder<unknown>
-  run?: { automationId: string; runId?: string }
+  run?: { automationId: string; runId?: string | RawBuilder<string> }
   /** True where one subscriber is asked for; see Surroundings. */
   single?: boolean
 }

@@ -139,6 +139,26 @@ export async function matchingEntries(
   return new Set(found.map(({ place }) => place - 1))
 }
 
+/** Which of these runs of one automation match, each with what it was started with and its own emails, in one query. */
+export async function matchingRuns(
+  em: EntityManager,
+  scope: Scope,
+  { automationId, runIds }: { automationId: string; runIds: readonly string[] },
+  filters: readonly Filter[],
+): Promise<Set<string>> {
+  if (runIds.length === 0) return new Set()
+  const run = { automationId, runId: sql<string>`own.id` }
+  const asked = { ...(await compilation(em, scope, filters, {}, true)), entry: sql`own.context`, run }
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select own.id from automation_run own
+      join subscriber s on s.organization_id = own.organization_id and s.id = own.subscriber_id
+      where own.organization_id = ${scope.organizationId} and own.id = any(${array(runIds, 'uuid')})
+        and ${compileFilters(asked, filters)}`,
+  )
+  return new Set(found.map(({ id }) => id))
+}
+
 /** The conditions on an event's data in SQL; `json` is the jsonb expression of the data. */
 export function compileWhere(
   json: Parameters<typeof whereTest>[0],

@@ -14,7 +14,7 @@ export type Surroundings = {
   organizationId: string
   timezone: string
   /** The run whose step asks, for filters that name the email of a step. */
-  run?: { automationId: string; runId?: string }
+  run?: { automationId: string; runId?: string | RawBuilder<string> }
   /** One subscriber is asked for, not an audience: count along their rows instead of grouping everybody's. */
   single: boolean
 }

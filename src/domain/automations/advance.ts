@@ -6,14 +6,13 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import type { NewEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
-import { releasePlaces } from './group-queue.ts'
+import { hitExitRule, watchExitRules } from './exit-rules.ts'
 import { ended, gone, holdAction, nextAction } from './next-action.ts'
 import { isOver, lockRun, readEnd, type RunState, saveRun, type Visit } from './run-state.ts'
-import { cancelRuns, runFacts } from './runs.ts'
+import { cancelRuns, endEventWaits, freePlaces, runFacts } from './runs.ts'
 import type { StepResult, Turn } from './steps/step.ts'
 import { conditionsHold, enterStep, isWriting, leaveStep, mayEndItsRun } from './steps/table.ts'
 import { loadVersion } from './versions.ts'
-import { endEventWaits } from './waits.ts'
 
 /** More steps than a graph has cannot follow each other without a wait. */
 const MOST_STEPS = 1_000
@@ -69,16 +68,19 @@ export async function advanceRun(
   const version = await loadVersion(call.em, call.organization.id, run.versionId)
   const timezone = version.definition.settings.timezone ?? call.organization.timezone
   const clock = { now: run.now, timezone }
-  const walk: Walk = { call, run, version, clock, visits: [], decisions: [], refusals, isEndTold: false }
+  const due = dueOf(run)
+  run.dueAt = null
+  const walk: Walk = { call, run, version, clock, due, visits: [], decisions: [], refusals, isEndTold: false }
   const before = run.wakeAt
-  await walkOn(walk)
+  if (isFirst) await begin(walk)
+  if (!isOver(run)) await walkOn(walk)
   await recordDecisions(call, walk.decisions)
   if (walk.visits.length > 0 || isFirst || isOver(run) || run.held || run.wakeAt !== before) {
     run.held = false
     const events = isOver(run) && !walk.isEndTold ? [endEvent(run)] : []
     const recorded = await saveRun(call, run, walk.visits, events)
     if (recorded.isAwaited) await endEventWaits(call, recorded.events)
-    if (isOver(run) && run.groupId !== null) await releasePlaces(call, [{ ...run, groupId: run.groupId }])
+    if (isOver(run) && run.groupId !== null) await freePlaces(call, [{ ...run, groupId: run.groupId }])
   }
   return await nextAction(call, run, walk.visits)
 }
@@ -97,9 +99,23 @@ function isDue(run: RunState): boolean {
   return run.wakeAt !== null && run.wakeAt <= run.now
 }
 
+/** When the run should have gone on: before it was held, or when its time came. */
+function dueOf(run: RunState): number {
+  const isTimed = run.waitKind === 'TIME' && run.wakeReason === null
+  return Math.min(run.now, run.dueAt ?? (isTimed ? (run.wakeAt ?? run.now) : run.now))
+}
+
+/** From its first turn on the run's exit rules hear of events; what came before that turn is looked for. */
+async function begin(walk: Walk): Promise<void> {
+  await watchExitRules(walk)
+  const ruleId = await hitExitRule(walk)
+  if (ruleId !== null) finish(walk, 'CANCELED', 'EXIT_RULE')
+}
+
 /** Pausing freezes the run where it is; the share lock on the automation makes this final before a resume looks. */
 async function hold(call: Call, run: RunState): Promise<NextAction> {
   run.held = true
+  run.dueAt ??= Math.min(run.now, run.wakeAt ?? run.now)
   await saveRun(call, run, [])
   return await holdAction(call, run)
 }
@@ -178,6 +194,10 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   run.wakeReason = null
   run.status = 'ACTIVE'
   const port = portOf(step, result)
+  if (result.kind === 'left' && result.decision !== undefined) {
+    const reason = result.decision
+    walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_SKIPPED', reason })
+  }
   note(walk, step, {
     port: port === JUMP_PORT ? 'jump' : port,
     outcome: result.outcome,
@@ -186,8 +206,9 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   })
   // A wait counts from when the step before it was over, also where we hear of that late.
   walk.clock = { ...walk.clock, now: endOf(result).endedAt ?? run.now }
-  if (result.kind === 'ends') finish(walk, 'COMPLETED', result.exitReason)
-  else if (result.kind === 'failed' && step.onError === 'FAIL') {
+  if (result.kind === 'ends') {
+    finish(walk, result.exitReason === 'EXIT_RULE' ? 'CANCELED' : 'COMPLETED', result.exitReason)
+  } else if (result.kind === 'failed' && step.onError === 'FAIL') {
     finish(walk, 'FAILED', 'ERROR', `Step ${step.id} failed: ${result.reason}`)
   } else if (result.kind === 'failed' && step.onError === 'EXIT') finish(walk, 'COMPLETED', 'ERROR')
   return port === null ? undefined : nextStep(version.graph, step.id, port)
@@ -218,7 +239,7 @@ function note(walk: Walk, step: Step, visit: Omit<Visit, 'visit' | 'stepId' | 't
 
 function finish(
   { run }: Walk,
-  status: 'COMPLETED' | 'FAILED',
+  status: 'COMPLETED' | 'CANCELED' | 'FAILED',
   exitReason: ExitReason,
   error: string | null = null,
 ): void {

@@ -8,6 +8,7 @@ import { array, execute, json, rows } from '../../database.ts'
 import { encodeId, readId } from '../../ids.ts'
 import { filtersOf, referenceFaults } from '../audience/check.ts'
 import { placesOf } from '../audience/references.ts'
+import { fieldFaults } from './field-faults.ts'
 import { type Reading, readDefinition, readSettings, successGoalFaults } from './validate.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
 import { namingEmails, planEmails, writeEmails } from './internal-emails.ts'
@@ -58,7 +59,12 @@ export async function namedFaults(
   const readable = withoutUnreadable(definition, unreadable)
   const scope = { organizationId: call.organization.id }
   const missing = await referenceFaults(call.em, scope, filtersOf(readable), { tagsOnDemand: true })
-  return [...tagNameFaults(readable), ...missing, ...(await segmentFaults(call, readable))]
+  return [
+    ...tagNameFaults(readable),
+    ...missing,
+    ...(await segmentFaults(call, readable)),
+    ...(await fieldFaults(call, readable)),
+  ]
 }
 
 /** Triggers on a segment that does not exist. */

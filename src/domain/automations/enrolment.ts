@@ -18,7 +18,7 @@ import {
   readPlaces,
 } from './group-places.ts'
 import { insertRuns, type NewRun } from './run-inserts.ts'
-import { cancelRuns } from './runs.ts'
+import { cancelRuns, endEventWaits } from './runs.ts'
 import type { Version } from './versions.ts'
 
 /** A subscriber whom a trigger or a call lets in, if the automation's re-entry allows. Ids are uuids. */
@@ -98,7 +98,7 @@ export async function enrol(
     active.add(`${pairOf(candidate)}/${decided.entryKey}`)
   }
   await cancelRuns(call, preempted, 'GROUP_CONFLICT', { keepPlaces: true })
-  await insertRuns(call, [...runs.values()], options.priority ?? 0)
+  await endEventWaits(call, await insertRuns(call, [...runs.values()], options.priority ?? 0))
   await recordDecisions(
     call,
     results.flatMap((result) => decisionsOn(result, runs)),

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
 import { type EntityManager, rows } from '../../database.ts'
+import type { RecordedEvent } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
 import { recordDecisions } from './decisions.ts'
 import { lockPlaces, type Place, placeRows } from './group-places.ts'
@@ -11,10 +12,10 @@ const PAGE = 500
 
 /**
  * Lets whoever waited longest begin, in each of these places that nobody holds any more; who waited longer than the
- * group allows is skipped. Everybody who ends a run of a group calls it, in the same transaction.
+ * group allows is skipped. Answers the events of that which may move other runs on; see freePlaces.
  */
-export async function releasePlaces(call: Call, places: readonly Place[]): Promise<void> {
-  if (places.length === 0) return
+export async function releasePlaces(call: Call, places: readonly Place[]): Promise<RecordedEvent[]> {
+  if (places.length === 0) return []
   await lockPlaces(call, places)
   await expireQueued(call, places)
   const begun = await rows<StartingRun>(
@@ -39,7 +40,7 @@ export async function releasePlaces(call: Call, places: readonly Place[]): Promi
       returning run.id, run.automation_id as "automationId", automation.name as "automationName",
         version.number as "versionNumber", run.subscriber_id as "subscriberId", run.number`,
   )
-  if (begun.length > 0) await startRuns(call, begun)
+  return begun.length > 0 ? await startRuns(call, begun) : []
 }
 
 async function expireQueued(call: Call, places: readonly Place[]): Promise<void> {

@@ -86,7 +86,11 @@ export function namingEmails(definition: Definition, plans: readonly EmailPlan[]
       if (step.type !== 'EMAIL' || id === undefined) return step
       return {
         ...step,
-        config: { campaignId: encodeId('cmp', id), transactional: step.config.transactional },
+        config: {
+          campaignId: encodeId('cmp', id),
+          transactional: step.config.transactional,
+          ...(step.config.sendWindow && { sendWindow: step.config.sendWindow }),
+        },
       }
     }),
   }

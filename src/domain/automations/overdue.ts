@@ -6,8 +6,7 @@ import { MAY_WAKE, type RecordedEvent } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
 import { workflowIdOf } from './nudge.ts'
 import { startPayload } from './run-starts.ts'
-import { cancelRuns } from './runs.ts'
-import { endEventWaits } from './waits.ts'
+import { cancelRuns, endEventWaits } from './runs.ts'
 
 /** A run that should have moved by now. Ids are uuids. */
 export type OverdueRun = {

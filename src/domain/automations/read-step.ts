@@ -78,11 +78,8 @@ function configFaults(step: Raw, path: string, context: FilterContext): Fault[] 
   if (!isRecord(step.config)) return [{ path: at, message: `must be an object, not ${kindOf(step.config)}` }]
   const choice = configSchema(type, step.config, at)
   if ('fault' in choice) return [choice.fault]
-  const { known, faults } =
-    type === 'EMAIL' ? withoutUnavailable(step.config, at) : { known: step.config, faults: [] }
-  const shape = schemaFaults(choice.schema, known, at)
+  const shape = schemaFaults(choice.schema, step.config, at)
   return [
-    ...faults,
     ...shape,
     ...filterFaults(type, step.config, at, context),
     ...timeFaults(type, step.config, at),
@@ -100,7 +97,7 @@ function configSchema(type: StepType, config: Raw, path: string): ConfigChoice {
     case 'WAIT_UNTIL':
       return chosen(WAIT_UNTIL_CONFIGS, 'WAIT_UNTIL mode', config.mode, joinPath(path, 'mode'), {
         built: WAIT_MODES,
-        later: NOT_AVAILABLE.waitModes,
+        later: [],
       })
     default:
       return { schema: STEP_CONFIGS[type] }
@@ -119,18 +116,6 @@ function chosen(
   return schema ? { schema } : { fault: { path, message: message ?? `is no ${what}` } }
 }
 
-/** Refuses by name what an email cannot have yet, and leaves the rest for the schema. */
-function withoutUnavailable(config: Raw, path: string): { known: Raw; faults: Fault[] } {
-  const known = { ...config }
-  const faults: Fault[] = []
-  for (const name of NOT_AVAILABLE.emailMembers) {
-    if (known[name] === undefined) continue
-    delete known[name]
-    faults.push({ path: joinPath(path, name), message: `${name} is not available yet; leave it out` })
-  }
-  return { known, faults }
-}
-
 function filterFaults(type: StepType, config: Raw, path: string, context: FilterContext): Fault[] {
   const faults: Fault[] = []
   if (Array.isArray(config.where)) faults.push(...validateWhere(config.where, joinPath(path, 'where')))
@@ -138,6 +123,9 @@ function filterFaults(type: StepType, config: Raw, path: string, context: Filter
   const onEntry: FilterContext = { ...context, emailSteps: new Set() }
   if (type === 'TRIGGER' && Array.isArray(config.filters)) {
     faults.push(...validateFilters(config.filters, joinPath(path, 'filters'), onEntry))
+  }
+  if (type === 'WAIT_UNTIL' && Array.isArray(config.filters)) {
+    faults.push(...validateFilters(config.filters, joinPath(path, 'filters'), context))
   }
   if (type !== 'BRANCH' || !Array.isArray(config.paths)) return faults
   config.paths.forEach((branch: unknown, index) => {
@@ -150,16 +138,34 @@ function filterFaults(type: StepType, config: Raw, path: string, context: Filter
 
 function timeFaults(type: StepType, config: Raw, path: string): Fault[] {
   const faults: Fault[] = []
-  if (typeof config.timezone === 'string' && !isTimeZone(config.timezone)) {
+  const isWindow = type === 'WAIT_UNTIL' && config.mode === 'TIME_WINDOW'
+  if (!isWindow && typeof config.timezone === 'string' && !isTimeZone(config.timezone)) {
     faults.push({ path: joinPath(path, 'timezone'), message: timeZoneSentence(config.timezone) })
   }
   if (type === 'WAIT') faults.push(...lengthFaults(config, path))
-  if (type === 'WAIT_UNTIL' && isRecord(config.timeout)) {
-    faults.push(...lengthFaults(config.timeout, joinPath(path, 'timeout')))
+  for (const member of type === 'WAIT_UNTIL' ? ['timeout', 'offset'] : []) {
+    if (isRecord(config[member])) faults.push(...lengthFaults(config[member], joinPath(path, member)))
+  }
+  if (isWindow) faults.push(...windowFaults(config, path))
+  if (type === 'EMAIL' && isRecord(config.sendWindow)) {
+    faults.push(...windowFaults(config.sendWindow, joinPath(path, 'sendWindow')))
   }
   if (type === 'WAIT_UNTIL' && typeof config.date === 'string' && readMoment(config.date, 'UTC') === null) {
     const message = `${JSON.stringify(config.date.slice(0, 40))} is no ISO date; write "2025-01-31" or "2025-01-31T09:00:00Z"`
     faults.push({ path: joinPath(path, 'date'), message })
+  }
+  return faults
+}
+
+/** What the schema cannot say of the hours of a day: they begin and end at different times, in a zone that exists. */
+export function windowFaults({ start, end, timezone }: Raw, path: string): Fault[] {
+  const faults: Fault[] = []
+  if (typeof start === 'string' && start === end) {
+    const message = `is the start as well; a window from ${start} to ${start} never says when it is closed`
+    faults.push({ path: joinPath(path, 'end'), message })
+  }
+  if (typeof timezone === 'string' && !isTimeZone(timezone)) {
+    faults.push({ path: joinPath(path, 'timezone'), message: timeZoneSentence(timezone) })
   }
   return faults
 }
@@ -169,7 +175,8 @@ export function timeZoneSentence(name: string): string {
   return `${JSON.stringify(name.slice(0, 64))} is no time zone; write an IANA name, such as "Europe/Paris"`
 }
 
-function lengthFaults({ amount, unit }: Raw, path: string): Fault[] {
+/** A length of time that is longer than any wait. */
+export function lengthFaults({ amount, unit }: Raw, path: string): Fault[] {
   const known = DURATION_UNITS.find((candidate) => candidate === unit)
   if (typeof amount !== 'number' || known === undefined) return []
   const most = AUTOMATION_LIMITS.waitSeconds

@@ -111,7 +111,8 @@ export async function settleFastForward(call: Outside, data: Moved): Promise<Mov
   if (moved === null) await tellRunner(call, data, deadline)
   while (moved === null) {
     const now = await readRun({ ...call, em: crossOrganization(call.services) }, runId)
-    if (now.visit > visit || now.endedAt !== null) moved = now
+    // An email that waited for its window goes out in the same visit.
+    if (now.visit > visit || now.endedAt !== null || now.status !== 'WAITING') moved = now
     else if (Date.now() > deadline) outcomeUnknown()
     else await sleep(LOOK_MS)
   }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute } from '../../database.ts'
+import type { RecordedEvent } from '../event-rows.ts'
 import { startRuns } from './run-starts.ts'
 import type { Version } from './versions.ts'
 
@@ -26,13 +27,20 @@ export type NewRun = {
   }
 }
 
-/** Writes runs and starts those whose turn it is. The caller holds the locks of their entries and places. */
-export async function insertRuns(call: Call, runs: readonly NewRun[], priority: number): Promise<void> {
-  if (runs.length === 0) return
+/**
+ * Writes runs and starts those whose turn it is. The caller holds the locks of their entries and places, and lets runs
+ * answer to the events that this gives back.
+ */
+export async function insertRuns(
+  call: Call,
+  runs: readonly NewRun[],
+  priority: number,
+): Promise<RecordedEvent[]> {
+  if (runs.length === 0) return []
   await writeRuns(call, runs)
   const starting = runs.filter(({ turn }) => turn === 'HOLDS')
-  if (starting.length === 0) return
-  await startRuns(
+  if (starting.length === 0) return []
+  return await startRuns(
     call,
     starting.map(({ id, number, candidate: { automationId, automationName, version, subscriberId } }) => ({
       id,

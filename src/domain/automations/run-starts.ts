@@ -1,9 +1,8 @@
 import { AUTOMATION_RUN, type AutomationRunInput } from '../../../temporal/contract.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { encodeId } from '../../ids.ts'
-import { insertEvents } from '../event-rows.ts'
+import { insertEvents, type RecordedEvent } from '../event-rows.ts'
 import { workflowIdOf } from './nudge.ts'
-import { endEventWaits } from './waits.ts'
 
 /** A run whose workflow is to be started. Ids are uuids. */
 export type StartingRun = {
@@ -15,8 +14,15 @@ export type StartingRun = {
   number: number
 }
 
-/** Begins runs that are in the database already: their events, and their workflows once this has committed. */
-export async function startRuns(call: Call, runs: readonly StartingRun[], priority = 0): Promise<void> {
+/**
+ * Begins runs that are in the database already: their events, and their workflows once this has committed. Answers the
+ * events that may move other runs on, for endEventWaits.
+ */
+export async function startRuns(
+  call: Call,
+  runs: readonly StartingRun[],
+  priority = 0,
+): Promise<RecordedEvent[]> {
   const recorded = await insertEvents(
     call,
     runs.map(({ id, automationId, subscriberId }) => ({
@@ -33,7 +39,7 @@ export async function startRuns(call: Call, runs: readonly StartingRun[], priori
       priority,
     })
   }
-  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
+  return recorded.isAwaited ? recorded.events : []
 }
 
 /** What the relay starts a workflow with; the reconciler makes the same for a run whose workflow is gone. */

@@ -5,8 +5,11 @@ import type { Call } from '../../catalogue/tool.ts'
 import { array, row, rows } from '../../database.ts'
 import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '../event-rows.ts'
 
-/** What a run waits for: a moment, an event, or an email of its own on its way out. */
-export type WaitKind = 'TIME' | 'EVENT' | 'MESSAGE'
+/**
+ * What a run waits for: a moment, the end of what a wait for a moment may take, an event, filters to hold, or an email
+ * of its own on its way out.
+ */
+export type WaitKind = 'TIME' | 'LIMIT' | 'EVENT' | 'CONDITION' | 'MESSAGE'
 
 /** A run under its lock. Times are epoch milliseconds, ids uuids. */
 export type RunState = {
@@ -25,7 +28,9 @@ export type RunState = {
   visit: number
   waitKind: WaitKind | null
   wakeAt: number | null
-  wakeReason: 'EVENT' | 'FAST_FORWARD' | null
+  wakeReason: 'EVENT' | 'CONDITION' | 'FAST_FORWARD' | null
+  /** When a run that is held should have gone on. */
+  dueAt: number | null
   context: Record<string, unknown>
   enteredAt: number
   /** The first Temporal run id of the workflow that drives it. */
@@ -65,7 +70,7 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
         run.status,
         run.exit_reason as "exitReason", run.error, run.held, run.current_step_id as "stepId", run.visit,
         run.wait_kind as "waitKind", extract(epoch from run.wake_at)::float8 * 1000 as "wakeAt",
-        run.wake_reason as "wakeReason", run.context, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",
+        run.wake_reason as "wakeReason", extract(epoch from run.due_at)::float8 * 1000 as "dueAt", run.context, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",
         run.temporal_run_id as execution, extract(epoch from clock_timestamp())::float8 * 1000 as now
       from automation_run run
       join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
@@ -138,7 +143,7 @@ export async function saveRun(
           outcome = run_step.outcome || excluded.outcome, ended_at = excluded.ended_at
       ), saved as (update automation_run set status = ${run.status}, exit_reason = ${run.exitReason}, error = ${run.error},
         held = ${run.held}, current_step_id = ${run.stepId}, visit = ${run.visit}, wait_kind = ${run.waitKind},
-        wake_at = to_timestamp(${time(run.wakeAt)}::float8), wake_reason = ${run.wakeReason},
+        wake_at = to_timestamp(${time(run.wakeAt)}::float8), wake_reason = ${run.wakeReason}, due_at = to_timestamp(${time(run.dueAt)}::float8),
         temporal_run_id = ${run.execution},
         ended_at = case when ${isOver(run)} then now() else null end
       where organization_id = ${organization.id} and id = ${run.id})

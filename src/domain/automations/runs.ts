@@ -4,12 +4,12 @@ import type { ExitReason, RunStatus } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, type EntityManager, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
-import { insertEvents } from '../event-rows.ts'
+import { insertEvents, type RecordedEvent } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
 import { lockPlaces, type Place } from './group-places.ts'
 import { releasePlaces } from './group-queue.ts'
 import { type RunKey, writeNudges } from './nudge.ts'
-import { endEventWaits } from './waits.ts'
+import { findWoken } from './waits.ts'
 
 const PAGE = 1_000
 /** Held runs continue spread out: this far apart, so that a resume is no stampede. */
@@ -62,7 +62,7 @@ export async function cancelRuns(
   )
   await writeNudges(em, organization.id, ended)
   if (recorded.isAwaited) await endEventWaits(call, recorded.events)
-  if (!options.keepPlaces) await releasePlaces(call, places)
+  if (!options.keepPlaces) await freePlaces(call, places)
   return ids
 }
 
@@ -87,6 +87,62 @@ async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[
   )
   await lockPlaces(call, places)
   return places
+}
+
+/**
+ * Runs that waited for one of these events go on, and those that have an exit rule for it end: their row says so first,
+ * then they are nudged. With `forRuns` each event is for the run at its own place of that list only.
+ */
+export async function endEventWaits(
+  call: Call,
+  events: readonly RecordedEvent[],
+  forRuns?: readonly string[],
+): Promise<void> {
+  if (events.length === 0) return
+  const woken = await findWoken(call, events, forRuns)
+  const byRule = Map.groupBy(
+    woken.filter(({ ruleId }) => ruleId !== null),
+    ({ ruleId }) => ruleId,
+  )
+  for (const [ruleId, runs] of byRule) {
+    const runIds = runs.map(({ runId }) => runId)
+    await cancelRuns(call, runIds, 'EXIT_RULE', { reason: ruleId ?? '' })
+  }
+  await wakeRuns(
+    call,
+    woken.filter(({ ruleId }) => ruleId === null).map(({ runId }) => runId),
+    'EVENT',
+  )
+}
+
+/**
+ * Lets whoever waited longest begin, in each of these places that nobody holds any more. Everybody who ends a run of a
+ * group calls it, in the same transaction.
+ */
+export async function freePlaces(call: Call, places: readonly Place[]): Promise<void> {
+  await endEventWaits(call, await releasePlaces(call, places))
+}
+
+/** The waits of these runs are over, for the reason given; runs that are over or wait no more stay as they are. */
+export async function wakeRuns(
+  { em, organization }: Call,
+  runIds: readonly string[],
+  reason: 'EVENT' | 'CONDITION',
+): Promise<void> {
+  if (runIds.length === 0) return
+  const keys = await rows<RunKey>(
+    em,
+    sql`with locked as (
+        select id from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})
+          and status = 'WAITING' order by id for update),
+      dropped as (
+        delete from run_wait where organization_id = ${organization.id} and run_id = any(${array(runIds, 'uuid')})
+          and rule_id = '')
+      update automation_run run set wake_reason = coalesce(run.wake_reason, ${reason}), wake_at = now()
+      from locked where run.organization_id = ${organization.id} and run.id = locked.id
+      returning run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
+  )
+  await writeNudges(em, organization.id, keys)
 }
 
 /** Cancels every active run of an automation, page by page; archiving and deleting use it. Answers how many. */

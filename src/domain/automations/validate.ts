@@ -1,12 +1,11 @@
-import { type Definition, Edge, NEXT_PORT, NOT_AVAILABLE, Settings } from '../../../schema/automation.ts'
+import { type Definition, Edge, NEXT_PORT, Settings } from '../../../schema/automation.ts'
 import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { validateGraph } from '../../../temporal/graph.ts'
 import type { Fault } from '../../catalogue/failure.ts'
-import { isTimeZone } from '../audience/moment.ts'
-import { pathFault } from '../audience/validate.ts'
 import { isRecord } from '../audience/values.ts'
-import { emailStepIds, readStep, type StepReading, timeZoneSentence } from './read-step.ts'
+import { emailStepIds, readStep, type StepReading } from './read-step.ts'
+import { settingFaults } from './setting-faults.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
 
 type Options = {
@@ -62,26 +61,15 @@ export function readDefinition(raw: unknown, options: Options = {}): Reading {
   return { definition, faults, unreadable: unread.steps }
 }
 
-/** Reads raw settings; what is not built is refused by name unless it is empty. */
+/** Reads raw settings. */
 export function readSettings(raw: unknown, path = 'settings'): SettingsReading {
   const preset: Settings = { exitOnUnsubscribe: true, priority: 50 }
   if (raw === undefined) return { settings: preset, faults: [] }
   if (!isRecord(raw))
     return { settings: preset, faults: [{ path, message: `must be an object, not ${kindOf(raw)}` }] }
-  const known = { ...raw }
-  const faults: Fault[] = []
-  for (const name of NOT_AVAILABLE.settings) {
-    if (!isEmpty(known[name])) {
-      faults.push({
-        path: joinPath(path, name),
-        message: `the setting ${name} is not available yet; leave it out`,
-      })
-    }
-    delete known[name]
-  }
-  faults.push(...schemaFaults(Settings, known, path), ...settingFaults(known, path))
+  const faults = [...schemaFaults(Settings, raw, path), ...settingFaults(raw, path)]
   // The schema has just accepted it when there are no faults; with faults nobody uses it.
-  return { settings: faults.length > 0 ? preset : (withDefaults(Settings, known) as Settings), faults }
+  return { settings: faults.length > 0 ? preset : (withDefaults(Settings, raw) as Settings), faults }
 }
 
 /** Faults of success goals: none can be set yet. */
@@ -129,27 +117,6 @@ function emptyPathFaults(readings: readonly StepReading[]): Fault[] {
       return [{ stepId: step.id, path, message }]
     })
   })
-}
-
-function settingFaults(settings: Record<string, unknown>, path: string): Fault[] {
-  const faults: Fault[] = []
-  const { timezone, reEntry } = settings
-  if (typeof timezone === 'string' && !isTimeZone(timezone)) {
-    faults.push({ path: joinPath(path, 'timezone'), message: timeZoneSentence(timezone) })
-  }
-  if (!isRecord(reEntry)) return faults
-  const at = joinPath(path, 'reEntry.keyPath')
-  if (reEntry.mode === 'PER_KEY' && reEntry.keyPath === undefined) {
-    faults.push({
-      path: at,
-      message: 'PER_KEY needs the path of the key in what the run is started with, such as "orderId"',
-    })
-  }
-  if (reEntry.mode !== 'PER_KEY' && reEntry.keyPath !== undefined) {
-    faults.push({ path: at, message: 'goes with the mode PER_KEY only; leave it out' })
-  }
-  const wrong = typeof reEntry.keyPath === 'string' ? pathFault(reEntry.keyPath) : null
-  return wrong === null ? faults : [...faults, { path: at, message: wrong }]
 }
 
 function isEmpty(value: unknown): boolean {

@@ -2,55 +2,45 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Where } from '../../../schema/audience.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, rows } from '../../database.ts'
+import { array, rows } from '../../database.ts'
 import { compileWhere } from '../audience/match.ts'
 import type { RecordedEvent } from '../event-rows.ts'
-import { type RunKey, writeNudges } from './nudge.ts'
 
-type Waiting = { runId: string; where: Where[]; positions: number[] }
+/** Stands in place of an event type where a run waits for filters to hold. */
+export const CONDITION_TYPE = ''
+
+/** What an event does to a run: ends its wait, or ends it by the exit rule of this id. */
+export type Woken = { runId: string; ruleId: string | null }
+
+type Waiting = { runId: string; ruleId: string; where: Where[]; positions: number[] }
 
 /**
- * Runs that waited for one of these events go on: their row says so first, then they are nudged. With `forRuns` each
- * event is for the run at its own place of that list only.
+ * The runs that one of these events moves on or ends. With `forRuns` each event is for the run at its own place of that
+ * list only.
  */
-export async function endEventWaits(
+export async function findWoken(
   call: Call,
   events: readonly RecordedEvent[],
   forRuns?: readonly string[],
-): Promise<void> {
-  if (events.length === 0) return
-  const { em, organization } = call
+): Promise<Woken[]> {
   const waiting = await rows<Waiting>(
-    em,
-    sql`select wait.run_id as "runId", coalesce(wait.conditions -> 'where', '[]') as "where",
+    call.em,
+    sql`select wait.run_id as "runId", wait.rule_id as "ruleId", coalesce(wait.conditions -> 'where', '[]') as "where",
         array_agg(event.position::int) as positions
       from ${eventRows(events)} as event (subscriber_id, type, data, position)
-      join run_wait wait on wait.organization_id = ${organization.id}
+      join run_wait wait on wait.organization_id = ${call.organization.id}
         and wait.subscriber_id = event.subscriber_id and wait.event_type = event.type
         ${forRuns ? sql`and wait.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
-      group by wait.run_id, wait.conditions`,
+      group by wait.run_id, wait.rule_id, wait.conditions`,
   )
-  const woken: string[] = []
+  const woken: Woken[] = []
   for (const { where, runs, positions } of byCondition(waiting)) {
     const matching = await matchingEvents(call, events, positions, where)
-    for (const run of runs)
-      if (run.positions.some((position) => matching.has(position))) woken.push(run.runId)
+    for (const { runId, ruleId, positions: own } of runs) {
+      if (own.some((position) => matching.has(position))) woken.push({ runId, ruleId: ruleId || null })
+    }
   }
-  if (woken.length === 0) return
-  const keys = await rows<RunKey>(
-    em,
-    sql`with locked as (
-        select id from automation_run where organization_id = ${organization.id} and id = any(${array(woken, 'uuid')})
-          and status = 'WAITING' and wait_kind = 'EVENT' order by id for update)
-      update automation_run run set wake_reason = coalesce(run.wake_reason, 'EVENT'), wake_at = now()
-      from locked where run.organization_id = ${organization.id} and run.id = locked.id
-      returning run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
-  )
-  await execute(
-    em,
-    sql`delete from run_wait where organization_id = ${organization.id} and run_id = any(${array(woken, 'uuid')})`,
-  )
-  await writeNudges(em, organization.id, keys)
+  return woken
 }
 
 /** The positions of the events whose data fulfil the conditions, in one query. */

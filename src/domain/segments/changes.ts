@@ -6,6 +6,7 @@ import { array, type EntityManager, execute, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
+import { endConditionWaits } from '../automations/conditions.ts'
 import { type NewEvent, recordEvents } from '../events.ts'
 import { BULK_PRIORITY } from '../outbox.ts'
 import { tryLockSegments } from './lock.ts'
@@ -53,6 +54,7 @@ export async function applySegmentChanges(call: Call): Promise<number> {
     const moves = await moveMembers(call, segment, people)
     events.push(...moves.filter(({ subscriberId }) => loud.has(subscriberId)).map(toEvent(segment)))
   }
+  await endConditionWaits(call, [...loud])
   await recordEvents(call, events, { priority: taken.length < BATCH ? 0 : BULK_PRIORITY })
   return taken.length
 }

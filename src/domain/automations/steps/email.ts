@@ -1,24 +1,67 @@
 import { sql } from 'kysely'
 
+import type { StepOf } from '../../../../schema/automation.ts'
+import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import { row } from '../../../database.ts'
 import { enqueueMessages } from '../../messages.ts'
+import { hitExitRule } from '../exit-rules.ts'
+import { windowOpens } from '../schedule.ts'
 import { type Enter, left, type StepResult, type Turn } from './step.ts'
+import { isElapsed, jitterOf, waitUntil } from './waits.ts'
 
 type MessageState = { status: string; reason: string | null; createdAt: number; sentAt: number | null }
 
 const FIRST_LOOK_MS = 30_000
 const LAST_LOOK_MS = 15 * 60_000
+/** Windows open for many at once; they come within this long of it. */
+const WINDOW_JITTER_MS = 60_000
 
-/** Puts the email of the step on its way; the run waits for its outcome. */
-export const enterEmail: Enter<'EMAIL'> = async (turn, { id, config }) => {
-  const messageId = await sendStepEmail(turn, id, config.transactional)
+/** Puts the email of the step on its way, unless it is too late or not yet time for it. */
+export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
+  const { run, version } = turn
+  const ruleId = await hitExitRule(turn)
+  if (ruleId !== null) {
+    const outcome = { result: 'CANCELED', reason: 'EXIT_RULE', ruleId }
+    return { kind: 'ends', exitReason: 'EXIT_RULE', outcome }
+  }
+  const late = lateResult(turn)
+  if (late) return late
+  const { settings } = version.definition
+  const { transactional } = step.config
+  const window = step.config.sendWindow ?? (transactional ? undefined : settings.sendWindow)
+  const opens = window ? windowOpens(window, { ...turn.clock, now: run.now }) : run.now
+  if (opens > run.now && run.wakeReason !== 'FAST_FORWARD') {
+    return waitUntil(opens + jitterOf(run, WINDOW_JITTER_MS), run, { reason: 'SEND_WINDOW' })
+  }
+  const messageId = await sendStepEmail(turn, step.id, transactional)
   const outcome = { result: 'QUEUED', messageId }
-  return { kind: 'waits', waitKind: 'MESSAGE', wakeAt: turn.run.now + FIRST_LOOK_MS, outcome }
+  return { kind: 'waits', waitKind: 'MESSAGE', wakeAt: run.now + FIRST_LOOK_MS, outcome }
 }
 
-/** Null while the email has no outcome; the next look is later the longer it takes, because delivery nudges. */
-export async function leaveEmail(turn: Turn): Promise<StepResult | null> {
+/** Null while the window is closed, or the email has no outcome. */
+export async function leaveEmail(turn: Turn, step: StepOf<'EMAIL'>): Promise<StepResult | null> {
+  const { run } = turn
+  if (run.waitKind === 'MESSAGE') return await readOutcome(turn)
+  return run.wakeReason === 'FAST_FORWARD' || isElapsed(run) ? await enterEmail(turn, step) : null
+}
+
+/** What settings.lateSend says of an email that is due this late; null where it goes out all the same. */
+function lateResult({ run, version, due }: Turn): StepResult | null {
+  const { lateSend } = version.definition.settings
+  const lateMs = Math.round(run.now - due)
+  if (!lateSend || lateSend.action === 'SEND' || lateMs <= durationMilliseconds(lateSend.maxLateness)) {
+    return null
+  }
+  const lateSeconds = Math.round(lateMs / 1_000)
+  if (lateSend.action === 'EXIT') {
+    return { kind: 'ends', exitReason: 'EXPIRED', outcome: { result: 'EXIT', reason: 'LATE', lateSeconds } }
+  }
+  return { ...left('next', { result: 'SKIPPED', reason: 'LATE', lateSeconds }), decision: 'LATE' }
+}
+
+/** Null while there is none; the next look is later the longer it takes, because delivery nudges. */
+async function readOutcome(turn: Turn): Promise<StepResult | null> {
   const { run } = turn
   const message = await messageOutcome(turn)
   if (!message)

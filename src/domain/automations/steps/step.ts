@@ -4,16 +4,27 @@ import type { RunState, Visit, WaitKind } from '../run-state.ts'
 import type { Clock } from '../schedule.ts'
 import type { Version } from '../versions.ts'
 
-/** What a step works with. `clock.now` is when the step before it was over; `visits` are those of this turn so far. */
-export type Turn = { call: Call; run: RunState; version: Version; clock: Clock; visits: readonly Visit[] }
+/**
+ * What a step works with. `clock.now` is when the step before it was over, `due` when the run should have gone on,
+ * `visits` are those of this turn so far.
+ */
+export type Turn = {
+  call: Call
+  run: RunState
+  version: Version
+  clock: Clock
+  due: number
+  visits: readonly Visit[]
+}
 
 export type Outcome = { result: string } & Record<string, unknown>
+type Left = { kind: 'left'; port: string; outcome: Outcome; endedAt?: number; decision?: string }
 
-/** What a step came to: left by a port, waiting, or the end of the run. */
+/** What a step came to: left by a port, waiting, or the end of the run. `decision` is why it did not act. */
 export type StepResult =
-  | { kind: 'left'; port: string; outcome: Outcome; endedAt?: number }
+  | Left
   | { kind: 'waits'; waitKind: WaitKind; wakeAt: number | null; outcome: Outcome }
-  | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED'; outcome: Outcome }
+  | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED' | 'EXIT_RULE'; outcome: Outcome }
   | { kind: 'failed'; reason: string; outcome: Outcome }
 
 /** Does a step that the run has just come to. */
@@ -23,7 +34,7 @@ export type Enter<Type extends StepType> = (
 ) => StepResult | Promise<StepResult>
 
 /** The result of a step that is left at once. */
-export function left(port: string, outcome: Outcome, endedAt?: number): StepResult {
+export function left(port: string, outcome: Outcome, endedAt?: number): Left {
   return { kind: 'left', port, outcome, ...(endedAt !== undefined && { endedAt }) }
 }
 

@@ -1,4 +1,4 @@
-import type { Step, StepOf, StepType } from '../../../../schema/automation.ts'
+import type { Step, StepType } from '../../../../schema/automation.ts'
 import { matches } from '../../audience/match.ts'
 import {
   enterAddTag,
@@ -11,7 +11,7 @@ import { enterBranch, enterJump, enterSplit } from './choices.ts'
 import { enterEmail, leaveEmail } from './email.ts'
 import { enterNotify } from './notify.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
-import { enterWait, enterWaitUntil, leaveEventWait, leaveTimeWait } from './waits.ts'
+import { enterWait, enterWaitUntil, leaveWait, leaveWaitUntil } from './waits.ts'
 
 /** What each type of step does when a run comes to it. */
 const ENTER: { [Type in StepType]: Enter<Type> } = {
@@ -74,14 +74,13 @@ export async function enterStep(turn: Turn, step: Step): Promise<StepResult> {
 
 /** Looks at the step that the run waits in: null while there is nothing to do. */
 export async function leaveStep(turn: Turn, step: Step): Promise<StepResult | null> {
-  switch (turn.run.waitKind) {
-    case 'MESSAGE':
-      return await leaveEmail(turn)
-    case 'EVENT':
-      // Only such a step begins such a wait.
-      return await leaveEventWait(turn, step as StepOf<'WAIT_UNTIL'>)
+  switch (step.type) {
+    case 'EMAIL':
+      return await leaveEmail(turn, step)
+    case 'WAIT_UNTIL':
+      return await leaveWaitUntil(turn, step)
     default:
-      return leaveTimeWait(turn)
+      return leaveWait(turn)
   }
 }
 

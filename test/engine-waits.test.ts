@@ -1,0 +1,416 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import type { Step } from '../schema/automation.ts'
+import type { WaitUntilConfigs } from '../schema/automation-steps.ts'
+import { execute, rows } from '../src/database.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { noteTimedConditions } from '../src/domain/automations/conditions.ts'
+import { resumeHeldRuns } from '../src/domain/automations/runs.ts'
+import { fieldDateDue, windowOpens } from '../src/domain/automations/schedule.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { updateSubscriber } from '../src/domain/subscribers.ts'
+import { addTags } from '../src/domain/tags.ts'
+import { encodeId } from '../src/ids.ts'
+import { startSegmentWatch } from '../worker/segment-watch.ts'
+import { reconcile } from '../worker/reconciler.ts'
+import { decisionsOf, edges, makeTenant, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
+import type { TestServices } from './helpers/database.ts'
+import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
+import { eventually } from './helpers/eventually.ts'
+
+let world: EngineWorld
+let tenant: Tenant
+let services: TestServices
+let watch: ReturnType<typeof startSegmentWatch>
+
+test.before(async () => {
+  world = await openEngine('engine-waits', { LOG_LEVEL: 'warn' })
+  ;({ tenant, services } = world)
+  watch = startSegmentWatch(services)
+})
+test.after.always(async () => {
+  await watch?.stop()
+  await world?.close()
+})
+
+const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
+const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
+const EMAIL = step('hello', 'EMAIL', {
+  subject: 'Hello',
+  content: 'Hi',
+  contentType: 'MARKDOWN',
+  transactional: false,
+})
+const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]
+
+type Config<Mode extends keyof WaitUntilConfigs> = Omit<WaitUntilConfigs[Mode], 'mode' | 'onTimeout'> & {
+  onTimeout?: 'EXIT'
+}
+function until<Mode extends keyof WaitUntilConfigs>(mode: Mode, config: Config<Mode>): Step {
+  // The mode and its members belong together by the signature.
+  const whole = { onTimeout: 'CONTINUE', ...config, mode } as unknown as WaitUntilConfigs[Mode]
+  return step('until', 'WAIT_UNTIL', whole)
+}
+const FIELD = {
+  direction: 'AFTER' as const,
+  anniversary: false,
+  ifMissing: 'CONTINUE' as const,
+  ifPast: 'CONTINUE' as const,
+}
+
+/** The step in the middle, its time-out to an EXIT, the rest to a tag. */
+function around(middle: Step) {
+  return {
+    steps: [START, middle, TAGGED, step('late', 'EXIT', {})],
+    edges: edges(['start', 'until', 'tag'], ['until', 'timeout', 'late']),
+  }
+}
+
+async function setField(subscriberId: string, fields: Record<string, unknown>): Promise<void> {
+  await tenant.within((call) => updateSubscriber(call, encodeId('sub', subscriberId), { fields }))
+}
+
+test('a window of hours is open, or opens next: over midnight, on its days, across daylight saving', (t) => {
+  const zone = { timezone: 'Europe/Paris' }
+  const at = (now: string, window: Parameters<typeof windowOpens>[0]) =>
+    new Date(windowOpens(window, { now: Date.parse(now), ...zone })).toISOString()
+  const office = { start: '09:00', end: '17:00', days: ['MON' as const, 'TUE' as const] }
+  t.is(at('2026-01-05T10:00:00Z', office), '2026-01-05T10:00:00.000Z')
+  t.is(at('2026-01-05T07:00:00Z', office), '2026-01-05T08:00:00.000Z')
+  t.is(at('2026-01-06T16:00:00Z', office), '2026-01-12T08:00:00.000Z')
+  const night = { start: '22:00', end: '06:00', days: ['SAT' as const] }
+  t.is(at('2026-01-11T03:00:00Z', night), '2026-01-11T03:00:00.000Z')
+  t.is(at('2026-01-11T05:00:00Z', night), '2026-01-17T21:00:00.000Z')
+  // At night on 29 March 2026, two o'clock is three o'clock.
+  t.is(at('2026-03-29T00:30:00Z', { start: '02:30', end: '05:00' }), '2026-03-29T01:30:00.000Z')
+  t.is(at('2026-01-05T10:00:00Z', { ...office, timezone: 'America/New_York' }), '2026-01-05T14:00:00.000Z')
+})
+
+test('the date of a field is moved by its offset; an anniversary is the next one, also of 29 February', (t) => {
+  const due = (
+    value: unknown,
+    config: Partial<WaitUntilConfigs['FIELD_DATE']>,
+    now = '2026-06-15T12:00:00Z',
+  ) => {
+    const whole = {
+      mode: 'FIELD_DATE' as const,
+      field: 'x',
+      ...FIELD,
+      onTimeout: 'CONTINUE' as const,
+      ...config,
+    }
+    const moment = fieldDateDue(value, whole, { now: Date.parse(now), timezone: 'Europe/Paris' })
+    return moment === null ? null : new Date(moment).toISOString()
+  }
+  const days = (amount: number) => ({ offset: { amount, unit: 'DAYS' as const } })
+  t.is(due('2026-07-01', {}), '2026-06-30T22:00:00.000Z')
+  t.is(due('2026-07-01', { ...days(3), direction: 'BEFORE' }), '2026-06-27T22:00:00.000Z')
+  t.is(due('2026-10-24T10:00:00.000Z', days(1)), '2026-10-25T11:00:00.000Z')
+  t.is(due('1990-06-15', { anniversary: true }), '2027-06-14T22:00:00.000Z')
+  t.is(due('1990-06-20', { anniversary: true, ...days(7), direction: 'BEFORE' }), '2027-06-12T22:00:00.000Z')
+  t.is(due('1990-06-10', { anniversary: true, ...days(7) }), '2026-06-16T22:00:00.000Z')
+  t.is(due('1992-02-29', { anniversary: true }), '2027-02-27T23:00:00.000Z')
+  t.is(due('1992-02-29', { anniversary: true }, '2027-06-01T00:00:00Z'), '2028-02-28T23:00:00.000Z')
+  t.is(due('soon', {}), null)
+  t.is(due(undefined, {}), null)
+})
+
+test('FIELD_DATE waits for the date, follows the field when it moves, and says what to do without one', async (t) => {
+  const subscriberId = await tenant.subscribe()
+  await setField(subscriberId, { visit: '2099-01-01' })
+  const id = await world.publish(around(until('FIELD_DATE', { field: 'visit', ...FIELD })))
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'TIME' })
+  await setField(subscriberId, { other: 1 })
+  await setField(subscriberId, { visit: '2098-01-01' })
+  await eventually('the wait to move', async () => {
+    const [visit] = await rows<{ until: string }>(
+      services.orm.em.fork(),
+      sql`select outcome ->> 'until' as until from run_step where run_id = ${run.id} and step_id = 'until'`,
+    )
+    return visit?.until.startsWith('2098-01-01')
+  })
+  await setField(subscriberId, { visit: '2020-01-01' })
+  t.deepEqual((await world.endOf(id)).trail, ['start ENTERED→next', 'until SKIPPED→next', 'tag DONE→next'])
+  t.deepEqual(await rows(services.orm.em.fork(), sql`select 1 from run_wait where run_id = ${run.id}`), [])
+
+  const gone = until('FIELD_DATE', { field: 'nothing', ...FIELD, ifMissing: 'TIMEOUT' })
+  const person = await tenant.subscribe()
+  t.deepEqual((await world.ended(around(gone), person)).trail.slice(1), [
+    'until SKIPPED→timeout',
+    'late EXIT',
+  ])
+  const past = until('FIELD_DATE', { field: 'visit', ...FIELD, ifPast: 'EXIT' })
+  const left = await world.ended(around(past), subscriberId)
+  t.deepEqual([left.exitReason, left.trail.at(-1)], ['EXPIRED', 'until EXIT'])
+})
+
+test('a wait for a date or an hour lasts no longer than its time-out', async (t) => {
+  const timeout = { amount: 1, unit: 'SECONDS' as const }
+  const day = new Date(Date.now() + 2 * 86_400_000)
+  const weekday = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[day.getUTCDay()] ?? 'SUN'
+  const closed = { days: [weekday], start: '00:00', end: '12:00' }
+  const person = await tenant.subscribe()
+  const late = await world.ended(around(until('DATE', { date: '2099-01-01', timeout })), person)
+  t.deepEqual(late.trail.slice(1), ['until TIMEOUT→timeout', 'late EXIT'])
+  const shut = await world.ended(
+    around(until('TIME_WINDOW', { ...closed, timeout, onTimeout: 'EXIT' })),
+    person,
+  )
+  t.deepEqual([shut.exitReason, shut.trail.at(-1)], ['EXPIRED', 'until TIMEOUT'])
+  const open = await world.ended(around(until('TIME_WINDOW', { start: '00:00', end: '23:59' })), person)
+  t.is(open.trail[1], 'until ELAPSED→next')
+  const id = await world.publish(around(until('TIME_WINDOW', closed)))
+  await world.enter(id, person)
+  await world.runWhen(id, { status: 'WAITING' })
+  await world.fastForward(id, person)
+  t.is((await world.endOf(id)).trail[1], 'until FAST_FORWARD→next')
+})
+
+test('CONDITION ends when its filters begin to hold, whatever made them hold, or by its time-out', async (t) => {
+  const already = await tenant.subscribe()
+  await tenant.within((call) => addTags(call, [already], ['vip']))
+  t.is(
+    (await world.ended(around(until('CONDITION', { filters: VIP })), already)).trail[1],
+    'until CONDITION→next',
+  )
+
+  const waiting = await tenant.subscribe()
+  const other = await tenant.subscribe()
+  const id = await world.publish(around(until('CONDITION', { filters: VIP })))
+  await world.enter(id, waiting)
+  await world.runWhen(id, { status: 'WAITING', waitKind: 'CONDITION' })
+  await world.enter(id, other)
+  await eventually('both to wait', async () =>
+    (await runsOf(services, tenant, id)).every(({ status }) => status === 'WAITING'),
+  )
+  await world.happened(waiting, 'NEWS')
+  await tenant.within((call) => addTags(call, [waiting], ['vip']))
+  const done = await eventually('the first to go on', async () => {
+    const [first] = await runsOf(services, tenant, id)
+    return first?.status === 'COMPLETED' ? first : null
+  })
+  t.is((await trailOf(services, done.id))[1], 'until CONDITION→next')
+  t.is((await runsOf(services, tenant, id))[1]?.status, 'WAITING')
+  await world.fastForward(id, other)
+  t.is((await world.endOf(id)).trail[1], 'until FAST_FORWARD→timeout')
+
+  const timeout = { amount: 1, unit: 'SECONDS' as const }
+  const late = await world.ended(
+    around(until('CONDITION', { filters: VIP, timeout })),
+    await tenant.subscribe(),
+  )
+  t.is(late.trail[1], 'until TIMEOUT→timeout')
+})
+
+test("CONDITION reads what the run began with and its own emails, and time's passing", async (t) => {
+  const filters = [
+    { field: 'entry.plan', operator: 'equals' as const, value: 'pro' },
+    { field: 'campaign', operator: 'received' as const, value: { stepId: 'hello' } },
+    { field: 'customFields.trial', operator: 'before' as const, value: '2050-01-01' },
+  ]
+  const [pro, free] = [await tenant.subscribe(), await tenant.subscribe()]
+  await setField(pro, { trial: '2099-01-01' })
+  await setField(free, { trial: '2099-01-01' })
+  const id = await world.publish(chain([EMAIL, until('CONDITION', { filters }), TAGGED]))
+  await world.enter(id, pro, { plan: 'pro' })
+  await world.enter(id, free, { plan: 'free' })
+  await eventually('both to wait', async () =>
+    (await runsOf(services, tenant, id)).every(({ waitKind }) => waitKind === 'CONDITION'),
+  )
+  await setField(pro, { trial: '2040-01-01' })
+  await setField(free, { trial: '2040-01-01' })
+  await eventually('the one to go on', async () => {
+    const [first, second] = await runsOf(services, tenant, id)
+    return first?.status === 'COMPLETED' && second?.status === 'WAITING'
+  })
+
+  const timed = [
+    { field: 'createdAt', operator: 'more_than_ago' as const, value: { amount: 1, unit: 'DAYS' as const } },
+  ]
+  const person = await tenant.subscribe()
+  const byTime = await world.publish(around(until('CONDITION', { filters: timed })))
+  await world.enter(byTime, person)
+  await world.runWhen(byTime, { status: 'WAITING', waitKind: 'CONDITION' })
+  await execute(
+    services.orm.em.fork(),
+    sql`update subscriber set created_at = now() - interval '2 days' where id = ${person}`,
+  )
+  const scope = { organizationId: tenant.id, actor: { kind: 'system' as const, id: 'test', name: 'test' } }
+  t.is(await unitOfWork(services, scope, noteTimedConditions), 1)
+  t.is((await world.endOf(byTime)).trail[1], 'until CONDITION→next')
+
+  // What is written without the locks of waits is found by the reconciler.
+  const byStatus = until('CONDITION', { filters: [{ field: 'country', operator: 'equals', value: 'FR' }] })
+  const missed = await tenant.subscribe()
+  const late = await world.publish(around(byStatus))
+  await world.enter(late, missed)
+  await world.runWhen(late, { status: 'WAITING', waitKind: 'CONDITION' })
+  await execute(services.orm.em.fork(), sql`update subscriber set country = 'FR' where id = ${missed}`)
+  await reconcile(services)
+  t.is((await world.endOf(late)).trail[1], 'until CONDITION→next')
+})
+
+test('an exit rule ends a run at once in any wait, by its conditions; others and strangers stay', async (t) => {
+  const exitRules = [
+    {
+      id: 'bought',
+      on: 'SUBSCRIBER_PAYMENT',
+      where: [{ path: 'amount', operator: 'gte' as const, value: 10 }],
+    },
+    { id: 'moved', on: 'TAG_ADDED' },
+  ]
+  const waits: Step[] = [
+    LONG,
+    until('EVENT', { eventType: 'SUBSCRIBER_PAYMENT', scope: 'STEP' }),
+    until('CONDITION', { filters: VIP }),
+    until('DATE', { date: '2099-01-01' }),
+  ]
+  for (const wait of waits) {
+    const subscriberId = await tenant.subscribe()
+    const id = await world.publish(chain([wait, TAGGED], { exitRules }))
+    await world.enter(id, subscriberId)
+    await world.runWhen(id, { status: 'WAITING' })
+    await world.happened(await tenant.subscribe(), 'SUBSCRIBER_PAYMENT', { amount: 50 })
+    t.is((await runsOf(services, tenant, id))[0]?.status, 'WAITING')
+    await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT', { amount: 50 })
+    const run = await world.endOf(id)
+    t.deepEqual(
+      [run.status, run.exitReason, run.trail.at(-1)],
+      ['CANCELED', 'EXIT_RULE', `${wait.id} CANCELED`],
+    )
+    const [told] = await world.eventsOf(subscriberId, 'WORKFLOW_CANCELED')
+    t.like(told?.data, { exitReason: 'EXIT_RULE', reason: 'bought' })
+    t.deepEqual(await rows(services.orm.em.fork(), sql`select 1 from run_wait where run_id = ${run.id}`), [])
+  }
+  // A step of the run itself can be what the rule is about; nothing after it is done.
+  const itself = await world.ended(chain([TAGGED, LONG], { exitRules }), await tenant.subscribe())
+  t.deepEqual([itself.status, itself.exitReason], ['CANCELED', 'EXIT_RULE'])
+  t.deepEqual(itself.trail, ['start ENTERED→next', 'tag DONE→next'])
+  // Small payments do not count, and what a run began with does not end it.
+  const rules = { exitRules: [{ id: 'again', on: 'ORDERED' }], reEntry: { mode: 'EVERY_TIME' as const } }
+  const byEvent = await world.publish({
+    steps: [step('start', 'TRIGGER', { type: 'EVENT', eventType: 'ORDERED' }), LONG],
+    edges: edges(['start', 'pause']),
+    settings: rules,
+  })
+  const buyer = await tenant.subscribe()
+  await world.happened(buyer, 'ORDERED')
+  await world.runWhen(byEvent, { status: 'WAITING' })
+  await world.happened(buyer, 'ORDERED')
+  await eventually('the first run to end, the second to wait', async () => {
+    const [first, second] = await runsOf(services, tenant, byEvent)
+    return first?.exitReason === 'EXIT_RULE' && second?.status === 'WAITING'
+  })
+})
+
+test('an exit rule is looked at before the first step and before each email, also for what was not heard', async (t) => {
+  const exitRules = [{ id: 'bought', on: 'SUBSCRIBER_PAYMENT' }]
+  const subscriberId = await tenant.subscribe('exit@reader.example')
+  const early = await world.publish(chain([EMAIL], { exitRules }))
+  await tenant.within(async (call) => {
+    const { enterByHand } = await import('../src/domain/automations/enter-by-hand.ts')
+    await enterByHand(call, {
+      workflowId: encodeId('wf', early),
+      subscriberId: encodeId('sub', subscriberId),
+    })
+  })
+  await tenant.within((call) => recordEvents(call, [{ subscriberId, type: 'SUBSCRIBER_PAYMENT' }]))
+  const first = await world.endOf(early)
+  t.is(first.exitReason, 'EXIT_RULE')
+
+  const id = await world.publish(chain([LONG, EMAIL], { exitRules }))
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { status: 'WAITING' })
+  // As if the event had been written beside the wait for it.
+  await execute(services.orm.em.fork(), sql`delete from run_wait where run_id = ${run.id}`)
+  await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT')
+  t.is((await runsOf(services, tenant, id))[0]?.status, 'WAITING')
+  await world.fastForward(id, subscriberId)
+  const ended = await world.endOf(id)
+  t.deepEqual([ended.status, ended.exitReason], ['CANCELED', 'EXIT_RULE'])
+  t.is(ended.trail.at(-1), 'hello CANCELED')
+  t.is(world.sink.accepted().filter(({ recipient }) => recipient === 'exit@reader.example').length, 0)
+})
+
+test('an email waits for its window, sends when told to, and the window of the step goes before the settings', async (t) => {
+  const day = new Date(Date.now() + 2 * 86_400_000)
+  const weekday = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[day.getUTCDay()] ?? 'SUN'
+  const shut = { days: [weekday], start: '00:00', end: '12:00' }
+  const open = { start: '00:00', end: '23:59' }
+  const email = (more: object) => ({ ...EMAIL, config: { ...EMAIL.config, ...more } }) as Step
+  const subscriberId = await tenant.subscribe('window@reader.example')
+  const id = await world.publish(chain([email({})], { sendWindow: shut }))
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'TIME', stepId: 'hello' })
+  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'hello WAITING'])
+  await world.fastForward(id, subscriberId)
+  t.deepEqual((await world.endOf(id)).trail.at(-1), 'hello SENT→next')
+  for (const free of [email({ sendWindow: open }), email({ transactional: true })]) {
+    const sent = await world.ended(chain([free], { sendWindow: shut }), subscriberId)
+    t.is(sent.trail.at(-1), 'hello SENT→next')
+  }
+  // The window is asked again when the wait for it ends, because a pause may have come between.
+  const again = await world.publish(chain([email({})], { sendWindow: shut }))
+  await world.enter(again, subscriberId)
+  const waiting = await world.runWhen(again, { status: 'WAITING', waitKind: 'TIME' })
+  await execute(
+    services.orm.em.fork(),
+    sql`update automation_run set wake_at = now() where id = ${waiting.id}`,
+  )
+  const client = await services.temporal.client()
+  const workflowId = `run/${encodeId('wf', again)}/${encodeId('sub', subscriberId)}/1`
+  await client.workflow.getHandle(workflowId).signal('nudge')
+  await eventually('the wait for the next opening', async () => {
+    const [row] = await rows<{ late: boolean }>(
+      services.orm.em.fork(),
+      sql`select wake_at > now() + interval '1 hour' as late from automation_run where id = ${waiting.id}`,
+    )
+    return row?.late
+  })
+  await world.fastForward(again, subscriberId)
+  await world.endOf(again)
+})
+
+test('lateSend decides over email that a pause has made late; other steps and email in time are not concerned', async (t) => {
+  const late = async (action: 'SEND' | 'SKIP' | 'EXIT', hours: number) => {
+    const lateSend = { maxLateness: { amount: hours, unit: 'HOURS' as const }, action }
+    const rest = step('rest', 'WAIT', { amount: 3, unit: 'SECONDS' })
+    const id = await world.publish(chain([rest, EMAIL, TAGGED], { lateSend }))
+    const subscriberId = await tenant.subscribe()
+    await world.enter(id, subscriberId)
+    const em = services.orm.em.fork()
+    await world.runWhen(id, { status: 'WAITING' })
+    await execute(em, sql`update automation set status = 'PAUSED' where id = ${id}`)
+    const held = await world.runWhen(id, { held: true })
+    await execute(
+      em,
+      sql`update automation_run set due_at = now() - interval '5 hours' where id = ${held.id}`,
+    )
+    await tenant.within(async (call) => {
+      await execute(call.em, sql`update automation set status = 'ACTIVE' where id = ${id}`)
+      await resumeHeldRuns(call, id)
+    })
+    const run = await world.endOf(id)
+    return [run.exitReason, ...run.trail.slice(2), ...(await decisionsOf(services, id))]
+  }
+  t.deepEqual(await late('SKIP', 1), ['END', 'hello SKIPPED→next', 'tag DONE→next', 'STEP_SKIPPED LATE'])
+  t.deepEqual(await late('EXIT', 1), ['EXPIRED', 'hello EXIT'])
+  t.deepEqual(await late('SEND', 1), ['END', 'hello SENT→next', 'tag DONE→next'])
+  t.deepEqual(await late('SKIP', 6), ['END', 'hello SENT→next', 'tag DONE→next'])
+})
+
+test("another organization's events and conditions move nobody here", async (t) => {
+  const other = await makeTenant(services)
+  const stranger = await other.subscribe()
+  const subscriberId = await tenant.subscribe()
+  const exitRules = [{ id: 'bought', on: 'SUBSCRIBER_PAYMENT' }]
+  const id = await world.publish(chain([until('CONDITION', { filters: VIP })], { exitRules }))
+  await world.enter(id, subscriberId)
+  await world.runWhen(id, { status: 'WAITING' })
+  await other.within((call) => recordEvents(call, [{ subscriberId: stranger, type: 'SUBSCRIBER_PAYMENT' }]))
+  await other.within((call) => addTags(call, [stranger], ['vip']))
+  await other.within((call) => recordEvents(call, [{ subscriberId, type: 'SUBSCRIBER_PAYMENT' }]))
+  t.is((await runsOf(services, tenant, id))[0]?.status, 'WAITING')
+})
