@@ -8,7 +8,8 @@ const JSON_MS = 60_000
 
 /** The JSON body of a request, read up to `limit` bytes; refused by name when it is another type, too large or broken. */
 export async function readJson(ctx: Context, limit: number): Promise<unknown> {
-  if (ctx.is('application/json') === false) {
+  const isEmpty = ctx.req.headers['content-length'] === '0'
+  if (!isEmpty && ctx.is('application/json') === false) {
     throw new Failure(
       'UNSUPPORTED_MEDIA_TYPE',
       'The body must be JSON; send the header "Content-Type: application/json".',

@@ -56,6 +56,12 @@ const ROWS: readonly Row[] = [
     reply: resource('domain'),
   },
   { method: 'get', path: '/domains/:domain', operation: 'get_domain', reply: resource('domain') },
+  {
+    method: 'post',
+    path: '/domains/:domain/verify',
+    operation: 'verify_domain',
+    reply: resource('domain'),
+  },
   { method: 'get', path: '/imports/:importId', operation: 'get_import', reply: resource('import') },
   { method: 'delete', path: '/imports/:importId', operation: 'cancel_import', reply: resource('import') },
 ]

@@ -29,14 +29,16 @@ import {
   SOURCES,
   toPlainEvents,
 } from '../test/helpers/histories.ts'
+import { startNameServer } from '../test/helpers/name-server.ts'
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
 import { startEngine } from '../worker/workers.ts'
 import { CAMPAIGN_SCENES } from './campaign-scenes.ts'
+import { DOMAIN_SCENES } from './domain-scenes.ts'
 
 const USAGE = `npm run record-histories
 
-  Runs a few automations and campaigns and stores their Temporal histories in test/histories, which test/replay.test.ts replays.
+  Runs a few automations, campaigns and domains and stores their Temporal histories in test/histories, which test/replay.test.ts replays.
   It needs a PostgreSQL to make a database in and a Temporal:
 
   DATABASE_URL_ADMIN   a superuser's URL
@@ -120,7 +122,12 @@ async function main(): Promise<void> {
 async function record(): Promise<Map<string, Recorded>> {
   const sink = await startSmtpSink()
   const queue = `histories-${process.pid}`
-  const services = await testServices({ TEMPORAL_TASK_QUEUE: queue, RELAY_URL: sink.url })
+  const names = await startNameServer()
+  const services = await testServices({
+    TEMPORAL_TASK_QUEUE: queue,
+    RELAY_URL: sink.url,
+    DNS_SERVERS: names.address,
+  })
   const studio = { services, tenant: await makeTenant(services) }
   const unsearchable = await enter(studio, chain(START, SHORT, TAG))
   await tellUnsearchable(services)
@@ -138,12 +145,16 @@ async function record(): Promise<Map<string, Recorded>> {
     for (const [name, begin] of Object.entries(CAMPAIGN_SCENES)) {
       recorded.set(name, await historyOf(services, await begin(studio), false))
     }
+    for (const [name, { isUnfinished, begin }] of Object.entries(DOMAIN_SCENES)) {
+      recorded.set(name, await historyOf(services, await begin({ ...studio, names }), isUnfinished))
+    }
     return recorded
   } finally {
     await engine.stop()
     await lanes.stop()
     await services.close()
     await sink.close()
+    await names.close()
   }
 }
 

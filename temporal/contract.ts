@@ -169,3 +169,39 @@ export type CampaignActivities = {
   /** Ends the send because an operator canceled its workflow. */
   cancelCampaign(request: CampaignSendRequest): Promise<CampaignSendProgress>
 }
+
+/** The workflow type that watches the DNS records of a sending domain. */
+export const DOMAIN_VERIFICATION = 'DomainVerification'
+/** The update that looks at the records now and answers what it found. */
+export const CHECK_NOW = 'checkNow'
+
+/** One workflow for each domain: `domain/{dom_…}`. */
+export function domainWorkflowId(domainId: string): string {
+  return `domain/${domainId}`
+}
+
+/** What a check is about. */
+export type DomainCheckRequest = { organizationId: string; domainId: string }
+
+/** How often a domain is looked at: again and again until it is right, then every day, or no more. */
+export type DomainPace = 'POLL' | 'DAILY' | 'END'
+
+/** The argument of a DomainVerification; the rest is what a run hands to the next one. */
+export type DomainVerificationInput = DomainCheckRequest & { polls?: number; pace?: DomainPace }
+
+/** What a check found, in words that an operator reads. Host names and statuses, no keys. */
+export type DomainChecked = {
+  status: string
+  pace: DomainPace
+  /** One line for each record: "VERIFIED DKIM pl1._domainkey.example.com". */
+  records: string[]
+}
+
+/** What a finished verification leaves in its history. */
+export type DomainVerificationResult = { status: string }
+
+/** The database and DNS side of a DomainVerification. */
+export type DomainActivities = {
+  /** Asks the name servers and stores what they say; repeated, it asks again. */
+  checkDomain(request: DomainCheckRequest): Promise<DomainChecked>
+}

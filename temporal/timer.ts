@@ -1,4 +1,10 @@
-import type { CampaignSendProgress, ImportProgress, NextAction } from './contract.ts'
+import type {
+  CampaignSendProgress,
+  DomainChecked,
+  DomainPace,
+  ImportProgress,
+  NextAction,
+} from './contract.ts'
 
 /** What the Temporal UI shows of a run, in Markdown: where it stands, why and until when it waits, how it came there. */
 export function currentDetails(action: NextAction): string {
@@ -22,6 +28,19 @@ export function campaignDetails(progress: CampaignSendProgress): string {
   const rate = perSecond === null ? '' : `, ${grouped(perSecond)} a second`
   const end = expectedEnd === null ? '' : `, until about ${new Date(expectedEnd).toISOString()}`
   return `**${stage}**${counts}${rate}${end}\n\n${error ?? label}`
+}
+
+/** People who have just added their records look often; then an hour is soon enough. */
+const FIRST_POLLS = [1, 2, 5, 15]
+
+/** How many minutes until a domain is looked at again, after so many looks since somebody asked. */
+export function domainWaitMinutes(pace: DomainPace, polls: number): number {
+  return pace === 'DAILY' ? 24 * 60 : (FIRST_POLLS[polls] ?? 60)
+}
+
+/** What the Temporal UI shows of a domain: "**VERIFYING**" and a line for each record. */
+export function domainDetails({ status, records }: DomainChecked): string {
+  return `**${status}**${records.map((record) => `\n- ${record}`).join('')}`
 }
 
 /** 1000000 as "1,000,000": without Intl, whose data may differ between a run and its replay. */

@@ -15,6 +15,7 @@ import { workflowIdOf } from '../src/domain/automations/nudge.ts'
 import { freePlaces } from '../src/domain/automations/runs.ts'
 import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
+import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'
 import type { Services } from '../src/services.ts'
 
 /** How late a run must be before its workflow is looked for. */
@@ -52,6 +53,7 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
   }
   await noteFreshConditions(em, FRESH_SECONDS)
   await restartSends(services, lateSeconds)
+  await watchDomains(services)
   for (const { organizationId, places } of await findStalePlaces(em)) {
     await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => freePlaces(call, places))
   }
@@ -78,6 +80,15 @@ async function restartSends(services: Services, lateSeconds: number): Promise<vo
     await unitOfWork(services, { organizationId, actor: ACTOR }, async (call) =>
       startSend(call, send, number),
     )
+  }
+}
+
+/** A domain that is watched is looked at every day. */
+async function watchDomains(services: Services): Promise<void> {
+  for (const domain of await findUnwatchedDomains(crossOrganization(services), BATCH)) {
+    const { organizationId } = domain
+    services.log.warn({ domain: domain.domain }, 'nobody watches a domain; starting its verification again')
+    await unitOfWork(services, { organizationId, actor: ACTOR }, async (call) => watchDomain(call, domain))
   }
 }
 

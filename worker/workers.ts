@@ -7,6 +7,7 @@ import type { Services } from '../src/services.ts'
 import { type QueueKind, taskQueue } from '../temporal/contract.ts'
 import { createRunActivities } from './activities/automation-run.ts'
 import { createCampaignActivities } from './activities/campaign-send.ts'
+import { createDomainActivities } from './activities/domain-verification.ts'
 import { createSegmentActivities } from './activities/segment-refresh.ts'
 import { createImportActivities } from './activities/subscriber-import.ts'
 import { workflowBundle } from './bundle.ts'
@@ -43,6 +44,7 @@ const ACTIVITIES = {
     ...createCampaignActivities(services),
     ...createImportActivities(services),
     ...createSegmentActivities(services),
+    ...createDomainActivities(services),
   }),
 } as const satisfies Record<QueueKind, (services: Services) => object>
 

@@ -14,7 +14,7 @@ export type Dns = {
   lookUp(name: string, type: DnsRecord['type']): Promise<DnsAnswer[]>
 }
 
-const TIMEOUT_MS = 2_000
+const TIMEOUT_MS = 1_500
 const TRIES = 2
 const NOTHING = new Set(['ENOTFOUND', 'ENODATA'])
 

@@ -1,18 +1,36 @@
-import { Client, Connection } from '@temporalio/client'
+import { Client, Connection, WithStartWorkflowOperation } from '@temporalio/client'
+import type { Workflow } from '@temporalio/common'
 import type { Logger } from 'pino'
 
 import { Failure } from '../catalogue/failure.ts'
 import type { Config } from '../config.ts'
+import { taskQueue } from '../../temporal/contract.ts'
 
 /** The way to Temporal: connected on first use, again after a break, and never needed for accepting mail. */
 export type TemporalPort = {
   /** The client, or UNAVAILABLE when Temporal cannot be reached in time. */
   client(): Promise<Client>
+  /**
+   * The answer of a background workflow to an update; starts the workflow where it does not run. UNAVAILABLE when there
+   * is none in time: the question may still be answered, to nobody.
+   */
+  ask<Answer>(question: Question): Promise<Answer>
   /** Whether Temporal answers now. */
   isReachable(): Promise<boolean>
   /** The page of a workflow in the Temporal Web UI, or null when no UI is configured. */
   workflowUrl(workflowId: string): string | null
   close(): Promise<void>
+}
+
+/** What a workflow is asked, and how it is started where it does not run. */
+export type Question = {
+  workflow: string
+  workflowId: string
+  input: object
+  summary: string
+  details: string
+  update: string
+  withinMs: number
 }
 
 const CONNECT_MS = 3_000
@@ -45,8 +63,37 @@ export function createTemporalPort(config: Config['temporal'], log: Logger): Tem
     }
   }
 
+  async function ask<Answer>(question: Question): Promise<Answer> {
+    const { workflow, workflowId, input, summary, details, update, withinMs } = question
+    const connected = await client()
+    const startWorkflowOperation = new WithStartWorkflowOperation(workflow, {
+      workflowId,
+      taskQueue: taskQueue(config.taskQueue, 'background'),
+      args: [input],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      staticSummary: summary,
+      staticDetails: details,
+    })
+    try {
+      return await connected.withDeadline(Date.now() + withinMs, () =>
+        connected.workflow.executeUpdateWithStart<Workflow, Answer, []>(update, { startWorkflowOperation }),
+      )
+    } catch (error) {
+      log.warn({ err: error, workflowId }, 'a workflow did not answer in time')
+      throw new Failure(
+        'UNAVAILABLE',
+        'The request is stored, but the answer takes too long; repeat the request.',
+        {
+          retryAfter: 5,
+          cause: error,
+        },
+      )
+    }
+  }
+
   return {
     client,
+    ask,
     async isReachable() {
       try {
         const { connection } = await client()

@@ -3,13 +3,10 @@ import Type from 'typebox'
 import { closed } from '../../schema/define.ts'
 import { Domain, DomainRecord } from '../../schema/domain.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import {
-  createDomain as create,
-  findDomain,
-  listDomains as readDomains,
-  presentDomain,
-} from '../domain/domains/domains.ts'
+import { createDomain as create } from '../domain/domains/create.ts'
+import { findDomain, listDomains as readDomains, presentDomain } from '../domain/domains/domains.ts'
 import { makeDkimPair } from '../domain/domains/keys.ts'
+import { requestVerification, settleVerification } from '../domain/domains/watch.ts'
 
 const DOMAIN = Type.String({ description: 'A domain of list_domains, by id or host name.' })
 
@@ -63,4 +60,18 @@ export const getDomainDnsRecords = defineTool({
   input: closed({ domain: DOMAIN }),
   output: closed({ records: Type.Array(DomainRecord) }),
   handler: async (call, { domain }) => ({ records: (await findDomain(call, domain)).records }),
+})
+
+export const verifyDomain = defineTool({
+  name: 'verify_domain',
+  title: 'Verify a domain',
+  description:
+    'Looks at the DNS records of a domain now and answers what was found. While they are not right, they are looked at again for 72 hours.',
+  group: 'domains',
+  effect: 'write',
+  permission: 'domains',
+  input: closed({ domain: DOMAIN }),
+  output: closed({ domain: Domain }),
+  handler: async (call, { domain }) => ({ domain: await requestVerification(call, domain) }),
+  settle: async (call, _input, { domain }) => ({ domain: await settleVerification(call, domain) }),
 })

@@ -1,0 +1,68 @@
+import { sql } from 'kysely'
+
+import { execute } from '../src/database.ts'
+import { createDomain } from '../src/domain/domains/create.ts'
+import { makeDkimPair } from '../src/domain/domains/keys.ts'
+import { requestVerification, settleVerification } from '../src/domain/domains/watch.ts'
+import { newId } from '../src/ids.ts'
+import type { Services } from '../src/services.ts'
+import { domainWorkflowId, NUDGE } from '../temporal/contract.ts'
+import type { Tenant } from '../test/helpers/automation.ts'
+import type { NameServer } from '../test/helpers/name-server.ts'
+import { txt } from '../test/helpers/name-server.ts'
+
+type Studio = { services: Services; tenant: Tenant; names: NameServer }
+
+/** Verifications of domains to be recorded, by name: each begins one and answers the id of its workflow. */
+export const DOMAIN_SCENES: Record<
+  string,
+  { isUnfinished: boolean; begin: (studio: Studio) => Promise<string> }
+> = {
+  domain: {
+    isUnfinished: true,
+    async begin(studio) {
+      const domain = await register(studio)
+      await verify(studio, domain.id)
+      for (const { name } of domain.providerRecords) {
+        const held = domain.providerRecords.filter((record) => record.name === name)
+        studio.names.set(
+          name,
+          ...held.map(({ type, value, priority = 0 }) =>
+            type === 'MX' ? { type, exchange: value, priority } : txt(value),
+          ),
+        )
+      }
+      await verify(studio, domain.id)
+      return domainWorkflowId(domain.id)
+    },
+  },
+  'domain-failed': {
+    isUnfinished: false,
+    async begin(studio) {
+      const domain = await register(studio)
+      await verify(studio, domain.id)
+      await execute(
+        studio.services.orm.em.fork(),
+        sql`update domain set verification_requested_at = now() - interval '73 hours'
+          where organization_id = ${studio.tenant.id} and domain = ${domain.domain}`,
+      )
+      const client = await studio.services.temporal.client()
+      const workflowId = domainWorkflowId(domain.id)
+      await client.workflow.getHandle(workflowId).signal(NUDGE)
+      return workflowId
+    },
+  },
+}
+
+async function register({ tenant }: Studio) {
+  const pair = await makeDkimPair()
+  return await tenant.within((call) => createDomain(call, { domain: `d${newId().slice(-12)}.example` }, pair))
+}
+
+async function verify({ services, tenant }: Studio, domain: string): Promise<void> {
+  const { data, settling } = await tenant.within(async (call) => ({
+    data: await requestVerification(call, domain),
+    settling: { organization: call.organization, actor: call.actor, services },
+  }))
+  await settleVerification(settling, data)
+}

@@ -1,0 +1,76 @@
+import { sql } from 'kysely'
+
+import type { Domain } from '../../../schema/domain.ts'
+import type { Call, Outside } from '../../catalogue/tool.ts'
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
+import { type EntityManager, execute, rows } from '../../database.ts'
+import { decodeId, encodeId } from '../../ids.ts'
+import {
+  CHECK_NOW,
+  DOMAIN_VERIFICATION,
+  type DomainChecked,
+  type DomainCheckRequest,
+  domainWorkflowId,
+} from '../../../temporal/contract.ts'
+import { type DomainRow, findDomain, presentDomain } from './domains.ts'
+
+/** A domain that nobody looks at any more; ids are uuids. */
+export type UnwatchedDomain = Pick<DomainRow, 'id' | 'domain'> & { organizationId: string }
+
+/** A check asks every server at most twice for each name, so that its answer comes well before this. */
+const ANSWER_MS = 12_000
+
+/** Starts the workflow that watches a domain; where it runs already, nothing changes. */
+export function watchDomain(call: Call, domain: Pick<DomainRow, 'id' | 'domain'>): void {
+  const start = startOf(call.organization.id, domain)
+  call.emit({ kind: 'start', workflowId: start.workflowId, payload: start })
+}
+
+/** Asks for verification: the 72 hours begin anew, and a domain that had failed gets another chance. */
+export async function requestVerification(call: Call, domain: string): Promise<Domain> {
+  const found = await findDomain(call, domain, 'for no key update')
+  if (found.development) return presentDomain(found)
+  await execute(
+    call.em,
+    sql`update domain set verification_requested_at = now(),
+        status = case when status in ('PENDING', 'FAILED') then 'VERIFYING' else status end
+      where organization_id = ${call.organization.id} and id = ${found.id}`,
+  )
+  watchDomain(call, found)
+  return presentDomain(await findDomain(call, found.domain))
+}
+
+/** Has the records looked at now and answers the domain as it is then; UNAVAILABLE when that takes too long. */
+export async function settleVerification(call: Outside, { id }: Domain): Promise<Domain> {
+  const { organization, services } = call
+  const read = () => findDomain({ em: crossOrganization(services), organization }, id)
+  const domain = await read()
+  if (domain.development) return presentDomain(domain)
+  const start = startOf(organization.id, { id: decodeId('dom', id), domain: domain.domain })
+  await services.temporal.ask<DomainChecked>({ ...start, update: CHECK_NOW, withinMs: ANSWER_MS })
+  return presentDomain(await read())
+}
+
+/** Domains of all organizations whose last check is much older than it should be, unless Temporal is still to be told. */
+export async function findUnwatchedDomains(em: EntityManager, limit: number): Promise<UnwatchedDomain[]> {
+  return await rows<UnwatchedDomain>(
+    em,
+    sql`select d.organization_id as "organizationId", d.id, d.domain from domain d
+      where d.status <> 'FAILED' and not d.development
+        and coalesce(d.checked_at, d.verification_requested_at) < now() - interval '26 hours'
+        and not exists (select from outbox o where o.workflow_id = 'domain/' || type_id('dom', d.id))
+      order by d.id limit ${limit}`,
+  )
+}
+
+function startOf(organizationId: string, domain: Pick<DomainRow, 'id' | 'domain'>) {
+  const domainId = encodeId('dom', domain.id)
+  const input: DomainCheckRequest = { organizationId: encodeId('org', organizationId), domainId }
+  return {
+    workflow: DOMAIN_VERIFICATION,
+    workflowId: domainWorkflowId(domainId),
+    input,
+    summary: `Domain ${domain.domain} · ${domainId}`,
+    details: `${domainId} of ${input.organizationId}. The tool get_domain_dns_records shows its records.`,
+  }
+}
