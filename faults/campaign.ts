@@ -50,12 +50,7 @@ export async function openCampaign(
       from generate_series(1, ${recipients}::int) n`,
   )
   await execute(api.services.orm.em.fork(), sql`analyze subscriber`)
-  const { campaign } = await organization.data('create_campaign', {
-    subject: 'News',
-    contentType: 'MARKDOWN',
-    content: 'Hi {{email}}, [read](https://shop.example/a) or [leave]({{unsubscribeUrl}}).',
-  })
-  const campaignId: string = campaign.id
+  const campaignId = await createDraft(organization)
 
   async function look(): Promise<{ status: string; open: number }> {
     const found = await row<{ status: string; open: number }>(
@@ -104,4 +99,31 @@ export async function openCampaign(
       lab.defer(() => lanes.stop())
     },
   }
+}
+
+/** A campaign that can be scheduled. */
+export async function createDraft(organization: TestOrganization): Promise<string> {
+  const { campaign } = await organization.data('create_campaign', {
+    subject: 'News',
+    contentType: 'MARKDOWN',
+    content: 'Hi {{email}}, [read](https://shop.example/a) or [leave]({{unsubscribeUrl}}).',
+  })
+  return campaign.id
+}
+
+/**
+ * Schedules a campaign for a moment that is near; answers it in epoch milliseconds. Where a busy machine let it pass
+ * before it was asked for, a later one is taken.
+ */
+export async function scheduleSoon(
+  organization: TestOrganization,
+  campaignId: string,
+  aheadMs: number,
+  wishFor: (due: number) => { date: string; timezone?: string },
+): Promise<number> {
+  const due = Math.ceil((Date.now() + aheadMs) / 1_000) * 1_000
+  const { status, body } = await organization.confirmed('schedule_campaign', { campaignId, ...wishFor(due) })
+  if (status === 200) return due
+  if (Date.now() > due) return await scheduleSoon(organization, campaignId, aheadMs * 2, wishFor)
+  throw new Error(JSON.stringify(body))
 }

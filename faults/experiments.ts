@@ -1,6 +1,17 @@
 import type { Experiment } from './experiment.ts'
+import { cancelOrDue } from './r10-cancel-or-due.ts'
+import { timeZones } from './r11-time-zones.ts'
 import { killedSender } from './r1-killed-sender.ts'
 import { lostAnswers } from './r2-lost-answers.ts'
+import { unrulyServers } from './r7-unruly-servers.ts'
+import { fullLanes } from './r8-full-lanes.ts'
 
 /** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
-export const EXPERIMENTS: readonly Experiment[] = [killedSender, lostAnswers]
+export const EXPERIMENTS: readonly Experiment[] = [
+  killedSender,
+  lostAnswers,
+  unrulyServers,
+  fullLanes,
+  cancelOrDue,
+  timeZones,
+]

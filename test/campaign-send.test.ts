@@ -1,5 +1,3 @@
-import { randomInt } from 'node:crypto'
-
 import test from 'ava'
 import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
@@ -680,32 +678,6 @@ test.serial('a sender that lost its domain until the campaign was due makes it F
   t.like(await ended(organization, campaignId), { status: 'FAILED' })
   const { campaign } = await organization.data('get_campaign', { campaignId })
   t.regex(campaign.failure, /which is FAILED; verify/)
-})
-
-test.serial('of a cancellation and the due time exactly one wins', async (t) => {
-  const organization = await api.organization()
-  const mark = await people(organization, 1)
-  const seed = randomInt(1_000_000)
-  t.log(`seed ${seed}`)
-  const races = Array.from({ length: 12 }, async (_, index) => {
-    const campaignId = await draft(organization)
-    await organization.confirmed('schedule_campaign', { campaignId })
-    // Around the moment when the worker begins.
-    await new Promise((resolve) => setTimeout(resolve, (seed * (index + 3)) % 2_500))
-    const canceled = await organization.call('cancel_campaign_schedule', { campaignId })
-    const result = await resultOf(campaignId, 1)
-    const { status, sent } = await progress(organization, campaignId)
-    return { canceled: canceled.status === 200, stage: result.stage, status, sent }
-  })
-  const outcomes = await Promise.all(races)
-  for (const { canceled, stage, status, sent } of outcomes) {
-    t.is(stage, canceled ? 'CANCELED' : 'SENT')
-    t.is(status, canceled ? 'DRAFT' : 'SENT')
-    t.is(sent, canceled ? 0 : 1)
-  }
-  const sent = outcomes.filter(({ canceled }) => !canceled).length
-  t.log(`${sent} of ${outcomes.length} were sent`)
-  t.is(received(mark)[0] ?? 0, sent)
 })
 
 test('local times follow the zone: what daylight saving skips moves forward, what comes twice is the first', (t) => {
