@@ -5,6 +5,7 @@ import { killedSender } from './r1-killed-sender.ts'
 import { lostAnswers } from './r2-lost-answers.ts'
 import { unrulyServers } from './r7-unruly-servers.ts'
 import { fullLanes } from './r8-full-lanes.ts'
+import { injection } from './s6-injection.ts'
 
 /** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
 export const EXPERIMENTS: readonly Experiment[] = [
@@ -14,4 +15,5 @@ export const EXPERIMENTS: readonly Experiment[] = [
   fullLanes,
   cancelOrDue,
   timeZones,
+  injection,
 ]

@@ -64,7 +64,9 @@ export const unrulyServers = defineExperiment({
       behaviour: {
         onRecipient: (recipient) => {
           const reply = fault(recipient)
-          if (!reply || lab.random() < 0.5) {
+          // A server that falls silent at the dot has the email, and it has none for strangers.
+          const mayComeToDot = reply !== 'hang' || !strangers.has(recipient)
+          if (!reply || (mayComeToDot && lab.random() < 0.5)) {
             atDot.set(recipient, reply ?? 'accept')
             return 'accept'
           }

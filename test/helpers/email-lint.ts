@@ -51,7 +51,7 @@ function* piecesOf(html: string): Generator<Tag | string> {
 }
 
 /** The document as Outlook for Windows reads it, or as everybody else does. */
-function viewOf(html: string, isOutlook: boolean): string {
+export function viewOf(html: string, isOutlook: boolean): string {
   return html
     .replaceAll(/<!--\[if !mso\]><!-->([^]*?)<!--<!\[endif\]-->/g, isOutlook ? '' : '$1')
     .replaceAll(/<!--\[if mso\]>([^]*?)<!\[endif\]-->/g, isOutlook ? '$1' : '')

@@ -113,6 +113,7 @@ export function seededRandom(seed: number): () => number {
 }
 
 const END_OF_DATA = Buffer.from('\r\n.\r\n')
+const DOT = 0x2e
 const EMPTY = Buffer.alloc(0)
 const OK = '250 2.0.0 ok\r\n'
 
@@ -272,7 +273,7 @@ class Session {
       this.#searchedTo = Math.max(0, buffer.length - END_OF_DATA.length)
       return false
     }
-    const raw = isEmpty ? EMPTY : Buffer.from(buffer.subarray(0, end + 2))
+    const raw = isEmpty ? EMPTY : withoutStuffing(buffer.subarray(0, end + 2))
     this.#buffer = buffer.subarray(end + END_OF_DATA.length)
     this.#inData = false
     this.#receive(raw)
@@ -330,6 +331,12 @@ function isAcceptance(reply: SinkReply | undefined): boolean {
 function isRefusal(reply: SinkReply | undefined): boolean {
   if (typeof reply !== 'object') return false
   return 'code' in reply || isRefusal(reply.reply)
+}
+
+/** A copy of the content as it was meant: a dot that begins a line was doubled (RFC 5321 4.5.2). */
+function withoutStuffing(content: Buffer): Buffer {
+  if (content[0] !== DOT && content.indexOf('\r\n.') === -1) return Buffer.from(content)
+  return Buffer.from(content.toString('latin1').replaceAll(/^\./gm, ''), 'latin1')
 }
 
 function address(line: string): string {

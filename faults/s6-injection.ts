@@ -1,0 +1,152 @@
+import { sql } from 'kysely'
+import { type ParsedMail, simpleParser } from 'mailparser'
+
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { execute, json } from '../src/database.ts'
+import { formatMessageId } from '../src/delivery/identity.ts'
+import { startLanes } from '../src/delivery/lanes.ts'
+import { enqueueMessages, type NewMessage } from '../src/domain/messages.ts'
+import { newId } from '../src/ids.ts'
+import { startApi, type TestApi } from '../test/helpers/api.ts'
+import { eventually } from '../test/helpers/eventually.ts'
+import { QUICK } from '../test/helpers/mailroom.ts'
+import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
+import { defineExperiment, is, type Lab } from './experiment.ts'
+import { attacks, markdownFallback, onOneLine } from './s6-attacks.ts'
+import { differences, HARMLESS, HARMLESS_FALLBACK, withValues } from './s6-judge.ts'
+import { templatesFor } from './s6-templates.ts'
+
+/** How many attacks are on their way at once. */
+const BATCH = 20
+/** Letters of an address that mean something in HTML, Markdown and URLs. */
+const ADDRESS = "x'onload='y&amp=`_*{}%22|@reader.example"
+
+type Bed = { api: TestApi; sink: Sink }
+/** What one reader got, by content type, and the pages behind its links. */
+type Received = { mails: Map<string, ParsedMail>; pages: Map<string, string> }
+
+/**
+ * Every value that an email can hold is hostile: name, telephone, fields, items of lists, organization, sender,
+ * fallbacks. What arrives over SMTP is parsed as mail and as HTML and held beside the same email with harmless values.
+ */
+export const injection = defineExperiment({
+  id: 'S6',
+  title: 'HTML, Markdown and URLs through every variable, content type and position',
+  sizes: { small: { attacks: 90 }, full: { attacks: 2_000 } },
+  async run(lab, { attacks: count }) {
+    const bed = await openBed(lab)
+    const harmless = await receive(bed, HARMLESS, HARMLESS_FALLBACK)
+    const perAttack = { emails: harmless.mails.size, pages: harmless.pages.size }
+    const all = attacks(count, lab.random)
+    const found: string[] = []
+    for (let at = 0; at < all.length; at += BATCH) {
+      const some = all.slice(at, at + BATCH)
+      const differing = await Promise.all(some.map((attack) => judgeOne(bed, harmless, attack)))
+      found.push(...differing.flat())
+      bed.sink.clear()
+      if ((at / BATCH) % 10 === 0)
+        lab.say(`${at + some.length} of ${all.length} attacks, ${found.length} through`)
+    }
+    return {
+      injected: { attacks: all.length },
+      seen: {
+        'emails judged': all.length * perAttack.emails,
+        'pages judged': all.length * perAttack.pages,
+        'got through': found.length,
+      },
+      claims: [
+        is('emails for each attack', perAttack.emails, 4),
+        is('pages for each attack', perAttack.pages, 2),
+        is('got through', found.slice(0, 10).join('\n'), ''),
+      ],
+    }
+  },
+})
+
+async function openBed(lab: Lab): Promise<Bed> {
+  const sink = await startSmtpSink()
+  lab.defer(() => sink.close())
+  const api = await startApi({ RELAY_URL: sink.url })
+  lab.defer(() => api.close())
+  const lanes = await startLanes(api.services, { workerName: 'faults', lane: QUICK, reviveMs: 50 })
+  lab.defer(() => lanes.stop())
+  return { api, sink }
+}
+
+/** Reads what a reader with these values got, and says how it differs from what a harmless one got. */
+async function judgeOne(bed: Bed, harmless: Received, attack: string): Promise<string[]> {
+  const hostile = await receive(bed, attack, markdownFallback(attack))
+  const inMails = [...hostile.mails].flatMap(([type, mail]) => {
+    const other = harmless.mails.get(type)
+    return other ? judgeMail(mail, other, attack).map((what) => `${type}: ${what}`) : [`no twin for ${type}`]
+  })
+  const inPages = [...hostile.pages].flatMap(([path, page]) =>
+    differences(page, harmless.pages.get(path) ?? '', attack).map((what) => `${path}: ${what}`),
+  )
+  return [...inMails, ...inPages].map((what) => `${JSON.stringify(attack)} in ${what}`)
+}
+
+function judgeMail(mail: ParsedMail, harmless: ParsedMail, attack: string): string[] {
+  const wrong = differences(mail.html || '', harmless.html || '', attack)
+  const expect = (what: string, seen: string, expected: string): void => {
+    if (seen !== expected) wrong.push(`${what} ${JSON.stringify(seen)}, not ${JSON.stringify(expected)}`)
+  }
+  expect('the subject', mail.subject ?? '', withValues(harmless.subject ?? '', attack))
+  expect('the headers', [...mail.headers.keys()].join(), [...harmless.headers.keys()].join())
+  const [sender, other] = [mail, harmless].map(({ from }) => from?.value[0]?.name ?? '')
+  expect('the sender', onOneLine(sender ?? ''), withValues(other ?? '', attack))
+  const [lines, others] = [mail, harmless].map(({ text = '' }) => String(text.split('\n').length))
+  expect('lines of text', lines ?? '', others ?? '')
+  expect('attachments', String(mail.attachments.length), '0')
+  return wrong
+}
+
+/** Somebody whose every value is this, in an organization that is called so, gets every email and opens the pages. */
+async function receive({ api, sink }: Bed, value: string, fallback: string): Promise<Received> {
+  const organization = await api.organization()
+  const [subscriberId, stored] = [newId(), value.toWellFormed().replaceAll('\0', '')]
+  const fields = { v: stored, list: [stored, stored] }
+  await execute(
+    api.services.orm.em.fork(),
+    sql`with named as (update organization set name = ${stored} where id = ${organization.id})
+      insert into subscriber (id, organization_id, email, name, phone, status, fields)
+      values (${subscriberId}, ${organization.id}, ${ADDRESS}, ${stored}, ${stored}, 'SUBSCRIBED', ${json(fields)})`,
+  )
+  const templates = Object.entries(templatesFor(value, fallback))
+  const drafts = templates.map(([, source]): NewMessage => ({
+    class: 'TRANSACTIONAL',
+    marketing: true,
+    tracking: false,
+    subscriberId,
+    recipient: ADDRESS,
+    fromName: stored,
+    fromEmail: `hello@${organization.domain}`,
+    source,
+  }))
+  const actor = { kind: 'system', id: 'faults', name: 'Faults' } as const
+  const made = await unitOfWork(api.services, { organizationId: organization.id, actor }, (call) =>
+    enqueueMessages(call, drafts),
+  )
+  const mails = new Map<string, ParsedMail>()
+  for (const [index, { id }] of made.entries()) {
+    const messageId = `<${formatMessageId({ id, fromEmail: `hello@${organization.domain}` })}>`
+    const { raw } = await eventually('an email', () =>
+      sink.accepted().find((entry) => entry.messageId === messageId),
+    )
+    mails.set(templates[index]?.[0] ?? '', await simpleParser(raw))
+  }
+  return { mails, pages: await pagesOf(mails.get('MARKDOWN')) }
+}
+
+/** The pages that the links of an email lead to: where one leaves, and the email in a browser. */
+async function pagesOf(mail: ParsedMail | undefined): Promise<Map<string, string>> {
+  const pages = new Map<string, string>()
+  for (const [, url = '', path = ''] of (mail?.text ?? '').matchAll(
+    /(http:\/\/127\.0\.0\.1:\d+\/([uv])\/[\w.-]+)/g,
+  )) {
+    const answer = await fetch(url)
+    if (answer.status !== 200) throw new Error(`/${path}/ answered ${answer.status}`)
+    pages.set(`/${path}/`, await answer.text())
+  }
+  return pages
+}
