@@ -3,13 +3,11 @@ import { sql } from 'kysely'
 import { percentile } from '../bench/report.ts'
 import { execute, rows } from '../src/database.ts'
 import { formatMessageId } from '../src/delivery/identity.ts'
-import { dateDue, waitDue } from '../src/domain/automations/schedule.ts'
-import { readDueTime } from '../src/domain/campaigns/due-time.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { type CampaignLab, createDraft, openCampaign, scheduleSoon } from './campaign.ts'
-import { type Claim, defineExperiment, is } from './experiment.ts'
-import { GOLDEN_CAMPAIGNS, GOLDEN_DATES, GOLDEN_WAITS } from './golden-schedules.ts'
+import { defineExperiment, is } from './experiment.ts'
+import { judgeGolden } from './golden.ts'
 
 /** Time for all that leads to a schedule. */
 const AHEAD_MS = 4_000
@@ -70,44 +68,6 @@ export const timeZones = defineExperiment({
     }
   },
 })
-
-function judgeGolden(): { count: number; claims: Claim[] } {
-  const judged = [
-    ...GOLDEN_CAMPAIGNS.map(({ zone, date, hours, minutes, due }) => ({
-      due,
-      ours: readDueTime({ date, hours, minutes, timezone: zone }, 0) ?? Number.NaN,
-      what: `campaign ${date} ${hours}:${minutes} ${zone}`,
-    })),
-    ...GOLDEN_WAITS.map(({ zone, begun, wait, due }) => ({
-      due,
-      ours: waitDue(wait, { now: Date.parse(begun), timezone: zone }),
-      what: `${JSON.stringify(wait)} from ${begun} ${zone}`,
-    })),
-    ...GOLDEN_DATES.map(({ zone, until, due }) => ({
-      due,
-      ours: dateDue({ mode: 'DATE', date: until }, { now: 0, timezone: zone }),
-      what: `until ${until} ${zone}`,
-    })),
-  ]
-  const names = (wrong: typeof judged) =>
-    wrong.map(({ what, ours }) => `${what} is ${new Date(ours).toISOString()}`).join('; ')
-  return {
-    count: judged.length,
-    claims: [
-      is('golden schedules', judged.length, 200),
-      is(
-        'golden schedules that are early',
-        names(judged.filter(({ ours, due }) => ours < Date.parse(due))),
-        '',
-      ),
-      is(
-        'golden schedules that are late',
-        names(judged.filter(({ ours, due }) => !(ours <= Date.parse(due)))),
-        '',
-      ),
-    ],
-  }
-}
 
 /** Campaigns for now while nobody works, moved into the past. */
 async function scheduleLate(

@@ -1,20 +1,7 @@
-import { randomInt } from 'node:crypto'
+import { killedSender } from '../faults/r1-killed-sender.ts'
+import { lostAnswers } from '../faults/r2-lost-answers.ts'
+import { unrulyServers } from '../faults/r7-unruly-servers.ts'
+import { fullLanes } from '../faults/r8-full-lanes.ts'
+import { testSmall } from './helpers/experiment.ts'
 
-import test from 'ava'
-
-import { EXPERIMENTS } from '../faults/experiments.ts'
-
-// What `npm run faults` does at full size, small; see docs/reliability.md.
-for (const { id, title, run } of EXPERIMENTS) {
-  test.serial(`${id}: ${title}`, async (t) => {
-    t.timeout(240_000)
-    const seed = randomInt(1_000_000)
-    t.log(`seed ${seed}`)
-    const { injected, seen, claims } = await run('small', { seed, say: () => undefined })
-    t.log({ ...injected, ...seen })
-    t.deepEqual(
-      claims.filter(({ holds }) => !holds),
-      [],
-    )
-  })
-}
+testSmall([killedSender, lostAnswers, unrulyServers, fullLanes])

@@ -1,0 +1,22 @@
+import { randomInt } from 'node:crypto'
+
+import test from 'ava'
+
+import type { Experiment } from '../../faults/experiment.ts'
+
+/** Runs experiments, which `npm run faults` runs at full size, one after the other at their small size. */
+export function testSmall(experiments: readonly Experiment[]): void {
+  for (const { id, title, run } of experiments) {
+    test.serial(`${id}: ${title}`, async (t) => {
+      t.timeout(240_000)
+      const seed = randomInt(1_000_000)
+      t.log(`seed ${seed}`)
+      const { injected, seen, claims } = await run('small', { seed, say: () => undefined })
+      t.log({ ...injected, ...seen })
+      t.deepEqual(
+        claims.filter(({ holds }) => !holds),
+        [],
+      )
+    })
+  }
+}
