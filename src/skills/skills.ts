@@ -15,6 +15,8 @@ const DOCS_PAGES = [
   'automations',
   'library',
   'http-api',
+  'smtp',
+  'tracking',
   'operations',
   'reliability',
   'configuration',
