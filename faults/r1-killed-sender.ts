@@ -9,7 +9,7 @@ export const killedSender = defineExperiment({
   id: 'R1',
   title: 'kill -9 the sender in the middle of a campaign',
   sizes: {
-    small: { recipients: 600, kills: 5, connections: 4 },
+    small: { recipients: 500, kills: 4, connections: 4 },
     full: { recipients: 10_000, kills: 20, connections: 8 },
   },
   async run(lab, { recipients, kills, connections }) {
