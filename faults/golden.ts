@@ -50,6 +50,6 @@ function dueOf(golden: Golden): number {
     case 'wait':
       return waitDue(golden.wait, { now: Date.parse(golden.begun), timezone })
     case 'until':
-      return dateDue({ mode: 'DATE', date: golden.until }, { now: 0, timezone })
+      return dateDue({ mode: 'DATE', date: golden.until, onTimeout: 'CONTINUE' }, { now: 0, timezone })
   }
 }
