@@ -54,6 +54,7 @@ const NODES: Record<string, Json[]> = {
     paragraph('Plain.'),
     paragraph('Centred.', { textAlign: 'center' }),
     paragraph('من اليمين', { textDirection: 'rtl' }),
+    paragraph('في الوسط', { textDirection: 'rtl', textAlign: 'center' }),
     node('paragraph'),
     paragraph('After an empty line.'),
   ],
@@ -78,6 +79,10 @@ const NODES: Record<string, Json[]> = {
     node('orderedList', {}, item(paragraph('One'), node('orderedList', {}, item(paragraph('Inner'))))),
   ],
   blockquote: [node('blockquote', {}, paragraph('Quoted.'), paragraph('Twice.')), paragraph('After.')],
+  rtl: [
+    node('blockquote', { dir: 'rtl' }, paragraph('اقتباس', { dir: 'rtl' })),
+    node('bulletList', { dir: 'rtl' }, item(paragraph('أول')), item(paragraph('ثان'))),
+  ],
   horizontalRule: [paragraph('Above'), node('horizontalRule'), paragraph('Below')],
   spacer: [
     paragraph('Above'),

@@ -1,6 +1,7 @@
 import { decodeEntities } from '../escape.ts'
 import { type HtmlToken, scanHtml } from '../html-scan.ts'
 import { HtmlSourceWriter } from '../html-source.ts'
+import { inkOf } from '../rich/surface.ts'
 import type { Node, Place, Spot, Walk } from './node.ts'
 import { readSource } from './inline.ts'
 
@@ -20,6 +21,8 @@ const REMOVED = new Set(['script', 'style', 'title', 'iframe', 'link', 'meta', '
 const RUNS = /^(?:on|formaction$|srcdoc$)/
 // oxlint-disable-next-line no-control-regex
 const IGNORED = /[\u0000-\u0020]+/g
+/** Says a colour of text or ground. */
+const COLORED = /color\s*[:=]/i
 const SCHEME = /^(?:javascript|vbscript|data):/i
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
@@ -109,8 +112,13 @@ export function writeHtmlBlock(walk: Walk, node: Node, spot: Spot, { isLast }: P
       'A block of HTML holds scripts, style sheets, frames or comments for Outlook, which were left out; use inline styles.',
     )
   }
+  // The author chose the colours of the block for the light card, and style sheets cannot change them in dark mode.
+  const isColored = spot.surface.isCard && COLORED.test(container.html)
+  const colors = isColored
+    ? `;background-color:#ffffff;color:${inkOf(spot.surface).text};color-scheme:light`
+    : ''
   parts.html.fixed(
-    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:0 0 ${isLast ? 0 : 16}px">\n`,
+    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:0 0 ${isLast ? 0 : 16}px${colors}">\n`,
   )
   const writer = new HtmlSourceWriter(parts)
   for (const token of scanHtml(container.html)) writer.write(token, true)

@@ -22,11 +22,13 @@ function extraStyle(
   { alignment, direction, isFirst, isLast, indent = 0 }: TextBlock,
   hasTop: boolean,
 ): string {
+  // The card says left, so that a block of its own direction has to say where its lines begin.
+  const side = alignment === '' && direction === 'rtl' ? 'right' : alignment
   return [
     hasTop && isFirst && ';margin-top:0',
     isLast && ';margin-bottom:0',
     indent > 0 && `;padding-left:${indent}px`,
-    alignment !== '' && `;text-align:${alignment}`,
+    side !== '' && `;text-align:${side}`,
     direction !== '' && `;direction:${direction}`,
   ]
     .filter((rule) => rule !== false)
@@ -73,8 +75,10 @@ export function writeSmall(parts: EmailParts, block: TextBlock, write: () => voi
 export function writeQuote(parts: EmailParts, block: TextBlock, write: () => void): void {
   const { muted, line } = inkOf(block.surface)
   const colors = block.surface.isCard ? '' : `;color:${muted};border-left-color:${line}`
+  const turned =
+    block.direction === 'rtl' ? `;padding:0 16px 0 0;border-left:0;border-right:3px solid ${line}` : ''
   parts.html.fixed(
-    `<blockquote${adaptive(block.surface, 'pl-quote')} style="${STYLE.quote}${colors}${extraStyle(block, false)}">\n`,
+    `<blockquote${adaptive(block.surface, 'pl-quote')} style="${STYLE.quote}${colors}${turned}${extraStyle(block, false)}">\n`,
   )
   parts.text.endBlock(0)
   parts.text.open('> ', '> ')
@@ -115,7 +119,8 @@ export interface List {
 export function writeList(parts: EmailParts, list: List, write: () => void): void {
   const tag = list.start === null ? 'ul' : 'ol'
   const start = list.start === null || list.start === 1 ? '' : ` start="${list.start}"`
-  const style = list.depth > 0 ? STYLE.nestedList : STYLE.list
+  const turned = list.block.direction === 'rtl' ? ';padding:0 24px 0 0' : ''
+  const style = (list.depth > 0 ? STYLE.nestedList : STYLE.list) + turned
   parts.text.endBlock(0)
   parts.html.fixed(`<${tag}${start} style="${style}${extraStyle(list.block, false)}">\n`)
   write()
