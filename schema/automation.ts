@@ -1,8 +1,9 @@
-import Type, { type Static, type TSchema } from 'typebox'
+import Type, { type Static } from 'typebox'
 
 import { Filters, WhereList } from './audience.ts'
-import { Duration, EventType, Id, Name, SendWindow, TagNames, Timezone } from './automation-parts.ts'
+import { Duration, EventType, Id, Name, SendWindow, Timezone } from './automation-parts.ts'
 import type { StepConfigs, WaitUntilConfig } from './automation-steps.ts'
+import type { TriggerConfig } from './automation-triggers.ts'
 import { closed, defaulted, oneOf } from './define.ts'
 
 /** The graph language of automations (decisions, section 6): what runs today, and by name what does not run yet. */
@@ -25,29 +26,9 @@ export const STEP_TYPES = [
   'EXIT',
 ] as const satisfies readonly StepType[]
 
-export const TRIGGER_TYPES = [
-  'SUBSCRIBED',
-  'TAG_ADDED',
-  'TAG_REMOVED',
-  'SEGMENT_ENTERED',
-  'SEGMENT_EXITED',
-  'EVENT',
-  'MANUAL',
-] as const
-export type TriggerType = (typeof TRIGGER_TYPES)[number]
-
 /** Known to the language but not built: each is refused by its name, so that nothing is silently ignored. */
 export const NOT_AVAILABLE = {
   steps: ['WEBHOOK', 'GOAL', 'START_WORKFLOW', 'STOP_WORKFLOW', 'THROTTLE'],
-  triggers: [
-    'UNSUBSCRIBED',
-    'FIELD_UPDATED',
-    'WORKFLOW_EVENT',
-    'DATE_FIELD',
-    'SCHEDULE',
-    'INACTIVITY',
-    'INBOUND_WEBHOOK',
-  ],
 } as const satisfies Record<string, readonly string[]>
 
 export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
@@ -58,33 +39,6 @@ export const RE_ENTRY_MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY'] as
 export const NEXT_PORT = 'next'
 /** The port of BRANCH when no path matches. */
 export const ELSE_PORT = 'else'
-
-const triggerFilters = { filters: Type.Optional(Filters) }
-const tagTrigger = <const Name extends TriggerType>(type: Name) =>
-  closed({ type: Type.Literal(type), tagNames: TagNames, ...triggerFilters })
-const segmentTrigger = <const Name extends TriggerType>(type: Name) =>
-  closed({
-    type: Type.Literal(type),
-    segmentId: Type.String({ maxLength: 200, description: 'seg_…' }),
-    ...triggerFilters,
-  })
-
-/** What each type of trigger is configured with. */
-export const TRIGGER_CONFIGS = {
-  SUBSCRIBED: closed({ type: Type.Literal('SUBSCRIBED'), ...triggerFilters }),
-  TAG_ADDED: tagTrigger('TAG_ADDED'),
-  TAG_REMOVED: tagTrigger('TAG_REMOVED'),
-  SEGMENT_ENTERED: segmentTrigger('SEGMENT_ENTERED'),
-  SEGMENT_EXITED: segmentTrigger('SEGMENT_EXITED'),
-  EVENT: closed({
-    type: Type.Literal('EVENT'),
-    eventType: EventType,
-    where: Type.Optional(WhereList),
-    ...triggerFilters,
-  }),
-  MANUAL: closed({ type: Type.Literal('MANUAL'), ...triggerFilters }),
-} as const satisfies Record<TriggerType, TSchema>
-export type TriggerConfig = { [Type in TriggerType]: Static<(typeof TRIGGER_CONFIGS)[Type]> }[TriggerType]
 
 /** The members that every step has; `config` is checked by type. */
 export const StepMembers = {

@@ -1,4 +1,5 @@
-import type { Definition, Settings, Step, TriggerConfig } from '../schema/automation.ts'
+import type { Definition, Settings, Step } from '../schema/automation.ts'
+import type { TriggerType } from '../schema/automation-triggers.ts'
 import type { Duration, DurationUnit } from '../schema/automation-parts.ts'
 
 /** One fault of a graph; `path` is a JSON path into the definition. */
@@ -93,10 +94,12 @@ export function manualEntry(definition: Definition): (Step & { type: 'TRIGGER' }
   return entries.find((step) => step.config.type === 'MANUAL') ?? entries[0]
 }
 
-const STATE_TRIGGERS: ReadonlySet<TriggerConfig['type']> = new Set([
+const STATE_TRIGGERS: ReadonlySet<TriggerType> = new Set([
   'SUBSCRIBED',
+  'UNSUBSCRIBED',
   'TAG_ADDED',
   'TAG_REMOVED',
+  'FIELD_UPDATED',
   'SEGMENT_ENTERED',
   'SEGMENT_EXITED',
 ])

@@ -6,6 +6,7 @@ import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { createServices } from '../src/services.ts'
+import { startEchoWatch } from './echo-watch.ts'
 import { startHealthServer } from './health.ts'
 import { startSchedules } from './schedules.ts'
 import { startSegmentWatch } from './segment-watch.ts'
@@ -23,6 +24,7 @@ const halt = new AbortController()
 // Mail first: it goes out whether or not Temporal is there.
 const lanes = await startLanes(services, { workerName: `${hostname()}/${process.pid}`, graceMs })
 const segments = startSegmentWatch(services)
+const echoes = startEchoWatch(services)
 const visits = startVisits(services)
 const engine = await startEngine(services, { graceMs })
 const schedules = startSchedules(services)
@@ -45,6 +47,7 @@ async function stop(): Promise<void> {
     engine.stop(),
     lanes.stop(),
     segments.stop(),
+    echoes.stop(),
     visits.stop(),
     schedules.stop(),
     housekeeping,

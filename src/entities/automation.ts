@@ -75,6 +75,21 @@ const automationTriggerEntity = defineEntity({
 export class AutomationTrigger extends automationTriggerEntity.class {}
 automationTriggerEntity.setClass(AutomationTrigger)
 
+const automationEchoEntity = defineEntity({
+  name: 'AutomationEcho',
+  tableName: 'automation_echo',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    eventId: p.uuid().primary(),
+    subscriberId: p.uuid(),
+    type: p.text(),
+    data: p.json<unknown>(),
+  },
+})
+export class AutomationEcho extends automationEchoEntity.class {}
+automationEchoEntity.setClass(AutomationEcho)
+
 const automationEntryEntity = defineEntity({
   name: 'AutomationEntry',
   tableName: 'automation_entry',

@@ -174,11 +174,19 @@ const EVENTS = `
     if cause -> 'silent' is not null then
       return;
     end if;
+    -- What happens to runs starts other automations in a transaction of its own, which holds none of these locks.
+    if types && array['WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'WORKFLOW_CANCELED'] then
+      insert into automation_echo (organization_id, event_id, subscriber_id, type, data)
+        select organization, event.id, event.subscriber_id, event.type, event.data
+        from unnest(ids, people, types, facts) as event (id, subscriber_id, type, data)
+        where exists (select from automation_trigger t where t.organization_id = organization
+          and t.type = 'WORKFLOW_EVENT' and t.match_key = event.data ->> 'workflowId' || '/' || event.type);
+    end if;
     is_awaited := exists (select from unnest(people, types) as event (subscriber_id, type)
       join run_wait w on w.organization_id = organization and w.subscriber_id = event.subscriber_id
         and w.event_type = event.type);
     may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'),
-          event.data ->> 'segmentId', '') as subject
+          event.data ->> 'segmentId', case event.type when 'FIELD_UPDATED' then event.data ->> 'field' end, '') as subject
         from unnest(types, facts) as event (type, data)) as event
       cross join lateral (values ('EVENT', event.type), (event.type, event.subject), (event.type, ''))
         as asked (type, key)

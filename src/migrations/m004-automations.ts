@@ -68,6 +68,17 @@ export class M004Automations extends Migration {
       );
       create index on automation_trigger (organization_id, automation_id);
 
+      -- What happened to runs and triggers of other automations wait for; see record_events().
+      create table automation_echo (
+        organization_id uuid not null,
+        event_id uuid not null,
+        subscriber_id uuid not null,
+        type text not null,
+        data jsonb not null,
+        primary key (organization_id, event_id),
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+      );
+
       -- How often a subscriber entered; the upsert on it numbers the runs.
       create table automation_entry (
         organization_id uuid not null,
@@ -221,7 +232,7 @@ export class M004Automations extends Migration {
       alter table campaign drop constraint campaign_organization_id_automation_id_fkey;
       alter table automation drop constraint automation_organization_id_published_version_id_fkey;
       drop table outbox, goal_watch, goal_conversion, run_wait, run_step, automation_group_place, automation_run,
-        automation_entry, automation_trigger, automation_version, automation, automation_group;
+        automation_entry, automation_echo, automation_trigger, automation_version, automation, automation_group;
     `)
   }
 }

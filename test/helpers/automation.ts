@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
-import type { Edge, Settings, Step, TriggerConfig } from '../../schema/automation.ts'
+import type { Edge, Settings, Step } from '../../schema/automation.ts'
+import type { TriggerConfig } from '../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../schema/values.ts'
 import type { Call } from '../../src/catalogue/tool.ts'
 import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
@@ -146,6 +147,8 @@ function matchKeys(config: TriggerConfig): string[] {
     return config.tagNames.map((name) => name.toLowerCase())
   if ('segmentId' in config) return [config.segmentId]
   if (config.type === 'EVENT') return [config.eventType]
+  if (config.type === 'FIELD_UPDATED') return [config.field]
+  if (config.type === 'WORKFLOW_EVENT') return [`${config.workflowId}/${config.event}`]
   return config.type === 'MANUAL' ? [] : ['']
 }
 
@@ -163,7 +166,11 @@ export type RunRow = {
 }
 
 /** The runs of an automation in order of entry. */
-export async function runsOf(services: Services, tenant: Tenant, automationId: string): Promise<RunRow[]> {
+export async function runsOf(
+  services: Services,
+  tenant: Pick<Tenant, 'id'>,
+  automationId: string,
+): Promise<RunRow[]> {
   return await rows<RunRow>(
     services.orm.em.fork(),
     sql`select id, number, status, exit_reason as "exitReason", error, current_step_id as "stepId", visit, held,

@@ -1,7 +1,7 @@
 import anyTest, { type TestFn } from 'ava'
 
 import { type FieldKind, FIELDS } from '../../schema/audience.ts'
-import { TRIGGER_CONFIGS } from '../../schema/automation.ts'
+import { TRIGGER_CONFIGS } from '../../schema/automation-triggers.ts'
 import { STEP_CONFIGS, WAIT_UNTIL_CONFIGS } from '../../schema/automation-steps.ts'
 import { CATALOGUE } from '../../src/catalogue/registry.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
@@ -159,6 +159,13 @@ const IN_STEPS: Nested[] = [
     kind: 'snd',
     where: ' EMAIL.senderId',
     make: (senderId) => [START, { id: 'e', type: 'EMAIL', config: { ...EMAIL, senderId } }],
+  },
+  {
+    kind: 'wf',
+    where: ' WORKFLOW_EVENT.workflowId',
+    make: (workflowId) => [
+      { ...START, config: { type: 'WORKFLOW_EVENT', workflowId, event: 'WORKFLOW_COMPLETED' } },
+    ],
   },
   ...['SEGMENT_ENTERED', 'SEGMENT_EXITED'].map((type): Nested => ({
     kind: 'seg',

@@ -112,33 +112,6 @@ export async function matchingAmong(
   return new Set(found.map(({ id }) => id))
 }
 
-/** Which of these entries their subscribers match with, by place, in one query; `entry` is what each would start with. */
-export async function matchingEntries(
-  em: EntityManager,
-  scope: Scope,
-  entries: readonly { subscriberId: string; entry: unknown }[],
-  filters: readonly Filter[],
-  context: Pick<EntryContext, 'run'> = {},
-): Promise<Set<number>> {
-  if (entries.length === 0) return new Set()
-  const asked = { ...(await compilation(em, scope, filters, context, true)), entry: sql`asked.entry` }
-  const found = await rows<{ place: number }>(
-    em,
-    sql`select asked.place::int as place from unnest(
-        ${array(
-          entries.map(({ subscriberId }) => subscriberId),
-          'uuid',
-        )},
-        ${array(
-          entries.map(({ entry }) => entry ?? null),
-          'jsonb',
-        )}) with ordinality as asked (subscriber_id, entry, place)
-      join subscriber s on s.organization_id = ${scope.organizationId} and s.id = asked.subscriber_id
-      where ${compileFilters(asked, filters)}`,
-  )
-  return new Set(found.map(({ place }) => place - 1))
-}
-
 /** Which of these runs of one automation match, each with what it was started with and its own emails, in one query. */
 export async function matchingRuns(
   em: EntityManager,

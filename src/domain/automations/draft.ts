@@ -4,14 +4,14 @@ import type { Definition, Settings } from '../../../schema/automation.ts'
 import type { Workflow } from '../../../schema/workflow.ts'
 import { Failure, type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, json, rows } from '../../database.ts'
-import { encodeId, readId } from '../../ids.ts'
+import { execute, json } from '../../database.ts'
 import { filtersOf, referenceFaults } from '../audience/check.ts'
 import { placesOf } from '../audience/references.ts'
 import { fieldFaults } from './field-faults.ts'
 import { type Reading, readDefinition, readSettings, successGoalFaults } from './validate.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
 import { namingEmails, planEmails, writeEmails } from './internal-emails.ts'
+import { triggerFaults } from './trigger-faults.ts'
 import { type Automation, findAutomation, readAutomation, refuseStale } from './records.ts'
 
 /** A complete replacement of a draft as it came in; what is undefined stays as it is. */
@@ -62,32 +62,9 @@ export async function namedFaults(
   return [
     ...tagNameFaults(readable),
     ...missing,
-    ...(await segmentFaults(call, readable)),
+    ...(await triggerFaults(call, readable)),
     ...(await fieldFaults(call, readable)),
   ]
-}
-
-/** Triggers on a segment that does not exist. */
-async function segmentFaults({ em, organization }: Call, { steps }: Definition): Promise<Fault[]> {
-  const named = steps.flatMap((step, position) =>
-    step.type === 'TRIGGER' && 'segmentId' in step.config
-      ? [{ stepId: step.id, id: step.config.segmentId, path: `steps[${position}].config.segmentId` }]
-      : [],
-  )
-  if (named.length === 0) return []
-  const ids = named.map(({ id }) => readId('seg', id)).filter((id) => id !== null)
-  const found = await rows<{ id: string }>(
-    em,
-    sql`select id from segment where organization_id = ${organization.id} and id = any(${array(ids, 'uuid')})`,
-  )
-  const known = new Set(found.map(({ id }) => encodeId('seg', id)))
-  return named
-    .filter(({ id }) => !known.has(id))
-    .map(({ stepId, id, path }) => ({
-      stepId,
-      path,
-      message: `there is no segment ${JSON.stringify(id)} in this organization; list_segments lists what there is`,
-    }))
 }
 
 async function writeDraft(

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
-import type { Definition, TriggerConfig } from '../../../schema/automation.ts'
+import type { Definition } from '../../../schema/automation.ts'
+import type { TriggerConfig } from '../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
 import type { Workflow } from '../../../schema/workflow.ts'
 import { compileContent } from '../../content/compile.ts'
@@ -172,6 +173,8 @@ async function replaceTriggers(
 function keysOf(config: TriggerConfig): string[] {
   if ('tagNames' in config) return config.tagNames
   if ('segmentId' in config) return [config.segmentId]
+  if (config.type === 'FIELD_UPDATED') return [config.field]
+  if (config.type === 'WORKFLOW_EVENT') return [`${config.workflowId}/${config.event}`]
   return ['eventType' in config ? config.eventType : '']
 }
 
@@ -188,16 +191,9 @@ async function runEffects(call: Call, automation: Automation, next: WorkflowStat
 function triggerWords(step: Definition['steps'][number]): string[] {
   if (step.type !== 'TRIGGER') return []
   const { config } = step
-  const detail =
-    'tagNames' in config
-      ? ` ${config.tagNames.join(', ')}`
-      : 'segmentId' in config
-        ? ` ${config.segmentId}`
-        : 'eventType' in config
-          ? ` ${config.eventType}`
-          : ''
+  const detail = keysOf(config).join(', ')
   const filtered = config.filters?.length ? ' (filtered)' : ''
-  return [`${config.type}${detail}${filtered}`]
+  return [`${config.type}${detail && ` ${detail}`}${filtered}`]
 }
 
 function emailEffects(emails: Record<string, FrozenEmail>): string[] {

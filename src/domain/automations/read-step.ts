@@ -7,11 +7,10 @@ import {
   STEP_TYPES,
   StepMembers,
   type StepType,
-  TRIGGER_CONFIGS,
-  TRIGGER_TYPES,
 } from '../../../schema/automation.ts'
 import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../schema/automation-parts.ts'
 import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
+import { LATER_TRIGGERS, TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../schema/automation-triggers.ts'
 import { closed } from '../../../schema/define.ts'
 import { durationMilliseconds } from '../../../temporal/graph.ts'
 import type { Fault } from '../../catalogue/failure.ts'
@@ -92,7 +91,7 @@ function configSchema(type: StepType, config: Raw, path: string): ConfigChoice {
     case 'TRIGGER':
       return chosen(TRIGGER_CONFIGS, 'trigger type', config.type, joinPath(path, 'type'), {
         built: TRIGGER_TYPES,
-        later: NOT_AVAILABLE.triggers,
+        later: LATER_TRIGGERS,
       })
     case 'WAIT_UNTIL':
       return chosen(WAIT_UNTIL_CONFIGS, 'WAIT_UNTIL mode', config.mode, joinPath(path, 'mode'), {

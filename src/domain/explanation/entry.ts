@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { TriggerConfig } from '../../../schema/automation.ts'
+import type { TriggerConfig } from '../../../schema/automation-triggers.ts'
 import type { Reason } from '../../../schema/explanation.ts'
 import { entrySteps, reEntryOf } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
@@ -76,6 +76,7 @@ const OTHER_REFUSALS: Readonly<Record<string, string>> = {
   ARCHIVED: 'was not let in, because the workflow was archived',
   GROUP_CONFLICT: 'was not let in, because another workflow of its group comes first',
   EXPIRED: 'was not let in, because the turn in the group of the workflow did not come in time',
+  LOOP: 'was not let in, because too many workflows had started each other',
   FILTER_REFERENCE_MISSING: 'was not let in, because a filter of the trigger names something that is gone',
 }
 
@@ -92,6 +93,12 @@ function triggerWords(config: TriggerConfig, names: ReadonlyMap<string, string>)
   switch (config.type) {
     case 'SUBSCRIBED':
       return 'they subscribe'
+    case 'UNSUBSCRIBED':
+      return 'they unsubscribe'
+    case 'FIELD_UPDATED':
+      return `their field ${config.field} changes${'from' in config || 'to' in config ? ' as it asks for' : ''}`
+    case 'WORKFLOW_EVENT':
+      return `${config.event} happens to them in the workflow ${config.workflowId}`
     case 'TAG_ADDED':
       return `a tag is added: ${config.tagNames.join(' or ')}`
     case 'TAG_REMOVED':

@@ -1,0 +1,78 @@
+import Type, { type Static, type TSchema } from 'typebox'
+
+import { Filters, WhereList } from './audience.ts'
+import { EventType, TagNames } from './automation-parts.ts'
+import { closed, nullable, oneOf } from './define.ts'
+
+/** What each type of trigger is configured with, and by name the types that do not run yet. */
+
+export const TRIGGER_TYPES = [
+  'SUBSCRIBED',
+  'UNSUBSCRIBED',
+  'TAG_ADDED',
+  'TAG_REMOVED',
+  'FIELD_UPDATED',
+  'SEGMENT_ENTERED',
+  'SEGMENT_EXITED',
+  'EVENT',
+  'WORKFLOW_EVENT',
+  'MANUAL',
+] as const
+export type TriggerType = (typeof TRIGGER_TYPES)[number]
+
+/** Known to the language but not built: each is refused by its name. */
+export const LATER_TRIGGERS = ['DATE_FIELD', 'SCHEDULE', 'INACTIVITY', 'INBOUND_WEBHOOK'] as const
+
+/** Fields that every subscriber has; any other name is that of a custom field. */
+export const BUILT_IN_FIELDS = ['email', 'name', 'phone', 'country'] as const
+
+/** What happens to the runs of a workflow, as their events are called. */
+export const RUN_EVENTS = ['WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'WORKFLOW_CANCELED'] as const
+
+const filtered = { filters: Type.Optional(Filters) }
+const FieldValue = nullable(Type.Union([Type.String({ maxLength: 1000 }), Type.Number(), Type.Boolean()]))
+const plainTrigger = <const Name extends TriggerType>(type: Name) =>
+  closed({ type: Type.Literal(type), ...filtered })
+const tagTrigger = <const Name extends TriggerType>(type: Name) =>
+  closed({ type: Type.Literal(type), tagNames: TagNames, ...filtered })
+const segmentTrigger = <const Name extends TriggerType>(type: Name) =>
+  closed({
+    type: Type.Literal(type),
+    segmentId: Type.String({ maxLength: 200, description: 'seg_…' }),
+    ...filtered,
+  })
+
+/** What each type of trigger is configured with. */
+export const TRIGGER_CONFIGS = {
+  SUBSCRIBED: plainTrigger('SUBSCRIBED'),
+  UNSUBSCRIBED: plainTrigger('UNSUBSCRIBED'),
+  TAG_ADDED: tagTrigger('TAG_ADDED'),
+  TAG_REMOVED: tagTrigger('TAG_REMOVED'),
+  FIELD_UPDATED: closed({
+    type: Type.Literal('FIELD_UPDATED'),
+    field: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: `${BUILT_IN_FIELDS.join(', ')}, or the name of a custom field.`,
+    }),
+    from: Type.Optional(FieldValue),
+    to: Type.Optional(FieldValue),
+    ...filtered,
+  }),
+  SEGMENT_ENTERED: segmentTrigger('SEGMENT_ENTERED'),
+  SEGMENT_EXITED: segmentTrigger('SEGMENT_EXITED'),
+  EVENT: closed({
+    type: Type.Literal('EVENT'),
+    eventType: EventType,
+    where: Type.Optional(WhereList),
+    ...filtered,
+  }),
+  WORKFLOW_EVENT: closed({
+    type: Type.Literal('WORKFLOW_EVENT'),
+    workflowId: Type.String({ maxLength: 200, description: 'wf_…' }),
+    event: oneOf(RUN_EVENTS),
+    ...filtered,
+  }),
+  MANUAL: plainTrigger('MANUAL'),
+} as const satisfies Record<TriggerType, TSchema>
+export type TriggerConfig = { [Type in TriggerType]: Static<(typeof TRIGGER_CONFIGS)[Type]> }[TriggerType]

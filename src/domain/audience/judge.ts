@@ -1,0 +1,123 @@
+import { sql } from 'kysely'
+
+import type { Filter, Where } from '../../../schema/audience.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import { array, type EntityManager, rows } from '../../database.ts'
+import { type Compilation, compileFilters } from './compile.ts'
+import { compileWhere } from './match.ts'
+import { loadReferences, type References, type Scope } from './references.ts'
+
+/** What happened to one person; filters read it as `entry.<path>`, conditions as their own. */
+export type Happening = { subscriberId: string; data: unknown }
+
+/** One test of many happenings: its conditions and filters, and the places of those it asks about. */
+export type Question = {
+  automationId: string
+  where: readonly Where[]
+  filters: readonly Filter[]
+  places: readonly number[]
+}
+
+/** The places whose happening fulfils the conditions, and of those the ones whose person fulfils the filters. */
+export type Verdict = {
+  meant: number[]
+  passing: Set<number>
+  /** Why the others do not pass: by their filters, or because the filters name what is gone. */
+  reason: string
+}
+
+/** A statement has a bound number of values, and a question brings up to some hundreds. */
+const QUESTIONS_A_STATEMENT = 50
+
+/**
+ * Asks any number of questions in few statements: one look-up of what the filters name, then one query for many
+ * questions. Filters that name what is gone let nobody pass, and never make the other questions fail.
+ */
+export async function judge(
+  em: EntityManager,
+  scope: Scope,
+  happenings: readonly Happening[],
+  questions: readonly Question[],
+): Promise<Verdict[]> {
+  const asking = questions.filter(({ where, filters }) => where.length > 0 || filters.length > 0)
+  const verdicts = new Map<Question, Verdict>()
+  if (asking.length > 0) {
+    const references = await loadReferences(
+      em,
+      scope,
+      asking.flatMap(({ filters }) => filters),
+    )
+    for (let from = 0; from < asking.length; from += QUESTIONS_A_STATEMENT) {
+      const page = asking.slice(from, from + QUESTIONS_A_STATEMENT)
+      const answers = await ask(em, scope, happenings, page, references)
+      page.forEach((question, index) => verdicts.set(question, answers[index] ?? nobody()))
+    }
+  }
+  return questions.map((question) => verdicts.get(question) ?? everybody(question))
+}
+
+function nobody(): Verdict {
+  return { meant: [], passing: new Set(), reason: 'FILTERS' }
+}
+
+function everybody({ places }: Question): Verdict {
+  return { meant: [...places], passing: new Set(places), reason: 'FILTERS' }
+}
+
+async function ask(
+  em: EntityManager,
+  scope: Scope,
+  happenings: readonly Happening[],
+  questions: readonly Question[],
+  references: References,
+): Promise<Verdict[]> {
+  const compiled = questions.map((question) => compileQuestion(scope, question, references))
+  const pairs = questions.flatMap(({ places }, number) => places.map((place) => ({ place, number })))
+  const cases = (pick: (each: (typeof compiled)[number]) => unknown) =>
+    sql`case asked.number ${sql.join(
+      compiled.map((each, number) => sql`when ${number}::int then ${pick(each)}`),
+      sql` `,
+    )} end`
+  const found = await rows<{ place: number; number: number; holds: boolean }>(
+    em,
+    sql`select asked.place, asked.number, coalesce(${cases(({ filters }) => filters)}, false) as holds
+      from unnest(${column(happenings, ({ subscriberId }) => subscriberId, 'uuid')},
+        ${column(happenings, ({ data }) => data ?? null, 'jsonb')}) with ordinality as event (subscriber_id, data, place)
+      join unnest(${column(pairs, ({ place }) => place + 1, 'int')}, ${column(pairs, ({ number }) => number, 'int')})
+        as asked (place, number) on asked.place = event.place
+      join subscriber s on s.organization_id = ${scope.organizationId} and s.id = event.subscriber_id
+      where ${cases(({ where }) => where)}`,
+  )
+  const verdicts = compiled.map(({ reason }): Verdict => ({ meant: [], passing: new Set(), reason }))
+  for (const { place, number, holds } of found) {
+    const verdict = verdicts[number]
+    verdict?.meant.push(place - 1)
+    if (holds) verdict?.passing.add(place - 1)
+  }
+  return verdicts
+}
+
+function compileQuestion(scope: Scope, { automationId, where, filters }: Question, references: References) {
+  const compilation: Compilation = {
+    organizationId: scope.organizationId,
+    references,
+    entry: sql`event.data`,
+    run: { automationId },
+    single: true,
+  }
+  const conditions = compileWhere(sql`event.data`, where, references.timezone)
+  try {
+    return { where: conditions, filters: compileFilters(compilation, filters), reason: 'FILTERS' }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    return { where: conditions, filters: sql<boolean>`false`, reason: error.code }
+  }
+}
+
+function column<Item>(
+  items: readonly Item[],
+  pick: (item: Item) => unknown,
+  type: Parameters<typeof array>[1],
+) {
+  return array(items.map(pick), type)
+}

@@ -1,0 +1,92 @@
+import test from 'ava'
+import pg from 'pg'
+
+import type { TriggerConfig } from '../schema/automation-triggers.ts'
+import { decodeId } from '../src/ids.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { runsOf, step } from './helpers/automation.ts'
+
+let api: TestApi
+let sent = 0
+
+test.before(async () => {
+  // Before any client is made: each keeps the method it finds.
+  // oxlint-disable-next-line typescript/unbound-method -- it is called on the client that it was called on
+  const { query } = pg.Client.prototype
+  Object.assign(pg.Client.prototype, {
+    query(this: pg.Client, ...parameters: unknown[]) {
+      sent += 1
+      return Reflect.apply(query, this, parameters)
+    },
+  })
+  // No engine: nothing else sends statements meanwhile.
+  api = await startApi({ TEMPORAL_TASK_QUEUE: `cost-${process.pid}` })
+})
+test.after.always(async () => {
+  await api?.close()
+})
+
+/** How many statements a call costs. */
+async function statements(work: () => Promise<unknown>): Promise<number> {
+  const before = sent
+  await work()
+  return sent - before
+}
+
+async function live(organization: TestOrganization, config: TriggerConfig): Promise<string> {
+  const { workflow } = await organization.data('create_workflow', { name: config.type })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    settings: { reEntry: { mode: 'EVERY_TIME' } },
+    steps: [step('start', 'TRIGGER', config), step('seen', 'ADD_TAG', { tagNames: ['seen'] })],
+    edges: [{ from: 'start', to: 'seen' }],
+  })
+  await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  return workflow.id
+}
+
+async function person(organization: TestOrganization, name: string): Promise<string> {
+  const { subscriber } = await organization.data('add_subscriber', { email: `${name}@example.com`, name })
+  return subscriber.id
+}
+
+test.serial('what an event costs does not grow with the workflows that it concerns', async (t) => {
+  const counts: number[] = []
+  for (const size of [4, 50]) {
+    const organization = await api.organization()
+    for (let number = 0; number < size; number++) {
+      await live(organization, {
+        type: 'EVENT',
+        eventType: 'SUBSCRIBER_PAYMENT',
+        where: [{ path: 'amount', operator: 'gte', value: number < size / 2 ? 10 : 1000 }],
+        filters: [{ field: 'name', operator: 'equals', value: number % 2 ? 'Ann' : 'Bob' }],
+      })
+    }
+    const subscriberId = await person(organization, 'Ann')
+    const payment = { subscriberId, eventType: 'SUBSCRIBER_PAYMENT', amount: 50, currency: 'EUR' }
+    const pay = () => organization.data('create_event', payment)
+    await pay()
+    counts.push(await statements(pay))
+    const { runs } = await organization.data('get_subscriber_workflow_runs', { subscriberId, limit: 100 })
+    t.is(runs.length, 2 * Math.floor(size / 4))
+  }
+  t.log(`statements for 4 and for 50 workflows: ${counts.join(', ')}`)
+  t.is(counts[0], counts[1])
+})
+
+test.serial('2,000 tag changes in one call cost as few statements as two', async (t) => {
+  const organization = await api.organization()
+  const tagNames = Array.from({ length: 20 }, (_, number) => `tag ${number}`)
+  const workflowId = await live(organization, { type: 'TAG_ADDED', tagNames })
+  const subscriberIds: string[] = []
+  for (let number = 0; number < 102; number++) subscriberIds.push(await person(organization, `p${number}`))
+  const add = (ids: string[], names: string[]) =>
+    statements(() => organization.data('bulk_add_tags', { subscriberIds: ids, tagNames: names }))
+  await add(subscriberIds.slice(101), tagNames)
+  const few = await add(subscriberIds.slice(100, 101), tagNames.slice(0, 2))
+  const many = await add(subscriberIds.slice(0, 100), tagNames)
+  t.log(`statements for 2 and for 2,000 changes: ${few}, ${many}`)
+  t.is(many, few)
+  t.is((await runsOf(api.services, organization, decodeId('wf', workflowId))).length, 2022)
+})

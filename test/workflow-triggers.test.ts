@@ -1,0 +1,185 @@
+import test from 'ava'
+
+import type { Settings } from '../schema/automation.ts'
+import type { TriggerConfig } from '../schema/automation-triggers.ts'
+import { decodeId } from '../src/ids.ts'
+import { watchEchoes } from '../worker/echo-watch.ts'
+import { type Engine, startEngine } from '../worker/workers.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { decisionsOf, runsOf, step } from './helpers/automation.ts'
+import { eventually } from './helpers/eventually.ts'
+
+let api: TestApi
+let engine: Engine
+
+test.before(async () => {
+  api = await startApi({ TEMPORAL_TASK_QUEUE: `triggers-${process.pid}`, LOG_LEVEL: 'error' })
+  engine = await startEngine(api.services)
+  await engine.ready
+})
+test.after.always(async () => {
+  await engine?.stop()
+  await api?.close()
+})
+
+const SEEN = step('seen', 'ADD_TAG', { tagNames: ['seen'] })
+const EVERY_TIME = { reEntry: { mode: 'EVERY_TIME' } } as const
+
+async function draft(organization: TestOrganization, config: TriggerConfig, settings: Partial<Settings>) {
+  const { workflow } = await organization.data('create_workflow', { name: config.type })
+  return await organization.call('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    settings,
+    steps: [{ id: 'start', type: 'TRIGGER', config }, SEEN],
+    edges: [{ from: 'start', to: 'seen' }],
+  })
+}
+
+/** A live workflow with this trigger. */
+async function live(
+  organization: TestOrganization,
+  config: TriggerConfig,
+  settings: Partial<Settings> = EVERY_TIME,
+): Promise<string> {
+  const { body } = await draft(organization, config, settings)
+  const workflowId: string = body.data.workflow.id
+  const published = await organization.confirmed('publish_workflow', { workflowId })
+  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
+  return workflowId
+}
+
+async function person(organization: TestOrganization, name: string, more: object = {}): Promise<string> {
+  const { subscriber } = await organization.data('add_subscriber', { email: `${name}@example.com`, ...more })
+  return subscriber.id
+}
+
+async function runs(organization: TestOrganization, workflowId: string): Promise<number> {
+  return (await runsOf(api.services, organization, decodeId('wf', workflowId))).length
+}
+
+test('UNSUBSCRIBED lets in whoever unsubscribes, by its filters, once unless the settings say otherwise', async (t) => {
+  const organization = await api.organization()
+  const leaving = await live(organization, { type: 'UNSUBSCRIBED' }, {})
+  const filtered = await live(organization, {
+    type: 'UNSUBSCRIBED',
+    filters: [{ field: 'name', operator: 'equals', value: 'Ann' }],
+  })
+  const [ann, bob] = [await person(organization, 'ann', { name: 'Ann' }), await person(organization, 'bob')]
+  for (const subscriberId of [ann, bob]) await organization.confirmed('unsubscribe', { subscriberId })
+  t.is(await runs(organization, leaving), 2)
+  t.is(await runs(organization, filtered), 1)
+  t.deepEqual(await decisionsOf(api.services, decodeId('wf', filtered)), ['ENTRY_REFUSED FILTERS'])
+  // A state is entered once, unless the settings say otherwise.
+  await organization.data('update_subscriber', { subscriber: ann, resubscribe: true })
+  await organization.confirmed('unsubscribe', { subscriberId: ann })
+  t.is(await runs(organization, leaving), 2)
+  t.is(await runs(organization, filtered), 2)
+})
+
+test('FIELD_UPDATED listens to one field, and to the values it comes from and goes to', async (t) => {
+  const organization = await api.organization()
+  const ann = await person(organization, 'ann', { fields: { plan: 'free', seats: 1 } })
+  const stranger = await api.organization()
+  await person(stranger, 'eve', { fields: { plan: 'free' } })
+  const workflows = {
+    any: await live(organization, { type: 'FIELD_UPDATED', field: 'plan' }),
+    toPro: await live(organization, { type: 'FIELD_UPDATED', field: 'plan', to: 'pro' }),
+    fromPro: await live(organization, { type: 'FIELD_UPDATED', field: 'plan', from: 'pro' }),
+    freeToPro: await live(organization, { type: 'FIELD_UPDATED', field: 'plan', from: 'free', to: 'pro' }),
+    cleared: await live(organization, { type: 'FIELD_UPDATED', field: 'plan', to: null }),
+    seats: await live(organization, { type: 'FIELD_UPDATED', field: 'seats', to: 5 }),
+    name: await live(organization, { type: 'FIELD_UPDATED', field: 'name' }),
+    theirs: await live(stranger, { type: 'FIELD_UPDATED', field: 'plan' }),
+  }
+  const change = (more: object) => organization.data('update_subscriber', { subscriber: ann, ...more })
+  await change({ fields: { plan: 'pro' } })
+  await change({ fields: { plan: 'pro' } })
+  await change({ fields: { plan: 'team', seats: 5 } })
+  await change({ fields: { plan: null } })
+  await change({ fields: { plan: 'pro' }, triggerWorkflows: false })
+  await change({ name: 'Ann' })
+  const counts = await Promise.all(
+    Object.entries(workflows).map(async ([key, id]) => [
+      key,
+      await runs(key === 'theirs' ? stranger : organization, id),
+    ]),
+  )
+  t.deepEqual(Object.fromEntries(counts), {
+    any: 3,
+    toPro: 1,
+    fromPro: 1,
+    freeToPro: 1,
+    cleared: 1,
+    seats: 1,
+    name: 1,
+    theirs: 0,
+  })
+})
+
+test('a field that does not exist is refused where it stands, with the name it may mean', async (t) => {
+  const organization = await api.organization()
+  await person(organization, 'ann', { fields: { birthday: '1990-01-01' } })
+  const answer = await draft(organization, { type: 'FIELD_UPDATED', field: 'birthdya' }, {})
+  t.is(answer.status, 400)
+  t.like(answer.body.details[0], { stepId: 'start', path: 'steps[0].config.field' })
+  t.regex(answer.body.details[0].message, /no field "birthdya"; .*birthday/)
+})
+
+test('WORKFLOW_EVENT lets people enter because of what another workflow came to', async (t) => {
+  const organization = await api.organization()
+  const first = await live(organization, { type: 'MANUAL' })
+  const after = await live(organization, {
+    type: 'WORKFLOW_EVENT',
+    workflowId: first,
+    event: 'WORKFLOW_COMPLETED',
+    filters: [{ field: 'entry.exitReason', operator: 'equals', value: 'END' }],
+  })
+  const canceled = await live(organization, {
+    type: 'WORKFLOW_EVENT',
+    workflowId: first,
+    event: 'WORKFLOW_CANCELED',
+  })
+  const subscriberId = await person(organization, 'ann')
+  await organization.data('add_subscriber_to_workflow', { workflowId: first, subscriberId })
+  await eventually('the second run', async () => {
+    await watchEchoes(api.services)
+    return (await runs(organization, after)) === 1
+  })
+  t.is(await runs(organization, canceled), 0)
+  // Its events are heard by the triggers made for them alone.
+  t.is(await runs(organization, first), 1)
+})
+
+test('workflows that start each other are cut off after ten runs, and the ledger says so', async (t) => {
+  const organization = await api.organization()
+  const subscriberId = await person(organization, 'ann')
+  const start = await live(organization, { type: 'MANUAL' })
+  // It listens to itself, which its own draft can only name once it is there.
+  const { workflow } = await organization.data('get_workflow', { workflowId: start })
+  await organization.data('configure_workflow_draft', {
+    workflowId: start,
+    expectedUpdatedAt: workflow.updatedAt,
+    settings: EVERY_TIME,
+    steps: [
+      step('start', 'TRIGGER', { type: 'MANUAL' }),
+      step('again', 'TRIGGER', { type: 'WORKFLOW_EVENT', workflowId: start, event: 'WORKFLOW_COMPLETED' }),
+      SEEN,
+    ],
+    edges: [
+      { from: 'start', to: 'seen' },
+      { from: 'again', to: 'seen' },
+    ],
+  })
+  await organization.confirmed('publish_workflow', { workflowId: start })
+  await organization.data('add_subscriber_to_workflow', { workflowId: start, subscriberId })
+  await eventually(
+    'the loop to be cut',
+    async () => {
+      await watchEchoes(api.services)
+      return (await decisionsOf(api.services, decodeId('wf', start))).includes('ENTRY_REFUSED LOOP')
+    },
+    { withinMs: 60_000 },
+  )
+  t.is(await runs(organization, start), 11)
+})
