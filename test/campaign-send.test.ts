@@ -173,6 +173,8 @@ test.serial('a campaign goes to every subscribed reader once, and tells how it w
       where organization_id = ${organization.id} and type = 'EMAIL_SENT' and data ->> 'campaignId' = ${campaignId}`,
   )
   t.is(events?.count, 299)
+  // The campaign is SENT a moment before its workflow has ended.
+  await resultOf(campaignId, 1)
   const client = await api.services.temporal.client()
   const described = await client.workflow.getHandle(campaignWorkflowId(campaignId, 1)).describe()
   t.is(described.status.name, 'COMPLETED')

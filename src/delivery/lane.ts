@@ -8,7 +8,7 @@ import { isEnvelopeAddress, wireAddress } from './headers.ts'
 import { acceptance, failureOutcome, impossible } from './outcomes.ts'
 import { createLaneRate } from './rate.ts'
 import { runTick, type TickItem } from './record.ts'
-import type { RenderedMail, Renderer } from './render.ts'
+import type { PreparedMail, RenderedMail, Renderer } from './render.ts'
 import { replyLine } from './replies.ts'
 import { SmtpFailure } from './smtp-wire.ts'
 import type { MailProvider } from './smtp-provider.ts'
@@ -36,7 +36,8 @@ export type Lane = {
   stop(graceMs: number): Promise<void>
 }
 
-type Ready = { mail: ClaimedMail; rendered: RenderedMail }
+/** A claimed email that may be marked; one that cannot be sent at all has a reason in place of its content. */
+type Ready = { mail: ClaimedMail; content: PreparedMail | string }
 
 const TICK_MS = 5
 /** Emails in memory for each connection: a claim costs a round trip and a commit, however many it brings. */
@@ -97,20 +98,23 @@ export function startLane(
   async function prepare(mail: ClaimedMail): Promise<void> {
     try {
       if (!isEnvelopeAddress(wireAddress(mail.recipient))) return finishUnsent(mail, 'ADDRESS_NOT_SENDABLE')
-      const rendered = await parts.renderer.compose(mail)
-      if (!rendered) return finishUnsent(mail, 'CONTENT_MISSING')
-      ready.push({ mail, rendered })
+      const content = await parts.renderer.prepare(mail)
+      ready.push({ mail, content: content ?? 'CONTENT_MISSING' })
     } catch (error) {
-      services.log.error({ fault: describeFault(error), email: mail.id }, 'an email could not be rendered')
-      return finishUnsent(mail, 'RENDER_FAULT')
+      return finishUnsent(mail, unrendered(mail, error))
     }
     wake()
   }
 
   /** What cannot be sent goes the way of everything else, so that withdrawal still comes first. */
   function finishUnsent(mail: ClaimedMail, reason: string): void {
-    ready.push({ mail, rendered: { subject: '', targets: [], data: '', refusal: reason } })
+    ready.push({ mail, content: reason })
     wake()
+  }
+
+  function unrendered(mail: ClaimedMail, error: unknown): string {
+    services.log.error({ fault: describeFault(error), email: mail.id }, 'an email could not be rendered')
+    return 'RENDER_FAULT'
   }
 
   /** Ticks follow each other, at most one at a time: each records what finished and marks what is next. */
@@ -149,17 +153,18 @@ export function startLane(
 
   async function tickOnce(next: readonly Ready[], done: readonly TickItem[]): Promise<void> {
     const deadline = performance.now() + options.leaseMs - options.marginMs
-    const candidates = next.map(({ mail, rendered }): TickItem => {
+    const candidates = next.map(({ mail, content }): TickItem => {
       const { id, organizationId, attempt, runId } = mail
-      return { candidate: { id, organizationId, attempt, targets: [...rendered.targets] }, runId }
+      const targets = typeof content === 'string' ? [] : content.targets
+      return { candidate: { id, organizationId, attempt, targets }, runId }
     })
     const result = await runTick(services, [...done, ...candidates], options.leaseMs)
     const marked = new Set(result.marked)
     for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
     const rejected = new Set(result.rejected.map((item) => ('candidate' in item ? item.candidate.id : '')))
-    for (const { mail, rendered } of next) {
+    for (const { mail, content } of next) {
       // Without its links it can be marked, and then recorded as failed; what is rejected even so keeps its lease.
-      if (rejected.has(mail.id) && !rendered.refusal) finishUnsent(mail, 'RENDER_FAULT')
+      if (rejected.has(mail.id) && typeof content !== 'string') finishUnsent(mail, 'RENDER_FAULT')
     }
     if (result.failed.length === 0) return
     const failed = new Set(result.failed.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
@@ -178,8 +183,16 @@ export function startLane(
     sending.add(task)
   }
 
-  async function submit({ mail, rendered }: Ready, deadline: number): Promise<Outcome> {
-    if (rendered.refusal) return impossible(mail, rendered.refusal)
+  async function submit({ mail, content }: Ready, deadline: number): Promise<Outcome> {
+    if (typeof content === 'string') return impossible(mail, content)
+    try {
+      return await converse(mail, await content.compose(), deadline)
+    } catch (error) {
+      return impossible(mail, unrendered(mail, error))
+    }
+  }
+
+  async function converse(mail: ClaimedMail, rendered: RenderedMail, deadline: number): Promise<Outcome> {
     try {
       const reply = await parts.provider.send(
         wireAddress(mail.fromEmail),

@@ -2,7 +2,7 @@ import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { listenForRings } from '../ports/doorbell.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
-import { reviveQueue } from './claims.ts'
+import { type LaneName, reviveQueue } from './claims.ts'
 import { LANE_DEFAULTS, type Lane, type LaneOptions, startLane } from './lane.ts'
 import { createRenderer } from './render.ts'
 import { createSmtpProvider } from './smtp-provider.ts'
@@ -10,6 +10,8 @@ import { createSmtpProvider } from './smtp-provider.ts'
 /** The delivery of a process; `stop` finishes what is being sent within the grace. */
 export type Lanes = { stop(): Promise<void> }
 
+/** Connections to the relay; while some of them speak, the others wait for the tick that marks their next email. */
+const CONNECTIONS: Record<LaneName, number> = { transactional: 16, bulk: 64 }
 const REVIVE_MS = 1_000
 const GRACE_MS = 4_000
 
@@ -20,10 +22,15 @@ export async function startLanes(
 ): Promise<Lanes> {
   const provider = createSmtpProvider(services.config.relayUrl)
   const parts = { renderer: createRenderer(services), provider }
-  const laneOptions = { ...LANE_DEFAULTS, ...options.lane }
+  const open = (name: LaneName): Lane =>
+    startLane(services, name, parts, {
+      ...LANE_DEFAULTS,
+      connections: CONNECTIONS[name],
+      ...options.lane,
+    })
   const lanes: Record<string, Lane> = {
-    transactional: startLane(services, 'transactional', parts, laneOptions),
-    bulk: startLane(services, 'bulk', parts, laneOptions),
+    transactional: open('transactional'),
+    bulk: open('bulk'),
   }
   const listener = await listenForRings(
     services.config.databaseUrl,

@@ -8,7 +8,7 @@ import { type FilledEmail, type FillInput, fillContent } from '../content/fill.t
 import { encodeId } from '../ids.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import type { MessageSource } from '../domain/messages.ts'
-import { ownTargets, sharedTargets } from '../domain/links.ts'
+import { areShared } from '../domain/links.ts'
 import { personVariables } from '../domain/variables.ts'
 import type { Mail } from './claims.ts'
 import { signMail } from './dkim.ts'
@@ -18,19 +18,21 @@ import { quote, quoteEmail } from './quoted-printable.ts'
 import { createSigningKeys } from './signing-keys.ts'
 import { type MessageTokens, tokensOf } from './tracking-token.ts'
 
-/** An email as one person gets it. `targets[position]` is where its link at that position leads; see ownTargets. */
-export type RenderedMail = {
-  subject: string
+/** An email as one person gets it. */
+export type RenderedMail = { subject: string; data: string }
+
+/** An email before it is sent. */
+export type PreparedMail = {
+  /** Where its links lead by position; none, where its campaign keeps them. */
   targets: readonly string[]
-  data: string
-  /** Why it cannot be sent at all. */
-  refusal?: string
+  /** The finished message for SMTP. Made when it is sent if possible: messages that wait are garbage that grows old. */
+  compose(): Promise<RenderedMail>
 }
 
 /** Renders stored email; compiled versions are kept, because one version's step goes to many people. */
 export type Renderer = {
-  /** The finished message for SMTP. Null when there is nothing to render it from any more. */
-  compose(mail: Mail): Promise<RenderedMail | null>
+  /** Null when there is nothing to render it from any more. */
+  prepare(mail: Mail): Promise<PreparedMail | null>
   /** What a browser shows of an email that was sent: its links count, its pixel does not. */
   fillForBrowser(mail: Mail): Promise<FilledEmail | null>
 }
@@ -117,26 +119,34 @@ export function createRenderer(services: Services): Renderer {
     return `${signature}${headers}\r\n${body}`
   }
 
+  async function compose(
+    mail: Mail,
+    email: CompiledEmail,
+  ): Promise<RenderedMail & { targets: readonly string[] }> {
+    const input = inputFor(mail, { pixel: true })
+    const { subject, html, text, links } = fillContent(quotedOf(email), input, quote)
+    const composed = composeMail({
+      messageId: formatMessageId(mail),
+      date: new Date(),
+      from: { name: mail.fromName, email: mail.fromEmail },
+      to: { name: mail.subscriberName, email: mail.recipient },
+      replyTo: mail.replyTo,
+      subject,
+      html,
+      text,
+      unsubscribeUrl: mail.marketing && mail.subscriberId ? input.urls.unsubscribe : null,
+    })
+    return { subject, targets: links, data: await signed(mail, composed) }
+  }
+
   return {
-    async compose(mail) {
+    async prepare(mail) {
       const email = await compiledOf(mail)
       if (!email) return null
-      const input = inputFor(mail, { pixel: true })
-      const { subject, html, text, links } = fillContent(quotedOf(email), input, quote)
-      const composed = composeMail({
-        messageId: formatMessageId(mail),
-        date: new Date(),
-        from: { name: mail.fromName, email: mail.fromEmail },
-        to: { name: mail.subscriberName, email: mail.recipient },
-        replyTo: mail.replyTo,
-        subject,
-        html,
-        text,
-        unsubscribeUrl: mail.marketing && mail.subscriberId ? input.urls.unsubscribe : null,
-      })
       const isOfSend = mail.class === 'CAMPAIGN' && !mail.source
-      const targets = isOfSend ? ownTargets(sharedTargets(email), links) : links
-      return { subject, targets, data: await signed(mail, composed) }
+      if (isOfSend && areShared(email)) return { targets: [], compose: () => compose(mail, email) }
+      const composed = await compose(mail, email)
+      return { targets: composed.targets, compose: async () => composed }
     },
     async fillForBrowser(mail) {
       const email = await compiledOf(mail)

@@ -10,12 +10,7 @@ export function sharedTargets({ links }: Pick<CompiledEmail, 'links'>): (string 
   return Array.from(targets, (target) => target ?? null)
 }
 
-/** The targets that an email has to keep itself: none, when all of them are its campaign's. */
-export function ownTargets(
-  shared: readonly (string | null)[],
-  targets: readonly string[],
-): readonly string[] {
-  const isShared =
-    shared.length === targets.length && shared.every((target, index) => target === targets[index])
-  return isShared ? [] : targets
+/** Whether nobody's links lead anywhere else, so that no email has to keep them itself. */
+export function areShared({ links, targets }: Pick<CompiledEmail, 'links' | 'targets'>): boolean {
+  return links.every(({ url }) => url !== null) && targets.every(({ repeat }) => repeat === undefined)
 }
