@@ -3,6 +3,8 @@ import { cancelOrDue } from './r10-cancel-or-due.ts'
 import { timeZones } from './r11-time-zones.ts'
 import { killedSender } from './r1-killed-sender.ts'
 import { lostAnswers } from './r2-lost-answers.ts'
+import { restartedApi } from './r5-restarted-api.ts'
+import { lostDispatches } from './r6-lost-dispatches.ts'
 import { unrulyServers } from './r7-unruly-servers.ts'
 import { fullLanes } from './r8-full-lanes.ts'
 import { injection } from './s6-injection.ts'
@@ -11,6 +13,8 @@ import { injection } from './s6-injection.ts'
 export const EXPERIMENTS: readonly Experiment[] = [
   killedSender,
   lostAnswers,
+  restartedApi,
+  lostDispatches,
   unrulyServers,
   fullLanes,
   cancelOrDue,

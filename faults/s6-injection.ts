@@ -32,7 +32,7 @@ type Received = { mails: Map<string, ParsedMail>; pages: Map<string, string> }
 export const injection = defineExperiment({
   id: 'S6',
   title: 'HTML, Markdown and URLs through every variable, content type and position',
-  sizes: { small: { attacks: 76 }, full: { attacks: 2_000 } },
+  sizes: { small: { attacks: 76 }, full: { attacks: 1_000 } },
   async run(lab, { attacks: count }) {
     const bed = await openBed(lab)
     const harmless = await receive(bed, HARMLESS, HARMLESS_FALLBACK)

@@ -10,7 +10,6 @@ import { startOutboxRelay } from '../worker/outbox.ts'
 import { rows } from '../src/database.ts'
 import { advanceRun } from '../src/domain/automations/advance.ts'
 import { recordEvents } from '../src/domain/events.ts'
-import { claimOutbox } from '../src/domain/outbox.ts'
 import { encodeId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
@@ -108,48 +107,6 @@ test('a step that committed, but never reported to Temporal, is not done again',
     'TAG_ADDED first 1 of 1',
     'WORKFLOW_COMPLETED  1 of 1',
     'WORKFLOW_STARTED  1 of 1',
-  ])
-  await engine.stop()
-  await services.close()
-})
-
-test('a relay that crashed before, or after, its dispatch loses no start and makes none twice', async (t) => {
-  const services = await testServices({ TEMPORAL_TASK_QUEUE: `relay-${process.pid}` })
-  const tenant = await makeTenant(services)
-  const automation = await publish(services, tenant, {
-    steps: STEPS.slice(0, 2),
-    edges: edges(['start', 'first']),
-  })
-  const subscribers = await Promise.all(Array.from({ length: 20 }, () => tenant.subscribe()))
-  await tenant.within((call) =>
-    recordEvents(
-      call,
-      subscribers.map((subscriberId) => ({ subscriberId, type: 'GO' })),
-    ),
-  )
-  // Taken by relays that died: some before they told Temporal, some after, none deleted its row.
-  await claimOutbox(services.orm.em.fork(), 10, 1)
-  const dispatched = await rows(services.orm.em.fork(), sql`select id from outbox`)
-  t.is(dispatched.length, 20)
-  const copies = await rows<{ count: number }>(
-    services.orm.em.fork(),
-    sql`with again as (insert into outbox (organization_id, workflow_id, kind, payload)
-        select organization_id, workflow_id, kind, payload from outbox returning 1)
-      select count(*)::int as count from again`,
-  )
-  t.is(copies[0]?.count, 20)
-  const engine = await startEngine(services)
-  await eventually('every run to complete', async () =>
-    (await runsOf(services, tenant, automation.id)).every(({ status }) => status === 'COMPLETED'),
-  )
-  await eventually('an empty outbox', async () => {
-    const left = await rows(services.orm.em.fork(), sql`select 1 from outbox`)
-    return left.length === 0
-  })
-  t.deepEqual(await effects(services, tenant), [
-    'TAG_ADDED first 20 of 20',
-    'WORKFLOW_COMPLETED  20 of 20',
-    'WORKFLOW_STARTED  20 of 20',
   ])
   await engine.stop()
   await services.close()
