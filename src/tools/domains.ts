@@ -6,6 +6,7 @@ import { defineTool } from '../catalogue/tool.ts'
 import { createDomain as create } from '../domain/domains/create.ts'
 import { findDomain, listDomains as readDomains, presentDomain } from '../domain/domains/domains.ts'
 import { makeDkimPair } from '../domain/domains/keys.ts'
+import { rotateKey } from '../domain/domains/rotate.ts'
 import { requestVerification, settleVerification } from '../domain/domains/watch.ts'
 
 const DOMAIN = Type.String({ description: 'A domain of list_domains, by id or host name.' })
@@ -74,4 +75,18 @@ export const verifyDomain = defineTool({
   output: closed({ domain: Domain }),
   handler: async (call, { domain }) => ({ domain: await requestVerification(call, domain) }),
   settle: async (call, _input, { domain }) => ({ domain: await settleVerification(call, domain) }),
+})
+
+export const rotateDkimKey = defineTool({
+  name: 'rotate_dkim_key',
+  title: 'Rotate a DKIM key',
+  description:
+    'Makes a new DKIM key and answers its record beside the present one. The new key signs once its record is found; leave the old record in DNS until it is no longer listed, seven days later.',
+  group: 'domains',
+  effect: 'write',
+  permission: 'domains',
+  input: closed({ domain: DOMAIN }),
+  output: closed({ domain: Domain }),
+  prepare: makeDkimPair,
+  handler: async (call, input, pair) => ({ domain: await rotateKey(call, input, pair) }),
 })

@@ -69,6 +69,7 @@ const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
   'create_email_sender.domain': ['host'],
   'get_domain.domain': ['host'],
   'get_domain_dns_records.domain': ['host'],
+  'rotate_dkim_key.domain': ['host'],
   'verify_domain.domain': ['host'],
   'send_transactional_email.from': ['address'],
   // Any address can be written to, whether somebody has it or not.

@@ -11,6 +11,7 @@ import {
   type DomainChecked,
   type DomainCheckRequest,
   domainWorkflowId,
+  NUDGE,
 } from '../../../temporal/contract.ts'
 import { type DomainRow, findDomain, presentDomain } from './domains.ts'
 
@@ -24,6 +25,13 @@ const ANSWER_MS = 12_000
 export function watchDomain(call: Call, domain: Pick<DomainRow, 'id' | 'domain'>): void {
   const start = startOf(call.organization.id, domain)
   call.emit({ kind: 'start', workflowId: start.workflowId, payload: start })
+}
+
+/** Has a domain that is watched looked at now, and often for a while. */
+export function lookAgain(call: Call, domain: Pick<DomainRow, 'id' | 'domain'>): void {
+  watchDomain(call, domain)
+  const { workflowId } = startOf(call.organization.id, domain)
+  call.emit({ kind: 'signal', workflowId, payload: { signal: NUDGE } })
 }
 
 /** Asks for verification: the 72 hours begin anew, and a domain that had failed gets another chance. */

@@ -1,0 +1,35 @@
+import type { Domain } from '../../../schema/domain.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { findDomain, presentDomain, storeRecords } from './domains.ts'
+import { type DkimPair, insertSigningKey } from './keys.ts'
+import { dkimName } from './records.ts'
+import { readKeys } from './rotation.ts'
+import { lookAgain } from './watch.ts'
+
+/**
+ * Gives a domain its next key. The present one goes on signing until the next is found in DNS, and stays in DNS after
+ * that while mail signed with it is under way.
+ */
+export async function rotateKey(call: Call, input: { domain: string }, pair: DkimPair): Promise<Domain> {
+  const { em, organization, services } = call
+  const domain = await findDomain(call, input.domain, 'for no key update')
+  if (domain.development) {
+    throw new Failure(
+      'WRONG_STATE',
+      `${domain.domain} is for development: its key is in no DNS, so there is nothing to rotate; create_domain makes one of your own.`,
+    )
+  }
+  const next = (await readKeys(call, domain.id)).find(({ state }) => state === 'NEXT')
+  if (next) {
+    throw new Failure(
+      'WRONG_STATE',
+      `A new key of ${domain.domain} waits already; add the record ${dkimName(next.selector, domain.domain)}, and it signs as soon as it is found.`,
+    )
+  }
+  const owner = { organizationId: organization.id, domainId: domain.id }
+  await insertSigningKey(em, services.config.encryptionKey, owner, pair, 'NEXT')
+  const records = await storeRecords(call, domain)
+  lookAgain(call, domain)
+  return presentDomain({ ...domain, records })
+}
