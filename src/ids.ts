@@ -32,6 +32,8 @@ export type IdPrefix = keyof typeof ID_PREFIXES
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const VALUES = new Map([...ALPHABET].map((letter, value) => [letter, BigInt(value)]))
 const SUFFIX_LENGTH = 26
+const HYPHEN = 45
+const LAST_DIGIT = 57
 /** Two letters for each value of ten bits: every event and every message names its ids, so many are written. */
 const PAIRS = Array.from({ length: 1_024 }, (_, bits) => `${ALPHABET[bits >> 5]}${ALPHABET[bits & 31]}`)
 
@@ -68,11 +70,20 @@ export function newId(): string {
 
 /** The TypeID of a UUID: prefix, `_`, and 26 letters of Crockford base32: 2 for the first byte, 4 for each 20 bits after it. */
 export function encodeId(prefix: IdPrefix, uuid: string): string {
-  const digits = uuid.replaceAll('-', '')
-  let suffix = PAIRS[Number.parseInt(digits.slice(0, 2), 16)] ?? ''
-  for (let at = 2; at < digits.length; at += 5) {
-    const bits = Number.parseInt(digits.slice(at, at + 5), 16)
-    suffix += (PAIRS[bits >> 10] ?? '') + (PAIRS[bits & 0x3ff] ?? '')
+  let suffix = ''
+  let bits = 0
+  let digits = 3
+  for (let at = 0; at < uuid.length; at += 1) {
+    const code = uuid.charCodeAt(at)
+    if (code === HYPHEN) continue
+    // Hexadecimal: `0` to `9` end in their value, letters in one to six.
+    bits = (bits << 4) | ((code & 15) + (code > LAST_DIGIT ? 9 : 0))
+    digits += 1
+    if (digits === 5) {
+      suffix += at < 2 ? PAIRS[bits] : `${PAIRS[bits >> 10]}${PAIRS[bits & 0x3ff]}`
+      bits = 0
+      digits = 0
+    }
   }
   return `${prefix}_${suffix}`
 }

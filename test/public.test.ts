@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 
 import { execute, row, rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
-import { readToken, signToken, tokensOf, type TrackingToken } from '../src/delivery/tracking-token.ts'
+import { MessageTokens, readToken, signToken, type TrackingToken } from '../src/delivery/tracking-token.ts'
 import { encodeId, newId, readId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -331,7 +331,7 @@ test('a token opens the door of its own kind only, and its tag fits no other mes
 test('tokens of two messages may be made by turns', (t) => {
   const [one, other] = [newId(), newId()].map((messageId) => ({ organizationId: newId(), messageId }))
   if (!one || !other) return t.fail()
-  const [first, second] = [tokensOf('a secret', one), tokensOf('a secret', other)]
+  const [first, second] = [new MessageTokens('a secret', one), new MessageTokens('a secret', other)]
   const made = [first.click(3), second.click(3), first.open(), second.view(), first.click(20), first.click(4)]
   t.deepEqual(made, [
     signToken('a secret', { kind: 'click', ...one, position: 3 }),

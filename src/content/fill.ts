@@ -10,12 +10,18 @@ import { CONFIRM_VARIABLE, flatten, formatValue } from './variables.ts'
 export interface FillInput {
   /** Values by variable name: the built-in ones and custom fields. Absent and null mean empty. */
   readonly variables: Readonly<Record<string, unknown>>
-  readonly urls: { readonly unsubscribe: string; readonly online: string; readonly confirm?: string }
-  /** Absent: nothing is counted. `openUrl` is the pixel's address; `clickUrl` wraps the link at a position. */
-  readonly tracking?: {
-    readonly openUrl?: string
-    readonly clickUrl?: (position: number) => string
+  readonly urls: {
+    readonly unsubscribe: string
+    readonly online: string
+    readonly confirm?: string | undefined
   }
+  /** Absent: nothing is counted. `openUrl` is the pixel's address; `clickUrl` wraps the link at a position. */
+  readonly tracking?:
+    | {
+        readonly openUrl?: string | undefined
+        readonly clickUrl?: (position: number) => string
+      }
+    | undefined
   /** For a preview without a person: every conditional part shows, and what repeats shows once. */
   readonly showAll?: boolean
 }

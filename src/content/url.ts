@@ -18,6 +18,8 @@ export interface UrlTemplate {
 }
 
 const WEB_ADDRESS = /^(https?:\/\/[^\s/?#"<>\\^`{|}]+)(.*)$/i
+/** A web address in which there is nothing to mend. */
+const PLAIN_WEB_ADDRESS = /^https?:\/\/[\w.:-]+\/[!#-;=?-[\]_a-z~]*$/
 const BARE_DOMAIN = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#]|$)/i
 const MAIL_OR_PHONE = /^(?:mailto|tel):./i
 // oxlint-disable-next-line no-control-regex
@@ -30,6 +32,7 @@ function encodeUnsafe(text: string): string {
 
 /** The text as an absolute http(s), mailto or tel URL; '' for every other scheme and for what is no URL. */
 export function safeUrl(text: string): string {
+  if (PLAIN_WEB_ADDRESS.test(text)) return text
   const bare = text.toWellFormed().replace(CONTROLS, '').trim()
   if (BARE_DOMAIN.test(bare)) return safeUrl(`https://${bare}`)
   if (bare.startsWith('//')) return safeUrl(`https:${bare}`)

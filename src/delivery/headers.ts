@@ -10,13 +10,15 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 
 /** One header line with its end. The value is made printable first: no value can end its header. */
 export function header(name: string, value: string): string {
-  return `${fold(`${name}: ${value.replace(CONTROL, ' ').trim()}`)}\r\n`
+  const line = `${name}: ${value.replace(CONTROL, ' ').trim()}`
+  return `${line.length <= MAXIMUM_LINE ? line : fold(line)}\r\n`
 }
 
 /** Free text of a header: as it is when printable ASCII, else as encoded words (RFC 2047). */
 export function encodeText(text: string): string {
   const line = text.toWellFormed().replace(CONTROL, ' ').trim()
-  if (PRINTABLE.test(line) && !line.includes('=?') && !/\S{300}/.test(line)) return line
+  if (PRINTABLE.test(line) && !line.includes('=?') && !(line.length >= 300 && /\S{300}/.test(line)))
+    return line
   return encodeWords(line)
 }
 
@@ -66,7 +68,8 @@ function encodeWords(text: string): string {
 
 /** Long lines are broken before a space, which unfolding gives back, but never right after the name. */
 function fold(line: string): string {
-  if (line.length <= MAXIMUM_LINE) return line
+  const value = line.indexOf(' ') + 1
+  if (!line.includes(' ', value)) return line
   const lines: string[] = []
   let current = ''
   for (const part of line.split(/(?= )/)) {

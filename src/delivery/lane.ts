@@ -200,7 +200,7 @@ export function startLane(
         rendered.data,
         {
           deadline,
-          beforeData: takeTurn,
+          beforeData: rate.isLimited ? takeTurn : null,
           onEnd: () => ended.add(mail),
         },
       )

@@ -50,7 +50,11 @@ function unsubscribeHeaders(url: string): string {
   return `${header('List-Unsubscribe', `<${url}>`)}List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n`
 }
 
-/** RFC 5322 3.3, in UTC. */
+let dated = { second: -1, text: '' }
+
+/** RFC 5322 3.3, in UTC; thousands of emails go out within one second. */
 function formatDate(date: Date): string {
-  return date.toUTCString().replace('GMT', '+0000')
+  const second = Math.floor(date.getTime() / 1_000)
+  if (second !== dated.second) dated = { second, text: date.toUTCString().replace('GMT', '+0000') }
+  return dated.text
 }

@@ -1,6 +1,6 @@
 import type { CompiledEmail } from '../content/compile.ts'
 import type { LinkTarget } from '../content/links.ts'
-import type { Slot, Template } from '../content/template.ts'
+import { narrow, type Slot, type Template } from '../content/template.ts'
 
 /** What RFC 2045 allows a line, and what is left of that before the `=` of a soft break. */
 const LONGEST_LINE = 76
@@ -18,12 +18,18 @@ const DOT = 46
  * be joined in any order, and read as if their texts had been joined. Line ends become CRLF; no line begins with a dot.
  */
 export function quote(text: string): string {
-  if (text.length <= MAXIMUM_LINE && PLAIN.test(text)) return text + SOFT_BREAK
+  if (PLAIN.test(text)) {
+    if (text.length <= MAXIMUM_LINE) return text + SOFT_BREAK
+    // An address of ours, mostly: its token is longer than a line has left.
+    if (text.length <= 2 * MAXIMUM_LINE && text.charCodeAt(MAXIMUM_LINE) !== DOT) {
+      return text.slice(0, MAXIMUM_LINE) + SOFT_BREAK + text.slice(MAXIMUM_LINE) + SOFT_BREAK
+    }
+  }
   const lines = text.toWellFormed().split(LINE_END)
   const last = lines.pop() ?? ''
   let quoted = ''
   for (const line of lines) quoted += `${quoteLine(line, true)}\r\n`
-  return last === '' ? quoted : quoted + quoteLine(last, false) + SOFT_BREAK
+  return narrow(last === '' ? quoted : quoted + quoteLine(last, false) + SOFT_BREAK)
 }
 
 /** One line, broken softly where it is too long. A space right before a hard end could get lost, so it is coded. */

@@ -9,6 +9,7 @@ const EXPIRY_MS = 125
 
 /** The right to send one email at a time, at the lane's rate over all processes. */
 export type LaneRate = {
+  isLimited: boolean
   /** Waits for the next free moment; `waiting` is how many want one now. */
   spend(waiting: () => number): Promise<void>
 }
@@ -22,7 +23,7 @@ type Slot = { from: number; until: number }
  * that nobody used in time is lost. Rate 0 is unlimited.
  */
 export function createLaneRate(fork: () => EntityManager, lane: string, rate: number): LaneRate {
-  if (rate === 0) return { spend: async () => {} }
+  if (rate === 0) return { isLimited: false, spend: async () => {} }
   let slots: Slot[] = []
   let asking: Promise<void> | undefined
 
@@ -46,6 +47,7 @@ export function createLaneRate(fork: () => EntityManager, lane: string, rate: nu
   }
 
   return {
+    isLimited: true,
     async spend(waiting) {
       for (;;) {
         const slot = slots.shift()

@@ -16,7 +16,7 @@ import { formatMessageId } from './identity.ts'
 import { type ComposedMail, composeMail } from './mime.ts'
 import { quote, quoteEmail } from './quoted-printable.ts'
 import { createSigningKeys } from './signing-keys.ts'
-import { type MessageTokens, tokensOf } from './tracking-token.ts'
+import { MessageTokens } from './tracking-token.ts'
 
 /** An email as one person gets it. */
 export type RenderedMail = { subject: string; data: string }
@@ -90,7 +90,7 @@ export function createRenderer(services: Services): Renderer {
       `${baseUrl}/${door}/${subscriberId ? tokens[kind](subscriberId) : 'preview'}`
     return {
       unsubscribe: personal('u', 'unsubscribe'),
-      ...(mail.source?.confirms && { confirm: personal('s', 'confirm') }),
+      confirm: mail.source?.confirms ? personal('s', 'confirm') : undefined,
       // Few emails have this link.
       get online() {
         return `${baseUrl}/v/${tokens.view()}`
@@ -99,17 +99,18 @@ export function createRenderer(services: Services): Renderer {
   }
 
   function inputFor(mail: Mail, options: { pixel: boolean }): FillInput {
-    const tokens = tokensOf(secret, { organizationId: mail.organizationId, messageId: mail.id })
+    const { id: messageId, organizationId, tracking } = mail
+    const tokens = new MessageTokens(secret, { organizationId, messageId })
     return {
       variables: variablesOf(mail),
       showAll: mail.subscriberId === null,
       urls: urlsOf(mail, tokens),
-      ...(mail.tracking && {
-        tracking: {
-          ...(options.pixel && { openUrl: `${baseUrl}/o/${tokens.open()}.gif` }),
-          clickUrl: (position: number) => `${baseUrl}/c/${tokens.click(position)}`,
-        },
-      }),
+      tracking: tracking
+        ? {
+            openUrl: options.pixel ? `${baseUrl}/o/${tokens.open()}.gif` : undefined,
+            clickUrl: (position) => `${baseUrl}/c/${tokens.click(position)}`,
+          }
+        : undefined,
     }
   }
 

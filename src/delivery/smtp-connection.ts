@@ -8,8 +8,8 @@ import { COMMAND_MS, openSmtpWire, SmtpFailure, type SmtpWire } from './smtp-wir
 export type SendGate = {
   /** performance.now() after which nothing may be sent any more: another sender may hold the email then. */
   deadline: number
-  /** Waits for the right to send one more; called when the recipient was accepted, right before DATA. */
-  beforeData: () => Promise<void>
+  /** Waits for the right to send one more; called when the recipient was accepted, right before DATA. Null: no need. */
+  beforeData: (() => Promise<void>) | null
   /** Hears that the end of the email was written: from here on it may be out, whatever happens. */
   onEnd: () => void
 }
@@ -17,6 +17,8 @@ export type SendGate = {
 /** RFC 5321 4.5.3.2.6 gives a server ten minutes for its answer to the final dot. */
 const AFTER_DOT_MS = 600_000
 const SMALL_MAIL = 65_536
+const DATA = 'DATA\r\n'
+const END = '.\r\n'
 
 /** One conversation with a relay, for one email at a time. Open it with `openSmtpConnection`. */
 export class SmtpConnection {
@@ -49,14 +51,19 @@ export class SmtpConnection {
     const sender = `MAIL FROM:<${from}>${size}\r\n`
     const recipient = `RCPT TO:<${to}>\r\n`
     const pipelined = this.#extensions.has('PIPELINING')
-    this.#wire.write('mail', pipelined ? sender + recipient : sender)
+    const withData = pipelined && gate.beforeData === null
+    this.#wire.write('mail', pipelined ? `${sender}${recipient}${withData ? DATA : ''}` : sender)
     const sending = await this.#wire.reply('mail', left(gate))
     if (!pipelined && sending.code === 250) this.#wire.write('rcpt', recipient)
-    const receiving = pipelined || sending.code === 250 ? await this.#wire.reply('rcpt', left(gate)) : sending
-    if (sending.code !== 250) await this.#refuse('mail', sending)
-    if (receiving.code !== 250 && receiving.code !== 251) await this.#refuse('rcpt', receiving)
-    await gate.beforeData()
-    this.#wire.write('data', 'DATA\r\n')
+    const isAnswered = pipelined ? sending.code !== 421 : sending.code === 250
+    const receiving = isAnswered ? await this.#wire.reply('rcpt', left(gate)) : sending
+    const refusal = refusedBy(sending, receiving)
+    if (refusal) {
+      if (withData && refusal.reply.code !== 421) await this.#endEmpty(gate)
+      await this.#refuse(refusal.stage, refusal.reply)
+    }
+    await gate.beforeData?.()
+    if (!withData) this.#wire.write('data', DATA)
     const ready = await this.#wire.reply('data', left(gate))
     if (ready.code !== 354) await this.#refuse('data', ready)
     return await this.#content(data, gate)
@@ -110,20 +117,33 @@ export class SmtpConnection {
   }
 
   async #content(data: string, gate: SendGate): Promise<SmtpReply> {
-    const body = stuffDots(data)
-    if (body.length > SMALL_MAIL) {
-      await this.#drained(body, gate)
+    const whole = withEnd(data)
+    if (whole.length > SMALL_MAIL) {
+      await this.#drained(whole.slice(0, -END.length), gate)
       this.#beforeDot(gate)
-      this.#wire.write('dot', '.\r\n')
+      this.#wire.write('dot', END)
     } else {
       this.#beforeDot(gate)
-      this.#wire.write('dot', `${body}.\r\n`)
+      this.#wire.write('dot', whole)
     }
     gate.onEnd()
     const answer = await this.#wire.reply('dot', AFTER_DOT_MS)
     this.used += 1
     if (answer.code !== 250) await this.#refuse('dot', answer)
     return answer
+  }
+
+  /** Ends a DATA that was asked for too early; with no recipient, nothing is sent by that (RFC 2920 3.1). */
+  async #endEmpty(gate: SendGate): Promise<void> {
+    try {
+      const ready = await this.#wire.reply('data', left(gate))
+      if (ready.code !== 354) return
+      this.#wire.write('data', END)
+      await this.#wire.reply('data', left(gate))
+    } catch {
+      // What was refused is known, and that is what counts.
+      this.#wire.destroy()
+    }
   }
 
   /** The last moment at which an email can still be withheld; after it, another sender may have it. */
@@ -172,10 +192,22 @@ function left(gate: SendGate): number {
   return Math.max(1, Math.min(COMMAND_MS, gate.deadline - performance.now()))
 }
 
-/** RFC 5321 4.5.2. */
-function stuffDots(data: string): string {
+/** Which of the two commands was refused. */
+function refusedBy(
+  sending: SmtpReply,
+  receiving: SmtpReply,
+): { stage: 'mail' | 'rcpt'; reply: SmtpReply } | null {
+  if (sending.code !== 250) return { stage: 'mail', reply: sending }
+  const isTaken = receiving.code === 250 || receiving.code === 251
+  return isTaken ? null : { stage: 'rcpt', reply: receiving }
+}
+
+/** A message and its end (RFC 5321 4.5.2). What we compose has no line that begins with a dot, so most are only looked at. */
+function withEnd(data: string): string {
+  const whole = data + END
+  if (whole.indexOf('\r\n.') === data.length - 2 && !data.startsWith('.')) return whole
   const stuffed = data.replaceAll('\r\n.', '\r\n..')
-  return stuffed.startsWith('.') ? `.${stuffed}` : stuffed
+  return `${stuffed.startsWith('.') ? '.' : ''}${stuffed}${END}`
 }
 
 function helloName(): string {

@@ -10,33 +10,35 @@ export type MailProvider = {
 }
 
 const IDLE_MS = 20_000
+const SWEEP_MS = 5_000
 const MAILS_A_CONNECTION = 500
 
 /** Any relay, over connections that are kept between emails. As many are open as emails are under way. */
 export function createSmtpProvider(relayUrl: string): MailProvider {
   const relay = readRelay(relayUrl)
-  const idle: { connection: SmtpConnection; timer: NodeJS.Timeout }[] = []
+  /** The one that waits longest is first. */
+  const idle: { connection: SmtpConnection; since: number }[] = []
+  let sweeping: NodeJS.Timeout | undefined
 
   function takeIdle(): SmtpConnection | null {
-    for (let kept = idle.pop(); kept; kept = idle.pop()) {
-      clearTimeout(kept.timer)
-      if (kept.connection.isOpen) return kept.connection
-    }
+    for (let kept = idle.pop(); kept; kept = idle.pop()) if (kept.connection.isOpen) return kept.connection
     return null
   }
 
   function keep(connection: SmtpConnection): void {
     if (!connection.isOpen) return
     if (connection.used >= MAILS_A_CONNECTION) return connection.quit()
-    const timer = setTimeout(() => {
-      idle.splice(
-        idle.findIndex((kept) => kept.connection === connection),
-        1,
-      )
-      connection.quit()
-    }, IDLE_MS)
-    timer.unref()
-    idle.push({ connection, timer })
+    idle.push({ connection, since: performance.now() })
+    sweeping ??= setInterval(closeIdle, SWEEP_MS).unref()
+  }
+
+  /** One look now and then, because a timer for each email would be set and taken back thousands of times a second. */
+  function closeIdle(): void {
+    const end = performance.now() - IDLE_MS
+    while (idle[0] && idle[0].since <= end) idle.shift()?.connection.quit()
+    if (idle.length > 0) return
+    clearInterval(sweeping)
+    sweeping = undefined
   }
 
   async function sendOver(
@@ -65,10 +67,8 @@ export function createSmtpProvider(relayUrl: string): MailProvider {
       return await sendOver(await openSmtpConnection(relay), ...mail)
     },
     close() {
-      for (const { connection, timer } of idle.splice(0)) {
-        clearTimeout(timer)
-        connection.quit()
-      }
+      clearInterval(sweeping)
+      for (const { connection } of idle.splice(0)) connection.quit()
     },
   }
 }

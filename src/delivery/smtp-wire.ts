@@ -8,6 +8,8 @@ import { replyLine, type SmtpReply } from './replies.ts'
 export const COMMAND_MS = 30_000
 const CONNECT_MS = 10_000
 const MAXIMUM_REPLY = 65_536
+const CODE = /^[2-5]\d\d/
+const CARRIAGE_RETURN = 13
 
 /**
  * A conversation that did not end in an acceptance. `reply` is the server's refusal; without one the connection
@@ -30,15 +32,25 @@ export class SmtpFailure extends Error {
 }
 
 type Stage = SmtpFailure['stage']
+type Waiter = {
+  stage: Stage
+  /** In performance.now() milliseconds. */
+  deadline: number
+  resolve: (reply: SmtpReply) => void
+  reject: (error: SmtpFailure) => void
+}
 
 /** The bytes of a conversation: commands out, whole replies in, encryption in between. Open it with `openSmtpWire`. */
 export class SmtpWire {
   readonly #relay: Relay
   #socket: Socket
-  #lines: string[] = []
-  #partial = ''
-  #waiter: { resolve: (reply: SmtpReply) => void; reject: (error: Error) => void } | undefined
+  /** What was said and not yet asked for. */
+  #unread = ''
+  #waiter: Waiter | undefined
   #broken: Error | undefined
+  /** One alarm for all waits: it is not taken back when an answer comes, and rings for whoever waits by then. */
+  #alarm: NodeJS.Timeout | undefined
+  #alarmAt = 0
 
   constructor(relay: Relay, socket: Socket) {
     this.#relay = relay
@@ -70,18 +82,12 @@ export class SmtpWire {
   async reply(stage: Stage, withinMs: number): Promise<SmtpReply> {
     const buffered = this.#takeReply()
     if (buffered) return buffered
-    let timer: NodeJS.Timeout | undefined
-    try {
-      return await new Promise<SmtpReply>((resolve, reject) => {
-        if (this.#broken) return reject(this.#broken)
-        this.#waiter = { resolve, reject }
-        timer = setTimeout(() => this.#break(new Error('the relay did not answer in time')), withinMs)
-      })
-    } catch (error) {
-      throw new SmtpFailure(stage, error instanceof Error ? error.message : 'the connection broke')
-    } finally {
-      clearTimeout(timer)
-    }
+    if (this.#broken) throw new SmtpFailure(stage, this.#broken.message)
+    const deadline = performance.now() + withinMs
+    if (this.#alarm === undefined || this.#alarmAt > deadline) this.#setAlarm(deadline)
+    return await new Promise<SmtpReply>((resolve, reject) => {
+      this.#waiter = { stage, deadline, resolve, reject }
+    })
   }
 
   /** The next reply, which must have this code: nothing can be said after any other. */
@@ -99,7 +105,7 @@ export class SmtpWire {
 
   /** The TLS handshake, after the relay agreed to it. What it said before then is not trusted. */
   async encrypt(): Promise<void> {
-    if (this.#partial !== '' || this.#lines.length > 0) {
+    if (this.#unread !== '') {
       this.fail('connect', 'the relay sent something between STARTTLS and the handshake')
     }
     const plain = this.#socket
@@ -132,12 +138,8 @@ export class SmtpWire {
   }
 
   #receive(text: string): void {
-    const lines = (this.#partial + text).split('\n')
-    this.#partial = lines.pop() ?? ''
-    this.#lines.push(...lines.map((line) => line.replace(/\r$/, '')))
-    if (this.#partial.length > MAXIMUM_REPLY || this.#lines.length > 1_000) {
-      return this.#break(new Error('the relay talks without end'))
-    }
+    this.#unread += text
+    if (this.#unread.length > MAXIMUM_REPLY) return this.#break(new Error('the relay talks without end'))
     if (!this.#waiter) return
     const reply = this.#takeReply()
     if (!reply) return
@@ -146,24 +148,47 @@ export class SmtpWire {
     resolve(reply)
   }
 
+  /** Every line of a reply but the last has a hyphen after its code (RFC 5321 4.2.1). */
   #takeReply(): SmtpReply | null {
-    const end = this.#lines.findIndex((line) => !/^\d{3}-/.test(line))
-    if (end < 0) return null
-    const lines = this.#lines.splice(0, end + 1)
-    const code = Number(/^[2-5]\d\d/.exec(lines[end] ?? '')?.[0] ?? Number.NaN)
-    if (Number.isNaN(code)) {
+    let text: string | undefined
+    for (let at = 0; ;) {
+      const end = this.#unread.indexOf('\n', at)
+      if (end === -1) return null
+      const line = this.#unread.slice(
+        at,
+        this.#unread.charCodeAt(end - 1) === CARRIAGE_RETURN ? end - 1 : end,
+      )
+      at = end + 1
+      const words = line.slice(4)
+      text = text === undefined ? words : `${text}\n${words}`
+      if (line.charAt(3) === '-' && CODE.test(line)) continue
+      this.#unread = this.#unread.slice(at)
+      if (CODE.test(line)) return { code: Number(line.slice(0, 3)), text }
       this.#break(new Error('the relay does not speak SMTP'))
       return null
     }
-    return { code, text: lines.map((line) => line.slice(4)).join('\n') }
+  }
+
+  #setAlarm(at: number): void {
+    clearTimeout(this.#alarm)
+    this.#alarmAt = at
+    this.#alarm = setTimeout(() => this.#ring(), at - performance.now()).unref()
+  }
+
+  #ring(): void {
+    this.#alarm = undefined
+    if (!this.#waiter) return
+    if (this.#waiter.deadline > performance.now()) this.#setAlarm(this.#waiter.deadline)
+    else this.#break(new Error('the relay did not answer in time'))
   }
 
   #break(error: Error): void {
     this.#broken ??= error
     this.#socket.destroy()
+    clearTimeout(this.#alarm)
     const waiter = this.#waiter
     this.#waiter = undefined
-    waiter?.reject(this.#broken)
+    waiter?.reject(new SmtpFailure(waiter.stage, this.#broken.message))
   }
 }
 

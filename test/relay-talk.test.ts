@@ -1,0 +1,158 @@
+import { createServer, type Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
+
+import test, { type ExecutionContext } from 'ava'
+
+import { createSmtpProvider, type MailProvider } from '../src/delivery/smtp-provider.ts'
+import { SmtpFailure } from '../src/delivery/smtp-wire.ts'
+
+/**
+ * Conversations with relays that answer as they like, by a script: what they hear for each command, in which pieces it
+ * comes, and what is left of the connection.
+ */
+type Answers = { ehlo?: string; mail?: string; rcpt?: string; data?: string; end?: string; rset?: string }
+type Relay = { heard: string[]; connections: number; provider: MailProvider; url: string }
+
+async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536): Promise<Relay> {
+  const relay: Relay = {
+    heard: [],
+    connections: 0,
+    url: '',
+    provider: createSmtpProvider('smtp://127.0.0.1:1'),
+  }
+  const sockets = new Set<Socket>()
+  const server = createServer({ noDelay: true }, (socket) => {
+    relay.connections += 1
+    sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    let unread = ''
+    let inData = false
+    const queue: string[] = ['220 relay\r\n']
+    const say = (): void => {
+      const next = queue.shift()
+      if (next === undefined || socket.destroyed) return
+      socket.write(next.slice(0, pieces))
+      if (next.length > pieces) queue.unshift(next.slice(pieces))
+      setImmediate(say)
+    }
+    say()
+    const answerTo = (line: string): string => {
+      const verb = line.slice(0, 4)
+      if (verb === 'EHLO') return answers.ehlo ?? '250-relay\r\n250 PIPELINING\r\n'
+      if (verb === 'MAIL') return answers.mail ?? '250 ok\r\n'
+      if (verb === 'RCPT') return answers.rcpt ?? '250 ok\r\n'
+      if (verb === 'RSET') return answers.rset ?? '250 ok\r\n'
+      if (verb === 'QUIT') return '221 bye\r\n'
+      const answer = answers.data ?? '354 go on\r\n'
+      inData = answer.startsWith('354')
+      return answer
+    }
+    socket.on('data', (chunk) => {
+      unread += chunk.toString('latin1')
+      for (let end = unread.indexOf('\r\n'); end >= 0; end = unread.indexOf('\r\n')) {
+        const line = unread.slice(0, end)
+        unread = unread.slice(end + 2)
+        relay.heard.push(line)
+        if (!inData) queue.push(answerTo(line))
+        else if (line === '.') {
+          inData = false
+          queue.push(answers.end ?? '250 taken\r\n')
+        }
+      }
+      say()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A TCP server's address is an object once it listens.
+  relay.url = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`
+  relay.provider = createSmtpProvider(relay.url)
+  t.teardown(() => {
+    relay.provider.close()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return relay
+}
+
+const MAIL = 'Subject: Hi\r\n\r\n.dot\r\n..two\r\nend\r\n'
+
+async function send(relay: Relay, options: { limited?: boolean; data?: string; withinMs?: number } = {}) {
+  const gate = {
+    deadline: performance.now() + (options.withinMs ?? 10_000),
+    beforeData: options.limited ? async () => {} : null,
+    onEnd: () => {},
+  }
+  return await relay.provider.send('a@shop.example', 'b@reader.example', options.data ?? MAIL, gate)
+}
+
+async function refusal(relay: Relay, options: Parameters<typeof send>[1] = {}): Promise<SmtpFailure> {
+  try {
+    await send(relay, options)
+  } catch (error) {
+    if (error instanceof SmtpFailure) return error
+  }
+  throw new Error('the email was taken')
+}
+
+for (const pieces of [65_536, 1]) {
+  test(`an email is handed over with its dots doubled, whatever the pieces of the answers (${pieces})`, async (t) => {
+    const relay = await startRelay(
+      t,
+      { rcpt: '250-ok\r\n250-\r\n250 really\r\n', end: '250-\r\n250 taken\n' },
+      pieces,
+    )
+    t.deepEqual(await send(relay), { code: 250, text: '\ntaken' })
+    t.deepEqual(await send(relay, { limited: true }), { code: 250, text: '\ntaken' })
+    t.is(relay.connections, 1)
+    t.deepEqual(relay.heard.slice(4, 10), ['Subject: Hi', '', '..dot', '...two', 'end', '.'])
+    t.deepEqual(relay.heard.slice(4, 10), relay.heard.slice(13, 19))
+  })
+}
+
+test('a relay that does not announce pipelining is asked one thing after the other', async (t) => {
+  const relay = await startRelay(t, { ehlo: '250 relay\r\n', rcpt: '550 5.1.1 nobody\r\n' })
+  t.like(await refusal(relay), { stage: 'rcpt', reply: { code: 550 } })
+  t.deepEqual(
+    relay.heard.map((line) => line.slice(0, 4)),
+    ['EHLO', 'MAIL', 'RCPT', 'RSET'],
+  )
+})
+
+test('whoever refuses a recipient and asks for the message all the same gets an empty one', async (t) => {
+  const relay = await startRelay(t, { rcpt: '550 5.1.1 nobody\r\n', end: '554 5.5.1 no recipient\r\n' })
+  for (const count of [1, 2]) {
+    t.like(await refusal(relay), { stage: 'rcpt', reply: { code: 550, text: '5.1.1 nobody' } })
+    t.is(relay.connections, 1)
+    t.is(relay.heard.filter((line) => line === 'RSET').length, count)
+  }
+  t.false(relay.heard.includes('Subject: Hi'))
+})
+
+test('a refusal is told as it was, however the relay ends the conversation', async (t) => {
+  const both = { mail: '550 5.7.1 not you\r\n', rcpt: '503 no\r\n', data: '503 no\r\n' }
+  t.like(await refusal(await startRelay(t, both)), { stage: 'mail', reply: { code: 550 } })
+  const busy = await startRelay(t, { mail: '421 4.3.2 closing\r\n', rcpt: '', data: '' })
+  t.like(await refusal(busy), { stage: 'mail', reply: { code: 421 } })
+  const full = await startRelay(t, { rcpt: '421 4.3.2 closing\r\n', data: '' })
+  t.like(await refusal(full), { stage: 'rcpt', reply: { code: 421 } })
+  const mute = await startRelay(t, { rcpt: '452 4.5.3 later\r\n', data: '' })
+  t.like(await refusal(mute, { withinMs: 400 }), { stage: 'rcpt', reply: { code: 452 } })
+  const late = await startRelay(t, { data: '451 4.3.0 not now\r\n' })
+  t.like(await refusal(late), { stage: 'data', reply: { code: 451 } })
+})
+
+test('what is no SMTP, and what has no end, is given up', async (t) => {
+  t.regex((await refusal(await startRelay(t, { mail: 'HTTP/1.1 400\r\n' }))).message, /does not speak SMTP/)
+  const endless = await startRelay(t, { mail: '250-on\r\n'.repeat(9_000) })
+  t.regex((await refusal(endless)).message, /talks without end/)
+  const mute = await startRelay(t, { mail: '', rcpt: '', data: '' })
+  t.regex((await refusal(mute, { withinMs: 300 })).message, /did not answer in time/)
+})
+
+test('a message too long for one write has its end apart, and its dots doubled', async (t) => {
+  const relay = await startRelay(t, {})
+  const body = `${'x'.repeat(70)}\r\n.y\r\n`.repeat(2_000)
+  await send(relay, { data: `Subject: Long\r\n\r\n${body}` })
+  t.is(relay.heard.filter((line) => line === '..y').length, 2_000)
+  t.is(relay.heard.at(-1), '.')
+})
