@@ -30,6 +30,8 @@ export const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
 export const DIRECTIONS = ['BEFORE', 'AFTER'] as const
 /** Where a field has no date, or one that is over: go on by `next`, by `timeout`, or end the run. */
 export const IF_UNDATED = ['CONTINUE', 'TIMEOUT', 'EXIT'] as const
+/** Whom a THROTTLE does not let pass: waits for its turn, or leaves by `skipped`. */
+export const OVERFLOWS = ['HOLD', 'SKIP'] as const
 export const SUBSCRIPTION_ACTIONS = ['UNSUBSCRIBE'] as const
 
 const Address = Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' })
@@ -175,6 +177,27 @@ const JumpConfig = closed({
   maxTimes: Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.jumps }),
 })
 
+const WorkflowId = Type.String({ maxLength: 200, description: 'wf_…' })
+/** Lets the subscriber enter another workflow, if it takes them; this run does not wait for that. */
+const StartWorkflowConfig = closed({
+  workflowId: WorkflowId,
+  context: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: 'What the other run reads as entry.<path>.' }),
+  ),
+})
+/** Cancels the subscriber's runs of another workflow. */
+const StopWorkflowConfig = closed({
+  workflowId: WorkflowId,
+  reason: Type.Optional(Type.String({ maxLength: 200 })),
+})
+
+/** At most `limit` runs pass `per` length of time, in the order they come; the others wait, or leave by `skipped`. */
+const ThrottleConfig = closed({
+  limit: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+  per: Duration,
+  overflow: defaulted(oneOf(OVERFLOWS), 'HOLD'),
+})
+
 const ExitConfig = closed({ reason: Type.Optional(Type.String({ maxLength: 200 })) })
 
 /** The configuration of each type of step that has one. */
@@ -189,6 +212,9 @@ export const STEP_CONFIGS = {
   SUBSCRIPTION: SubscriptionConfig,
   CREATE_EVENT: CreateEventConfig,
   NOTIFY: NotifyConfig,
+  START_WORKFLOW: StartWorkflowConfig,
+  STOP_WORKFLOW: StopWorkflowConfig,
+  THROTTLE: ThrottleConfig,
   JUMP: JumpConfig,
   EXIT: ExitConfig,
 } as const satisfies Record<string, TSchema>

@@ -22,13 +22,16 @@ export const STEP_TYPES = [
   'SUBSCRIPTION',
   'CREATE_EVENT',
   'NOTIFY',
+  'START_WORKFLOW',
+  'STOP_WORKFLOW',
+  'THROTTLE',
   'JUMP',
   'EXIT',
 ] as const satisfies readonly StepType[]
 
 /** Known to the language but not built: each is refused by its name, so that nothing is silently ignored. */
 export const NOT_AVAILABLE = {
-  steps: ['WEBHOOK', 'GOAL', 'START_WORKFLOW', 'STOP_WORKFLOW', 'THROTTLE'],
+  steps: ['WEBHOOK', 'GOAL'],
 } as const satisfies Record<string, readonly string[]>
 
 export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const

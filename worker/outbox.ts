@@ -9,7 +9,9 @@ import {
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../src/domain/outbox.ts'
+import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
+import { performWork } from './run-work.ts'
 import { AUTOMATION_RUN, type AutomationRunInput, SEARCH, taskQueue } from '../temporal/contract.ts'
 
 /** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` gives what is under way a moment. */
@@ -106,6 +108,7 @@ export function startOutboxRelay(
   }
 
   async function dispatch(row: OutboxRow): Promise<void> {
+    if (row.kind === 'work') return await doWork(row)
     try {
       const client = await services.temporal.client()
       await client.withDeadline(Date.now() + CALL_MS, async () => {
@@ -116,6 +119,16 @@ export function startOutboxRelay(
       done.push(row.id)
     } catch (error) {
       await later(row, error)
+    }
+  }
+
+  /** What runs ask of other workflows needs no Temporal; the row goes in the transaction that does it. */
+  async function doWork(row: OutboxRow): Promise<void> {
+    try {
+      await performWork(services, row)
+    } catch (error) {
+      services.log.warn({ fault: describeFault(error), workflowId: row.workflowId }, 'not done yet')
+      await postpone([row.id], Math.min(LONGEST_PAUSE_MS, 100 * 2 ** Math.min(row.attempts, 10)))
     }
   }
 

@@ -22,11 +22,16 @@ export type Actor = {
   /** A TypeID where there is one: of the token, the import, the run or the subscriber. */
   id: string
   name: string
+  /** Of a run: how many runs stand before it, each started by the one before. */
+  depth?: number
 }
 
-/** What Temporal must be told after the commit; `payload` is the workflow's argument or the signal's. */
+/**
+ * What is done after the commit: Temporal is told, or another workflow is asked (`work`). `payload` is the workflow's
+ * argument, the signal's, or what is asked.
+ */
 export type Intent = {
-  kind: 'start' | 'signal'
+  kind: 'start' | 'signal' | 'work'
   workflowId: string
   payload?: Record<string, unknown>
   /** Higher goes first; bulk entries use a negative one. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import type { Call } from '../catalogue/tool.ts'
 import { array, type EntityManager, execute, rows } from '../database.ts'
 
 /** Starts that a crowd makes at once: whoever acts alone goes before them. */
@@ -8,8 +9,9 @@ export const BULK_PRIORITY = -10
 /** Something Temporal must be told, leased to one relay. */
 export type OutboxRow = {
   id: string
+  organizationId: string
   workflowId: string
-  kind: 'start' | 'signal'
+  kind: 'start' | 'signal' | 'work'
   payload: Record<string, unknown>
   attempts: number
 }
@@ -32,7 +34,7 @@ export async function claimOutbox(
         order by candidate.priority desc, candidate.id limit ${limit} for update of candidate skip locked)
       update outbox set available_at = now() + make_interval(secs => ${leaseSeconds}), attempts = attempts + 1
       from due where outbox.id = due.id
-      returning outbox.id::text as id, workflow_id as "workflowId", kind, payload, attempts, priority`,
+      returning outbox.id::text as id, organization_id as "organizationId", workflow_id as "workflowId", kind, payload, attempts, priority`,
   )
   return claimed.toSorted((one, other) => other.priority - one.priority || Number(one.id) - Number(other.id))
 }
@@ -40,6 +42,15 @@ export async function claimOutbox(
 /** Forgets rows that were dispatched. */
 export async function finishOutbox(em: EntityManager, ids: readonly string[]): Promise<void> {
   await execute(em, sql`delete from outbox where id = any(${array(ids, 'text')}::bigint[])`)
+}
+
+/** Takes a row for good, in the transaction of what it asks for; false where another relay was faster. */
+export async function takeWork({ em, organization }: Call, id: string): Promise<boolean> {
+  const count = await execute(
+    em,
+    sql`delete from outbox where organization_id = ${organization.id} and id = ${id}::bigint`,
+  )
+  return count > 0
 }
 
 /** Gives rows back for a later attempt. */

@@ -223,6 +223,21 @@ const goalWatchEntity = defineEntity({
 export class GoalWatch extends goalWatchEntity.class {}
 goalWatchEntity.setClass(GoalWatch)
 
+const automationThrottleEntity = defineEntity({
+  name: 'AutomationThrottle',
+  tableName: 'automation_throttle',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    automationId: p.uuid().primary(),
+    stepId: p.text().primary(),
+    windowAt: p.datetime(3),
+    taken: p.integer(),
+  },
+})
+export class AutomationThrottle extends automationThrottleEntity.class {}
+automationThrottleEntity.setClass(AutomationThrottle)
+
 const outboxEntity = defineEntity({
   name: 'Outbox',
   tableName: 'outbox',

@@ -210,12 +210,13 @@ export class M004Automations extends Migration {
       );
       create index on goal_watch (organization_id, subscriber_id);
 
-      -- What Temporal must be told, written in the transaction that decided it and dispatched after its commit.
+      -- What Temporal must be told, and what runs ask of other workflows ('work'), written in the transaction that
+      -- decided it and done after its commit.
       create table outbox (
         id bigint generated always as identity primary key,
         organization_id uuid not null,
         workflow_id text not null,
-        kind text not null check (kind in ('start', 'signal')),
+        kind text not null check (kind in ('start', 'signal', 'work')),
         payload jsonb not null default '{}',
         priority smallint not null default 0,
         attempts int not null default 0,

@@ -10,6 +10,7 @@ import { M009Library } from './m009-library.ts'
 import { M010CampaignSends } from './m010-campaign-sends.ts'
 import { M011Domains } from './m011-domains.ts'
 import { M012Visits } from './m012-visits.ts'
+import { M013AutomationSteps } from './m013-automation-steps.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -25,6 +26,7 @@ export const MIGRATIONS = [
   M010CampaignSends,
   M011Domains,
   M012Visits,
+  M013AutomationSteps,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

@@ -168,6 +168,11 @@ const IN_STEPS: Nested[] = [
       { ...START, config: { type: 'WORKFLOW_EVENT', workflowId, event: 'WORKFLOW_COMPLETED' } },
     ],
   },
+  ...['START_WORKFLOW', 'STOP_WORKFLOW'].map((type): Nested => ({
+    kind: 'wf',
+    where: ` ${type}.workflowId`,
+    make: (workflowId) => [START, { id: 'w', type, config: { workflowId } }],
+  })),
   ...['SEGMENT_ENTERED', 'SEGMENT_EXITED'].map((type): Nested => ({
     kind: 'seg',
     where: ` ${type}.segmentId`,
@@ -303,6 +308,9 @@ test('the ids in the configuration of steps are those that this law asks about',
     'SEGMENT_EXITED.segmentId',
     'SPLIT.holdoutVariantId',
     'SPLIT.variants[].id',
+    'START_WORKFLOW.workflowId',
+    'STOP_WORKFLOW.workflowId',
+    'WORKFLOW_EVENT.workflowId',
   ])
 })
 

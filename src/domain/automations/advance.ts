@@ -49,14 +49,15 @@ export class StepRefused extends Error {
  * workflow that asks: another one than the run's own is sent away. Throws StepRefused where the turn must be repeated.
  */
 export async function advanceRun(
-  call: Call,
+  caller: Call,
   runId: string,
   execution: string,
   refusals: Refusals = new Map(),
 ): Promise<NextAction> {
-  const run = await lockRun(call, runId)
+  const run = await lockRun(caller, runId)
   if (!run) return gone('the run no longer exists')
   if (isOver(run)) return ended(run, [])
+  const call = { ...caller, actor: { ...caller.actor, depth: run.depth } }
   if (run.execution !== null && run.execution !== execution) return gone('another workflow drives this run')
   const isFirst = run.execution === null
   run.execution = execution

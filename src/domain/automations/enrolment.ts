@@ -36,7 +36,10 @@ export type Candidate = {
 }
 
 /** Why re-entry refuses; words for the ledger and for errors. */
-export type Refusal = 'ALREADY_ENTERED' | 'ALREADY_ACTIVE' | 'COOLDOWN' | 'MAX_ENTRIES' | 'NO_KEY'
+export type Refusal = 'ALREADY_ENTERED' | 'ALREADY_ACTIVE' | 'COOLDOWN' | 'MAX_ENTRIES' | 'NO_KEY' | 'LOOP'
+
+/** How many runs may follow each other, each started by the one before (decisions, section 6). */
+export const MOST_DEPTH = 10
 
 /** What became of a candidate: a run, which a group may have skipped, or none. */
 export type Enrolment = { candidate: Candidate; runId: string } | { candidate: Candidate; refusal: Refusal }
@@ -62,6 +65,7 @@ export async function enrol(
   options: { priority?: number } = {},
 ): Promise<Enrolment[]> {
   if (candidates.length === 0) return []
+  if ((call.actor.depth ?? 0) >= MOST_DEPTH) return await refuseLoop(call, candidates)
   const entries = await lockEntries(call, candidates)
   const groups = await lockGroupsOf(call, [...entries.values()])
   const active = await activeKeys(call, candidates)
@@ -104,6 +108,19 @@ export async function enrol(
     results.flatMap((result) => decisionsOn(result, runs)),
   )
   return results
+}
+
+/** Workflows that start each other in a circle would never end; the chain of runs is cut. */
+async function refuseLoop(call: Call, candidates: readonly Candidate[]): Promise<Enrolment[]> {
+  const refused = candidates.map(({ automationId, subscriberId, stepId }) => ({
+    automationId,
+    subscriberId,
+    stepId,
+    action: 'ENTRY_REFUSED' as const,
+    reason: 'LOOP',
+  }))
+  await recordDecisions(call, refused)
+  return candidates.map((candidate) => ({ candidate, refusal: 'LOOP' }))
 }
 
 /** Takes a run's turn in its group into account; answers the id of the run whose place it takes. */

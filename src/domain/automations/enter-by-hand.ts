@@ -18,13 +18,18 @@ export const REFUSALS: Readonly<Record<Refusal, string>> = {
   ALREADY_ACTIVE: 'is in this workflow already; remove them first, or wait for the run to end',
   COOLDOWN: 'entered this workflow too short a time ago (settings.reEntry.cooldown)',
   MAX_ENTRIES: 'has entered this workflow as often as it allows (settings.reEntry.maxEntries)',
+  LOOP: 'stands at the end of ten workflows that have started each other; break the circle',
   NO_KEY: 'cannot enter without a key: send a context with a value at settings.reEntry.keyPath',
 }
+
+/** What the run keeps of how it came about, and how early it starts. */
+type EntryOptions = { trigger?: Record<string, unknown>; priority?: number }
 
 /** Lets one subscriber enter by hand; everything that speaks against it is refused with its reason. */
 export async function enterByHand(
   call: Call,
   input: Enrolled & { context?: Record<string, unknown> | undefined; startStepId?: string | undefined },
+  { trigger = { type: 'MANUAL', by: call.actor.id }, priority = 10 }: EntryOptions = {},
 ): Promise<Run> {
   const automation = await findEnterable(call, input.workflowId)
   const subscriber = await findSubscriber(call, input)
@@ -46,11 +51,11 @@ export async function enterByHand(
     version,
     subscriberId: subscriber.id,
     stepId,
-    trigger: { type: 'MANUAL', by: call.actor.id },
+    trigger,
     context,
   }
   await requireFilters(call, candidate)
-  const [enrolment] = await enrol(call, [candidate], { priority: 10 })
+  const [enrolment] = await enrol(call, [candidate], { priority })
   if (!enrolment) missing('sub', encodeId('sub', subscriber.id))
   if ('refusal' in enrolment) {
     const { refusal } = enrolment

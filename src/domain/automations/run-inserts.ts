@@ -54,7 +54,7 @@ export async function insertRuns(
   )
 }
 
-async function writeRuns({ em, organization }: Call, runs: readonly NewRun[]): Promise<void> {
+async function writeRuns({ em, organization, actor }: Call, runs: readonly NewRun[]): Promise<void> {
   const column = (pick: (run: NewRun) => unknown, type: Parameters<typeof array>[1]) =>
     array(runs.map(pick), type)
   await execute(
@@ -71,7 +71,14 @@ async function writeRuns({ em, organization }: Call, runs: readonly NewRun[]): P
           ${column(({ turn }) => turn, 'text')},
           ${column(({ maxQueueMs }) => maxQueueMs ?? null, 'text')},
           ${column(({ candidate }) => candidate.stepId, 'text')},
-          ${column(({ candidate }) => ({ stepId: candidate.stepId, ...candidate.trigger }), 'jsonb')},
+          ${column(
+            ({ candidate }) => ({
+              stepId: candidate.stepId,
+              ...(actor.depth !== undefined && { depth: actor.depth + 1 }),
+              ...candidate.trigger,
+            }),
+            'jsonb',
+          )},
           ${column(({ candidate }) => candidate.context, 'jsonb')}
         ) as run (id, automation_id, version_id, subscriber_id, number, entry_key, group_id, turn, max_queue_ms,
           step_id, trigger, context)

@@ -32,6 +32,8 @@ export type RunState = {
   /** When a run that is held should have gone on. */
   dueAt: number | null
   context: Record<string, unknown>
+  /** How many runs stand before it, each started by the one before. */
+  depth: number
   enteredAt: number
   /** The first Temporal run id of the workflow that drives it. */
   execution: string | null
@@ -70,7 +72,7 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
         run.status,
         run.exit_reason as "exitReason", run.error, run.held, run.current_step_id as "stepId", run.visit,
         run.wait_kind as "waitKind", extract(epoch from run.wake_at)::float8 * 1000 as "wakeAt",
-        run.wake_reason as "wakeReason", extract(epoch from run.due_at)::float8 * 1000 as "dueAt", run.context, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",
+        run.wake_reason as "wakeReason", extract(epoch from run.due_at)::float8 * 1000 as "dueAt", run.context, coalesce((run.trigger ->> 'depth')::int, 0) as depth, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",
         run.temporal_run_id as execution, extract(epoch from clock_timestamp())::float8 * 1000 as now
       from automation_run run
       join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { Definition, StepOf } from '../../../schema/automation.ts'
+import type { Definition, Step, StepOf } from '../../../schema/automation.ts'
 import { BUILT_IN_FIELDS } from '../../../schema/automation-triggers.ts'
 import type { Fault } from '../../catalogue/failure.ts'
 import { didYouMean } from '../../catalogue/schema-faults.ts'
@@ -9,16 +9,19 @@ import { array, rows } from '../../database.ts'
 import { encodeId, readId } from '../../ids.ts'
 import { fieldTypes } from '../fields.ts'
 
+type Placed = { step: Step; path: string }
 type Trigger = { step: StepOf<'TRIGGER'>; path: string }
 
-/** What triggers name and the organization does not have: segments, workflows, fields. */
+/**
+ * What triggers name and the organization does not have: segments, workflows, fields; and the workflows that steps start
+ * or stop.
+ */
 export async function triggerFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
-  const triggers = steps.flatMap((step, position): Trigger[] =>
-    step.type === 'TRIGGER' ? [{ step, path: `steps[${position}].config` }] : [],
-  )
+  const placed = steps.map((step, position): Placed => ({ step, path: `steps[${position}].config` }))
+  const triggers = placed.filter((each): each is Trigger => each.step.type === 'TRIGGER')
   return [
-    ...(await recordFaults(call, triggers, 'segmentId', 'seg')),
-    ...(await recordFaults(call, triggers, 'workflowId', 'wf')),
+    ...(await recordFaults(call, placed, 'segmentId', 'seg')),
+    ...(await recordFaults(call, placed, 'workflowId', 'wf')),
     ...(await fieldFaults(call, triggers)),
   ]
 }
@@ -30,11 +33,11 @@ const RECORDS = {
 
 async function recordFaults(
   { em, organization }: Call,
-  triggers: readonly Trigger[],
+  steps: readonly Placed[],
   member: 'segmentId' | 'workflowId',
   prefix: keyof typeof RECORDS,
 ): Promise<Fault[]> {
-  const named = triggers.flatMap(({ step, path }) => {
+  const named = steps.flatMap(({ step, path }) => {
     const id: unknown = Reflect.get(step.config, member)
     return typeof id === 'string' ? [{ stepId: step.id, id, path: `${path}.${member}` }] : []
   })

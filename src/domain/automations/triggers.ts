@@ -8,7 +8,7 @@ import { encodeId } from '../../ids.ts'
 import { judge } from '../audience/judge.ts'
 import type { RecordedEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
-import { type Candidate, enrol } from './enrolment.ts'
+import { type Candidate, enrol, MOST_DEPTH } from './enrolment.ts'
 import { loadVersions, type Version } from './versions.ts'
 
 /** An event that may start something, and after how many runs that started each other it came. */
@@ -17,9 +17,6 @@ export type FiringEvent = RecordedEvent & { depth?: number }
 type Target = { automationId: string; name: string; isPaused: boolean; stepId: string; versionId: string }
 type Firing = Target & { position: number }
 type Group = Target & { version: Version; trigger: StepOf<'TRIGGER'>; positions: number[] }
-
-/** Runs that start each other through triggers on their events are cut off here, because some would never end. */
-const MOST_DEPTH = 10
 
 const OF_RUNS: ReadonlySet<string> = new Set(RUN_EVENTS)
 

@@ -7,6 +7,7 @@ import { unsubscribeSubscriber, updateSubscriber } from '../../subscribers.ts'
 import { addTags, removeTags } from '../../tags.ts'
 import { refuse } from '../../text.ts'
 import { type Enter, left } from './step.ts'
+import { refuseLoop } from './workflows.ts'
 
 /** Gives tags. */
 export const enterAddTag: Enter<'ADD_TAG'> = async ({ call, run }, { config }) => {
@@ -43,7 +44,9 @@ export const enterSubscription: Enter<'SUBSCRIPTION'> = async ({ call, run }, { 
 }
 
 /** Records an event; a payment or refund moves the revenue too. */
-export const enterCreateEvent: Enter<'CREATE_EVENT'> = async ({ call, run }, { config }) => {
+export const enterCreateEvent: Enter<'CREATE_EVENT'> = async (turn, { config }) => {
+  refuseLoop(turn)
+  const { call, run } = turn
   const { eventType, amount, currency = 'USD', metadata } = config
   const payment = PAYMENT_EVENT_TYPES.find((type) => type === eventType)
   if (payment) {

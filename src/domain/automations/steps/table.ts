@@ -11,7 +11,9 @@ import { enterBranch, enterJump, enterSplit } from './choices.ts'
 import { enterEmail, leaveEmail } from './email.ts'
 import { enterNotify } from './notify.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
+import { enterThrottle } from './throttle.ts'
 import { enterWait, enterWaitUntil, leaveWait, leaveWaitUntil } from './waits.ts'
+import { enterStartWorkflow, enterStopWorkflow } from './workflows.ts'
 
 /** What each type of step does when a run comes to it. */
 const ENTER: { [Type in StepType]: Enter<Type> } = {
@@ -27,6 +29,9 @@ const ENTER: { [Type in StepType]: Enter<Type> } = {
   SUBSCRIPTION: enterSubscription,
   CREATE_EVENT: enterCreateEvent,
   NOTIFY: enterNotify,
+  START_WORKFLOW: enterStartWorkflow,
+  STOP_WORKFLOW: enterStopWorkflow,
+  THROTTLE: enterThrottle,
   JUMP: enterJump,
   EXIT: (_turn, { config }) => ({
     kind: 'ends',

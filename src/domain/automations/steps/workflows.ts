@@ -1,0 +1,38 @@
+import { Failure } from '../../../catalogue/failure.ts'
+import { encodeId } from '../../../ids.ts'
+import { MOST_DEPTH } from '../enrolment.ts'
+import { workflowIdOf } from '../nudge.ts'
+import type { RunWork } from '../run-work.ts'
+import { type Enter, left, type Turn } from './step.ts'
+
+/** Asks another workflow to take the subscriber. */
+export const enterStartWorkflow: Enter<'START_WORKFLOW'> = (turn, { config }) => {
+  refuseLoop(turn)
+  const { workflowId, context } = config
+  ask(turn, { work: 'START', workflowId, ...(context && { context }) })
+  return left('next', { result: 'ASKED', workflowId })
+}
+
+/** Asks another workflow to let the subscriber go. */
+export const enterStopWorkflow: Enter<'STOP_WORKFLOW'> = (turn, { config }) => {
+  const { workflowId } = config
+  const own = `stopped by the run ${encodeId('run', turn.run.id)}`
+  ask(turn, { work: 'STOP', workflowId, reason: config.reason ?? own })
+  return left('next', { result: 'ASKED', workflowId })
+}
+
+/** Workflows that start each other in a circle are stopped where somebody will look for the reason: in the run. */
+export function refuseLoop({ run }: Turn): void {
+  if (run.depth < MOST_DEPTH) return
+  throw new Failure(
+    'WRONG_STATE',
+    `This run is the last of ${MOST_DEPTH + 1} that have started each other, so it starts no more; break the circle of workflows, or let a condition end it.`,
+  )
+}
+
+function ask({ call, run }: Turn, work: Pick<RunWork, 'work' | 'workflowId' | 'context' | 'reason'>): void {
+  const { id: runId, subscriberId, depth } = run
+  const payload: RunWork = { ...work, runId, subscriberId, depth }
+  // In order for each run, and never mixed up with what its own workflow is told.
+  call.emit({ kind: 'work', workflowId: `work/${workflowIdOf(run)}`, payload })
+}

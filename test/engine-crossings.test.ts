@@ -1,0 +1,241 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { execute, rows } from '../src/database.ts'
+import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
+import { performWork } from '../worker/run-work.ts'
+import { encodeId, newId } from '../src/ids.ts'
+import type { Step } from '../schema/automation.ts'
+import {
+  decisionsOf,
+  edges,
+  makeTenant,
+  publish,
+  runsOf,
+  step,
+  type Tenant,
+  trailOf,
+} from './helpers/automation.ts'
+import type { TestServices } from './helpers/database.ts'
+import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
+import { eventually } from './helpers/eventually.ts'
+
+let world: EngineWorld
+let tenant: Tenant
+let services: TestServices
+
+test.before(async () => {
+  world = await openEngine('engine-crossings')
+  ;({ tenant, services } = world)
+})
+test.after.always(() => world?.close())
+
+const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
+const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
+const start = (automationId: string, context?: Record<string, unknown>) =>
+  step('go', 'START_WORKFLOW', { workflowId: encodeId('wf', automationId), ...(context && { context }) })
+const stop = (automationId: string) =>
+  step('halt', 'STOP_WORKFLOW', { workflowId: encodeId('wf', automationId), reason: 'enough' })
+
+test('START_WORKFLOW lets the subscriber enter with its context, STOP_WORKFLOW takes them out; nobody waits', async (t) => {
+  const byPlan = {
+    paths: [{ id: 'pro', filters: [{ field: 'entry.plan', operator: 'equals' as const, value: 'pro' }] }],
+  }
+  const other = await world.publish({
+    steps: [START, step('which', 'BRANCH', byPlan), LONG],
+    edges: edges(['start', 'which'], ['which', 'pro', 'pause']),
+  })
+  const subscriberId = await tenant.subscribe()
+  const asking = await world.ended(chain([start(other, { plan: 'pro' }), TAGGED]), subscriberId)
+  t.deepEqual(asking.trail.slice(1), ['go ASKED→next', 'tag DONE→next'])
+  const run = await world.runWhen(other, { status: 'WAITING', stepId: 'pause' })
+  const [entered] = await rows<{ trigger: object }>(
+    services.orm.em.fork(),
+    sql`select trigger from automation_run where id = ${run.id}`,
+  )
+  t.deepEqual(entered?.trigger, {
+    type: 'START_WORKFLOW',
+    runId: encodeId('run', asking.id),
+    stepId: 'start',
+    depth: 1,
+  })
+  await world.ended(chain([stop(other)]), subscriberId)
+  const stopped = await world.endOf(other)
+  t.deepEqual([stopped.status, stopped.exitReason], ['CANCELED', 'MANUAL'])
+  const [told] = await world.eventsOf(subscriberId, 'WORKFLOW_CANCELED')
+  t.like(told?.data, { reason: 'enough' })
+  // To stop what nobody is in is no error.
+  t.is((await world.ended(chain([stop(other)]), subscriberId)).status, 'COMPLETED')
+})
+
+test('what the other workflow refuses stands in its ledger, and is asked once', async (t) => {
+  const subscriberId = await tenant.subscribe()
+  const once = await publish(services, tenant, { ...chain([LONG]), settings: { reEntry: { mode: 'ONCE' } } })
+  const paused = await publish(services, tenant, chain([LONG]), { status: 'PAUSED' })
+  const picky = await world.publish({
+    steps: [
+      step('start', 'TRIGGER', {
+        type: 'MANUAL',
+        filters: [{ field: 'status', operator: 'equals', value: 'BANNED' }],
+      }),
+    ],
+    edges: [],
+  })
+  for (const id of [once.id, once.id, paused.id, picky]) await world.ended(chain([start(id)]), subscriberId)
+  await eventually('the outbox to be empty', async () => {
+    const left = await rows(services.orm.em.fork(), sql`select 1 from outbox where kind = 'work'`)
+    return left.length === 0
+  })
+  t.is((await runsOf(services, tenant, once.id)).length, 1)
+  t.is((await decisionsOf(services, once.id)).length, 1)
+  t.deepEqual(await decisionsOf(services, paused.id), ['ENTRY_REFUSED PAUSED'])
+  t.deepEqual(await decisionsOf(services, picky), ['ENTRY_REFUSED FILTERS'])
+})
+
+test('a relay that died after, or before, it did what a run asked makes no second run and loses none', async (t) => {
+  const other = await publish(services, tenant, {
+    ...chain([LONG]),
+    settings: { reEntry: { mode: 'EVERY_TIME' } },
+  })
+  const subscriberId = await tenant.subscribe()
+  const row = {
+    id: '0',
+    organizationId: tenant.id,
+    workflowId: 'work/test',
+    kind: 'work' as const,
+    payload: { work: 'START', runId: newId(), subscriberId, workflowId: encodeId('wf', other.id), depth: 0 },
+    attempts: 1,
+  }
+  const [written] = await rows<{ id: string }>(
+    services.orm.em.fork(),
+    sql`insert into outbox (organization_id, workflow_id, kind, payload, available_at)
+      values (${tenant.id}, 'work/test', 'work', ${JSON.stringify(row.payload)}::jsonb, now() + interval '1 hour')
+      returning id::text as id`,
+  )
+  // Two relays hold the same row, because the lease of the first ran out.
+  await Promise.all([1, 2, 3].map(() => performWork(services, { ...row, id: written?.id ?? '' })))
+  t.is((await runsOf(services, tenant, other.id)).length, 1)
+})
+
+test('workflows that start each other in a circle are cut, and the run says why', async (t) => {
+  const settings = { reEntry: { mode: 'EVERY_TIME' as const } }
+  const one = await publish(services, tenant, { ...chain([]), settings })
+  const other = await publish(services, tenant, { ...chain([start(one.id)]), settings })
+  await publish(
+    services,
+    tenant,
+    { ...chain([start(other.id)]), settings },
+    { automationId: one.id, number: 2 },
+  )
+  await world.enter(one.id, await tenant.subscribe())
+  const all = async () => [
+    ...(await runsOf(services, tenant, one.id)),
+    ...(await runsOf(services, tenant, other.id)),
+  ]
+  const failed = await eventually('the circle to be cut', async () =>
+    (await all()).find(({ status }) => status === 'FAILED'),
+  )
+  t.regex(failed.error ?? '', /Step go failed: This run is the last of 11 that have started each other/)
+  t.is((await all()).length, 11)
+
+  // By events, and by tags, which are no way of starting by itself.
+  const say = step('say', 'CREATE_EVENT', { eventType: 'ROUND_AND_ROUND' }, { onError: 'CONTINUE' })
+  const loop = await world.publish({
+    steps: [step('start', 'TRIGGER', { type: 'EVENT', eventType: 'ROUND_AND_ROUND' }), say],
+    edges: edges(['start', 'say']),
+    settings,
+  })
+  await world.happened(await tenant.subscribe(), 'ROUND_AND_ROUND')
+  await eventually('eleven runs', async () => {
+    const runs = await runsOf(services, tenant, loop)
+    return runs.length === 11 && runs.every(({ status }) => status === 'COMPLETED')
+  })
+  t.deepEqual(await decisionsOf(services, loop), ['STEP_FAILED WRONG_STATE'])
+  const untag = (id: string, on: string, off: string): Step[] => [
+    step('start', 'TRIGGER', { type: 'TAG_ADDED', tagNames: [on] }),
+    step('off', 'REMOVE_TAG', { tagNames: [on] }),
+    step(id, 'ADD_TAG', { tagNames: [off] }),
+  ]
+  const ping = await world.publish({
+    steps: untag('x', 'ping', 'pong'),
+    edges: edges(['start', 'off', 'x']),
+    settings,
+  })
+  const pong = await world.publish({
+    steps: untag('x', 'pong', 'ping'),
+    edges: edges(['start', 'off', 'x']),
+    settings,
+  })
+  await world.ended(chain([step('first', 'ADD_TAG', { tagNames: ['ping'] })]), await tenant.subscribe())
+  await eventually('the tags to rest', async () => {
+    const decisions = [...(await decisionsOf(services, ping)), ...(await decisionsOf(services, pong))]
+    return decisions.includes('ENTRY_REFUSED LOOP')
+  })
+})
+
+test('THROTTLE lets as many through as it may in each window, in the order they come, and SKIP sends the rest on', async (t) => {
+  const throttle = (overflow: 'HOLD' | 'SKIP') =>
+    step('slow', 'THROTTLE', { limit: 2, per: { amount: 2, unit: 'SECONDS' }, overflow })
+  const held = await world.publish(chain([throttle('HOLD'), TAGGED]))
+  const people = await Promise.all(Array.from({ length: 6 }, () => tenant.subscribe()))
+  await Promise.all(people.map((subscriberId) => world.enter(held, subscriberId)))
+  await eventually('all to pass', async () =>
+    (await runsOf(services, tenant, held)).every(({ status }) => status === 'COMPLETED'),
+  )
+  const passed = await rows<{ result: string; window: string | null }>(
+    services.orm.em.fork(),
+    sql`select outcome ->> 'result' as result, outcome ->> 'until' as window from run_step
+      join automation_run run on run.id = run_step.run_id
+      where run.automation_id = ${held} and run_step.step_id = 'slow' order by 2 nulls first`,
+  )
+  t.is(passed.filter(({ window }) => window === null).length, 2)
+  const windows = new Map(
+    passed.map(({ window }) => [window, passed.filter((each) => each.window === window).length]),
+  )
+  t.deepEqual([...windows.values()], [2, 2, 2])
+  const [, first, second] = [...windows.keys()].map((window) => Date.parse(window ?? ''))
+  t.is((second ?? 0) - (first ?? 0), 2_000)
+
+  const skipping = await world.publish({
+    steps: [
+      START,
+      {
+        ...throttle('SKIP'),
+        config: { limit: 1, per: { amount: 1, unit: 'HOURS' }, overflow: 'SKIP' },
+      } as Step,
+      TAGGED,
+    ],
+    edges: edges(['start', 'slow', 'tag']),
+  })
+  const trails: string[] = []
+  for (const subscriberId of people.slice(0, 2)) {
+    await world.enter(skipping, subscriberId)
+    await eventually('it to end', async () =>
+      (await runsOf(services, tenant, skipping)).every(({ status }) => status === 'COMPLETED'),
+    )
+  }
+  for (const { id } of await runsOf(services, tenant, skipping))
+    trails.push((await trailOf(services, id)).slice(1).join(', '))
+  t.deepEqual(trails, ['slow PASSED→next, tag DONE→next', 'slow FULL→skipped'])
+})
+
+test("another organization's workflow is neither started nor stopped", async (t) => {
+  const other = await makeTenant(services)
+  const theirs = await publish(services, other, chain([LONG]))
+  const theirSubscriber = await other.subscribe()
+  await other.within((call) =>
+    enterByHand(call, {
+      workflowId: encodeId('wf', theirs.id),
+      subscriberId: encodeId('sub', theirSubscriber),
+    }),
+  )
+  await world.ended(chain([start(theirs.id), stop(theirs.id)]), await tenant.subscribe())
+  await eventually('the outbox to be empty', async () => {
+    const left = await rows(services.orm.em.fork(), sql`select 1 from outbox where kind = 'work'`)
+    return left.length === 0
+  })
+  const runs = await runsOf(services, other, theirs.id)
+  t.is(runs.length, 1)
+  t.true(['QUEUED', 'ACTIVE', 'WAITING'].includes(runs[0]?.status ?? ''))
+  t.is(await execute(services.orm.em.fork(), sql`delete from decision where automation_id = ${theirs.id}`), 0)
+})
