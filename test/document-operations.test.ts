@@ -325,3 +325,13 @@ test('operations cannot make a flood of a drop', (t) => {
     },
   )
 })
+
+test('a node that is called like a member of objects is a node like any other', (t) => {
+  const replace: WireOperation = { type: 'replace_text', find: 'old', replace: 'new' }
+  for (const type of ['constructor', 'toString', 'valueOf', '__proto__', 'hasOwnProperty']) {
+    const maily = doc({ type, attrs: { text: 'old' }, content: [text('old')] })
+    const plate = [{ type, alt: 'old', children: [{ text: 'old' }] }]
+    t.deepEqual(apply(maily, [replace]).matched, [1], type)
+    t.deepEqual(apply(plate, [replace], 'PLATE').matched, [1], type)
+  }
+})

@@ -17,7 +17,8 @@ export type Dialect = {
   attributesOf: (node: DocumentNode) => unknown
   /** Variables are named by the attribute that elsewhere is the id. */
   hasId: (node: DocumentNode) => boolean
-  readable: Readonly<Record<string, readonly string[]>>
+  /** By the type of a node. A map, so that a type called like a member of objects finds nothing. */
+  readable: ReadonlyMap<unknown, readonly string[]>
   /** TipTap refuses an empty text, Slate wants one in an empty element. */
   keepsEmptyText: boolean
   /** The node of an image, and the attribute with its address. */
@@ -31,12 +32,12 @@ export const DIALECTS: Readonly<Record<DocumentType, Dialect>> = {
     isText: ({ type }) => type === 'text',
     attributesOf: ({ attrs }) => attrs,
     hasId: ({ type }) => type !== 'variable',
-    readable: {
-      button: ['text'],
-      image: ['alt'],
-      linkCard: ['title', 'description'],
-      variable: ['fallback'],
-    },
+    readable: new Map([
+      ['button', ['text']],
+      ['image', ['alt']],
+      ['linkCard', ['title', 'description']],
+      ['variable', ['fallback']],
+    ]),
     keepsEmptyText: false,
     image: { type: 'image', address: 'src' },
   },
@@ -45,7 +46,7 @@ export const DIALECTS: Readonly<Record<DocumentType, Dialect>> = {
     isText: ({ text }) => typeof text === 'string',
     attributesOf: (node) => node,
     hasId: () => true,
-    readable: { img: ['alt'] },
+    readable: new Map([['img', ['alt']]]),
     keepsEmptyText: true,
     image: { type: 'img', address: 'url' },
   },

@@ -123,7 +123,7 @@ class DocumentEditor {
         for (const one of result.emptied) emptied.add(one)
       } else {
         const attributes = attributesOf(node)
-        const names = (typeof node['type'] === 'string' && readable[node['type']]) || []
+        const names = readable.get(node['type']) ?? []
         if (isRecord(attributes)) matched += this.#rewriteMembers(attributes, names, operation, matched, at)
       }
       if (operation.occurrence === 'first' && matched > 0) break
