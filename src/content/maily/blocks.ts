@@ -1,4 +1,5 @@
 import { memberOf, numberOf, readNumber } from '../rich/attributes.ts'
+import { type EntryReader, isBlockOf, readEntries } from '../rich/entries.ts'
 import { isBlank, type Run, writeRuns } from '../rich/runs.ts'
 import {
   writeHeading,
@@ -114,21 +115,9 @@ function writeFooter(walk: Walk, node: Node, spot: Spot, place: Place): void {
   })
 }
 
-/** Neighbours in a container: blocks, and inline nodes between them, which stand in a paragraph together. */
-type Entry = { readonly block: Node } | { readonly line: unknown[] }
-
-function readEntries({ budget }: Walk, content: readonly unknown[]): Entry[] {
-  const entries: Entry[] = []
-  for (const value of content) {
-    if (!budget.takeNode()) break
-    const node = readNode(value)
-    if (node === null) continue
-    const last = entries.at(-1)
-    if (!INLINE_TYPES.has(node.type)) entries.push({ block: node })
-    else if (last !== undefined && 'line' in last) last.line.push(value)
-    else entries.push({ line: [value] })
-  }
-  return entries
+const ENTRIES: EntryReader<Node> = {
+  read: readNode,
+  kindOf: ({ type }) => (INLINE_TYPES.has(type) ? 'line' : 'block'),
 }
 
 const SPACERS: ReadonlySet<string> = new Set(['spacer'])
@@ -144,24 +133,20 @@ const SPACED: ReadonlySet<string> = new Set([
   'htmlCodeBlock',
 ])
 
-function isOneOf(entry: Entry | undefined, types: ReadonlySet<string>): boolean {
-  return entry !== undefined && 'block' in entry && types.has(entry.block.type)
-}
-
 /** Writes the content of a container. Spacers bring all the space there is around them. */
 export function writeBlocks(walk: Walk, content: readonly unknown[], spot: Spot): void {
   if (content.length === 0 || !walk.budget.mayNest(spot.depth)) return
-  const entries = readEntries(walk, content)
+  const entries = readEntries(walk.budget, content, ENTRIES)
   for (const [index, entry] of entries.entries()) {
     const next = entries[index + 1]
-    const isBeforeList = spot.lists > 0 && isOneOf(next, LISTS)
+    const isBeforeList = spot.lists > 0 && isBlockOf(next, LISTS)
     const place = {
-      isFirst: index === 0 || isOneOf(entries[index - 1], SPACED),
-      isLast: (spot.isTight && next === undefined) || isOneOf(next, SPACERS) || isBeforeList,
+      isFirst: index === 0 || isBlockOf(entries[index - 1], SPACED),
+      isLast: (spot.isTight && next === undefined) || isBlockOf(next, SPACERS) || isBeforeList,
       textGap: spot.lists > 0 && (next === undefined || isBeforeList) ? 0 : 1,
     } as const
     if ('line' in entry) writeText(walk, { ...LINE, content: entry.line }, spot, place)
-    else writeBlock(walk, entry.block, spot, place)
+    else if ('block' in entry) writeBlock(walk, entry.block, spot, place)
   }
 }
 

@@ -1,4 +1,5 @@
 import { ALIGNMENTS, choiceOf, memberOf, readNumber, textOf } from '../rich/attributes.ts'
+import { type EntryReader, isBlockOf, readEntries } from '../rich/entries.ts'
 import { writeImageBlock } from '../rich/images.ts'
 import { isBlank, type Run, writeRuns } from '../rich/runs.ts'
 import {
@@ -108,28 +109,12 @@ function writeCodeBlock(walk: PlateWalk, node: PlateNode, spot: PlateSpot, { isL
   writeCode(walk.parts, lines.join('\n').split('\n'), spot.surface, isLast)
 }
 
-/** Neighbours in a container: elements, texts that stand in a paragraph together, and items of indented lists. */
-type Entry = { readonly block: PlateNode } | { readonly line: unknown[] } | { readonly items: PlateNode[] }
-
-function readEntries({ budget }: PlateWalk, content: readonly unknown[]): Entry[] {
-  const entries: Entry[] = []
-  for (const value of content) {
-    if (!budget.takeNode()) break
-    const node = readPlateNode(value)
-    if (node === null) continue
-    const last = entries.at(-1)
-    if (isIndentItem(node) && node.type !== '') {
-      if (last !== undefined && 'items' in last) last.items.push(node)
-      else entries.push({ items: [node] })
-    } else if (!INLINE_ELEMENTS.has(node.type)) entries.push({ block: node })
-    else if (last !== undefined && 'line' in last) last.line.push(value)
-    else entries.push({ line: [value] })
-  }
-  return entries
-}
-
-function isOneOf(entry: Entry | undefined, types: ReadonlySet<string>): boolean {
-  return entry !== undefined && 'block' in entry && types.has(entry.block.type)
+const ENTRIES: EntryReader<PlateNode> = {
+  read: readPlateNode,
+  kindOf(node) {
+    if (isIndentItem(node) && node.type !== '') return 'item'
+    return INLINE_ELEMENTS.has(node.type) ? 'line' : 'block'
+  },
 }
 
 const LISTS: ReadonlySet<string> = new Set(['ul', 'ol'])
@@ -139,13 +124,13 @@ const SPACED: ReadonlySet<string> = new Set(['img', 'callout', 'column_group'])
 /** Writes the content of a container. */
 export function writeBlocks(walk: PlateWalk, content: readonly unknown[], spot: PlateSpot): void {
   if (content.length === 0 || !walk.budget.mayNest(spot.depth)) return
-  const entries = readEntries(walk, content)
+  const entries = readEntries(walk.budget, content, ENTRIES)
   for (const [index, entry] of entries.entries()) {
     const next = entries[index + 1]
-    const isBeforeList = spot.lists > 0 && isOneOf(next, LISTS)
+    const isBeforeList = spot.lists > 0 && isBlockOf(next, LISTS)
     const place = {
       surface: spot.surface,
-      isFirst: index === 0 || isOneOf(entries[index - 1], SPACED),
+      isFirst: index === 0 || isBlockOf(entries[index - 1], SPACED),
       isLast: (spot.isTight && next === undefined) || isBeforeList,
       textGap: spot.lists > 0 && (next === undefined || isBeforeList) ? 0 : 1,
     } as const
