@@ -189,7 +189,7 @@ test('update_workflow_draft takes a whole definition and names faults inside it'
       expectedUpdatedAt: first.updatedAt,
       definition,
     })
-  const wrong = await write({ steps: [{ id: 'a', type: 'SPLIT', config: {} }], edges: [], notes: '' })
+  const wrong = await write({ steps: [{ id: 'a', type: 'TELEPORT', config: {} }], edges: [], notes: '' })
   t.is(wrong.body.code, 'INVALID_INPUT')
   t.true(details(wrong).every(({ path }) => path.startsWith('definition.')))
   t.true(details(wrong).some(({ path }) => path === 'definition.steps[0].type'))
@@ -266,7 +266,7 @@ test('every fault is listed at once: schema, graph, filters, references, ids, se
         type: 'TRIGGER',
         config: { type: 'SUBSCRIBED', filters: [{ field: 'nmae', operator: 'equals', value: 'x' }] },
       },
-      { id: 'split', type: 'SPLIT', config: {} },
+      { id: 'unknown', type: 'TELEPORT', config: {} },
       { id: 'mail', type: 'EMAIL', config: { subject: 'a\nb', colour: 'red', replyTo: 'nobody' } },
       {
         id: 'mail2',
@@ -305,7 +305,7 @@ test('every fault is listed at once: schema, graph, filters, references, ids, se
   const found = details(answer).map(({ path, stepId }) => `${stepId ?? '-'} ${path}`)
   for (const expected of [
     'start steps[0].config.filters[0].field',
-    'split steps[1].type',
+    'unknown steps[1].type',
     'mail steps[2].config.colour',
     'mail2 steps[3].config.subject',
     'mail2 steps[3].config.replyTo',
@@ -316,7 +316,7 @@ test('every fault is listed at once: schema, graph, filters, references, ids, se
     'tag steps[7].id',
     'start edges[0].to',
     '- settings.priority',
-    '- settings.lateSend',
+    '- settings.lateSend.maxLateness',
     '- successGoals',
   ]) {
     t.true(found.includes(expected), `${expected} is missing in\n${found.join('\n')}`)
