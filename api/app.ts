@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import Router from '@koa/router'
-import Koa, { type Middleware } from 'koa'
+import Koa, { type Context, type Middleware } from 'koa'
 import helmet from 'koa-helmet'
 
 import { Failure } from '../src/catalogue/failure.ts'
@@ -15,24 +15,27 @@ import { publicRoutes } from './public.ts'
 import { restRoutes } from './rest.ts'
 import { toolRoutes } from './tools.ts'
 import { v1Routes } from './v1.ts'
+import { answerVisits } from './visits.ts'
 
 /** The HTTP service as one application; it never listens by itself. */
 export function createApp(services: Services, tracking: Tracking = createTracking(services)): Koa {
   const app = new Koa()
   const { registry, requests } = createMetrics(tracking)
 
-  app.use(readClientAddress(services.config.trustedProxies))
-  app.use(recognizeInternal(services))
+  const isKnownHost = createHostCheck(services)
   app.use(observe(services, requests))
   app.use(answerFailures(services.log))
   app.use(refuseUnknown)
+  app.use(answerVisits(tracking, isKnownHost))
+  app.use(readClientAddress(services.config.trustedProxies))
+  app.use(recognizeInternal(services))
   app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: false }))
   mount(app, healthRoutes(services, registry))
-  app.use(refuseForeignHost(services))
+  app.use(refuseForeignHost(isKnownHost))
   // One router over all doors: each router in the chain costs every request two turns and a search.
   const doors = new Router()
   for (const door of [
-    publicRoutes(services, tracking),
+    publicRoutes(services),
     toolRoutes(services),
     restRoutes(services),
     v1Routes(services),
@@ -76,11 +79,21 @@ const refuseUnknown: Middleware = async (ctx, next) => {
 
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
+function createHostCheck({ config }: Services): (ctx: Context) => boolean {
+  let [baseUrl, ownHost] = ['', '']
+  return (ctx) => {
+    if (baseUrl !== config.baseUrl) {
+      baseUrl = config.baseUrl
+      ownHost = new URL(baseUrl).host
+    }
+    return ctx.host === ownHost || LOOPBACK_HOSTS.has(ctx.hostname)
+  }
+}
+
 /** Only the names this service is known by are served, so that a rebound name reaches nothing. */
-function refuseForeignHost({ config }: Services): Middleware {
+function refuseForeignHost(isKnownHost: (ctx: Context) => boolean): Middleware {
   return async (ctx, next) => {
-    const isKnown = LOOPBACK_HOSTS.has(ctx.hostname) || ctx.host === new URL(config.baseUrl).host
-    if (!isKnown) {
+    if (!isKnownHost(ctx)) {
       throw new Failure(
         'NOT_FOUND',
         'Nothing is served under this host name; use the address in POSTLOOM_BASE_URL, or set it to this one.',

@@ -13,37 +13,19 @@ import {
   PAGE_SECURITY_POLICY,
   unsubscribePage,
 } from '../src/public/pages.ts'
-import type { Tracking } from '../src/public/tracking.ts'
 import { findLeaver, leave, type Leaver } from '../src/public/unsubscribe.ts'
 import type { Visitor } from '../src/public/visitors.ts'
 
-/** One transparent pixel. */
-const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
-
 /**
- * What people without a token do: open, follow a link, unsubscribe, confirm, read online. Every path ends in a signed token; one
+ * What people without a token do: unsubscribe, confirm, read online. Every path ends in a signed token; one
  * that is not exactly ours gets the same page as any other.
  */
-export function publicRoutes(services: Services, tracking: Tracking): Router {
+export function publicRoutes(services: Services): Router {
   const router = new Router()
   const readOnline = createOnlineViews(services)
 
-  router.get('/o/:token.gif', async (ctx) => {
-    await tracking.open(ctx.params['token'] ?? '', visitorOf(ctx))
-    ctx.set('Cache-Control', 'no-store, max-age=0')
-    ctx.type = 'image/gif'
-    ctx.body = PIXEL
-  })
-
-  router.get('/c/:token', async (ctx) => {
-    const target = await tracking.follow(ctx.params['token'] ?? '', visitorOf(ctx))
-    if (target === null) return showPage(ctx, 404, lostLinkPage())
-    ctx.set('Cache-Control', 'no-store')
-    ctx.set('Referrer-Policy', 'no-referrer')
-    ctx.status = 302
-    ctx.set('Location', target)
-    ctx.body = ''
-  })
+  // Those that lead somewhere were answered before (visits.ts).
+  router.get('/c/:token', (ctx) => showPage(ctx, 404, lostLinkPage()))
 
   router.get('/u/:token', async (ctx) => {
     const token = ctx.params['token'] ?? ''

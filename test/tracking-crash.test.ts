@@ -1,4 +1,4 @@
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
 import pg from 'pg'
 
@@ -47,13 +47,14 @@ async function mailOf(api: TestApi) {
 }
 
 /** Opens an email again and again until the API is ended, and says when each visit was answered and which was written. */
-async function visitUntilEnded(api: TestApi, pixel: string, signal: NodeJS.Signals) {
+async function visitUntilEnded(t: ExecutionContext, api: TestApi, pixel: string, signal: NodeJS.Signals) {
   const port = await freePort()
   const server = startProcess(api.services, 'api/main.ts', {
     env: { API_PORT: String(port), LOG_LEVEL: 'fatal' },
   })
+  t.teardown(() => endProcess(server))
   const url = `http://127.0.0.1:${port}`
-  await eventually('the API', async () => (await fetch(`${url}/healthz`)).ok)
+  await eventually('the API', async () => (await fetch(`${url}/healthz`)).ok, { withinMs: 60_000 })
   const answered = new Map<string, number>()
   const enough = Promise.withResolvers<void>()
   let number = 0
@@ -90,7 +91,7 @@ test('an API that is killed with -9 loses no visit that was answered a second be
   const api = await startApi()
   t.teardown(() => api.close())
   const { pixel, messageId } = await mailOf(api)
-  const { answered, written, lost, endedAt } = await visitUntilEnded(api, pixel, 'SIGKILL')
+  const { answered, written, lost, endedAt } = await visitUntilEnded(t, api, pixel, 'SIGKILL')
   t.log(`${lost.length} of ${answered} were lost`)
   t.true(written > 0)
   for (const [name, at] of lost)
@@ -106,7 +107,7 @@ test('an API that is killed with -9 loses no visit that was answered a second be
 test('an API that is stopped in order loses none', async (t) => {
   const api = await startApi()
   t.teardown(() => api.close())
-  const { lost } = await visitUntilEnded(api, (await mailOf(api)).pixel, 'SIGTERM')
+  const { lost } = await visitUntilEnded(t, api, (await mailOf(api)).pixel, 'SIGTERM')
   t.deepEqual(lost, [])
 })
 

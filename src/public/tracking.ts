@@ -5,12 +5,15 @@ import { createLinkTargets } from './link-targets.ts'
 import { createVisitWriter, type VisitCounts } from './visit-writer.ts'
 import { isMachine, type Visitor } from './visitors.ts'
 
+/** Of who visits, what tells people from machines. */
+export type Reader = Pick<Visitor, 'method' | 'userAgent'>
+
 /** Opens and clicks of one process; what they come to is in src/domain/visits.ts. */
 export type Tracking = {
   /** Counts an opened email; a token that is not one of ours counts nothing. */
-  open(token: string, visitor: Visitor): Promise<void>
+  open(token: string, reader: Reader): Promise<void>
   /** Where a followed link leads, or null when the token is not one of ours. */
-  follow(token: string, visitor: Visitor): Promise<string | null>
+  follow(token: string, reader: Reader): Promise<string | null>
   counts(): VisitCounts
   /** Writes what is still in memory; nothing may come after. */
   stop(): Promise<void>
@@ -29,7 +32,7 @@ export function createTracking(services: Services): Tracking {
 
   function visit(
     email: { organizationId: string; messageId: string },
-    visitor: Visitor,
+    reader: Reader,
     { position, url }: { position: number | null; url: string | null },
   ): Promise<void> {
     const { organizationId, messageId } = email
@@ -39,22 +42,22 @@ export function createTracking(services: Services): Tracking {
       messageId,
       position,
       url,
-      isMachine: isMachine(visitor),
-      userAgent: visitor.userAgent.slice(0, LONGEST_AGENT),
+      isMachine: isMachine(reader),
+      userAgent: reader.userAgent.slice(0, LONGEST_AGENT),
       at: performance.now(),
     })
   }
 
   return {
-    async open(token, visitor) {
+    async open(token, reader) {
       const email = readToken(secret, 'open', token)
-      if (email) await visit(email, visitor, { position: null, url: null })
+      if (email) await visit(email, reader, { position: null, url: null })
     },
-    async follow(token, visitor) {
+    async follow(token, reader) {
       const link = readToken(secret, 'click', token)
       if (!link) return null
       const url = await findTarget(link)
-      if (url !== null) await visit(link, visitor, { position: link.position, url })
+      if (url !== null) await visit(link, reader, { position: link.position, url })
       return url
     },
     counts: () => writer.counts(),

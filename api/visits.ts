@@ -1,0 +1,45 @@
+import type { Context, Middleware } from 'koa'
+
+import type { Reader, Tracking } from '../src/public/tracking.ts'
+
+/** One transparent pixel. */
+const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
+const VISIT = /^\/(?:o\/([^/]+)\.gif|c\/([^/]+))$/
+/** What helmet would say of an answer that has no content of ours. */
+const HEADERS = {
+  'Cache-Control': 'no-store, max-age=0',
+  'Referrer-Policy': 'no-referrer',
+  'Strict-Transport-Security': 'max-age=31536000; includeSubDomains',
+  'X-Content-Type-Options': 'nosniff',
+}
+
+/**
+ * `/o/{token}.gif` and `/c/{token}`, which come by the thousand when a campaign goes out: answered before all that only
+ * other addresses need. A link that leads nowhere goes on to the page for lost ones.
+ */
+export function answerVisits(tracking: Tracking, isKnownHost: (ctx: Context) => boolean): Middleware {
+  return async (ctx, next) => {
+    const [, opened, clicked] = VISIT.exec(ctx.path) ?? []
+    const isAsked = (ctx.method === 'GET' || ctx.method === 'HEAD') && isKnownHost(ctx)
+    if (opened !== undefined && isAsked) {
+      ctx['_matchedRoute'] = '/o/:token.gif'
+      await tracking.open(opened, readerOf(ctx))
+      ctx.set(HEADERS)
+      ctx.type = 'image/gif'
+      ctx.body = PIXEL
+      return
+    }
+    if (clicked === undefined || !isAsked) return await next()
+    ctx['_matchedRoute'] = '/c/:token'
+    const target = await tracking.follow(clicked, readerOf(ctx))
+    if (target === null) return await next()
+    ctx.set(HEADERS)
+    ctx.status = 302
+    ctx.set('Location', target)
+    ctx.body = ''
+  }
+}
+
+function readerOf(ctx: Context): Reader {
+  return { method: ctx.method, userAgent: ctx.get('user-agent') }
+}
