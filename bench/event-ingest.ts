@@ -15,7 +15,7 @@ import { newId } from '../src/ids.ts'
 import type { Load } from './load.ts'
 import { keepBusyRaw } from './raw-load.ts'
 import { median, report } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import { processMs, startSystem, type System } from './system.ts'
 
 /**
  * event-ingest: pixels and redirects a second over 200 connections, half and half, 30 % of them repeats, beside bare
@@ -61,32 +61,54 @@ async function measure(): Promise<void> {
     const bareRuns = [await bare(SECONDS)]
     const ourRuns: Load[] = []
     const settling: number[] = []
-    let cpu = 0
+    const used: Record<string, number> = {}
+    /** Adds what the parts used from now on, once it is called. */
+    const watch = (parts: Record<string, () => number>) => {
+      const before = Object.entries(parts).map(([name, read]) => [name, read, read()] as const)
+      return () => {
+        for (const [name, read, since] of before) used[name] = (used[name] ?? 0) + read() - since
+      }
+    }
+    const postgres = () => system.processorMs('postgres')
     for (let run = 0; run < RUNS; run++) {
       await untilSettled(system)
-      const before = system.processorMs('api')
+      const addOurs = watch({
+        api: () => system.processorMs('api'),
+        worker: () => system.processorMs('worker'),
+        postgres,
+      })
       ourRuns.push(await ours(SECONDS))
-      cpu += system.processorMs('api') - before
       const waited = performance.now()
       await untilSettled(system)
       settling.push((performance.now() - waited) / 1_000)
+      addOurs()
+      const addBare = watch({ bare: () => processMs(peer?.pid), 'postgres of bare': postgres })
       bareRuns.push(await bare(SECONDS))
+      addBare()
     }
     await prove(system, campaignId, visits.counts())
     const [mine, theirs] = [summary(ourRuns), summary(bareRuns)]
-    const answered = ourRuns.reduce((sum, run) => sum + run.answered, 0)
+    const each = (part: string, runs: readonly Load[]) =>
+      round((used[part] ?? 0) / runs.reduce((sum, run) => sum + run.answered, 0))
+    const measured = bareRuns.slice(1)
     report({
       benchmark: 'event-ingest',
       settings: { connections: CONNECTIONS, seconds: SECONDS, runs: RUNS, repeats: REPEATS, emails: EMAILS },
       figures: {
         'event-ingest': {
           ...mine,
-          'CPU ms/req': round(cpu / answered),
+          'CPU ms/req': each('api', ourRuns),
+          'PostgreSQL ms/req': each('postgres', ourRuns),
+          'worker ms/req': each('worker', ourRuns),
           'peak MB': system.memory('api').peak,
           // Until the last visit of a run was judged and counted, of which 1.5 s are the wait for other clicks.
           'settled after s': round(median(settling)),
         },
-        'bare Koa': theirs,
+        'bare Koa': {
+          ...theirs,
+          'CPU ms/req': each('bare', measured),
+          'PostgreSQL ms/req': each('postgres of bare', measured),
+        },
       },
       ratio: mine['req/s'] / theirs['req/s'],
       must: '≥ 0.5×',

@@ -146,7 +146,7 @@ export async function startSystem({
 }
 
 /** Milliseconds of a process: utime and stime, in hundredths of a second; with `ended` those of its children that are gone. */
-function processMs(pid: number | undefined, ended = false): number {
+export function processMs(pid: number | undefined, ended = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   const ticks = fields.slice(11, ended ? 15 : 13)
   return ticks.reduce((sum, each) => sum + Number(each), 0) * 10
