@@ -143,7 +143,13 @@ test.serial('an opened email is counted once, and the pixel is never cached', as
     const answer = await post.api.request('GET', mail.pixel, { headers: BROWSER })
     t.is(answer.headers.get('content-type'), 'image/gif')
     t.regex(answer.headers.get('cache-control') ?? '', /no-store/)
+    t.regex(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/)
   }
+  const pixel = await fetch(post.api.url + mail.pixel, { headers: BROWSER })
+  const bytes = Buffer.from(await pixel.arrayBuffer()).toString('base64')
+  t.is(bytes, 'R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7')
+  const asked = await fetch(post.api.url + mail.pixel, { method: 'HEAD', headers: BROWSER })
+  t.is(asked.headers.get('content-length'), '42')
   await post.api.settleVisits()
   t.deepEqual(await eventsOf(post, mail.subscriberId), ['EMAIL_OPENED'])
 })

@@ -101,6 +101,9 @@ const SETTLE = `
       select p.* from pending_visit p where p.organization_id = organization
         and (p.position is null or p.machine or p.created_at < now() - interval '1500 milliseconds')
       order by p.id limit most
+    ), partitions as materialized (
+      select id_floor(min(created_at) - interval '1 hour') as low, id_floor(max(created_at) + interval '1 hour') as high
+      from due
     ), removed as (
       delete from pending_visit p using due where p.organization_id = due.organization_id and p.id = due.id
     ), known as materialized (
@@ -127,8 +130,7 @@ const SETTLE = `
         where known.position is not null and t.organization_id = organization and t.message_id = known.message_id
           and t.created_at >= known.created_at - interval '1 second'
           and t.created_at <= known.created_at + interval '1 second'
-          and t.id >= id_floor(known.created_at - interval '1 hour')
-          and t.id < id_floor(known.created_at + interval '1 hour')
+          and t.id >= (select low from partitions) and t.id < (select high from partitions)
           and t.kind = 'CLICK' and t.position <> known.position offset 0) other
     ), written as (
       insert into tracking_event (id, organization_id, message_id, kind, position, human, user_agent, created_at)
