@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { type ParsedMail, simpleParser } from 'mailparser'
 
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { execute, json } from '../src/database.ts'
+import { execute, json, rows } from '../src/database.ts'
 import { formatMessageId } from '../src/delivery/identity.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { enqueueMessages, type NewMessage } from '../src/domain/messages.ts'
@@ -58,6 +58,7 @@ export const injection = defineExperiment({
         is('emails for each attack', perAttack.emails, 4),
         is('pages for each attack', perAttack.pages, 2),
         is('got through', found.slice(0, 10).join('\n'), ''),
+        is('targets of clicks that are neither web, mail nor telephone', await strayTargets(bed), ''),
       ],
     }
   },
@@ -71,6 +72,16 @@ async function openBed(lab: Lab): Promise<Bed> {
   const lanes = await startLanes(api.services, { workerName: 'faults', lane: QUICK, reviveMs: 50 })
   lab.defer(() => lanes.stop())
   return { api, sink }
+}
+
+/** Where a counted click would lead that must not. */
+async function strayTargets({ api }: Bed): Promise<string> {
+  const found = await rows<{ target: string }>(
+    api.services.orm.em.fork(),
+    sql`select distinct target from link cross join unnest(targets) as target
+      where target <> '' and target !~* '^(https?://[^/?#[:space:]]|mailto:.|tel:.)' limit 10`,
+  )
+  return found.map(({ target }) => target).join('\n')
 }
 
 /** Reads what a reader with these values got, and says how it differs from what a harmless one got. */
