@@ -75,3 +75,9 @@ export function is(claim: string, seen: number | string, expected: number | stri
 export function atMost(claim: string, seen: number, limit: number): Claim {
   return { claim, holds: seen <= limit, seen: `${seen} of at most ${limit}` }
 }
+
+/** Does the same many times at once, and ends when all of it has ended; then what failed first is thrown. */
+export async function atOnce(count: number, work: () => Promise<void>): Promise<void> {
+  const results = await Promise.allSettled(Array.from({ length: count }, work))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+}

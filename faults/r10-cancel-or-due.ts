@@ -7,7 +7,7 @@ import { decodeId } from '../src/ids.ts'
 import { type CampaignSendResult, campaignWorkflowId } from '../temporal/contract.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { type CampaignLab, createDraft, openCampaign, scheduleSoon } from './campaign.ts'
-import { defineExperiment, is } from './experiment.ts'
+import { atOnce, defineExperiment, is } from './experiment.ts'
 
 /** Time for two calls and for a workflow to start before the due time. */
 const AHEAD_MS = 3_000
@@ -22,10 +22,10 @@ export const cancelOrDue = defineExperiment({
   id: 'R10',
   title: 'cancel_campaign_schedule races the due time',
   sizes: {
-    small: { races: 24, atOnce: 8, jitterMs: 1_000, stepMs: 200 },
-    full: { races: 1_000, atOnce: 20, jitterMs: 200, stepMs: 20 },
+    small: { races: 24, runners: 8, jitterMs: 1_000, stepMs: 200 },
+    full: { races: 1_000, runners: 20, jitterMs: 200, stepMs: 20 },
   },
-  async run(lab, { races, atOnce, jitterMs, stepMs }) {
+  async run(lab, { races, runners, jitterMs, stepMs }) {
     const campaign = await openCampaign(lab, { recipients: 1 })
     await campaign.startHere(4)
     const outcomes: Race[] = []
@@ -40,7 +40,7 @@ export const cancelOrDue = defineExperiment({
         if (outcomes.length % 100 === 0) lab.say(`${outcomes.length} of ${races} races`)
       }
     }
-    await Promise.all(Array.from({ length: atOnce }, runner))
+    await atOnce(runners, runner)
 
     const canceled = outcomes.filter((race) => race.canceled)
     const sent = outcomes.filter((race) => !race.canceled)

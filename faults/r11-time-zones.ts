@@ -6,12 +6,12 @@ import { formatMessageId } from '../src/delivery/identity.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { type CampaignLab, createDraft, openCampaign, scheduleSoon } from './campaign.ts'
-import { defineExperiment, is } from './experiment.ts'
+import { atOnce, defineExperiment, is } from './experiment.ts'
 import { judgeGolden } from './golden.ts'
 
 /** Time for all that leads to a schedule. */
 const AHEAD_MS = 4_000
-const AT_ONCE = 8
+const SCHEDULERS = 8
 
 /**
  * What local times mean, beside a table that others computed; then campaigns at the local time of many zones, whose
@@ -104,7 +104,7 @@ async function scheduleEverywhere(
       due.set(campaignId, await scheduleSoon(organization, campaignId, AHEAD_MS, wishFor))
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, scheduler))
+  await atOnce(SCHEDULERS, scheduler)
   return due
 }
 

@@ -8,7 +8,7 @@ import { row } from '../src/database.ts'
 import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
 import { endProcess, startProcess } from '../test/helpers/child.ts'
 import { eventually } from '../test/helpers/eventually.ts'
-import { type Claim, defineExperiment, is } from './experiment.ts'
+import { atOnce, type Claim, defineExperiment, is } from './experiment.ts'
 
 const IN_PROGRESS = /IDEMPOTENCY_IN_PROGRESS|concurrent_idempotent_requests/
 const BUYER = 'buyer@reader.example'
@@ -99,7 +99,7 @@ export const restartedApi = defineExperiment({
         if (signal) restart = restart.then(() => startAgain(signal))
       }
     }
-    await Promise.all(Array.from({ length: clients }, client))
+    await atOnce(clients, client)
     await restart
 
     // Who asks once more, after all of it, is told the same.

@@ -61,7 +61,8 @@ type RequestOptions = { token?: string; body?: unknown; headers?: Record<string,
 export async function startApi(env: Record<string, string> = {}): Promise<TestApi> {
   const services = await testServices(env)
   const tracking = createTracking(services)
-  const server = createServer(createApp(services, tracking).callback())
+  // On a busy machine a client would send on a connection in the moment in which it is closed as idle.
+  const server = createServer({ keepAliveTimeout: 120_000 }, createApp(services, tracking).callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // A listening TCP server has an address object.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
