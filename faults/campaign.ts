@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { sql } from 'kysely'
 
 import { execute, row } from '../src/database.ts'
+import type { LaneOptions } from '../src/delivery/lane.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { decodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
@@ -27,7 +28,7 @@ export type CampaignLab = {
   /** A worker with lanes as a process of its own; what is still up is killed at the end. */
   startWorker(connections: number): ChildProcess
   /** Engine and lanes in this process. */
-  startHere(connections: number): Promise<void>
+  startHere(connections: number, options?: Partial<LaneOptions>): Promise<void>
 }
 
 /** Prepares a campaign to `recipients` people, reader-1@reader.example and so on. */
@@ -91,10 +92,10 @@ export async function openCampaign(
       lab.defer(() => endProcess(worker))
       return worker
     },
-    async startHere(connections) {
+    async startHere(connections, options = {}) {
       const engine = await startEngine(api.services)
       lab.defer(() => engine.stop())
-      const lane = { ...QUICK, connections }
+      const lane = { ...QUICK, ...options, connections }
       const lanes = await startLanes(api.services, { workerName: 'faults', lane, reviveMs: 50 })
       lab.defer(() => lanes.stop())
     },

@@ -11,8 +11,8 @@ export type Comparison = {
   figures: Figures
   /** Entries that were followed by another one to the same recipient. */
   repeats: JournalEntry[]
-  /** Messages that the database counts as possibly repeated. */
-  resent: number
+  /** Who got something twice without being counted as possibly so. */
+  uncounted: number
   claims: Claim[]
 }
 
@@ -49,16 +49,16 @@ export async function compare(
   }
   const due = stored.filter(({ recipient }) => !excused.has(recipient))
   const sent = due.filter(({ status }) => status === 'SENT')
-  const resent = stored.filter((message) => message.resent).length
+  const resent = new Set(stored.flatMap((message) => (message.resent ? [message.recipient] : [])))
   return {
     figures: {
       recipients: meant,
       'taken by the sink': latest.size,
       repeated: repeats.length,
-      'counted as possibly repeated': resent,
+      'counted as possibly repeated': resent.size,
     },
     repeats,
-    resent,
+    uncounted: new Set(repeats.flatMap(({ recipient }) => (resent.has(recipient) ? [] : [recipient]))).size,
     claims: [
       is('one row a recipient', stored.length, meant),
       is('nobody is lost', due.filter(({ recipient }) => !answered.has(recipient)).length, 0),

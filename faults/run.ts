@@ -12,7 +12,8 @@ const USAGE = `npm run faults -- NAME... [--size small|full] [--seed NUMBER] [--
 
 ${EXPERIMENTS.map(({ id, title }) => `  ${id.padEnd(4)} ${title}`).join('\n')}`
 
-process.exitCode = await main()
+// What was injected may leave something that would go on for ever.
+process.exit(await main())
 
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
