@@ -165,7 +165,8 @@ test('many who rotate at once make one new key', async (t) => {
   const answers = await Promise.all(
     Array.from({ length: 4 }, () => organization.call('rotate_dkim_key', { domain: domain.id })),
   )
-  t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409, 409, 409])
+  t.is(answers.filter(({ status }) => status === 200).length, 1)
+  t.is(answers.filter(({ status }) => status === 409).length, 3)
 })
 
 test('the key of the development domain, and one of somebody else, is not rotated', async (t) => {

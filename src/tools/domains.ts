@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { closed } from '../../schema/define.ts'
 import { Domain, DomainRecord } from '../../schema/domain.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { createDomain as create } from '../domain/domains/create.ts'
+import { createDomain as create, prepareDomain } from '../domain/domains/create.ts'
 import { findDomain, listDomains as readDomains, presentDomain } from '../domain/domains/domains.ts'
 import { makeDkimPair } from '../domain/domains/keys.ts'
 import { rotateKey } from '../domain/domains/rotate.ts'
@@ -33,7 +33,7 @@ export const createDomain = defineTool({
   permission: 'domains',
   input: closed({ domain: Type.String({ description: 'A host name, such as example.com.' }) }),
   output: closed({ domain: Domain }),
-  prepare: makeDkimPair,
+  prepare: prepareDomain,
   handler: async (call, input, pair) => ({ domain: await create(call, input, pair) }),
 })
 
