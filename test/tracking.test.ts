@@ -5,9 +5,11 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import { createApp } from '../api/app.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { array, execute, row, rows } from '../src/database.ts'
 import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
+import { READER, settleVisits } from '../src/domain/visits.ts'
 import { createTracking } from '../src/public/tracking.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { settleAll } from '../worker/visits.ts'
@@ -291,6 +293,30 @@ test('what was written twice, because nobody heard that it was written, counts o
   }
   t.deepEqual((await analytics(organization, campaignId)).opens, only(1))
 })
+
+// Alone, because the other tests settle everybody's visits.
+test.serial(
+  'a worker that dies in the middle settles nothing, and the next one all of it, once',
+  async (t) => {
+    const organization = await api.organization()
+    const { campaignId, mails } = await sentTo(organization, 1)
+    await visit(mails[0]?.pixel)
+    const pending = () =>
+      rows(em(), sql`select message_id as id from pending_visit where organization_id = ${organization.id}`)
+    await eventually('the visit to be written', async () => (await pending()).length === 1)
+    const scope = { organizationId: organization.id, actor: READER }
+    const dying = unitOfWork(api.services, scope, async (call) => {
+      if ((await settleVisits(call)) === 1) throw new Error('killed')
+    })
+    await t.throwsAsync(dying, { message: 'killed' })
+    t.is((await pending()).length, 1)
+    t.deepEqual(await eventsOf(mails[0]), [])
+    t.deepEqual((await analytics(organization, campaignId)).opens, only(0))
+    await api.settleVisits()
+    t.deepEqual(await eventsOf(mails[0]), ['EMAIL_OPENED'])
+    t.deepEqual((await analytics(organization, campaignId)).opens, only(1))
+  },
+)
 
 test('two links within a second are a machine, whichever process saw them; two seconds apart they are a person', async (t) => {
   const organization = await api.organization()
