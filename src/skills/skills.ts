@@ -16,6 +16,7 @@ const DOCS_PAGES = [
   'library',
   'http-api',
   'smtp',
+  'deliverability',
   'tracking',
   'operations',
   'reliability',
