@@ -34,6 +34,7 @@ import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
 import { startEngine } from '../worker/workers.ts'
 import { CAMPAIGN_SCENES } from './campaign-scenes.ts'
+import { INTAKE_SCENES } from './intake-scenes.ts'
 import { DOMAIN_SCENES } from './domain-scenes.ts'
 
 const USAGE = `npm run record-histories
@@ -143,6 +144,9 @@ async function record(): Promise<Map<string, Recorded>> {
       recorded.set(name, await historyOf(services, workflowId, name === UNFINISHED))
     }
     for (const [name, begin] of Object.entries(CAMPAIGN_SCENES)) {
+      recorded.set(name, await historyOf(services, await begin(studio), false))
+    }
+    for (const [name, begin] of Object.entries(INTAKE_SCENES)) {
       recorded.set(name, await historyOf(services, await begin(studio), false))
     }
     for (const [name, { isUnfinished, begin }] of Object.entries(DOMAIN_SCENES)) {

@@ -205,3 +205,34 @@ export type DomainActivities = {
   /** Asks the name servers and stores what they say; repeated, it asks again. */
   checkDomain(request: DomainCheckRequest): Promise<DomainChecked>
 }
+
+/** The workflow type that lets many people into an automation. */
+export const AUTOMATION_INTAKE = 'AutomationIntake'
+
+/** One workflow for each call that lets people in: `intake/{wf_…}/{uuid}`. */
+export function intakeWorkflowId(automationId: string, intakeId: string): string {
+  return `intake/${automationId}/${intakeId}`
+}
+
+/** The argument of an AutomationIntake. */
+export type IntakeRequest = { organizationId: string; automationId: string; intakeId: string }
+
+/** How far an intake is, in words and numbers that an operator reads. */
+export type IntakeProgress = {
+  /** PAUSED: nobody enters while the automation is paused. */
+  state: 'RUNNING' | 'PAUSED' | 'COMPLETED' | 'CANCELED' | 'FAILED'
+  /** People who were asked, and how many there were when it began. */
+  looked: number
+  expected: number
+  /** Runs that were made. */
+  entered: number
+  error: string | null
+}
+
+/** The database side of an intake. Each may be repeated at any moment: the row says what is done. */
+export type IntakeActivities = {
+  /** Lets people in for some seconds, page by page, and says how far it came. */
+  continueIntake(request: IntakeRequest): Promise<IntakeProgress>
+  /** Ends it because an operator canceled its workflow; who is in stays in. */
+  cancelIntake(request: IntakeRequest): Promise<IntakeProgress>
+}

@@ -4,6 +4,7 @@ import type {
   DomainPace,
   ImportProgress,
   NextAction,
+  IntakeProgress,
 } from './contract.ts'
 
 /** What the Temporal UI shows of a run, in Markdown: where it stands, why and until when it waits, how it came there. */
@@ -41,6 +42,12 @@ export function domainWaitMinutes(pace: DomainPace, polls: number): number {
 /** What the Temporal UI shows of a domain: "**VERIFYING**" and a line for each record. */
 export function domainDetails({ status, records }: DomainChecked): string {
   return `**${status}**${records.map((record) => `\n- ${record}`).join('')}`
+}
+
+/** What the Temporal UI shows of an intake: "**RUNNING**: 12,000 of 100,000 people, 11,900 let in". */
+export function intakeDetails({ state, looked, expected, entered, error }: IntakeProgress): string {
+  const reason = error === null ? '' : `\n\n${error}`
+  return `**${state}**: ${grouped(looked)} of ${grouped(expected)} people, ${grouped(entered)} let in${reason}`
 }
 
 /** 1000000 as "1,000,000": without Intl, whose data may differ between a run and its replay. */

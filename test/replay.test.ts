@@ -37,7 +37,11 @@ test.serial('a run that did something else than the workflow would do is found o
 
 test('histories hold nothing personal and nothing of the machine they were recorded on', async (t) => {
   for (const [file, { workflowId, events }] of await readHistories()) {
-    t.regex(workflowId, /^((run\/wf_[^/]+\/sub_[^/]+|campaign\/cmp_[^/]+)\/\d+|domain\/dom_[^/]+)$/, file)
+    t.regex(
+      workflowId,
+      /^((run\/wf_[^/]+\/sub_[^/]+|campaign\/cmp_[^/]+)\/\d+|domain\/dom_[^/]+|intake\/wf_[^/]+\/[0-9a-f-]+)$/,
+      file,
+    )
     const text = readable(events)
     const identities = events.flatMap((event) => [...JSON.stringify(event).matchAll(/"identity":"([^"]*)"/g)])
     t.deepEqual(new Set(identities.map(([, identity]) => identity)), new Set(['worker']), file)

@@ -187,7 +187,7 @@ async function startWorkflow(
   // Who emitted the intent wrote it (src/domain); the type cannot travel through the table.
   const start = payload as RunStart | BackgroundStart
   if (isRunStart(start)) return await startRun(client, services, workflowId, start, searchable)
-  const { organizationId, campaignId } = start.input
+  const { organizationId, campaignId, automationId } = start.input
   await client.workflow.start(start.workflow, {
     workflowId,
     taskQueue: taskQueue(services.config.temporal.taskQueue, 'background'),
@@ -199,6 +199,7 @@ async function startWorkflow(
       typedSearchAttributes: [
         { key: SEARCH.organization, value: organizationId },
         ...(campaignId === undefined ? [] : [{ key: SEARCH.campaign, value: campaignId }]),
+        ...(automationId === undefined ? [] : [{ key: SEARCH.automation, value: automationId }]),
       ],
     }),
   })
@@ -248,7 +249,7 @@ type RunStart = {
 /** Any other workflow: its argument as it is, with the organization that it works for. */
 type BackgroundStart = {
   workflow: string
-  input: { organizationId: string; campaignId?: string } & Record<string, unknown>
+  input: { organizationId: string; campaignId?: string; automationId?: string } & Record<string, unknown>
   summary: string
   details?: string
 }

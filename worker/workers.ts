@@ -5,6 +5,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } 
 import { listenForRings } from '../src/ports/doorbell.ts'
 import type { Services } from '../src/services.ts'
 import { type QueueKind, taskQueue } from '../temporal/contract.ts'
+import { createIntakeActivities } from './activities/automation-intake.ts'
 import { createRunActivities } from './activities/automation-run.ts'
 import { createCampaignActivities } from './activities/campaign-send.ts'
 import { createDomainActivities } from './activities/domain-verification.ts'
@@ -42,6 +43,7 @@ const ACTIVITIES = {
   runs: createRunActivities,
   background: (services: Services) => ({
     ...createCampaignActivities(services),
+    ...createIntakeActivities(services),
     ...createImportActivities(services),
     ...createSegmentActivities(services),
     ...createDomainActivities(services),

@@ -57,6 +57,7 @@ import {
 import { CampaignRecipient, CampaignSend } from './campaign-sends.ts'
 import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
+import { AutomationIntake } from './intakes.ts'
 import { SnippetUse, StoredFile } from './library.ts'
 
 /** Every entity the database maps. */
@@ -116,6 +117,7 @@ export const ENTITIES = [
   GoalConversion,
   GoalWatch,
   Outbox,
+  AutomationIntake,
   SubscriberImport,
   ImportChunk,
   ImportRejection,

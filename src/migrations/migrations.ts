@@ -11,6 +11,7 @@ import { M010CampaignSends } from './m010-campaign-sends.ts'
 import { M011Domains } from './m011-domains.ts'
 import { M012Visits } from './m012-visits.ts'
 import { M013AutomationSteps } from './m013-automation-steps.ts'
+import { M014Intakes } from './m014-intakes.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -27,6 +28,7 @@ export const MIGRATIONS = [
   M011Domains,
   M012Visits,
   M013AutomationSteps,
+  M014Intakes,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

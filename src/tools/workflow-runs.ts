@@ -1,5 +1,6 @@
 import Type from 'typebox'
 
+import { Filters } from '../../schema/audience.ts'
 import { closed, limitOf, nullable, oneOf, pageOf } from '../../schema/define.ts'
 import { Run, RunVisit, StepReference } from '../../schema/run.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
@@ -11,6 +12,7 @@ import {
   requestFastForward,
   settleFastForward,
 } from '../domain/automations/run-control.ts'
+import { enterMany, summarizeMany } from '../domain/automations/enter-many.ts'
 import { listRuns, readTimeline } from '../domain/automations/run-records.ts'
 
 const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
@@ -35,6 +37,32 @@ export const addSubscriberToWorkflow = defineTool({
   }),
   output: closed({ run: Run }),
   handler: async (call, input) => ({ run: await enterByHand(call, input) }),
+})
+
+export const addSubscribersToWorkflow = defineTool({
+  name: 'add_subscribers_to_workflow',
+  title: 'Add many subscribers to a workflow',
+  description:
+    'Lets everybody who matches filters, or is in a segment, into an ACTIVE workflow: answers how many match and goes on in the background. Re-entry, groups and the filters of its manual or first trigger apply. Needs a confirmation.',
+  group: 'workflows',
+  effect: 'impact',
+  permission: 'workflows',
+  input: closed({
+    workflowId,
+    filters: Type.Optional(Filters),
+    segmentId: Type.Optional(
+      Type.String({ description: 'The id of a segment (seg_…), in place of filters.' }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 10_000_000, description: 'Let in at most so many of them.' }),
+    ),
+  }),
+  output: closed({
+    count: Type.Integer({ description: 'How many match now.' }),
+    temporalUrl: nullable(Type.String({ description: 'Where the Temporal Web UI shows how far it is.' })),
+  }),
+  summarize: summarizeMany,
+  handler: enterMany,
 })
 
 export const removeSubscriberFromWorkflow = defineTool({

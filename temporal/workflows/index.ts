@@ -1,3 +1,4 @@
+export { AutomationIntake } from './automation-intake.ts'
 export { AutomationRun } from './automation-run.ts'
 export { SubscriberImport } from './subscriber-import.ts'
 export { SegmentRefresh } from './segment-refresh.ts'

@@ -66,7 +66,8 @@ export async function enterByHand(
   return await readRun(call, enrolment.runId)
 }
 
-function refuseStatus({ status }: AutomationRow): never {
+/** Refuses an entry into a workflow that takes nobody in. */
+export function refuseStatus({ status }: Pick<AutomationRow, 'status'>): never {
   const repair =
     status === 'DRAFT'
       ? 'publish it first (publish_workflow)'

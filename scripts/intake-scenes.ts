@@ -1,0 +1,47 @@
+import { sql } from 'kysely'
+
+import { execute } from '../src/database.ts'
+import { beginIntake } from '../src/domain/automations/intake.ts'
+import type { Services } from '../src/services.ts'
+import { edges, publish, step, type Tenant } from '../test/helpers/automation.ts'
+import { eventually } from '../test/helpers/eventually.ts'
+
+type Studio = { services: Services; tenant: Tenant }
+
+/** Intakes to be recorded, by name: each begins one and answers the id of its workflow. */
+export const INTAKE_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
+  intake: (studio) => begin(studio),
+  'intake-canceled': async (studio) => {
+    const workflowId = await begin(studio, 'PAUSED')
+    const client = await studio.services.temporal.client()
+    const handle = client.workflow.getHandle(workflowId)
+    await eventually('the intake to wait', async () => (await handle.describe()).historyLength > 10)
+    await handle.cancel()
+    return workflowId
+  },
+  'intake-failed': (studio) => begin(studio, 'ACTIVE', 'nobody made this one'),
+}
+
+async function begin({ services, tenant }: Studio, status = 'ACTIVE', tag?: string): Promise<string> {
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
+  const { id } = await publish(
+    services,
+    tenant,
+    { steps, edges: edges(['start', 'tag']) },
+    { name: 'Recorded' },
+  )
+  await execute(
+    services.orm.em.fork(),
+    sql`update automation set status = ${status} where organization_id = ${tenant.id} and id = ${id}`,
+  )
+  const filters = tag === undefined ? [] : [{ field: 'tags', operator: 'has_any' as const, value: [tag] }]
+  return await tenant.within((call) =>
+    beginIntake(call, {
+      automation: { id, name: 'Recorded' },
+      filters,
+      cause: { type: 'MANUAL' },
+      most: 5,
+      expected: 5,
+    }),
+  )
+}

@@ -1,0 +1,213 @@
+import { sql } from 'kysely'
+
+import type { Filter } from '../../../schema/audience.ts'
+import type { WorkflowStatus } from '../../../schema/values.ts'
+import { AUTOMATION_INTAKE, type IntakeProgress, intakeWorkflowId } from '../../../temporal/contract.ts'
+import { manualEntry } from '../../../temporal/graph.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { unitOfWork } from '../../catalogue/unit-of-work.ts'
+import { execute, json, row, rows } from '../../database.ts'
+import { encodeId, newId } from '../../ids.ts'
+import type { Services } from '../../services.ts'
+import { audiencePredicate } from '../audience/match.ts'
+import type { Predicate } from '../audience/predicate.ts'
+import { BULK_PRIORITY } from '../outbox.ts'
+import { type Candidate, enrol } from './enrolment.ts'
+import { loadVersion, type Version } from './versions.ts'
+
+/** People of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */
+const PAGE = 500
+/** One activity works about this long, so that its history tells how an intake goes on. */
+const SLICE_MS = 5_000
+
+/** A crowd that is to enter: of which automation, who, and what their runs say they were begun by. Ids are uuids. */
+export type Crowd = {
+  automation: { id: string; name: string }
+  filters: readonly Filter[]
+  cause: Record<string, unknown>
+  most: number | null
+  expected: number
+}
+
+type Intake = {
+  id: string
+  automationId: string
+  filters: Filter[]
+  cause: Record<string, unknown>
+  most: number | null
+  expected: number
+  status: 'RUNNING' | 'COMPLETED' | 'CANCELED' | 'FAILED'
+  error: string | null
+  reached: string
+  looked: number
+  entered: number
+  createdAt: string
+  automationName: string
+  automationStatus: WorkflowStatus
+  versionId: string | null
+}
+
+/** Hears of progress after each page, and says whether the worker has to stop. */
+export type IntakeControl = { report: (progress: IntakeProgress) => void; isStopping: () => boolean }
+
+/** Writes an intake down and starts its workflow once this has committed. Answers the workflow's id. */
+export async function beginIntake(call: Call, crowd: Crowd): Promise<string> {
+  const { organization } = call
+  const id = newId()
+  await execute(
+    call.em,
+    sql`insert into automation_intake (id, organization_id, automation_id, filters, cause, most, expected)
+      values (${id}, ${organization.id}, ${crowd.automation.id}, ${json(crowd.filters)}, ${json(crowd.cause)},
+        ${crowd.most}, ${crowd.expected})`,
+  )
+  const automationId = encodeId('wf', crowd.automation.id)
+  const workflowId = intakeWorkflowId(automationId, id)
+  call.emit({
+    kind: 'start',
+    workflowId,
+    payload: {
+      workflow: AUTOMATION_INTAKE,
+      input: { organizationId: encodeId('org', organization.id), automationId, intakeId: id },
+      summary: `${crowd.expected} people into ${crowd.automation.name.slice(0, 120)}`,
+      details: `Lets many people into ${automationId}. A crash repeats nobody: the row of the intake says how far it is.`,
+    },
+  })
+  return workflowId
+}
+
+/** The condition of who enters: the crowd's own filters and those of the trigger that they enter by. */
+export async function crowdPredicate(
+  { em, organization }: Call,
+  automationId: string,
+  version: Version,
+  filters: readonly Filter[],
+): Promise<Predicate> {
+  const own = manualEntry(version.definition)?.config.filters ?? []
+  const context = { entry: {}, run: { automationId } }
+  return await audiencePredicate(em, { organizationId: organization.id }, [...filters, ...own], context)
+}
+
+/**
+ * Lets people in for some seconds. Each page is one transaction with its checkpoint, under the lock of the intake, so
+ * that a crash at any moment lets nobody in twice and leaves nobody out.
+ */
+export async function continueIntake(
+  services: Services,
+  organizationId: string,
+  intakeId: string,
+  { report, isStopping }: IntakeControl,
+): Promise<IntakeProgress> {
+  const scope = { organizationId, actor: { kind: 'system', id: intakeId, name: 'intake' } as const }
+  const until = Date.now() + SLICE_MS
+  for (;;) {
+    const progress = await unitOfWork(services, scope, (call) => takePage(call, intakeId))
+    report(progress)
+    if (progress.state !== 'RUNNING' || Date.now() > until || isStopping()) return progress
+  }
+}
+
+/** Ends an intake; who is in stays in. */
+export async function cancelIntake(
+  services: Services,
+  organizationId: string,
+  intakeId: string,
+): Promise<IntakeProgress> {
+  const scope = { organizationId, actor: { kind: 'system', id: intakeId, name: 'operator' } as const }
+  return await unitOfWork(services, scope, async (call) => {
+    const intake = await lockIntake(call, intakeId)
+    if (!intake) return GONE
+    return intake.status === 'RUNNING' ? await end(call, intake, 'CANCELED') : progressOf(intake)
+  })
+}
+
+const GONE: IntakeProgress = { state: 'CANCELED', looked: 0, expected: 0, entered: 0, error: null }
+
+async function takePage(call: Call, intakeId: string): Promise<IntakeProgress> {
+  const intake = await lockIntake(call, intakeId)
+  if (!intake) return GONE
+  const { automationStatus, versionId } = intake
+  if (intake.status !== 'RUNNING') return progressOf(intake)
+  if (automationStatus === 'PAUSED') return { ...progressOf(intake), state: 'PAUSED' }
+  if (automationStatus !== 'ACTIVE' || versionId === null) return await end(call, intake, 'CANCELED')
+  try {
+    return await letIn(call, intake, await loadVersion(call.em, call.organization.id, versionId))
+  } catch (error) {
+    // A filter names what is gone: nothing has been written yet, and nobody can be asked.
+    if (!(error instanceof Failure)) throw error
+    return await end(call, { ...intake, error: `A filter cannot be asked (${error.code}).` }, 'FAILED')
+  }
+}
+
+async function letIn(call: Call, intake: Intake, version: Version): Promise<IntakeProgress> {
+  const { automationId, automationName, cause } = intake
+  const start = manualEntry(version.definition)
+  const size = Math.min(PAGE, intake.most === null ? PAGE : intake.most - intake.looked)
+  const people = size > 0 ? await nextPeople(call, intake, version, size) : []
+  const enrolments = await enrol(
+    call,
+    people.map((subscriberId): Candidate => ({
+      automationId,
+      automationName,
+      version,
+      subscriberId,
+      stepId: start?.id ?? '',
+      trigger: cause,
+      context: {},
+    })),
+    { priority: BULK_PRIORITY },
+  )
+  const moved: Intake = {
+    ...intake,
+    reached: people.at(-1) ?? intake.reached,
+    looked: intake.looked + people.length,
+    entered: intake.entered + enrolments.filter((each) => 'runId' in each).length,
+  }
+  const isLast = people.length < PAGE
+  return await (isLast ? end(call, moved, 'COMPLETED') : save(call, moved))
+}
+
+/** Who comes later than the intake itself is not meant, so that it has an end. */
+async function nextPeople(call: Call, intake: Intake, version: Version, size: number): Promise<string[]> {
+  const predicate = await crowdPredicate(call, intake.automationId, version, intake.filters)
+  const found = await rows<{ id: string }>(
+    call.em,
+    sql`select s.id from subscriber s where s.organization_id = ${call.organization.id}
+      and s.id > ${intake.reached} and s.created_at <= ${intake.createdAt} and ${predicate}
+      order by s.id limit ${size}`,
+  )
+  return found.map(({ id }) => id)
+}
+
+async function lockIntake({ em, organization }: Call, id: string): Promise<Intake | null> {
+  return await row<Intake>(
+    em,
+    sql`select intake.id, intake.automation_id as "automationId", intake.filters, intake.cause, intake.most,
+        intake.expected, intake.status, intake.error, intake.reached, intake.looked, intake.entered,
+        intake.created_at as "createdAt", automation.name as "automationName",
+        automation.status as "automationStatus", automation.published_version_id as "versionId"
+      from automation_intake intake
+      join automation on automation.organization_id = intake.organization_id and automation.id = intake.automation_id
+      where intake.organization_id = ${organization.id} and intake.id = ${id}
+      for update of intake for share of automation`,
+  )
+}
+
+async function end(call: Call, intake: Intake, status: Intake['status']): Promise<IntakeProgress> {
+  return await save(call, { ...intake, status })
+}
+
+async function save({ em, organization }: Call, intake: Intake): Promise<IntakeProgress> {
+  await execute(
+    em,
+    sql`update automation_intake set status = ${intake.status}, error = ${intake.error}, reached = ${intake.reached},
+        looked = ${intake.looked}, entered = ${intake.entered},
+        finished_at = case when ${intake.status !== 'RUNNING'} then now() end
+      where organization_id = ${organization.id} and id = ${intake.id}`,
+  )
+  return progressOf(intake)
+}
+
+function progressOf({ status, looked, expected, entered, error }: Intake): IntakeProgress {
+  return { state: status, looked, expected, entered, error }
+}
