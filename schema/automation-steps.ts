@@ -32,6 +32,7 @@ export const DIRECTIONS = ['BEFORE', 'AFTER'] as const
 export const IF_UNDATED = ['CONTINUE', 'TIMEOUT', 'EXIT'] as const
 /** Whom a THROTTLE does not let pass: waits for its turn, or leaves by `skipped`. */
 export const OVERFLOWS = ['HOLD', 'SKIP'] as const
+export const WEBHOOK_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export const SUBSCRIPTION_ACTIONS = ['UNSUBSCRIBE'] as const
 
 const Address = Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' })
@@ -177,6 +178,22 @@ const JumpConfig = closed({
   maxTimes: Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.jumps }),
 })
 
+/**
+ * A request to another system, signed and tried again. Variables may stand in the path and query of `url`, in headers and
+ * in the body. `saveResponseAs` keeps the answer as `entry.<name>`.
+ */
+const WebhookConfig = closed({
+  url: Type.String({ minLength: 1, maxLength: 2_000, description: 'http or https, on a public address.' }),
+  method: defaulted(oneOf(WEBHOOK_METHODS), 'POST'),
+  headers: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 2_000 }))),
+  body: Type.Optional(
+    Type.Unknown({ description: 'Text, or any JSON; left out, the subscriber and the run. GET has none.' }),
+  ),
+  timeoutSeconds: defaulted(Type.Integer({ minimum: 1, maximum: 60 }), 10),
+  retries: defaulted(Type.Integer({ minimum: 0, maximum: 10 }), 3),
+  saveResponseAs: Type.Optional(Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,63}$' })),
+})
+
 const WorkflowId = Type.String({ maxLength: 200, description: 'wf_…' })
 /** Lets the subscriber enter another workflow, if it takes them; this run does not wait for that. */
 const StartWorkflowConfig = closed({
@@ -212,6 +229,7 @@ export const STEP_CONFIGS = {
   SUBSCRIPTION: SubscriptionConfig,
   CREATE_EVENT: CreateEventConfig,
   NOTIFY: NotifyConfig,
+  WEBHOOK: WebhookConfig,
   START_WORKFLOW: StartWorkflowConfig,
   STOP_WORKFLOW: StopWorkflowConfig,
   THROTTLE: ThrottleConfig,

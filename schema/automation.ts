@@ -22,6 +22,7 @@ export const STEP_TYPES = [
   'SUBSCRIPTION',
   'CREATE_EVENT',
   'NOTIFY',
+  'WEBHOOK',
   'START_WORKFLOW',
   'STOP_WORKFLOW',
   'THROTTLE',
@@ -31,7 +32,7 @@ export const STEP_TYPES = [
 
 /** Known to the language but not built: each is refused by its name, so that nothing is silently ignored. */
 export const NOT_AVAILABLE = {
-  steps: ['WEBHOOK', 'GOAL'],
+  steps: ['GOAL'],
 } as const satisfies Record<string, readonly string[]>
 
 export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const

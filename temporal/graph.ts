@@ -43,6 +43,7 @@ export function ports(step: Step): string[] {
   if (choices) return [...choices.map(({ id }) => id), 'else']
   if (step.type === 'EXIT') return []
   if (step.type === 'WAIT_UNTIL') return ['next', 'timeout']
+  if (step.type === 'WEBHOOK') return ['next', 'failed']
   if (step.type === 'THROTTLE' && step.config.overflow === 'SKIP') return ['next', 'skipped']
   return ['next']
 }

@@ -211,3 +211,38 @@ test('exit rules, windows and late email are judged as settings', (t) => {
     'settings.lateSend.action',
   ])
 })
+
+test('WEBHOOK refuses addresses, headers and bodies that cannot be sent', (t) => {
+  const url = 'https://example.com/hook?email={{email}}'
+  t.deepEqual(faults('WEBHOOK', { url, headers: { 'X-Key': '{{plan}}' }, body: { a: ['{{name}}'] } }), [])
+  const failed = {
+    steps: [{ id: 'end', type: 'EXIT', config: {} }],
+    edges: [{ from: 'x', to: 'end', port: 'failed' }],
+  }
+  t.deepEqual(faults('WEBHOOK', { url, saveResponseAs: 'crm' }, failed), [])
+  refused(t, faults('WEBHOOK', { url: 'ftp://example.com' }), /config\.url: is no http or https address/)
+  refused(t, faults('WEBHOOK', { url: 'https://{{host}}/x' }), /config\.url: has a variable in its host/)
+  refused(t, faults('WEBHOOK', { url: 'https://u:p@example.com/' }), /config\.url: holds a user or password/)
+  refused(
+    t,
+    faults('WEBHOOK', {
+      url,
+      method: 'GET',
+      headers: { Host: 'x', 'webhook-id': '1', 'a b': 'x', ok: 'a\nb' },
+      body: 'x'.repeat(70_000),
+    }),
+    /headers\.Host: is set by the request itself/,
+    /headers\.webhook-id: is set by the request itself/,
+    /headers\.a b: is no name of a header/,
+    /headers\.ok: holds a character/,
+    /config\.body: goes with any method but GET/,
+    /config\.body: is larger than 65536 bytes/,
+  )
+  refused(
+    t,
+    faults('WEBHOOK', { url, timeoutSeconds: 100, retries: 11, saveResponseAs: 'a.b' }),
+    /timeoutSeconds/,
+    /retries/,
+    /saveResponseAs/,
+  )
+})

@@ -15,6 +15,7 @@ import { workflowBundle } from './bundle.ts'
 import { type OutboxRelay, startOutboxRelay } from './outbox.ts'
 import { startReconciler } from './reconciler.ts'
 import { watchSearchAttributes } from './search-attributes.ts'
+import { startWebhooks } from './webhooks.ts'
 
 /** What drives automations and background work in this process. */
 export type Engine = {
@@ -64,6 +65,7 @@ export async function startEngine(services: Services, { graceMs = 4_000 } = {}):
   )
   const workers = (['runs', 'background'] as const).map((kind) => superviseWorker(services, kind, graceMs))
   const reconciler = startReconciler(services)
+  const webhooks = startWebhooks(services)
   return {
     isRunning: () => workers.every((worker) => worker.isRunning()),
     missingAttributes: () => attributes.missing(),
@@ -71,7 +73,12 @@ export async function startEngine(services: Services, { graceMs = 4_000 } = {}):
     relay,
     async stop() {
       await rings.close()
-      await Promise.all([relay.stop(), reconciler.stop(), ...workers.map((worker) => worker.stop())])
+      await Promise.all([
+        relay.stop(),
+        reconciler.stop(),
+        webhooks.stop(),
+        ...workers.map((worker) => worker.stop()),
+      ])
     },
   }
 }

@@ -238,6 +238,22 @@ const automationThrottleEntity = defineEntity({
 export class AutomationThrottle extends automationThrottleEntity.class {}
 automationThrottleEntity.setClass(AutomationThrottle)
 
+const runWebhookEntity = defineEntity({
+  name: 'RunWebhook',
+  tableName: 'run_webhook',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    runId: p.uuid().primary(),
+    visit: p.integer().primary(),
+    request: p.json<unknown>(),
+    attempt: p.integer().default(0),
+    nextAttemptAt: p.datetime(3).defaultRaw('now()'),
+  },
+})
+export class RunWebhook extends runWebhookEntity.class {}
+runWebhookEntity.setClass(RunWebhook)
+
 const outboxEntity = defineEntity({
   name: 'Outbox',
   tableName: 'outbox',

@@ -113,7 +113,7 @@ export class M004Automations extends Migration {
         held boolean not null default false,
         current_step_id text,
         visit int not null default 0,
-        wait_kind text check (wait_kind in ('TIME', 'LIMIT', 'EVENT', 'CONDITION', 'MESSAGE')),
+        wait_kind text check (wait_kind in ('TIME', 'LIMIT', 'EVENT', 'CONDITION', 'MESSAGE', 'WEBHOOK')),
         wake_at timestamptz(3),
         -- When a run that is held should have gone on.
         due_at timestamptz(3),

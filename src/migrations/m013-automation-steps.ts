@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What steps keep beside their runs: how many passed a THROTTLE. */
+/** What steps keep beside their runs: how many passed a THROTTLE, which requests are to be sent. */
 export class M013AutomationSteps extends Migration {
   override up(): void {
     this.addSql(`
@@ -14,10 +14,24 @@ export class M013AutomationSteps extends Migration {
         primary key (organization_id, automation_id, step_id),
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
       );
+
+      -- Requests of WEBHOOK steps that are to be sent, or sent again; a row goes when its run was told what came of it.
+      create table run_webhook (
+        organization_id uuid not null,
+        run_id uuid not null,
+        visit int not null,
+        request jsonb not null,
+        attempt int not null default 0,
+        -- While a worker has it: when its claim is over.
+        next_attempt_at timestamptz(3) not null default now(),
+        primary key (organization_id, run_id, visit),
+        foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
+      );
+      create index on run_webhook (next_attempt_at);
     `)
   }
 
   override down(): void {
-    this.addSql('drop table automation_throttle;')
+    this.addSql('drop table run_webhook, automation_throttle;')
   }
 }

@@ -133,6 +133,9 @@ export const publishWorkflow = defineTool({
     workflow: Workflow,
     version: closed({ id: Type.String(), number: Type.Integer() }),
     resumedRuns: Type.Integer(),
+    webhookSecret: Type.Optional(
+      Type.String({ description: 'Where a WEBHOOK step stands: what the receiver checks signatures with.' }),
+    ),
   }),
   summarize: (call, input) => summarizePublish(call, input.workflowId, input.activate),
   handler: (call, input) => publish(call, input.workflowId, input.activate),

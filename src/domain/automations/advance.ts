@@ -96,8 +96,13 @@ export async function cancelRunByOperator(call: Call, runId: string): Promise<Ne
 }
 
 function isDue(run: RunState): boolean {
-  if (run.waitKind === null || run.waitKind === 'MESSAGE' || run.wakeReason !== null) return true
+  if (run.waitKind === null || isUnderWay(run) || run.wakeReason !== null) return true
   return run.wakeAt !== null && run.wakeAt <= run.now
+}
+
+/** Whether it waits for something of its own on its way out, which nobody can cut short. */
+function isUnderWay({ waitKind }: RunState): boolean {
+  return waitKind === 'MESSAGE' || waitKind === 'WEBHOOK'
 }
 
 /** When the run should have gone on: before it was held, or when its time came. */
@@ -229,8 +234,8 @@ function stay(walk: Walk, step: Step, result: Extract<StepResult, { kind: 'waits
   run.waitKind = result.waitKind
   run.wakeAt = result.wakeAt
   run.wakeReason = null
-  // Only waits that somebody may cut short count as waiting; an email is on its way.
-  run.status = result.waitKind === 'MESSAGE' ? 'ACTIVE' : 'WAITING'
+  // Only waits that somebody may cut short count as waiting.
+  run.status = isUnderWay(run) ? 'ACTIVE' : 'WAITING'
   note(walk, step, { port: null, outcome: result.outcome, open: true })
 }
 

@@ -73,6 +73,7 @@ export function gone(label: string): NextAction {
 function labelOf(run: RunState): string {
   const until = run.wakeAt === null ? 'without a time limit' : `until ${new Date(run.wakeAt).toISOString()}`
   if (run.waitKind === 'MESSAGE') return `${run.stepId}: waits for the outcome of its email`
+  if (run.waitKind === 'WEBHOOK') return `${run.stepId}: waits for what comes of its request`
   if (run.waitKind === 'EVENT') return `${run.stepId}: waits for an event ${until}`
   if (run.waitKind === 'CONDITION') return `${run.stepId}: waits for its filters to hold ${until}`
   return `${run.stepId}: waits ${until}`

@@ -22,12 +22,15 @@ import { type Automation, findAutomation, readAutomation, titleOf } from './reco
 import { countActiveRuns } from './runs.ts'
 import { count, countHeldRuns } from './status.ts'
 import type { FrozenEmail, PublishedDefinition } from './versions.ts'
+import { webhookSecret } from './webhook-signature.ts'
 
 /** What publishing answers: the workflow, its new version, and the runs that continue because it went live. */
-export type Publication = { workflow: Workflow; version: { id: string; number: number } } & Pick<
-  RunsMoved,
-  'resumedRuns'
->
+export type Publication = {
+  workflow: Workflow
+  version: { id: string; number: number }
+  /** What receivers of its webhooks check signatures with. */
+  webhookSecret?: string
+} & Pick<RunsMoved, 'resumedRuns'>
 
 /** A draft that may be published, with its emails as they will be frozen. */
 type Candidate = { definition: Definition; emails: Record<string, FrozenEmail> }
@@ -51,6 +54,9 @@ export async function publish(
     workflow: await readAutomation(call, automation.id),
     version: { id: encodeId('wfv', version.id), number: version.number },
     resumedRuns,
+    ...(definition.steps.some(({ type }) => type === 'WEBHOOK') && {
+      webhookSecret: webhookSecret(call.services.config.secret, call.organization.id),
+    }),
   }
 }
 

@@ -160,7 +160,7 @@ function presentRun({ services }: Reading, row: RunRow, version: Version | undef
   const isOver = row.endedAt !== null
   const current = row.stepId === null ? undefined : version?.graph.steps.get(row.stepId)
   const next = isOver || !version || !current ? undefined : nextStep(version.graph, current.id)
-  const isTimed = row.waitKind !== null && row.waitKind !== 'MESSAGE'
+  const isTimed = row.waitKind !== null && row.waitKind !== 'MESSAGE' && row.waitKind !== 'WEBHOOK'
   return {
     id: encodeId('run', row.id),
     workflow: { id: encodeId('wf', row.automationId), name: row.automationName },

@@ -7,9 +7,9 @@ import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '..
 
 /**
  * What a run waits for: a moment, the end of what a wait for a moment may take, an event, filters to hold, or an email
- * of its own on its way out.
+ * or a request of its own on its way out.
  */
-export type WaitKind = 'TIME' | 'LIMIT' | 'EVENT' | 'CONDITION' | 'MESSAGE'
+export type WaitKind = 'TIME' | 'LIMIT' | 'EVENT' | 'CONDITION' | 'MESSAGE' | 'WEBHOOK'
 
 /** A run under its lock. Times are epoch milliseconds, ids uuids. */
 export type RunState = {

@@ -240,7 +240,9 @@ async function closeWaits(
   await execute(
     em,
     sql`with waits as (
-        delete from run_wait where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}))
+        delete from run_wait where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')})),
+      webhooks as (
+        delete from run_webhook where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}))
       update run_step set ended_at = now(), outcome = outcome || ${JSON.stringify({ result: 'CANCELED', reason: exitReason })}::jsonb
       where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}) and ended_at is null`,
   )

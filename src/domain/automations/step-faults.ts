@@ -8,6 +8,8 @@ import { emailFault } from '../addresses.ts'
 import { shapeFaults } from '../fields.ts'
 import { CURRENCIES, METADATA_BYTES } from '../subscriber-history.ts'
 
+const WEBHOOK_BYTES = 65_536
+
 type Judge<Type extends keyof StepConfigs> = (config: StepConfigs[Type], path: string) => Fault[]
 
 const JUDGES: { [Type in keyof StepConfigs]?: Judge<Type> } = {
@@ -15,6 +17,7 @@ const JUDGES: { [Type in keyof StepConfigs]?: Judge<Type> } = {
   UPDATE_FIELD: fieldFaults,
   CREATE_EVENT: eventFaults,
   NOTIFY: notifyFaults,
+  WEBHOOK: webhookFaults,
 }
 
 /** What the schema of a configuration cannot say of it; the schema has accepted it. */
@@ -91,6 +94,34 @@ function eventFaults(
   if (Buffer.byteLength(JSON.stringify(metadata ?? {})) > METADATA_BYTES) {
     fault('metadata', `is larger than ${METADATA_BYTES} bytes of JSON; shorten it`)
   }
+  return faults
+}
+
+// Those that the request itself or its signature has.
+const OWN_HEADERS =
+  /^(host|content-length|connection|transfer-encoding|upgrade|te|trailer|expect|webhook-.*)$/i
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
+
+function webhookFaults({ url, method, headers = {}, body }: StepConfigs['WEBHOOK'], path: string): Fault[] {
+  const faults: Fault[] = []
+  const fault = (member: string, message: string) => faults.push({ path: joinPath(path, member), message })
+  const read = URL.parse(url.replaceAll(/\{\{[^{}]*\}\}/g, 'x'))
+  const [origin = ''] = /^https?:\/\/[^/?#]*/i.exec(url) ?? []
+  if (!read || origin === '') fault('url', 'is no http or https address')
+  else if (origin.includes('{'))
+    fault('url', 'has a variable in its host; variables may stand in path and query')
+  else if (read.username || read.password) fault('url', 'holds a user or password; send a header instead')
+  for (const [name, value] of Object.entries(headers)) {
+    if (!HEADER_NAME.test(name)) fault(`headers.${name.slice(0, 100)}`, 'is no name of a header')
+    else if (OWN_HEADERS.test(name)) fault(`headers.${name}`, 'is set by the request itself; leave it out')
+    if (/[^\t\u0020-\u007e\u00a0-\u00ff]/.test(value)) {
+      fault(`headers.${name.slice(0, 100)}`, 'holds a character that a header cannot carry; write one line')
+    }
+  }
+  if (Object.keys(headers).length > 50) fault('headers', 'are more than 50; send less')
+  if (method === 'GET' && body !== undefined) fault('body', 'goes with any method but GET; leave it out')
+  const size = Buffer.byteLength(typeof body === 'string' ? body : JSON.stringify(body ?? ''))
+  if (size > WEBHOOK_BYTES) fault('body', `is larger than ${WEBHOOK_BYTES} bytes; send less`)
   return faults
 }
 

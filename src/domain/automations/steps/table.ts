@@ -13,6 +13,7 @@ import { enterNotify } from './notify.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
 import { enterThrottle } from './throttle.ts'
 import { enterWait, enterWaitUntil, leaveWait, leaveWaitUntil } from './waits.ts'
+import { enterWebhook, leaveWebhook } from './webhook.ts'
 import { enterStartWorkflow, enterStopWorkflow } from './workflows.ts'
 
 /** What each type of step does when a run comes to it. */
@@ -29,6 +30,7 @@ const ENTER: { [Type in StepType]: Enter<Type> } = {
   SUBSCRIPTION: enterSubscription,
   CREATE_EVENT: enterCreateEvent,
   NOTIFY: enterNotify,
+  WEBHOOK: enterWebhook,
   START_WORKFLOW: enterStartWorkflow,
   STOP_WORKFLOW: enterStopWorkflow,
   THROTTLE: enterThrottle,
@@ -84,6 +86,8 @@ export async function leaveStep(turn: Turn, step: Step): Promise<StepResult | nu
       return await leaveEmail(turn, step)
     case 'WAIT_UNTIL':
       return await leaveWaitUntil(turn, step)
+    case 'WEBHOOK':
+      return await leaveWebhook(turn, step)
     default:
       return leaveWait(turn)
   }

@@ -1,0 +1,131 @@
+import { sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { type EntityManager, execute, json, row, rows } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import type { WebRequest } from '../../ports/web.ts'
+import { recordEvents } from '../events.ts'
+import { nudgeRuns } from './nudge.ts'
+
+/** What a WEBHOOK step sends, with its variables filled. */
+export type WebhookRequest = {
+  url: string
+  method: NonNullable<WebRequest['method']>
+  headers: Record<string, string>
+  body: string | null
+  timeoutSeconds: number
+  retries: number
+  saveResponseAs: string | null
+  stepId: string
+}
+
+/** A request that one worker has taken; `attempt` counts from 1 and is the fence of what it reports. Ids are uuids. */
+export type ClaimedWebhook = {
+  organizationId: string
+  runId: string
+  visit: number
+  attempt: number
+  request: WebhookRequest
+}
+
+/** What came of an attempt. `reason` is why it failed; `retryMs` is when another may follow, null for never. */
+export type WebhookResult = {
+  status: number | null
+  reason: string | null
+  retryMs: number | null
+  response: unknown
+}
+
+/** Beyond the time that a request has, a worker has this long to report before another takes it. */
+const GRACE_SECONDS = 30
+/** How many due requests are looked at to share a turn between organizations. */
+const LOOKED_AT = 1_000
+
+/** Takes requests that are due, of all organizations in turn; those of paused workflows wait. */
+export async function claimWebhooks(em: EntityManager, most: number): Promise<ClaimedWebhook[]> {
+  return await rows<ClaimedWebhook>(
+    em,
+    sql`with due as materialized (
+        select organization_id, run_id, visit, row_number() over (partition by organization_id order by next_attempt_at) as turn
+        from (select * from run_webhook where next_attempt_at <= now() order by next_attempt_at limit ${LOOKED_AT}) as soon
+      ), taken as (
+        select webhook.organization_id, webhook.run_id, webhook.visit from due
+        join run_webhook webhook using (organization_id, run_id, visit)
+        join automation_run run on run.organization_id = webhook.organization_id and run.id = webhook.run_id
+        join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
+        where webhook.next_attempt_at <= now() and automation.status <> 'PAUSED'
+        order by due.turn, webhook.next_attempt_at limit ${most} for update of webhook skip locked
+      )
+      update run_webhook webhook set attempt = attempt + 1,
+        next_attempt_at = now() + make_interval(secs => (request ->> 'timeoutSeconds')::float8 + ${GRACE_SECONDS})
+      from taken where webhook.organization_id = taken.organization_id and webhook.run_id = taken.run_id
+        and webhook.visit = taken.visit
+      returning webhook.organization_id as "organizationId", webhook.run_id as "runId", webhook.visit,
+        webhook.attempt, webhook.request`,
+  )
+}
+
+/** Notes what came of an attempt: it is tried again, or the run goes on. A worker that lost its claim reports in vain. */
+export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: WebhookResult): Promise<void> {
+  const { em, organization } = call
+  const { runId, visit, attempt, request } = claim
+  const mine = sql`organization_id = ${organization.id} and run_id = ${runId} and visit = ${visit}`
+  const { status, reason, retryMs } = result
+  const details = { attempts: attempt, ...(status !== null && { status }) }
+  if (retryMs !== null) {
+    const count = await execute(
+      em,
+      sql`update run_webhook set next_attempt_at = now() + make_interval(secs => ${retryMs / 1_000}::float8)
+        where ${mine} and attempt = ${attempt}`,
+    )
+    const note = { ...details, lastFailure: reason }
+    if (count > 0)
+      await execute(em, sql`update run_step set outcome = outcome || ${json(note)} where ${mine}`)
+    return
+  }
+  const count = await execute(em, sql`delete from run_webhook where ${mine} and attempt = ${attempt}`)
+  if (count === 0) return
+  const outcome = { ...details, ...(reason !== null && { reason }) }
+  await execute(
+    em,
+    sql`update run_step set outcome = (outcome - 'lastFailure') || ${json(outcome)} where ${mine}`,
+  )
+  await tellRun(call, claim, result)
+  const run = await row<{ automationId: string; subscriberId: string }>(
+    em,
+    sql`select automation_id as "automationId", subscriber_id as "subscriberId" from automation_run
+      where organization_id = ${organization.id} and id = ${runId}`,
+  )
+  if (!run) return
+  const data = {
+    workflowId: encodeId('wf', run.automationId),
+    runId: encodeId('run', runId),
+    stepId: request.stepId,
+    method: request.method,
+    ...details,
+    succeeded: reason === null,
+  }
+  await recordEvents(call, [{ subscriberId: run.subscriberId, type: 'WEBHOOK_EXECUTED', data }])
+}
+
+/** The response becomes part of what the run's filters and variables read; then the run goes on. */
+async function tellRun(
+  call: Call,
+  { runId, visit, request }: ClaimedWebhook,
+  { reason, response }: WebhookResult,
+): Promise<void> {
+  const { em, organization } = call
+  const saved =
+    request.saveResponseAs !== null && reason === null ? { [request.saveResponseAs]: response } : {}
+  await execute(
+    em,
+    sql`with person as (
+        select subscriber.id from subscriber where organization_id = ${organization.id}
+          and id = (select subscriber_id from automation_run where organization_id = ${organization.id}
+            and id = ${runId}) for share)
+      update automation_run set context = context || ${json(saved)}, wake_at = now()
+      where organization_id = ${organization.id} and id = ${runId} and visit = ${visit}
+        and wait_kind = 'WEBHOOK' and exists (select from person)`,
+  )
+  await nudgeRuns(em, organization.id, [runId])
+}

@@ -1,0 +1,249 @@
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import test from 'ava'
+import { sql } from 'kysely'
+
+import type { StepConfigs } from '../schema/automation-steps.ts'
+import type { Step } from '../schema/automation.ts'
+import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { execute, rows } from '../src/database.ts'
+import { readTimeline } from '../src/domain/automations/run-records.ts'
+import { claimWebhooks, reportWebhook } from '../src/domain/automations/webhooks.ts'
+import { webhookSecret } from '../src/domain/automations/webhook-signature.ts'
+import { encodeId } from '../src/ids.ts'
+import { edges, runsOf, step, type Tenant } from './helpers/automation.ts'
+import type { TestServices } from './helpers/database.ts'
+import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
+import { eventually } from './helpers/eventually.ts'
+
+type Received = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
+
+let world: EngineWorld
+let tenant: Tenant
+let services: TestServices
+let server: Server
+let base: string
+const received: Received[] = []
+/** What each path answers, one after the other; the last one again and again. */
+const answers = new Map<string, { status: number; body?: string }[]>()
+
+test.before(async () => {
+  server = createServer((request, response) => {
+    const parts: Buffer[] = []
+    request.on('data', (part: Buffer) => parts.push(part))
+    request.on('end', () => {
+      const path = request.url ?? ''
+      const { method = '', headers } = request
+      received.push({ method, path, headers, body: Buffer.concat(parts).toString('utf8') })
+      const planned = answers.get(path.split('?')[0] ?? '') ?? [{ status: 200 }]
+      const answer = planned.length > 1 ? planned.shift() : planned[0]
+      if (answer?.status !== 0) response.writeHead(answer?.status ?? 200).end(answer?.body ?? '')
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A listening TCP server has an address object.
+  const { port } = server.address() as AddressInfo
+  base = `http://127.0.0.1:${port}`
+  world = await openEngine('engine-webhooks', { WEB_ALLOW_PRIVATE: `127.0.0.1:${port}` })
+  ;({ tenant, services } = world)
+})
+test.after.always(async () => {
+  await world?.close()
+  server?.close()
+  server?.closeAllConnections()
+})
+
+const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
+const at = (path: string) => received.filter((each) => each.path.split('?')[0] === path)
+
+function hook(path: string, more: Partial<StepConfigs['WEBHOOK']> = {}, members: Partial<Step> = {}): Step {
+  const config = { url: base + path, method: 'POST' as const, timeoutSeconds: 5, retries: 0, ...more }
+  return step('hook', 'WEBHOOK', config, members as Pick<Step, 'onError'>)
+}
+
+test('a webhook carries what it is told, signed, and its answer is read by the steps after it', async (t) => {
+  answers.set('/score', [{ status: 201, body: '{"score": 12, "tags": ["a"]}' }])
+  const subscriberId = await tenant.subscribe('hook@reader.example', { plan: 'pro' })
+  const run = await world.ended(
+    {
+      steps: [
+        START,
+        hook('/score?email={{email}}', {
+          method: 'PUT',
+          headers: { 'X-Plan': '{{plan}}', Authorization: 'Bearer abc' },
+          body: { who: '{{name}}', order: '{{entry.order.id}}', none: "{{nothing | 'nobody'}}", n: 1 },
+          saveResponseAs: 'crm',
+        }),
+        step('high', 'BRANCH', {
+          paths: [{ id: 'yes', filters: [{ field: 'entry.crm.score', operator: 'gte', value: 10 }] }],
+        }),
+        TAGGED,
+      ],
+      edges: edges(['start', 'hook', 'high'], ['high', 'yes', 'tag']),
+    },
+    subscriberId,
+    { order: { id: 'A-1' } },
+  )
+  t.deepEqual(run.trail.slice(1), ['hook DONE→next', 'high DECIDED→yes', 'tag DONE→next'])
+  const [request, ...more] = at('/score')
+  t.is(more.length, 0)
+  t.like(request, { method: 'PUT', path: '/score?email=hook%40reader.example' })
+  t.deepEqual(JSON.parse(request?.body ?? ''), { who: 'Reader', order: 'A-1', none: 'nobody', n: 1 })
+  t.like(request?.headers, {
+    'x-plan': 'pro',
+    authorization: 'Bearer abc',
+    'content-type': 'application/json',
+  })
+  const secret = webhookSecret(services.config.secret, tenant.id)
+  const headers: IncomingHttpHeaders = request?.headers ?? {}
+  const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${request?.body}`
+  const mac = createHmac('sha256', Buffer.from(secret.replace('whsec_', ''), 'base64')).update(signed)
+  t.is(headers['webhook-signature'], `v1,${mac.digest('base64')}`)
+  const [told] = await world.eventsOf(subscriberId, 'WEBHOOK_EXECUTED')
+  t.like(told?.data, { stepId: 'hook', status: 201, attempts: 1, succeeded: true })
+  const { timeline } = await tenant.within((call) => readTimeline(call, encodeId('run', run.id)))
+  t.like(timeline[1]?.details, { status: 201, attempts: 1 })
+})
+
+test('without a body the subscriber and the run are sent; GET has none; text is kept and cut', async (t) => {
+  answers.set('/plain', [{ status: 200, body: 'x'.repeat(20_000) }])
+  const subscriberId = await tenant.subscribe('who@reader.example')
+  const run = await world.ended(
+    chain([hook('/plain', { saveResponseAs: 'text' }), { ...hook('/get', { method: 'GET' }), id: 'get' }]),
+    subscriberId,
+    { source: 'shop' },
+  )
+  t.is(run.status, 'COMPLETED')
+  t.like(JSON.parse(at('/plain')[0]?.body ?? ''), {
+    subscriberId: encodeId('sub', subscriberId),
+    runId: encodeId('run', run.id),
+    stepId: 'hook',
+    subscriber: { email: 'who@reader.example', id: encodeId('sub', subscriberId) },
+    entry: { source: 'shop' },
+  })
+  t.deepEqual([at('/get')[0]?.method, at('/get')[0]?.body], ['GET', ''])
+  const [stored] = await rows<{ length: number }>(
+    services.orm.em.fork(),
+    sql`select length(context ->> 'text') as length from automation_run where id = ${run.id}`,
+  )
+  t.is(stored?.length, 4_096)
+})
+
+test('what may pass is tried again under the same id; the last failure leaves by failed, or as onError says', async (t) => {
+  answers.set('/flaky', [{ status: 503 }, { status: 200 }])
+  const flaky = await world.ended(chain([hook('/flaky', { retries: 1 }), TAGGED]), await tenant.subscribe())
+  t.deepEqual(flaky.trail.slice(1), ['hook DONE→next', 'tag DONE→next'])
+  const ids = at('/flaky').map(({ headers }) => headers['webhook-id'])
+  t.deepEqual([ids.length, new Set(ids).size], [2, 1])
+
+  answers.set('/down', [{ status: 500 }])
+  const graph = {
+    steps: [START, hook('/down', { retries: 1 }), TAGGED, step('sad', 'EXIT', {})],
+    edges: edges(['start', 'hook', 'tag'], ['hook', 'failed', 'sad']),
+  }
+  const person = await tenant.subscribe()
+  const down = await world.ended(graph, person)
+  t.deepEqual(down.trail.slice(1), ['hook FAILED→failed', 'sad EXIT'])
+  t.is(at('/down').length, 2)
+  t.like((await world.eventsOf(person, 'WEBHOOK_EXECUTED'))[0]?.data, { status: 500, succeeded: false })
+
+  answers.set('/gone', [{ status: 410 }])
+  const gone = await world.ended(chain([hook('/gone', { retries: 5 }), TAGGED]), await tenant.subscribe())
+  t.is(gone.status, 'FAILED')
+  t.regex(
+    gone.error ?? '',
+    /^Step hook failed: POST http:\/\/127\.0\.0\.1:\d+\/gone answered 410; put the receiver right/,
+  )
+  t.is(at('/gone').length, 1)
+  const onward = await world.ended(
+    chain([hook('/gone', {}, { onError: 'CONTINUE' }), TAGGED]),
+    await tenant.subscribe(),
+  )
+  t.deepEqual(onward.trail.slice(1), ['hook FAILED→next', 'tag DONE→next'])
+  const left = await world.ended(chain([hook('/gone', {}, { onError: 'EXIT' })]), await tenant.subscribe())
+  t.deepEqual([left.status, left.exitReason], ['COMPLETED', 'ERROR'])
+})
+
+test('an address inside, and one that never answers, fail in time and say why', async (t) => {
+  answers.set('/silent', [{ status: 0 }])
+  const silent = await world.ended(chain([hook('/silent', { timeoutSeconds: 1 })]), await tenant.subscribe())
+  t.regex(silent.error ?? '', /did not answer within 1 seconds/)
+  const inside = {
+    ...hook(''),
+    config: { url: 'http://169.254.169.254/x', method: 'GET', timeoutSeconds: 1, retries: 0 },
+  }
+  const refused = await world.ended(chain([inside as Step]), await tenant.subscribe())
+  t.regex(refused.error ?? '', /does not lead to a public address/)
+})
+
+test.serial('a run that leaves takes its request with it; a paused workflow sends none', async (t) => {
+  answers.set('/never', [{ status: 503 }])
+  const subscriberId = await tenant.subscribe()
+  const exitRules = [{ id: 'left', on: 'LEFT_NOW' }]
+  const id = await world.publish(chain([hook('/never', { retries: 10 })], { exitRules }))
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { waitKind: 'WEBHOOK' })
+  t.is(run.status, 'ACTIVE')
+  await eventually('a first attempt', () => Promise.resolve(at('/never').length > 0))
+  await world.happened(subscriberId, 'LEFT_NOW')
+  t.is((await world.endOf(id)).exitReason, 'EXIT_RULE')
+  t.deepEqual(await rows(services.orm.em.fork(), sql`select 1 from run_webhook where run_id = ${run.id}`), [])
+
+  const paused = await world.publish(chain([hook('/paused', { retries: 10 })]))
+  answers.set('/paused', [{ status: 503 }])
+  await world.enter(paused, subscriberId)
+  await eventually('a first attempt', () => Promise.resolve(at('/paused').length > 0))
+  await execute(services.orm.em.fork(), sql`update automation set status = 'PAUSED' where id = ${paused}`)
+  await execute(
+    services.orm.em.fork(),
+    sql`update run_webhook set next_attempt_at = now() - interval '1 day'`,
+  )
+  t.deepEqual(await claimWebhooks(crossOrganization(services), 10), [])
+})
+
+test('a worker that died with a request leaves it to another, and what it reports late changes nothing', async (t) => {
+  const graph = chain([hook('/twice'), TAGGED])
+  answers.set('/twice', [{ status: 503 }])
+  const subscriberId = await tenant.subscribe()
+  const id = await world.publish({ ...graph, steps: graph.steps.map((each) => ({ ...each })) })
+  // The request as a dead worker has it: claimed, its lease not over yet.
+  await execute(
+    services.orm.em.fork(),
+    sql`create or replace function hold_webhook() returns trigger language plpgsql as $fn$
+      begin new.next_attempt_at := now() + interval '1 hour'; new.attempt := 1; return new; end $fn$`,
+  )
+  await execute(
+    services.orm.em.fork(),
+    sql`create trigger hold_webhook before insert on run_webhook for each row
+      when (new.request ->> 'url' like '%/twice') execute function hold_webhook()`,
+  )
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { waitKind: 'WEBHOOK' })
+  await execute(services.orm.em.fork(), sql`drop trigger hold_webhook on run_webhook`)
+  const [row] = await rows<{ visit: number; request: never }>(
+    services.orm.em.fork(),
+    sql`select visit, request from run_webhook where run_id = ${run.id}`,
+  )
+  const dead = {
+    organizationId: tenant.id,
+    runId: run.id,
+    visit: row?.visit ?? 0,
+    attempt: 1,
+    request: row?.request as never,
+  }
+  answers.set('/twice', [{ status: 200 }])
+  await execute(
+    services.orm.em.fork(),
+    sql`update run_webhook set next_attempt_at = now() where run_id = ${run.id}`,
+  )
+  t.deepEqual((await world.endOf(id)).trail.slice(1), ['hook DONE→next', 'tag DONE→next'])
+  const actor = { kind: 'system' as const, id: 'test', name: 'test' }
+  const late = { status: 500, reason: 'late', retryMs: null, response: null }
+  await unitOfWork(services, { organizationId: tenant.id, actor }, (call) => reportWebhook(call, dead, late))
+  t.is((await world.eventsOf(subscriberId, 'WEBHOOK_EXECUTED')).length, 1)
+  t.is((await runsOf(services, tenant, id))[0]?.status, 'COMPLETED')
+})
