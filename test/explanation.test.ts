@@ -331,6 +331,7 @@ async function publish(
   organization: TestOrganization,
   steps: { id: string }[],
   settings: object = {},
+  edges: object[] = steps.slice(1).map(({ id }, index) => ({ from: steps[index]?.id, to: id })),
 ): Promise<string> {
   const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
   await organization.data('configure_workflow_draft', {
@@ -338,7 +339,7 @@ async function publish(
     expectedUpdatedAt: workflow.updatedAt,
     settings,
     steps,
-    edges: steps.slice(1).map(({ id }, index) => ({ from: steps[index]?.id, to: id })),
+    edges,
   })
   const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
   if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
@@ -410,7 +411,9 @@ test.serial(
     )
     const { workflow } = await organization.data('get_workflow', { workflowId })
     const email = workflow.draft.steps.find(({ id }: { id: string }) => id === 'hello').config.campaignId
-    t.deepEqual(told(await explain(organization, { email: ann, campaignId: email })), told(inside))
+    const alone = await explain(organization, { email: ann, campaignId: email })
+    t.deepEqual(told(alone), told(inside))
+    t.regex(alone.verdict.message, / got the email “Hi” of the workflow “Welcome”\.$/)
 
     await organization.data('remove_subscriber_from_workflow', { workflowId, email: ann })
     const removed = await explain(organization, { email: ann, workflowId })
@@ -452,6 +455,36 @@ test.serial(
       message: 'The step never was left out. They did not fulfil the conditions of the step.',
     })
     t.like(reason(done, 'UNSUBSCRIBED'), { stepId: 'hello', message: 'They have unsubscribed.' })
+    const { workflow } = await organization.data('get_workflow', { workflowId })
+    const [, never] = workflow.draft.steps
+    const alone = await explain(organization, { email, campaignId: never.config.campaignId })
+    t.deepEqual(told(alone).slice(0, 2), ['FOR ENTERED', 'AGAINST CONDITIONS'])
+    t.false(told(alone).includes('FOR QUEUED'))
+    t.regex(alone.verdict.message, /The step never was left out\. They did not fulfil/)
+
+    const fork = {
+      id: 'fork',
+      type: 'BRANCH',
+      config: { paths: [{ id: 'de', filters: [{ field: 'country', operator: 'equals', value: 'DE' }] }] },
+    }
+    const forked = await publish(organization, [start, fork, HELLO], {}, [
+      { from: 'start', to: 'fork' },
+      { from: 'fork', port: 'de', to: 'hello' },
+    ])
+    const other = await person(organization, 'Elsewhere', { country: 'FR' })
+    await organization.data('add_subscriber_to_workflow', { workflowId: forked, email: other })
+    const passed = await eventually('the run to end', async () => {
+      const now = await explain(organization, { email: other, workflowId: forked })
+      return told(now).includes('NOTE END') && now
+    })
+    t.like(reason(passed, 'STEP_NOT_REACHED'), { outcome: 'NOTE', stepId: 'hello' })
+    const { workflow: graph } = await organization.data('get_workflow', { workflowId: forked })
+    const missed = await explain(organization, {
+      email: other,
+      campaignId: graph.draft.steps[2].config.campaignId,
+    })
+    t.like(missed.verdict, { outcome: 'DID_NOT_GET_IT' })
+    t.regex(missed.verdict.message, /did not lead to the step hello, so its email was not written\.$/)
   },
 )
 

@@ -25,7 +25,9 @@ export async function entryReasons(
   const entries = entrySteps(definition)
   const names = await namesOf(
     call,
-    entries.flatMap(({ config }) => ('segmentId' in config ? config.segmentId : [])),
+    entries.flatMap(({ config }) =>
+      'segmentId' in config ? config.segmentId : 'workflowId' in config ? config.workflowId : [],
+    ),
   )
   const triggers: Reason[][] = []
   for (const step of entries) {
@@ -98,7 +100,7 @@ function triggerWords(config: TriggerConfig, names: ReadonlyMap<string, string>)
     case 'FIELD_UPDATED':
       return `their field ${config.field} changes${'from' in config || 'to' in config ? ' as it asks for' : ''}`
     case 'WORKFLOW_EVENT':
-      return `${config.event} happens to them in the workflow ${config.workflowId}`
+      return `${config.event} happens to them in the workflow ${valueWords(config.workflowId, names)}`
     case 'TAG_ADDED':
       return `a tag is added: ${config.tagNames.join(' or ')}`
     case 'TAG_REMOVED':

@@ -22,9 +22,11 @@ export async function explainDelivery(
   const person = await findPerson(call, choice)
   if (workflowId !== undefined) return await explainWorkflow(call, person, workflowId)
   const campaign = await findCampaign(call, campaignId ?? '')
+  const { automationId, stepId, subject } = campaign
   // The internal email of a step goes to whoever comes to the step.
-  if (campaign.automationId !== null) {
-    return await explainWorkflow(call, person, encodeId('wf', campaign.automationId))
+  if (automationId !== null && stepId !== null) {
+    const email = { campaignId: campaign.id, stepId, name: subject }
+    return await explainWorkflow(call, person, encodeId('wf', automationId), email)
   }
   return await explainCampaign(call, person, campaign)
 }

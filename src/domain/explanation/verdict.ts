@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<VerdictOutcome, string>> = {
   WOULD_NOT_GET_IT: 'would not get',
 }
 
-/** Which reasons the answer quotes: the last that decided it. */
+/** Which reasons the answer quotes: of what happened and of what holds now the last that decided it. */
 const QUOTED: Readonly<Record<VerdictOutcome, Reason['outcome'] | null>> = {
   GOT_IT: null,
   DID_NOT_GET_IT: 'AGAINST',
@@ -24,10 +24,10 @@ export function verdictOf(
   what: string,
   reasons: Reason[],
 ): Explanation {
-  const kind = QUOTED[outcome]
-  const quoted = reasons.findLast((reason) => reason.outcome === kind)
-  const sentence = `${who} ${WORDS[outcome]} ${what}.`
-  return { reasons, verdict: { outcome, message: quoted ? `${sentence} ${quoted.message}` : sentence } }
+  const deciding = reasons.filter((reason) => reason.outcome === QUOTED[outcome])
+  const quoted = [deciding.findLast(({ at }) => at !== null), deciding.findLast(({ at }) => at === null)]
+  const sentences = [`${who} ${WORDS[outcome]} ${what}.`, ...quoted.map((reason) => reason?.message ?? '')]
+  return { reasons, verdict: { outcome, message: sentences.filter((each) => each !== '').join(' ') } }
 }
 
 /** What happened comes by its time, what holds now after it; within a moment the given order stays. */

@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 
-import type { Explanation, Reason } from '../../../schema/explanation.ts'
+import type { Explanation, Reason, VerdictOutcome } from '../../../schema/explanation.ts'
 import type { Run } from '../../../schema/run.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { encodeId } from '../../ids.ts'
+import { decodeId, encodeId } from '../../ids.ts'
 import { type Automation, findAutomation } from '../automations/records.ts'
 import { listRuns } from '../automations/run-records.ts'
-import { loadVersion, type Version } from '../automations/versions.ts'
-import { type Email, emailReasons, hasArrived, readEmails } from './email.ts'
+import { loadVersion, loadVersions, type Version } from '../automations/versions.ts'
+import { type Email, emailReasons, hasArrived, isPending, readEmails } from './email.ts'
 import { entryReasons, refusalWords } from './entry.ts'
 import { type Decision, decisionWords, readDecisions } from './ledger.ts'
 import { consentReasons, type Person } from './person.ts'
@@ -17,47 +17,98 @@ import { spoken } from './words.ts'
 /** So many runs are told, the latest. */
 const RUNS = 20
 
-/** Why a person got email of a workflow, did not, or would not. */
-export async function explainWorkflow(call: Call, person: Person, workflowId: string): Promise<Explanation> {
+/** The email of one step, where it alone is asked about. */
+export type AskedEmail = { campaignId: string; stepId: string; name: string }
+
+type Facts = {
+  runs: readonly Run[]
+  emails: readonly Email[]
+  ledger: readonly Decision[]
+  asked: AskedEmail | null
+}
+
+/** Why a person got email of a workflow, or that of one step, did not, or would not. */
+export async function explainWorkflow(
+  call: Call,
+  person: Person,
+  workflowId: string,
+  asked: AskedEmail | null = null,
+): Promise<Explanation> {
   const automation = await findAutomation(call, workflowId, { lock: false })
   const { id, name, publishedVersionId } = automation
   const about = { subscriberId: person.record.id, workflowId: encodeId('wf', id) }
   const { runs } = await listRuns(call, { ...about, limit: RUNS })
+  const ofStep = asked === null ? sql`` : sql`and m.campaign_id = ${asked.campaignId}`
   const emails = await readEmails(
     call,
-    sql<boolean>`m.subscriber_id = ${person.id} and m.automation_id = ${id}`,
+    sql<boolean>`m.subscriber_id = ${person.id} and m.automation_id = ${id} ${ofStep}`,
   )
-  const ledger = await readDecisions(call, person.id, sql<boolean>`d.automation_id = ${id}`)
-  const isUnderWay = runs.some(({ endedAt }) => endedAt === null)
-  const happened = inOrder([
+  const decisions = await readDecisions(call, person.id, sql<boolean>`d.automation_id = ${id}`)
+  const ledger = decisions.filter(
+    ({ action, stepId }) => asked === null || action === 'ENTRY_REFUSED' || stepId === asked.stepId,
+  )
+  const facts: Facts = { runs, emails, ledger, asked }
+  const happened = [
     ...ledger.flatMap((decision) => decisionReasons(person, decision)),
     ...runs.toReversed().flatMap((run) => runReasons(call, run)),
     ...emails.flatMap((email) => emailReasons(call, email, ledger)),
-  ])
+    ...(await unreachedReasons(call, facts)),
+  ]
   const now = statusReasons(automation)
   if (publishedVersionId !== null) {
     const version = await loadVersion(call.em, call.organization.id, publishedVersionId)
     if (sendsMarketing(version)) now.push(...consentReasons(person))
-    const entry = isUnderWay ? [] : await entryReasons(call, person, automation, version)
+    const isIn = runs.some(({ endedAt }) => endedAt === null)
+    const entry = isIn ? [] : await entryReasons(call, person, automation, version)
     // Whoever has been in it asks about that; what a next entry would meet is not the answer.
     now.push(...(runs.length > 0 ? entry.map(noted) : entry))
   }
-  const outcome = outcomeOf({ runs, emails, ledger, now, isUnderWay })
-  return verdictOf(outcome, person.who, `email of the workflow “${name}”`, inOrder([...happened, ...now]))
+  const what = asked === null ? 'email' : `the email “${asked.name}”`
+  const reasons = inOrder([...happened, ...now])
+  return verdictOf(outcomeOf(facts, now), person.who, `${what} of the workflow “${name}”`, reasons)
 }
 
-function outcomeOf(facts: {
-  runs: readonly Run[]
-  emails: readonly Email[]
-  ledger: readonly Decision[]
-  now: readonly Reason[]
-  isUnderWay: boolean
-}): Explanation['verdict']['outcome'] {
-  if (facts.isUnderWay) return 'UNDER_WAY'
-  if (facts.emails.some(hasArrived)) return 'GOT_IT'
-  if (facts.runs.length > 0) return 'DID_NOT_GET_IT'
-  if (!facts.now.some(({ outcome }) => outcome === 'AGAINST')) return 'WOULD_GET_IT'
-  return facts.ledger.length > 0 ? 'DID_NOT_GET_IT' : 'WOULD_NOT_GET_IT'
+function outcomeOf(facts: Facts, now: readonly Reason[]): VerdictOutcome {
+  const { runs, emails, ledger, asked } = facts
+  const hasArrival = emails.some(hasArrived)
+  if (asked !== null && hasArrival) return 'GOT_IT'
+  if (runs.some((run) => isAhead(run, facts))) return 'UNDER_WAY'
+  if (hasArrival) return 'GOT_IT'
+  if (runs.length > 0) return 'DID_NOT_GET_IT'
+  if (!now.some(({ outcome }) => outcome === 'AGAINST')) return 'WOULD_GET_IT'
+  return ledger.length > 0 ? 'DID_NOT_GET_IT' : 'WOULD_NOT_GET_IT'
+}
+
+/** Whether a run under way may still bring what is asked about. */
+function isAhead(run: Run, facts: Facts): boolean {
+  if (run.endedAt !== null) return false
+  return facts.asked === null || facts.emails.some(isPending) || !hasMet(run, facts.asked.stepId, facts)
+}
+
+/** Whether a run came to a step whose email, or the decision against it, is known. */
+function hasMet(run: Run, stepId: string, { emails, ledger }: Facts): boolean {
+  const runId = decodeId('run', run.id)
+  return [...emails, ...ledger].some((each) => each.runId === runId && each.stepId === stepId)
+}
+
+/** The emails that a run passed by: it took another way, or ended before. */
+async function unreachedReasons({ em, organization }: Call, facts: Facts): Promise<Reason[]> {
+  const ended = facts.runs.filter(({ endedAt, status }) => endedAt !== null && status !== 'SKIPPED')
+  const versionOf = (run: Run) => decodeId('wfv', run.version.id)
+  const versions = await loadVersions(em, organization.id, ended.map(versionOf))
+  return ended.flatMap((run) => {
+    const written = Object.keys(versions.get(versionOf(run))?.definition.emails ?? {})
+    const meant = facts.asked === null ? written : [facts.asked.stepId]
+    const missed = meant.filter((stepId) => !hasMet(run, stepId, facts))
+    return missed.map((stepId): Reason => ({
+      at: run.endedAt,
+      outcome: facts.asked === null ? 'NOTE' : 'AGAINST',
+      code: 'STEP_NOT_REACHED',
+      message: `Their way through the workflow did not lead to the step ${stepId}, so its email was not written.`,
+      runId: run.id,
+      stepId,
+    }))
+  })
 }
 
 function statusReasons({ status }: Automation): Reason[] {
