@@ -100,7 +100,7 @@ export async function startSystem({
       await startChild({
         command: process.execPath,
         arguments: [
-          '--max-semi-space-size=8',
+          `--max-semi-space-size=${part === 'worker' ? 16 : 8}`,
           '--heap-growing-percent=30',
           join(import.meta.dirname, '..', part, 'main.ts'),
         ],

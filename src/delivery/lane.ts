@@ -40,6 +40,7 @@ export type Lane = {
 type Ready = { mail: ClaimedMail; content: PreparedMail | string }
 
 const TICK_MS = 5
+const GATHER_MS = 20
 /** Emails in memory for each connection: a claim costs a round trip and a commit, however many it brings. */
 const CLAIMED_AHEAD = 8
 const TROUBLE_MS = 250
@@ -121,19 +122,26 @@ export function startLane(
   async function work(): Promise<void> {
     let tickedAt = 0
     while (!halt.signal.aborted || recording.length > 0 || sending.size > 0) {
-      const next = halt.signal.aborted || performance.now() < pausedUntil ? [] : takeReady()
-      if (next.length === 0 && recording.length === 0) {
-        await until(
-          () => recording.length > 0 || (halt.signal.aborted && sending.size === 0) || canMark(),
-          options.pollMs,
-        )
+      if (!hasWork()) {
+        await until(() => hasWork() || (halt.signal.aborted && sending.size === 0), options.pollMs)
         continue
       }
-      const early = TICK_MS - (performance.now() - tickedAt)
-      if (early > 0) await sleep(early)
+      await gather(tickedAt)
       tickedAt = performance.now()
-      await tickOnce(next, recording.splice(0))
+      await tickOnce(canMark() ? takeReady() : [], recording.splice(0))
     }
+  }
+
+  function hasWork(): boolean {
+    return recording.length > 0 || canMark()
+  }
+
+  /** While most connections speak, what they end gathers: a tick for one email costs much of what one for thirty does. */
+  async function gather(tickedAt: number): Promise<void> {
+    const early = tickedAt + TICK_MS - performance.now()
+    if (early > 0) await sleep(early)
+    const isFew = () => halt.signal.aborted || sending.size <= options.connections / 2
+    await until(isFew, tickedAt + GATHER_MS - performance.now())
   }
 
   function canMark(): boolean {
