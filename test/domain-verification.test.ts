@@ -223,6 +223,12 @@ test('a domain degrades after three missed daily checks, sends nothing then, and
   const degraded = await verify(organization, domain)
   t.is(degraded.status, 'DEGRADED')
   t.is(statuses(degraded)['DKIM'], 'MISSING')
+  await organization.data('create_email_sender', { localPart: 'hi', domain: domain.id, name: 'Hi' })
+  const refused = await api.request('POST', '/api/v1/emails', {
+    token: organization.token,
+    body: { to: 'ada@reader.example', from: `hi@${domain.domain}`, subject: 'Hi', content: 'Hi' },
+  })
+  t.is(refused.status, 403)
   publish(domain.providerRecords)
   t.is((await verify(organization, domain)).status, 'VERIFIED')
   // The count begins anew.
