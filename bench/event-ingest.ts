@@ -128,6 +128,14 @@ async function fill({ services, organizationId }: System, campaignId: string): P
     sql`insert into campaign (id, organization_id, kind, subject, content, status)
       values (${campaignId}, ${organizationId}, 'BROADCAST', 'News', '"Hi"', 'SENT')`,
   )
+  const sendId = newId()
+  await execute(
+    em,
+    sql`insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, sender_name,
+        sender_email, recipient_filters, targets)
+      values (${sendId}, ${organizationId}, ${campaignId}, 1, 'News', '"Hi"', 'MARKDOWN', 'Shop', 'news@shop.example',
+        '[]', array(select 'https://shop.example/product/' || n || '?utm_source=news' from generate_series(1, ${LINKS}::int) n))`,
+  )
   await execute(
     em,
     sql`insert into subscriber (id, organization_id, email, status)
@@ -136,20 +144,14 @@ async function fill({ services, organizationId }: System, campaignId: string): P
   )
   await execute(
     em,
-    sql`insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, campaign_id)
-      select new_id(), organization_id, 'CAMPAIGN', true, id, email, 'news@shop.example', ${campaignId}
+    sql`insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, campaign_id,
+        version_id)
+      select new_id(), organization_id, 'CAMPAIGN', true, id, email, 'news@shop.example', ${campaignId}, ${sendId}
       from subscriber where email like '%@visits.example'`,
   )
   await execute(
     em,
     sql`update message set status = 'SENT', sent_at = now() - interval '1 hour' where campaign_id = ${campaignId}`,
-  )
-  await execute(
-    em,
-    sql`insert into link (organization_id, message_id, targets)
-      select m.organization_id, m.id, array(select 'https://shop.example/product/' || n || '?utm_source=news'
-        from generate_series(1, ${LINKS}::int) n)
-      from message m where m.campaign_id = ${campaignId}`,
   )
   await execute(
     em,

@@ -52,7 +52,8 @@ export class M010CampaignSends extends Migration {
       create index on campaign_recipient (organization_id, campaign_id) where reason is not null;
 
       -- Where the link of an email at a position leads, or null.
-      create function link_target(organization uuid, message uuid, place int) returns text
+      -- One row always; a set, because only such a function becomes part of the query that asks, at a third of the cost.
+      create function link_target(organization uuid, message uuid, place int) returns setof text
       language sql stable parallel safe as $fn$
         select coalesce(
           (select link.targets[place + 1] from link where link.organization_id = organization and link.message_id = message),

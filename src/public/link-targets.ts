@@ -21,8 +21,9 @@ const MOST_LETTERS = 8_000_000
 
 const findTargets = prepared(
   'find_targets',
-  `select place::int as place, link_target(organization_id, message_id, position) as target
-    from unnest($1::uuid[], $2::uuid[], $3::int[]) with ordinality as asked (organization_id, message_id, position, place)`,
+  `select asked.place::int as place, found.target
+    from unnest($1::uuid[], $2::uuid[], $3::int[]) with ordinality as asked (organization_id, message_id, position, place)
+    cross join lateral link_target(asked.organization_id, asked.message_id, asked.position) as found (target)`,
 )
 
 /**
