@@ -26,6 +26,8 @@ const STEPS = [
   step('undo', 'REMOVE_TAG', { tagNames: ['first'] }),
   step('more', 'WAIT', { amount: 1, unit: 'SECONDS' }),
   step('last', 'ADD_TAG', { tagNames: ['last'] }),
+  step('count', 'UPDATE_FIELD', { increment: { passes: 1 } }),
+  step('tell', 'CREATE_EVENT', { eventType: 'TOLD' }),
 ]
 const GRAPH = { steps: STEPS, edges: edges(STEPS.map(({ id }) => id)) }
 
@@ -34,7 +36,8 @@ async function effects(services: TestServices, tenant: Tenant): Promise<string[]
     services.orm.em.fork(),
     sql`select type || ' ' || coalesce(data ->> 'tag', '') || ' ' || count(*) || ' of ' || count(distinct subscriber_id) as text
       from subscriber_event where organization_id = ${tenant.id}
-        and type in ('TAG_ADDED', 'TAG_REMOVED', 'WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'EMAIL_SENT')
+        and type in ('TAG_ADDED', 'TAG_REMOVED', 'WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'EMAIL_SENT',
+          'FIELD_UPDATED', 'TOLD')
       group by type, data ->> 'tag' order by 1`,
   )
   return counted.map(({ text }) => text)
@@ -75,9 +78,11 @@ test('a worker that is killed with -9 again and again repeats no effect and lose
   }
   t.deepEqual(await effects(services, tenant), [
     `EMAIL_SENT  ${count} of ${count}`,
+    `FIELD_UPDATED  ${count} of ${count}`,
     `TAG_ADDED first ${count} of ${count}`,
     `TAG_ADDED last ${count} of ${count}`,
     `TAG_REMOVED first ${count} of ${count}`,
+    `TOLD  ${count} of ${count}`,
     `WORKFLOW_COMPLETED  ${count} of ${count}`,
     `WORKFLOW_STARTED  ${count} of ${count}`,
   ])
