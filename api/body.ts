@@ -44,7 +44,8 @@ export function openFile(ctx: Context, type: string, limit: number): AsyncIterab
   return ctx.req
 }
 
-async function readText(ctx: Context, limit: number): Promise<string> {
+/** The body of a request as text, read up to `limit` bytes. */
+export async function readText(ctx: Context, limit: number): Promise<string> {
   const timer = setTimeout(() => ctx.req.destroy(), JSON_MS)
   try {
     return await getRawBody(ctx.req, { limit, length: ctx.req.headers['content-length'], encoding: 'utf8' })

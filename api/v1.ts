@@ -1,7 +1,9 @@
 import Router from '@koa/router'
 
 import { findOperation } from '../src/catalogue/registry.ts'
+import { takeWebhook, WEBHOOK_BYTES } from '../src/public/inbound-webhooks.ts'
 import type { Services } from '../src/services.ts'
+import { readText } from './body.ts'
 import { type Door, runOperation } from './doors.ts'
 import { isInternal } from './internal.ts'
 
@@ -16,6 +18,16 @@ export function v1Routes(services: Services): Router {
   router.post('/emails', async (ctx) => {
     const data = await runOperation(services, ctx, V1_DOOR, () => (isInternal(ctx) ? submit : send))
     ctx.body = { success: true, message: 'Email queued for delivery.', ...Object(data) }
+  })
+
+  router.post('/integrations/webhook/:slug', async (ctx) => {
+    const received = await takeWebhook(services, ctx.params['slug'] ?? '', {
+      id: ctx.get('webhook-id'),
+      timestamp: ctx.get('webhook-timestamp'),
+      signatures: ctx.get('webhook-signature'),
+      body: await readText(ctx, WEBHOOK_BYTES),
+    })
+    ctx.body = { success: true, data: received }
   })
 
   return router

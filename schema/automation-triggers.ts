@@ -16,12 +16,13 @@ export const TRIGGER_TYPES = [
   'SEGMENT_EXITED',
   'EVENT',
   'WORKFLOW_EVENT',
+  'INBOUND_WEBHOOK',
   'MANUAL',
 ] as const
 export type TriggerType = (typeof TRIGGER_TYPES)[number]
 
 /** Known to the language but not built: each is refused by its name. */
-export const LATER_TRIGGERS = ['DATE_FIELD', 'SCHEDULE', 'INACTIVITY', 'INBOUND_WEBHOOK'] as const
+export const LATER_TRIGGERS = ['DATE_FIELD', 'SCHEDULE', 'INACTIVITY'] as const
 
 /** Fields that every subscriber has; any other name is that of a custom field. */
 export const BUILT_IN_FIELDS = ['email', 'name', 'phone', 'country'] as const
@@ -73,6 +74,7 @@ export const TRIGGER_CONFIGS = {
     event: oneOf(RUN_EVENTS),
     ...filtered,
   }),
+  INBOUND_WEBHOOK: plainTrigger('INBOUND_WEBHOOK'),
   MANUAL: plainTrigger('MANUAL'),
 } as const satisfies Record<TriggerType, TSchema>
 export type TriggerConfig = { [Type in TriggerType]: Static<(typeof TRIGGER_CONFIGS)[Type]> }[TriggerType]

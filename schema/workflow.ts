@@ -20,6 +20,15 @@ export const PublishedVersion = closed({
 })
 export type PublishedVersion = Static<typeof PublishedVersion>
 
+/** Where others start a workflow by an INBOUND_WEBHOOK trigger; the secret is told when the address is made, once. */
+export const InboundWebhook = closed({
+  stepId: Type.String(),
+  slug: Type.String(),
+  url: Type.String(),
+  secret: nullable(Type.String({ description: 'whsec_…; null where it was told already.' })),
+})
+export type InboundWebhook = Static<typeof InboundWebhook>
+
 /** A workflow on the wire. `updatedAt` is what a draft write names as `expectedUpdatedAt`. */
 export const Workflow = closed({
   id: Type.String(),

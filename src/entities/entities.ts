@@ -58,7 +58,7 @@ import {
 import { CampaignRecipient, CampaignSend } from './campaign-sends.ts'
 import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
-import { AutomationIntake } from './intakes.ts'
+import { AutomationIntake, AutomationWebhook, AutomationWebhookReceipt } from './intakes.ts'
 import { SnippetUse, StoredFile } from './library.ts'
 
 /** Every entity the database maps. */
@@ -120,6 +120,8 @@ export const ENTITIES = [
   GoalWatch,
   Outbox,
   AutomationIntake,
+  AutomationWebhook,
+  AutomationWebhookReceipt,
   SubscriberImport,
   ImportChunk,
   ImportRejection,

@@ -25,3 +25,33 @@ const automationIntakeEntity = defineEntity({
 })
 export class AutomationIntake extends automationIntakeEntity.class {}
 automationIntakeEntity.setClass(AutomationIntake)
+
+const automationWebhookEntity = defineEntity({
+  name: 'AutomationWebhook',
+  tableName: 'automation_webhook',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    id: p.uuid().primary(),
+    organizationId: p.uuid(),
+    automationId: p.uuid(),
+    stepId: p.text(),
+    createdAt: p.datetime(3).defaultRaw('now()'),
+  },
+})
+export class AutomationWebhook extends automationWebhookEntity.class {}
+automationWebhookEntity.setClass(AutomationWebhook)
+
+const automationWebhookReceiptEntity = defineEntity({
+  name: 'AutomationWebhookReceipt',
+  tableName: 'automation_webhook_receipt',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    webhookId: p.uuid().primary(),
+    messageId: p.text().primary(),
+    answer: p.json<unknown>().defaultRaw("'{}'::jsonb"),
+    createdAt: p.datetime(3).defaultRaw('now()'),
+  },
+})
+export class AutomationWebhookReceipt extends automationWebhookReceiptEntity.class {}
+automationWebhookReceiptEntity.setClass(AutomationWebhookReceipt)

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Many people on their way into an automation. */
+/** Ways into an automation: many people at once, and webhooks of others. */
 export class M014Intakes extends Migration {
   override up(): void {
     this.addSql(`
@@ -28,10 +28,35 @@ export class M014Intakes extends Migration {
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
       create index on automation_intake (organization_id, automation_id, id);
+
+      -- The address of an INBOUND_WEBHOOK trigger; its secret is derived from the id, so that none is stored.
+      create table automation_webhook (
+        id uuid not null,
+        organization_id uuid not null,
+        automation_id uuid not null,
+        step_id text not null,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, id),
+        unique (organization_id, automation_id, step_id),
+        foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
+      );
+      create index on automation_webhook (id);
+
+      -- Messages that were taken, with their answers: a repeat is answered the same again.
+      create table automation_webhook_receipt (
+        organization_id uuid not null,
+        webhook_id uuid not null,
+        message_id text not null,
+        answer jsonb not null default '{}',
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, webhook_id, message_id),
+        foreign key (organization_id, webhook_id) references automation_webhook (organization_id, id) on delete cascade
+      );
+      create index on automation_webhook_receipt (created_at);
     `)
   }
 
   override down(): void {
-    this.addSql('drop table automation_intake;')
+    this.addSql('drop table automation_webhook_receipt, automation_webhook, automation_intake;')
   }
 }

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { EdgeList, SettingsInput, StepList, SuccessGoalsInput } from '../../schema/automation.ts'
 import { closed, limitOf, listOf, oneOf } from '../../schema/define.ts'
-import { SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
+import { InboundWebhook, SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { saveDraft } from '../domain/automations/draft.ts'
 import { publish, summarizePublish } from '../domain/automations/publish.ts'
@@ -136,6 +136,7 @@ export const publishWorkflow = defineTool({
     webhookSecret: Type.Optional(
       Type.String({ description: 'Where a WEBHOOK step stands: what the receiver checks signatures with.' }),
     ),
+    inboundWebhooks: Type.Array(InboundWebhook),
   }),
   summarize: (call, input) => summarizePublish(call, input.workflowId, input.activate),
   handler: (call, input) => publish(call, input.workflowId, input.activate),

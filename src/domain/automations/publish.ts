@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Definition } from '../../../schema/automation.ts'
 import type { TriggerConfig } from '../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
-import type { Workflow } from '../../../schema/workflow.ts'
+import type { InboundWebhook, Workflow } from '../../../schema/workflow.ts'
 import { compileContent } from '../../content/compile.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
@@ -17,6 +17,7 @@ import { syncWatchedSegments } from '../segments/watch.ts'
 import { ensureTags } from '../tags.ts'
 import { namedFaults } from './draft.ts'
 import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
+import { syncWebhooks } from './inbound-webhooks.ts'
 import { freezeEmails } from './publish-emails.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
 import { countActiveRuns } from './runs.ts'
@@ -30,6 +31,7 @@ export type Publication = {
   version: { id: string; number: number }
   /** What receivers of its webhooks check signatures with. */
   webhookSecret?: string
+  inboundWebhooks: InboundWebhook[]
 } & Pick<RunsMoved, 'resumedRuns'>
 
 /** A draft that may be published, with its emails as they will be frozen. */
@@ -48,6 +50,7 @@ export async function publish(
   const { settings, successGoals } = automation
   const version = await writeVersion(call, automation, { ...definition, settings, successGoals, emails })
   await replaceTriggers(call, automation.id, definition)
+  const inboundWebhooks = await syncWebhooks(call, automation.id, definition)
   const { resumedRuns } = await setStatus(call, automation, statusAfter(automation, activate))
   await syncWatchedSegments(call)
   return {
@@ -57,6 +60,7 @@ export async function publish(
     ...(definition.steps.some(({ type }) => type === 'WEBHOOK') && {
       webhookSecret: webhookSecret(call.services.config.secret, call.organization.id),
     }),
+    inboundWebhooks,
   }
 }
 
@@ -145,14 +149,15 @@ async function writeVersion(
   return version
 }
 
-/** MANUAL has no row: nothing fires it. Tags are compared in the case that the database folds them to. */
+/** MANUAL and INBOUND_WEBHOOK have no row: no event fires them. Tags are compared in the case that the database folds them to. */
 async function replaceTriggers(
   { em, organization }: Call,
   automationId: string,
   definition: Definition,
 ): Promise<void> {
   const triggers = definition.steps.flatMap((step) => {
-    if (step.type !== 'TRIGGER' || step.config.type === 'MANUAL') return []
+    if (step.type !== 'TRIGGER' || step.config.type === 'MANUAL' || step.config.type === 'INBOUND_WEBHOOK')
+      return []
     const { type } = step.config
     return keysOf(step.config).map((key) => ({ stepId: step.id, type, key }))
   })

@@ -111,6 +111,8 @@ function triggerWords(config: TriggerConfig, names: ReadonlyMap<string, string>)
       return `they leave the segment ${valueWords(config.segmentId, names)}`
     case 'EVENT':
       return `the event ${config.eventType} happens${config.where?.length ? ' with the data that it asks for' : ''}`
+    case 'INBOUND_WEBHOOK':
+      return 'its webhook is called for them'
     case 'MANUAL':
       return 'somebody lets them in by hand'
   }

@@ -1,0 +1,77 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+import { sql } from 'kysely'
+
+import type { Definition } from '../../../schema/automation.ts'
+import type { InboundWebhook } from '../../../schema/workflow.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, rows } from '../../database.ts'
+import { encodeId, newId } from '../../ids.ts'
+
+const SECRET_PREFIX = 'whsec_'
+/** How far the clocks of the two sides may differ; Standard Webhooks asks for some minutes. */
+export const TOLERANCE_SECONDS = 300
+
+/** What a Standard Webhooks message is signed by. */
+export type Signed = { id: string; timestamp: string; signatures: string; body: string }
+
+/**
+ * Brings the addresses of an automation in step with the INBOUND_WEBHOOK triggers it has, under the automation's lock:
+ * one that stays keeps its slug and secret, one that went is gone for good.
+ */
+export async function syncWebhooks(
+  call: Call,
+  automationId: string,
+  { steps }: Definition,
+): Promise<InboundWebhook[]> {
+  const { em, organization, services } = call
+  const stepIds = steps.flatMap((step) =>
+    step.type === 'TRIGGER' && step.config.type === 'INBOUND_WEBHOOK' ? [step.id] : [],
+  )
+  await execute(
+    em,
+    sql`delete from automation_webhook where organization_id = ${organization.id}
+      and automation_id = ${automationId} and step_id <> all(${array(stepIds, 'text')})`,
+  )
+  if (stepIds.length === 0) return []
+  const made = await rows<{ id: string }>(
+    em,
+    sql`insert into automation_webhook (id, organization_id, automation_id, step_id)
+      select id, ${organization.id}, ${automationId}, step_id
+      from unnest(${array(stepIds.map(newId), 'uuid')}, ${array(stepIds, 'text')}) as given (id, step_id)
+      on conflict (organization_id, automation_id, step_id) do nothing returning id`,
+  )
+  const isNew = new Set(made.map(({ id }) => id))
+  const all = await rows<{ id: string; stepId: string }>(
+    em,
+    sql`select id, step_id as "stepId" from automation_webhook
+      where organization_id = ${organization.id} and automation_id = ${automationId} order by id`,
+  )
+  return all.map(({ id, stepId }) => {
+    const slug = encodeId('whk', id)
+    const secret = isNew.has(id) ? secretOf(services.config.secret, slug).toString('base64') : null
+    return {
+      stepId,
+      slug,
+      url: `${services.config.baseUrl}/api/v1/integrations/webhook/${slug}`,
+      secret: secret === null ? null : SECRET_PREFIX + secret,
+    }
+  })
+}
+
+/** Whether one of the signatures is that of this message under the secret of this slug (Standard Webhooks, "v1"). */
+export function isSigned(serviceSecret: string, slug: string, message: Signed): boolean {
+  const { id, timestamp, signatures, body } = message
+  const expected = createHmac('sha256', secretOf(serviceSecret, slug))
+    .update(`${id}.${timestamp}.${body}`)
+    .digest()
+  return signatures.split(' ').some((signature) => {
+    const [version, text = ''] = signature.split(',')
+    const given = Buffer.from(text, 'base64')
+    return version === 'v1' && given.length === expected.length && timingSafeEqual(given, expected)
+  })
+}
+
+function secretOf(serviceSecret: string, slug: string): Buffer {
+  return createHmac('sha256', serviceSecret).update(`inbound-webhook/${slug}`).digest()
+}

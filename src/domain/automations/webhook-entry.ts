@@ -1,0 +1,84 @@
+import { sql } from 'kysely'
+
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { execute, json, row } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { judge } from '../audience/judge.ts'
+import { findSubscriber } from '../subscriber-records.ts'
+import { recordDecisions } from './decisions.ts'
+import { enrol } from './enrolment.ts'
+import { refuseStatus } from './enter-by-hand.ts'
+import { findEnterable } from './run-control.ts'
+import { loadVersion } from './versions.ts'
+
+/** A message that was signed right. Ids are uuids. */
+export type Delivered = {
+  webhookId: string
+  automationId: string
+  stepId: string
+  messageId: string
+  body: Record<string, unknown>
+}
+
+/** What a message came to: the run it made, or why it made none. */
+export type Received = { entered: boolean; runId: string | null; reason: string | null }
+
+/**
+ * Lets the person whom a message names enter, with the message as what the run is started with. The same message again
+ * gets the same answer and makes nothing; what is refused by a Failure leaves no trace and may be repeated.
+ */
+export async function receiveWebhook(call: Call, delivered: Delivered): Promise<Received> {
+  const { em, organization } = call
+  const { webhookId, messageId } = delivered
+  const isNew = await execute(
+    em,
+    sql`insert into automation_webhook_receipt (organization_id, webhook_id, message_id)
+      values (${organization.id}, ${webhookId}, ${messageId}) on conflict do nothing`,
+  )
+  const where = sql`organization_id = ${organization.id} and webhook_id = ${webhookId} and message_id = ${messageId}`
+  if (isNew === 0) {
+    const told = await row<{ answer: Received }>(
+      em,
+      sql`select answer from automation_webhook_receipt where ${where}`,
+    )
+    if (told) return told.answer
+  }
+  const answer = await enter(call, delivered)
+  await execute(em, sql`update automation_webhook_receipt set answer = ${json(answer)} where ${where}`)
+  return answer
+}
+
+async function enter(call: Call, { automationId, stepId, messageId, body }: Delivered): Promise<Received> {
+  const automation = await findEnterable(call, encodeId('wf', automationId))
+  if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
+  const version = await loadVersion(call.em, call.organization.id, automation.versionId)
+  const trigger = version.graph.steps.get(stepId)
+  if (trigger?.type !== 'TRIGGER') throw new Failure('NOT_FOUND', 'There is no webhook at this address.')
+  const subscriber = await findSubscriber(call, {
+    ...(typeof body['subscriberId'] === 'string' && { subscriberId: body['subscriberId'] }),
+    ...(typeof body['email'] === 'string' && { email: body['email'] }),
+  })
+  const keys = { automationId, stepId, subscriberId: subscriber.id }
+  const question = { automationId, where: [], filters: trigger.config.filters ?? [], places: [0] }
+  const happening = { subscriberId: subscriber.id, data: body }
+  const [verdict] = await judge(call.em, { organizationId: call.organization.id }, [happening], [question])
+  if (!verdict?.passing.has(0)) {
+    const reason = verdict?.reason ?? 'FILTERS'
+    await recordDecisions(call, [{ ...keys, action: 'ENTRY_REFUSED', reason }])
+    return { entered: false, runId: null, reason }
+  }
+  const [enrolment] = await enrol(call, [
+    {
+      ...keys,
+      automationName: automation.name,
+      version,
+      trigger: { type: 'INBOUND_WEBHOOK', messageId },
+      context: body,
+    },
+  ])
+  if (!enrolment || 'refusal' in enrolment) {
+    return { entered: false, runId: null, reason: enrolment?.refusal ?? 'NOT_FOUND' }
+  }
+  return { entered: true, runId: encodeId('run', enrolment.runId), reason: null }
+}

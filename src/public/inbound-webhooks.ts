@@ -1,0 +1,79 @@
+import { sql } from 'kysely'
+
+import { Failure, refuseFaults } from '../catalogue/failure.ts'
+import { hostileFaults } from '../catalogue/input.ts'
+import { REQUESTS_PER_MINUTE } from '../catalogue/rate-limit.ts'
+import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
+import { row } from '../database.ts'
+import { isSigned, type Signed, TOLERANCE_SECONDS } from '../domain/automations/inbound-webhooks.ts'
+import { type Received, receiveWebhook } from '../domain/automations/webhook-entry.ts'
+import { readId } from '../ids.ts'
+import type { Services } from '../services.ts'
+import type { Plan } from '../../schema/values.ts'
+
+/** Bytes of a message: it is kept with the run that it begins. */
+export const WEBHOOK_BYTES = 100_000
+
+type Webhook = {
+  organizationId: string
+  automationId: string
+  stepId: string
+  plan: Plan
+  customLimits: { requestsPerMinute?: number } | null
+  now: number
+}
+
+/** Takes a message for the INBOUND_WEBHOOK trigger of this slug, once it is known to come from who has its secret. */
+export async function takeWebhook(services: Services, slug: string, message: Signed): Promise<Received> {
+  const webhookId = readId('whk', slug)
+  const em = crossOrganization(services)
+  const webhook =
+    webhookId === null
+      ? null
+      : await row<Webhook>(
+          em,
+          sql`select webhook.organization_id as "organizationId", webhook.automation_id as "automationId",
+              webhook.step_id as "stepId", organization.plan, organization.custom_limits as "customLimits",
+              extract(epoch from now())::float8 as now
+            from automation_webhook webhook join organization on organization.id = webhook.organization_id
+            where webhook.id = ${webhookId}`,
+        )
+  if (webhookId === null || !webhook) throw new Failure('NOT_FOUND', 'There is no webhook at this address.')
+  refuseUnsigned(services, slug, message, webhook.now)
+  const { organizationId, automationId, stepId, plan, customLimits } = webhook
+  const limit = customLimits?.requestsPerMinute ?? REQUESTS_PER_MINUTE[plan]
+  await services.rateLimiter.take(em, organizationId, 'rest', limit)
+  const body = readBody(message.body)
+  const actor = { kind: 'public', id: slug, name: 'Inbound webhook' } as const
+  return await unitOfWork(services, { organizationId, actor }, (call) =>
+    receiveWebhook(call, { webhookId, automationId, stepId, messageId: message.id, body }),
+  )
+}
+
+function refuseUnsigned({ config }: Services, slug: string, message: Signed, now: number): void {
+  const { id, timestamp } = message
+  const isTold = /^[\x21-\x7e]{1,256}$/.test(id) && /^\d{1,12}$/.test(timestamp)
+  const isFresh = Math.abs(Number(timestamp) - now) <= TOLERANCE_SECONDS
+  if (isTold && isFresh && isSigned(config.secret, slug, message)) return
+  const why = !isTold
+    ? 'the headers webhook-id, webhook-timestamp and webhook-signature are not all there'
+    : isFresh
+      ? 'the signature is not that of this body under the secret of this address'
+      : `the timestamp is more than ${TOLERANCE_SECONDS} seconds off`
+  throw new Failure('UNAUTHENTICATED', `The message is not signed as Standard Webhooks asks: ${why}.`)
+}
+
+function readBody(text: string): Record<string, unknown> {
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    throw new Failure('MALFORMED_BODY', 'The body is not valid JSON; check quotes, commas and brackets.')
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new Failure('MALFORMED_BODY', 'The body must be a JSON object with email or subscriberId.')
+  }
+  const hostile = hostileFaults(body)
+  if (hostile.length > 0) refuseFaults(hostile, 'The body')
+  return { ...body }
+}
