@@ -27,7 +27,7 @@ export const restartedApi = defineExperiment({
   id: 'R5',
   title: 'the API is killed and upgraded by turns under keyed requests',
   sizes: {
-    small: { requests: 300, clients: 6, restarts: 4, unheard: 0.2 },
+    small: { requests: 180, clients: 6, restarts: 4, unheard: 0.2 },
     full: { requests: 30_000, clients: 12, restarts: 20, unheard: 0.05 },
   },
   async run(lab, { requests: count, clients, restarts, unheard: unheardShare }) {
@@ -77,7 +77,7 @@ export const restartedApi = defineExperiment({
 
     async function ask(request: Keyed): Promise<string> {
       const answer = await eventually(`an answer to ${request.path}`, () => send(request), {
-        withinMs: 60_000,
+        withinMs: 120_000,
       })
       const id = request.idOf(answer.body)
       if (answer.status !== 200 || !id) throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`)
