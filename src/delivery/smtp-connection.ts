@@ -205,7 +205,7 @@ function refusedBy(
 /** A message and its end (RFC 5321 4.5.2). What we compose has no line that begins with a dot, so most are only looked at. */
 function withEnd(data: string): string {
   const whole = data + END
-  if (whole.indexOf('\r\n.') === data.length - 2 && !data.startsWith('.')) return whole
+  if (whole.indexOf('\r\n.') === data.length - 2 && !whole.startsWith('.')) return whole
   const stuffed = data.replaceAll('\r\n.', '\r\n..')
   return `${stuffed.startsWith('.') ? '.' : ''}${stuffed}${END}`
 }
