@@ -473,8 +473,9 @@ function described({ status, body }: Answer, asked: readonly string[]): string {
       text,
     )
   }, JSON.stringify(body))
-  const isDone = status === 200
-  const volatile = /"law\d+"|\d{4}-\d\d-\d\dT[\d:.]+Z|\b[a-z]+_[0-9a-z]{26}\b/g
+  // A challenge is as good as done: who is meant is told by its counts.
+  const isDone = status === 200 || status === 428
+  const volatile = /\b\d{5}\b|"law\d+"|\d{4}-\d\d-\d\dT[\d:.]+Z|\b[a-z]+_[0-9a-z]{26}\b/g
   return `${status} ${isDone ? answer.replaceAll(volatile, '*') : answer}`
 }
 

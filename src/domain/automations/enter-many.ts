@@ -39,7 +39,7 @@ export async function summarizeMany(call: Call, choice: CrowdChoice): Promise<Co
     target: titleOf(automation),
     recipients: expected,
     effects: [
-      `${expected} subscriber${expected === 1 ? '' : 's'} enter in the background, where re-entry and the group allow it.`,
+      `${expected} subscriber${expected === 1 ? ' enters' : 's enter'} in the background, where re-entry and the group allow it.`,
       'They get its emails as if they had entered one by one.',
     ],
     warnings: everybody ? ['There are no filters: this is the whole audience.'] : [],
