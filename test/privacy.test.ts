@@ -124,7 +124,37 @@ async function known(organization: TestOrganization): Promise<string> {
     sql`insert into message (id, organization_id, class, marketing, recipient, from_email, subject)
       values (${newId()}, ${organization.id}, 'TEST', false, ${EMAIL}, 'a@b.example', 'Test for Quagmire')`,
   )
+  await campaignTo(organization, id, EMAIL)
   return id
+}
+
+/** A campaign that went out to somebody, with two links that everybody gets; answers the email's uuid. */
+async function campaignTo(
+  organization: TestOrganization,
+  subscriberId: string,
+  email: string,
+): Promise<string> {
+  const [messageId, who] = [newId(), readId('sub', subscriberId)]
+  await execute(
+    em(),
+    sql`with sent as (insert into campaign (id, organization_id, kind, status)
+        values (${newId()}, ${organization.id}, 'BROADCAST', 'SENT') returning id, organization_id
+      ), send as (
+        insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, targets,
+          sender_name, sender_email, recipient_filters)
+        select new_id(), organization_id, id, 0, 'News', '"[a](https://shop.example/) [b](https://shop.example/b)"',
+          'MARKDOWN', array['https://shop.example/', 'https://shop.example/b'], 'News', 'a@b.example', '[]'
+        from sent returning id, organization_id, campaign_id
+      ), meant as (
+        insert into campaign_recipient (organization_id, campaign_id, subscriber_id, message_id)
+        select organization_id, campaign_id, ${who}, ${messageId} from send
+      )
+      insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, campaign_id,
+        version_id, status, sent_at)
+      select ${messageId}, organization_id, 'CAMPAIGN', true, ${who}, ${email}, 'a@b.example', campaign_id, id, 'SENT',
+        now() from send`,
+  )
+  return messageId
 }
 
 async function enterWorkflow(organization: TestOrganization, email: string): Promise<void> {
@@ -271,7 +301,13 @@ test('a run ends, waiting emails are not sent, and links of old emails lead nowh
       insert into delivery_queue (id, organization_id, lane, state, next_attempt_at)
       values (${held}, ${organization.id}, 'bulk', 'deferred', now() + interval '1 hour')`,
   )
+  const { secret } = api.services.config
+  const campaignMail = await campaignTo(organization, subscriber.id, email)
+  const shared = (position: number) =>
+    `/c/${signToken(secret, { kind: 'click', organizationId: organization.id, messageId: campaignMail, position })}`
+  t.is((await api.request('GET', shared(0), { headers: BROWSER })).status, 302)
   t.is((await erase(organization, subscriber.id)).status, 200)
+  t.is((await api.request('GET', shared(1), { headers: BROWSER })).status, 404)
   const found = await row(em(), sql`select status, reason from message where id = ${held}`)
   t.deepEqual(found, { status: 'SKIPPED', reason: 'ERASED' })
   t.is(await row(em(), sql`select from delivery_queue where id = ${held}`), null)
@@ -281,7 +317,6 @@ test('a run ends, waiting emails are not sent, and links of old emails lead nowh
   )
   t.is(told?.count, 1, 'the workflow of the run is told to look')
   const ids = { organizationId: organization.id, messageId, subscriberId: readId('sub', subscriber.id) ?? '' }
-  const { secret } = api.services.config
   t.is(
     (await api.request('GET', `/c/${signToken(secret, { kind: 'click', ...ids, position: 0 })}`)).status,
     404,

@@ -36,6 +36,7 @@ export async function eraseSubscriber(call: Call, subscriber: string): Promise<s
   const nobody = newId()
   await cancelRuns(call, await activeRuns(call, person.id), 'MANUAL')
   await anonymizeMessages(call, person, nobody)
+  await anonymizeAudiences(call, person, nobody)
   await anonymizeHistory(call, person.id, nobody)
   await scrubRecords(call, person)
   await hashSuppressions(call, person)
@@ -134,6 +135,20 @@ async function anonymizeMessages({ em, organization }: Call, person: Person, nob
   await execute(em, sql`delete from link where ${ofMessages}`)
   await execute(em, sql`delete from pending_visit where ${ofMessages}`)
   await execute(em, sql`update tracking_event set user_agent = null where ${ofMessages}`)
+}
+
+/**
+ * Audiences stay as long as they were. They name no email any more, which is only read before it is written; the person
+ * is nobody once nothing pages over the audience by their id.
+ */
+async function anonymizeAudiences({ em, organization }: Call, { id }: Person, nobody: string): Promise<void> {
+  await execute(
+    em,
+    sql`update campaign_recipient r set message_id = new_id(),
+        subscriber_id = case when c.status = 'SENT' then ${nobody}::uuid else r.subscriber_id end
+      from campaign c where c.organization_id = ${organization.id} and r.organization_id = c.organization_id
+        and r.campaign_id = c.id and r.subscriber_id = ${id}`,
+  )
 }
 
 async function anonymizeHistory({ em, organization }: Call, id: string, nobody: string): Promise<void> {
