@@ -306,7 +306,7 @@ test.serial(
     await eventually('the visit to be written', async () => (await pending()).length === 1)
     const scope = { organizationId: organization.id, actor: READER }
     const dying = unitOfWork(api.services, scope, async (call) => {
-      if ((await settleVisits(call)) === 1) throw new Error('killed')
+      if ((await settleVisits(call, 2_000)) === 1) throw new Error('killed')
     })
     await t.throwsAsync(dying, { message: 'killed' })
     t.is((await pending()).length, 1)
@@ -317,6 +317,32 @@ test.serial(
     t.deepEqual((await analytics(organization, campaignId)).opens, only(1))
   },
 )
+
+test.serial('a visit that cannot be settled is set apart and holds up no other', async (t) => {
+  const organization = await api.organization()
+  const { campaignId, mails } = await sentTo(organization, 5)
+  await execute(
+    em(),
+    sql`create function refuse_visit() returns trigger language plpgsql as $$ begin
+        raise exception 'refused'; end $$`,
+  )
+  await execute(
+    em(),
+    sql`create trigger refuse_visit before insert on tracking_event for each row
+      when (new.user_agent = 'Poisoned') execute function refuse_visit()`,
+  )
+  for (const [index, mail] of mails.entries()) {
+    await visit(mail.pixel, { 'user-agent': index === 2 ? 'Poisoned' : BROWSER['user-agent'] })
+  }
+  await api.settleVisits()
+  t.deepEqual((await analytics(organization, campaignId)).opens, only(4))
+  const apart = await rows<{ id: string }>(
+    em(),
+    sql`select message_id as id from pending_visit where organization_id = ${organization.id} and apart`,
+  )
+  t.deepEqual(apart, [{ id: mails[2]?.id ?? '' }])
+  await execute(em(), sql`drop function refuse_visit cascade`)
+})
 
 test('two links within a second are a machine, whichever process saw them; two seconds apart they are a person', async (t) => {
   const organization = await api.organization()

@@ -1,11 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { organizationsWithVisits, READER, settleVisits } from '../src/domain/visits.ts'
+import { isOwnFault } from '../src/catalogue/database-error.ts'
+import type { Call } from '../src/catalogue/tool.ts'
+import {
+  findDueVisit,
+  organizationsWithVisits,
+  READER,
+  setVisitApart,
+  settleVisits,
+} from '../src/domain/visits.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 
 const POLL_MS = 250
+const MOST_AT_ONCE = 2_000
 
 /** Settles opens and clicks as they come in; any number of workers may, one organization at a time each. */
 export function startVisits(services: Services): { stop(): Promise<void> } {
@@ -33,12 +42,30 @@ export function startVisits(services: Services): { stop(): Promise<void> } {
 export async function settleAll(services: Services): Promise<number> {
   let taken = 0
   for (const organizationId of await organizationsWithVisits(crossOrganization(services))) {
-    taken += await unitOfWork(services, { organizationId, actor: READER }, settleVisits).catch(
-      (error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'opens and clicks will be settled again')
-        return 0
-      },
-    )
+    taken += await settleBatch(services, organizationId, MOST_AT_ONCE).catch((error: unknown) => {
+      services.log.warn({ fault: describeFault(error) }, 'opens and clicks will be settled again')
+      return 0
+    })
   }
   return taken
+}
+
+/** Settles a batch, less of it when one of its visits is at fault, which is set apart once it is tried alone. */
+async function settleBatch(services: Services, organizationId: string, most: number): Promise<number> {
+  const within = <Result>(work: (call: Call) => Promise<Result>) =>
+    unitOfWork(services, { organizationId, actor: READER }, work)
+  let alone: string | null = null
+  try {
+    return await within(async (call) => {
+      if (most === 1) alone = await findDueVisit(call)
+      return await settleVisits(call, most)
+    })
+  } catch (error) {
+    if (!isOwnFault(error)) throw error
+    if (most > 1) return await settleBatch(services, organizationId, most >> 1)
+    services.log.error({ fault: describeFault(error), visit: alone }, 'a visit cannot be settled')
+    const id = alone
+    if (id !== null) await within((call) => setVisitApart(call, id))
+    return 1
+  }
 }

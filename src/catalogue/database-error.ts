@@ -10,6 +10,14 @@ export function isTimedOut(error: unknown): boolean {
   return databaseCode(error) === '57014'
 }
 
+/**
+ * Whether the values of a statement are at fault: data, integrity, limits, and what our functions raise (SQLSTATE classes
+ * 22, 23, 54, P0). Trouble of the database itself has other classes.
+ */
+export function isOwnFault(error: unknown): boolean {
+  return /^(22|23|54|P0)/.test(databaseCode(error) ?? '')
+}
+
 const CONNECTION_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', '53300'])
 
 /** Whether the database could not be reached or went away: connection failures, SQLSTATE classes 08 and 57P. */

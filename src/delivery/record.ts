@@ -1,4 +1,4 @@
-import { databaseCode } from '../catalogue/database-error.ts'
+import { isOwnFault } from '../catalogue/database-error.ts'
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import type { Actor, Call } from '../catalogue/tool.ts'
 import { nudgeRuns } from '../domain/automations/nudge.ts'
@@ -83,11 +83,6 @@ async function attempt(services: Services, items: readonly TickItem[], work: Wor
       { marked: [], failed: isRejected ? [] : [...items], rejected: isRejected ? [...items] : [] },
     ])
   }
-}
-
-/** Data, integrity, limits, and what our functions raise: trouble of the database itself has other classes. */
-function isOwnFault(error: unknown): boolean {
-  return /^(22|23|54|P0)/.test(databaseCode(error) ?? '')
 }
 
 /**

@@ -21,8 +21,6 @@ type FirstVisit = {
 }
 type Settled = { taken: number } & { [Column in keyof FirstVisit]: FirstVisit[Column] | null }
 
-const MOST_AT_ONCE = 2_000
-
 const settle = prepared(
   'settle_visits',
   `select taken, message_id as "messageId", subscriber_id as "subscriberId", campaign_id as "campaignId",
@@ -31,13 +29,31 @@ const settle = prepared(
 )
 
 /**
- * Settles what is due of an organization's visits, in the caller's transaction: each is judged to be a person's or a
- * machine's and moves its numbers; first visits of people are events, which automations hear. Answers how many it took.
+ * Settles the oldest `most` of an organization's visits that are due, in the caller's transaction: each is judged to be
+ * a person's or a machine's and moves its numbers; first visits of people are events, which automations hear. Answers
+ * how many it took.
  */
-export async function settleVisits(call: Call): Promise<number> {
-  const found = await rows<Settled>(call.em, settle(call.organization.id, MOST_AT_ONCE))
+export async function settleVisits(call: Call, most: number): Promise<number> {
+  const found = await rows<Settled>(call.em, settle(call.organization.id, most))
   await recordEvents(call, found.filter(isFirst).map(eventOf))
   return found[0]?.taken ?? 0
+}
+
+/** The visit that settleVisits would take first, by uuid. */
+export async function findDueVisit({ em, organization }: Call): Promise<string | null> {
+  const found = await row<{ id: string }>(
+    em,
+    sql`select id from due_visit where organization_id = ${organization.id} order by id limit 1`,
+  )
+  return found?.id ?? null
+}
+
+/** Keeps a visit that cannot be settled from being tried again. */
+export async function setVisitApart({ em, organization }: Call, id: string): Promise<void> {
+  await execute(
+    em,
+    sql`update pending_visit set apart = true where organization_id = ${organization.id} and id = ${id}`,
+  )
 }
 
 /** Counts an email, once, as one that made its reader leave, and its campaign's number with it. */
@@ -63,9 +79,9 @@ export async function organizationsWithVisits(em: EntityManager): Promise<string
   const found = await rows<{ id: string }>(
     em,
     sql`with recursive having_visits (id) as (
-        (select organization_id from pending_visit order by organization_id limit 1)
+        (select organization_id from pending_visit where not apart order by organization_id limit 1)
         union all
-        select (select organization_id from pending_visit where organization_id > having_visits.id
+        select (select organization_id from pending_visit where organization_id > having_visits.id and not apart
           order by organization_id limit 1)
         from having_visits where having_visits.id is not null
       )
@@ -76,7 +92,10 @@ export async function organizationsWithVisits(em: EntityManager): Promise<string
 
 /** How many visits wait to be settled, for the metrics. */
 export async function countPendingVisits(em: EntityManager): Promise<number> {
-  const found = await row<{ count: number }>(em, sql`select count(*)::int as count from pending_visit`)
+  const found = await row<{ count: number }>(
+    em,
+    sql`select count(*)::int as count from pending_visit where not apart`,
+  )
   return found?.count ?? 0
 }
 

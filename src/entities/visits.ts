@@ -14,6 +14,7 @@ const pendingVisitEntity = defineEntity({
     url: p.text().nullable(),
     machine: p.boolean(),
     userAgent: p.text(),
+    apart: p.boolean().default(false),
     createdAt: p.datetime(3),
   },
 })

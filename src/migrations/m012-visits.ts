@@ -19,10 +19,16 @@ export class M012Visits extends Migration {
         -- It said itself that it is one.
         machine boolean not null,
         user_agent text not null,
+        -- It cannot be settled, and holds up no other.
+        apart boolean not null default false,
         created_at timestamptz(3) not null,
         primary key (organization_id, id)
       );
       create index on pending_visit (organization_id, message_id) where position is not null;
+
+      -- What may be settled: a click, once no other link of its email can have been followed within a second of it.
+      create view due_visit as select * from pending_visit where not apart
+        and (position is null or machine or created_at < now() - interval '1500 milliseconds');
 
       -- How often people and machines visited an email: OPEN, CLICK (any link), LINK (each, by position), UNSUBSCRIBE.
       -- Its first visit of a kind is the one that finds no row, or none of its sort.
@@ -70,6 +76,7 @@ export class M012Visits extends Migration {
   override down(): void {
     this.addSql(`
       drop function settle_visits;
+      drop view due_visit;
       drop table campaign_hour, campaign_engagement, engagement, pending_visit;
     `)
   }
@@ -98,9 +105,7 @@ const SETTLE = `
       return;
     end if;
     return query with due as materialized (
-      select p.* from pending_visit p where p.organization_id = organization
-        and (p.position is null or p.machine or p.created_at < now() - interval '1500 milliseconds')
-      order by p.id limit most
+      select p.* from due_visit p where p.organization_id = organization order by p.id limit most
     ), partitions as materialized (
       select id_floor(min(created_at) - interval '1 hour') as low, id_floor(max(created_at) + interval '1 hour') as high
       from due

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { databaseCode } from '../catalogue/database-error.ts'
+import { isOwnFault } from '../catalogue/database-error.ts'
 import { execute, prepared } from '../database.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
@@ -94,7 +94,7 @@ export function createVisitWriter(services: Services): VisitWriter {
       isAway = false
       return true
     } catch (error) {
-      if (!/^(22|23|54)/.test(databaseCode(error) ?? '')) {
+      if (!isOwnFault(error)) {
         if (!isAway) log.error({ fault: describeFault(error) }, 'visits cannot be written; keeping them')
         isAway = true
         batchDone.resolve()
