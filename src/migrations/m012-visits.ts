@@ -45,8 +45,9 @@ export class M012Visits extends Migration {
       create index engagement_clicks on engagement (organization_id, campaign_id, message_id)
         where kind = 'CLICK' and campaign_id is not null;
 
-      -- The same for a campaign, without a foreign key as well: a visit of a deleted one's email holds up no other. Only who settles an organization's visits writes here, once for a batch, so that a row
-      -- which many visits move is nobody's bottleneck.
+      -- The same for a campaign, without a foreign key as well: a visit of a deleted one's email holds up no other. Who
+      -- settles an organization's visits writes here once for a batch, so that a row which many visits move is nobody's
+      -- bottleneck; UNSUBSCRIBE alone is written by who unsubscribes.
       create table campaign_engagement (
         organization_id uuid not null,
         campaign_id uuid not null,
