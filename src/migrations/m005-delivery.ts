@@ -127,15 +127,17 @@ export class M005Delivery extends Migration {
             and not exists (select from run_wait w where w.organization_id = given.organization_id
               and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT')
         ), removed as materialized (
-          delete from delivery_queue q using given where q.id = given.id
-          returning given.*, q.tries + 1 as tries, q.ambiguous
+          -- As an array and not as a join, as in claim_mails.
+          delete from delivery_queue q where q.id = any (array(select id from given))
+          returning q.id, q.tries + 1 as tries, q.ambiguous
         ), finished as materialized (
-          update message m set status = 'SENT', sent_at = now(), subject = coalesce(removed.subject, m.subject),
-            response = coalesce(removed.response, m.response), reason = null, bounce_category = null,
+          update message m set status = 'SENT', sent_at = now(), subject = coalesce(given.subject, m.subject),
+            response = coalesce(given.response, m.response), reason = null, bounce_category = null,
             attempts = removed.tries, resent = m.resent or removed.ambiguous
-          from removed where m.organization_id = removed.organization_id and m.id = removed.id
+          from removed join given on given.id = removed.id
+          where m.organization_id = given.organization_id and m.id = given.id
             and m.id between first_id and last_id and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
-          returning m.organization_id, m.subscriber_id, m.class, removed.data
+          returning m.organization_id, m.subscriber_id, m.class, given.data
         ), counted as (
           insert into subscriber_stat (organization_id, subscriber_id, email_count)
           select s.organization_id, s.id, count(*) from finished
@@ -208,7 +210,7 @@ export class M005Delivery extends Migration {
         ), submitting as (
           update delivery_queue q set submitting = true,
             lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
-          from judged where q.id = judged.id and judged.verdict is null
+          where q.id = any (array(select id from judged where verdict is null))
         )
         select array_agg(row(judged.id, judged.organization_id, verdict, refusal, holder, subscriber_id, run_id,
           automation_id, campaign_id, step_id)::withheld_mail)
@@ -287,7 +289,8 @@ export class M005Delivery extends Migration {
         ), claimed as materialized (
           update delivery_queue q set state = 'claimed', submitting = false, attempt = q.attempt + 1,
             lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
-          from picked where q.id = picked.id
+          -- As an array and not as a join: a plan made for an empty queue would compare each with each.
+          where q.id = any (array(select id from picked))
           returning q.id, q.organization_id, q.attempt, q.tries
         )
         select array_agg(row(id, organization_id, attempt, tries)::claimed_mail order by id),
