@@ -149,7 +149,7 @@ test('every fault comes out at once, with its step and its path', (t) => {
 
 test('what is known but not built is refused by its name', (t) => {
   const refused = (step: unknown) => validateDefinition(graph([step], chain('start', 'x')))[0]?.message ?? ''
-  t.regex(refused({ id: 'x', type: 'WEBHOOK', config: {} }), /step type WEBHOOK is not available yet/)
+  t.regex(refused({ id: 'x', type: 'GOAL', config: {} }), /step type GOAL is not available yet/)
   t.regex(refused({ id: 'x', type: 'SPILT', config: {} }), /there is no step type "SPILT"/)
   t.regex(
     refused({ id: 'x', type: 'TRIGGER', config: { type: 'SCHEDULE', cron: '* * * * *' } }),
