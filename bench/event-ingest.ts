@@ -1,12 +1,11 @@
 import { createServer } from 'node:http'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import Koa from 'koa'
 import { sql } from 'kysely'
 import pg from 'pg'
 
-import { type Child, startChild } from '../scripts/services/child.ts'
+import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { execute, row } from '../src/database.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
@@ -14,6 +13,7 @@ import { countPendingVisits } from '../src/domain/visits.ts'
 import { newId } from '../src/ids.ts'
 import type { Load } from './load.ts'
 import { keepBusyRaw } from './raw-load.ts'
+import { startPeer } from './peer.ts'
 import { median, report } from './report.ts'
 import { processMs, startSystem, type System } from './system.ts'
 
@@ -48,7 +48,9 @@ async function measure(): Promise<void> {
   let peer: Child | undefined
   try {
     const peerPort = await freePort()
-    peer = await startPeer(peerPort, system.services.config.databaseUrl)
+    peer = await startPeer(import.meta.filename, peerPort, {
+      DATABASE_URL: system.services.config.databaseUrl,
+    })
     const campaignId = newId()
     const visits = planVisits(system, await fill(system, campaignId))
     const ownPort = Number(new URL(system.url).port)
@@ -254,25 +256,6 @@ function summary(runs: readonly Load[]) {
     'p50 ms': round(median(runs.map(({ p50 }) => p50))),
     'p99 ms': round(median(runs.map(({ p99 }) => p99))),
   }
-}
-
-async function startPeer(port: number, url: string): Promise<Child> {
-  const child = await startChild({
-    command: process.execPath,
-    arguments: [import.meta.filename, '--peer', String(port)],
-    identity: 'event-ingest.ts',
-    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
-    output: (line) => console.error(`peer: ${line}`),
-    environment: { ...process.env, DATABASE_URL: url },
-    directory: join(import.meta.dirname, '..'),
-  })
-  for (let attempt = 0; attempt < 600; attempt++) {
-    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
-    if (answer) return child
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  await child.stop()
-  throw new Error('the peer did not come up within 30 s')
 }
 
 /** Bare Koa with a pool of the same size: one INSERT of the visit, committed before the answer. */

@@ -10,6 +10,7 @@ const SHARED = new Set([
   'bare-fanout',
   'engine-peer',
   'load',
+  'peer',
   'raw-load',
   'audience-data',
   'audience-filters',

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { connect as connectTls } from 'node:tls'
 import { parseArgs } from 'node:util'
@@ -8,10 +7,11 @@ import { parseArgs } from 'node:util'
 import { sql } from 'kysely'
 import { SMTPServer } from 'smtp-server'
 
-import { type Child, startChild } from '../scripts/services/child.ts'
+import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { execute, row } from '../src/database.ts'
 import type { Load } from './load.ts'
+import { startPeer } from './peer.ts'
 import { median, percentile, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
@@ -33,7 +33,12 @@ async function measure(): Promise<void> {
   let peer: Child | undefined
   try {
     const peerPort = await freePort()
-    peer = await startPeer(peerPort, system)
+    peer = await startPeer(
+      import.meta.filename,
+      peerPort,
+      { SMTP_TLS_CERT: system.smtp.certFile, SMTP_TLS_KEY: system.smtp.keyFile },
+      greets,
+    )
     const certificate = readFileSync(system.smtp.certFile, 'utf8')
     const login = Buffer.from(`\0bench\0${system.token}`).toString('base64')
     const ours: Door = { port: system.smtp.port, certificate, login }
@@ -217,28 +222,15 @@ function summary(runs: readonly Load[]) {
   }
 }
 
-async function startPeer(port: number, { smtp }: System): Promise<Child> {
-  const child = await startChild({
-    command: process.execPath,
-    arguments: [import.meta.filename, '--peer', String(port)],
-    identity: 'smtp-submission.ts',
-    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
-    output: (line) => console.error(`peer: ${line}`),
-    environment: { ...process.env, SMTP_TLS_CERT: smtp.certFile, SMTP_TLS_KEY: smtp.keyFile },
-    directory: join(import.meta.dirname, '..'),
+/** Whether a server greets at the port. */
+async function greets(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  const isUp = await new Promise<boolean>((resolve) => {
+    socket.once('data', () => resolve(true))
+    socket.once('error', () => resolve(false))
   })
-  for (let attempt = 0; attempt < 200; attempt++) {
-    const socket = connect(port, '127.0.0.1')
-    const isUp = await new Promise<boolean>((resolve) => {
-      socket.once('data', () => resolve(true))
-      socket.once('error', () => resolve(false))
-    })
-    socket.destroy()
-    if (isUp) return child
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  await child.stop()
-  throw new Error('the peer did not come up within 10 s')
+  socket.destroy()
+  return isUp
 }
 
 function servePeer(port: number): void {

@@ -1,14 +1,14 @@
 import { Agent, createServer, request } from 'node:http'
-import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 
 import Koa from 'koa'
 import pg from 'pg'
 
-import { type Child, startChild } from '../scripts/services/child.ts'
+import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
+import { startPeer } from './peer.ts'
 import { median, percentile, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
@@ -47,7 +47,9 @@ async function measure(): Promise<void> {
   try {
     await addPeople(system)
     const peerPort = await freePort()
-    peer = await startPeer(peerPort, system.services.config.databaseUrl)
+    peer = await startPeer(import.meta.filename, peerPort, {
+      DATABASE_URL: system.services.config.databaseUrl,
+    })
     const ours = { url: `${system.url}/api/v2/tools/get_subscriber`, token: system.token }
     const bare = { url: `http://127.0.0.1:${peerPort}/`, token: system.token }
     await prove(ours, bare)
@@ -163,25 +165,6 @@ function once(
     sent.once('error', reject)
     sent.end(body)
   })
-}
-
-async function startPeer(port: number, url: string): Promise<Child> {
-  const child = await startChild({
-    command: process.execPath,
-    arguments: [import.meta.filename, '--peer', String(port)],
-    identity: 'tools-overhead.ts',
-    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
-    output: (line) => console.error(`peer: ${line}`),
-    environment: { ...process.env, DATABASE_URL: url },
-    directory: join(import.meta.dirname, '..'),
-  })
-  for (let attempt = 0; attempt < 200; attempt++) {
-    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
-    if (answer) return child
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  await child.stop()
-  throw new Error('the peer did not come up within 10 s')
 }
 
 /** Bare Koa with a pool of the same size, and nothing else around the same two statements. */

@@ -1,16 +1,16 @@
 import { createServer } from 'node:http'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import Koa from 'koa'
 import { sql } from 'kysely'
 import pg from 'pg'
 
-import { type Child, startChild } from '../scripts/services/child.ts'
+import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { execute, row } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
 import { keepBusy, type Load, type Target } from './load.ts'
+import { startPeer } from './peer.ts'
 import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
@@ -34,7 +34,9 @@ async function measure(): Promise<void> {
   let peer: Child | undefined
   try {
     const peerPort = await freePort()
-    peer = await startPeer(peerPort, system.services.config.databaseUrl)
+    peer = await startPeer(import.meta.filename, peerPort, {
+      DATABASE_URL: system.services.config.databaseUrl,
+    })
     const ours = target(`${system.url}/api/v1/emails`, system.token)
     const bare = target(`http://127.0.0.1:${peerPort}/`, system.token)
     let answered = 0
@@ -107,25 +109,6 @@ function target(url: string, token: string): Target {
         content: CONTENT,
       }),
   }
-}
-
-async function startPeer(port: number, url: string): Promise<Child> {
-  const child = await startChild({
-    command: process.execPath,
-    arguments: [import.meta.filename, '--peer', String(port)],
-    identity: 'tx-send.ts',
-    pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
-    output: (line) => console.error(`peer: ${line}`),
-    environment: { ...process.env, DATABASE_URL: url },
-    directory: join(import.meta.dirname, '..'),
-  })
-  for (let attempt = 0; attempt < 200; attempt++) {
-    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
-    if (answer) return child
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  await child.stop()
-  throw new Error('the peer did not come up within 10 s')
 }
 
 /** Bare Koa with a pool of the same size: one INSERT, committed before the answer. */

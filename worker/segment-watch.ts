@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { Failure } from '../src/catalogue/failure.ts'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { applySegmentChanges, organizationsWithChanges } from '../src/domain/segments/changes.ts'
 import { claimRecheck, finishRecheck, noteMisplaced, type Recheck } from '../src/domain/segments/recheck.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
+import { startRounds } from './rounds.ts'
 
 const POLL_MS = 500
 /** Who moves people of segments, as their history says. */
@@ -15,24 +14,10 @@ export const FIRST_PAGE = '00000000-0000-0000-0000-000000000000'
 
 /** Looks twice a second for people who may have entered or left a watched segment; needs no Temporal. */
 export function startSegmentWatch(services: Services): { stop(): Promise<void> } {
-  const halt = new AbortController()
-  async function work(): Promise<void> {
-    while (!halt.signal.aborted) {
-      const taken = await watchSegments(services).catch((error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'the segments could not be looked at')
-        return 0
-      })
-      if (taken > 0) continue
-      await sleep(POLL_MS, undefined, { signal: halt.signal }).catch(() => undefined)
-    }
-  }
-  const working = work()
-  return {
-    async stop() {
-      halt.abort()
-      await working
-    },
-  }
+  return startRounds(services, watchSegments, {
+    pollMs: POLL_MS,
+    complaint: 'the segments could not be looked at',
+  })
 }
 
 /** One round: a recheck that is due, then one batch of changes of every organization. Answers how many it took. */

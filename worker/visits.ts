@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { isOwnFault } from '../src/catalogue/database-error.ts'
 import type { Call } from '../src/catalogue/tool.ts'
@@ -12,30 +10,17 @@ import {
 } from '../src/domain/visits.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
+import { startRounds } from './rounds.ts'
 
 const POLL_MS = 250
 const MOST_AT_ONCE = 2_000
 
 /** Settles opens and clicks as they come in; any number of workers may, one organization at a time each. */
 export function startVisits(services: Services): { stop(): Promise<void> } {
-  const halt = new AbortController()
-  async function work(): Promise<void> {
-    while (!halt.signal.aborted) {
-      const taken = await settleAll(services).catch((error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'opens and clicks could not be looked at')
-        return 0
-      })
-      if (taken > 0) continue
-      await sleep(POLL_MS, undefined, { signal: halt.signal }).catch(() => undefined)
-    }
-  }
-  const working = work()
-  return {
-    async stop() {
-      halt.abort()
-      await working
-    },
-  }
+  return startRounds(services, settleAll, {
+    pollMs: POLL_MS,
+    complaint: 'opens and clicks could not be looked at',
+  })
 }
 
 /** One round: a batch of every organization. Answers how many visits it settled. */

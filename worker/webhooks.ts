@@ -13,6 +13,7 @@ import { encodeId } from '../src/ids.ts'
 import { describeFault } from '../src/log.ts'
 import { type WebAnswer, WebFault } from '../src/ports/web.ts'
 import type { Services } from '../src/services.ts'
+import { startRounds } from './rounds.ts'
 
 const POLL_MS = 500
 /** Requests under way at any moment in this process. */
@@ -30,34 +31,24 @@ const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429])
  * that dies in between leaves the request to another, with the same id, by which the receiver knows a repetition.
  */
 export function startWebhooks(services: Services): { stop(): Promise<void> } {
-  const halt = new AbortController()
   const underWay = new Set<Promise<void>>()
 
-  async function work(): Promise<void> {
-    while (!halt.signal.aborted) {
-      const claimed = await claim(MOST - underWay.size)
-      for (const webhook of claimed) {
-        const sending = send(services, webhook).finally(() => underWay.delete(sending))
-        underWay.add(sending)
-      }
-      if (claimed.length > 0 && underWay.size < MOST) continue
-      await sleep(POLL_MS, undefined, { signal: halt.signal }).catch(() => undefined)
+  async function sendDue(): Promise<number> {
+    const free = MOST - underWay.size
+    if (free === 0) return 0
+    const claimed = await claimWebhooks(crossOrganization(services), free)
+    for (const webhook of claimed) {
+      const sending = send(services, webhook).finally(() => underWay.delete(sending))
+      underWay.add(sending)
     }
+    // With no place left, looking again at once would find nothing.
+    return underWay.size < MOST ? claimed.length : 0
   }
 
-  async function claim(free: number): Promise<ClaimedWebhook[]> {
-    if (free <= 0) return []
-    return await claimWebhooks(crossOrganization(services), free).catch((error: unknown) => {
-      services.log.warn({ fault: describeFault(error) }, 'the webhooks cannot be read; trying again')
-      return []
-    })
-  }
-
-  const working = work()
+  const rounds = startRounds(services, sendDue, { pollMs: POLL_MS, complaint: 'the webhooks cannot be read' })
   return {
     async stop() {
-      halt.abort()
-      await working
+      await rounds.stop()
       // What does not end in time is sent again by another worker, under the same id.
       await Promise.race([Promise.all(underWay), sleep(1_500, undefined, { ref: false })])
     },
