@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
 
 import { execute, row, rows } from '../src/database.ts'
+import { returnPathOf } from '../src/delivery/return-path.ts'
 import type { NewMessage } from '../src/domain/messages.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -31,6 +32,9 @@ test.serial(
     const [entry] = room.sink.accepted()
     t.is(entry?.recipient, person.email)
     t.is(entry?.messageId, `<${encodeId('eml', id)}@shop.example>`)
+    const { organizationId } = person
+    const mailFrom = { organizationId, id, fromEmail: 'hello@shop.example' }
+    t.is(entry?.from, returnPathOf(room.services.config.secret, mailFrom))
     const mail = await simpleParser(entry?.raw ?? '')
     t.is(mail.subject, 'Hello Lin Chen')
     t.is(mail.from?.text, '"Shop" <hello@shop.example>')

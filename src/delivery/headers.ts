@@ -39,6 +39,12 @@ export function wireAddress(email: string): string {
   return PRINTABLE.test(domain) ? email : `${email.slice(0, at)}@${domainToASCII(domain)}`
 }
 
+/** The domain of an address in ASCII and lower case. */
+export function domainOf(email: string): string {
+  const address = wireAddress(email)
+  return address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+}
+
 /** Whether an address can stand in MAIL FROM and RCPT TO: one printable ASCII word with a single way to read it. */
 export function isEnvelopeAddress(address: string): boolean {
   return (

@@ -203,7 +203,7 @@ export function startLane(
   async function converse(mail: ClaimedMail, rendered: RenderedMail, deadline: number): Promise<Outcome> {
     try {
       const reply = await parts.provider.send(
-        wireAddress(mail.fromEmail),
+        rendered.returnPath,
         wireAddress(mail.recipient),
         rendered.data,
         {

@@ -15,11 +15,12 @@ import { signMail } from './dkim.ts'
 import { formatMessageId } from './identity.ts'
 import { type ComposedMail, composeMail } from './mime.ts'
 import { quote, quoteEmail } from './quoted-printable.ts'
+import { returnPathOf } from './return-path.ts'
 import { createSigningKeys } from './signing-keys.ts'
 import { MessageTokens } from './tracking-token.ts'
 
-/** An email as one person gets it. */
-export type RenderedMail = { subject: string; data: string }
+/** An email as one person gets it; `returnPath` is where its bounces come back to. */
+export type RenderedMail = { subject: string; data: string; returnPath: string }
 
 /** An email before it is sent. */
 export type PreparedMail = {
@@ -137,7 +138,8 @@ export function createRenderer(services: Services): Renderer {
       text,
       unsubscribeUrl: mail.marketing && mail.subscriberId ? input.urls.unsubscribe : null,
     })
-    return { subject, targets: links, data: await signed(mail, composed) }
+    const returnPath = returnPathOf(secret, mail)
+    return { subject, targets: links, returnPath, data: await signed(mail, composed) }
   }
 
   return {

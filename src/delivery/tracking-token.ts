@@ -1,5 +1,7 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
+import { readUuid, UUID_BYTES, writeUuid } from './uuid-bytes.ts'
+
 /** What the links in an email are: a followed link, the pixel, leaving, the online view, confirming. Ids are uuids. */
 export type TrackingToken =
   | { kind: 'click'; organizationId: string; messageId: string; position: number }
@@ -10,7 +12,6 @@ export type TrackingToken =
 type Kind = TrackingToken['kind']
 
 const KIND_BYTES: Record<Kind, number> = { click: 1, open: 2, unsubscribe: 3, view: 4, confirm: 5 }
-const UUID_BYTES = 16
 /** Kind, organization, message. Like each part below it is whole groups of base64, so that parts are spelled alone. */
 const HEAD_BYTES = 1 + 2 * UUID_BYTES
 const POSITION_BYTES = 3
@@ -163,33 +164,10 @@ function spell(bits: number): string {
   )
 }
 
-/** Several are written for each email, and a loop is faster than what Buffer does to text with hyphens. */
-function writeUuid(target: Buffer, uuid: string, at: number): void {
-  let written = at
-  for (let from = 0; from < uuid.length; from += 2) {
-    if (uuid.charCodeAt(from) === HYPHEN) from += 1
-    target[written] = (digit(uuid, from) << 4) | digit(uuid, from + 1)
-    written += 1
-  }
-}
-
-const HYPHEN = 45
-
-/** The value of a hexadecimal digit: `0` to `9` end in their value, letters in one to six. */
-function digit(text: string, at: number): number {
-  const code = text.charCodeAt(at)
-  return (code & 15) + (code > 57 ? 9 : 0)
-}
-
 function keyOf(secret: string): Buffer {
   const known = keys.get(secret)
   if (known) return known
   const key = createHmac('sha256', secret).update('tracking-token').digest()
   keys.set(secret, key)
   return key
-}
-
-function readUuid(source: Buffer, at: number): string {
-  const hex = source.toString('hex', at, at + UUID_BYTES)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }

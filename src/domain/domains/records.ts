@@ -15,7 +15,7 @@ export type DomainFacts = {
 export type DnsFacts = Pick<Services['config']['dns'], 'bounceHost' | 'spfMechanisms'>
 
 /** The subdomain that bounces come back to: its MX and SPF are ours, whatever the domain itself receives. */
-const RETURN_LABEL = 'send'
+export const RETURN_LABEL = 'send'
 const MX_PRIORITY = 10
 
 /** The DNS records of a domain: ownership, one DKIM key or two, the return path, DMARC (decisions, section 8). */
