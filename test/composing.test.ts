@@ -4,6 +4,7 @@ import { simpleParser } from 'mailparser'
 
 import { compileContent, type ContentSource } from '../src/content/compile.ts'
 import { fillContent, type FillInput } from '../src/content/fill.ts'
+import { createEmailCache } from '../src/delivery/email-cache.ts'
 import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 
@@ -169,3 +170,51 @@ test('pieces that are quoted apart read as if they had been one', (t) => {
   t.is(quote('.\n. \n'), '=2E\r\n=2E=20\r\n')
   t.is(quote('caf\u00e9 \ud83d\ude00'), 'caf=C3=A9 =F0=9F=98=80=\r\n')
 })
+
+test('compiled emails are kept by their size, the longest unused forgotten first, and made once for all who ask', async (t) => {
+  const made: string[] = []
+  const cache = createEmailCache(1_000_000)
+  const ask = async (key: string, letters = 100_000) =>
+    await cache(key, async () => {
+      made.push(key)
+      await Promise.resolve()
+      return compileContent({
+        contentType: 'HTML',
+        source: 'x'.repeat(letters),
+        subject: key,
+        kind: 'transactional',
+      })
+    })
+  const names = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => `${from + n}`)
+
+  await Promise.all([ask('0'), ask('0'), ask('0')])
+  t.deepEqual(made, ['0'])
+  for (const key of names(1, 40)) {
+    await ask(key)
+    await ask('0')
+  }
+  // The text of each is as long as its HTML.
+  t.deepEqual(made, names(0, 40))
+  await ask('39')
+  t.deepEqual(made, names(0, 40))
+  await ask('1')
+  t.deepEqual(made, [...names(0, 40), '1'])
+
+  // Many that are small take the place of few that are large, and one that is too large takes nobody's for long.
+  for (const key of names(100, 300)) await ask(key, 10)
+  await ask('giant', 2_000_000)
+  await ask('giant', 2_000_000)
+  t.is(made.filter((key) => key === 'giant').length, 2)
+})
+
+test('an email that could not be made is made again', async (t) => {
+  const cache = createEmailCache(1_000_000)
+  const broken = cache('a', () => Promise.reject(new Error('the database is away')))
+  await t.throwsAsync(broken, { message: 'the database is away' })
+  t.is((await cache('a', async () => compileContent(plain('again'))))?.subject.statics[0], 'again')
+  t.is(await cache('gone', async () => null), null)
+})
+
+function plain(subject: string): ContentSource {
+  return { contentType: 'HTML', source: 'x', subject, kind: 'transactional' }
+}

@@ -12,6 +12,7 @@ import { areShared } from '../domain/links.ts'
 import { personVariables } from '../domain/variables.ts'
 import type { Mail } from './claims.ts'
 import { signMail } from './dkim.ts'
+import { createEmailCache } from './email-cache.ts'
 import { formatMessageId } from './identity.ts'
 import { type ComposedMail, composeMail } from './mime.ts'
 import { quote, quoteEmail } from './quoted-printable.ts'
@@ -38,9 +39,14 @@ export type Renderer = {
   fillForBrowser(mail: Mail): Promise<FilledEmail | null>
 }
 
-const CACHED_EMAILS = 500
+/** Campaigns of 100 KB by the hundred, or ordinary newsletters by the thousand. */
+const CACHED_BYTES = 32 << 20
 
 type EmailContent = Parameters<typeof compileContent>[0]
+/** What is made of a compiled email before it is filled again and again. */
+type Form = (email: CompiledEmail) => CompiledEmail
+const asItIs: Form = (email) => email
+
 type PersonalUrls = FillInput['urls']
 type StepEmail = Partial<Pick<MessageSource, 'subject' | 'preview' | 'content' | 'text'>> & {
   contentType?: string
@@ -48,40 +54,19 @@ type StepEmail = Partial<Pick<MessageSource, 'subject' | 'preview' | 'content' |
 
 export function createRenderer(services: Services): Renderer {
   const { baseUrl, secret } = services.config
-  const compiled = new Map<string, Promise<CompiledEmail | null>>()
-  const quoted = new WeakMap<CompiledEmail, CompiledEmail>()
+  const kept = createEmailCache(CACHED_BYTES)
   const keys = createSigningKeys(services)
 
-  async function compiledOf(mail: Mail): Promise<CompiledEmail | null> {
-    if (mail.source) return compileContent(contentOf(mail, mail.source))
+  /** Compiled and brought into its form, in which alone it is kept. */
+  async function compiledOf(mail: Mail, form: Form): Promise<CompiledEmail | null> {
+    const { source, versionId, stepId, marketing } = mail
+    if (source) return form(compileContent(contentOf(mail, source)))
     const isCampaign = mail.class === 'CAMPAIGN'
-    if (!mail.versionId || !(mail.stepId || isCampaign)) return null
-    const key = `${mail.versionId}/${mail.marketing}/${mail.stepId}`
-    const known = compiled.get(key)
-    if (known) {
-      // Re-inserted last: a Map keeps the order, so the first key is the one longest unused.
-      compiled.delete(key)
-      compiled.set(key, known)
-      return await known
-    }
-    const loading = isCampaign ? loadCampaign(services, mail) : loadStep(services, mail)
-    compiled.set(key, loading)
-    const oldest = compiled.size > CACHED_EMAILS ? compiled.keys().next().value : undefined
-    if (oldest !== undefined) compiled.delete(oldest)
-    try {
-      return await loading
-    } catch (error) {
-      compiled.delete(key)
-      throw error
-    }
-  }
-
-  function quotedOf(email: CompiledEmail): CompiledEmail {
-    const known = quoted.get(email)
-    if (known) return known
-    const made = quoteEmail(email)
-    quoted.set(email, made)
-    return made
+    if (!versionId || !(stepId || isCampaign)) return null
+    return await kept(`${form.name}/${versionId}/${marketing}/${stepId}`, async () => {
+      const email = isCampaign ? await loadCampaign(services, mail) : await loadStep(services, mail)
+      return email && form(email)
+    })
   }
 
   function urlsOf(mail: Mail, tokens: MessageTokens): PersonalUrls {
@@ -126,7 +111,7 @@ export function createRenderer(services: Services): Renderer {
     email: CompiledEmail,
   ): Promise<RenderedMail & { targets: readonly string[] }> {
     const input = inputFor(mail, { pixel: true })
-    const { subject, html, text, links } = fillContent(quotedOf(email), input, quote)
+    const { subject, html, text, links } = fillContent(email, input, quote)
     const composed = composeMail({
       messageId: formatMessageId(mail),
       date: new Date(),
@@ -142,17 +127,24 @@ export function createRenderer(services: Services): Renderer {
     return { subject, targets: links, returnPath, data: await signed(mail, composed) }
   }
 
+  /** Asks for the email once more: of many campaigns, all that wait would hold more than what is kept. */
+  async function composeLater(mail: Mail): Promise<RenderedMail> {
+    const email = await compiledOf(mail, quoteEmail)
+    if (!email) throw new Error('its content is gone')
+    return await compose(mail, email)
+  }
+
   return {
     async prepare(mail) {
-      const email = await compiledOf(mail)
+      const email = await compiledOf(mail, quoteEmail)
       if (!email) return null
       const isOfSend = mail.class === 'CAMPAIGN' && !mail.source
-      if (isOfSend && areShared(email)) return { targets: [], compose: () => compose(mail, email) }
+      if (isOfSend && areShared(email)) return { targets: [], compose: () => composeLater(mail) }
       const composed = await compose(mail, email)
       return { targets: composed.targets, compose: async () => composed }
     },
     async fillForBrowser(mail) {
-      const email = await compiledOf(mail)
+      const email = await compiledOf(mail, asItIs)
       return email && fillContent(email, inputFor(mail, { pixel: false }))
     },
   }
