@@ -43,8 +43,11 @@ export type AutomationRunInput = {
   searchable: boolean
 }
 
-/** What a workflow asks the database about a run. `execution` is the first Temporal run id of the chain. */
-export type RunRequest = { organizationId: string; runId: string; execution: string }
+/**
+ * What a workflow asks the database about a run. `execution` is the first Temporal run id of the chain, `attempt` that
+ * of the workflow that asks: a reset keeps the first and changes the second.
+ */
+export type RunRequest = { organizationId: string; runId: string; execution: string; attempt: string }
 
 /** What a run does next, in words that an operator reads. Times are epoch milliseconds. */
 export type NextAction = {

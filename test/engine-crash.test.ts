@@ -105,7 +105,7 @@ test('a step that committed, but never reported to Temporal, is not done again',
   const { runId: execution } = await eventually('the workflow to be there', () => handle.describe())
   await relay.stop()
   const [run] = await runsOf(services, tenant, automation.id)
-  await tenant.within((call) => advanceRun(call, run?.id ?? '', execution))
+  await tenant.within((call) => advanceRun(call, run?.id ?? '', { execution, attempt: execution }))
   const engine = await startEngine(services)
   t.like(await handle.result(), { state: 'COMPLETED' })
   t.deepEqual(await effects(services, tenant), [

@@ -12,7 +12,7 @@ import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../sr
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 import { performWork } from './run-work.ts'
-import { AUTOMATION_RUN, type AutomationRunInput, SEARCH, taskQueue } from '../temporal/contract.ts'
+import { AUTOMATION_RUN, type AutomationRunInput, NUDGE, SEARCH, taskQueue } from '../temporal/contract.ts'
 
 /** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` gives what is under way a moment. */
 export type OutboxRelay = { ring(): void; stop(): Promise<void> }
@@ -214,14 +214,10 @@ async function startRun(
 ): Promise<void> {
   const { organizationId, automationId, subscriberId, runId } = input
   const argument: AutomationRunInput = { organizationId, automationId, subscriberId, runId, searchable }
-  await client.workflow.start(workflow, {
+  const options = {
     workflowId,
     taskQueue: taskQueue(config.temporal.taskQueue, 'runs'),
-    args: [argument],
-    workflowIdReusePolicy:
-      restart === true
-        ? WorkflowIdReusePolicy.ALLOW_DUPLICATE
-        : WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+    args: [argument] as [AutomationRunInput],
     staticSummary: summary,
     staticDetails: `${runId} of ${automationId} in ${organizationId}. The tool get_workflow_run shows its whole timeline.`,
     ...(searchable && {
@@ -232,7 +228,15 @@ async function startRun(
         { key: SEARCH.state, value: 'QUEUED' },
       ],
     }),
-  })
+  }
+  if (restart === true) {
+    // The one before may be about to end: then it hears of this, looks again and goes on itself.
+    const again = { signal: NUDGE, workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE }
+    await client.workflow.signalWithStart(workflow, { ...options, ...again })
+    return
+  }
+  const workflowIdReusePolicy = WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
+  await client.workflow.start(workflow, { ...options, workflowIdReusePolicy })
 }
 
 function isRunStart(start: RunStart | BackgroundStart): start is RunStart {

@@ -62,11 +62,11 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
   const client = await services.temporal.client()
   let repaired = 0
   for (const run of overdue) {
-    const state = await stateOf(client, run)
-    if (state === 'RUNNING') continue
-    services.log.warn({ workflowId: workflowIdOf(run), state }, 'a run had no workflow')
+    const found = await stateOf(client, run)
+    if (found === 'RUNNING') continue
+    services.log.warn({ workflowId: workflowIdOf(run), state: found.state }, 'a run had no workflow')
     const { organizationId } = run
-    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => repairRun(call, run, state))
+    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => repairRun(call, run, found))
     repaired += 1
   }
   return repaired
@@ -94,23 +94,20 @@ async function watchDomains(services: Services): Promise<void> {
 
 async function stateOf(client: Client, run: OverdueRun): Promise<WorkflowState | 'RUNNING'> {
   try {
-    const { status } = await client.workflow.getHandle(workflowIdOf(run)).describe()
+    const { status, runId: temporalRunId } = await client.workflow.getHandle(workflowIdOf(run)).describe()
     switch (status.name) {
-      case 'COMPLETED':
-        return 'COMPLETED'
       case 'CANCELLED':
-        return 'CANCELED'
+        return { state: 'CANCELED', temporalRunId }
+      case 'COMPLETED':
       case 'TERMINATED':
-        return 'TERMINATED'
       case 'FAILED':
-        return 'FAILED'
       case 'TIMED_OUT':
-        return 'TIMED_OUT'
+        return { state: status.name, temporalRunId }
       default:
         return 'RUNNING'
     }
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return 'MISSING'
+    if (error instanceof WorkflowNotFoundError) return { state: 'MISSING', temporalRunId: null }
     throw error
   }
 }

@@ -71,7 +71,7 @@ async function attempt(services: Services, webhook: ClaimedWebhook): Promise<Web
   const { request, organizationId } = webhook
   const body = request.body ?? ''
   const secret = webhookSecret(services.config.secret, organizationId)
-  const id = `${encodeId('run', webhook.runId)}_${webhook.visit}`
+  const id = `${encodeId('run', webhook.runId)}_${request.firstVisit}`
   const signature = signatureHeaders(secret, { id, seconds: Math.floor(Date.now() / 1_000), body })
   try {
     const answer = await services.web.request({
@@ -110,7 +110,7 @@ function failed(
   const times = attempt === 1 ? '' : ` after ${attempt} attempts`
   return {
     status,
-    reason: `${request.method} ${placeOf(request)} ${what}${times}; put the receiver right and enter the subscriber again, or connect the port failed.`,
+    reason: `${request.method} ${placeOf(request)} ${what}${times}; put the receiver right and retry the run (retry_workflow_run), or connect the port failed.`,
     retryMs: isLast ? null : Math.min(LONGEST_RETRY_MS, delay),
     response: null,
   }

@@ -134,6 +134,7 @@ const automationRunEntity = defineEntity({
     trigger: p.json<unknown>().defaultRaw("'{}'::jsonb"),
     context: p.json<unknown>().defaultRaw("'{}'::jsonb"),
     temporalRunId: p.text().nullable(),
+    failedIn: p.text().nullable(),
     enteredAt: p.datetime(3).defaultRaw('now()'),
     updatedAt: p.datetime(3).defaultRaw('now()'),
     endedAt: p.datetime(3).nullable(),

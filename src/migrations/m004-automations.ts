@@ -122,6 +122,8 @@ export class M004Automations extends Migration {
         trigger jsonb not null default '{}',
         context jsonb not null default '{}',
         temporal_run_id text,
+        -- The Temporal run in which it failed last; another one that asks for it was reset by an operator.
+        failed_in text,
         entered_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
         ended_at timestamptz(3),

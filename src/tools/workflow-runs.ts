@@ -14,6 +14,7 @@ import {
 } from '../domain/automations/run-control.ts'
 import { enterMany, summarizeMany } from '../domain/automations/enter-many.ts'
 import { listRuns, readTimeline } from '../domain/automations/run-records.ts'
+import { retryRun } from '../domain/automations/retry.ts'
 
 const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
 
@@ -131,4 +132,17 @@ export const getWorkflowRun = defineTool({
   input: closed({ runId: Type.String({ description: 'The id of the run (run_…).' }) }),
   output: closed({ run: Run, timeline: Type.Array(RunVisit) }),
   handler: (call, { runId }) => readTimeline(call, runId),
+})
+
+export const retryWorkflowRun = defineTool({
+  name: 'retry_workflow_run',
+  title: 'Retry a workflow run',
+  description:
+    'Lets a FAILED run of an ACTIVE workflow go on: the step that failed is done once more, nothing before it is repeated. Put right what failed first; get_workflow_run shows it.',
+  group: 'workflows',
+  effect: 'write',
+  permission: 'workflows',
+  input: closed({ runId: Type.String({ description: 'The id of the run (run_…).' }) }),
+  output: closed({ run: Run }),
+  handler: async (call, { runId }) => ({ run: await retryRun(call, runId) }),
 })

@@ -71,6 +71,7 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
     organizationId: input.organizationId,
     runId: input.runId,
     execution: workflowInfo().firstExecutionRunId,
+    attempt: workflowInfo().runId,
   }
   try {
     for (;;) {
@@ -96,6 +97,8 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
   setCurrentDetails(currentDetails(action))
   await condition(allHandlersFinished)
   if (action.state === 'FAILED') {
+    // Failed runs are looked for by their step, and may be reset.
+    show(action)
     throw ApplicationFailure.nonRetryable(action.error ?? 'the run failed', 'RunFailed')
   }
   return { state: action.state, exitReason: action.exitReason }

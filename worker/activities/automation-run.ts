@@ -33,7 +33,7 @@ export function createRunActivities(services: Services): RunActivities {
 
   return {
     advanceRun: (request) =>
-      within(request, (call, runId, refusals) => advanceRun(call, runId, request.execution, refusals)),
+      within(request, (call, runId, refusals) => advanceRun(call, runId, request, refusals)),
     cancelRun: (request) => within(request, cancelRunByOperator),
   }
 }

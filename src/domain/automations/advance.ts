@@ -1,6 +1,6 @@
 import type { Step } from '../../../schema/automation.ts'
 import type { ExitReason } from '../../../schema/values.ts'
-import type { NextAction } from '../../../temporal/contract.ts'
+import type { NextAction, RunRequest } from '../../../temporal/contract.ts'
 import { JUMP_PORT, nextStep, skipPort } from '../../../temporal/graph.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
@@ -8,6 +8,7 @@ import type { NewEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
 import { hitExitRule, watchExitRules } from './exit-rules.ts'
 import { ended, gone, holdAction, nextAction } from './next-action.ts'
+import { isReset, reopenRun } from './retry.ts'
 import { isOver, lockRun, readEnd, type RunState, saveRun, type Visit } from './run-state.ts'
 import { cancelRuns, endEventWaits, freePlaces, runFacts } from './runs.ts'
 import type { StepResult, Turn } from './steps/step.ts'
@@ -43,29 +44,39 @@ export class StepRefused extends Error {
   }
 }
 
+/** The workflow that asks: see RunRequest. */
+export type Asking = Pick<RunRequest, 'execution' | 'attempt'>
+
 /**
  * Does all that is due in a run, in the caller's transaction and under the run's lock, until it waits, holds or ends.
- * What a step decided is stored with the run's new place, so asking again only repeats the answer. `execution` is the
- * workflow that asks: another one than the run's own is sent away. Throws StepRefused where the turn must be repeated.
+ * What a step decided is stored with the run's new place, so asking again only repeats the answer. Another workflow
+ * than the run's own is sent away; one that was reset after its run failed retries it. Throws StepRefused where the turn
+ * must be repeated.
  */
 export async function advanceRun(
   caller: Call,
   runId: string,
-  execution: string,
+  asking: Asking,
   refusals: Refusals = new Map(),
 ): Promise<NextAction> {
   const run = await lockRun(caller, runId)
   if (!run) return gone('the run no longer exists')
-  if (isOver(run)) return ended(run, [])
   const call = { ...caller, actor: { ...caller.actor, depth: run.depth } }
-  if (run.execution !== null && run.execution !== execution) return gone('another workflow drives this run')
+  if (isReset(run, asking)) await reopenRun(call, run)
+  if (isOver(run)) return await nextAction(call, run, [])
+  if (run.execution !== null && run.execution !== asking.execution)
+    return gone('another workflow drives this run')
   const isFirst = run.execution === null
-  run.execution = execution
+  run.execution = asking.execution
   if (run.automationStatus === 'ARCHIVED') {
     await cancelRuns(call, [runId], 'ARCHIVED')
     return ended({ ...run, status: 'CANCELED', exitReason: 'ARCHIVED' }, [])
   }
-  if (run.automationStatus === 'PAUSED' && isDue(run)) return await hold(call, run)
+  if (run.automationStatus === 'PAUSED' && isDue(run)) {
+    // It has not begun: its first turn is still to come.
+    if (isFirst) run.execution = null
+    return await hold(call, run)
+  }
   const version = await loadVersion(call.em, call.organization.id, run.versionId)
   const timezone = version.definition.settings.timezone ?? call.organization.timezone
   const clock = { now: run.now, timezone }
@@ -75,6 +86,7 @@ export async function advanceRun(
   const before = run.wakeAt
   if (isFirst) await begin(walk)
   if (!isOver(run)) await walkOn(walk)
+  if (run.status === 'FAILED') run.failedIn = asking.attempt
   await recordDecisions(call, walk.decisions)
   if (walk.visits.length > 0 || isFirst || isOver(run) || run.held || run.wakeAt !== before) {
     run.held = false

@@ -1,5 +1,6 @@
 import type { NextAction } from '../../../temporal/contract.ts'
 import type { Call } from '../../catalogue/tool.ts'
+import { encodeId } from '../../ids.ts'
 import { isOver, lastVisits, type RunState, type Visit } from './run-state.ts'
 
 /** What a workflow is told to do next, in words that an operator reads. */
@@ -12,7 +13,7 @@ const RECENT = 5
 
 /** To wait, or to end, after the visits of a turn. */
 export async function nextAction(call: Call, run: RunState, visits: readonly Visit[]): Promise<NextAction> {
-  const recent = await recentSteps(call, run, visits)
+  const recent = await recentVisits(call, run, visits)
   if (isOver(run)) return ended(run, recent)
   const waitMs = run.wakeAt === null ? IDLE_LOOK_MS : Math.max(0, Math.ceil(run.wakeAt - run.now))
   return {
@@ -22,7 +23,7 @@ export async function nextAction(call: Call, run: RunState, visits: readonly Vis
     label: labelOf(run),
     state: run.status,
     nextAt: run.wakeAt,
-    recentSteps: recent,
+    recentSteps: recent.map(inWords),
   }
 }
 
@@ -35,12 +36,12 @@ export async function holdAction(call: Call, run: RunState): Promise<NextAction>
     label: `held at ${run.stepId ?? 'the start'} because the workflow is paused`,
     state: 'HELD',
     nextAt: null,
-    recentSteps: await recentSteps(call, run, []),
+    recentSteps: (await recentVisits(call, run, [])).map(inWords),
   }
 }
 
-/** To end: the run is over. */
-export function ended(run: RunState, recent: string[]): NextAction {
+/** To end: the run is over; `recent` are its last visits, newest first. */
+export function ended(run: RunState, recent: readonly Visit[]): NextAction {
   return {
     ...place(run),
     kind: 'end',
@@ -48,10 +49,29 @@ export function ended(run: RunState, recent: string[]): NextAction {
     label: `ended at ${run.stepId ?? 'the start'}`,
     state: run.status,
     nextAt: null,
-    recentSteps: recent,
-    // What the history keeps names the step, not what the step was about.
-    error: run.status === 'FAILED' ? `step ${run.stepId ?? ''} failed; the run's record says why` : null,
+    recentSteps: recent.map(inWords),
+    error: run.status === 'FAILED' ? failureOf(run, recent[0]) : null,
   }
+}
+
+/** Which step, why, and what to do. Histories keep it, so of the reason only codes and numbers are told. */
+function failureOf(run: RunState, last: Visit | undefined): string {
+  const id = encodeId('run', run.id)
+  if (last?.outcome.result !== 'FAILED') {
+    return `failed at step ${run.stepId ?? ''}; get_workflow_run of ${id} says why`
+  }
+  const { reason, status, attempts } = last.outcome
+  const facts = [
+    ...(typeof reason === 'string' && /^[A-Z][A-Z_]*$/.test(reason) ? [reason] : []),
+    ...(typeof status === 'number' ? [`answered ${status}`] : []),
+    ...(typeof attempts === 'number' && attempts > 1 ? [`after ${attempts} attempts`] : []),
+  ]
+  const why = facts.length > 0 ? ` (${facts.join(', ')})` : ''
+  return [
+    `step ${last.stepId} (${last.type}) failed${why}; get_workflow_run of ${id} tells the whole reason.`,
+    'Put it right and retry: with retry_workflow_run, or by a reset of this workflow to its last workflow task.',
+    'The step is done once more, and nothing before it.',
+  ].join(' ')
 }
 
 /** To end: there is no such run for this workflow. */
@@ -83,13 +103,15 @@ function place(run: RunState) {
   return { stepId: run.stepId, visit: run.visit, exitReason: run.exitReason, error: null }
 }
 
-async function recentSteps(call: Call, run: RunState, visits: readonly Visit[]): Promise<string[]> {
+async function recentVisits(call: Call, run: RunState, visits: readonly Visit[]): Promise<Visit[]> {
   const newest = visits.toReversed().slice(0, RECENT)
   const first = visits[0]?.visit ?? run.visit + 1
   const missing = RECENT - newest.length
   const older = missing > 0 && first > 1 ? await lastVisits(call, run.id, first, missing) : []
-  return [...newest, ...older].map(({ stepId, type, port, outcome }) => {
-    const way = port === null ? '' : ` → ${port}`
-    return `${stepId} (${type}) ${outcome.result}${way}`
-  })
+  return [...newest, ...older]
+}
+
+function inWords({ stepId, type, port, outcome }: Visit): string {
+  const way = port === null ? '' : ` → ${port}`
+  return `${stepId} (${type}) ${outcome.result}${way}`
 }

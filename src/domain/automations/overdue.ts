@@ -17,10 +17,15 @@ export type OverdueRun = {
   versionNumber: number
   subscriberId: string
   number: number
+  /** The Temporal run in which it failed last, before it was retried. */
+  failedIn: string | null
 }
 
-/** What Temporal says of an overdue run's workflow. */
-export type WorkflowState = 'MISSING' | 'COMPLETED' | 'CANCELED' | 'TERMINATED' | 'FAILED' | 'TIMED_OUT'
+/** What Temporal says of an overdue run's workflow, and of which Temporal run it says so. */
+export type WorkflowState = {
+  state: 'MISSING' | 'COMPLETED' | 'CANCELED' | 'TERMINATED' | 'FAILED' | 'TIMED_OUT'
+  temporalRunId: string | null
+}
 
 /** Runs of all organizations whose time came a while ago, in no order, so that none blocks the others. */
 export async function findOverdueRuns(
@@ -32,7 +37,7 @@ export async function findOverdueRuns(
     em,
     sql`select run.id, run.organization_id as "organizationId", run.automation_id as "automationId",
         automation.name as "automationName", version.number as "versionNumber",
-        run.subscriber_id as "subscriberId", run.number
+        run.subscriber_id as "subscriberId", run.number, run.failed_in as "failedIn"
       from (select * from automation_run
         where ${IS_ACTIVE} and not held
           and wake_at < now() - make_interval(secs => ${lateSeconds}) order by random() limit ${limit}) as run
@@ -43,14 +48,19 @@ export async function findOverdueRuns(
 
 /**
  * Puts a run right whose workflow is not running: what an operator ended is closed, everything else gets a workflow
- * again, which continues where the run stands.
+ * again, which continues where the run stands. The end of the workflow in which it failed before a retry counts not.
  */
-export async function repairRun(call: Call, run: OverdueRun, state: WorkflowState): Promise<void> {
-  if (state === 'TERMINATED' || state === 'CANCELED') {
+export async function repairRun(
+  call: Call,
+  run: OverdueRun,
+  { state, temporalRunId }: WorkflowState,
+): Promise<void> {
+  const isOfBefore = temporalRunId !== null && temporalRunId === run.failedIn
+  if (!isOfBefore && (state === 'TERMINATED' || state === 'CANCELED')) {
     await cancelRuns(call, [run.id], 'MANUAL')
     return
   }
-  if (state === 'FAILED' || state === 'TIMED_OUT') {
+  if (!isOfBefore && (state === 'FAILED' || state === 'TIMED_OUT')) {
     await cancelRuns(call, [run.id], 'ERROR', { status: 'FAILED', error: 'The workflow of this run failed.' })
     return
   }

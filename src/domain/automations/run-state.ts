@@ -37,6 +37,8 @@ export type RunState = {
   enteredAt: number
   /** The first Temporal run id of the workflow that drives it. */
   execution: string | null
+  /** The Temporal run in which it failed last. */
+  failedIn: string | null
   /** The database's time under the lock. */
   now: number
 }
@@ -73,7 +75,7 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
         run.exit_reason as "exitReason", run.error, run.held, run.current_step_id as "stepId", run.visit,
         run.wait_kind as "waitKind", extract(epoch from run.wake_at)::float8 * 1000 as "wakeAt",
         run.wake_reason as "wakeReason", extract(epoch from run.due_at)::float8 * 1000 as "dueAt", run.context, coalesce((run.trigger ->> 'depth')::int, 0) as depth, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",
-        run.temporal_run_id as execution, extract(epoch from clock_timestamp())::float8 * 1000 as now
+        run.temporal_run_id as execution, run.failed_in as "failedIn", extract(epoch from clock_timestamp())::float8 * 1000 as now
       from automation_run run
       join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
       join subscriber on subscriber.organization_id = run.organization_id and subscriber.id = run.subscriber_id
@@ -97,7 +99,7 @@ export async function readEnd(
 
 /**
  * Stores a run, the visits of this turn and what the turn has to tell in one statement; a visit that was open is
- * completed.
+ * completed, and a run that is over hears of no event any more.
  */
 export async function saveRun(
   call: Call,
@@ -146,9 +148,11 @@ export async function saveRun(
       ), saved as (update automation_run set status = ${run.status}, exit_reason = ${run.exitReason}, error = ${run.error},
         held = ${run.held}, current_step_id = ${run.stepId}, visit = ${run.visit}, wait_kind = ${run.waitKind},
         wake_at = to_timestamp(${time(run.wakeAt)}::float8), wake_reason = ${run.wakeReason}, due_at = to_timestamp(${time(run.dueAt)}::float8),
-        temporal_run_id = ${run.execution},
+        temporal_run_id = ${run.execution}, failed_in = ${run.failedIn},
         ended_at = case when ${isOver(run)} then now() else null end
-      where organization_id = ${organization.id} and id = ${run.id})
+      where organization_id = ${organization.id} and id = ${run.id}),
+      unwatched as (delete from run_wait
+        where ${isOver(run)} and organization_id = ${organization.id} and run_id = ${run.id})
       ${statement}`,
   )
   return read(written)

@@ -17,6 +17,8 @@ export type WebhookRequest = {
   retries: number
   saveResponseAs: string | null
   stepId: string
+  /** The visit that the request was first made for: a retry keeps the id by which its receiver knows a repetition. */
+  firstVisit: number
 }
 
 /** A request that one worker has taken; `attempt` counts from 1 and is the fence of what it reports. Ids are uuids. */

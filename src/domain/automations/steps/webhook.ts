@@ -27,16 +27,20 @@ export const enterWebhook: Enter<'WEBHOOK'> = async (turn, step) => {
   return { kind: 'waits', waitKind: 'WEBHOOK', wakeAt: run.now + LOOK_MS, outcome }
 }
 
+/** What the worker wrote down of a request. */
+type Told = { isOpen: boolean; status: number | null; attempts: number | null; reason: string | null }
+
 /** Null while it is being sent. */
 export async function leaveWebhook(
   { call, run, version }: Turn,
   step: StepOf<'WEBHOOK'>,
 ): Promise<StepResult | null> {
-  const found = await row<{ isOpen: boolean; status: number | null; reason: string | null }>(
+  const found = await row<Told>(
     call.em,
     sql`select exists (select from run_webhook open where open.organization_id = step.organization_id
           and open.run_id = step.run_id and open.visit = step.visit) as "isOpen",
-        (outcome ->> 'status')::int as status, outcome ->> 'reason' as reason
+        (outcome ->> 'status')::int as status, (outcome ->> 'attempts')::int as attempts,
+        outcome ->> 'reason' as reason
       from run_step step where organization_id = ${call.organization.id} and run_id = ${run.id}
         and visit = ${run.visit}`,
   )
@@ -46,7 +50,13 @@ export async function leaveWebhook(
   }
   if (found && found.reason === null) return left('next', { result: 'DONE' })
   const reason = found?.reason ?? 'the request of this step is gone'
-  const outcome = { result: 'FAILED', reason }
+  const { status = null, attempts = null } = found ?? {}
+  const outcome = {
+    result: 'FAILED',
+    reason,
+    ...(status !== null && { status }),
+    ...(attempts !== null && { attempts }),
+  }
   if (version.graph.targets.get(step.id)?.has('failed')) return left('failed', outcome)
   return { kind: 'failed', reason, outcome }
 }
@@ -78,7 +88,19 @@ async function requestOf({ call, run }: Turn, { id, config }: StepOf<'WEBHOOK'>)
     retries: config.retries,
     saveResponseAs: config.saveResponseAs ?? null,
     stepId: id,
+    firstVisit: await firstVisit({ call, run }),
   }
+}
+
+/** The visit at which a run that was retried came to its present step first. */
+async function firstVisit({ call, run }: Pick<Turn, 'call' | 'run'>): Promise<number> {
+  if (run.failedIn === null) return run.visit
+  const found = await row<{ visit: number }>(
+    call.em,
+    sql`select coalesce(max(visit), 0) + 1 as visit from run_step where organization_id = ${call.organization.id}
+      and run_id = ${run.id} and visit < ${run.visit} and outcome -> 'retriedAt' is null`,
+  )
+  return found?.visit ?? run.visit
 }
 
 /** Headers are bytes: what is not Latin-1 travels as UTF-8. */
