@@ -233,6 +233,11 @@ test.serial('a campaign that cannot be sent is not scheduled, and the refusal sa
   t.regex(await refusal({ campaignId: good, date: 'tomorrow' }), /400 INVALID_INPUT date must be/)
   t.regex(await refusal({ campaignId: good, timezone: 'Mars/Base' }), /400 INVALID_INPUT timezone/)
   t.regex(await refusal({ campaignId: good, hours: 24 }), /400 INVALID_INPUT/)
+  const morning = { date: '2090-06-01', hours: 9, timezone: 'Europe/Paris' }
+  const odd = await draft(organization, { content: '{{nmae}} [leave]({{unsubscribeUrl}})' })
+  const { summary } = (await organization.call('schedule_campaign', { campaignId: odd, ...morning })).body
+  t.regex(summary.effects[0], /is sent on 1 June 2090 at 09:00 \(Europe\/Paris\) from /)
+  t.regex(summary.warnings.join(' '), /The content: \{\{nmae\}\} is not known and will be empty/)
   const scheduled = await organization.confirmed('schedule_campaign', {
     campaignId: good,
     date: '2090-06-01',

@@ -319,6 +319,8 @@ test('an edit that cannot be is refused by name, and nothing of it happens', asy
     t.is(answer.status, 400, JSON.stringify([change, answer.body]))
     t.is(answer.body.details[0].path, path)
   }
+  const otherName = await organization.call('edit_campaign', { campaignId: id, subject: 'x' })
+  t.regex(otherName.body.error, /"campaignId" is not known here; did you mean "id"\?/)
   const nesting = [
     { type: 'append_node', node: tooDeep(28) },
     { type: 'append_node', node: tooDeep(3), parent: { type: 'section', index: 27 } },

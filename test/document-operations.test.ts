@@ -225,6 +225,8 @@ test('a target that names no node, or more than one, is refused with the operati
     [{ path: [3] }, /leads nowhere: there are 3 nodes at the top/],
     [{ path: [0, 0, 0] }, /there are 0 nodes at \[0, 0\]/],
     [{ type: 'spacer', index: 2 }, /has 2 of that type/],
+    [{ type: 'spaecr', index: 0 }, /finds no spaecr; did you mean "spacer"\?/],
+    [{ type: 'button', index: 0 }, /finds no button; known are paragraph, variable, spacer/],
     [{ type: 'doc', index: 0 }, /is the document itself/],
   ] satisfies [WireOperation['target'], RegExp][]) {
     const first = { type: 'replace_text', find: 'x', replace: 'y' } as const

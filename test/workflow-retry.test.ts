@@ -185,7 +185,10 @@ test.serial('a retry that fails as well can be retried again; of several at once
   await runWhen(run.id, 'FAILED')
   mended.add(path)
   const answers = await Promise.all([1, 2, 3, 4].map(() => retry(run.id)))
-  t.deepEqual(answers.map(({ status }) => status).toSorted((one, other) => one - other), [200, 409, 409, 409])
+  t.deepEqual(
+    answers.map(({ status }) => status).toSorted((one, other) => one - other),
+    [200, 409, 409, 409],
+  )
   await runWhen(run.id, 'COMPLETED')
   t.deepEqual(await trail(run.id), [...RETRIED.slice(0, 3), ...RETRIED.slice(2)])
   t.deepEqual(await effects(subscriberId), ONCE)

@@ -68,6 +68,12 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
+/** Some tools call `id` what others call `campaignId`; where no other name is near, the one that a tool has was meant. */
+function idMeant(name: string, known: readonly string[]): string {
+  if (nearest(name, known) !== undefined || !/^id$|Id$/.test(name)) return name
+  return known.find((each) => (name === 'id' ? each.endsWith('Id') : each === 'id')) ?? name
+}
+
 /** What a value is, in words: `a list`, `null`, `text`. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
@@ -88,7 +94,7 @@ function faultsOf(schema: TSchema, error: TValidationError, value: unknown, base
       const known = Object.keys(membersOf(schemaAt(schema, error.schemaPath)))
       return error.params.additionalProperties.map((name) => ({
         path: joinPath(path, name),
-        message: `the field "${name.slice(0, 80)}" is not known here; ${didYouMean(name, known)}`,
+        message: `the field "${name.slice(0, 80)}" is not known here; ${didYouMean(idMeant(name, known), known)}`,
       }))
     }
     case 'required':

@@ -1,6 +1,7 @@
 import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
 import type { ContentType } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
+import { didYouMean } from '../../catalogue/schema-faults.ts'
 import { isRecord } from '../audience/values.ts'
 import { refuse } from '../text.ts'
 import {
@@ -14,6 +15,9 @@ import {
 } from './dialects.ts'
 import type { Operation, Target } from './operations.ts'
 import { rewrite } from './rewrite.ts'
+
+/** How many types of nodes are named to whoever looks for one that is not there. */
+const MOST_TYPES = 20
 
 /**
  * What content becomes by operations applied in order, and how much each of them matched. One that matches nothing
@@ -189,6 +193,11 @@ class DocumentEditor {
       )
     }
     const found = all.filter(({ node }) => node['type'] === target.type)
+    if (found.length === 0) {
+      const others = all.filter(({ node, parent }) => parent !== null && node['type'] !== 'text')
+      const types = [...new Set(others.map(({ node }) => String(node['type'])))]
+      refuse(at, `finds no ${target.type}; ${didYouMean(target.type, types.slice(0, MOST_TYPES))}`)
+    }
     return (
       found[target.index] ??
       refuse(at, `finds no ${shown(target)}; the document has ${found.length} of that type, from index 0.`)

@@ -90,7 +90,7 @@ function refuseContradiction({ content, operations, contentType, ...rest }: Camp
   }
   const isEmpty = Object.values(rest).every((value) => value === undefined)
   if (isEmpty && content === undefined && operations === undefined && contentType === undefined) {
-    refuse('id', 'is all there is; send what to change beside it.')
+    refuse('id', 'alone changes nothing; send a name, subject, content or operations beside it.')
   }
 }
 

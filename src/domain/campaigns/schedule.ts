@@ -11,11 +11,15 @@ import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
 import { execute, row } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { count } from '../automations/status.ts'
+import { spoken } from '../explanation/words.ts'
 import { countRecipients } from './audience.ts'
 import { readDueTime, type WishedTime } from './due-time.ts'
 import { type CampaignRow, findCampaign, getCampaign, titleOf } from './records.ts'
 import { readSendable } from './sendable.ts'
 import { nextStatus } from './status.ts'
+
+/** How many warnings of the content are shown to whoever confirms. */
+const MOST_WARNINGS = 10
 
 type Wish = WishedTime & { campaignId: string }
 
@@ -64,13 +68,13 @@ export async function summarizeSchedule(call: Call, wish: Wish): Promise<Confirm
   const due = readDueTime(wish, call.now.getTime())
   const campaign = await findCampaign(call, wish.campaignId)
   nextStatus(campaign, 'schedule')
-  const { sender, predicate } = await readSendable(call, campaign)
+  const { sender, predicate, warnings } = await readSendable(call, campaign)
   const { reached, suppressed } = await countRecipients(call, predicate)
   const everybody =
     campaign.recipientFilters.length === 0
       ? 'It has no filters, so it goes to every SUBSCRIBED subscriber'
       : 'It goes to the SUBSCRIBED subscribers that its filters match'
-  const when = due === null ? 'now' : `at ${new Date(due).toISOString()} (${wish.timezone})`
+  const when = due === null ? 'now' : `on ${spoken(new Date(due).toISOString(), wish.timezone)}`
   return {
     action: 'schedule_campaign',
     target: `the campaign ${titleOf(campaign)}`,
@@ -82,6 +86,8 @@ export async function summarizeSchedule(call: Call, wish: Wish): Promise<Confirm
     warnings: [
       ...(reached === 0 ? ['Nobody would get it.'] : []),
       ...(suppressed > 0 ? [`${count(suppressed, 'more subscriber')} would be skipped: suppressed.`] : []),
+      ...warnings.slice(0, MOST_WARNINGS).map(({ message }) => `The content: ${message}`),
+      ...(warnings.length > MOST_WARNINGS ? ['render_campaign has more warnings of the content.'] : []),
     ],
   }
 }

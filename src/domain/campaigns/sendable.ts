@@ -1,5 +1,7 @@
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
+import type { CompiledEmail } from '../../content/compile.ts'
+import type { ContentWarning } from '../../content/references.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
 import { customFieldTypes } from '../audience/references.ts'
@@ -9,8 +11,12 @@ import { type CampaignRow, titleOf } from './records.ts'
 import { compileCampaign } from './render.ts'
 import { type CampaignSender, senderFault, senderOf } from './sender.ts'
 
-/** What a campaign needs to be sent: its sender, and the condition that its audience fulfils. */
-export type Sendable = { sender: CampaignSender; predicate: Predicate }
+/** What a campaign needs to be sent: its sender, the condition that its audience fulfils, and what is odd in its content. */
+export type Sendable = {
+  sender: CampaignSender
+  predicate: Predicate
+  warnings: readonly ContentWarning[]
+}
 
 /**
  * Refuses a campaign that cannot be sent as it is: WRONG_STATE with everything that is missing, or
@@ -19,7 +25,8 @@ export type Sendable = { sender: CampaignSender; predicate: Predicate }
 export async function readSendable(call: Call, campaign: CampaignRow): Promise<Sendable> {
   const sender = await senderOf(call, campaign)
   const unable = senderFault(sender)
-  const faults = await contentFaults(call, campaign)
+  const compiled = await compileCampaign(call, campaign)
+  const faults = contentFaults(campaign, compiled)
   if (unable !== null) faults.push({ path: 'senderId', message: unable })
   faults.push(...validateFilters(campaign.recipientFilters, 'recipientFilters'))
   refuseAny(campaign, faults)
@@ -31,7 +38,8 @@ export async function readSendable(call: Call, campaign: CampaignRow): Promise<S
   refuseAny(campaign, validateFilters(campaign.recipientFilters, 'recipientFilters', { customFields }))
   if (sender === null) throw new Error('a campaign without a sender was not refused')
   const { name, email, replyTo } = sender
-  return { sender: { name, email, replyTo: campaign.replyTo ?? replyTo }, predicate }
+  const { warnings } = compiled
+  return { sender: { name, email, replyTo: campaign.replyTo ?? replyTo }, predicate, warnings }
 }
 
 function refuseAny(campaign: CampaignRow, faults: readonly Fault[]): void {
@@ -39,12 +47,11 @@ function refuseAny(campaign: CampaignRow, faults: readonly Fault[]): void {
   refuseFaults(faults, `The campaign ${titleOf(campaign)} cannot be sent yet: it`, 'WRONG_STATE')
 }
 
-async function contentFaults(call: Call, campaign: CampaignRow): Promise<Fault[]> {
+function contentFaults(campaign: CampaignRow, compiled: CompiledEmail): Fault[] {
   const faults: Fault[] = []
   if (campaign.subject.trim() === '') {
     faults.push({ path: 'subject', message: 'there is no subject; write one with edit_campaign' })
   }
-  const compiled = await compileCampaign(call, campaign)
   if (isEmptyContent(campaign.content)) {
     faults.push({ path: 'content', message: 'there is no content; write some with edit_campaign' })
   } else if (!compiled.hasUnsubscribeLink) {

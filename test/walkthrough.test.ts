@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+
+import test from 'ava'
+
+import { startLanes } from '../src/delivery/lanes.ts'
+import { startEngine } from '../worker/workers.ts'
+import { startApi } from './helpers/api.ts'
+import { QUICK } from './helpers/mailroom.ts'
+import { startSmtpSink } from './helpers/smtp-sink.ts'
+import { startWebServer } from './helpers/web-server.ts'
+
+const PROJECT = new URL('..', import.meta.url).pathname
+const GIF = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
+const PEOPLE = 200
+
+/** The commands of a section of a page, in their order; where the service is, is up to who runs them. */
+function commandsOf(page: string, section: string): string {
+  const text = readFileSync(`${PROJECT}docs/${page}`, 'utf8')
+  const [, own = ''] = text.split(`\n## ${section}\n`)
+  const [body = ''] = own.split('\n## ')
+  const blocks = [...body.matchAll(/^```sh\n([^]+?)\n```$/gm)].map(([, commands = '']) => commands)
+  return blocks.join('\n').replaceAll(/^export .*$/gm, '')
+}
+
+test('the campaign from nothing to analytics runs as it is written', async (t) => {
+  t.timeout(120_000)
+  const web = await startWebServer({ '/spring.gif': { body: GIF } })
+  t.teardown(() => web.close())
+  const sink = await startSmtpSink()
+  t.teardown(() => sink.close())
+  const settings = { TEMPORAL_TASK_QUEUE: `walkthrough-${process.pid}`, RELAY_URL: sink.url }
+  const api = await startApi({ ...settings, ...web.allow })
+  t.teardown(() => api.close())
+  const engine = await startEngine(api.services)
+  t.teardown(() => engine.stop())
+  const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+  t.teardown(() => lanes.stop())
+  const organization = await api.organization()
+  const script = `set -euo pipefail\n${commandsOf('campaigns.md', 'From nothing to analytics')}`
+  const { stdout } = await promisify(execFile)('bash', ['-c', script], {
+    cwd: PROJECT,
+    env: {
+      ...process.env,
+      BASE: api.url,
+      TOKEN: organization.token,
+      PICTURE: `${web.url}/spring.gif`,
+    },
+  })
+  t.regex(stdout, /matched: 1 \}, \{ index: 1, matched: 1 \}/)
+  t.regex(stdout, /T0[78]:00:00\.000Z\nDRAFT\nSCHEDULED\n/)
+  t.regex(stdout, new RegExp(`recipients: ${PEOPLE},\\n +sent: ${PEOPLE},`))
+  t.regex(stdout, /Ada Lovelace .* got the campaign “Spring collection”\./)
+  t.regex(stdout, /is sent on .* at 09:00 \(Europe\/Paris\) from/)
+  t.is(sink.accepted().filter(({ recipient }) => recipient !== 'me@example.com').length, PEOPLE)
+})
