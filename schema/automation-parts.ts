@@ -70,3 +70,5 @@ export const Amount = Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.wait
 /** A length of time in elapsed seconds; a day is 24 hours. */
 export const Duration = closed({ amount: Amount, unit: oneOf(DURATION_UNITS) })
 export type Duration = Static<typeof Duration>
+/** Before or after a date. */
+export const DIRECTIONS = ['BEFORE', 'AFTER'] as const

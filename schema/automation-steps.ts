@@ -5,6 +5,7 @@ import {
   Amount,
   AUTOMATION_LIMITS,
   Days,
+  DIRECTIONS,
   Duration,
   DURATION_UNITS,
   EventType,
@@ -26,8 +27,6 @@ export type WaitMode = (typeof WAIT_MODES)[number]
 export const EVENT_SCOPES = ['STEP', 'RUN'] as const
 /** When the time is over: go on by the port `timeout` (by `next` where that leads nowhere), or end the run. */
 export const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
-/** Before or after the date of a field. */
-export const DIRECTIONS = ['BEFORE', 'AFTER'] as const
 /** Where a field has no date, or one that is over: go on by `next`, by `timeout`, or end the run. */
 export const IF_UNDATED = ['CONTINUE', 'TIMEOUT', 'EXIT'] as const
 /** Whom a THROTTLE does not let pass: waits for its turn, or leaves by `skipped`. */

@@ -1,10 +1,10 @@
 import Type, { type Static, type TSchema } from 'typebox'
 
 import { Filters, WhereList } from './audience.ts'
-import { EventType, TagNames } from './automation-parts.ts'
-import { closed, nullable, oneOf } from './define.ts'
+import { DIRECTIONS, Duration, EventType, TagNames, TimeOfDay } from './automation-parts.ts'
+import { closed, defaulted, nullable, oneOf } from './define.ts'
 
-/** What each type of trigger is configured with, and by name the types that do not run yet. */
+/** What each type of trigger is configured with. */
 
 export const TRIGGER_TYPES = [
   'SUBSCRIBED',
@@ -16,13 +16,17 @@ export const TRIGGER_TYPES = [
   'SEGMENT_EXITED',
   'EVENT',
   'WORKFLOW_EVENT',
+  'DATE_FIELD',
+  'SCHEDULE',
+  'INACTIVITY',
   'INBOUND_WEBHOOK',
   'MANUAL',
 ] as const
 export type TriggerType = (typeof TRIGGER_TYPES)[number]
 
-/** Known to the language but not built: each is refused by its name. */
-export const LATER_TRIGGERS = ['DATE_FIELD', 'SCHEDULE', 'INACTIVITY'] as const
+/** Triggers that time fires, and no event. */
+export const TIMED_TRIGGERS = ['DATE_FIELD', 'SCHEDULE', 'INACTIVITY'] as const
+export type TimedTriggerType = (typeof TIMED_TRIGGERS)[number]
 
 /** Fields that every subscriber has; any other name is that of a custom field. */
 export const BUILT_IN_FIELDS = ['email', 'name', 'phone', 'country'] as const
@@ -74,7 +78,35 @@ export const TRIGGER_CONFIGS = {
     event: oneOf(RUN_EVENTS),
     ...filtered,
   }),
+  DATE_FIELD: closed({
+    type: Type.Literal('DATE_FIELD'),
+    field: Type.String({ minLength: 1, maxLength: 64, description: 'A custom field of the type date.' }),
+    offset: Type.Optional(Duration),
+    direction: defaulted(oneOf(DIRECTIONS), 'AFTER'),
+    anniversary: defaulted(Type.Boolean(), false),
+    at: Type.Optional(TimeOfDay),
+    ...filtered,
+  }),
+  SCHEDULE: closed({
+    type: Type.Literal('SCHEDULE'),
+    cron: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: 'minute hour day-of-month month day-of-week, in the time zone of the workflow.',
+    }),
+    ...filtered,
+  }),
+  INACTIVITY: closed({
+    type: Type.Literal('INACTIVITY'),
+    eventType: EventType,
+    inactiveFor: Duration,
+    ...filtered,
+  }),
   INBOUND_WEBHOOK: plainTrigger('INBOUND_WEBHOOK'),
   MANUAL: plainTrigger('MANUAL'),
 } as const satisfies Record<TriggerType, TSchema>
-export type TriggerConfig = { [Type in TriggerType]: Static<(typeof TRIGGER_CONFIGS)[Type]> }[TriggerType]
+/** The configuration of each type. */
+export type TriggerConfigs = { [Type in TriggerType]: Static<(typeof TRIGGER_CONFIGS)[Type]> }
+export type TriggerConfig = TriggerConfigs[TriggerType]
+/** The configuration of a trigger that time fires. */
+export type TimedTrigger = TriggerConfigs[TimedTriggerType]

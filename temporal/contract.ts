@@ -239,3 +239,35 @@ export type IntakeActivities = {
   /** Ends it because an operator canceled its workflow; who is in stays in. */
   cancelIntake(request: IntakeRequest): Promise<IntakeProgress>
 }
+
+/** The workflow type that lets people in by a trigger that time fires. */
+export const TRIGGER_FIRING = 'TriggerFiring'
+
+/** What the ids of all schedules of triggers begin with; installations that share a namespace have their own. */
+export function triggerSchedulePrefix(prefix: string): string {
+  return `trigger/${prefix}/`
+}
+
+/** One schedule for each timed trigger of a published automation: `trigger/{prefix}/{wf_…}/{step}`. */
+export function triggerScheduleId(prefix: string, automationId: string, stepId: string): string {
+  return `${triggerSchedulePrefix(prefix)}${automationId}/${stepId}`
+}
+
+/** The argument of a TriggerFiring. */
+export type FiringRequest = { organizationId: string; automationId: string; stepId: string }
+
+/** What a firing came to, in words and numbers that an operator reads. */
+export type Fired = {
+  /** FIRED: people are on their way in. NOTHING: nobody was due. IDLE: the automation takes nobody in. */
+  state: 'FIRED' | 'NOTHING' | 'IDLE'
+  /** Up to which moment everybody was looked for, ISO 8601. */
+  until: string | null
+  /** How many were due, and the workflow that lets them in. */
+  expected: number
+  intake: string | null
+  /** When the next moment is, from now: a clock that runs ahead of the database's comes too early. */
+  nextMs: number | null
+}
+
+/** The database side of a firing: looks for everybody who has become due since the last time, once. */
+export type FiringActivities = { fireTrigger(request: FiringRequest): Promise<Fired> }

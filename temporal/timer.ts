@@ -2,6 +2,7 @@ import type {
   CampaignSendProgress,
   DomainChecked,
   DomainPace,
+  Fired,
   ImportProgress,
   NextAction,
   IntakeProgress,
@@ -48,6 +49,12 @@ export function domainDetails({ status, records }: DomainChecked): string {
 export function intakeDetails({ state, looked, expected, entered, error }: IntakeProgress): string {
   const reason = error === null ? '' : `\n\n${error}`
   return `**${state}**: ${grouped(looked)} of ${grouped(expected)} people, ${grouped(entered)} let in${reason}`
+}
+
+/** What the Temporal UI shows of a firing: "**FIRED**: 12 people were due up to 2026-05-01T07:00:00.000Z, intake/…". */
+export function firedDetails({ state, until, expected, intake }: Fired): string {
+  const upTo = until === null ? '' : `: ${grouped(expected)} people were due up to ${until}`
+  return `**${state}**${upTo}${intake === null ? '' : `, ${intake}`}`
 }
 
 /** 1000000 as "1,000,000": without Intl, whose data may differ between a run and its replay. */

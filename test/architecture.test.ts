@@ -49,6 +49,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'temporal/graph.ts',
     ],
     packages: [
+      'croner',
       'csv-parse',
       'csv-stringify',
       'file-type',

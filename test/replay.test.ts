@@ -39,7 +39,7 @@ test('histories hold nothing personal and nothing of the machine they were recor
   for (const [file, { workflowId, events }] of await readHistories()) {
     t.regex(
       workflowId,
-      /^((run\/wf_[^/]+\/sub_[^/]+|campaign\/cmp_[^/]+)\/\d+|domain\/dom_[^/]+|intake\/wf_[^/]+\/[0-9a-f-]+)$/,
+      /^((run\/wf_[^/]+\/sub_[^/]+|campaign\/cmp_[^/]+)\/\d+|domain\/dom_[^/]+|intake\/wf_[^/]+\/[0-9a-f-]+|trigger\/histories\/wf_[^/]+\/start)$/,
       file,
     )
     const text = readable(events)

@@ -12,6 +12,7 @@ import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../sr
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 import { performWork } from './run-work.ts'
+import { alignSchedule } from './trigger-schedules.ts'
 import { AUTOMATION_RUN, type AutomationRunInput, NUDGE, SEARCH, taskQueue } from '../temporal/contract.ts'
 
 /** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` gives what is under way a moment. */
@@ -162,6 +163,7 @@ export function startOutboxRelay(
 
 async function tell(client: Client, row: OutboxRow, services: Services, searchable: boolean): Promise<void> {
   if (row.kind === 'signal') return await signal(client, row)
+  if (row.kind === 'schedule') return await alignSchedule(client, services, row)
   try {
     await startWorkflow(client, services, row.workflowId, row.payload, searchable)
   } catch (error) {

@@ -11,6 +11,7 @@ import { createCampaignActivities } from './activities/campaign-send.ts'
 import { createDomainActivities } from './activities/domain-verification.ts'
 import { createSegmentActivities } from './activities/segment-refresh.ts'
 import { createImportActivities } from './activities/subscriber-import.ts'
+import { createFiringActivities } from './activities/trigger-firing.ts'
 import { workflowBundle } from './bundle.ts'
 import { type OutboxRelay, startOutboxRelay } from './outbox.ts'
 import { startReconciler } from './reconciler.ts'
@@ -48,6 +49,7 @@ const ACTIVITIES = {
     ...createImportActivities(services),
     ...createSegmentActivities(services),
     ...createDomainActivities(services),
+    ...createFiringActivities(services),
   }),
 } as const satisfies Record<QueueKind, (services: Services) => object>
 

@@ -27,11 +27,11 @@ export type Actor = {
 }
 
 /**
- * What is done after the commit: Temporal is told, or another workflow is asked (`work`). `payload` is the workflow's
- * argument, the signal's, or what is asked.
+ * What is done after the commit: Temporal is told, another workflow is asked (`work`), or a schedule is brought in step
+ * (`schedule`, with its id as `workflowId`). `payload` is the workflow's argument, the signal's, or what is asked.
  */
 export type Intent = {
-  kind: 'start' | 'signal' | 'work'
+  kind: 'start' | 'signal' | 'work' | 'schedule'
   workflowId: string
   payload?: Record<string, unknown>
   /** Higher goes first; bulk entries use a negative one. */

@@ -10,6 +10,7 @@ import type { Call } from '../catalogue/tool.ts'
 import { json, row } from '../database.ts'
 import { encodeId } from '../ids.ts'
 import { isTimeZone } from './audience/moment.ts'
+import { moveTriggerSchedules } from './automations/trigger-schedules.ts'
 import { characters, oneLine, refuse, timestamp } from './text.ts'
 
 /** What update_organization_settings changes; what is absent stays. */
@@ -38,6 +39,7 @@ export async function changeSettings(call: Call, patch: SettingsPatch): Promise<
         confirmation_email as "confirmationEmail", created_at as "createdAt", updated_at as "updatedAt"`,
   )
   if (!changed) throw new Error('the organization of a call is gone')
+  if (changed.timezone !== call.organization.timezone) await moveTriggerSchedules(call, changed.timezone)
   return {
     ...changed,
     id: encodeId('org', changed.id),

@@ -11,7 +11,7 @@ export type OutboxRow = {
   id: string
   organizationId: string
   workflowId: string
-  kind: 'start' | 'signal' | 'work'
+  kind: 'start' | 'signal' | 'work' | 'schedule'
   payload: Record<string, unknown>
   attempts: number
 }

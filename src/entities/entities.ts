@@ -59,6 +59,7 @@ import { CampaignRecipient, CampaignSend } from './campaign-sends.ts'
 import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 import { AutomationIntake, AutomationWebhook, AutomationWebhookReceipt } from './intakes.ts'
+import { AutomationOccasion, AutomationSchedule } from './timed-triggers.ts'
 import { SnippetUse, StoredFile } from './library.ts'
 
 /** Every entity the database maps. */
@@ -120,6 +121,8 @@ export const ENTITIES = [
   GoalWatch,
   Outbox,
   AutomationIntake,
+  AutomationOccasion,
+  AutomationSchedule,
   AutomationWebhook,
   AutomationWebhookReceipt,
   SubscriberImport,

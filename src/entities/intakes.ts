@@ -21,6 +21,9 @@ const automationIntakeEntity = defineEntity({
     entered: p.integer().default(0),
     createdAt: p.datetime(3).defaultRaw('now()'),
     finishedAt: p.datetime(3).nullable(),
+    stepId: p.text().nullable(),
+    dueFrom: p.datetime(3).nullable(),
+    dueTo: p.datetime(3).nullable(),
   },
 })
 export class AutomationIntake extends automationIntakeEntity.class {}

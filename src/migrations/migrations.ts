@@ -12,6 +12,7 @@ import { M011Domains } from './m011-domains.ts'
 import { M012Visits } from './m012-visits.ts'
 import { M013AutomationSteps } from './m013-automation-steps.ts'
 import { M014Intakes } from './m014-intakes.ts'
+import { M015TimedTriggers } from './m015-timed-triggers.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -29,6 +30,7 @@ export const MIGRATIONS = [
   M012Visits,
   M013AutomationSteps,
   M014Intakes,
+  M015TimedTriggers,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

@@ -147,7 +147,7 @@ function matchKeys(config: TriggerConfig): string[] {
     return config.tagNames.map((name) => name.toLowerCase())
   if ('segmentId' in config) return [config.segmentId]
   if (config.type === 'EVENT') return [config.eventType]
-  if (config.type === 'FIELD_UPDATED') return [config.field]
+  if ('field' in config) return [config.field]
   if (config.type === 'WORKFLOW_EVENT') return [`${config.workflowId}/${config.event}`]
   return config.type === 'MANUAL' ? [] : ['']
 }

@@ -48,17 +48,31 @@ export function dateTest(
 
 /** The moment of text that JSON holds, in the time zone; null where it is no date. */
 export function jsonDate(json: RawBuilder<unknown>, zone: string): DateExpression {
+  const { text, isDay, cases } = dateForms(json)
+  return { at: cases(sql`${text}::timestamp at time zone ${zone}`, sql`${text}::timestamptz`), isDay }
+}
+
+/** What the clocks of the time zone show at the date that JSON holds; null where it is no date. */
+export function jsonWallTime(json: RawBuilder<unknown>, zone: string): RawBuilder<unknown> {
+  const { text, cases } = dateForms(json)
+  return cases(sql`${text}::timestamp`, sql`${text}::timestamptz at time zone ${zone}`)
+}
+
+function dateForms(json: RawBuilder<unknown>) {
   const text = sql`(${json} #>> '{}')`
   const isText = sql`jsonb_typeof(${json}) = 'string'`
   const form = sql.raw(`'^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}`)
-  const day = sql`(${isText} and ${text} ~ ${form}$')`
   const local = sql`${text} ~ ${form}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?)?$'`
   const full = sql`${text} ~ ${form}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$'`
-  const at = sql`(case
-    when not coalesce(${isText} and pg_input_is_valid(${text}, 'timestamptz'), false) then null
-    when ${local} then ${text}::timestamp at time zone ${zone}
-    when ${full} then ${text}::timestamptz end)`
-  return { at, isDay: day }
+  return {
+    text,
+    isDay: sql`(${isText} and ${text} ~ ${form}$')`,
+    /** One expression for dates as the clocks show them, another for those that say their offset. */
+    cases: (shown: RawBuilder<unknown>, absolute: RawBuilder<unknown>) => sql`(case
+      when not coalesce(${isText} and pg_input_is_valid(${text}, 'timestamptz'), false) then null
+      when ${local} then ${shown}
+      when ${full} then ${absolute} end)`,
+  }
 }
 
 function momentOf(value: unknown, zone: string): Moment | null {

@@ -27,7 +27,8 @@ export async function enterMany(
 ): Promise<{ count: number; temporalUrl: string | null }> {
   const crowd = await findCrowd(call, choice)
   const workflowId = await beginIntake(call, crowd)
-  return { count: crowd.expected, temporalUrl: call.services.temporal.workflowUrl(workflowId) }
+  const temporalUrl = workflowId === null ? null : call.services.temporal.workflowUrl(workflowId)
+  return { count: crowd.expected, temporalUrl }
 }
 
 /** What it will do, or why it cannot be done. */

@@ -7,7 +7,7 @@ import { fieldTypes, typeFaults } from '../fields.ts'
 
 type Types = ReadonlyMap<string, FieldType>
 
-/** Custom fields that steps wait for or change, and that do not exist or are of another type. */
+/** Custom fields that triggers go by, or that steps wait for or change, and that do not exist or are of another type. */
 export async function fieldFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
   if (!steps.some(namesFields)) return []
   const types = await fieldTypes(call)
@@ -21,11 +21,16 @@ export async function fieldFaults(call: Call, { steps }: Definition): Promise<Fa
 }
 
 function namesFields({ type, config }: Step): boolean {
-  return type === 'UPDATE_FIELD' || (type === 'WAIT_UNTIL' && config.mode === 'FIELD_DATE')
+  return (
+    type === 'UPDATE_FIELD' ||
+    (type === 'TRIGGER' && config.type === 'DATE_FIELD') ||
+    (type === 'WAIT_UNTIL' && config.mode === 'FIELD_DATE')
+  )
 }
 
 function faultsOf({ type, config }: Step, types: Types): Fault[] {
   if (type === 'WAIT_UNTIL' && config.mode === 'FIELD_DATE') return dateFaults(config.field, types)
+  if (type === 'TRIGGER' && config.type === 'DATE_FIELD') return dateFaults(config.field, types)
   if (type !== 'UPDATE_FIELD') return []
   const { set = {}, increment = {} } = config
   // Where a field does not exist yet, the step makes it.

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Filter } from '../../../schema/audience.ts'
+import type { TimedTrigger } from '../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
 import { AUTOMATION_INTAKE, type IntakeProgress, intakeWorkflowId } from '../../../temporal/contract.ts'
 import { manualEntry } from '../../../temporal/graph.ts'
@@ -13,7 +14,10 @@ import type { Services } from '../../services.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
 import { BULK_PRIORITY } from '../outbox.ts'
+import { recordDecisions } from './decisions.ts'
+import { nextDue, takeOccasions, type Timed, timedTrigger } from './due-people.ts'
 import { type Candidate, enrol } from './enrolment.ts'
+import type { Stretch } from './trigger-times.ts'
 import { loadVersion, type Version } from './versions.ts'
 
 /** People of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */
@@ -28,6 +32,8 @@ export type Crowd = {
   cause: Record<string, unknown>
   most: number | null
   expected: number
+  /** By which timed trigger, of whoever is due in which stretch of time. */
+  due?: { stepId: string } & Stretch
 }
 
 type Intake = {
@@ -43,6 +49,9 @@ type Intake = {
   looked: number
   entered: number
   createdAt: string
+  stepId: string | null
+  dueFrom: string | null
+  dueTo: string | null
   automationName: string
   automationStatus: WorkflowStatus
   versionId: string | null
@@ -51,16 +60,24 @@ type Intake = {
 /** Hears of progress after each page, and says whether the worker has to stop. */
 export type IntakeControl = { report: (progress: IntakeProgress) => void; isStopping: () => boolean }
 
-/** Writes an intake down and starts its workflow once this has committed. Answers the workflow's id. */
-export async function beginIntake(call: Call, crowd: Crowd): Promise<string> {
+/**
+ * Writes an intake down and starts its workflow once this has committed. Answers the workflow's id; null where this
+ * trigger has fired for this moment already.
+ */
+export async function beginIntake(call: Call, crowd: Crowd): Promise<string | null> {
   const { organization } = call
   const id = newId()
-  await execute(
+  const moment = (member: 'from' | 'to') =>
+    crowd.due ? sql`to_timestamp(${crowd.due[member] / 1000}::float8)` : sql`null`
+  const count = await execute(
     call.em,
-    sql`insert into automation_intake (id, organization_id, automation_id, filters, cause, most, expected)
+    sql`insert into automation_intake (id, organization_id, automation_id, filters, cause, most, expected, step_id,
+        due_from, due_to)
       values (${id}, ${organization.id}, ${crowd.automation.id}, ${json(crowd.filters)}, ${json(crowd.cause)},
-        ${crowd.most}, ${crowd.expected})`,
+        ${crowd.most}, ${crowd.expected}, ${crowd.due?.stepId ?? null}, ${moment('from')}, ${moment('to')})
+      on conflict (organization_id, automation_id, step_id, due_to) do nothing`,
   )
+  if (count === 0) return null
   const automationId = encodeId('wf', crowd.automation.id)
   const workflowId = intakeWorkflowId(automationId, id)
   call.emit({
@@ -140,23 +157,11 @@ async function takePage(call: Call, intakeId: string): Promise<IntakeProgress> {
 }
 
 async function letIn(call: Call, intake: Intake, version: Version): Promise<IntakeProgress> {
-  const { automationId, automationName, cause } = intake
-  const start = manualEntry(version.definition)
   const size = Math.min(PAGE, intake.most === null ? PAGE : intake.most - intake.looked)
-  const people = size > 0 ? await nextPeople(call, intake, version, size) : []
-  const enrolments = await enrol(
-    call,
-    people.map((subscriberId): Candidate => ({
-      automationId,
-      automationName,
-      version,
-      subscriberId,
-      stepId: start?.id ?? '',
-      trigger: cause,
-      context: {},
-    })),
-    { priority: BULK_PRIORITY },
-  )
+  const page = size > 0 ? await nextPage(call, intake, version, size) : { people: [], candidates: [] }
+  if (page === null) return await end(call, intake, 'CANCELED')
+  const { people, candidates } = page
+  const enrolments = await enrol(call, candidates, { priority: BULK_PRIORITY })
   const moved: Intake = {
     ...intake,
     reached: people.at(-1) ?? intake.reached,
@@ -165,6 +170,73 @@ async function letIn(call: Call, intake: Intake, version: Version): Promise<Inta
   }
   const isLast = people.length < PAGE
   return await (isLast ? end(call, moved, 'COMPLETED') : save(call, moved))
+}
+
+/** Everybody who is looked at, and of them who may enter. */
+type Page = { people: string[]; candidates: Candidate[] }
+
+/** Null where the trigger that began the intake is gone. */
+async function nextPage(call: Call, intake: Intake, version: Version, size: number): Promise<Page | null> {
+  const { automationId, automationName, cause, stepId } = intake
+  const common = { automationId, automationName, version }
+  if (stepId !== null) {
+    const timed = timedTrigger(version, stepId)
+    if (!timed || timed.config.type !== cause.type) return null
+    return await duePage(call, intake, timed, size)
+  }
+  const start = manualEntry(version.definition)?.id ?? ''
+  const people = await nextPeople(call, intake, version, size)
+  const candidates = people.map((subscriberId): Candidate => ({
+    ...common,
+    subscriberId,
+    stepId: start,
+    trigger: cause,
+    context: {},
+  }))
+  return { people, candidates }
+}
+
+/** Of whoever is due: refusals stand in the ledger, and nobody enters by one occasion twice. */
+async function duePage(call: Call, intake: Intake, timed: Timed, size: number): Promise<Page> {
+  const { automationId, automationName, cause, reached, createdAt } = intake
+  const { version, stepId } = timed
+  const stretch = { from: Date.parse(intake.dueFrom ?? ''), to: Date.parse(intake.dueTo ?? '') }
+  const due = await nextDue(call, timed, stretch, { reached, createdAt, size })
+  const keys = { automationId, stepId }
+  await recordDecisions(
+    call,
+    due.flatMap(({ id, refusal }) =>
+      refusal === null ? [] : [{ ...keys, subscriberId: id, action: 'ENTRY_REFUSED', reason: refusal }],
+    ),
+  )
+  const admitted = due.filter(({ refusal }) => refusal === null)
+  const isOnce = timed.config.type !== 'SCHEDULE'
+  const fresh = isOnce ? await takeOccasions(call, timed, admitted) : null
+  return {
+    people: due.map(({ id }) => id),
+    candidates: admitted
+      .filter(({ id }) => fresh?.has(id) ?? true)
+      .map(({ id, occasion, dueAt }): Candidate => ({
+        ...keys,
+        automationName,
+        version,
+        subscriberId: id,
+        trigger: { ...cause, dueAt: new Date(dueAt).toISOString() },
+        context: contextOf(timed.config, occasion, new Date(dueAt).toISOString()),
+      })),
+  }
+}
+
+/** What filters and keys of the run read as `entry.<path>`. */
+export function contextOf(config: TimedTrigger, occasion: string, dueAt: string): Record<string, unknown> {
+  switch (config.type) {
+    case 'DATE_FIELD':
+      return { field: config.field, date: occasion, dueAt }
+    case 'INACTIVITY':
+      return { eventType: config.eventType, inactiveSince: occasion, dueAt }
+    case 'SCHEDULE':
+      return { dueAt }
+  }
 }
 
 /** Who comes later than the intake itself is not meant, so that it has an end. */
@@ -184,7 +256,8 @@ async function lockIntake({ em, organization }: Call, id: string): Promise<Intak
     em,
     sql`select intake.id, intake.automation_id as "automationId", intake.filters, intake.cause, intake.most,
         intake.expected, intake.status, intake.error, intake.reached, intake.looked, intake.entered,
-        intake.created_at as "createdAt", automation.name as "automationName",
+        intake.created_at as "createdAt", intake.step_id as "stepId", intake.due_from as "dueFrom",
+        intake.due_to as "dueTo", automation.name as "automationName",
         automation.status as "automationStatus", automation.published_version_id as "versionId"
       from automation_intake intake
       join automation on automation.organization_id = intake.organization_id and automation.id = intake.automation_id

@@ -8,6 +8,7 @@ import { execute } from '../../database.ts'
 import { syncWatchedSegments } from '../segments/watch.ts'
 import { type Automation, titleOf } from './records.ts'
 import { cancelActiveRuns, resumeHeldRuns } from './runs.ts'
+import { syncTriggerSchedules } from './trigger-schedules.ts'
 
 type Moves = Readonly<Record<WorkflowStatus, Partial<Record<SettableStatus, WorkflowStatus>>>>
 
@@ -68,6 +69,7 @@ export async function setStatus(
       where organization_id = ${organization.id} and id = ${automation.id}`,
   )
   await syncWatchedSegments(call)
+  await syncTriggerSchedules(call, [automation.id])
   return {
     canceledRuns: next === 'ARCHIVED' ? await cancelActiveRuns(call, automation.id, 'ARCHIVED') : 0,
     resumedRuns: next === 'ACTIVE' ? await resumeHeldRuns(call, automation.id) : 0,

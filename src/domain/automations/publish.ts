@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Definition } from '../../../schema/automation.ts'
-import type { TriggerConfig } from '../../../schema/automation-triggers.ts'
+import { TIMED_TRIGGERS, type TriggerConfig, type TriggerType } from '../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
 import type { InboundWebhook, Workflow } from '../../../schema/workflow.ts'
 import { compileContent } from '../../content/compile.ts'
@@ -23,6 +23,7 @@ import { type Automation, findAutomation, readAutomation, titleOf } from './reco
 import { countActiveRuns } from './runs.ts'
 import { count, countHeldRuns } from './status.ts'
 import type { FrozenEmail, PublishedDefinition } from './versions.ts'
+import { syncTriggerSchedules } from './trigger-schedules.ts'
 import { webhookSecret } from './webhook-signature.ts'
 
 /** What publishing answers: the workflow, its new version, and the runs that continue because it went live. */
@@ -53,6 +54,7 @@ export async function publish(
   const inboundWebhooks = await syncWebhooks(call, automation.id, definition)
   const { resumedRuns } = await setStatus(call, automation, statusAfter(automation, activate))
   await syncWatchedSegments(call)
+  await syncTriggerSchedules(call, [automation.id])
   return {
     workflow: await readAutomation(call, automation.id),
     version: { id: encodeId('wfv', version.id), number: version.number },
@@ -149,15 +151,16 @@ async function writeVersion(
   return version
 }
 
-/** MANUAL and INBOUND_WEBHOOK have no row: no event fires them. Tags are compared in the case that the database folds them to. */
+const NOT_BY_EVENTS: ReadonlySet<TriggerType> = new Set(['MANUAL', 'INBOUND_WEBHOOK', ...TIMED_TRIGGERS])
+
+/** MANUAL, INBOUND_WEBHOOK and timed triggers have no row: no event fires them. Tags are compared in the case that the database folds them to. */
 async function replaceTriggers(
   { em, organization }: Call,
   automationId: string,
   definition: Definition,
 ): Promise<void> {
   const triggers = definition.steps.flatMap((step) => {
-    if (step.type !== 'TRIGGER' || step.config.type === 'MANUAL' || step.config.type === 'INBOUND_WEBHOOK')
-      return []
+    if (step.type !== 'TRIGGER' || NOT_BY_EVENTS.has(step.config.type)) return []
     const { type } = step.config
     return keysOf(step.config).map((key) => ({ stepId: step.id, type, key }))
   })
@@ -184,7 +187,7 @@ async function replaceTriggers(
 function keysOf(config: TriggerConfig): string[] {
   if ('tagNames' in config) return config.tagNames
   if ('segmentId' in config) return [config.segmentId]
-  if (config.type === 'FIELD_UPDATED') return [config.field]
+  if ('field' in config) return [config.field]
   if (config.type === 'WORKFLOW_EVENT') return [`${config.workflowId}/${config.event}`]
   return ['eventType' in config ? config.eventType : '']
 }
@@ -202,7 +205,7 @@ async function runEffects(call: Call, automation: Automation, next: WorkflowStat
 function triggerWords(step: Definition['steps'][number]): string[] {
   if (step.type !== 'TRIGGER') return []
   const { config } = step
-  const detail = keysOf(config).join(', ')
+  const detail = config.type === 'SCHEDULE' ? config.cron : keysOf(config).join(', ')
   const filtered = config.filters?.length ? ' (filtered)' : ''
   return [`${config.type}${detail && ` ${detail}`}${filtered}`]
 }

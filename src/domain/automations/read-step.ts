@@ -10,7 +10,7 @@ import {
 } from '../../../schema/automation.ts'
 import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../schema/automation-parts.ts'
 import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
-import { LATER_TRIGGERS, TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../schema/automation-triggers.ts'
+import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../schema/automation-triggers.ts'
 import { closed } from '../../../schema/define.ts'
 import { durationMilliseconds } from '../../../temporal/graph.ts'
 import type { Fault } from '../../catalogue/failure.ts'
@@ -18,6 +18,7 @@ import { isTimeZone, readMoment } from '../audience/moment.ts'
 import { type FilterContext, validateFilters, validateWhere } from '../audience/validate.ts'
 import { isRecord } from '../audience/values.ts'
 import { detailFaults } from './step-faults.ts'
+import { cronFault } from './trigger-times.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
 
 /** A step as it was read: with its defaults, or a stand-in that keeps its place in the graph, and its faults. */
@@ -91,7 +92,7 @@ function configSchema(type: StepType, config: Raw, path: string): ConfigChoice {
     case 'TRIGGER':
       return chosen(TRIGGER_CONFIGS, 'trigger type', config.type, joinPath(path, 'type'), {
         built: TRIGGER_TYPES,
-        later: LATER_TRIGGERS,
+        later: [],
       })
     case 'WAIT_UNTIL':
       return chosen(WAIT_UNTIL_CONFIGS, 'WAIT_UNTIL mode', config.mode, joinPath(path, 'mode'), {
@@ -135,6 +136,12 @@ function filterFaults(type: StepType, config: Raw, path: string, context: Filter
   return faults
 }
 
+/** Members that are lengths of time. */
+const LENGTHS: { [Type in StepType]?: string[] } = {
+  WAIT_UNTIL: ['timeout', 'offset'],
+  TRIGGER: ['offset', 'inactiveFor'],
+}
+
 function timeFaults(type: StepType, config: Raw, path: string): Fault[] {
   const faults: Fault[] = []
   const isWindow = type === 'WAIT_UNTIL' && config.mode === 'TIME_WINDOW'
@@ -142,10 +149,14 @@ function timeFaults(type: StepType, config: Raw, path: string): Fault[] {
     faults.push({ path: joinPath(path, 'timezone'), message: timeZoneSentence(config.timezone) })
   }
   if (type === 'WAIT') faults.push(...lengthFaults(config, path))
-  for (const member of type === 'WAIT_UNTIL' ? ['timeout', 'offset'] : []) {
+  for (const member of LENGTHS[type] ?? []) {
     if (isRecord(config[member])) faults.push(...lengthFaults(config[member], joinPath(path, member)))
   }
   if (isWindow) faults.push(...windowFaults(config, path))
+  if (type === 'TRIGGER' && config.type === 'SCHEDULE' && typeof config.cron === 'string') {
+    const wrong = cronFault(config.cron)
+    if (wrong !== null) faults.push({ path: joinPath(path, 'cron'), message: wrong })
+  }
   if (type === 'EMAIL' && isRecord(config.sendWindow)) {
     faults.push(...windowFaults(config.sendWindow, joinPath(path, 'sendWindow')))
   }

@@ -61,7 +61,9 @@ async function recordFaults(
 
 async function fieldFaults(call: Call, triggers: readonly Trigger[]): Promise<Fault[]> {
   const named = triggers.flatMap(({ step, path }) =>
-    'field' in step.config ? [{ stepId: step.id, field: step.config.field, path: `${path}.field` }] : [],
+    step.config.type === 'FIELD_UPDATED'
+      ? [{ stepId: step.id, field: step.config.field, path: `${path}.field` }]
+      : [],
   )
   if (named.length === 0) return []
   const known = [...BUILT_IN_FIELDS, ...(await fieldTypes(call)).keys()]

@@ -12,7 +12,7 @@ import type { Version } from '../automations/versions.ts'
 import { filterReasons } from './filters.ts'
 import { namesOf } from './names.ts'
 import type { Person } from './person.ts'
-import { valueWords } from './words.ts'
+import { periodWords, valueWords } from './words.ts'
 
 /** What speaks for and against a person entering a workflow now: its triggers with their filters, and its re-entry. */
 export async function entryReasons(
@@ -72,6 +72,7 @@ async function reEntryReasons(
 }
 
 const OTHER_REFUSALS: Readonly<Record<string, string>> = {
+  MISSED: 'was not let in, because the service was down at that moment and for more than a day after it',
   FILTERS: 'did not fulfil the filters of the trigger',
   PAUSED: 'was not let in, because the workflow was paused',
   DRAFT: 'was not let in, because the workflow had not been published',
@@ -111,6 +112,12 @@ function triggerWords(config: TriggerConfig, names: ReadonlyMap<string, string>)
       return `they leave the segment ${valueWords(config.segmentId, names)}`
     case 'EVENT':
       return `the event ${config.eventType} happens${config.where?.length ? ' with the data that it asks for' : ''}`
+    case 'DATE_FIELD':
+      return `the date in their field ${config.field} is due`
+    case 'SCHEDULE':
+      return `its schedule (${config.cron}) comes`
+    case 'INACTIVITY':
+      return `the event ${config.eventType} has not happened for ${periodWords(config.inactiveFor)}`
     case 'INBOUND_WEBHOOK':
       return 'its webhook is called for them'
     case 'MANUAL':

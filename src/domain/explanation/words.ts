@@ -93,7 +93,8 @@ function isPeriod(value: unknown): value is Period {
   return isRecord(value) && 'amount' in value && 'unit' in value
 }
 
-function periodWords({ amount, unit }: Period): string {
+/** A length of time as it is said. */
+export function periodWords({ amount, unit }: { amount: number; unit: string }): string {
   const plural = unit.toLowerCase()
   return `${amount} ${amount === 1 ? plural.slice(0, -1) : plural}`
 }

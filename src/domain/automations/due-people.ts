@@ -1,0 +1,195 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { TimedTrigger, TriggerConfigs } from '../../../schema/automation-triggers.ts'
+import { durationMilliseconds } from '../../../temporal/graph.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, row, rows } from '../../database.ts'
+import { jsonWallTime } from '../audience/dates.ts'
+import { audiencePredicate } from '../audience/match.ts'
+import { idsAround } from '../event-rows.ts'
+import { CATCH_UP_MS, daysOf, planDates, type Stretch } from './trigger-times.ts'
+import type { Version } from './versions.ts'
+
+/** A timed trigger of a published version. */
+export type Timed = { version: Version; stepId: string; config: TimedTrigger }
+
+/** Somebody who is due: by what occasion, since when, and what keeps them out. */
+export type DuePerson = { id: string; occasion: string; dueAt: string; refusal: 'FILTERS' | 'MISSED' | null }
+
+/** The timed trigger of this step, or null where the version has another or none. */
+export function timedTrigger(version: Version, stepId: string): Timed | null {
+  const step = version.graph.steps.get(stepId)
+  if (step?.type !== 'TRIGGER') return null
+  const { config } = step
+  const isTimed = config.type === 'DATE_FIELD' || config.type === 'SCHEDULE' || config.type === 'INACTIVITY'
+  return isTimed ? { version, stepId, config } : null
+}
+
+/** The zone whose clocks a version goes by. */
+export function zoneOf({ definition }: Version, { organization }: Pick<Call, 'organization'>): string {
+  return definition.settings.timezone ?? organization.timezone
+}
+
+/** How many people a trigger takes for this stretch, those among them whom its filters keep out. */
+export async function countDue(call: Call, timed: Timed, stretch: Stretch): Promise<number> {
+  const { joined, where } = source(call, timed, stretch)
+  // Everybody is due by a schedule, so its filters are the audience; of a date or a silence they refuse.
+  const among = timed.config.type === 'SCHEDULE' ? await filtersOf(call, timed) : sql`true`
+  const found = await row<{ count: number }>(
+    call.em,
+    sql`select count(*)::int as count from subscriber s ${joined} where ${where} and ${among}`,
+  )
+  return found?.count ?? 0
+}
+
+/** The next people after `reached` in the order of their ids, of those who were there at `createdAt`. */
+export async function nextDue(
+  call: Call,
+  timed: Timed,
+  stretch: Stretch,
+  { reached, createdAt, size }: { reached: string; createdAt: string; size: number },
+): Promise<DuePerson[]> {
+  const { joined, where } = source(call, timed, stretch)
+  const passes = await filtersOf(call, timed)
+  const among = timed.config.type === 'SCHEDULE' ? passes : sql`true`
+  const isMissed =
+    timed.config.type === 'DATE_FIELD' ? sql`found.due <= ${at(stretch.to - CATCH_UP_MS)}` : sql`false`
+  return await rows<DuePerson>(
+    call.em,
+    sql`select s.id, found.occasion, found.due::timestamptz(3) as "dueAt",
+        case when ${isMissed} then 'MISSED' when not coalesce(${passes}, false) then 'FILTERS' end as refusal
+      from subscriber s ${joined}
+      where ${where} and ${among} and s.id > ${reached} and s.created_at <= ${createdAt} order by s.id limit ${size}`,
+  )
+}
+
+/** Writes the occasions down and answers who has not entered by theirs before. */
+export async function takeOccasions(
+  { em, organization }: Call,
+  { version, stepId }: Timed,
+  people: readonly DuePerson[],
+): Promise<Set<string>> {
+  if (people.length === 0) return new Set()
+  const taken = await rows<{ id: string }>(
+    em,
+    sql`insert into automation_occasion as known (organization_id, automation_id, step_id, subscriber_id, occasion)
+      select ${organization.id}, ${version.automationId}, ${stepId}, person.id, person.occasion
+      from unnest(${array(
+        people.map(({ id }) => id),
+        'uuid',
+      )}, ${array(
+        people.map(({ occasion }) => occasion),
+        'text',
+      )}) as person (id, occasion)
+      order by person.id
+      on conflict (organization_id, automation_id, step_id, subscriber_id)
+      do update set occasion = excluded.occasion where known.occasion <> excluded.occasion
+      returning subscriber_id as id`,
+  )
+  return new Set(taken.map(({ id }) => id))
+}
+
+/** Forgets the occasions of triggers that an automation has no more. */
+export async function dropOccasions(
+  { em, organization }: Call,
+  automationId: string,
+  stepIds: readonly string[],
+): Promise<void> {
+  if (stepIds.length === 0) return
+  await execute(
+    em,
+    sql`delete from automation_occasion where organization_id = ${organization.id}
+      and automation_id = ${automationId} and step_id = any(${array(stepIds, 'text')})`,
+  )
+}
+
+type Source = { joined: RawBuilder<unknown>; where: RawBuilder<unknown> }
+
+/** Of `subscriber s`: who is due in the stretch, with `found.occasion` and `found.due`. */
+function source(call: Call, { version, config }: Timed, stretch: Stretch): Source {
+  const own = sql`s.organization_id = ${call.organization.id}`
+  // Who leaves by unsubscribing does not enter unsubscribed.
+  const status = version.definition.settings.exitOnUnsubscribe ? sql`and s.status = 'SUBSCRIBED'` : sql``
+  const { joined, where } = sources[config.type](call, config as never, stretch, zoneOf(version, call))
+  return { joined, where: sql`${own} ${status} and ${where}` }
+}
+
+type SourceOf<Config extends TimedTrigger> = (
+  call: Call,
+  config: Config,
+  stretch: Stretch,
+  zone: string,
+) => Source
+
+const sources: { [Type in TimedTrigger['type']]: SourceOf<TriggerConfigs[Type]> } = {
+  SCHEDULE: (_call, _config, { to }) => ({
+    joined: sql`cross join (select ''::text as occasion, ${at(to)} as due) as found`,
+    where: sql`true`,
+  }),
+  DATE_FIELD: dates,
+  INACTIVITY: silences,
+}
+
+/** The text of the date narrows first; the moment is computed for the few that are left. */
+function dates(_call: Call, config: TriggerConfigs['DATE_FIELD'], stretch: Stretch, zone: string): Source {
+  const { years, low, high, daysOfYear } = planDates(config, zone, stretch)
+  const { anniversary, at: time, offset, direction } = config
+  const value = sql`(s.fields -> ${config.field}::text)`
+  const text = sql`(s.fields ->> ${config.field}::text)`
+  const occurrences = anniversary
+    ? sql`(select given.wall + make_interval(years => year - extract(year from given.wall)::int)
+        from unnest(${array(years, 'int')}) as year where year >= extract(year from given.wall))`
+    : sql`(select given.wall where given.wall is not null)`
+  const wall = time === undefined ? sql`day.wall` : sql`(day.wall::date + ${time}::time)`
+  const sign = sql.raw(direction === 'AFTER' ? '+' : '-')
+  const days = daysOf(offset)
+  const due =
+    days === null
+      ? sql`local_moment(${wall}, ${zone}) ${sign} make_interval(secs => ${offset ? durationMilliseconds(offset) / 1000 : 0}::float8)`
+      : sql`local_moment(${wall} ${sign} make_interval(days => ${days}::int), ${zone})`
+  const near = !anniversary
+    ? sql`left(${text}, 10) between ${low} and ${high}`
+    : daysOfYear === null
+      ? sql`${text} is not null`
+      : sql`substr(${text}, 6, 5) = any(${array(daysOfYear, 'text')})`
+  return {
+    joined: sql`cross join lateral (select ${jsonWallTime(value, zone)} as wall) as given
+      cross join lateral ${occurrences} as day (wall)
+      cross join lateral (select day.wall::date::text as occasion, ${due} as due) as found`,
+    where: sql`${near} and found.due > ${at(stretch.from)} and found.due <= ${at(stretch.to)}`,
+  }
+}
+
+/** A silence begins with the last such event, or, where there was none, with the person. */
+function silences(
+  { organization }: Call,
+  { eventType, inactiveFor }: TriggerConfigs['INACTIVITY'],
+  stretch: Stretch,
+): Source {
+  const length = durationMilliseconds(inactiveFor)
+  const [from, to] = [at(stretch.from - length), at(stretch.to - length)]
+  const event = sql`event.organization_id = ${organization.id} and event.type = ${eventType}`
+  return {
+    joined: sql`cross join lateral (select coalesce((select event.created_at from subscriber_event event
+          where ${event} and event.subscriber_id = s.id order by event.id desc limit 1), s.created_at) as since) as silence
+      cross join lateral (select to_char(silence.since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as occasion,
+        silence.since + make_interval(secs => ${length / 1000}::float8) as due) as found`,
+    where: sql`silence.since > ${from} and silence.since <= ${to} and s.id in (
+        select event.subscriber_id from subscriber_event event where ${event} and event.created_at > ${from}
+          and event.created_at <= ${to} and ${idsAround(from, to, sql`event`)}
+        union all
+        select fresh.id from subscriber fresh where fresh.organization_id = ${organization.id}
+          and fresh.created_at > ${from} and fresh.created_at <= ${to} and ${idsAround(from, to, sql`fresh`)})`,
+  }
+}
+
+async function filtersOf(call: Call, { version, config }: Timed): Promise<RawBuilder<boolean>> {
+  return await audiencePredicate(call.em, { organizationId: call.organization.id }, config.filters ?? [], {
+    entry: {},
+    run: { automationId: version.automationId },
+  })
+}
+
+function at(moment: number): RawBuilder<unknown> {
+  return sql`to_timestamp(${moment / 1000}::float8)`
+}

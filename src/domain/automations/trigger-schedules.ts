@@ -1,0 +1,132 @@
+import { sql } from 'kysely'
+
+import type { TimedTrigger } from '../../../schema/automation-triggers.ts'
+import type { WorkflowStatus } from '../../../schema/values.ts'
+import { triggerScheduleId } from '../../../temporal/contract.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, type EntityManager, row, rows } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { dropOccasions, timedTrigger } from './due-people.ts'
+import { nextLook } from './trigger-times.ts'
+import { loadVersions } from './versions.ts'
+
+/** What decides the moments of a timed trigger. */
+export type Timing = { config: TimedTrigger; timezone: string }
+
+type Published = { id: string; status: WorkflowStatus; versionId: string }
+type Wanted = { automationId: string; stepId: string; timing: Timing; nextAt: Date | null }
+
+/**
+ * Brings the schedules of these automations in step with the timed triggers of their published versions, under the
+ * automations' locks, and has Temporal follow. A trigger that is new, was paused or got other moments begins now:
+ * whatever was due before is not made up for. Ids are uuids.
+ */
+export async function syncTriggerSchedules(
+  call: Call,
+  automationIds: readonly string[],
+  timezone = call.organization.timezone,
+): Promise<void> {
+  const { em, organization } = call
+  const wanted = await wantedSchedules(call, automationIds, timezone)
+  const key = ({ automationId, stepId }: Pick<Wanted, 'automationId' | 'stepId'>) =>
+    `${automationId}/${stepId}`
+  const keys = array(wanted.map(key), 'text')
+  const gone = await rows<{ automationId: string; stepId: string; isArchived: boolean }>(
+    em,
+    sql`delete from automation_schedule schedule using automation
+      where schedule.organization_id = ${organization.id} and schedule.automation_id = any(${array(automationIds, 'uuid')})
+        and schedule.automation_id || '/' || schedule.step_id <> all(${keys})
+        and automation.organization_id = schedule.organization_id and automation.id = schedule.automation_id
+      returning schedule.automation_id as "automationId", schedule.step_id as "stepId",
+        automation.status = 'ARCHIVED' as "isArchived"`,
+  )
+  for (const { automationId, stepId, isArchived } of gone) {
+    if (!isArchived) await dropOccasions(call, automationId, [stepId])
+  }
+  const column = (pick: (each: Wanted) => unknown, type: Parameters<typeof array>[1]) =>
+    array(wanted.map(pick), type)
+  await rows(
+    em,
+    sql`insert into automation_schedule as known (organization_id, automation_id, step_id, timing, next_at)
+      select ${organization.id}, automation_id, step_id, timing, next_at::timestamptz
+      from unnest(${column((each) => each.automationId, 'uuid')}, ${column((each) => each.stepId, 'text')},
+        ${column((each) => each.timing, 'jsonb')}, ${column((each) => each.nextAt?.toISOString() ?? null, 'text')})
+        as wanted (automation_id, step_id, timing, next_at)
+      on conflict (organization_id, automation_id, step_id) do update set timing = excluded.timing,
+        next_at = excluded.next_at,
+        looked_until = case when known.next_at is null or known.timing <> excluded.timing then now()
+          else known.looked_until end`,
+  )
+  for (const { automationId, stepId } of [...gone, ...wanted]) emitSchedule(call, automationId, stepId)
+}
+
+/** After the organization moved to another time zone: its schedules follow. */
+export async function moveTriggerSchedules(call: Call, timezone: string): Promise<void> {
+  const found = await rows<{ id: string }>(
+    call.em,
+    sql`select id from automation where organization_id = ${call.organization.id}
+      and id in (select automation_id from automation_schedule where organization_id = ${call.organization.id})
+      order by id for no key update`,
+  )
+  const ids = found.map(({ id }) => id)
+  if (ids.length > 0) await syncTriggerSchedules(call, ids, timezone)
+}
+
+/** Has Temporal's schedule of a trigger brought in step with its row, whatever it is when it is looked at. */
+export function emitSchedule(call: Call, automationId: string, stepId: string): void {
+  const prefix = call.services.config.temporal.taskQueue
+  call.emit({
+    kind: 'schedule',
+    workflowId: triggerScheduleId(prefix, encodeId('wf', automationId), stepId),
+    payload: { automationId, stepId },
+  })
+}
+
+/** What a schedule in Temporal should be. */
+export type ScheduleState = { name: string; timing: Timing; isPaused: boolean }
+
+/** What the schedule of a trigger should be now; null where there should be none. */
+export async function scheduleState(
+  em: EntityManager,
+  organizationId: string,
+  automationId: string,
+  stepId: string,
+): Promise<ScheduleState | null> {
+  return await row<ScheduleState>(
+    em,
+    sql`select automation.name, schedule.timing, schedule.next_at is null as "isPaused"
+      from automation_schedule schedule join automation
+        on automation.organization_id = schedule.organization_id and automation.id = schedule.automation_id
+      where schedule.organization_id = ${organizationId} and schedule.automation_id = ${automationId}
+        and schedule.step_id = ${stepId}`,
+  )
+}
+
+async function wantedSchedules(
+  { em, organization }: Call,
+  automationIds: readonly string[],
+  zone: string,
+): Promise<Wanted[]> {
+  const automations = await rows<Published & { now: string }>(
+    em,
+    sql`select id, status, published_version_id as "versionId", now() as now from automation
+      where organization_id = ${organization.id} and id = any(${array(automationIds, 'uuid')})
+        and status in ('ACTIVE', 'PAUSED') and published_version_id is not null`,
+  )
+  const versions = await loadVersions(
+    em,
+    organization.id,
+    automations.map(({ versionId }) => versionId),
+  )
+  return automations.flatMap(({ id, status, versionId, now }) => {
+    const version = versions.get(versionId)
+    const timezone = version?.definition.settings.timezone ?? zone
+    return (version?.definition.steps ?? []).flatMap((step): Wanted[] => {
+      const timed = version && timedTrigger(version, step.id)
+      if (!timed) return []
+      const { filters: _, ...config } = timed.config
+      const nextAt = status === 'ACTIVE' ? new Date(nextLook(config, timezone, Date.parse(now))) : null
+      return [{ automationId: id, stepId: step.id, timing: { config, timezone }, nextAt }]
+    })
+  })
+}

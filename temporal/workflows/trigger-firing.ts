@@ -1,0 +1,24 @@
+import { proxyActivities, setCurrentDetails, sleep } from '@temporalio/workflow'
+
+import type { Fired, FiringActivities, FiringRequest } from '../contract.ts'
+import { firedDetails } from '../timer.ts'
+
+const { fireTrigger } = proxyActivities<FiringActivities>({
+  startToCloseTimeout: '10 minutes',
+  retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '1 minute' },
+})
+
+/** A schedule's clock may be ahead of the database's by so much, which decides what is due. */
+const AHEAD_MS = 5_000
+
+/** One time of a timed trigger: everybody who has become due since the last is let in by an intake of their own. */
+export async function TriggerFiring(request: FiringRequest): Promise<Fired> {
+  let fired = await fireTrigger.executeWithOptions({ summary: 'look who is due' }, [request])
+  setCurrentDetails(firedDetails(fired))
+  if (fired.state === 'NOTHING' && fired.nextMs !== null && fired.nextMs <= AHEAD_MS) {
+    await sleep(fired.nextMs, { summary: 'the moment is about to come' })
+    fired = await fireTrigger.executeWithOptions({ summary: 'look who is due' }, [request])
+    setCurrentDetails(firedDetails(fired))
+  }
+  return fired
+}

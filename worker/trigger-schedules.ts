@@ -1,0 +1,89 @@
+import {
+  type Client,
+  ScheduleAlreadyRunning,
+  type ScheduleDescription,
+  ScheduleNotFoundError,
+  ScheduleOverlapPolicy,
+} from '@temporalio/client'
+
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { scheduleState, type ScheduleState } from '../src/domain/automations/trigger-schedules.ts'
+import { looksOf } from '../src/domain/automations/trigger-times.ts'
+import type { OutboxRow } from '../src/domain/outbox.ts'
+import { encodeId } from '../src/ids.ts'
+import type { Services } from '../src/services.ts'
+import { type FiringRequest, taskQueue, TRIGGER_FIRING } from '../temporal/contract.ts'
+
+/** What our pauses are known by: one with another note is an operator's, and stays. */
+export const PAUSED_NOTE = 'The workflow is paused.'
+const RUNNING_NOTE = 'The workflow is active.'
+
+/**
+ * Brings one schedule in step with its row as it is now: makes, changes, pauses or deletes it. Safe to repeat; its rows
+ * of the outbox are taken one after the other.
+ */
+export async function alignSchedule(client: Client, services: Services, row: OutboxRow): Promise<void> {
+  const { organizationId, workflowId: scheduleId } = row
+  // emitSchedule wrote it; the type cannot travel through the table.
+  const { automationId, stepId } = row.payload as { automationId: string; stepId: string }
+  const state = await scheduleState(crossOrganization(services), organizationId, automationId, stepId)
+  const handle = client.schedule.getHandle(scheduleId)
+  if (!state) {
+    await handle.delete().catch(ignoreMissing)
+    return
+  }
+  const request: FiringRequest = {
+    organizationId: encodeId('org', organizationId),
+    automationId: encodeId('wf', automationId),
+    stepId,
+  }
+  const facts = optionsOf(
+    scheduleId,
+    state,
+    request,
+    taskQueue(services.config.temporal.taskQueue, 'background'),
+  )
+  try {
+    await client.schedule.create({ scheduleId, ...facts, state: runningState(state) })
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error
+    await handle.update((previous) => ({ ...facts, state: runningState(state, previous) }))
+  }
+}
+
+function optionsOf(
+  scheduleId: string,
+  { name, timing }: ScheduleState,
+  request: FiringRequest,
+  queue: string,
+) {
+  const looks = looksOf(timing.config)
+  return {
+    spec:
+      'cron' in looks
+        ? { cronExpressions: [looks.cron], timezone: timing.timezone }
+        : { intervals: [{ every: looks.everyMinutes * 60_000 }] },
+    // The rows say what is due, so that one look makes up for all that were missed.
+    policies: { overlap: ScheduleOverlapPolicy.BUFFER_ONE, catchupWindow: '1 day' as const },
+    action: {
+      type: 'startWorkflow' as const,
+      workflowType: TRIGGER_FIRING,
+      workflowId: scheduleId,
+      taskQueue: queue,
+      args: [request],
+      staticSummary: `${timing.config.type} of ${name.slice(0, 120)}`,
+      staticDetails: `Looks who is due by the trigger ${request.stepId} of ${request.automationId} in ${request.organizationId}. Rows say what was looked at, so triggering it by hand takes nobody twice.`,
+    },
+  }
+}
+
+function runningState({ isPaused }: ScheduleState, previous?: ScheduleDescription) {
+  const byOperator = previous?.state.paused === true && previous.state.note !== PAUSED_NOTE
+  if (byOperator)
+    return { paused: true, ...(previous.state.note !== undefined && { note: previous.state.note }) }
+  return { paused: isPaused, note: isPaused ? PAUSED_NOTE : RUNNING_NOTE }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof ScheduleNotFoundError)) throw error
+}
