@@ -280,7 +280,8 @@ test('triggers match tags by any letter case and events by their conditions; fil
   t.deepEqual(await decisionsOf(services, byEvent.id), ['ENTRY_REFUSED FILTERS'])
 })
 
-test('1,000 entries at the same time make one run', async (t) => {
+// Alone, because it keeps every connection that the tests beside it share.
+test.serial('1,000 entries at the same time make one run', async (t) => {
   const automation = await publish(
     services,
     tenant,

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 
 import test from 'ava'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import { execute, rows } from '../src/database.ts'
 import { decodeId } from '../src/ids.ts'
@@ -109,27 +109,35 @@ test('a watch that is killed with -9 in the middle of its work, again and again,
     t.teardown(() => child.kill('SIGKILL'))
     return child
   }
-  for (let kill = 0; kill < 3; kill++) {
-    const child = start()
-    await eventually(
-      'a watch that has written and not committed',
-      async () => {
-        const open = await rows(
-          em,
-          sql`select from pg_stat_activity where datname = current_database()
-            and application_name = 'postloom watcher' and backend_xid is not null`,
-        )
-        return open.length > 0
-      },
-      { everyMs: 1 },
+  const watchers = (condition: RawBuilder<unknown>) =>
+    rows(
+      em,
+      sql`select from pg_stat_activity where datname = current_database()
+        and application_name = 'postloom watcher' and ${condition}`,
     )
-    child.kill('SIGKILL')
+  // Each time it comes as far as the table that is closed to it, and no further.
+  for (const table of ['subscriber_event', 'automation_run', 'outbox']) {
+    const child = start()
+    await em.transactional(async (closing) => {
+      await execute(closing, sql`lock table ${sql.table(table)} in share row exclusive mode`)
+      await eventually(
+        `a watch that has written, not committed, and waits for ${table}`,
+        async () => (await watchers(sql`backend_xid is not null and wait_event_type = 'Lock'`)).length > 0,
+        { withinMs: 60_000 },
+      )
+      child.kill('SIGKILL')
+    })
+    await eventually('its transaction to be undone', async () => (await watchers(sql`true`)).length === 0)
   }
   start()
-  await eventually('every change to be looked at', async () => {
-    const left = await rows(em, sql`select from segment_change limit 1`)
-    return left.length === 0
-  })
+  await eventually(
+    'every change to be looked at',
+    async () => {
+      const left = await rows(em, sql`select from segment_change limit 1`)
+      return left.length === 0
+    },
+    { withinMs: 60_000 },
+  )
   const found = await rows(
     em,
     sql`select (select count(*)::int from segment_member) as members, count(*)::int as runs,
