@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 
 import { execute, rows } from '../src/database.ts'
 import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
+import { startEchoWatch } from '../worker/echo-watch.ts'
 import { performWork } from '../worker/run-work.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import type { Step } from '../schema/automation.ts'
@@ -171,6 +172,63 @@ test('workflows that start each other in a circle are cut, and the run says why'
     const decisions = [...(await decisionsOf(services, ping)), ...(await decisionsOf(services, pong))]
     return decisions.includes('ENTRY_REFUSED LOOP')
   })
+})
+
+test('a circle of different steps is cut at the same depth as one of a kind', async (t) => {
+  const settings = { reEntry: { mode: 'EVERY_TIME' as const } }
+  const along = (steps: Step[]) => ({ steps, edges: edges(steps.map(({ id }) => id)), settings })
+  const tagging = await world.publish(along([START, step('tag', 'ADD_TAG', { tagNames: ['round'] })]))
+  const tagged = await world.publish(
+    along([
+      step('start', 'TRIGGER', { type: 'TAG_ADDED', tagNames: ['round'] }),
+      step('off', 'REMOVE_TAG', { tagNames: ['round'] }),
+    ]),
+  )
+  const ofTagged = { workflowId: encodeId('wf', tagged), event: 'WORKFLOW_COMPLETED' as const }
+  const ended = await publish(
+    services,
+    tenant,
+    along([
+      step('start', 'TRIGGER', { type: 'WORKFLOW_EVENT', ...ofTagged }),
+      step('say', 'CREATE_EVENT', { eventType: 'MIXED_ROUND' }),
+    ]),
+  )
+  const first = await world.publish(
+    along([step('start', 'TRIGGER', { type: 'EVENT', eventType: 'MIXED_ROUND' }), start(tagging)]),
+  )
+  const echoes = startEchoWatch(services)
+  t.teardown(() => echoes.stop())
+  await world.happened(await tenant.subscribe(), 'MIXED_ROUND')
+  await eventually('the circle to be cut', async () =>
+    (await decisionsOf(services, ended.id)).includes('ENTRY_REFUSED LOOP'),
+  )
+  const counts = await Promise.all(
+    [first, tagging, tagged, ended.id].map(async (id) => (await runsOf(services, tenant, id)).length),
+  )
+  t.deepEqual(counts, [3, 3, 3, 2])
+
+  // What a run makes happen after its own transaction leads on as well: its email, its request.
+  const mailing = await world.publish(
+    along([
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'EMAIL_SENT' }),
+      step('hello', 'EMAIL', { subject: 'Hi', content: 'Hi', contentType: 'MARKDOWN', transactional: true }),
+    ]),
+  )
+  await world.enter(mailing, await tenant.subscribe())
+  const nowhere = { url: 'http://127.0.0.1:9/', method: 'POST', timeoutSeconds: 1, retries: 0 } as const
+  const calling = await world.publish(
+    along([
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'WEBHOOK_EXECUTED' }),
+      step('hook', 'WEBHOOK', nowhere, { onError: 'CONTINUE' }),
+    ]),
+  )
+  await world.enter(calling, await tenant.subscribe())
+  for (const id of [mailing, calling]) {
+    await eventually('the circle to be cut', async () =>
+      (await decisionsOf(services, id)).includes('ENTRY_REFUSED LOOP'),
+    )
+    t.is((await runsOf(services, tenant, id)).length, 11)
+  }
 })
 
 test('THROTTLE lets as many through as it may in each window, in the order they come, and SKIP sends the rest on', async (t) => {

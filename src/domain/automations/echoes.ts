@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
-import { array, type EntityManager, rows } from '../../database.ts'
-import { decodeId } from '../../ids.ts'
+import { type EntityManager, rows } from '../../database.ts'
 import type { RecordedEvent } from '../event-rows.ts'
 import { BULK_PRIORITY } from '../outbox.ts'
 import { fireTriggers } from './triggers.ts'
@@ -33,20 +32,6 @@ export async function fireEchoes(call: Call): Promise<number> {
       select event_id as id, subscriber_id as "subscriberId", type, data from taken order by event_id`,
   )
   if (events.length === 0) return 0
-  const depths = await depthsOf(call, events)
-  const firing = events.map((event, index) => ({ ...event, depth: (depths[index] ?? 0) + 1 }))
-  await fireTriggers(call, firing, { priority: events.length < BATCH ? 0 : BULK_PRIORITY })
+  await fireTriggers(call, events, { priority: events.length < BATCH ? 0 : BULK_PRIORITY })
   return events.length
-}
-
-/** How many runs started each other before the run of each event. */
-async function depthsOf({ em, organization }: Call, events: readonly RecordedEvent[]): Promise<number[]> {
-  const runIds = events.map(({ data }) => decodeId('run', String(data.runId)))
-  const found = await rows<{ id: string; depth: number }>(
-    em,
-    sql`select id, coalesce((trigger ->> 'depth')::int, 0) as depth from automation_run
-      where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})`,
-  )
-  const depths = new Map(found.map(({ id, depth }) => [id, depth]))
-  return runIds.map((id) => depths.get(id) ?? 0)
 }

@@ -4,21 +4,23 @@ import type { StepOf } from '../../../schema/automation.ts'
 import { RUN_EVENTS } from '../../../schema/automation-triggers.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, rows } from '../../database.ts'
-import { encodeId } from '../../ids.ts'
+import { encodeId, readId } from '../../ids.ts'
 import { judge } from '../audience/judge.ts'
 import type { RecordedEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
 import { type Candidate, enrol, MOST_DEPTH } from './enrolment.ts'
 import { loadVersions, type Version } from './versions.ts'
 
-/** An event that may start something, and after how many runs that started each other it came. */
-export type FiringEvent = RecordedEvent & { depth?: number }
+/** An event that may start something; `depth` is how many runs that started each other stand before what it starts. */
+type FiringEvent = RecordedEvent & { depth?: number }
 
 type Target = { automationId: string; name: string; isPaused: boolean; stepId: string; versionId: string }
 type Firing = Target & { position: number }
 type Group = Target & { version: Version; trigger: StepOf<'TRIGGER'>; positions: number[] }
 
 const OF_RUNS: ReadonlySet<string> = new Set(RUN_EVENTS)
+/** What a run makes happen in a later transaction, with no person in between: a circle may lead through it. */
+const MADE_BY_RUNS: ReadonlySet<string> = new Set([...RUN_EVENTS, 'EMAIL_SENT', 'WEBHOOK_EXECUTED'])
 
 /**
  * Lets subscribers enter the active automations that these events trigger; a paused one would have taken them, and the
@@ -27,10 +29,12 @@ const OF_RUNS: ReadonlySet<string> = new Set(RUN_EVENTS)
  */
 export async function fireTriggers(
   call: Call,
-  events: readonly FiringEvent[],
+  recorded: readonly RecordedEvent[],
   options: { priority?: number } = {},
 ): Promise<void> {
-  const groups = await findGroups(call, events)
+  const groups = await findGroups(call, recorded)
+  if (groups.length === 0) return
+  const events = await withDepths(call, recorded)
   const verdicts = await judge(
     call.em,
     { organizationId: call.organization.id },
@@ -56,6 +60,28 @@ export async function fireTriggers(
   })
   await recordDecisions(call, refusals)
   await enrol(call, oncePerEvent(candidates), options)
+}
+
+/** What a run has made happen knows how many runs stand before it, however many transactions later. */
+async function withDepths(
+  { em, organization }: Call,
+  events: readonly RecordedEvent[],
+): Promise<FiringEvent[]> {
+  const runIds = events.map(({ type, data }) =>
+    MADE_BY_RUNS.has(type) && typeof data.runId === 'string' ? readId('run', data.runId) : null,
+  )
+  const asked = runIds.filter((id) => id !== null)
+  if (asked.length === 0) return [...events]
+  const found = await rows<{ id: string; depth: number }>(
+    em,
+    sql`select id, coalesce((trigger ->> 'depth')::int, 0) as depth from automation_run
+      where organization_id = ${organization.id} and id = any(${array(asked, 'uuid')})`,
+  )
+  const depths = new Map(found.map(({ id, depth }) => [id, depth]))
+  return events.map((event, index) => {
+    const depth = depths.get(runIds[index] ?? '')
+    return depth === undefined ? event : { ...event, depth: depth + 1 }
+  })
 }
 
 function refusalOf({ isPaused }: Group, { depth = 0 }: FiringEvent): string | null {
@@ -89,7 +115,7 @@ function candidateOf({ automationId, name, version, stepId, trigger }: Group, ev
   }
 }
 
-async function findGroups(call: Call, events: readonly FiringEvent[]): Promise<Group[]> {
+async function findGroups(call: Call, events: readonly RecordedEvent[]): Promise<Group[]> {
   const firings = await findFirings(call, events)
   const versions = await loadVersions(
     call.em,
@@ -110,13 +136,13 @@ async function findGroups(call: Call, events: readonly FiringEvent[]): Promise<G
 }
 
 /** What a trigger says of the event beyond its key and its conditions. */
-function isMeant({ config }: StepOf<'TRIGGER'>, event: FiringEvent | undefined): boolean {
+function isMeant({ config }: StepOf<'TRIGGER'>, event: RecordedEvent | undefined): boolean {
   if (config.type !== 'FIELD_UPDATED') return true
   const { from, to } = event?.data ?? {}
   return (config.from === undefined || config.from === from) && (config.to === undefined || config.to === to)
 }
 
-async function findFirings(call: Call, events: readonly FiringEvent[]): Promise<Firing[]> {
+async function findFirings(call: Call, events: readonly RecordedEvent[]): Promise<Firing[]> {
   const asked = events.flatMap((event, position) =>
     triggersOf(event).map((trigger) => ({ ...trigger, position })),
   )
@@ -146,7 +172,7 @@ async function findFirings(call: Call, events: readonly FiringEvent[]): Promise<
 }
 
 /** Which triggers an event can fire: by its own kind, and by its type as an EVENT; those of runs have one of their own. */
-function triggersOf({ type, data }: FiringEvent): { type: string; key: string }[] {
+function triggersOf({ type, data }: RecordedEvent): { type: string; key: string }[] {
   if (OF_RUNS.has(type)) return [{ type: 'WORKFLOW_EVENT', key: `${String(data.workflowId)}/${type}` }]
   const triggers = [{ type: 'EVENT', key: type }]
   switch (type) {
