@@ -1,147 +1,26 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import type { Settings } from '../schema/automation.ts'
-import type { TriggerConfig } from '../schema/automation-triggers.ts'
-import { execute, row, rows } from '../src/database.ts'
-import { decodeId } from '../src/ids.ts'
+import type { Call } from '../src/catalogue/tool.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { execute, rows } from '../src/database.ts'
+import { fire } from '../src/domain/automations/firing.ts'
+import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { triggerScheduleId } from '../temporal/contract.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
-import { decisionsOf, step } from './helpers/automation.ts'
+import { fireLate, repairSchedules } from '../worker/trigger-repair.ts'
+import { decisionsOf } from './helpers/automation.ts'
 import { eventually } from './helpers/eventually.ts'
+import { ago, draft, HOUR, openStudio, person, type Studio } from './helpers/timed.ts'
 
-const QUEUE = `timed-${process.pid}`
-const schedules: string[] = []
-let api: TestApi
-let engine: Engine
+let studio: Studio
 
 test.before(async () => {
-  api = await startApi({ TEMPORAL_TASK_QUEUE: QUEUE, LOG_LEVEL: 'error' })
-  engine = await startEngine(api.services)
-  await engine.ready
+  studio = await openStudio('timed')
 })
-test.after.always(async () => {
-  const client = await api.services.temporal.client()
-  for (const id of schedules)
-    await client.schedule
-      .getHandle(id)
-      .delete()
-      .catch(() => undefined)
-  await engine?.stop()
-  await api?.close()
-})
-
-const EVERY_TIME = { timezone: 'UTC', reEntry: { mode: 'EVERY_TIME' } } as const
-const HOUR = 3_600_000
-
-async function draft(organization: TestOrganization, config: TriggerConfig | object, settings: object = {}) {
-  const { workflow } = await organization.data('create_workflow', { name: 'Timed' })
-  return await organization.call('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    settings,
-    steps: [{ id: 'start', type: 'TRIGGER', config }, step('seen', 'ADD_TAG', { tagNames: ['seen'] })],
-    edges: [{ from: 'start', to: 'seen' }],
-  })
-}
-
-async function live(
-  organization: TestOrganization,
-  config: TriggerConfig,
-  settings: Partial<Settings> = EVERY_TIME,
-): Promise<string> {
-  const { body } = await draft(organization, config, settings)
-  const workflowId: string = body.data.workflow.id
-  const published = await organization.confirmed('publish_workflow', { workflowId })
-  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
-  schedules.push(scheduleOf(workflowId))
-  return workflowId
-}
-
-function scheduleOf(workflowId: string): string {
-  return triggerScheduleId(QUEUE, workflowId, 'start')
-}
-
-async function handleOf(workflowId: string) {
-  const client = await api.services.temporal.client()
-  return client.schedule.getHandle(scheduleOf(workflowId))
-}
-
-async function person(organization: TestOrganization, name: string, fields: object = {}): Promise<string> {
-  const { subscriber } = await organization.data('add_subscriber', {
-    email: `${name}@example.com`,
-    name,
-    fields,
-  })
-  return subscriber.id
-}
-
-type Row = { lookedUntil: string; nextAt: string | null }
-
-async function rowOf(workflowId: string): Promise<Row | null> {
-  return await row<Row>(
-    api.services.orm.em.fork(),
-    sql`select looked_until as "lookedUntil", next_at as "nextAt" from automation_schedule
-      where automation_id = ${decodeId('wf', workflowId)}`,
-  )
-}
-
-/** As if nobody had looked for so long. */
-async function rewind(workflowId: string, milliseconds: number): Promise<void> {
-  await execute(
-    api.services.orm.em.fork(),
-    sql`update automation_schedule set looked_until = now() - make_interval(secs => ${milliseconds / 1000}::float8)
-      where automation_id = ${decodeId('wf', workflowId)}`,
-  )
-}
-
-/** Has Temporal's schedule fire now, and waits until everybody whom it found is decided on. */
-async function fire(workflowId: string): Promise<void> {
-  const handle = await handleOf(workflowId)
-  await eventually('the schedule', () => handle.describe())
-  const before = (await rowOf(workflowId))?.lookedUntil
-  const look = async () => {
-    // A schedule that is triggered twice in a second fires once.
-    await handle.trigger()
-    return (await rowOf(workflowId))?.lookedUntil !== before
-  }
-  await eventually('a look', look, { withinMs: 30_000, everyMs: 400 })
-  await settled(workflowId)
-}
-
-async function settled(workflowId: string): Promise<void> {
-  await eventually(
-    'its intakes',
-    async () => {
-      const open = await row(
-        api.services.orm.em.fork(),
-        sql`select 1 from automation_intake where automation_id = ${decodeId('wf', workflowId)} and status = 'RUNNING'`,
-      )
-      return open === null
-    },
-    { withinMs: 30_000 },
-  )
-}
-
-/** The names of whoever entered, one for each run. */
-async function entered(workflowId: string): Promise<string> {
-  const found = await rows<{ name: string }>(
-    api.services.orm.em.fork(),
-    sql`select s.name from automation_run run join subscriber s on s.id = run.subscriber_id
-      where run.automation_id = ${decodeId('wf', workflowId)} order by s.name, run.number`,
-  )
-  return found.map(({ name }) => name).join(' ')
-}
-
-/** A time of the day so long ago, in UTC, with the day that it is on. */
-function ago(milliseconds: number): { day: string; time: string } {
-  const text = new Date(Date.now() - milliseconds).toISOString()
-  return { day: text.slice(0, 10), time: text.slice(11, 16) }
-}
+test.after.always(() => studio?.close())
 
 test('DATE_FIELD lets in whoever has the date, by its filters, and once for each date', async (t) => {
-  const organization = await api.organization()
+  const organization = await studio.api.organization()
   const { day, time } = ago(HOUR)
   await person(organization, 'ann', { birthday: `1990${day.slice(4)}` })
   await person(organization, 'bob', { birthday: `1985${day.slice(4)}` })
@@ -149,7 +28,7 @@ test('DATE_FIELD lets in whoever has the date, by its filters, and once for each
   await person(organization, 'dan')
   const gone = await person(organization, 'eve', { birthday: `1991${day.slice(4)}` })
   await organization.confirmed('unsubscribe', { subscriberId: gone })
-  const workflowId = await live(organization, {
+  const workflowId = await studio.live(organization, {
     type: 'DATE_FIELD',
     field: 'birthday',
     direction: 'AFTER',
@@ -157,21 +36,21 @@ test('DATE_FIELD lets in whoever has the date, by its filters, and once for each
     at: time,
     filters: [{ field: 'name', operator: 'not_equals', value: 'bob' }],
   })
-  const stranger = await api.organization()
+  const stranger = await studio.api.organization()
   await person(stranger, 'fay', { birthday: `1990${day.slice(4)}` })
-  await fire(workflowId)
-  t.is(await entered(workflowId), '', 'its time was over when it was published')
-  await rewind(workflowId, 2 * HOUR)
-  await fire(workflowId)
-  t.is(await entered(workflowId), 'ann')
-  t.deepEqual(await decisionsOf(api.services, decodeId('wf', workflowId)), ['ENTRY_REFUSED FILTERS'])
+  await studio.fire(workflowId)
+  t.is(await studio.entered(workflowId), '', 'its time was over when it was published')
+  await studio.rewind(workflowId, 2 * HOUR)
+  await studio.fire(workflowId)
+  t.is(await studio.entered(workflowId), 'ann')
+  t.deepEqual(await decisionsOf(studio.api.services, decodeId('wf', workflowId)), ['ENTRY_REFUSED FILTERS'])
   for (let round = 0; round < 2; round++) {
-    await rewind(workflowId, 2 * HOUR)
-    await fire(workflowId)
+    await studio.rewind(workflowId, 2 * HOUR)
+    await studio.fire(workflowId)
   }
-  t.is(await entered(workflowId), 'ann')
+  t.is(await studio.entered(workflowId), 'ann')
   const [run] = await rows<{ trigger: object; context: object }>(
-    api.services.orm.em.fork(),
+    studio.api.services.orm.em.fork(),
     sql`select trigger, context from automation_run where automation_id = ${decodeId('wf', workflowId)}`,
   )
   const dueAt = `${day}T${time}:00.000Z`
@@ -180,24 +59,24 @@ test('DATE_FIELD lets in whoever has the date, by its filters, and once for each
 })
 
 test('who was due longer than a day ago is told so, and does not enter', async (t) => {
-  const organization = await api.organization()
+  const organization = await studio.api.organization()
   const [late, later] = [ago(3 * HOUR), ago(30 * HOUR)]
   await person(organization, 'ann', { trial: `${late.day}T${late.time}:00Z` })
   await person(organization, 'bob', { trial: `${later.day}T${later.time}:00Z` })
-  const workflowId = await live(organization, {
+  const workflowId = await studio.live(organization, {
     type: 'DATE_FIELD',
     field: 'trial',
     direction: 'AFTER',
     anniversary: false,
   })
-  await rewind(workflowId, 100 * HOUR)
-  await fire(workflowId)
-  t.is(await entered(workflowId), 'ann')
-  t.deepEqual(await decisionsOf(api.services, decodeId('wf', workflowId)), ['ENTRY_REFUSED MISSED'])
+  await studio.rewind(workflowId, 100 * HOUR)
+  await studio.fire(workflowId)
+  t.is(await studio.entered(workflowId), 'ann')
+  t.deepEqual(await decisionsOf(studio.api.services, decodeId('wf', workflowId)), ['ENTRY_REFUSED MISSED'])
 })
 
 test('a schedule follows its workflow: made, paused, resumed, changed and deleted with it', async (t) => {
-  const organization = await api.organization()
+  const organization = await studio.api.organization()
   await person(organization, 'ann', { birthday: '1990-01-01' })
   await organization.data('update_organization_settings', { timezone: 'Europe/Paris' })
   const config = {
@@ -207,8 +86,8 @@ test('a schedule follows its workflow: made, paused, resumed, changed and delete
     anniversary: true,
     at: '09:30',
   } as const
-  const workflowId = await live(organization, config, {})
-  const handle = await handleOf(workflowId)
+  const workflowId = await studio.live(organization, config, {})
+  const handle = await studio.handleOf(workflowId)
   const is = (what: string, expected: object) =>
     eventually(what, async () => {
       const { state, spec } = await handle.describe()
@@ -226,13 +105,13 @@ test('a schedule follows its workflow: made, paused, resumed, changed and delete
     organization.confirmed('update_workflow_status', { workflowId, status: next })
   await status('PAUSED')
   await is('a paused one', { paused: true })
-  t.is((await rowOf(workflowId))?.nextAt, null)
-  await rewind(workflowId, HOUR)
+  t.is((await studio.rowOf(workflowId))?.nextAt, null)
+  await studio.rewind(workflowId, HOUR)
   const before = Date.now()
   await status('ACTIVE')
   await is('a running one again', { paused: false })
   t.true(
-    Date.parse((await rowOf(workflowId))?.lookedUntil ?? '') > before - 1_000,
+    Date.parse((await studio.rowOf(workflowId))?.lookedUntil ?? '') > before - 1_000,
     'the pause is not made up for',
   )
   await organization.data('update_organization_settings', { timezone: 'Asia/Tokyo' })
@@ -248,13 +127,13 @@ test('a schedule follows its workflow: made, paused, resumed, changed and delete
       () => true,
     ),
   )
-  t.is(await rowOf(workflowId), null)
+  t.is(await studio.rowOf(workflowId), null)
   await status('PAUSED')
   await is('a paused one out of the archive', { paused: true })
 })
 
 test('a trigger by a date needs a date field, and every fault is told at once', async (t) => {
-  const organization = await api.organization()
+  const organization = await studio.api.organization()
   await person(organization, 'ann', { birthday: '1990-01-01', plan: 'pro' })
   const faults = async (config: object) => {
     const answer = await draft(organization, config)
@@ -277,4 +156,191 @@ test('a trigger by a date needs a date field, and every fault is told at once', 
   })
   for (const path of ['at', 'direction', 'offset.amount', 'zone'])
     t.true(many.includes(`config.${path}:`), many)
+})
+
+test('INACTIVITY takes whoever has become silent, once for each silence', async (t) => {
+  const organization = await studio.api.organization()
+  const [ann, bob] = [await person(organization, 'ann'), await person(organization, 'bob')]
+  await person(organization, 'cid')
+  const pay = (subscriberId: string) =>
+    organization.data('create_event', { subscriberId, eventType: 'SUBSCRIBER_PAYMENT', amount: 5 })
+  await pay(ann)
+  await pay(bob)
+  const inactiveFor = { amount: 2, unit: 'SECONDS' } as const
+  const config = { type: 'INACTIVITY', eventType: 'SUBSCRIBER_PAYMENT', inactiveFor } as const
+  const workflowId = await studio.live(organization, {
+    ...config,
+    filters: [{ field: 'name', operator: 'in', value: ['ann', 'bob'] }],
+  })
+  // All were there before it; as if it had been published a minute earlier.
+  await studio.rewind(workflowId, 60_000)
+  await eventually(
+    'both to be silent for long enough',
+    async () => {
+      await studio.rewind(workflowId, 60_000)
+      await studio.fire(workflowId)
+      return (await studio.entered(workflowId)) === 'ann bob'
+    },
+    { withinMs: 30_000 },
+  )
+  t.true(
+    (await decisionsOf(studio.api.services, decodeId('wf', workflowId))).includes('ENTRY_REFUSED FILTERS'),
+  )
+  await studio.rewind(workflowId, 60_000)
+  await studio.fire(workflowId)
+  t.is(await studio.entered(workflowId), 'ann bob')
+  // Another silence of hers, and none of his.
+  await pay(ann)
+  await eventually(
+    'the silence of ann alone',
+    async () => {
+      await studio.rewind(workflowId, 60_000)
+      await studio.fire(workflowId)
+      return (await studio.entered(workflowId)) === 'ann ann bob'
+    },
+    { withinMs: 30_000 },
+  )
+  // The same silence has another length now.
+  const { workflow } = await organization.data('get_workflow', { workflowId })
+  const [start, seen] = workflow.draft.steps
+  await organization.data('configure_workflow_draft', {
+    workflowId,
+    expectedUpdatedAt: workflow.updatedAt,
+    steps: [{ ...start, config: { ...start.config, inactiveFor: { amount: 1, unit: 'SECONDS' } } }, seen],
+    edges: workflow.draft.edges,
+  })
+  await organization.confirmed('publish_workflow', { workflowId })
+  await studio.rewind(workflowId, 60_000)
+  await studio.fire(workflowId)
+  t.is(await studio.entered(workflowId), 'ann ann bob')
+})
+
+test('SCHEDULE takes everybody whom its filters hold for, once each time, and who is there in time', async (t) => {
+  const organization = await studio.api.organization()
+  for (const name of ['ann', 'bob', 'vip']) await person(organization, name)
+  const gone = await person(organization, 'gone')
+  await organization.confirmed('unsubscribe', { subscriberId: gone })
+  const { time } = ago(60_000)
+  const workflowId = await studio.live(organization, {
+    type: 'SCHEDULE',
+    cron: `${Number(time.slice(3))} ${Number(time.slice(0, 2))} * * *`,
+    filters: [{ field: 'name', operator: 'not_equals', value: 'vip' }],
+  })
+  await studio.fire(workflowId)
+  t.is(await studio.entered(workflowId), '')
+  for (let round = 0; round < 3; round++) {
+    await studio.rewind(workflowId, 40 * HOUR)
+    await studio.fire(workflowId)
+  }
+  t.is(await studio.entered(workflowId), 'ann bob', 'the last time alone, and that once')
+  t.deepEqual(await decisionsOf(studio.api.services, decodeId('wf', workflowId)), [])
+  const intakes = await rows<{ looked: number; entered: number }>(
+    studio.api.services.orm.em.fork(),
+    sql`select looked, entered from automation_intake where automation_id = ${decodeId('wf', workflowId)}`,
+  )
+  t.deepEqual(intakes, [{ looked: 2, entered: 2 }])
+})
+
+test('a schedule comes by itself, every minute when it says so', async (t) => {
+  const organization = await studio.api.organization()
+  await person(organization, 'ann')
+  const workflowId = await studio.live(organization, { type: 'SCHEDULE', cron: '* * * * *' })
+  await eventually('the next minute', async () => (await studio.entered(workflowId)) !== '', {
+    withinMs: 90_000,
+  })
+  t.regex(await studio.entered(workflowId), /^ann( ann)?$/)
+})
+
+test('an expression that is none is refused where it stands, with what to write', async (t) => {
+  const organization = await studio.api.organization()
+  const refused = async (config: object) => {
+    const { body } = await draft(organization, config)
+    const details: { path: string; message: string }[] = body.details
+    return details.map(({ path, message }) => `${path} ${message}`)
+  }
+  const [cron = ''] = await refused({ type: 'SCHEDULE', cron: 'every monday' })
+  t.regex(cron, /^steps\[0\]\.config\.cron has 2 fields; write five/)
+  const inactiveFor = { amount: 1, unit: 'YEARS' }
+  const silence = await refused({ type: 'INACTIVITY', eventType: 'x', inactiveFor })
+  t.deepEqual(
+    silence.map((fault) => fault.split(' ')[0]),
+    ['steps[0].config.eventType', 'steps[0].config.inactiveFor.unit'],
+  )
+})
+
+test('looks that race, and one that dies before its commit, begin one intake', async (t) => {
+  const organization = await studio.api.organization()
+  const { day, time } = ago(HOUR)
+  await person(organization, 'ann', { trial: `${day}T${time}:00Z` })
+  const date = { type: 'DATE_FIELD', field: 'trial', direction: 'AFTER', anniversary: false } as const
+  const workflowId = await studio.live(organization, date)
+  await studio.rewind(workflowId, 2 * HOUR)
+  const scope = {
+    organizationId: organization.id,
+    actor: { kind: 'system', id: 'test', name: 'test' } as const,
+  }
+  const look = (call: Call) => fire(call, decodeId('wf', workflowId), 'start')
+  const dies = unitOfWork(studio.api.services, scope, async (call) => {
+    t.is((await look(call)).state, 'FIRED')
+    throw new Error('killed')
+  })
+  await t.throwsAsync(dies, { message: 'killed' })
+  const looks = await Promise.all([1, 2, 3, 4].map(() => unitOfWork(studio.api.services, scope, look)))
+  t.deepEqual(looks.map(({ state }) => state).toSorted(), ['FIRED', 'NOTHING', 'NOTHING', 'NOTHING'])
+  await studio.settled(workflowId)
+  t.is(await studio.entered(workflowId), 'ann')
+})
+
+test.serial('what passes a schedule by is looked at all the same, and schedules are put right', async (t) => {
+  const organization = await studio.api.organization()
+  await person(organization, 'ann')
+  const { time } = ago(60_000)
+  const cron = `${Number(time.slice(3))} ${Number(time.slice(0, 2))} * * *`
+  const workflowId = await studio.live(organization, { type: 'SCHEDULE', cron })
+  const handle = await studio.handleOf(workflowId)
+  await eventually('the schedule', () => handle.describe())
+  const makeLate = async () => {
+    await studio.rewind(workflowId, HOUR)
+    await execute(
+      studio.api.services.orm.em.fork(),
+      sql`update automation_schedule set next_at = now() - interval '4 minutes'
+        where automation_id = ${decodeId('wf', workflowId)}`,
+    )
+  }
+  await makeLate()
+  await handle.pause('an operator knows why')
+  t.is(await fireLate(studio.api.services, 120), 0)
+  await handle.delete()
+  t.is(await fireLate(studio.api.services, 120), 1)
+  await eventually('ann', async () => (await studio.entered(workflowId)) === 'ann')
+  await eventually('the schedule again', () => handle.describe())
+  t.is(await fireLate(studio.api.services, 120), 0)
+
+  const client = await studio.api.services.temporal.client()
+  const { action, spec } = await handle.describe()
+  const queue = studio.api.services.config.temporal.taskQueue
+  const left = triggerScheduleId(queue, encodeId('wf', newId()), 'start')
+  if (action.type !== 'startWorkflow') throw new Error('a schedule starts a workflow')
+  await client.schedule.create({
+    scheduleId: left,
+    spec: { calendars: spec.calendars ?? [] },
+    action: { type: 'startWorkflow', workflowType: action.workflowType, taskQueue: queue, args: [{}] },
+  })
+  await handle.delete()
+  await eventually(
+    'both to be put right',
+    async () => {
+      await repairSchedules(studio.api.services)
+      const isThere = (id: string) =>
+        client.schedule
+          .getHandle(id)
+          .describe()
+          .then(
+            () => true,
+            () => false,
+          )
+      return !(await isThere(left)) && (await isThere(handle.scheduleId))
+    },
+    { withinMs: 30_000 },
+  )
 })

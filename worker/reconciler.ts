@@ -17,11 +17,14 @@ import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'
 import type { Services } from '../src/services.ts'
+import { fireLate, repairSchedules } from './trigger-repair.ts'
 
 /** How late a run must be before its workflow is looked for. */
 const LATE_SECONDS = 120
 const EVERY_MS = 60_000
 const BATCH = 200
+/** All schedules are compared in one of so many rounds. */
+const SCHEDULES_EVERY = 15
 /** Waits younger than this are compared with the events once more. */
 const FRESH_SECONDS = 180
 
@@ -30,9 +33,13 @@ const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
 /** Looks every minute for runs and sends that nobody drives: see repairRun. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
   let working: Promise<unknown> = Promise.resolve()
+  let round = 0
   const timer = setInterval(() => {
+    const isWhole = round++ % SCHEDULES_EVERY === 0
     working = working
       .then(() => reconcile(services))
+      .then(() => fireLate(services, LATE_SECONDS))
+      .then(() => (isWhole ? repairSchedules(services) : 0))
       .catch((error: unknown) => services.log.warn({ err: error }, 'the runs could not be checked'))
   }, EVERY_MS)
   return {

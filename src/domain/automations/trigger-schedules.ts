@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { TimedTrigger } from '../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
-import { triggerScheduleId } from '../../../temporal/contract.ts'
+import { type FiringRequest, TRIGGER_FIRING, triggerScheduleId } from '../../../temporal/contract.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, type EntityManager, row, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
@@ -100,6 +100,54 @@ export async function scheduleState(
       where schedule.organization_id = ${organizationId} and schedule.automation_id = ${automationId}
         and schedule.step_id = ${stepId}`,
   )
+}
+
+/** A schedule that should be there. Ids are uuids. */
+export type KnownSchedule = {
+  organizationId: string
+  automationId: string
+  stepId: string
+  name: string
+  isPaused: boolean
+  nextAt: string | null
+}
+
+const KNOWN = sql`select schedule.organization_id as "organizationId", schedule.automation_id as "automationId",
+    schedule.step_id as "stepId", automation.name, schedule.next_at is null as "isPaused", schedule.next_at as "nextAt"
+  from automation_schedule schedule join automation
+    on automation.organization_id = schedule.organization_id and automation.id = schedule.automation_id`
+
+/** The schedules of all organizations. */
+export async function allSchedules(em: EntityManager): Promise<KnownSchedule[]> {
+  return await rows<KnownSchedule>(em, KNOWN)
+}
+
+/** Triggers of all organizations whose time came a while ago, in no order, so that none blocks the others. */
+export async function findLateSchedules(
+  em: EntityManager,
+  lateSeconds: number,
+  limit: number,
+): Promise<KnownSchedule[]> {
+  return await rows<KnownSchedule>(
+    em,
+    sql`${KNOWN} where schedule.next_at < now() - make_interval(secs => ${lateSeconds}) order by random() limit ${limit}`,
+  )
+}
+
+/** Has a trigger looked at beside its schedule, once for the moment that was passed over. */
+export function emitLateFiring(call: Call, { automationId, stepId, name, nextAt }: KnownSchedule): void {
+  const id = encodeId('wf', automationId)
+  const input: FiringRequest = {
+    organizationId: encodeId('org', call.organization.id),
+    automationId: id,
+    stepId,
+  }
+  const schedule = triggerScheduleId(call.services.config.temporal.taskQueue, id, stepId)
+  call.emit({
+    kind: 'start',
+    workflowId: `${schedule}/late/${nextAt === null ? '' : new Date(nextAt).toISOString()}`,
+    payload: { workflow: TRIGGER_FIRING, input, summary: `a late look for ${name.slice(0, 120)}` },
+  })
 }
 
 async function wantedSchedules(

@@ -1,0 +1,93 @@
+import { type Client, type ScheduleSummary, ScheduleNotFoundError } from '@temporalio/client'
+
+import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import {
+  allSchedules,
+  emitLateFiring,
+  emitSchedule,
+  findLateSchedules,
+  type KnownSchedule,
+} from '../src/domain/automations/trigger-schedules.ts'
+import { encodeId } from '../src/ids.ts'
+import type { Services } from '../src/services.ts'
+import { triggerScheduleId, triggerSchedulePrefix } from '../temporal/contract.ts'
+import { PAUSED_NOTE } from './trigger-schedules.ts'
+
+const BATCH = 200
+const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
+
+/**
+ * Looks at timed triggers whose moment passed a while ago without a look: because daylight saving skipped it, which a
+ * schedule in Temporal passes over, or because the schedule is gone. One that an operator has paused stays as it is.
+ * Answers how many it put right.
+ */
+export async function fireLate(services: Services, lateSeconds: number): Promise<number> {
+  const late = await findLateSchedules(crossOrganization(services), lateSeconds, BATCH)
+  if (late.length === 0) return 0
+  const client = await services.temporal.client()
+  let count = 0
+  for (const schedule of late) {
+    const state = await stateOf(client, idOf(services, schedule))
+    if (state === 'PAUSED') continue
+    services.log.warn({ schedule: idOf(services, schedule), state }, 'nobody looked at a trigger in time')
+    const { organizationId, automationId, stepId } = schedule
+    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => {
+      if (state === 'MISSING') emitSchedule(call, automationId, stepId)
+      emitLateFiring(call, schedule)
+      return Promise.resolve()
+    })
+    count += 1
+  }
+  return count
+}
+
+/** Compares the schedules in Temporal with the rows: makes what is missing, deletes what is left over. */
+export async function repairSchedules(services: Services): Promise<number> {
+  const client = await services.temporal.client()
+  const prefix = triggerSchedulePrefix(services.config.temporal.taskQueue)
+  const found = new Map<string, ScheduleSummary>()
+  for await (const summary of client.schedule.list()) {
+    if (summary.scheduleId.startsWith(prefix)) found.set(summary.scheduleId, summary)
+  }
+  // Read after the list: a schedule is made after its row, so one without a row is left over.
+  const known = await allSchedules(crossOrganization(services))
+  const wanted = new Set(known.map((schedule) => idOf(services, schedule)))
+  const wrong = known.filter((schedule) => isWrong(schedule, found.get(idOf(services, schedule))))
+  const left = [...found.keys()].filter((id) => !wanted.has(id))
+  for (const schedule of wrong) {
+    services.log.warn({ schedule: idOf(services, schedule) }, 'a schedule was not as it should be')
+    const { organizationId, automationId, stepId } = schedule
+    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) =>
+      Promise.resolve(emitSchedule(call, automationId, stepId)),
+    )
+  }
+  for (const id of left) {
+    services.log.warn({ schedule: id }, 'a schedule was left over')
+    await client.schedule.getHandle(id).delete().catch(ignoreMissing)
+  }
+  return wrong.length + left.length
+}
+
+function isWrong({ isPaused }: KnownSchedule, summary: ScheduleSummary | undefined): boolean {
+  if (!summary) return true
+  const { paused, note } = summary.state
+  return isPaused ? !paused : paused && note === PAUSED_NOTE
+}
+
+async function stateOf(client: Client, scheduleId: string): Promise<'MISSING' | 'PAUSED' | 'RUNNING'> {
+  try {
+    const { state } = await client.schedule.getHandle(scheduleId).describe()
+    return state.paused && state.note !== PAUSED_NOTE ? 'PAUSED' : 'RUNNING'
+  } catch (error) {
+    ignoreMissing(error)
+    return 'MISSING'
+  }
+}
+
+function idOf({ config }: Services, { automationId, stepId }: KnownSchedule): string {
+  return triggerScheduleId(config.temporal.taskQueue, encodeId('wf', automationId), stepId)
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof ScheduleNotFoundError)) throw error
+}
