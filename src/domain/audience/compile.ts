@@ -11,7 +11,7 @@ import {
 } from '../../../schema/audience.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import { array } from '../../database.ts'
-import { dateTest } from './dates.ts'
+import { calendarOf, dateTest } from './dates.ts'
 import { eventTest } from './occurrences.ts'
 import { allOf, anyOf, never, type Predicate, signed, type Test, total } from './predicate.ts'
 import { type References, sizeInPlace } from './references.ts'
@@ -47,6 +47,8 @@ export type Compilation = {
   run?: { automationId: string; runId?: string | RawBuilder<string> }
   /** True where one subscriber is asked for; see Surroundings. */
   single?: boolean
+  /** The moment that relative dates are counted from, where that is not now. */
+  now?: RawBuilder<unknown>
 }
 
 /**
@@ -58,7 +60,8 @@ export function compileFilters(compilation: Compilation, filters: readonly Filte
   refuseLarge(filters, compilation.references)
   const around: Surroundings = {
     organizationId: compilation.organizationId,
-    timezone: compilation.references.timezone,
+    ...calendarOf(compilation.references.timezone),
+    ...(compilation.now && { now: compilation.now }),
     single: compilation.single ?? false,
     ...(compilation.run ? { run: compilation.run } : {}),
   }
@@ -102,7 +105,7 @@ function leafTest(walk: Walk, leaf: Leaf): Test {
   if (field.startsWith(CUSTOM_FIELD_PREFIX)) return customFieldLeaf(walk, leaf)
   if (field.startsWith(ENTRY_PREFIX)) {
     const at = jsonAt(walk.entry, field.slice(ENTRY_PREFIX.length))
-    return jsonTest(at, 'any', operator, value, around.timezone)
+    return jsonTest(at, 'any', operator, value, around)
   }
   switch (field) {
     case 'id':
@@ -120,7 +123,7 @@ function leafTest(walk: Walk, leaf: Leaf): Test {
     case 'updatedAt': {
       if (operator === 'is_set') return total(sql<boolean>`true`)
       const at = sql.raw(field === 'createdAt' ? 's.created_at' : 's.updated_at')
-      return dateTest({ at, isDay: null }, operator, value, around.timezone)
+      return dateTest({ at, isDay: null }, operator, value, around)
     }
     case 'revenue':
     case 'emailCount':
@@ -177,7 +180,7 @@ function customFieldLeaf({ references, around }: Walk, { field, operator, value 
   // The name becomes part of the SQL text; validation let only letters, digits, _ and - through.
   if (!CUSTOM_FIELD_NAME.test(name)) return never
   const kind = references.fields.get(name) ?? gone(`the custom field "${name}"`)
-  return customFieldTest(name, kind, operator, value, around.timezone)
+  return customFieldTest(name, kind, operator, value, around)
 }
 
 function tagTest({ references, around }: Walk, { operator, value }: Leaf): Test {

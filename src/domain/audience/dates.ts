@@ -12,6 +12,14 @@ import type { Predicate, Test } from './predicate.ts'
 import { never, partial } from './predicate.ts'
 import { isPeriod } from './values.ts'
 
+/** When now is and in whose zone days begin: the database's clock, or that of a simulation. */
+export type Calendar = { timezone: string; now: RawBuilder<unknown> }
+
+/** The database's clock in a time zone. */
+export function calendarOf(timezone: string): Calendar {
+  return { timezone, now: sql`now()` }
+}
+
 /** A date in SQL: the point in time, and whether it is a whole day rather than an instant (null: never). */
 export type DateExpression = { at: RawBuilder<unknown>; isDay: RawBuilder<unknown> | null }
 
@@ -35,14 +43,15 @@ export function dateTest(
   date: DateExpression,
   operator: FilterOperator,
   value: FilterValue | undefined,
-  zone: string,
+  calendar: Calendar,
 ): Test {
-  if (isPeriod(value)) return partial(relative(date, operator, value, zone))
+  if (isPeriod(value)) return partial(relative(date, operator, value, calendar))
+  const { timezone } = calendar
   if (Array.isArray(value)) {
-    const [low, high] = [momentOf(value[0], zone), momentOf(value[1], zone)]
+    const [low, high] = [momentOf(value[0], timezone), momentOf(value[1], timezone)]
     return low && high ? partial(sql`(${from(date, low)} and ${upTo(date, high)})`) : never
   }
-  const moment = momentOf(value, zone)
+  const moment = momentOf(value, timezone)
   return moment ? partial(absolute(date, operator, moment)) : never
 }
 
@@ -110,17 +119,23 @@ function upTo({ at }: DateExpression, moment: Moment): Predicate {
     : sql<boolean>`${at} < ${instant(moment.end)}`
 }
 
-function relative(date: DateExpression, operator: FilterOperator, period: Period, zone: string): Predicate {
+function relative(
+  date: DateExpression,
+  operator: FilterOperator,
+  period: Period,
+  calendar: Calendar,
+): Predicate {
   const { at } = date
+  const { now } = calendar
   switch (operator) {
     case 'within_last':
-      return sql<boolean>`(${at} >= ${bound(date, period, -1, zone)} and ${at} <= now())`
+      return sql<boolean>`(${at} >= ${bound(date, period, -1, calendar)} and ${at} <= ${now})`
     case 'more_than_ago':
-      return sql<boolean>`${at} < ${bound(date, period, -1, zone)}`
+      return sql<boolean>`${at} < ${bound(date, period, -1, calendar)}`
     case 'within_next':
-      return sql<boolean>`(${at} >= ${today(date, zone)} and ${at} <= ${bound(date, period, 1, zone)})`
+      return sql<boolean>`(${at} >= ${today(date, calendar)} and ${at} <= ${bound(date, period, 1, calendar)})`
     default:
-      return anniversary(at, period, zone)
+      return anniversary(at, period, calendar)
   }
 }
 
@@ -129,20 +144,21 @@ function bound(
   { isDay }: DateExpression,
   period: Period,
   direction: 1 | -1,
-  zone: string,
+  calendar: Calendar,
 ): RawBuilder<unknown> {
-  const instantly = shifted(period, direction, zone)
+  const instantly = shifted(period, direction, calendar)
   if (!isDay) return once(instantly)
-  return sql`(case when ${isDay} then ${once(dayOf(instantly, zone))} else ${once(instantly)} end)`
+  return sql`(case when ${isDay} then ${once(dayOf(instantly, calendar))} else ${once(instantly)} end)`
 }
 
 /** Now; for a whole day the beginning of today, because today is not over. */
-function today({ isDay }: DateExpression, zone: string): RawBuilder<unknown> {
-  return isDay ? sql`(case when ${isDay} then ${once(dayOf(sql`now()`, zone))} else now() end)` : sql`now()`
+function today({ isDay }: DateExpression, calendar: Calendar): RawBuilder<unknown> {
+  const { now } = calendar
+  return isDay ? sql`(case when ${isDay} then ${once(dayOf(now, calendar))} else ${now} end)` : now
 }
 
-function dayOf(at: RawBuilder<unknown>, zone: string): RawBuilder<unknown> {
-  return sql`(date_trunc('day', ${at} at time zone ${zone}) at time zone ${zone})`
+function dayOf(at: RawBuilder<unknown>, { timezone }: Calendar): RawBuilder<unknown> {
+  return sql`(date_trunc('day', ${at} at time zone ${timezone}) at time zone ${timezone})`
 }
 
 /** A moment that is worked out once for a query and not for every row: time zones are slow. */
@@ -151,11 +167,15 @@ export function once(at: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /** Minutes and hours elapse; longer units are calendar units of the zone. */
-export function shifted(period: Period, direction: 1 | -1, zone: string): RawBuilder<unknown> {
+export function shifted(
+  period: Period,
+  direction: 1 | -1,
+  { timezone, now }: Calendar,
+): RawBuilder<unknown> {
   const length = interval(period)
   const sign = sql.raw(direction === 1 ? '+' : '-')
-  if (period.unit === 'MINUTES' || period.unit === 'HOURS') return sql`(now() ${sign} ${length})`
-  return sql`((now() at time zone ${zone} ${sign} ${length}) at time zone ${zone})`
+  if (period.unit === 'MINUTES' || period.unit === 'HOURS') return sql`(${now} ${sign} ${length})`
+  return sql`((${now} at time zone ${timezone} ${sign} ${length}) at time zone ${timezone})`
 }
 
 const INTERVAL_PARTS: Readonly<Record<PeriodUnit, string>> = {
@@ -171,9 +191,10 @@ function interval({ amount, unit }: Period): RawBuilder<unknown> {
 }
 
 /** Month and day come round between today and the end of the period; the 29th of February counts as the 28th. */
-function anniversary(at: RawBuilder<unknown>, period: Period, zone: string): Predicate {
-  const day = sql`(${at} at time zone ${zone})::date`
-  const now = once(sql`now() at time zone ${zone}`)
+function anniversary(at: RawBuilder<unknown>, period: Period, calendar: Calendar): Predicate {
+  const { timezone } = calendar
+  const day = sql`(${at} at time zone ${timezone})::date`
+  const now = once(sql`${calendar.now} at time zone ${timezone}`)
   const years = sql`greatest((extract(year from ${now}) - extract(year from ${day}))::int, 0)`
   const thisYear = sql`(${day} + make_interval(years => ${years}))::date`
   const nextYear = sql`(${day} + make_interval(years => ${years} + 1))::date`

@@ -4,6 +4,7 @@ import type { Filter, Where } from '../../../schema/audience.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import { array, type EntityManager, json, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
+import { calendarOf } from './dates.ts'
 import { allOf, type Predicate } from './predicate.ts'
 import { loadReferences, type Scope } from './references.ts'
 import { whereTest } from './related.ts'
@@ -138,7 +139,8 @@ export function compileWhere(
   where: readonly Where[],
   timezone: string,
 ): Predicate {
-  return allOf(where.map((condition) => whereTest(json, condition, timezone)))
+  const calendar = calendarOf(timezone)
+  return allOf(where.map((condition) => whereTest(json, condition, calendar)))
 }
 
 async function compilation(

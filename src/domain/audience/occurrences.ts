@@ -24,11 +24,11 @@ export function eventTest(around: Surroundings, leaf: Leaf): Test {
   const numbers = NUMBERS[leaf.event ?? '']
   if (numbers && where.length === 0 && !leaf.within)
     return statNumberTest(around, numbers.count, operator, value)
-  const since = leaf.within && shifted(leaf.within, -1, around.timezone)
+  const since = leaf.within && shifted(leaf.within, -1, around)
   const matching = allOf([
     sql<boolean>`e.organization_id = ${around.organizationId} and e.type = ${leaf.event}`,
     ...(since ? [sql<boolean>`${idsAround(since, null, sql`e`)} and e.created_at >= ${once(since)}`] : []),
-    ...where.map((condition) => whereTest(sql`e.data`, condition, around.timezone)),
+    ...where.map((condition) => whereTest(sql`e.data`, condition, around)),
   ])
   const isOnce = (operator === 'gte' && value === 1) || (operator === 'gt' && value === 0)
   const found = isOnce ? performed(matching) : counted(around, matching, operator, value)

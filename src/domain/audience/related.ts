@@ -4,15 +4,14 @@ import type { FilterOperator, FilterValue, Where } from '../../../schema/audienc
 import { array } from '../../database.ts'
 import { decodeId } from '../../ids.ts'
 import { IS_ACTIVE } from '../automations/active.ts'
-import { dateTest } from './dates.ts'
+import { type Calendar, dateTest } from './dates.ts'
 import { always, never, type Predicate, signed, type Test, total } from './predicate.ts'
 import { isRecord } from './values.ts'
 import { jsonTest, numberHolds, numberTest } from './scalars.ts'
 
 /** What the leaves over other tables need to know of the query they stand in. */
-export type Surroundings = {
+export type Surroundings = Calendar & {
   organizationId: string
-  timezone: string
   /** The run whose step asks, for filters that name the email of a step. */
   run?: { automationId: string; runId?: string | RawBuilder<string> }
   /** One subscriber is asked for, not an audience: count along their rows instead of grouping everybody's. */
@@ -70,7 +69,7 @@ export function statDateTest(
 ): Test {
   const at = sql.raw(`st.${column}`)
   if (operator === 'is_set') return total(statExists(around, sql<boolean>`${at} is not null`))
-  return total(statExists(around, dateTest({ at, isDay: null }, operator, value, around.timezone).holds))
+  return total(statExists(around, dateTest({ at, isDay: null }, operator, value, around).holds))
 }
 
 /** Who has a row of numbers that fulfils a condition over `subscriber_stat st`. */
@@ -122,9 +121,9 @@ export function workflowTest(around: Surroundings, operator: string, value: Filt
 }
 
 /** One condition on a value inside JSON; a missing value fulfils only what is negated. */
-export function whereTest(json: RawBuilder<unknown>, where: Where, timezone: string): Predicate {
+export function whereTest(json: RawBuilder<unknown>, where: Where, calendar: Calendar): Predicate {
   const { operator, negated } = positive(where.operator)
-  return signed(jsonTest(jsonAt(json, where.path), 'any', operator, where.value, timezone), negated)
+  return signed(jsonTest(jsonAt(json, where.path), 'any', operator, where.value, calendar), negated)
 }
 
 /** The value at a validated path inside JSON. */

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { FieldKind, FilterOperator, FilterValue } from '../../../schema/audience.ts'
 import { array } from '../../database.ts'
 import { likeLiteral } from '../text.ts'
-import { comparesDates, dateTest, jsonDate } from './dates.ts'
+import { type Calendar, comparesDates, dateTest, jsonDate } from './dates.ts'
 import { anyOf, never, partial, type Test, total } from './predicate.ts'
 
 /** Comparisons of numbers, which the compiler also decides in JavaScript for a missing row. */
@@ -101,11 +101,11 @@ export function jsonTest(
   kind: FieldKind,
   operator: FilterOperator,
   value: FilterValue | undefined,
-  zone: string,
+  calendar: Calendar,
 ): Test {
   if (operator === 'is_set') return total(sql<boolean>`(coalesce(jsonb_typeof(${json}), 'null') <> 'null')`)
   if (kind === 'date' || comparesDates(operator, value))
-    return dateTest(jsonDate(json, zone), operator, value, zone)
+    return dateTest(jsonDate(json, calendar.timezone), operator, value, calendar)
   if (operator === 'equals') return partial(sql<boolean>`${json} = ${JSON.stringify(value)}::jsonb`)
   const sample = Array.isArray(value) ? value[0] : value
   if (typeof sample === 'number') {
@@ -123,11 +123,11 @@ export function customFieldTest(
   kind: FieldKind,
   operator: FilterOperator,
   value: FilterValue | undefined,
-  zone: string,
+  calendar: Calendar,
 ): Test {
   const field = sql.raw(`s.fields->'${name}'`)
   if (kind === 'date' || comparesDates(operator, value))
-    return jsonTest(sql`(${field})`, kind, operator, value, zone)
+    return jsonTest(sql`(${field})`, kind, operator, value, calendar)
   if (operator === 'equals')
     return total(sql<boolean>`(s.fields @> ${JSON.stringify({ [name]: value })}::jsonb)`)
   if (operator === 'in' && Array.isArray(value) && value.length <= SPELLED_LIST) {
@@ -138,7 +138,7 @@ export function customFieldTest(
     return total(sql<boolean>`(coalesce(s.fields->'${sql.raw(name)}', 'null') <> 'null')`)
   if (kind === 'string')
     return textTest({ exact: sql`(${sql.raw(`s.fields->>'${name}'`)})` }, operator, value)
-  return jsonTest(sql`(${field})`, kind, operator, value, zone)
+  return jsonTest(sql`(${field})`, kind, operator, value, calendar)
 }
 
 /** A bound list of text. */
