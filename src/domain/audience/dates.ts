@@ -167,11 +167,7 @@ export function once(at: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /** Minutes and hours elapse; longer units are calendar units of the zone. */
-export function shifted(
-  period: Period,
-  direction: 1 | -1,
-  { timezone, now }: Calendar,
-): RawBuilder<unknown> {
+export function shifted(period: Period, direction: 1 | -1, { timezone, now }: Calendar): RawBuilder<unknown> {
   const length = interval(period)
   const sign = sql.raw(direction === 1 ? '+' : '-')
   if (period.unit === 'MINUTES' || period.unit === 'HOURS') return sql`(${now} ${sign} ${length})`

@@ -1,5 +1,4 @@
 import type { Step } from '../../../schema/automation.ts'
-import type { ExitReason } from '../../../schema/values.ts'
 import type { NextAction, RunRequest } from '../../../temporal/contract.ts'
 import { JUMP_PORT, nextStep, skipPort } from '../../../temporal/graph.ts'
 import { Failure } from '../../catalogue/failure.ts'
@@ -9,6 +8,7 @@ import { type Decision, recordDecisions } from './decisions.ts'
 import { hitExitRule, watchExitRules } from './exit-rules.ts'
 import { ended, gone, holdAction, nextAction } from './next-action.ts'
 import { isReset, reopenRun } from './retry.ts'
+import { COMPLETED, type End, settlementOf } from './settlement.ts'
 import { isOver, lockRun, readEnd, type RunState, saveRun, type Visit } from './run-state.ts'
 import { cancelRuns, endEventWaits, freePlaces, runFacts } from './runs.ts'
 import type { StepResult, Turn } from './steps/step.ts'
@@ -127,7 +127,7 @@ function dueOf(run: RunState): number {
 async function begin(walk: Walk): Promise<void> {
   await watchExitRules(walk)
   const ruleId = await hitExitRule(walk)
-  if (ruleId !== null) finish(walk, 'CANCELED', 'EXIT_RULE')
+  if (ruleId !== null) finish(walk, { status: 'CANCELED', exitReason: 'EXIT_RULE', error: null })
 }
 
 /** Pausing freezes the run where it is; the share lock on the automation makes this final before a resume looks. */
@@ -142,8 +142,10 @@ async function walkOn(walk: Walk): Promise<void> {
   const { run, version } = walk
   const { graph } = version
   const current = run.stepId === null ? undefined : graph.steps.get(run.stepId)
-  if (!current)
-    return finish(walk, 'FAILED', 'ERROR', 'the run stands at a step that its version does not have')
+  if (!current) {
+    const error = 'the run stands at a step that its version does not have'
+    return finish(walk, { status: 'FAILED', exitReason: 'ERROR', error })
+  }
   let next: Step | undefined = current
   if (run.waitKind !== null) {
     const result = await guarded(walk, current, () => leaveStep(walk, current))
@@ -164,7 +166,7 @@ async function walkOn(walk: Walk): Promise<void> {
     next = settle(walk, step, result)
     if (mayEndItsRun(step)) await noticeEnd(walk)
   }
-  if (!isOver(run)) finish(walk, 'COMPLETED', 'END')
+  if (!isOver(run)) finish(walk, COMPLETED)
 }
 
 /** What a step changes may end its own run: the row says so, and the walk stops there. */
@@ -211,7 +213,7 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   run.wakeAt = null
   run.wakeReason = null
   run.status = 'ACTIVE'
-  const port = portOf(step, result)
+  const { port, end } = settlementOf(step, result)
   if (result.kind === 'left' && result.decision !== undefined) {
     const reason = result.decision
     walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_SKIPPED', reason })
@@ -224,17 +226,8 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   })
   // A wait counts from when the step before it was over, also where we hear of that late.
   walk.clock = { ...walk.clock, now: endOf(result).endedAt ?? run.now }
-  if (result.kind === 'ends') {
-    finish(walk, result.exitReason === 'EXIT_RULE' ? 'CANCELED' : 'COMPLETED', result.exitReason)
-  } else if (result.kind === 'failed' && step.onError === 'FAIL') {
-    finish(walk, 'FAILED', 'ERROR', `Step ${step.id} failed: ${result.reason}`)
-  } else if (result.kind === 'failed' && step.onError === 'EXIT') finish(walk, 'COMPLETED', 'ERROR')
+  if (end) finish(walk, end)
   return port === null ? undefined : nextStep(version.graph, step.id, port)
-}
-
-function portOf(step: Step, result: Exclude<StepResult, { kind: 'waits' }>): string | null {
-  if (result.kind === 'left') return result.port
-  return result.kind === 'failed' && step.onError === 'CONTINUE' ? skipPort(step) : null
 }
 
 function endOf(result: StepResult): { endedAt?: number } {
@@ -255,13 +248,8 @@ function note(walk: Walk, step: Step, visit: Omit<Visit, 'visit' | 'stepId' | 't
   walk.visits.push({ visit: walk.run.visit, stepId: step.id, type: step.type, ...visit })
 }
 
-function finish(
-  { run }: Walk,
-  status: 'COMPLETED' | 'CANCELED' | 'FAILED',
-  exitReason: ExitReason,
-  error: string | null = null,
-): void {
-  Object.assign(run, { status, exitReason, error, waitKind: null, wakeAt: null, wakeReason: null })
+function finish({ run }: Walk, end: End): void {
+  Object.assign(run, { ...end, waitKind: null, wakeAt: null, wakeReason: null })
 }
 
 function endEvent(run: RunState): NewEvent {

@@ -7,7 +7,9 @@ import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import { JUMP_PORT } from '../../../../temporal/graph.ts'
 import { row } from '../../../database.ts'
 import { firstMatching } from '../../audience/match.ts'
-import { type Enter, entryOf, left, scopeOf, type Turn } from './step.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import type { RunState } from '../run-state.ts'
+import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
 
 type Variants = StepConfigs['SPLIT']['variants']
 
@@ -20,18 +22,30 @@ export const enterBranch: Enter<'BRANCH'> = async ({ call, run }, { config }) =>
 /** A variant by chance, or the one that this person had before. */
 export const enterSplit: Enter<'SPLIT'> = async (turn, { id, config }) => {
   const { run } = turn
-  const { variants, sticky, holdoutVariantId } = config
-  const before = sticky ? await earlierVariant(turn, id, variants) : null
-  const seed = sticky ? [run.automationId, id, run.subscriberId] : [run.id, id, run.visit]
-  const port = before ?? pickVariant(variants, seed.join('/'))
+  const before = config.sticky ? await earlierVariant(turn, id, config.variants) : null
+  const seed = config.sticky ? [run.automationId, id, run.subscriberId] : [run.id, id, run.visit]
+  return decideSplit(config, before, seed.join('/'))
+}
+
+/** The variant that somebody had before, where it is one still, or that their seed falls on. */
+export function decideSplit(
+  { variants, holdoutVariantId }: StepConfigs['SPLIT'],
+  before: string | null,
+  seed: string,
+): StepResult {
+  const port = variants.find(({ id }) => id === before)?.id ?? pickVariant(variants, seed)
   return left(port, { result: 'DECIDED', ...(port === holdoutVariantId && { holdout: true }) })
 }
 
 /** Back, or ahead, as often as allowed. */
 export const enterJump: Enter<'JUMP'> = async (turn, { id, config }) => {
-  const count = (await countJumps(turn, id)) + 1
-  if (count > config.maxTimes) return left('next', { result: 'EXHAUSTED', times: config.maxTimes })
-  return left(JUMP_PORT, { result: 'JUMPED', toStepId: config.toStepId, times: count })
+  return decideJump(config, await countJumps(turn, id))
+}
+
+/** Back, or ahead, unless the run has jumped here as often as it may. */
+export function decideJump({ toStepId, maxTimes }: StepConfigs['JUMP'], jumped: number): StepResult {
+  if (jumped >= maxTimes) return left('next', { result: 'EXHAUSTED', times: maxTimes })
+  return left(JUMP_PORT, { result: 'JUMPED', toStepId, times: jumped + 1 })
 }
 
 /** The variant that a seed falls on: the same for the same seed, and over many seeds in the shares of the weights. */
@@ -52,9 +66,18 @@ async function earlierVariant(
   stepId: string,
   variants: Variants,
 ): Promise<string | null> {
-  const known = (port: string | null | undefined) => variants.find(({ id }) => id === port)?.id ?? null
-  const here = known(visits.findLast((visit) => visit.stepId === stepId)?.port)
-  if (here !== null || (run.number === 1 && run.visit <= 2)) return here
+  const here = visits.findLast((visit) => visit.stepId === stepId)?.port
+  const isVariant = variants.some(({ id }) => id === here)
+  if (here !== undefined && isVariant) return here
+  return run.number === 1 && run.visit <= 2 ? null : await readEarlierVariant(call, run, stepId)
+}
+
+/** What this person got last at this step, in any run. */
+export async function readEarlierVariant(
+  call: Call,
+  run: Pick<RunState, 'automationId' | 'subscriberId'>,
+  stepId: string,
+): Promise<string | null> {
   const found = await row<{ port: string }>(
     call.em,
     sql`select step.port from automation_run run
@@ -64,7 +87,7 @@ async function earlierVariant(
         and step.outcome ->> 'result' = 'DECIDED'
       order by step.started_at desc, step.visit desc limit 1`,
   )
-  return known(found?.port)
+  return found?.port ?? null
 }
 
 async function countJumps({ call, run, visits }: Turn, stepId: string): Promise<number> {

@@ -1,14 +1,16 @@
 import { sql } from 'kysely'
 
-import type { StepOf } from '../../../../schema/automation.ts'
+import type { Settings, StepOf } from '../../../../schema/automation.ts'
+import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import { row } from '../../../database.ts'
 import { enqueueMessages } from '../../messages.ts'
 import { hitExitRule } from '../exit-rules.ts'
+import type { RunState } from '../run-state.ts'
 import { windowOpens } from '../schedule.ts'
 import { type Enter, left, type StepResult, type Turn } from './step.ts'
-import { isElapsed, jitterOf, waitUntil } from './waits.ts'
+import { isElapsed, jitterOf, type Moment, waitUntil } from './timing.ts'
 
 type MessageState = { status: string; reason: string | null; createdAt: number; sentAt: number | null }
 
@@ -25,18 +27,25 @@ export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
     const outcome = { result: 'CANCELED', reason: 'EXIT_RULE', ruleId }
     return { kind: 'ends', exitReason: 'EXIT_RULE', outcome }
   }
-  const late = lateResult(turn)
-  if (late) return late
-  const { settings } = version.definition
-  const { transactional } = step.config
-  const window = step.config.sendWindow ?? (transactional ? undefined : settings.sendWindow)
-  const opens = window ? windowOpens(window, { ...turn.clock, now: run.now }) : run.now
-  if (opens > run.now && run.wakeReason !== 'FAST_FORWARD') {
-    return waitUntil(opens + jitterOf(run, WINDOW_JITTER_MS), run, { reason: 'SEND_WINDOW' })
-  }
-  const messageId = await sendStepEmail(turn, step.id, transactional)
+  const notYet = decideSending(turn, version.definition.settings, step.config)
+  if (notYet) return notYet
+  const messageId = await sendStepEmail(turn, step.id, step.config.transactional)
   const outcome = { result: 'QUEUED', messageId }
   return { kind: 'waits', waitKind: 'MESSAGE', wakeAt: run.now + FIRST_LOOK_MS, outcome }
+}
+
+/** What an email comes to that is too late, or outside of its hours; null where it goes out now. */
+export function decideSending(
+  { run, clock, due }: Moment & { run: Pick<RunState, 'wakeReason'>; due: number },
+  settings: Settings,
+  { sendWindow, transactional }: StepConfigs['EMAIL'],
+): StepResult | null {
+  const late = lateResult(settings, run.now - due)
+  if (late) return late
+  const window = sendWindow ?? (transactional ? undefined : settings.sendWindow)
+  const opens = window ? windowOpens(window, { ...clock, now: run.now }) : run.now
+  if (opens <= run.now || run.wakeReason === 'FAST_FORWARD') return null
+  return waitUntil(opens + jitterOf(run, WINDOW_JITTER_MS), run, { reason: 'SEND_WINDOW' })
 }
 
 /** Null while the window is closed, or the email has no outcome. */
@@ -47,9 +56,8 @@ export async function leaveEmail(turn: Turn, step: StepOf<'EMAIL'>): Promise<Ste
 }
 
 /** What settings.lateSend says of an email that is due this late; null where it goes out all the same. */
-function lateResult({ run, version, due }: Turn): StepResult | null {
-  const { lateSend } = version.definition.settings
-  const lateMs = Math.round(run.now - due)
+function lateResult({ lateSend }: Settings, late: number): StepResult | null {
+  const lateMs = Math.round(late)
   if (!lateSend || lateSend.action === 'SEND' || lateMs <= durationMilliseconds(lateSend.maxLateness)) {
     return null
   }

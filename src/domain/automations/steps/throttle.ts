@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { row } from '../../../database.ts'
 import { type Enter, left } from './step.ts'
-import { waitUntil } from './waits.ts'
+import { waitUntil } from './timing.ts'
 
 /**
  * Takes a place in the window that is being filled, or in the next: one row is the counter, so places go in the order of

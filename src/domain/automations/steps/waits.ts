@@ -1,53 +1,44 @@
 import { sql } from 'kysely'
 
 import type { StepOf } from '../../../../schema/automation.ts'
-import type { Duration } from '../../../../schema/automation-parts.ts'
 import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
-import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { execute, row } from '../../../database.ts'
 import { compileWhere, matches } from '../../audience/match.ts'
 import { MAY_WAKE } from '../../event-rows.ts'
-import type { RunState } from '../run-state.ts'
 import { CONDITION_TYPE } from '../waits.ts'
-import { dateDue, fieldDateDue, isCalendarWait, waitDue, windowOpens } from '../schedule.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
+import {
+  decideCondition,
+  decideDate,
+  decideEvent,
+  decideFieldDate,
+  decideTimeOver,
+  decideWait,
+  decideWindow,
+  isElapsed,
+} from './timing.ts'
 
 type EventConfig = WaitUntilConfigs['EVENT']
 type FieldDateConfig = WaitUntilConfigs['FIELD_DATE']
 
-/** Calendar waits end within this long of their time, each run at its own moment. */
-const JITTER_MS = 120_000
-
 /** For a time. */
-export const enterWait: Enter<'WAIT'> = ({ run, clock }, { config }) => {
-  const due = waitDue(config, clock)
-  return waitUntil(isCalendarWait(config) ? due + jitterOf(run) : due, run)
-}
+export const enterWait: Enter<'WAIT'> = (turn, { config }) => decideWait(turn, config)
 
 /** For a date, an hour of the day, an event or a condition. */
 export const enterWaitUntil: Enter<'WAIT_UNTIL'> = async (turn, step) => {
   const { config } = step
   switch (config.mode) {
     case 'DATE':
-      return waitLimited(turn, dateDue(config, turn.clock), config.timeout)
+      return decideDate(turn, config)
     case 'FIELD_DATE':
       return await enterFieldDate(turn, step.id, config)
-    case 'TIME_WINDOW': {
-      const opens = windowOpens(config, turn.clock)
-      const due = opens > turn.clock.now ? opens + jitterOf(turn.run) : opens
-      return waitLimited(turn, due, config.timeout)
-    }
+    case 'TIME_WINDOW':
+      return decideWindow(turn, config)
     case 'EVENT':
       return await enterEventWait(turn, step.id, config)
     case 'CONDITION':
       return await enterCondition(turn, step.id, config)
   }
-}
-
-/** Looks at a wait for a time: null while it goes on. */
-export function leaveWait({ run }: Turn): StepResult | null {
-  if (run.wakeReason === 'FAST_FORWARD') return left('next', { result: 'FAST_FORWARD' })
-  return isElapsed(run) ? left('next', { result: 'ELAPSED' }) : null
 }
 
 /** Looks at a WAIT_UNTIL: null while it goes on. */
@@ -62,90 +53,31 @@ export async function leaveWaitUntil(turn: Turn, step: StepOf<'WAIT_UNTIL'>): Pr
   const isForced = run.wakeReason === 'FAST_FORWARD'
   if (!isForced && !isElapsed(run)) return await lookAgain(turn, config)
   await dropWait(turn)
-  const isOpenEnded = config.mode === 'EVENT' || config.mode === 'CONDITION'
-  if (isForced) return left(isOpenEnded ? 'timeout' : 'next', { result: 'FAST_FORWARD' })
-  if (!isOpenEnded && run.waitKind !== 'LIMIT') return left('next', { result: 'ELAPSED' })
-  if (config.onTimeout === 'EXIT') return expired({ result: 'TIMEOUT' })
-  return left('timeout', { result: 'TIMEOUT' })
-}
-
-/** Whether the time of a wait has come. */
-export function isElapsed(run: RunState): boolean {
-  return run.wakeAt !== null && run.wakeAt <= run.now
-}
-
-/** A run's own moment within the jitter: the same for every retry, spread evenly by the random end of its id. */
-export function jitterOf(run: RunState, most = JITTER_MS): number {
-  return (Number.parseInt(run.id.slice(-8), 16) / 2 ** 32) * most
-}
-
-/** Waits until a moment, or goes on where it has passed. */
-export function waitUntil(
-  due: number,
-  run: RunState,
-  details: { reason?: string; port?: string } = {},
-): StepResult {
-  const wakeAt = Math.ceil(due)
-  const { port = 'next', ...more } = details
-  const outcome = { result: 'WAITING', until: new Date(wakeAt).toISOString(), ...more }
-  if (wakeAt <= run.now) return left(port, { ...outcome, result: 'ELAPSED' })
-  return { kind: 'waits', waitKind: 'TIME', wakeAt, outcome }
-}
-
-function expired(outcome: { result: string } & Record<string, unknown>): StepResult {
-  return { kind: 'ends', exitReason: 'EXPIRED', outcome }
-}
-
-/** As waitUntil, for as long as the time-out lets it. */
-function waitLimited({ run, clock }: Turn, due: number, timeout: Duration | undefined): StepResult {
-  const limit = limitOf(clock.now, timeout)
-  if (limit === null || due <= limit || due <= run.now) return waitUntil(due, run)
-  const outcome = {
-    result: 'WAITING',
-    until: new Date(due).toISOString(),
-    atMostUntil: new Date(limit).toISOString(),
-  }
-  return { kind: 'waits', waitKind: 'LIMIT', wakeAt: limit, outcome }
-}
-
-function limitOf(now: number, timeout: Duration | undefined): number | null {
-  return timeout ? Math.ceil(now + durationMilliseconds(timeout)) : null
+  return decideTimeOver(run, config)
 }
 
 async function enterFieldDate(turn: Turn, stepId: string, config: FieldDateConfig): Promise<StepResult> {
-  const { call, run, clock } = turn
+  const { call, run } = turn
   const found = await row<{ value: unknown }>(
     call.em,
     sql`select fields -> ${config.field}::text as value from subscriber
       where organization_id = ${call.organization.id} and id = ${run.subscriberId}`,
   )
-  const due = fieldDateDue(found?.value, config, clock)
-  const isPast = due !== null && due < clock.now
-  if (due === null || isPast) {
-    await dropWait(turn)
-    return undated(isPast ? 'PAST' : 'MISSING', isPast ? config.ifPast : config.ifMissing)
-  }
-  const result = waitLimited(turn, due + jitterOf(run), config.timeout)
+  const result = decideFieldDate(turn, config, found?.value)
   // Who moves the date moves the wait.
   const where = [{ path: 'field', operator: 'equals', value: config.field }]
   if (result.kind === 'waits') await writeWait(turn, 'FIELD_UPDATED', { where, stepId, scope: 'STEP' })
+  else await dropWait(turn)
   return result
 }
 
-function undated(reason: string, action: FieldDateConfig['ifMissing']): StepResult {
-  if (action === 'EXIT') return expired({ result: 'EXIT', reason })
-  return left(action === 'TIMEOUT' ? 'timeout' : 'next', { result: 'SKIPPED', reason })
-}
-
 async function enterEventWait(turn: Turn, stepId: string, config: EventConfig): Promise<StepResult> {
-  const { clock } = turn
-  const { eventType, where = [], scope, timeout } = config
+  const { eventType, where = [], scope } = config
   if (scope === 'RUN' && (await hasHappened(turn, eventType, where))) {
     return left('next', { result: 'EVENT', eventType })
   }
   await writeWait(turn, eventType, { where, stepId, scope })
-  const outcome = { result: 'WAITING', eventType }
-  return { kind: 'waits', waitKind: 'EVENT', wakeAt: limitOf(clock.now, timeout), outcome }
+  return decideEvent(turn, config)
 }
 
 async function enterCondition(
@@ -155,8 +87,7 @@ async function enterCondition(
 ): Promise<StepResult> {
   if (await holds(turn, config.filters)) return left('next', { result: 'CONDITION' })
   await writeWait(turn, CONDITION_TYPE, { where: [], stepId, scope: 'STEP' })
-  const wakeAt = limitOf(turn.clock.now, config.timeout)
-  return { kind: 'waits', waitKind: 'CONDITION', wakeAt, outcome: { result: 'WAITING' } }
+  return decideCondition(turn, config)
 }
 
 /** A condition is told to a run when it begins to hold; whenever the run looks for itself, it is asked as well. */
