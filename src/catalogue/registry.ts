@@ -15,6 +15,7 @@ import * as privacy from '../tools/privacy.ts'
 import * as segments from '../tools/segments.ts'
 import * as senders from '../tools/senders.ts'
 import * as settings from '../tools/settings.ts'
+import * as simulation from '../tools/simulation.ts'
 import * as snippets from '../tools/snippets.ts'
 import * as statistics from '../tools/statistics.ts'
 import * as subscribers from '../tools/subscribers.ts'
@@ -40,6 +41,7 @@ const GROUPS = [
   workflows,
   workflowRuns,
   workflowGroups,
+  simulation,
   campaigns,
   campaignHistory,
   campaignSending,

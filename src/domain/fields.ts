@@ -202,7 +202,8 @@ async function createDefinitions(
   return await readDefinitions(call, given)
 }
 
-function typeOf(value: FieldScalar, timeZone: string): FieldType {
+/** The type that a new field gets from its first value. */
+export function typeOf(value: FieldScalar, timeZone: string): FieldType {
   if (typeof value === 'number') return 'number'
   if (typeof value === 'boolean') return 'boolean'
   return readMoment(value, timeZone) ? 'date' : 'string'

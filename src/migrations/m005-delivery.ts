@@ -154,6 +154,16 @@ export class M005Delivery extends Migration {
         select id from unnest(ids) id except all select id from removed;
       end $fn$;
 
+      -- Why somebody of this status gets no such email, or null; simulations ask the same.
+      create function consent_refusal(marketing boolean, status text, bounce_category text) returns text
+      language sql immutable parallel safe as $fn$
+        select case
+          when marketing and status <> 'SUBSCRIBED' then status
+          when status in ('BANNED', 'COMPLAINED') then status
+          when status = 'BOUNCED' and bounce_category in ('NO_SUCH_USER', 'INTERNAL') then status
+        end
+      $fn$;
+
       -- Marks what is sent next, in the statement that asks whether it still may be. Answers what is not marked.
       create type withheld_mail as (id uuid, organization_id uuid, verdict text, refusal text, holder uuid,
         subscriber_id uuid, run_id uuid, automation_id uuid, campaign_id uuid, step_id text);
@@ -187,9 +197,8 @@ export class M005Delivery extends Migration {
                 and b.email_key = any(suppression_keys(m.organization_id, m.recipient))) then 'SUPPRESSED'
               when m.class = 'TEST' then null
               when s.id is null then 'SUBSCRIBER_DELETED'
-              when m.marketing and s.status <> 'SUBSCRIBED' then s.status
-              when s.status in ('BANNED', 'COMPLAINED') then s.status
-              when s.status = 'BOUNCED' and s.bounce_category in ('NO_SUCH_USER', 'INTERNAL') then s.status
+              when consent_refusal(m.marketing, s.status, s.bounce_category) is not null
+                then consent_refusal(m.marketing, s.status, s.bounce_category)
               when m.automation_id is not null and coalesce(a.status, 'ARCHIVED') = 'ARCHIVED' then 'ARCHIVED'
               when m.run_id is not null and (r.id is null or r.status not in ('QUEUED', 'ACTIVE', 'WAITING'))
                 then coalesce(r.exit_reason, 'RUN_ENDED')
@@ -318,7 +327,7 @@ export class M005Delivery extends Migration {
 
   override down(): void {
     this.addSql(`
-      drop function claim_mails, mark_candidates, record_sent, record_outcomes;
+      drop function claim_mails, mark_candidates, consent_refusal, record_sent, record_outcomes;
       drop type claimed_mail, withheld_mail;
     `)
   }

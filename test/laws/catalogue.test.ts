@@ -110,7 +110,10 @@ function takesObjects(schema: object): boolean {
 }
 
 /** What a tool asks for beyond what its schema requires. */
-const NEEDED: Record<string, readonly string[]> = { explain_delivery: ['campaignId'] }
+const NEEDED: Record<string, readonly string[]> = {
+  explain_delivery: ['campaignId'],
+  simulate_workflow: ['workflowId'],
+}
 
 /** The least input of a tool whose ids come from `make`. */
 function inputWith(tool: Tool, make: (prefix: IdPrefix) => string): Record<string, unknown> {

@@ -74,6 +74,8 @@ const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
   'send_transactional_email.from': ['address'],
   // Any address can be written to, whether somebody has it or not.
   'send_email.email': [],
+  // A sample need not be anybody.
+  'simulate_workflow.email': [],
 }
 /** Parameters that are called like an id and name something new. */
 const NEW_NAMES = new Set(['create_domain.domain'])
@@ -82,6 +84,8 @@ const BESIDE: Record<string, string> = {
   name: 'tagId',
   url: 'imageId',
   campaignId: 'workflowId',
+  definition: 'workflowId',
+  sample: 'subscriberId',
 }
 
 /** Parameters that end like an id and name no record of an organization. */
@@ -105,6 +109,8 @@ const FREE_DATA = new Set([
   'create_import.mapping',
   'create_event.metadata',
   'add_subscriber_to_workflow.context',
+  'simulate_workflow.sample.customFields',
+  'simulate_workflow.sample.entry',
   'configure_workflow_draft.settings',
   'configure_workflow_draft.edges',
   'configure_workflow_draft.successGoals',

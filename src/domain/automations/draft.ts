@@ -83,7 +83,7 @@ async function writeDraft(
 }
 
 /** Ids that exist nowhere, or with somebody else, are the only fault: the answer is that of any missing id. */
-function refuseMissing(faults: readonly Fault[]): never {
+export function refuseMissing(faults: readonly Fault[]): never {
   const [first] = faults
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more, see details)` : ''
   throw new Failure('NOT_FOUND', `At ${first?.path}, ${first?.message}${more}.`, { details: faults })
@@ -128,7 +128,8 @@ function withoutUnreadable(definition: Definition, unreadable: ReadonlySet<numbe
   return { ...definition, steps }
 }
 
-function within(base: string, fault: Fault): Fault {
+/** A fault under the place where what it is about stands. */
+export function within(base: string, fault: Fault): Fault {
   if (base === '') return fault
   return { ...fault, path: fault.path === '' ? base : `${base}.${fault.path}` }
 }

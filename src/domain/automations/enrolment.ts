@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { ReEntry } from '../../../schema/automation.ts'
 import { durationMilliseconds, reEntryOf } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, rows } from '../../database.ts'
+import { array, row, rows } from '../../database.ts'
 import { newId } from '../../ids.ts'
 import { isRecord } from '../audience/values.ts'
 import { IS_ACTIVE } from './active.ts'
@@ -207,7 +207,10 @@ async function lockEntries(call: Call, candidates: readonly Candidate[]): Promis
 }
 
 /** `automation/subscriber/key` of every run that is not over. Asked after the locks, so it is the last word. */
-async function activeKeys(call: Call, candidates: readonly Candidate[]): Promise<Set<string>> {
+export async function activeKeys(
+  call: Call,
+  candidates: readonly Pick<Candidate, 'automationId' | 'subscriberId'>[],
+): Promise<Set<string>> {
   const found = await rows<{ automationId: string; subscriberId: string; entryKey: string }>(
     call.em,
     sql`select run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.entry_key as "entryKey"
@@ -221,10 +224,26 @@ async function activeKeys(call: Call, candidates: readonly Candidate[]): Promise
   return new Set(found.map((run) => `${pairOf(run)}/${run.entryKey}`))
 }
 
-function pairRows(candidates: readonly Candidate[]): RawBuilder<unknown> {
+function pairRows(
+  candidates: readonly Pick<Candidate, 'automationId' | 'subscriberId'>[],
+): RawBuilder<unknown> {
   const automations = candidates.map(({ automationId }) => automationId)
   const subscribers = candidates.map(({ subscriberId }) => subscriberId)
   return sql`unnest(${array(automations, 'uuid')}, ${array(subscribers, 'uuid')})`
+}
+
+/** What re-entry decides from, read without a lock: for telling what it would say. */
+export async function readEntry(
+  { em, organization }: Call,
+  automationId: string,
+  subscriberId: string,
+): Promise<Pick<Entry, 'entered' | 'idleMs'> | null> {
+  return await row(
+    em,
+    sql`select entered, extract(epoch from now() - last_entered_at)::float8 * 1000 as "idleMs" from automation_entry
+      where organization_id = ${organization.id} and automation_id = ${automationId}
+        and subscriber_id = ${subscriberId}`,
+  )
 }
 
 /** The key a run would have, or why re-entry refuses it; `active` holds `automation/subscriber/key` of runs under way. */

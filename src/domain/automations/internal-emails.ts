@@ -42,7 +42,7 @@ type Placed = { step: StepOf<'EMAIL'>; path: string }
 /** Reads what the EMAIL steps name and decides, without writing, which internal email each one owns. */
 export async function planEmails(
   call: Call,
-  automation: Automation,
+  automation: Pick<Automation, 'id' | 'draft'>,
   definition: Definition,
   unreadable: ReadonlySet<number>,
 ): Promise<EmailPlans> {
@@ -113,7 +113,7 @@ async function readSenderIds({ em, organization }: Call, placed: readonly Placed
  * names it (a step was renamed); then each step without a name takes back the email it had.
  */
 function chooseOwners(
-  automation: Automation,
+  automation: Pick<Automation, 'id' | 'draft'>,
   placed: readonly Placed[],
   campaigns: ReadonlyMap<string, Stored>,
 ): Map<string, string> {

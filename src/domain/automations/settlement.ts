@@ -1,7 +1,7 @@
 import type { Step } from '../../../schema/automation.ts'
 import type { ExitReason } from '../../../schema/values.ts'
 import { skipPort } from '../../../temporal/graph.ts'
-import type { StepResult } from './steps/step.ts'
+import type { Settled } from './steps/step.ts'
 
 /** How a run ends. */
 export type End = {
@@ -13,7 +13,7 @@ export type End = {
 /** Where a step that is over leads: on by a port, or to the end of the run. Engine and simulator ask the same. */
 export function settlementOf(
   step: Step,
-  result: Exclude<StepResult, { kind: 'waits' }>,
+  result: Settled,
 ): { port: string; end: null } | { port: null; end: End } {
   if (result.kind === 'left') return { port: result.port, end: null }
   if (result.kind === 'ends') {

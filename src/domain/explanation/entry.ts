@@ -1,11 +1,8 @@
-import { sql } from 'kysely'
-
 import type { TriggerConfig } from '../../../schema/automation-triggers.ts'
 import type { Reason } from '../../../schema/explanation.ts'
 import { entrySteps, reEntryOf } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { row } from '../../database.ts'
-import { decide, type Refusal } from '../automations/enrolment.ts'
+import { decide, readEntry, type Refusal } from '../automations/enrolment.ts'
 import { REFUSALS } from '../automations/enter-by-hand.ts'
 import type { Automation } from '../automations/records.ts'
 import type { Version } from '../automations/versions.ts'
@@ -49,19 +46,14 @@ export async function entryReasons(
 }
 
 async function reEntryReasons(
-  { em, organization }: Call,
+  call: Call,
   person: Person,
   automationId: string,
   version: Version,
 ): Promise<Reason[]> {
   const { definition } = version
   if (reEntryOf(definition, definition.settings).mode === 'PER_KEY') return []
-  const entry = await row<{ entered: number; idleMs: number | null }>(
-    em,
-    sql`select entered, extract(epoch from now() - last_entered_at)::float8 * 1000 as "idleMs" from automation_entry
-      where organization_id = ${organization.id} and automation_id = ${automationId}
-        and subscriber_id = ${person.id}`,
-  )
+  const entry = await readEntry(call, automationId, person.id)
   if (entry === null) return []
   const candidate = { automationId, subscriberId: person.id, version, context: {} }
   const decided = decide(candidate, entry, new Set())

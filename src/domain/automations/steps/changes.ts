@@ -1,3 +1,4 @@
+import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import { PAYMENT_EVENT_TYPES } from '../../../../schema/event.ts'
 import { encodeId } from '../../../ids.ts'
 import { recordEvents } from '../../events.ts'
@@ -23,17 +24,25 @@ export const enterRemoveTag: Enter<'REMOVE_TAG'> = async ({ call, run }, { confi
 
 /** Changes custom fields under the run's lock on its subscriber, so that nothing is added to an old value. */
 export const enterUpdateField: Enter<'UPDATE_FIELD'> = async ({ call, run }, { config }) => {
-  const { set = {}, increment = {}, clear = [] } = config
   const subscriberId = encodeId('sub', run.subscriberId)
   const before = await findSubscriber(call, { subscriberId }, { lock: true })
+  const fields = changedFields(before.fields, config)
+  await updateSubscriber(call, subscriberId, { fields })
+  return left('next', { result: 'DONE', fields: Object.keys(fields) })
+}
+
+/** The fields that an UPDATE_FIELD writes, null for those that it clears. */
+export function changedFields(
+  before: Readonly<Record<string, unknown>>,
+  { set = {}, increment = {}, clear = [] }: StepConfigs['UPDATE_FIELD'],
+): Record<string, unknown> {
   const fields: Record<string, unknown> = { ...set, ...Object.fromEntries(clear.map((name) => [name, null])) }
   for (const [name, step] of Object.entries(increment)) {
-    const value = Object.hasOwn(before.fields, name) ? before.fields[name] : 0
+    const value = Object.hasOwn(before, name) ? before[name] : 0
     if (typeof value !== 'number') refuse(`increment.${name}`, 'is not a number field; set it instead.')
     fields[name] = value + step
   }
-  await updateSubscriber(call, subscriberId, { fields })
-  return left('next', { result: 'DONE', fields: Object.keys(fields) })
+  return fields
 }
 
 /** Ends the subscriber's consent. */

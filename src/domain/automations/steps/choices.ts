@@ -9,7 +9,7 @@ import { row } from '../../../database.ts'
 import { firstMatching } from '../../audience/match.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import type { RunState } from '../run-state.ts'
-import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
+import { type Enter, entryOf, left, scopeOf, type Settled, type Turn } from './step.ts'
 
 type Variants = StepConfigs['SPLIT']['variants']
 
@@ -32,9 +32,18 @@ export function decideSplit(
   { variants, holdoutVariantId }: StepConfigs['SPLIT'],
   before: string | null,
   seed: string,
-): StepResult {
+): Settled {
   const port = variants.find(({ id }) => id === before)?.id ?? pickVariant(variants, seed)
   return left(port, { result: 'DECIDED', ...(port === holdoutVariantId && { holdout: true }) })
+}
+
+/** The end that the graph means. */
+export const enterExit: Enter<'EXIT'> = (_turn, { config }) => decideExit(config)
+
+/** The end of a run at an EXIT. */
+export function decideExit({ reason }: StepConfigs['EXIT']): Settled {
+  const outcome = { result: 'EXIT', ...(reason !== undefined && { reason }) }
+  return { kind: 'ends', exitReason: 'EXIT_STEP', outcome }
 }
 
 /** Back, or ahead, as often as allowed. */
@@ -43,7 +52,7 @@ export const enterJump: Enter<'JUMP'> = async (turn, { id, config }) => {
 }
 
 /** Back, or ahead, unless the run has jumped here as often as it may. */
-export function decideJump({ toStepId, maxTimes }: StepConfigs['JUMP'], jumped: number): StepResult {
+export function decideJump({ toStepId, maxTimes }: StepConfigs['JUMP'], jumped: number): Settled {
   if (jumped >= maxTimes) return left('next', { result: 'EXHAUSTED', times: maxTimes })
   return left(JUMP_PORT, { result: 'JUMPED', toStepId, times: jumped + 1 })
 }

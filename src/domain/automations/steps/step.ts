@@ -27,6 +27,9 @@ export type StepResult =
   | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED' | 'EXIT_RULE'; outcome: Outcome }
   | { kind: 'failed'; reason: string; outcome: Outcome }
 
+/** What a step that is over came to. */
+export type Settled = Exclude<StepResult, { kind: 'waits' }>
+
 /** Does a step that the run has just come to. */
 export type Enter<Type extends StepType> = (
   turn: Turn,

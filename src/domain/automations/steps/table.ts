@@ -7,7 +7,7 @@ import {
   enterSubscription,
   enterUpdateField,
 } from './changes.ts'
-import { enterBranch, enterJump, enterSplit } from './choices.ts'
+import { enterBranch, enterExit, enterJump, enterSplit } from './choices.ts'
 import { enterEmail, leaveEmail } from './email.ts'
 import { enterNotify } from './notify.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
@@ -36,11 +36,7 @@ const ENTER: { [Type in StepType]: Enter<Type> } = {
   STOP_WORKFLOW: enterStopWorkflow,
   THROTTLE: enterThrottle,
   JUMP: enterJump,
-  EXIT: (_turn, { config }) => ({
-    kind: 'ends',
-    exitReason: 'EXIT_STEP',
-    outcome: { result: 'EXIT', ...(config.reason !== undefined && { reason: config.reason }) },
-  }),
+  EXIT: enterExit,
 }
 
 /** Steps that write nothing outside their own run: a refusal inside one has nothing to undo. */

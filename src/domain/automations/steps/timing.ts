@@ -3,7 +3,7 @@ import type { StepConfigs, WaitUntilConfigs } from '../../../../schema/automatio
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import type { RunState } from '../run-state.ts'
 import { type Clock, dateDue, fieldDateDue, isCalendarWait, waitDue, windowOpens } from '../schedule.ts'
-import { left, type StepResult } from './step.ts'
+import { left, type Settled, type StepResult } from './step.ts'
 
 /**
  * What waits decide from what they are told, without a look at anything: the engine and the simulator ask the same. A
@@ -63,7 +63,7 @@ export function decideCondition({ clock }: Moment, { timeout }: WaitUntilConfigs
 export function decideTimeOver(
   { waitKind, wakeReason }: Pick<RunState, 'waitKind' | 'wakeReason'>,
   config: WaitUntilConfigs[keyof WaitUntilConfigs],
-): StepResult {
+): Settled {
   const isOpenEnded = config.mode === 'EVENT' || config.mode === 'CONDITION'
   if (wakeReason === 'FAST_FORWARD') return left(isOpenEnded ? 'timeout' : 'next', { result: 'FAST_FORWARD' })
   if (!isOpenEnded && waitKind !== 'LIMIT') return left('next', { result: 'ELAPSED' })
@@ -72,11 +72,7 @@ export function decideTimeOver(
 }
 
 /** Looks at a wait for a time: null while it goes on. */
-export function leaveWait({
-  run,
-}: {
-  run: Pick<RunState, 'wakeReason' | 'wakeAt' | 'now'>
-}): StepResult | null {
+export function leaveWait({ run }: { run: Pick<RunState, 'wakeReason' | 'wakeAt' | 'now'> }): Settled | null {
   if (run.wakeReason === 'FAST_FORWARD') return left('next', { result: 'FAST_FORWARD' })
   return isElapsed(run) ? left('next', { result: 'ELAPSED' }) : null
 }
@@ -120,14 +116,11 @@ function limitOf(now: number, timeout: Duration | undefined): number | null {
   return timeout ? Math.ceil(now + durationMilliseconds(timeout)) : null
 }
 
-function undated(
-  reason: 'MISSING' | 'PAST',
-  action: WaitUntilConfigs['FIELD_DATE']['ifMissing'],
-): StepResult {
+function undated(reason: 'MISSING' | 'PAST', action: WaitUntilConfigs['FIELD_DATE']['ifMissing']): Settled {
   if (action === 'EXIT') return expired({ result: 'EXIT', reason })
   return left(action === 'TIMEOUT' ? 'timeout' : 'next', { result: 'SKIPPED', reason })
 }
 
-function expired(outcome: { result: string } & Record<string, unknown>): StepResult {
+function expired(outcome: { result: string } & Record<string, unknown>): Settled {
   return { kind: 'ends', exitReason: 'EXPIRED', outcome }
 }

@@ -2,13 +2,14 @@ import { sql } from 'kysely'
 
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import type { StepOf } from '../../../../schema/automation.ts'
+import type { Graph } from '../../../../temporal/graph.ts'
 import { execute, json, row } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
 import { personVariables } from '../../variables.ts'
 import type { WebhookRequest } from '../webhooks.ts'
 import { fillJson, fillText, type Variables } from './fill-text.ts'
-import { type Enter, left, type StepResult, type Turn } from './step.ts'
+import { type Enter, left, type Settled, type StepResult, type Turn } from './step.ts'
 
 /** The worker tells the run what came of it; this is for what it could not tell. */
 const LOOK_MS = 5 * 60_000
@@ -51,13 +52,19 @@ export async function leaveWebhook(
   if (found && found.reason === null) return left('next', { result: 'DONE' })
   const reason = found?.reason ?? 'the request of this step is gone'
   const { status = null, attempts = null } = found ?? {}
-  const outcome = {
-    result: 'FAILED',
-    reason,
-    ...(status !== null && { status }),
-    ...(attempts !== null && { attempts }),
-  }
-  if (version.graph.targets.get(step.id)?.has('failed')) return left('failed', outcome)
+  const details = { ...(status !== null && { status }), ...(attempts !== null && { attempts }) }
+  return decideFailedRequest(version.graph, step.id, reason, details)
+}
+
+/** What a request that failed for good comes to: the port `failed` where it leads somewhere, else the step's failure. */
+export function decideFailedRequest(
+  graph: Graph,
+  stepId: string,
+  reason: string,
+  details: { status?: number; attempts?: number } = {},
+): Settled {
+  const outcome = { result: 'FAILED', reason, ...details }
+  if (graph.targets.get(stepId)?.has('failed')) return left('failed', outcome)
   return { kind: 'failed', reason, outcome }
 }
 

@@ -1,0 +1,157 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import { CUSTOM_FIELD_PREFIX, type Filter, type Where } from '../../../schema/audience.ts'
+import { array, type EntityManager, json, row } from '../../database.ts'
+import { compileFilters } from '../audience/compile.ts'
+import { changesWithTime } from '../audience/dates.ts'
+import { compileWhere } from '../audience/match.ts'
+import { placesOf, type References } from '../audience/references.ts'
+import { NOBODY, type State } from './simulate-state.ts'
+
+/** Who is simulated, as rows of the tables that filters read, and what the filters of the graph name. Ids are uuids. */
+export type Subject = {
+  organizationId: string
+  subscriberId: string
+  automationId: string
+  /** The rows of subscriber and subscriber_stat, as JSON. */
+  person: Record<string, unknown>
+  numbers: Record<string, unknown>
+  entry: Record<string, unknown>
+  references: References
+}
+
+type Branch = { id: string; filters: readonly Filter[] }
+
+/** Asks the filters of a simulation; what was asked of the same state before is known. */
+export type Filtering = {
+  /** The id of the first branch whose filters hold at a moment; null when none does. */
+  firstHolding(branches: readonly Branch[], state: State, at: number): Promise<string | null>
+  /** The first of these moments at which filters hold. */
+  firstMoment(filters: readonly Filter[], state: State, moments: readonly number[]): Promise<number | null>
+  /** Whether an event's data fulfil conditions. */
+  fulfils(data: Record<string, unknown>, where: readonly Where[]): Promise<boolean>
+}
+
+/**
+ * Filters are compiled by the compiler of the engine and asked by the database. Common table expressions stand before
+ * the tables that they read, with what the simulation has changed, and the simulated clock stands for now().
+ */
+export function createFiltering(em: EntityManager, subject: Subject): Filtering {
+  const known = new Map<string, Promise<string | null>>()
+
+  function compiled(filters: readonly Filter[], now: RawBuilder<unknown>) {
+    const { organizationId, references, automationId, entry } = subject
+    const run = { automationId, runId: NOBODY }
+    return compileFilters({ organizationId, references, entry: json(entry), run, single: true, now }, filters)
+  }
+
+  async function ask(branches: readonly Branch[], state: State, at: number): Promise<string | null> {
+    const cases = branches.map(
+      ({ filters }, index) => sql`when ${compiled(filters, instant(at))} then ${index}::int`,
+    )
+    const found = await row<{ position: number | null }>(
+      em,
+      sql`with ${tables(subject, state)} select case ${sql.join(cases, sql` `)} end as position from subscriber s`,
+    )
+    const position = found?.position ?? null
+    return position === null ? null : (branches[position]?.id ?? null)
+  }
+
+  return {
+    async firstHolding(branches, state, at) {
+      if (branches.length === 0) return null
+      const key = JSON.stringify([branches, ...dependencies(branches, subject.references, state, at)])
+      const answer = known.get(key) ?? ask(branches, state, at)
+      known.set(key, answer)
+      return await answer
+    },
+    async firstMoment(filters, state, moments) {
+      if (!places(filters, subject.references).some(({ leaf }) => changesWithTime(leaf))) return null
+      const dates = moments.map((at) => new Date(at).toISOString())
+      const found = await row<{ at: string | null }>(
+        em,
+        sql`with ${tables(subject, state)} select min(probe.at) as at from subscriber s
+          cross join unnest(${array(dates, 'timestamptz')}) as probe (at) where ${compiled(filters, sql`probe.at`)}`,
+      )
+      return found?.at ? Date.parse(found.at) : null
+    },
+    async fulfils(data, where) {
+      if (where.length === 0) return true
+      const holds = compileWhere(json(data), where, subject.references.timezone)
+      const found = await row<{ holds: boolean | null }>(em, sql`select ${holds} as holds`)
+      return found?.holds ?? false
+    },
+  }
+}
+
+/** What the filters' answer can depend on, of all that a way changes. */
+function dependencies(
+  branches: readonly Branch[],
+  references: References,
+  state: State,
+  at: number,
+): unknown[] {
+  const leaves = places(
+    branches.flatMap(({ filters }) => filters),
+    references,
+  ).map(({ leaf }) => leaf)
+  const names = (test: (field: string) => boolean) => leaves.some(({ field }) => test(field))
+  return [
+    leaves.some(changesWithTime) && at,
+    names((field) => field === 'status') && state.status,
+    names((field) => field.startsWith(CUSTOM_FIELD_PREFIX)) && state.fields,
+    names((field) => field === 'tags') && [...state.tags],
+    names((field) => field === 'campaign' || field === 'emailCount') && state.emails,
+    names((field) => field === 'event' || field === 'revenue') && state.events,
+  ]
+}
+
+function places(filters: readonly Filter[], { segments }: References) {
+  return placesOf([...filters, ...[...segments.values()].flat()], '')
+}
+
+function instant(at: number): RawBuilder<unknown> {
+  return sql`${new Date(at).toISOString()}::timestamptz`
+}
+
+function tables(subject: Subject, state: State): RawBuilder<unknown> {
+  const { organizationId, subscriberId, automationId, person, numbers } = subject
+  const keys = { organization_id: organizationId, subscriber_id: subscriberId }
+  const { status, fields, revenue } = state
+  const emails = state.emails.map(({ stepId, campaignId, at }) => ({
+    ...keys,
+    id: NOBODY,
+    class: 'AUTOMATION',
+    status: 'SENT',
+    automation_id: automationId,
+    run_id: NOBODY,
+    step_id: stepId,
+    campaign_id: campaignId,
+    sent_at: new Date(at).toISOString(),
+  }))
+  const events = state.events.map(({ type, at, data }) => ({
+    ...keys,
+    type,
+    data,
+    created_at: new Date(at).toISOString(),
+  }))
+  const stat = {
+    ...numbers,
+    ...keys,
+    revenue,
+    email_count: Number(numbers['email_count'] ?? 0) + emails.length,
+  }
+  const run = { ...keys, id: NOBODY, automation_id: automationId, status: 'ACTIVE' }
+  const tags = [...state.tags].map((id) => ({ ...keys, tag_id: id }))
+  const own = sql`organization_id = ${organizationId} and subscriber_id = ${subscriberId}`
+  return sql`subscriber as (select * from jsonb_populate_record(null::subscriber, ${json({ ...person, status, fields })})),
+    subscriber_stat as (select * from jsonb_populate_record(null::subscriber_stat, ${json(stat)})),
+    subscriber_tag as (select * from jsonb_populate_recordset(null::subscriber_tag, ${json(tags)})),
+    message as (select * from message where ${own}
+      union all select * from jsonb_populate_recordset(null::message, ${json(emails)})),
+    automation_run as (select * from automation_run where ${own}
+      union all select * from jsonb_populate_record(null::automation_run, ${json(run)})),
+    subscriber_event as (select * from subscriber_event where ${own}
+      union all select id_floor(created_at), organization_id, subscriber_id, type, data, '{}', created_at
+      from jsonb_populate_recordset(null::subscriber_event, ${json(events)}))`
+}

@@ -1,0 +1,121 @@
+import { sql } from 'kysely'
+
+import type { SamplePerson } from '../../../schema/simulation.ts'
+import type { SubscriberStatus } from '../../../schema/values.ts'
+import { refuseFaults } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, row, rows } from '../../database.ts'
+import { newId } from '../../ids.ts'
+import { isTimeZone, readMoment } from '../audience/moment.ts'
+import { type FieldScalar, fieldTypes, shapeFaults, typeFaults } from '../fields.ts'
+import { findSubscriber, type SubscriberRow } from '../subscriber-records.ts'
+import { refuse } from '../text.ts'
+import { NOBODY } from './simulate-state.ts'
+
+/** Who is simulated. Ids are uuids; the rows are JSON. */
+export type SimulatedPerson = Pick<SubscriberRow, 'id' | 'email' | 'name' | 'phone' | 'status' | 'fields'> & {
+  person: Record<string, unknown>
+  numbers: Record<string, unknown>
+  /** The ids of tags, of whom there is; the names of tags, of a sample. */
+  tags: readonly string[]
+  timezone: string | null
+  entry: Record<string, unknown>
+}
+
+/** Somebody of the list, as they are now. */
+export async function readReal(call: Call, subscriberId: string): Promise<SimulatedPerson> {
+  const { em, organization } = call
+  const subscriber = await findSubscriber(call, { subscriberId })
+  const found = await row<Pick<SimulatedPerson, 'person' | 'numbers' | 'tags'>>(
+    em,
+    sql`select to_jsonb(s) as person, coalesce(to_jsonb(st), '{}') as numbers,
+        array(select tag_id::text from subscriber_tag link where link.organization_id = s.organization_id
+          and link.subscriber_id = s.id) as tags
+      from subscriber s
+      left join subscriber_stat st on st.organization_id = s.organization_id and st.subscriber_id = s.id
+      where s.organization_id = ${organization.id} and s.id = ${subscriber.id}`,
+  )
+  return {
+    ...subscriber,
+    ...(found ?? { person: {}, numbers: {}, tags: [] }),
+    timezone: null,
+    entry: {},
+  }
+}
+
+/** Somebody who need not exist. */
+export async function readSample(call: Call, sample: SamplePerson, from: number): Promise<SimulatedPerson> {
+  const { email, name = null, phone = null, country = null, status, tags, customFields, entry } = sample
+  const { organization } = call
+  if (sample.timezone !== undefined && !isTimeZone(sample.timezone)) {
+    refuse('sample.timezone', 'is not an IANA time zone; write one such as "Europe/Paris".')
+  }
+  const created = sample.createdAt === undefined ? from : momentIn('sample.createdAt', sample.createdAt, call)
+  const given = Object.entries(customFields)
+  const at = 'sample.customFields'
+  const faults = [...shapeFaults(given, at), ...typeFaults(given, await fieldTypes(call), at)]
+  if (faults.length > 0) refuseFaults(faults)
+  const createdAt = new Date(created).toISOString()
+  // Shapes have been checked: what is left are text, numbers and booleans.
+  const fields = customFields as Record<string, FieldScalar>
+  const own = { id: NOBODY, email, name, phone, status, fields }
+  return {
+    ...own,
+    person: {
+      ...own,
+      organization_id: organization.id,
+      email_key: email.toLowerCase(),
+      country,
+      created_at: createdAt,
+      updated_at: createdAt,
+    },
+    numbers: {},
+    tags,
+    timezone: sample.timezone ?? null,
+    entry,
+  }
+}
+
+/** A moment that a caller writes, local to the organization where it has no offset. */
+export function momentIn(path: string, text: string, { organization }: Call): number {
+  const moment = readMoment(text, organization.timezone)
+  return moment?.start ?? refuse(path, 'is not a date; write ISO 8601, such as "2027-03-27T09:00:00Z".')
+}
+
+/** The ids of tags by their names; those that do not exist get one, because publishing makes them. */
+export async function readTagIds(
+  { em, organization }: Call,
+  names: readonly string[],
+): Promise<Map<string, string>> {
+  const found = await rows<{ name: string; key: string; id: string | null }>(
+    em,
+    sql`select asked.name, lower(asked.name) as key, tag.id from unnest(${array(names, 'text')}) as asked (name)
+      left join tag on tag.organization_id = ${organization.id} and tag.name_key = lower(asked.name)`,
+  )
+  const made = new Map<string, string>()
+  return new Map(
+    found.map(({ name, key, id }) => {
+      const known = id ?? made.get(key) ?? newId()
+      made.set(key, known)
+      return [name, known]
+    }),
+  )
+}
+
+/** Why a status keeps email from somebody: what delivery would say of them, for the statuses that a run can give them. */
+export async function readConsent(
+  { em, organization }: Call,
+  { email, person, status }: SimulatedPerson,
+): Promise<(status: SubscriberStatus, marketing: boolean) => string | null> {
+  const statuses: SubscriberStatus[] = [...new Set<SubscriberStatus>([status, 'UNSUBSCRIBED'])]
+  const found = await rows<{ status: string; marketing: boolean; refusal: string | null }>(
+    em,
+    sql`select asked.status, kind.marketing, case when exists (select from suppression blocked
+          where blocked.organization_id = ${organization.id}
+            and blocked.email_key = any(suppression_keys(${organization.id}::uuid, ${email}))) then 'SUPPRESSED'
+        else consent_refusal(kind.marketing, asked.status, ${person['bounce_category'] ?? null}) end as refusal
+      from unnest(${array(statuses, 'text')}) as asked (status) cross join (values (true), (false)) as kind (marketing)`,
+  )
+  const refusals = new Map(found.map((each) => [`${each.status}/${each.marketing}`, each.refusal]))
+  return (of, marketing) => refusals.get(`${of}/${marketing}`) ?? null
+}

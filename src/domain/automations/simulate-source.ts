@@ -1,0 +1,106 @@
+import { sql } from 'kysely'
+
+import type { Definition, Settings } from '../../../schema/automation.ts'
+import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { compileContent } from '../../content/compile.ts'
+import { fillContent } from '../../content/fill.ts'
+import { array, rows } from '../../database.ts'
+import { readId } from '../../ids.ts'
+import { isRecord } from '../audience/values.ts'
+import { personVariables } from '../variables.ts'
+import { namedFaults, refuseMissing, within } from './draft.ts'
+import { planEmails } from './internal-emails.ts'
+import { findAutomation } from './records.ts'
+import type { ShownEmail } from './simulate-place.ts'
+import { NOBODY } from './simulate-state.ts'
+import { readDefinition, readSettings } from './validate.ts'
+
+/** What is simulated: a graph with its settings. `automationId` is null where it belongs to no workflow. */
+export type Source = { automationId: string | null; definition: Definition; settings: Settings }
+
+type Person = { name: string | null; email: string; phone: string | null }
+type Written = { id: string; subject: string; preview: string | null; from: string | null }
+
+/** The draft of a workflow, or a definition as it came in; refuses with every fault at once. */
+export async function readSource(
+  call: Call,
+  { workflowId, definition }: { workflowId?: string | undefined; definition?: unknown },
+): Promise<Source> {
+  if (workflowId === undefined) return await readGiven(call, definition)
+  const automation = await findAutomation(call, workflowId, { lock: false })
+  const reading = readDefinition(automation.draft)
+  if (reading.faults.length > 0) refuseFaults(reading.faults, 'The draft cannot be simulated: it')
+  return { automationId: automation.id, definition: reading.definition, settings: automation.settings }
+}
+
+/** The emails of a graph by step: their lines, as one person at a time would see them. */
+export async function readEmails(
+  call: Call,
+  { definition }: Source,
+  person: Person,
+): Promise<Map<string, ShownEmail>> {
+  const stored = await readWritten(call, definition)
+  return new Map(
+    definition.steps.flatMap((step) => {
+      if (step.type !== 'EMAIL') return []
+      const { campaignId, transactional, ...given } = step.config
+      const written = stored.get(readId('cmp', campaignId ?? '') ?? '')
+      const compiled = compileContent({
+        contentType: 'MARKDOWN',
+        source: '',
+        subject: given.subject ?? written?.subject ?? '',
+        preview: given.preview ?? written?.preview ?? null,
+        kind: transactional ? 'transactional' : 'marketing',
+      })
+      const email: ShownEmail = {
+        campaignId: written?.id ?? null,
+        render({ fields }) {
+          const variables = personVariables({ ...person, fields }, call.organization.name)
+          const { subject, preheader } = fillContent(compiled, {
+            variables,
+            urls: { unsubscribe: '', online: '' },
+          })
+          return { subject, preview: preheader, from: written?.from ?? null }
+        },
+      }
+      return [[step.id, email]]
+    }),
+  )
+}
+
+async function readGiven(call: Call, given: unknown): Promise<Source> {
+  const { settings: rawSettings, ...graph } = isRecord(given) ? given : {}
+  const reading = readDefinition(graph)
+  const settings = readSettings(rawSettings)
+  const unsaved = { id: NOBODY, draft: { steps: [], edges: [] } }
+  const emails = await planEmails(call, unsaved, reading.definition, reading.unreadable)
+  const faults = [
+    ...reading.faults,
+    ...emails.faults,
+    ...(await namedFaults(call, reading)),
+    ...settings.faults,
+  ]
+  const placed = (all: readonly Fault[]) => all.map((fault) => within('definition', fault))
+  if (faults.length > 0) {
+    refuseFaults(placed([...faults, ...emails.missing]), 'The definition cannot be simulated: it')
+  }
+  if (emails.missing.length > 0) refuseMissing(placed(emails.missing))
+  return { automationId: null, definition: reading.definition, settings: settings.settings }
+}
+
+/** Also emails of other workflows: a graph that names them gets copies when it is saved. */
+async function readWritten({ em, organization }: Call, { steps }: Definition): Promise<Map<string, Written>> {
+  const ids = steps.flatMap((step) =>
+    step.type === 'EMAIL' ? (readId('cmp', step.config.campaignId ?? '') ?? []) : [],
+  )
+  if (ids.length === 0) return new Map()
+  const found = await rows<Written>(
+    em,
+    sql`select campaign.id, campaign.subject, campaign.preview, sender.email as from from campaign
+      left join sender on sender.organization_id = campaign.organization_id
+        and (sender.id = campaign.sender_id or (campaign.sender_id is null and sender.is_default))
+      where campaign.organization_id = ${organization.id} and campaign.id = any(${array(ids, 'uuid')})`,
+  )
+  return new Map(found.map((email) => [email.id, email]))
+}

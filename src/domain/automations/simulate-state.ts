@@ -1,0 +1,34 @@
+import type { FieldScalar } from '../fields.ts'
+import type { SubscriberStatus } from '../../../schema/values.ts'
+
+/** Stands for the ids of what a simulation makes up; a run of this id has no jitter. */
+export const NOBODY = '00000000-0000-0000-0000-000000000000'
+
+/** An event or an email that happened in a simulation; times in epoch milliseconds. */
+export type SimulatedEvent = { type: string; at: number; data: Record<string, unknown> }
+export type SimulatedEmail = { stepId: string; campaignId: string | null; at: number }
+
+/** All that a way changes. It is never changed in place: ways that part share it. */
+export type State = {
+  status: SubscriberStatus
+  fields: Readonly<Record<string, FieldScalar>>
+  /** The ids of their tags. */
+  tags: ReadonlySet<string>
+  revenue: number
+  emails: readonly SimulatedEmail[]
+  /** Since the run was entered. */
+  events: readonly SimulatedEvent[]
+  /** How often each JUMP has led back, and the variants of each SPLIT. */
+  jumps: ReadonlyMap<string, number>
+  variants: ReadonlyMap<string, string>
+}
+
+/** The state after one more event. */
+export function withEvent(state: State, event: SimulatedEvent): State {
+  return { ...state, events: [...state.events, event] }
+}
+
+/** A copy of a map with one more entry. */
+export function withEntry<Value>(map: ReadonlyMap<string, Value>, key: string, value: Value) {
+  return new Map([...map, [key, value]])
+}

@@ -1,0 +1,154 @@
+import type { StepOf } from '../../../schema/automation.ts'
+import type { WaitUntilConfigs } from '../../../schema/automation-steps.ts'
+import { isConnected, momentOf, type Option, option, type Place } from './simulate-place.ts'
+import { withEvent } from './simulate-state.ts'
+import { left, type Settled, type StepResult } from './steps/step.ts'
+import {
+  decideCondition,
+  decideDate,
+  decideEvent,
+  decideFieldDate,
+  decideTimeOver,
+  decideWait,
+  decideWindow,
+  leaveWait,
+} from './steps/timing.ts'
+
+type Waiting = Extract<StepResult, { kind: 'waits' }>
+
+const DAY_MS = 86_400_000
+const QUARTER_MS = 900_000
+/** How far ahead a condition is looked for that only time can fulfil. */
+const HORIZON_DAYS = 366
+
+/** A wait for a time. */
+export function simulateWait(place: Place, { config }: StepOf<'WAIT'>): Option[] {
+  const over = ({ wakeAt }: Waiting) =>
+    leaveWait({ run: { wakeReason: null, wakeAt, now: wakeAt ?? place.at } })
+  return [waited(place, decideWait(momentOf(place, place.at), config), over)]
+}
+
+/** A wait for a date, an hour, an event or a condition: with the other ways to leave it. */
+export async function simulateWaitUntil(place: Place, step: StepOf<'WAIT_UNTIL'>): Promise<Option[]> {
+  const { config } = step
+  const moment = momentOf(place, place.at)
+  switch (config.mode) {
+    case 'DATE':
+      return [untilOver(place, decideDate(moment, config), config)]
+    case 'TIME_WINDOW':
+      return [untilOver(place, decideWindow(moment, config), config)]
+    case 'FIELD_DATE':
+      return simulateFieldDate(place, step, config)
+    case 'EVENT':
+      return await simulateEvent(place, config)
+    case 'CONDITION':
+      return await simulateCondition(place, config)
+  }
+}
+
+function simulateFieldDate(
+  place: Place,
+  step: StepOf<'WAIT_UNTIL'>,
+  config: WaitUntilConfigs['FIELD_DATE'],
+): Option[] {
+  const value = place.state.fields[config.field]
+  const result = decideFieldDate(momentOf(place, place.at), config, value)
+  const other = (port: string, assumed: string) =>
+    option(place, left(port, { result: 'ELAPSED' }), { assumed })
+  return [
+    untilOver(place, result, config),
+    other('next', `The field ${config.field} has a date, and it comes.`),
+    ...(isConnected(place, step, 'timeout')
+      ? [other('timeout', `The field ${config.field} has no date, or one out of reach.`)]
+      : []),
+  ]
+}
+
+async function simulateEvent(place: Place, config: WaitUntilConfigs['EVENT']): Promise<Option[]> {
+  const { eventType, scope, where = [] } = config
+  const came = left('next', { result: 'EVENT', eventType })
+  const earlier = scope === 'RUN' ? place.state.events.filter(({ type }) => type === eventType) : []
+  for (const { data } of earlier) {
+    if (await place.world.filtering.fulfils(data, where)) return [option(place, came)]
+  }
+  const state = withEvent(place.state, { type: eventType, at: place.at, data: {} })
+  return [
+    untilOver(place, decideEvent(momentOf(place, place.at), config), config),
+    option(place, came, { state, assumed: `The event ${eventType} comes as soon as they wait for it.` }),
+  ]
+}
+
+async function simulateCondition(place: Place, config: WaitUntilConfigs['CONDITION']): Promise<Option[]> {
+  const held = left('next', { result: 'CONDITION' })
+  if (await holds(place, config.filters, place.at)) {
+    return [option(place, held), ...timeouts(place, config)]
+  }
+  const result = decideCondition(momentOf(place, place.at), config)
+  const limit = result.kind === 'waits' ? result.wakeAt : null
+  const at = await comesTrue(place, config.filters, limit)
+  const likely =
+    at === null ? untilOver(place, result, config) : option({ ...place, at }, held, { until: at })
+  return [
+    likely,
+    option(place, held, { assumed: 'The filters come to hold as soon as they wait for it.' }),
+    ...(at === null ? [] : timeouts(place, config)),
+  ]
+}
+
+/** How the wait is left by its time-out, where something else would end it. */
+function timeouts(place: Place, config: WaitUntilConfigs['CONDITION']): Option[] {
+  if (!config.timeout) return []
+  const assumed = 'The filters do not hold before the time-out.'
+  return [{ ...untilOver(place, decideCondition(momentOf(place, place.at), config), config), assumed }]
+}
+
+/** When only the passing of time makes filters hold: within a quarter of an hour, as the engine hears of it. */
+async function comesTrue(
+  { world, state, at }: Place,
+  filters: WaitUntilConfigs['CONDITION']['filters'],
+  limit: number | null,
+): Promise<number | null> {
+  const within = (moments: number[]) => moments.filter((moment) => limit === null || moment <= limit)
+  const days = Array.from({ length: HORIZON_DAYS }, (_, day) => at + (day + 1) * DAY_MS)
+  const day = await world.filtering.firstMoment(
+    filters,
+    state,
+    within([...days, ...(limit === null ? [] : [limit])]),
+  )
+  if (day === null) return null
+  const quarters = Array.from(
+    { length: DAY_MS / QUARTER_MS },
+    (_, index) => day - DAY_MS + (index + 1) * QUARTER_MS,
+  )
+  return (
+    (await world.filtering.firstMoment(
+      filters,
+      state,
+      quarters.filter((moment) => moment > at),
+    )) ?? day
+  )
+}
+
+async function holds(
+  { world, state }: Place,
+  filters: WaitUntilConfigs['CONDITION']['filters'],
+  at: number,
+): Promise<boolean> {
+  return (await world.filtering.firstHolding([{ id: 'yes', filters }], state, at)) !== null
+}
+
+function untilOver(
+  place: Place,
+  result: StepResult,
+  config: WaitUntilConfigs[keyof WaitUntilConfigs],
+): Option {
+  return waited(place, result, ({ waitKind }) => decideTimeOver({ waitKind, wakeReason: null }, config))
+}
+
+/** A wait as it is left when its time has come; one without an end is never left. */
+function waited(place: Place, result: StepResult, over: (wait: Waiting) => Settled | null): Option {
+  if (result.kind !== 'waits') return option(place, result)
+  const { wakeAt } = result
+  if (wakeAt === null) return option(place, null)
+  return option({ ...place, at: wakeAt }, over(result), { until: wakeAt })
+}

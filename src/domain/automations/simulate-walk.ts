@@ -1,0 +1,102 @@
+import type { Step } from '../../../schema/automation.ts'
+import { nextStep } from '../../../temporal/graph.ts'
+import { COMPLETED, type End, settlementOf } from './settlement.ts'
+import type { Option, Place, World } from './simulate-place.ts'
+import type { State } from './simulate-state.ts'
+import { endOf, simulateStep } from './simulate-steps.ts'
+
+/** A step on a way, when it was reached, and what it came to. */
+export type WayVisit = { step: Step; at: number; option: Option }
+
+/** One way: from an entry, or from where it leaves an earlier way. */
+export type Way = {
+  number: number
+  branchOf: { way: number; visit: number } | null
+  visits: WayVisit[]
+  at: number
+  /** Why it goes no further, where the run itself is not over. */
+  end: End | 'WAITS_FOREVER' | 'TOO_LONG' | 'AS_BEFORE'
+}
+
+type Start = { branchOf: Way['branchOf']; step: Step; place: Place; option?: Option }
+
+/** A cycle with a wait in it never ends by itself. */
+const MOST_VISITS = 500
+/** When all ways have so many visits, further ones end where they meet a step that was shown before. */
+const AMPLE_VISITS = 500
+
+/**
+ * Walks every way: the first is what happens by itself; wherever something else may happen, and no way has left by that
+ * port yet, another one begins there. So every port that can be taken is taken, and there are never more ways than ports.
+ */
+export async function walkAll(
+  world: World,
+  entries: readonly Step[],
+  state: State,
+  from: number,
+): Promise<Way[]> {
+  const starts: Start[] = entries.map((step) => ({ branchOf: null, step, place: { world, state, at: from } }))
+  const ways: Way[] = []
+  const taken = new Set<string>()
+  const shown = new Set<Step>()
+  let count = 0
+  // A list is walked in order, also what is added on the way.
+  for (const start of starts) {
+    const way: Way = {
+      number: ways.length + 1,
+      branchOf: start.branchOf,
+      visits: [],
+      at: start.place.at,
+      end: 'TOO_LONG',
+    }
+    ways.push(way)
+    await walk(start, way)
+    count += way.visits.length
+    for (const { step } of way.visits) shown.add(step)
+  }
+  return ways
+
+  async function walk({ step: first, place: begin, option: given }: Start, way: Way): Promise<void> {
+    let step = first
+    let place = begin
+    while (way.visits.length < MOST_VISITS) {
+      const isFirst = way.visits.length === 0
+      const [option, ...others] = isFirst && given ? [given] : await simulateStep(place, step)
+      if (!option) return
+      taken.add(portOf(step, option))
+      for (const other of others) branch(other, step, place, way)
+      way.visits.push({ step, at: place.at, option })
+      way.at = option.at
+      const end = endOf(step, option) ?? (option.result === null ? 'WAITS_FOREVER' : null)
+      const port = leavesBy(step, option)
+      const next = port === null ? undefined : nextStep(world.graph, step.id, port)
+      if (end !== null || next === undefined) {
+        way.end = end ?? COMPLETED
+        return
+      }
+      if (count > AMPLE_VISITS && shown.has(next)) {
+        way.end = 'AS_BEFORE'
+        return
+      }
+      step = next
+      place = { ...place, state: option.state, at: option.at }
+    }
+  }
+
+  function branch(option: Option, step: Step, place: Place, { number, visits }: Way): void {
+    const port = portOf(step, option)
+    if (taken.has(port)) return
+    taken.add(port)
+    starts.push({ branchOf: { way: number, visit: visits.length }, step, place, option })
+  }
+}
+
+/** The port that a step is left by, or null where the way ends. */
+export function leavesBy(step: Step, { result }: Option): string | null {
+  return result === null ? null : settlementOf(step, result).port
+}
+
+/** What tells the ways out of a step apart. */
+function portOf(step: Step, option: Option): string {
+  return JSON.stringify([step.id, leavesBy(step, option) ?? option.result?.kind ?? 'stays'])
+}

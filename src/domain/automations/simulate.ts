@@ -1,0 +1,179 @@
+import type { Step } from '../../../schema/automation.ts'
+import type { SamplePerson, SimulatedEntry, Simulation } from '../../../schema/simulation.ts'
+import { entrySteps, indexGraph, manualEntry } from '../../../temporal/graph.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { filtersOf, tagNamesOf } from '../audience/check.ts'
+import { loadReferences } from '../audience/references.ts'
+import { typeOf } from '../fields.ts'
+import { refuse } from '../text.ts'
+import { activeKeys, decide, readEntry, type Refusal } from './enrolment.ts'
+import { REFUSALS } from './enter-by-hand.ts'
+import { createFiltering } from './simulate-filters.ts'
+import {
+  momentIn,
+  readConsent,
+  readReal,
+  readSample,
+  readTagIds,
+  type SimulatedPerson,
+} from './simulate-person.ts'
+import type { World } from './simulate-place.ts'
+import { presentDeadEnds, presentWays } from './simulate-present.ts'
+import { readEmails, readSource, type Source } from './simulate-source.ts'
+import { NOBODY, type State } from './simulate-state.ts'
+import { walkAll } from './simulate-walk.ts'
+import { readEarlierVariant } from './steps/choices.ts'
+import type { Version } from './versions.ts'
+
+/** What is simulated: one of the first two, for one of the second two. */
+export type SimulationInput = {
+  workflowId?: string | undefined
+  definition?: unknown
+  subscriberId?: string | undefined
+  sample?: SamplePerson | undefined
+  from?: string | undefined
+}
+
+/**
+ * Walks a workflow's draft, or any definition, for one person with a simulated clock, through every branch that can be
+ * reached (decisions, section 12). Reads only: nothing is written, sent, or told to anybody.
+ */
+export async function simulate(call: Call, input: SimulationInput): Promise<Simulation> {
+  const { workflowId, definition, subscriberId, sample } = input
+  if ((workflowId === undefined) === (definition === undefined)) {
+    refuse('workflowId', 'or definition says what is simulated: send exactly one of them.')
+  }
+  if ((subscriberId === undefined) === (sample === undefined)) {
+    refuse('subscriberId', 'or sample says for whom: send exactly one of them.')
+  }
+  const from = input.from === undefined ? call.now.getTime() : momentIn('from', input.from, call)
+  const source = await readSource(call, { workflowId, definition })
+  const person = sample ? await readSample(call, sample, from) : await readReal(call, subscriberId ?? '')
+  const { world, state } = await prepare(call, source, person)
+  const ways = await walkAll(world, startsOf(source), state, from)
+  const timezone = person.timezone ?? world.timezone
+  return {
+    from: new Date(from).toISOString(),
+    timezone,
+    entries: await readEntries(call, source, person, world, state, from),
+    ways: presentWays(ways, timezone),
+    deadEnds: presentDeadEnds(source.definition, world.graph, ways),
+  }
+}
+
+/** The entry that a run by hand would take, then the others. */
+function startsOf({ definition }: Source): Step[] {
+  const first = manualEntry(definition)
+  return [...(first ? [first] : []), ...entrySteps(definition).filter((step) => step !== first)]
+}
+
+async function prepare(
+  call: Call,
+  source: Source,
+  person: SimulatedPerson,
+): Promise<{ world: World; state: State }> {
+  const { organization, em } = call
+  const { definition, settings } = source
+  const isReal = person.id !== NOBODY
+  const scope = { organizationId: organization.id, timezone: organization.timezone }
+  const references = await loadReferences(
+    em,
+    scope,
+    filtersOf(definition).map(({ filter }) => filter),
+  )
+  const names = [...tagNamesOf(definition), ...references.tags.keys(), ...(isReal ? [] : person.tags)]
+  const tagIds = await readTagIds(call, names)
+  for (const [name, id] of tagIds) references.tags.set(name, id)
+  // A sample's new fields are as those of a new person.
+  for (const [name, value] of Object.entries(person.fields)) {
+    if (!references.fields.has(name)) references.fields.set(name, typeOf(value, organization.timezone))
+  }
+  const subject = {
+    organizationId: organization.id,
+    subscriberId: person.id,
+    automationId: source.automationId ?? NOBODY,
+    person: person.person,
+    numbers: person.numbers,
+    entry: person.entry,
+    references,
+  }
+  const world: World = {
+    graph: indexGraph(definition),
+    settings,
+    timezone: settings.timezone ?? organization.timezone,
+    subject,
+    filtering: createFiltering(em, subject),
+    emails: await readEmails(call, source, person),
+    tagIds,
+    earlier: isReal && source.automationId !== null ? await readVariants(call, source, person.id) : null,
+    consent: await readConsent(call, person),
+  }
+  const state: State = {
+    status: person.status,
+    fields: person.fields,
+    tags: new Set(isReal ? person.tags : person.tags.map((name) => tagIds.get(name) ?? name)),
+    revenue: Number(person.numbers['revenue'] ?? 0),
+    emails: [],
+    events: [],
+    jumps: new Map(),
+    variants: new Map(),
+  }
+  return { world, state }
+}
+
+/** What somebody real had before at each SPLIT that sticks. */
+async function readVariants(
+  call: Call,
+  { automationId, definition }: Source,
+  subscriberId: string,
+): Promise<Map<string, string>> {
+  const known = new Map<string, string>()
+  for (const { id, type, config } of definition.steps) {
+    if (type !== 'SPLIT' || !config.sticky || automationId === null) continue
+    const variant = await readEarlierVariant(call, { automationId, subscriberId }, id)
+    if (variant !== null) known.set(id, variant)
+  }
+  return known
+}
+
+/** Whether each trigger would let the person in, when it fires and the workflow is live. */
+async function readEntries(
+  call: Call,
+  source: Source,
+  person: SimulatedPerson,
+  world: World,
+  state: State,
+  from: number,
+): Promise<SimulatedEntry[]> {
+  const refusal = await reEntryRefusal(call, source, person, world)
+  const entries: SimulatedEntry[] = []
+  for (const { id, config } of entrySteps(source.definition)) {
+    const filters = config.filters ?? []
+    const isMeant =
+      filters.length === 0 || (await world.filtering.firstHolding([{ id, filters }], state, from)) !== null
+    const reason = isMeant ? refusal : 'FILTERS'
+    const message =
+      reason === null
+        ? null
+        : reason === 'FILTERS'
+          ? 'The filters of the trigger do not hold for them.'
+          : `The person ${REFUSALS[reason]}.`
+    entries.push({ stepId: id, type: config.type, enters: reason === null, reason, message })
+  }
+  return entries
+}
+
+async function reEntryRefusal(
+  call: Call,
+  { automationId, definition, settings }: Source,
+  { id: subscriberId, entry: context }: SimulatedPerson,
+  { graph }: World,
+): Promise<Refusal | null> {
+  if (automationId === null || subscriberId === NOBODY) return null
+  const pair = { automationId, subscriberId }
+  const published = { ...definition, settings, successGoals: [], emails: {} }
+  const version: Version = { id: NOBODY, automationId, number: 0, definition: published, graph }
+  const entry = (await readEntry(call, automationId, subscriberId)) ?? { entered: 0, idleMs: null }
+  const decided = decide({ ...pair, version, context }, entry, await activeKeys(call, [pair]))
+  return 'refusal' in decided ? decided.refusal : null
+}

@@ -1,0 +1,396 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import type { Simulation } from '../schema/simulation.ts'
+import { row } from '../src/database.ts'
+import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { edges, step } from './helpers/automation.ts'
+
+let api: TestApi
+let organization: TestOrganization
+
+test.before(async () => {
+  api = await startApi()
+  organization = await api.organization()
+})
+test.after.always(() => api?.close())
+
+const START = step('start', 'TRIGGER', { type: 'MANUAL' })
+const email = (id: string, subject = 'Hello {{name}}') =>
+  step(id, 'EMAIL', { subject, content: 'Hello', transactional: false })
+
+type Definition = { steps: unknown[]; edges: unknown[]; settings?: object }
+
+async function simulated(
+  definition: Definition,
+  sample: object = {},
+  from = '2027-01-04T09:00:00Z',
+): Promise<Simulation> {
+  return await organization.data('simulate_workflow', { definition, sample, from })
+}
+
+/** A way in short: "step RESULT→port". */
+function trail({ ways }: Simulation, number = 1): string[] {
+  const way = ways[number - 1]
+  return (way?.timeline ?? []).map(
+    ({ stepId, result, port }) => `${stepId} ${result}${port === null ? '' : `→${port}`}`,
+  )
+}
+
+test('walks what happens by itself, and from there what would happen elsewhere', async (t) => {
+  const answer = await simulated(
+    {
+      steps: [
+        START,
+        email('welcome', "Welcome, {{name | 'friend'}} of {{plan}}"),
+        step('days', 'WAIT', { amount: 3, unit: 'DAYS' }),
+        step('fork', 'BRANCH', {
+          paths: [
+            {
+              id: 'clicked',
+              filters: [{ field: 'campaign', operator: 'clicked', value: { stepId: 'welcome' } }],
+            },
+            {
+              id: 'got',
+              filters: [{ field: 'campaign', operator: 'received', value: { stepId: 'welcome' } }],
+            },
+          ],
+        }),
+        step('tag', 'ADD_TAG', { tagNames: ['warm'] }),
+        step('exit', 'EXIT', { reason: 'done' }),
+      ],
+      edges: edges(['start', 'welcome', 'days', 'fork'], ['fork', 'got', 'tag'], ['fork', 'else', 'exit']),
+    },
+    { name: 'Ann', customFields: { plan: 'pro' } },
+  )
+  t.deepEqual(trail(answer), [
+    'start ENTERED→next',
+    'welcome SENT→next',
+    'days ELAPSED→next',
+    'fork DECIDED→got',
+    'tag DONE→next',
+  ])
+  const [likely, clicked, other] = answer.ways
+  t.is(likely?.timeline[1]?.email?.subject, 'Welcome, Ann of pro')
+  t.is(likely?.timeline[2]?.until, '2027-01-07T09:00:00.000Z')
+  t.like(likely?.end, { status: 'COMPLETED', exitReason: 'END', at: '2027-01-07T09:00:00.000Z' })
+  t.deepEqual(clicked?.branchOf, { way: 1, visit: 3 })
+  t.is(clicked?.timeline[0]?.assumed, 'The path clicked takes them.')
+  t.like(other?.end, { status: 'COMPLETED', exitReason: 'EXIT_STEP' })
+  t.deepEqual(
+    answer.deadEnds.map(({ stepId, port, code }) => [stepId, port, code]),
+    [['fork', 'clicked', 'NOT_CONNECTED']],
+  )
+})
+
+test('what a way changes is seen by the filters after it, at the time that it has come to', async (t) => {
+  const ask = (id: string, filters: object[]) =>
+    step(id, 'BRANCH', { paths: [{ id: 'yes', filters } as never] })
+  const answer = await simulated(
+    {
+      steps: [
+        START,
+        step('tag', 'ADD_TAG', { tagNames: ['Warm'] }),
+        step('set', 'UPDATE_FIELD', { set: { level: 'gold' }, increment: { points: 3 } }),
+        step('paid', 'CREATE_EVENT', { eventType: 'SUBSCRIBER_PAYMENT', amount: 20 }),
+        email('mail'),
+        step('weeks', 'WAIT', { amount: 6, unit: 'WEEKS' }),
+        ask('tagged', [{ field: 'tags', operator: 'has_all', value: ['warm'] }]),
+        ask('spent', [{ field: 'revenue', operator: 'gte', value: 20 }]),
+        ask('long', [
+          { field: 'createdAt', operator: 'more_than_ago', value: { amount: 1, unit: 'MONTHS' } },
+        ]),
+        ask('lately', [
+          {
+            field: 'event',
+            operator: 'performed',
+            event: 'SUBSCRIBER_PAYMENT',
+            within: { amount: 30, unit: 'DAYS' },
+          },
+        ]),
+        ask('mailed', [{ field: 'emailCount', operator: 'equals', value: 1 }]),
+        ask('ever', [{ field: 'event', operator: 'performed', event: 'SUBSCRIBER_PAYMENT' }]),
+        ask('started', [{ field: 'entry.source', operator: 'equals', value: 'ad' }]),
+      ],
+      edges: edges(
+        ['start', 'tag', 'set', 'paid', 'mail', 'weeks', 'tagged'],
+        ['tagged', 'yes', 'spent'],
+        ['spent', 'yes', 'long'],
+        ['long', 'yes', 'lately'],
+        ['lately', 'else', 'mailed'],
+        ['mailed', 'yes', 'ever'],
+        ['ever', 'yes', 'started'],
+      ),
+    },
+    { entry: { source: 'ad' } },
+  )
+  t.deepEqual(trail(answer).slice(6), [
+    'tagged DECIDED→yes',
+    'spent DECIDED→yes',
+    'long DECIDED→yes',
+    'lately DECIDED→else',
+    'mailed DECIDED→yes',
+    'ever DECIDED→yes',
+    'started DECIDED→yes',
+  ])
+})
+
+test('dates follow the calendar of their zone across both changes of daylight saving time', async (t) => {
+  const daily = (timezone: string) => ({
+    steps: [
+      START,
+      step('morning', 'WAIT', { amount: 1, unit: 'DAYS', at: '09:00' }),
+      step('exact', 'WAIT', { amount: 1, unit: 'DAYS' }),
+    ],
+    edges: edges(['start', 'morning', 'exact']),
+    settings: { timezone },
+  })
+  const locals = async (timezone: string, from: string) =>
+    (await simulated(daily(timezone), {}, from)).ways[0]?.timeline.flatMap(
+      ({ localUntil }) => localUntil ?? [],
+    )
+  t.deepEqual(await locals('Europe/Paris', '2027-03-27T10:00:00Z'), [
+    '2027-03-28T09:00:00+02:00',
+    '2027-03-29T09:00:00+02:00',
+  ])
+  t.deepEqual(await locals('Europe/Paris', '2027-10-29T22:30:00Z'), [
+    '2027-10-31T09:00:00+01:00',
+    '2027-11-01T09:00:00+01:00',
+  ])
+  t.deepEqual(await locals('America/New_York', '2027-03-12T20:00:00Z'), [
+    '2027-03-13T09:00:00-05:00',
+    '2027-03-14T10:00:00-04:00',
+  ])
+  t.deepEqual(await locals('America/New_York', '2027-11-05T20:00:00Z'), [
+    '2027-11-06T09:00:00-04:00',
+    '2027-11-07T08:00:00-05:00',
+  ])
+})
+
+test('says who is skipped and why, when email goes out, and what ends a run', async (t) => {
+  const settings = {
+    timezone: 'Europe/Paris',
+    sendWindow: { days: ['MON'], start: '09:00', end: '10:00' },
+    exitRules: [
+      { id: 'bought', on: 'BOUGHT', where: [{ path: 'metadata.plan', operator: 'equals', value: 'pro' }] },
+    ],
+  }
+  const graph = (plan: string) => ({
+    steps: [
+      START,
+      email('mail'),
+      step(
+        'vip',
+        'NOTIFY',
+        { to: 'a@b.example', subject: 'x', markdown: 'x' },
+        {
+          conditions: [{ field: 'country', operator: 'equals', value: 'FR' }],
+        },
+      ),
+      step('buy', 'CREATE_EVENT', { eventType: 'BOUGHT', metadata: { plan } }),
+      step('bye', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE' }),
+      email('never'),
+    ],
+    edges: edges(['start', 'mail', 'vip', 'buy', 'bye', 'never']),
+    settings,
+  })
+  const ruled = await simulated(graph('pro'), {}, '2027-01-05T12:00:00Z')
+  t.deepEqual(trail(ruled), ['start ENTERED→next', 'mail SENT→next', 'vip SKIPPED→next', 'buy DONE→next'])
+  t.is(ruled.ways[0]?.timeline[1]?.localUntil, '2027-01-11T09:00:00+01:00')
+  t.is(ruled.ways[0]?.timeline[2]?.reason, 'CONDITIONS')
+  t.like(ruled.ways[0]?.end, { status: 'CANCELED', exitReason: 'EXIT_RULE' })
+  const left = await simulated(graph('free'), { status: 'COMPLAINED' })
+  t.like(left.ways[0]?.timeline[1], { result: 'SKIPPED', reason: 'COMPLAINED' })
+  t.deepEqual(trail(left).at(-1), 'bye DONE→next')
+  const gone = await simulated(graph('free'), { country: 'FR' })
+  t.deepEqual(trail(gone).slice(2), ['vip DONE→next', 'buy DONE→next', 'bye DONE→next'])
+  t.like(gone.ways[0]?.end, { status: 'CANCELED', exitReason: 'UNSUBSCRIBED' })
+})
+
+test('waits for events and conditions are walked both ways; time alone can fulfil a condition', async (t) => {
+  const answer = await simulated({
+    steps: [
+      START,
+      step('age', 'WAIT_UNTIL', {
+        mode: 'CONDITION',
+        filters: [{ field: 'createdAt', operator: 'more_than_ago', value: { amount: 10, unit: 'DAYS' } }],
+        onTimeout: 'CONTINUE',
+      }),
+      step('click', 'WAIT_UNTIL', {
+        mode: 'EVENT',
+        eventType: 'EMAIL_CLICKED',
+        scope: 'STEP',
+        timeout: { amount: 2, unit: 'DAYS' },
+        onTimeout: 'CONTINUE',
+      }),
+      step('ever', 'WAIT_UNTIL', {
+        mode: 'EVENT',
+        eventType: 'BOUGHT',
+        scope: 'STEP',
+        onTimeout: 'CONTINUE',
+      }),
+      email('thanks'),
+      email('pity'),
+    ],
+    edges: edges(['start', 'age', 'click', 'ever', 'thanks'], ['click', 'timeout', 'pity']),
+  })
+  const [likely, clicked, bought] = answer.ways
+  t.deepEqual(trail(answer), [
+    'start ENTERED→next',
+    'age CONDITION→next',
+    'click TIMEOUT→timeout',
+    'pity SENT→next',
+  ])
+  t.is(likely?.timeline[1]?.until, '2027-01-14T09:15:00.000Z')
+  t.is(clicked?.timeline[0]?.assumed, 'The event EMAIL_CLICKED comes as soon as they wait for it.')
+  t.is(clicked?.end.status, 'WAITS_FOREVER')
+  t.deepEqual(
+    bought?.timeline.map(({ stepId }) => stepId),
+    ['ever', 'thanks'],
+  )
+  t.deepEqual(
+    answer.deadEnds.map(({ stepId, code }) => [stepId, code]),
+    [['ever', 'WAITS_FOREVER']],
+  )
+})
+
+test('jumps, shares, throttles and requests show every port once', async (t) => {
+  const answer = await simulated({
+    steps: [
+      START,
+      step('ask', 'WAIT', { amount: 1, unit: 'HOURS' }),
+      step('again', 'JUMP', { toStepId: 'ask', maxTimes: 2 }),
+      step('share', 'SPLIT', {
+        variants: [
+          { id: 'a', weight: 3 },
+          { id: 'b', weight: 1 },
+          { id: 'none', weight: 0 },
+        ],
+        sticky: true,
+      }),
+      step('slow', 'THROTTLE', { limit: 1, per: { amount: 1, unit: 'DAYS' }, overflow: 'SKIP' }),
+      step('call', 'WEBHOOK', { url: 'https://example.com', method: 'POST', timeoutSeconds: 10, retries: 3 }),
+      step('end', 'EXIT', {}),
+    ],
+    edges: edges(
+      ['start', 'ask', 'again', 'share'],
+      ['share', 'a', 'slow'],
+      ['share', 'b', 'end'],
+      ['share', 'none', 'end'],
+      ['slow', 'next', 'call'],
+      ['slow', 'skipped', 'end'],
+    ),
+  })
+  t.deepEqual(trail(answer), [
+    'start ENTERED→next',
+    'ask ELAPSED→next',
+    'again JUMPED→jump',
+    'ask ELAPSED→next',
+    'again JUMPED→jump',
+    'ask ELAPSED→next',
+    'again EXHAUSTED→next',
+    'share DECIDED→a',
+    'slow PASSED→next',
+    'call DONE→next',
+  ])
+  t.is(answer.ways[0]?.timeline[7]?.chance, 0.75)
+  const ends = answer.ways.map((way) => [way.timeline[0]?.stepId, way.end.status, way.end.exitReason])
+  t.true(ends.some(([stepId, status]) => stepId === 'call' && status === 'FAILED'))
+  t.is(new Set(answer.ways.map((way) => JSON.stringify(way.timeline[0]))).size, answer.ways.length)
+})
+
+test('a real person in a real workflow: their fields and tags, re-entry, and nothing is written', async (t) => {
+  const person = await organization.data('add_subscriber', {
+    email: 'real@reader.example',
+    name: 'Rea',
+    tags: ['known'],
+    fields: { born: '1990-03-28' },
+  })
+  const subscriberId = person.subscriber?.id ?? person.id
+  const { workflow } = await organization.data('create_workflow', { name: 'Simulated' })
+  const saved = await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    settings: { timezone: 'Europe/Paris' },
+    steps: [
+      step('tagged', 'TRIGGER', {
+        type: 'TAG_ADDED',
+        tagNames: ['other'],
+        filters: [{ field: 'tags', operator: 'has_none', value: ['known'] }],
+      }),
+      START,
+      step('birthday', 'WAIT_UNTIL', {
+        mode: 'FIELD_DATE',
+        field: 'born',
+        direction: 'AFTER',
+        anniversary: true,
+        ifMissing: 'CONTINUE',
+        ifPast: 'CONTINUE',
+        onTimeout: 'CONTINUE',
+      }),
+      email('wish', 'Happy birthday, {{name}}'),
+    ],
+    edges: edges(['tagged', 'birthday', 'wish'], ['start', 'next', 'birthday']),
+  })
+  const counts = () =>
+    row(
+      api.services.orm.em.fork(),
+      sql`select (select count(*) from automation_run) + (select count(*) from message) + (select count(*) from decision)
+        + (select count(*) from subscriber_event) + (select count(*) from tag) + (select count(*) from outbox) as all`,
+    )
+  const before = await counts()
+  const answer: Simulation = await organization.data('simulate_workflow', {
+    workflowId: workflow.id,
+    subscriberId,
+    from: '2027-02-01',
+  })
+  t.deepEqual(await counts(), before)
+  t.is(answer.timezone, 'Europe/Paris')
+  t.deepEqual(
+    answer.entries.map(({ stepId, enters, reason }) => [stepId, enters, reason]),
+    [
+      ['tagged', false, 'FILTERS'],
+      ['start', true, null],
+    ],
+  )
+  t.is(answer.ways[0]?.timeline[0]?.stepId, 'start')
+  t.is(answer.ways[0]?.timeline[1]?.localUntil, '2027-03-28T00:00:00+01:00')
+  t.is(answer.ways[0]?.timeline[2]?.email?.subject, 'Happy birthday, Rea')
+  t.is(answer.ways[1]?.timeline[0]?.stepId, 'tagged')
+  t.is(saved.workflow.status, 'DRAFT')
+  const stranger = await api.organization()
+  t.is((await stranger.call('simulate_workflow', { workflowId: workflow.id, sample: {} })).status, 404)
+  t.is(
+    (await stranger.call('simulate_workflow', { definition: { steps: [START], edges: [] }, subscriberId }))
+      .status,
+    404,
+  )
+})
+
+test('refuses what it cannot simulate, each fault with its place', async (t) => {
+  const refused = async (input: object) => {
+    const answer = await organization.call('simulate_workflow', input)
+    return [answer.status, answer.body.details?.map(({ path }: { path: string }) => path)]
+  }
+  const definition = { steps: [START], edges: [] }
+  t.deepEqual(await refused({ sample: {} }), [400, ['workflowId']])
+  t.deepEqual(await refused({ definition, workflowId: 'wf_x', sample: {} }), [400, ['workflowId']])
+  t.deepEqual(await refused({ definition }), [400, ['subscriberId']])
+  t.deepEqual(await refused({ definition, sample: {}, from: 'soon' }), [400, ['from']])
+  t.deepEqual(await refused({ definition, sample: { timezone: 'Mars' } }), [400, ['sample.timezone']])
+  t.deepEqual(
+    await refused({
+      definition: { steps: [], edges: [{ from: 'a', to: 'b' }], settings: { timezone: 'X' } },
+      sample: {},
+    }),
+    [
+      400,
+      [
+        'definition.edges[0].from',
+        'definition.edges[0].to',
+        'definition.steps',
+        'definition.settings.timezone',
+      ],
+    ],
+  )
+})
