@@ -61,15 +61,18 @@ async function sentTo(organization: TestOrganization, count: number): Promise<Se
         select new_id(), ${organization.id}, ${newId().slice(-12)} || n || '@reader.example', 'SUBSCRIBED'
         from generate_series(1, ${count}::int) n returning id, organization_id, email
       ), written as (
-        insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, campaign_id,
-          status, sent_at)
-        select new_id(), organization_id, 'CAMPAIGN', true, id, email, 'news@shop.example', ${campaignId}, 'SENT',
-          now() - interval '1 minute' from reader returning id, organization_id, subscriber_id
+        insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, campaign_id)
+        select new_id(), organization_id, 'CAMPAIGN', true, id, email, 'news@shop.example', ${campaignId}
+        from reader returning id, organization_id, subscriber_id
       ), linked as (
         insert into link (organization_id, message_id, targets)
         select organization_id, id, array['https://shop.example/0', 'https://shop.example/1'] from written
       )
       select id, subscriber_id as "subscriberId" from written order by id`,
+  )
+  await execute(
+    em(),
+    sql`update message set status = 'SENT', sent_at = now() - interval '1 minute' where campaign_id = ${campaignId}`,
   )
   const { secret } = api.services.config
   const mails = found.map(({ id, subscriberId }) => {

@@ -48,3 +48,25 @@ const campaignRecipientEntity = defineEntity({
 })
 export class CampaignRecipient extends campaignRecipientEntity.class {}
 campaignRecipientEntity.setClass(CampaignRecipient)
+
+const campaignTallyEntity = defineEntity({
+  name: 'CampaignTally',
+  tableName: 'campaign_tally',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    campaignId: p.uuid().primary(),
+    slot: p.smallint().primary(),
+    status: p.text().primary(),
+    reason: p.text().primary(),
+    sentHour: p.datetime(3).primary(),
+    emails: p.integer(),
+    delivered: p.integer(),
+    resent: p.integer(),
+    windowAt: p.datetime(3),
+    inWindow: p.integer(),
+    beforeWindow: p.integer(),
+  },
+})
+export class CampaignTally extends campaignTallyEntity.class {}
+campaignTallyEntity.setClass(CampaignTally)

@@ -55,7 +55,7 @@ import {
   GoalWatch,
   Outbox,
 } from './automation.ts'
-import { CampaignRecipient, CampaignSend } from './campaign-sends.ts'
+import { CampaignRecipient, CampaignSend, CampaignTally } from './campaign-sends.ts'
 import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 import { AutomationIntake, AutomationWebhook, AutomationWebhookReceipt } from './intakes.ts'
@@ -91,6 +91,7 @@ export const ENTITIES = [
   CampaignHistory,
   CampaignSend,
   CampaignRecipient,
+  CampaignTally,
   Message,
   MessageContent,
   MessageKey,

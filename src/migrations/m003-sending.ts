@@ -124,6 +124,9 @@ export class M003Sending extends Migration {
       create domain message_class as text check (value in ('TRANSACTIONAL', 'AUTOMATION', 'CAMPAIGN', 'TEST'));
       create domain message_status as text check (value in ('QUEUED', 'SUBMITTING', 'SENT', 'DELIVERED', 'DELAYED',
         'BOUNCED', 'COMPLAINED', 'FAILED', 'SKIPPED'));
+      -- Whether nobody knows yet what becomes of an email.
+      create function is_pending(status message_status) returns boolean language sql immutable parallel safe
+        as $fn$ select status in ('QUEUED', 'SUBMITTING', 'DELAYED') $fn$;
       create domain delivery_lane as text check (value in ('transactional', 'bulk'));
       create domain delivery_state as text
         check (value in ('queued', 'claimed', 'deferred', 'held'));
@@ -357,6 +360,7 @@ export class M003Sending extends Migration {
       drop function ensure_partitions, accept_transactional;
       drop table decision, tracking_event, link, lane_bucket, delivery_queue, message_key, message_content, message,
         campaign_history, campaign, image, snippet, sender, domain;
+      drop function is_pending;
       drop domain delivery_state, delivery_lane, message_status, message_class;
     `)
   }

@@ -4,7 +4,7 @@ import type { CampaignAnalytics } from '../../../schema/campaign.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { row, rows } from '../../database.ts'
 import { timestamp } from '../text.ts'
-import { countOutcomes } from './outcomes.ts'
+import { countOutcomes, sentByHour } from './outcomes.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
 import { compileCampaign } from './render.ts'
 
@@ -25,7 +25,7 @@ const ATTRIBUTED = sql`interval '5 days'`
 /** What came of a campaign: its emails, and what readers did with them, which is counted as it happens. */
 export async function readAnalytics(call: Call, campaignId: string): Promise<CampaignAnalytics> {
   const campaign = await findCampaign(call, campaignId)
-  const { settled, sent, delivered, complained } = await countOutcomes(call, campaign.id)
+  const { settled, sent, delivered, complained, categories } = await countOutcomes(call, campaign.id)
   const counts = await readCounts(call, campaign)
   return {
     recipients: settled,
@@ -35,15 +35,11 @@ export async function readAnalytics(call: Call, campaignId: string): Promise<Cam
     clicks: visitsOf(counts, 'CLICK'),
     links: await readLinks(call, campaign, counts),
     unsubscribes: counts.find(({ kind }) => kind === 'UNSUBSCRIBE')?.emailsByPeople ?? 0,
-    bounces: await readBounces(call, campaign),
+    bounces: categories,
     complaints: complained,
     revenue: await readRevenue(call, campaign),
     timeline: await readTimeline(call, campaign),
   }
-}
-
-function emailsOf({ organization }: Call, { id }: CampaignRow) {
-  return sql`message m where m.organization_id = ${organization.id} and m.campaign_id = ${id} and m.class <> 'TEST'`
 }
 
 async function readCounts({ em, organization }: Call, { id }: CampaignRow): Promise<Count[]> {
@@ -93,15 +89,6 @@ async function linksOf(call: Call, campaign: CampaignRow): Promise<Map<number, s
   return new Map(links.map(({ position, url }) => [position, url]))
 }
 
-async function readBounces(call: Call, campaign: CampaignRow): Promise<CampaignAnalytics['bounces']> {
-  const found = await rows<{ category: string; count: number }>(
-    call.em,
-    sql`select coalesce(m.bounce_category, 'UNKNOWN') as category, count(*)::int as count
-      from ${emailsOf(call, campaign)} and m.status = 'BOUNCED' group by 1`,
-  )
-  return Object.fromEntries(found.map(({ category, count }) => [category, count]))
-}
-
 /** Asks those who clicked, whose emails are few beside all that were sent. */
 async function readRevenue({ em, organization }: Call, { id }: CampaignRow): Promise<number> {
   const found = await row<{ revenue: number }>(
@@ -127,8 +114,7 @@ async function readTimeline(call: Call, campaign: CampaignRow): Promise<Campaign
   const found = await rows<CampaignAnalytics['timeline'][number]>(
     call.em,
     sql`select hour, sum(sent)::int as sent, sum(opens)::int as opens, sum(clicks)::int as clicks from (
-        select date_trunc('hour', m.sent_at, 'UTC') as hour, count(*) as sent, 0 as opens, 0 as clicks
-        from ${emailsOf(call, campaign)} and m.sent_at is not null group by 1
+        select hour, sent, 0 as opens, 0 as clicks from (${sentByHour(call, campaign.id)}) sent
         union all
         select hour, 0, opens, clicks from campaign_hour
         where organization_id = ${call.organization.id} and campaign_id = ${campaign.id}

@@ -12,7 +12,7 @@ type Latest = { total: number; startedAt: string; finishedAt: string | null; sec
 /** The rate is that of the last ten seconds, or of all of it when that is shorter. */
 const RATE_SECONDS = 10
 
-/** How far a campaign is, counted by its rows. */
+/** How far a campaign is. */
 export async function readProgress(call: Call, campaignId: string): Promise<CampaignProgress> {
   const { em, organization } = call
   const campaign = await findCampaign(call, campaignId)
@@ -23,11 +23,12 @@ export async function readProgress(call: Call, campaignId: string): Promise<Camp
       from campaign_send where organization_id = ${organization.id} and campaign_id = ${campaign.id}
       order by number desc limit 1`,
   )
-  const { settled, resent, recent, worst: _, ...outcomes } = await countOutcomes(call, campaign.id)
+  const outcomes = await countOutcomes(call, campaign.id)
+  const { settled, sent, delivered, bounced, complained, failed, skipped } = outcomes
   const total = latest?.total ?? settled
   const isOver = latest !== null && latest.finishedAt !== null
   const seconds = Math.max(1, latest?.seconds ?? 1)
-  const rate = isOver ? outcomes.sent / seconds : recent / Math.min(RATE_SECONDS, seconds)
+  const rate = isOver || seconds < RATE_SECONDS ? sent / seconds : outcomes.recent / RATE_SECONDS
   const queued = Math.max(0, total - settled)
   const isMoving = campaign.status === 'SENDING' && !campaign.paused && rate > 0
   return {
@@ -35,11 +36,16 @@ export async function readProgress(call: Call, campaignId: string): Promise<Camp
     paused: campaign.paused,
     total,
     queued,
-    ...outcomes,
+    sent,
+    delivered,
+    bounced,
+    complained,
+    failed,
+    skipped,
     ratePerSecond: latest === null ? null : Math.round(rate * 10) / 10,
     etaSeconds: isMoving ? Math.ceil(queued / rate) : null,
     startedAt: timestampOrNull(latest?.startedAt ?? null),
     finishedAt: timestampOrNull(latest?.finishedAt ?? null),
-    ambiguousResent: resent,
+    ambiguousResent: outcomes.resent,
   }
 }
