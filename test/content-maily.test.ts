@@ -82,6 +82,10 @@ const NODES: Record<string, Json[]> = {
   rtl: [
     node('blockquote', { dir: 'rtl' }, paragraph('اقتباس', { dir: 'rtl' })),
     node('bulletList', { dir: 'rtl' }, item(paragraph('أول')), item(paragraph('ثان'))),
+    paragraph('من دون'),
+    node('bulletList', {}, item(paragraph('قائمة')), item(paragraph('Latin'))),
+    node('blockquote', {}, paragraph('Said so', { dir: 'rtl' })),
+    paragraph('شمال', { dir: 'ltr' }),
   ],
   horizontalRule: [paragraph('Above'), node('horizontalRule'), paragraph('Below')],
   spacer: [

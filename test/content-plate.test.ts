@@ -87,6 +87,26 @@ const CASES: Record<string, Json[]> = {
     ),
     el('p', 'After.'),
   ],
+  'table-long-words': [
+    el(
+      'table',
+      el('tr', el('th', el('p', 'Plan')), el('th', el('p', 'Description')), el('th', el('p', 'Price'))),
+      el(
+        'tr',
+        el('td', el('p', 'Pro')),
+        el('td', el('p', 'A Donaudampfschifffahrtsgesellschaft')),
+        el('td', el('p', '{{city}}')),
+      ),
+    ),
+  ],
+  rtl: [
+    el('h2', 'שלום'),
+    el('p', '{{name}}, ', { text: 'שלום', bold: true }, ' newsletter.'),
+    el('p', 'Hello שלום'),
+    el('ul', el('li', el('lic', 'אחת')), el('li', el('lic', 'Two'))),
+    item(1, 'decimal', 'אחת'),
+    el('blockquote', el('p', 'ציטוט')),
+  ],
   columns: [
     el(
       'column_group',

@@ -145,6 +145,17 @@ Unsubscribe: https://mail.test/u/abc
   )
 })
 
+test('what begins with a letter that is read from the right stands on the right', (t) => {
+  const source =
+    "# שלום\n\n{{name | 'friend'}}, שלום newsletter.\n\n- אחת\n- Two\n\n> ציטוט\n\n#### קטן\n\nHello שלום"
+  const { html } = fill(compile(source))
+  const turned = html.matchAll(/<(\w+)[^>]*text-align:right;direction:rtl[^>]*>/g)
+  t.deepEqual(
+    [...turned].map(([, tag]) => tag),
+    ['h1', 'p', 'ul', 'blockquote', 'p', 'p'],
+  )
+})
+
 test('raw HTML is shown as text', (t) => {
   t.is(
     show('<b>x</b> <script>alert(1)</script>'),

@@ -5,6 +5,7 @@ import type { Block, ListBlock } from './markdown-blocks.ts'
 import { parseBlocks } from './markdown-blocks.ts'
 import type { Inline } from './markdown-inline.ts'
 import { parseInline } from './markdown-inline.ts'
+import { directionOfText } from './rich/direction.ts'
 import { STYLE } from './theme.ts'
 
 const TAGS: Readonly<Record<Mark, string>> = { strong: 'strong', emphasis: 'em', strike: 's' }
@@ -104,16 +105,35 @@ function writeInline(parts: EmailParts, source: string): void {
   for (const token of tokens) writer.write(token)
 }
 
+/** Where the lines of a block begin whose first letter is of a script that is read from the right. */
+function turned(source: string): string {
+  return directionOfText(source) === '' ? '' : ';text-align:right;direction:rtl'
+}
+
+/** The first words of blocks, which say how a list or a quotation is read. */
+function sourceOf(blocks: readonly Block[]): string {
+  const [first] = blocks
+  if (first === undefined || first.type === 'rule') return ''
+  if (first.type === 'literal') return first.lines[0] ?? ''
+  if (first.type === 'list') return sourceOf(first.items[0] ?? [])
+  return first.type === 'quote' ? sourceOf(first.children) : first.source
+}
+
+function turnedQuote(children: readonly Block[]): string {
+  const turn = turned(sourceOf(children))
+  return turn === '' ? '' : `;padding:0 16px 0 0;border-left:0;border-right:3px solid #c9cdd3${turn}`
+}
+
 function writeHeading(parts: EmailParts, level: number, source: string, extra = ''): void {
   const style = STYLE.headings[level - 1]
   if (style === undefined) {
-    parts.html.fixed(`<p style="${STYLE.paragraph}"><strong>`)
+    parts.html.fixed(`<p style="${STYLE.paragraph}${turned(source)}"><strong>`)
     writeInline(parts, source)
     parts.html.fixed('</strong></p>\n')
     return parts.text.endBlock(1)
   }
   parts.text.endBlock(level === 3 ? 1 : 2)
-  parts.html.fixed(`<h${level} style="${style}${extra}">`)
+  parts.html.fixed(`<h${level} style="${style}${extra}${turned(source)}">`)
   writeInline(parts, source)
   parts.html.fixed(`</h${level}>\n`)
   parts.text.endBlock(1, level === 1 ? '=' : level === 2 ? '-' : '')
@@ -133,7 +153,9 @@ function writeLiteral(parts: EmailParts, lines: readonly string[]): void {
 function writeList(parts: EmailParts, list: ListBlock, depth: number): void {
   const tag = list.start === null ? 'ul' : 'ol'
   const start = list.start === null || list.start === 1 ? '' : ` start="${list.start}"`
-  parts.html.fixed(`<${tag}${start} style="${depth > 0 ? STYLE.nestedList : STYLE.list}">\n`)
+  const turn = turned(sourceOf([list]))
+  const side = turn === '' ? '' : `;padding:0 24px 0 0${turn}`
+  parts.html.fixed(`<${tag}${start} style="${depth > 0 ? STYLE.nestedList : STYLE.list}${side}">\n`)
   for (const [index, item] of list.items.entries()) {
     const marker = list.start === null ? '- ' : `${list.start + index}. `
     parts.text.open(marker, ' '.repeat(marker.length))
@@ -159,7 +181,7 @@ function writeBlock(parts: EmailParts, block: Block, depth: number): void {
     case 'heading':
       return writeHeading(parts, block.level, block.source)
     case 'paragraph':
-      parts.html.fixed(`<p style="${STYLE.paragraph}">`)
+      parts.html.fixed(`<p style="${STYLE.paragraph}${turned(block.source)}">`)
       writeInline(parts, block.source)
       parts.html.fixed('</p>\n')
       return parts.text.endBlock(1)
@@ -172,7 +194,7 @@ function writeBlock(parts: EmailParts, block: Block, depth: number): void {
     case 'list':
       return writeList(parts, block, depth)
     case 'quote':
-      parts.html.fixed(`<blockquote class="pl-quote" style="${STYLE.quote}">\n`)
+      parts.html.fixed(`<blockquote class="pl-quote" style="${STYLE.quote}${turnedQuote(block.children)}">\n`)
       parts.text.open('> ', '> ')
       for (const child of block.children) writeBlock(parts, child, depth)
       parts.text.endBlock(0)

@@ -86,7 +86,7 @@ function writeItems(walk: Walk, node: Node, spot: Spot, place: Place, start: num
       if (item === null) continue
       const marker = start === null ? '- ' : `${number++}. `
       const content = item.type === 'listItem' ? item.content : [value]
-      const write = (): void => writeItem(parts, marker, () => walk.writeBlocks(content, inside(inner)))
+      const write = (): void => writeItem(parts, marker, {}, () => walk.writeBlocks(content, inside(inner)))
       const condition = readCondition(walk, item)
       if (condition === null) write()
       else parts.when(condition, write)

@@ -114,14 +114,14 @@ export function writeHtmlBlock(walk: Walk, node: Node, spot: Spot, { isLast }: P
   }
   // The author chose the colours of the block for the light card, and style sheets cannot change them in dark mode.
   const isColored = spot.surface.isCard && COLORED.test(container.html)
-  const colors = isColored
-    ? `;background-color:#ffffff;color:${inkOf(spot.surface).text};color-scheme:light`
+  const paper = isColored
+    ? `<div style="background-color:#ffffff;color:${inkOf(spot.surface).text};color-scheme:light">\n`
     : ''
   parts.html.fixed(
-    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:0 0 ${isLast ? 0 : 16}px${colors}">\n`,
+    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:0 0 ${isLast ? 0 : 16}px">\n${paper}`,
   )
   const writer = new HtmlSourceWriter(parts)
   for (const token of scanHtml(container.html)) writer.write(token, true)
-  parts.html.fixed('</td></tr></table>\n')
+  parts.html.fixed(`${isColored ? '</div>' : ''}</td></tr></table>\n`)
   parts.text.endBlock(1)
 }

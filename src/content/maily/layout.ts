@@ -1,6 +1,6 @@
 import { ALIGNMENTS, choiceOf, colorOf, memberOf, numberOf, readNumber, textOf } from '../rich/attributes.ts'
 import { type Box, innerWidth, shareWidths, type Sides, writeBox, writeColumns } from '../rich/boxes.ts'
-import { inkOf, surfaceOf } from '../rich/surface.ts'
+import { adaptive, inkOf, surfaceOf } from '../rich/surface.ts'
 import { readCondition } from './conditions.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
 import { inside, type Node, type Place, readNode, type Spot, variableName, type Walk } from './node.ts'
@@ -26,16 +26,18 @@ const RADIUS = [
   'borderBottomLeftRadius',
 ] as const
 
-function backgroundOf({ attributes }: Node): string | null {
-  // An absent colour is the editor's; one that is set to nothing is none.
-  const written = memberOf(attributes, 'backgroundColor')
-  return written === undefined ? DEFAULTS.section.background : colorOf(attributes, 'backgroundColor', null)
+/** An absent colour is the editor's, which turns dark with the card; one that is set to nothing is none. */
+function backgroundOf({ attributes }: Node): { background: string | null; isOwn: boolean } {
+  return memberOf(attributes, 'backgroundColor') === undefined
+    ? { background: DEFAULTS.section.background, isOwn: false }
+    : { background: colorOf(attributes, 'backgroundColor', null), isOwn: true }
 }
 
 export function writeSection(walk: Walk, node: Node, spot: Spot): void {
   const { attributes } = node
-  const background = backgroundOf(node)
-  const surface = surfaceOf(background, spot.surface)
+  const { background, isOwn } = backgroundOf(node)
+  const adaptsPanel = !isOwn && spot.surface.isCard
+  const surface = adaptsPanel ? spot.surface : surfaceOf(background, spot.surface)
   const box: Box = {
     background,
     margin: sidesOf(node, MARGIN, 0, LIMITS.padding),
@@ -51,7 +53,7 @@ export function writeSection(walk: Walk, node: Node, spot: Spot): void {
     radius: sidesOf(node, RADIUS, numberOf(attributes, 'borderRadius', 0, LIMITS.radius), LIMITS.radius),
     alignment: choiceOf(attributes, 'align', ALIGNMENTS, 'left'),
     ink: surface.isCard ? null : inkOf(surface).text,
-    adapts: '',
+    adapts: adaptsPanel ? adaptive(surface, 'pl-panel') : '',
   }
   writeBox(walk.parts, box, () =>
     walk.writeBlocks(node.content, inside(spot, { room: innerWidth(spot.room, box), surface })),

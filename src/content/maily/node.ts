@@ -2,6 +2,7 @@ import type { EmailParts } from '../email-parts.ts'
 import { referenceMark } from '../references.ts'
 import { type Attributes, choiceOf, isRecord, memberOf, textOf } from '../rich/attributes.ts'
 import type { Budget } from '../rich/budget.ts'
+import { directionOfText, firstWords } from '../rich/direction.ts'
 import type { Surface } from '../rich/surface.ts'
 import type { TextBlock } from '../rich/text-blocks.ts'
 import { isVariableName } from '../variables.ts'
@@ -71,20 +72,34 @@ export function inside(spot: Spot, change: Partial<Spot> = {}): Spot {
 }
 
 /** How a block of text of this node stands. */
-export function textBlock({ attributes }: Node, spot: Spot, { isFirst, isLast, textGap }: Place): TextBlock {
+export function textBlock(node: Node, spot: Spot, { isFirst, isLast, textGap }: Place): TextBlock {
+  const { attributes } = node
   return {
     surface: spot.surface,
     alignment: choiceOf(attributes, 'textAlign', ['', 'left', 'center', 'right', 'justify'], ''),
-    direction: choiceOf(attributes, 'dir', ['ltr', 'rtl'], directionOf(attributes)),
+    direction: directionOf(node),
     isFirst,
     isLast,
     textGap,
   }
 }
 
-/** What the first edition writes into every block says nothing; the document has its own direction. */
-function directionOf(attributes: Attributes): '' | 'rtl' {
-  return choiceOf(attributes, 'textDirection', ['rtl', ''], '')
+/** As it says, as the first block in it says, or as its first words are read. */
+function directionOf(node: Node, depth = 2): '' | 'ltr' | 'rtl' {
+  const { attributes, content } = node
+  const said = choiceOf(attributes, 'dir', ['ltr', 'rtl', ''], '')
+  if (said !== '') return said
+  // What the first edition writes into every block says nothing but that it is turned.
+  if (choiceOf(attributes, 'textDirection', ['rtl', ''], '') !== '') return 'rtl'
+  const first = readNode(content[0])
+  if (depth > 0 && first !== null && first.text === '' && first.content.length > 0)
+    return directionOf(first, depth - 1)
+  return directionOfText(firstWords(content, wordsOf))
+}
+
+function wordsOf(value: unknown): { text: string; children: readonly unknown[] } | null {
+  const node = readNode(value)
+  return node && { text: node.text, children: node.content }
 }
 
 /** The name in `name`, `{{name}}`, or the second edition's `{{name|label|…}}`; null when it cannot be one. */

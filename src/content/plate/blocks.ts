@@ -1,4 +1,5 @@
 import { ALIGNMENTS, choiceOf, memberOf, readNumber, textOf } from '../rich/attributes.ts'
+import { directionOfText, firstWords } from '../rich/direction.ts'
 import { type EntryReader, isBlockOf, readEntries } from '../rich/entries.ts'
 import { writeImageBlock } from '../rich/images.ts'
 import { isBlank, type Run, writeRuns } from '../rich/runs.ts'
@@ -138,10 +139,12 @@ export function writeBlocks(walk: PlateWalk, content: readonly unknown[], spot: 
       const line = { type: 'p', attributes: {}, children: entry.line }
       writeText(walk, line, spot, { ...LOOSE, ...place })
     } else if ('items' in entry) {
-      writeIndentList(walk, entry.items, spot, { ...LOOSE, ...place }, (item, prefix, at, hasMore) =>
+      const direction = directionOfText(firstWords(entry.items, wordsOf))
+      const block = { ...LOOSE, ...place, direction }
+      writeIndentList(walk, entry.items, spot, block, (item, prefix, at, hasMore) =>
         writeItemContent(walk, item, prefix, at, hasMore),
       )
-    } else writeBlock(walk, entry.block, spot, { ...LOOSE, ...place, ...alignmentOf(entry.block) })
+    } else writeBlock(walk, entry.block, spot, { ...LOOSE, ...place, ...standingOf(entry.block) })
   }
 }
 
@@ -161,13 +164,21 @@ function writeItemContent(
     isFirst: true,
     isLast: true,
     textGap: hasMore || spot.isTight ? 0 : 1,
-    ...alignmentOf(item),
+    ...standingOf(item),
   } as const
   writeBlock(walk, { ...item, attributes, children }, spot, block)
 }
 
-function alignmentOf({ attributes }: PlateNode): Pick<TextBlock, 'alignment'> {
-  return { alignment: choiceOf(attributes, 'align', ['', 'left', 'center', 'right', 'justify'], '') }
+function standingOf({ attributes, children }: PlateNode): Pick<TextBlock, 'alignment' | 'direction'> {
+  return {
+    alignment: choiceOf(attributes, 'align', ['', 'left', 'center', 'right', 'justify'], ''),
+    direction: directionOfText(firstWords(children, wordsOf)),
+  }
+}
+
+function wordsOf(value: unknown): { text: string; children: readonly unknown[] } | null {
+  const node = readPlateNode(value)
+  return node && { text: textOf(node.attributes, 'text'), children: node.children }
 }
 
 function writeBlock(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {

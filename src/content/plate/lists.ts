@@ -20,7 +20,7 @@ export function writeListElement(walk: PlateWalk, node: PlateNode, spot: PlateSp
       if (item === null) continue
       const marker = start === null ? '- ' : `${number++}. `
       const content = item.type === 'li' ? item.children : [value]
-      writeItem(walk.parts, marker, () => walk.writeBlocks(content, within(inner)))
+      writeItem(walk.parts, marker, {}, () => walk.writeBlocks(content, within(inner)))
     }
   })
 }
@@ -74,7 +74,8 @@ export function writeIndentList(
         at += nested.length
         const own = item
         const inner = { ...spot, isTight: true, lists: spot.lists + 1 }
-        writeItem(walk.parts, ordered ? `${number++}. ` : '- ', () => {
+        const marker = ordered ? `${number++}. ` : '- '
+        writeItem(walk.parts, marker, { isBare: markOf(own) !== '' }, () => {
           writeContent(own, markOf(own), inner, nested.length > 0)
           if (nested.length > 0) writeIndentList(walk, nested, inner, block, writeContent)
         })

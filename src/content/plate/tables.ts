@@ -1,12 +1,14 @@
 import { choiceOf, colorOf, memberOf, numberOf, readNumber, textOf } from '../rich/attributes.ts'
 import { shareWidths, writeBox, writeColumns } from '../rich/boxes.ts'
 import { type Run, writeRuns } from '../rich/runs.ts'
-import { inkOf, surfaceOf } from '../rich/surface.ts'
+import { adaptive, inkOf, surfaceOf } from '../rich/surface.ts'
 import { INLINE_ELEMENTS, readLine } from './inline.ts'
 import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
 
 const MAX_COLUMNS = 8
 const GAP = 16
+/** So many rows, and nodes of a cell, say how wide a table wants to be. */
+const MAX_ROWS_READ = 20
 
 /** Writes columns; what is in the row and no column becomes one. */
 export function writeColumnGroup(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
@@ -30,8 +32,11 @@ export function writeColumnGroup(walk: PlateWalk, node: PlateNode, spot: PlateSp
 
 /** Writes a callout: a coloured box with a sign before its text. */
 export function writeCallout(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
-  const background = colorOf(node.attributes, 'backgroundColor', '#f1f3f5')
-  const surface = surfaceOf(background, spot.surface)
+  const own = colorOf(node.attributes, 'backgroundColor', null)
+  const background = own ?? '#f1f3f5'
+  // Our own grey turns dark with the card.
+  const adaptsPanel = own === null && spot.surface.isCard
+  const surface = adaptsPanel ? spot.surface : surfaceOf(background, spot.surface)
   const box = {
     background,
     margin: [0, 0, bottom, 0],
@@ -41,8 +46,8 @@ export function writeCallout(walk: PlateWalk, node: PlateNode, spot: PlateSpot, 
     borderStyle: 'solid',
     radius: [6, 6, 6, 6],
     alignment: 'left',
-    ink: inkOf(surface).text,
-    adapts: '',
+    ink: surface.isCard ? null : inkOf(surface).text,
+    adapts: adaptsPanel ? adaptive(surface, 'pl-panel') : '',
   } as const
   const icon = textOf(node.attributes, 'icon')
   const children = icon === '' ? node.children : [{ text: `${icon} ` }, ...node.children]
@@ -54,6 +59,7 @@ export function writeCallout(walk: PlateWalk, node: PlateNode, spot: PlateSpot, 
 export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
   const { html, text } = walk.parts
   if (!walk.budget.mayNest(spot.depth + 2)) return
+  const columns = columnsOf(node)
   html.fixed(
     `<table role="table" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;margin:0 0 ${bottom}px;border-collapse:collapse;word-break:normal;overflow-wrap:break-word">\n`,
   )
@@ -69,7 +75,7 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
       if (cell === null) continue
       if (!isFirst) text.text(' | ')
       isFirst = false
-      writeCell(walk, cell, spot)
+      writeCell(walk, cell, spot, columns)
     }
     html.fixed('</tr>\n')
     text.endBlock(0)
@@ -78,12 +84,39 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
   text.endBlock(1)
 }
 
+/** What the card leaves to its content on the narrowest phone. */
+const PHONE_ROOM = 280
+/** Space beside the text of a cell, and an average letter, in pixels. */
+const CELL_EDGES = 26
+const LETTER = 8
+
+/** The longest word that each of so many columns has room for. Only longer ones may break, or short words would too. */
+function lettersPer(columns: number, room: number): number {
+  return Math.floor((room / Math.max(1, columns) - CELL_EDGES) / LETTER)
+}
+
+function columnsOf({ children }: PlateNode): number {
+  const rows = children.slice(0, MAX_ROWS_READ).map((row) => readPlateNode(row)?.children.length ?? 0)
+  return Math.max(1, ...rows)
+}
+
+/** Letters of the longest word in nodes; a variable, whose value is not known, has none. */
+function longestWord(nodes: readonly unknown[], depth = 4): number {
+  return nodes.slice(0, MAX_ROWS_READ).reduce<number>((most, value) => {
+    const node = readPlateNode(value)
+    if (node === null) return most
+    const words = textOf(node.attributes, 'text').slice(0, 2_000).split(/\s+|-/)
+    const inside = depth > 0 ? longestWord(node.children, depth - 1) : 0
+    return Math.max(most, inside, ...words.map((word) => word.length))
+  }, 0)
+}
+
 function spanOf({ attributes }: PlateNode, name: string, attribute: string): string {
   const span = numberOf(attributes, name, 1, 100, 1)
   return span === 1 ? '' : ` ${attribute}="${span}"`
 }
 
-function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot): void {
+function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: number): void {
   const { html } = walk.parts
   const tag = cell.type === 'th' ? 'th' : 'td'
   const background = colorOf(cell.attributes, 'background', colorOf(cell.attributes, 'backgroundColor', null))
@@ -94,8 +127,15 @@ function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot): void {
     spanOf(cell, 'colSpan', 'colspan') +
     spanOf(cell, 'rowSpan', 'rowspan') +
     (tag === 'th' ? ' scope="col"' : '')
+  const letters = longestWord(cell.children)
+  const breaks = letters > lettersPer(columns, spot.room) ? ';word-break:break-word' : ''
+  const classes = [
+    surface.isCard && 'pl-line',
+    breaks === '' && letters > lettersPer(columns, PHONE_ROOM) && 'pl-long',
+  ].filter((name) => name !== false)
+  const named = classes.length > 0 ? ` class="${classes.join(' ')}"` : ''
   html.fixed(
-    `<${tag}${spans}${surface.isCard ? ' class="pl-line"' : ''} align="left" valign="top" style="padding:8px 12px;border:1px solid ${line};text-align:left${own}">`,
+    `<${tag}${spans}${named} align="left" valign="top" style="padding:8px 12px;border:1px solid ${line};text-align:left${own}${breaks}">`,
   )
   const line1 = cellLine(walk, cell, spot)
   if (line1 === null) walk.writeBlocks(cell.children, within(within(within(spot)), { surface }))

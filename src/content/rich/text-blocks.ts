@@ -128,10 +128,15 @@ export function writeList(parts: EmailParts, list: List, write: () => void): voi
   parts.text.endBlock(list.depth > 0 ? 0 : list.block.textGap)
 }
 
-/** Writes one item of a list; `marker` is what the text part shows before it. */
-export function writeItem(parts: EmailParts, marker: string, write: () => void): void {
+/** Writes one item of a list; `marker` is what the text part shows before it, a bare item brings a sign of its own. */
+export function writeItem(
+  parts: EmailParts,
+  marker: string,
+  { isBare = false }: { isBare?: boolean },
+  write: () => void,
+): void {
   parts.text.open(marker, ' '.repeat(marker.length))
-  parts.html.fixed(`<li style="${STYLE.item}">`)
+  parts.html.fixed(`<li style="${STYLE.item}${isBare ? ';list-style-type:none' : ''}">`)
   write()
   parts.html.fixed('</li>\n')
   parts.text.endBlock(0)
