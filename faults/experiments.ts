@@ -1,23 +1,31 @@
 import type { Experiment } from './experiment.ts'
 import { cancelOrDue } from './r10-cancel-or-due.ts'
 import { timeZones } from './r11-time-zones.ts'
+import { fastForwards } from './r12-fast-forwards.ts'
+import { replays } from './r14-replays.ts'
 import { killedSender } from './r1-killed-sender.ts'
 import { lostAnswers } from './r2-lost-answers.ts'
+import { killedEngine } from './r4-killed-engine.ts'
 import { restartedApi } from './r5-restarted-api.ts'
 import { lostDispatches } from './r6-lost-dispatches.ts'
 import { unrulyServers } from './r7-unruly-servers.ts'
 import { fullLanes } from './r8-full-lanes.ts'
+import { pauses } from './r9-pauses.ts'
 import { injection } from './s6-injection.ts'
 
 /** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
 export const EXPERIMENTS: readonly Experiment[] = [
   killedSender,
   lostAnswers,
+  killedEngine,
   restartedApi,
   lostDispatches,
   unrulyServers,
   fullLanes,
+  pauses,
   cancelOrDue,
   timeZones,
+  fastForwards,
+  replays,
   injection,
 ]

@@ -28,6 +28,8 @@ export interface TemporalOptions {
   port?: number
   uiPort?: number
   databaseFile?: string
+  /** Values of the server's dynamic configuration. */
+  dynamic?: Record<string, number>
   /** How long a stop may take before the server is killed; nothing is lost then either. */
   graceMs?: number
 }
@@ -78,7 +80,7 @@ async function startServer(options: TemporalOptions, port: number): Promise<Temp
 }
 
 function serverArguments(
-  { databaseFile, uiPort }: TemporalOptions,
+  { databaseFile, uiPort, dynamic = {} }: TemporalOptions,
   port: number,
   httpPort: number,
 ): string[] {
@@ -97,6 +99,7 @@ function serverArguments(
     databaseFile ? ['--db-filename', databaseFile] : [],
     ['--namespace', NAMESPACE, '--log-level', 'error', '--log-format', 'json'],
     attributes.flatMap(([name, type]) => ['--search-attribute', `${name}=${type}`]),
+    Object.entries(dynamic).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]),
   )
 }
 

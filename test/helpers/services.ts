@@ -63,12 +63,14 @@ export async function startOwnPostgres(options: Partial<PostgresOptions> = {}): 
 export async function startOwnTemporal(
   directory = scratchDirectory('temporal'),
   port = 0,
+  dynamic: Record<string, number> = {},
 ): Promise<Temporal> {
   return await startTemporal({
     pidFile: join(directory, 'temporal.pid'),
     logFile: join(directory, 'temporal.log'),
     databaseFile: join(directory, 'temporal.sqlite'),
     port,
+    dynamic,
   })
 }
 
