@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import { type EntityManager, execute, json, row, rows } from '../src/database.ts'
 import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
+import { deliver } from '../src/domain/campaigns/deliver.ts'
 import { newId, readId } from '../src/ids.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -456,3 +457,102 @@ test('an erasure that fails in the middle is undone as a whole, and the next one
   t.is((await organization.call('get_subscriber', { subscriberId: subscriber.id })).status, 404)
   t.deepEqual(await findings([email], organization.id), [])
 })
+
+test.serial(
+  'nobody is mailed once their erasure has answered: while an email is handed over, it waits',
+  async (t) => {
+    const organization = await api.organization()
+    const email = `leaving${newId()}@reader.example`
+    const { subscriber } = await organization.data('add_subscriber', { email })
+    sink.behaviour = {
+      onRecipient: (address) => (address === email ? { afterMs: 1_500, reply: 'accept' } : 'accept'),
+    }
+    const sent = await send(organization, email)
+    const messageId = readId('eml', sent.body.id) ?? ''
+    await eventually('the email to be under way', () =>
+      row(em(), sql`select from delivery_queue where id = ${messageId} and submitting`),
+    )
+    const early = await erase(organization, email)
+    t.is(early.status, 503, JSON.stringify(early.body))
+    t.regex(early.body.message, /being handed to a mail server.*repeat/)
+    t.is((await organization.call('get_subscriber', { email })).status, 200, 'nothing was erased')
+
+    await eventually('the erasure', async () => (await erase(organization, email)).status === 200)
+    const answered = Date.now()
+    t.deepEqual(await row(em(), sql`select status, recipient from message where id = ${messageId}`), {
+      status: 'SENT',
+      recipient: 'erased@erased.invalid',
+    })
+    await send(organization, `next${newId()}@reader.example`)
+    const mails = sink.journal.filter(({ recipient }) => recipient === email)
+    t.is(mails.length, 1)
+    t.true((mails[0]?.time ?? Infinity) <= answered)
+    t.is((await organization.call('get_subscriber', { subscriberId: subscriber.id })).status, 404)
+    sink.behaviour = {}
+  },
+)
+
+test.serial(
+  'a campaign that reads an address just before it is erased leaves nothing of it, and does not use it',
+  async (t) => {
+    const organization = await api.organization()
+    const email = `audience${newId()}@reader.example`
+    const { subscriber } = await organization.data('add_subscriber', { email })
+    const { key, messageId } = await campaignUnderWay(organization, readId('sub', subscriber.id) ?? '')
+    let delivering: Promise<unknown> = Promise.resolve()
+    let erasing: Promise<Answer> | undefined
+    let isErased = false
+    const writing = em().transactional(async (blocker) => {
+      // Whoever writes the email waits here, with the address in hand.
+      await execute(
+        blocker,
+        sql`insert into message (id, organization_id, class, marketing, recipient, from_email)
+        values (${messageId}, ${organization.id}, 'CAMPAIGN', true, 'b@b.example', 'a@b.example')`,
+      )
+      delivering = deliver(api.services, key, { report: () => undefined, isStopping: () => true })
+      await waitsFor('insert into message')
+      erasing = erase(organization, email).finally(() => (isErased = true))
+      await Promise.race([waitsFor('campaign_send'), eventually('the erasure', () => isErased)])
+      throw new Error('let it go on')
+    })
+    await t.throwsAsync(writing, { message: 'let it go on' })
+    t.is((await erasing)?.status, 200)
+    await delivering
+    t.deepEqual(await findings([email], organization.id), [])
+    t.deepEqual(await row(em(), sql`select status, reason from message where id = ${messageId}`), {
+      status: 'SKIPPED',
+      reason: 'ERASED',
+    })
+    t.false(sink.journal.some(({ recipient }) => recipient === email))
+  },
+)
+
+/** Until a statement waits for a lock that somebody else has. */
+async function waitsFor(words: string): Promise<void> {
+  await eventually(`"${words}" to wait`, () =>
+    row(
+      em(),
+      sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+        and query like ${`%${words}%`} and pid <> pg_backend_pid()`,
+    ),
+  )
+}
+
+/** A campaign whose audience is one person, whose email is not written yet. */
+async function campaignUnderWay(organization: TestOrganization, who: string) {
+  const [campaignId, messageId] = [newId(), newId()]
+  await execute(
+    em(),
+    sql`with campaign as (insert into campaign (id, organization_id, kind, status, schedule_version)
+        values (${campaignId}, ${organization.id}, 'BROADCAST', 'SENDING', 1) returning id, organization_id
+      ), send as (
+        insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, sender_name,
+          sender_email, recipient_filters, audience_frozen, total)
+        select new_id(), organization_id, id, 1, 'News', '"Hi"', 'MARKDOWN', 'News', 'a@b.example', '[]', true, 1
+        from campaign returning organization_id, campaign_id
+      )
+      insert into campaign_recipient (organization_id, campaign_id, subscriber_id, message_id)
+      select organization_id, campaign_id, ${who}, ${messageId} from send`,
+  )
+  return { key: { organizationId: organization.id, campaignId, number: 1 }, messageId }
+}

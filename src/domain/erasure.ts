@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import { audit } from '../catalogue/audit.ts'
+import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, row, rows } from '../database.ts'
 import { decodeId, encodeId, newId } from '../ids.ts'
@@ -23,6 +24,9 @@ const IMPERSONAL = ['amount', 'currency', 'campaignId', 'workflowId', 'stepId']
 const REASONS = sql`case subscriber.status when 'BANNED' then 'MANUAL' when 'COMPLAINED' then 'COMPLAINT'
   when 'BOUNCED' then 'HARD_BOUNCE' else 'ERASED' end`
 
+/** Most servers have taken an email within this time. */
+const HANDOVER_SECONDS = 5
+
 type Person = { id: string; email: string; addresses: string[] }
 
 /**
@@ -35,6 +39,7 @@ export async function eraseSubscriber(call: Call, subscriber: string): Promise<s
   if (!person) return await findErased(call, subscriber)
   const nobody = newId()
   await cancelRuns(call, await activeRuns(call, person.id), 'MANUAL')
+  await holdCampaigns(call)
   await anonymizeMessages(call, person, nobody)
   await anonymizeAudiences(call, person, nobody)
   await anonymizeHistory(call, person.id, nobody)
@@ -106,6 +111,15 @@ async function activeRuns({ em, organization }: Call, id: string): Promise<strin
   return found.map((run) => run.id)
 }
 
+/** Nobody writes emails to an audience until this is over: who does so meanwhile would read an address that goes. */
+async function holdCampaigns({ em, organization }: Call): Promise<void> {
+  await execute(
+    em,
+    sql`select from campaign_send where organization_id = ${organization.id} and finished_at is null
+      order by id for share`,
+  )
+}
+
 /** Emails keep their outcome and their times. The queue goes first, in the order in which delivery locks. */
 async function anonymizeMessages({ em, organization }: Call, person: Person, nobody: string): Promise<void> {
   const addresses = array(person.addresses, 'text')
@@ -119,6 +133,19 @@ async function anonymizeMessages({ em, organization }: Call, person: Person, nob
     'uuid',
   )
   const ofMessages = sql`organization_id = ${organization.id} and message_id = any(${ids})`
+  const leaving = await row(
+    em,
+    sql`select from (select submitting, lease_until from delivery_queue
+        where organization_id = ${organization.id} and id = any(${ids}) order by id for update) q
+      where submitting and lease_until > clock_timestamp() limit 1`,
+  )
+  if (leaving) {
+    throw new Failure(
+      'UNAVAILABLE',
+      'An email to this subscriber is being handed to a mail server at this moment, and nothing was erased; repeat the request in a few seconds.',
+      { retryAfter: HANDOVER_SECONDS },
+    )
+  }
   await execute(
     em,
     sql`delete from delivery_queue where organization_id = ${organization.id} and id = any(${ids})`,
