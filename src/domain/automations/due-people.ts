@@ -142,6 +142,11 @@ function dates(_call: Call, config: TriggerConfigs['DATE_FIELD'], stretch: Stret
     : sql`(select given.wall where given.wall is not null)`
   const wall = time === undefined ? sql`day.wall` : sql`(day.wall::date + ${time}::time)`
   const sign = sql.raw(direction === 'AFTER' ? '+' : '-')
+  const day = sql`day.wall::date::text`
+  const occasion =
+    time === undefined
+      ? sql`(case when day.wall::time < '00:00:01' then ${day} else to_char(day.wall, 'YYYY-MM-DD"T"HH24:MI:SS') end)`
+      : day
   const days = daysOf(offset)
   const due =
     days === null
@@ -155,7 +160,7 @@ function dates(_call: Call, config: TriggerConfigs['DATE_FIELD'], stretch: Stret
   return {
     joined: sql`cross join lateral (select ${jsonWallTime(value, zone)} as wall) as given
       cross join lateral ${occurrences} as day (wall)
-      cross join lateral (select day.wall::date::text as occasion, ${due} as due) as found`,
+      cross join lateral (select ${occasion} as occasion, ${due} as due) as found`,
     where: sql`${near} and found.due > ${at(stretch.from)} and found.due <= ${at(stretch.to)}`,
   }
 }

@@ -102,7 +102,10 @@ export function lastTime(cron: string, zone: string, { from, to }: Stretch): num
 /** A stretch of time: after `from`, up to `to`. */
 export type Stretch = { from: number; to: number }
 
-/** When a date is due for somebody; `occasion` is the day itself, YYYY-MM-DD, which nobody enters by twice. */
+/**
+ * When a date is due for somebody. `occasion` is the date itself, which nobody enters by twice: its day, YYYY-MM-DD, or
+ * its local time of the day as well where that decides the moment.
+ */
 export type DueDate = { occasion: string; due: number }
 
 /**
@@ -120,14 +123,14 @@ export function nextDate(
   if (!date) return null
   if (!config.anniversary) {
     const due = dateDue(date, config, zone)
-    return due > after ? { occasion: date.toPlainDate().toString(), due } : null
+    return due > after ? { occasion: occasionOf(date, config), due } : null
   }
   // An offset is shorter than six years.
   const earliest = Temporal.Instant.fromEpochMilliseconds(after).toZonedDateTimeISO(zone).year - 6
   for (let year = Math.max(date.year, earliest); ; year++) {
     const each = date.with({ year })
     const due = dateDue(each, config, zone)
-    if (due > after) return { occasion: each.toPlainDate().toString(), due }
+    if (due > after) return { occasion: occasionOf(each, config), due }
   }
 }
 
@@ -176,6 +179,12 @@ export function daysOf(offset: Duration | undefined): number | null {
   if (!offset) return 0
   const { amount, unit } = offset
   return unit === 'DAYS' ? amount : unit === 'WEEKS' ? amount * 7 : null
+}
+
+function occasionOf(date: Temporal.PlainDateTime, { at }: TriggerConfigs['DATE_FIELD']): string {
+  const day = date.toPlainDate().toString()
+  const time = date.toPlainTime().toString({ smallestUnit: 'second' })
+  return at !== undefined || time === '00:00:00' ? day : `${day}T${time}`
 }
 
 function dateDue(
