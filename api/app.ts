@@ -12,6 +12,7 @@ import { answerFailures } from './errors.ts'
 import { createMetrics, healthRoutes } from './health.ts'
 import { recognizeInternal } from './internal.ts'
 import { publicRoutes } from './public.ts'
+import { reportRoutes } from './reports.ts'
 import { restRoutes } from './rest.ts'
 import { toolRoutes } from './tools.ts'
 import { v1Routes } from './v1.ts'
@@ -39,6 +40,7 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
     toolRoutes(services),
     restRoutes(services),
     v1Routes(services),
+    reportRoutes(services),
   ]) {
     doors.use(door.routes())
   }

@@ -7,7 +7,7 @@ import { lockFile, openState, readDevFile, readOwner, writeOwner } from './servi
 /** The whole service in one process tree: `npm start`. */
 const HELP = `npm start
 
-Runs Postloom: PostgreSQL, Temporal with its Web UI, the API, the worker, SMTP submission and a mailbox
+Runs Postloom: PostgreSQL, Temporal with its Web UI, the API, the worker, SMTP and a mailbox
 that keeps what is sent. All of it listens on this machine only, and keeps its data in .postloom/.
 
 Set in the environment, all optional:
@@ -15,6 +15,7 @@ Set in the environment, all optional:
   TEMPORAL_ADDRESS         use this Temporal server (host:port), TEMPORAL_NAMESPACE, TEMPORAL_UI_URL
   API_PORT 3000            MAILBOX_PORT 8025        MAILBOX_SMTP_PORT 1025    SMTP_PORT 2587
   TEMPORAL_PORT 7233       TEMPORAL_UI_PORT 8233    WORKER_PORT 3001          POSTGRES_PORT 54320
+  SMTP_INBOUND_PORT 2525
                            a port that is taken moves on to the next free one, unless it is set
   POSTLOOM_HOST            the address the API and the mailbox listen on (127.0.0.1)
   POSTLOOM_BASE_URL        the address that links in mail start with

@@ -1,15 +1,18 @@
 import { Agent, request as requestHttp, type IncomingMessage } from 'node:http'
 import { Agent as TlsAgent, request as requestHttps } from 'node:https'
 
+import type { InboundReport } from '../schema/report.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 import type { Submission } from './message.ts'
 
-/** The API as this door sees it. Both calls throw a Refusal with the reply that the API chose. */
+/** The API as this door sees it. Its calls throw a Refusal with the reply that the API chose. */
 export type ApiClient = {
   /** Refuses a token that is not valid or may not send. */
   checkToken(token: string): Promise<void>
   /** Hands an email over; it is stored when this answers with its id. */
   submit(token: string, idempotencyKey: string, email: Submission): Promise<string>
+  /** Hands over what came in about an email; it is stored when this returns. */
+  report(report: InboundReport): Promise<void>
   isReachable(): Promise<boolean>
   close(): void
 }
@@ -59,7 +62,7 @@ export function createApiClient(options: { url: string; host: string; internalSe
     })
   }
 
-  /** Once more when the connection broke: every email has a key, so a repetition is safe. */
+  /** Once more when the connection broke: emails have a key and reports a fingerprint, so a repetition is safe. */
   async function ask(
     method: string,
     path: string,
@@ -90,6 +93,10 @@ export function createApiClient(options: { url: string; host: string; internalSe
       )
       if (answer.status !== 200) throw refusalOf(answer)
       return String(Object(answer.body).id)
+    },
+    async report(report) {
+      const answer = await ask('POST', '/internal/reports', {}, JSON.stringify(report))
+      if (answer.status !== 200) throw refusalOf(answer)
     },
     async isReachable() {
       return await once('GET', '/healthz', {}).then(
@@ -123,5 +130,8 @@ function refusalOf({ reply, body }: Answer): Refusal {
   if (code === undefined || enhanced === undefined) {
     return new Refusal(REPLIES.API_AWAY, 'The service answered something unexpected; try again in a moment')
   }
-  return new Refusal([Number(code), enhanced], String(Object(body).message ?? 'refused'))
+  return new Refusal(
+    [Number(code), enhanced],
+    String(Object(body).message ?? Object(body).error ?? 'refused'),
+  )
 }

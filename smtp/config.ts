@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 
-import { type Environment, integer, readInternalSecret, required } from '../src/config.ts'
+import { type Environment, integer, readInternalSecret, readSecret, required } from '../src/config.ts'
 import type { CertificateFiles } from './certificate.ts'
 
 /** What the SMTP process runs with; names and defaults stand in docs/configuration.md. */
@@ -8,7 +8,9 @@ export type SmtpConfig = {
   host: string
   /** The name it greets with; what the certificate should be for. */
   name: string
-  ports: { submission: number; health: number }
+  ports: { submission: number; inbound: number; health: number }
+  /** What return paths and links are signed with. */
+  secret: string
   certificate: CertificateFiles
   api: { url: string; host: string; internalSecret: string }
   logLevel: string
@@ -21,7 +23,12 @@ export function readSmtpConfig(env: Environment): SmtpConfig {
   return {
     host,
     name: env['SMTP_HOST_NAME'] || hostname(),
-    ports: { submission: integer(env, 'SMTP_PORT', 2587), health: integer(env, 'SMTP_HEALTH_PORT', 3002) },
+    ports: {
+      submission: integer(env, 'SMTP_PORT', 2587),
+      inbound: integer(env, 'SMTP_INBOUND_PORT', 2525),
+      health: integer(env, 'SMTP_HEALTH_PORT', 3002),
+    },
+    secret: readSecret(env),
     certificate: { certFile: required(env, 'SMTP_TLS_CERT'), keyFile: required(env, 'SMTP_TLS_KEY') },
     api: {
       url: env['POSTLOOM_API_URL'] || `http://127.0.0.1:${integer(env, 'API_PORT', 3000)}`,

@@ -7,13 +7,13 @@ import type { ApiClient } from './api-client.ts'
 /** `/healthz`, `/readyz` (whether the API answers) and `/metrics` of the SMTP process. */
 export function startHealthServer(api: ApiClient): {
   server: Server
-  countReply: (what: 'message' | 'login', reply: number) => void
+  countReply: (what: 'message' | 'login' | 'report' | 'recipient', reply: number) => void
 } {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const replies = new Counter({
     name: 'postloom_smtp_replies_total',
-    help: 'Messages and logins by the reply they got.',
+    help: 'Messages, logins, reports and refused recipients by the reply they got.',
     labelNames: ['what', 'reply'],
     registers: [registry],
   })

@@ -2,6 +2,8 @@ import { createLogger } from '../src/log.ts'
 import { createApiClient } from './api-client.ts'
 import { readSmtpConfig } from './config.ts'
 import { startHealthServer } from './health.ts'
+import { createInbound } from './inbound.ts'
+import type { Door } from './server.ts'
 import { createSubmission } from './submission.ts'
 
 /** SMTP as a process: it speaks to clients and to the API, and has no database. */
@@ -9,11 +11,16 @@ const config = readSmtpConfig(process.env)
 const log = createLogger('smtp', config.logLevel)
 const api = createApiClient(config.api)
 const health = startHealthServer(api)
-const { name, certificate } = config
+const { name, certificate, secret } = config
 const submission = createSubmission({ name, certificate, api, log, onReply: health.countReply })
+const inbound = createInbound({ name, certificate, secret, api, log, onReply: health.countReply })
 health.server.listen(config.ports.health, config.host)
 submission.listen(config.ports.submission, config.host, () =>
   log.info({ port: config.ports.submission }, 'SMTP submission is listening'),
+)
+
+inbound.listen(config.ports.inbound, config.host, () =>
+  log.info({ port: config.ports.inbound }, 'inbound SMTP is listening'),
 )
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -21,9 +28,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     health.server.close()
     health.server.closeAllConnections()
     // Conversations under way are finished, or end with 421 after some seconds.
-    submission.close(() => {
+    void Promise.all([submission, inbound].map(closed)).then(() => {
       api.close()
       process.exit(0)
     })
   })
+}
+
+async function closed(door: Door): Promise<void> {
+  await new Promise<void>((resolve) => door.close(resolve))
 }

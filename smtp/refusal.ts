@@ -15,6 +15,12 @@ export const REPLIES = {
   /** Too many tokens from one address did not hold; the connection ends. */
   THROTTLED: [421, '4.7.0'],
   SHUTTING_DOWN: [421, '4.3.2'],
+  UNKNOWN_RECIPIENT: [550, '5.1.1'],
+  /** Of many recipients, the others are sent for again (RFC 5321, 4.5.3.1.10). */
+  ONE_AT_A_TIME: [452, '4.5.3'],
+  NOT_OURS: [550, '5.7.1'],
+  LOOP: [554, '5.4.6'],
+  BUSY: [452, '4.3.1'],
 } as const satisfies Record<string, readonly [reply: number, enhanced: string]>
 
 /** RFC 5321 4.5.3.1.5 gives a reply line 512 octets. */

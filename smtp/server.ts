@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
+import type { Logger } from 'pino'
 import { SMTPServer } from 'smtp-server'
 import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 
+import { type CertificateFiles, readCertificate, watchCertificate } from './certificate.ts'
 import { REPLIES } from './refusal.ts'
 
 /** smtp-server asks for TLS by a reply of its own; RFC 3207 and the contract know 530. */
@@ -31,7 +33,7 @@ class Conversation extends SMTPConnection {
 }
 
 /** The SMTP protocol as smtp-server speaks it, with our replies. */
-export class SubmissionServer extends SMTPServer {
+export class Door extends SMTPServer {
   override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
     const conversation = new Conversation(this, socket, options)
     this.connections.add(conversation)
@@ -39,4 +41,21 @@ export class SubmissionServer extends SMTPServer {
     conversation.on('connect', (data) => this.emit('connect', data))
     conversation.init()
   }
+}
+
+/** Lets a door show a renewed certificate as soon as its files have changed, until it is closed. */
+export function renewCertificate(door: Door, files: CertificateFiles, log: Logger, lookMs?: number): void {
+  const unwatch = watchCertificate(
+    files,
+    () => {
+      try {
+        door.updateSecureContext(readCertificate(files))
+        log.info('the certificate was renewed')
+      } catch (error) {
+        log.error({ err: error }, 'the renewed certificate cannot be used; the earlier one stays')
+      }
+    },
+    lookMs,
+  )
+  door.server.once('close', unwatch)
 }

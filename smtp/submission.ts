@@ -4,11 +4,12 @@ import type { Logger } from 'pino'
 import type { SMTPServerAuthentication, SMTPServerSession } from 'smtp-server'
 
 import type { ApiClient } from './api-client.ts'
-import { type CertificateFiles, readCertificate, watchCertificate } from './certificate.ts'
+import { type CertificateFiles, readCertificate } from './certificate.ts'
+import { Crowd } from './crowd.ts'
 import { readMessage } from './message.ts'
 import { receiveMessage } from './receive.ts'
 import { REPLIES, Refusal } from './refusal.ts'
-import { SubmissionServer } from './server.ts'
+import { Door, renewCertificate } from './server.ts'
 import { Throttle } from './throttle.ts'
 
 /** What the door is made of; times and bounds are those below unless a test shortens them. */
@@ -38,12 +39,12 @@ const CLOSE_MS = 4_000
  * SMTP submission (RFC 6409): STARTTLS, then AUTH with an API token as the password, then one message to one recipient
  * at a time, which is handed to the API. 250 means that it is stored.
  */
-export function createSubmission(options: SubmissionOptions): SubmissionServer {
+export function createSubmission(options: SubmissionOptions): Door {
   const { api, log, certificate, onReply = () => undefined } = options
   const logins = new Throttle(options.failedLogins ?? FAILED_LOGINS, FAILURE_WINDOW_MS)
-  const open = new Map<string, number>()
+  const crowd = new Crowd(CONNECTIONS_OF_ADDRESS)
 
-  const server = new SubmissionServer({
+  const server = new Door({
     name: options.name,
     banner: 'Postloom submission',
     ...readCertificate(certificate),
@@ -61,18 +62,12 @@ export function createSubmission(options: SubmissionOptions): SubmissionServer {
     socketTimeout: options.idleMs ?? IDLE_MS,
     closeTimeout: CLOSE_MS,
     onConnect: ({ remoteAddress }, done) => {
-      const count = (open.get(remoteAddress) ?? 0) + 1
-      open.set(remoteAddress, count)
-      if (count > CONNECTIONS_OF_ADDRESS) {
+      if (!crowd.enter(remoteAddress)) {
         return done(new Refusal(REPLIES.THROTTLED, 'Too many connections from this address'))
       }
       done(logins.isBlocked(remoteAddress) ? tooManyFailures() : null)
     },
-    onClose: ({ remoteAddress }) => {
-      const count = (open.get(remoteAddress) ?? 1) - 1
-      if (count > 0) open.set(remoteAddress, count)
-      else open.delete(remoteAddress)
-    },
+    onClose: ({ remoteAddress }) => crowd.leave(remoteAddress),
     onAuth: (login, session, done) => {
       authenticate(login, session).then(
         (user) => {
@@ -102,19 +97,7 @@ export function createSubmission(options: SubmissionOptions): SubmissionServer {
   })
   // A client that breaks off is no fault of ours.
   server.on('error', (error) => log.debug({ err: error }, 'a connection broke'))
-  const unwatch = watchCertificate(
-    certificate,
-    () => {
-      try {
-        server.updateSecureContext(readCertificate(certificate))
-        log.info('the certificate was renewed')
-      } catch (error) {
-        log.error({ err: error }, 'the renewed certificate cannot be used; the earlier one stays')
-      }
-    },
-    options.certificateLookMs,
-  )
-  server.server.once('close', unwatch)
+  renewCertificate(server, certificate, log, options.certificateLookMs)
   return server
 
   async function authenticate(

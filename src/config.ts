@@ -65,7 +65,7 @@ export function readConfig(env: Environment): Config {
       uiUrl: env['TEMPORAL_UI_URL']?.replace(/\/+$/, '') || undefined,
     },
     ports: { api: apiPort, worker: integer(env, 'WORKER_PORT', 3001) },
-    secret: createHash('sha256').update(secretOf(env, 'POSTLOOM_SECRET')).digest('hex'),
+    secret: readSecret(env),
     encryptionKey: createHash('sha256').update(secretOf(env, 'POSTLOOM_ENCRYPTION_KEY')).digest(),
     internalSecret: readInternalSecret(env),
     relayUrl: env['RELAY_URL'] || `smtp://127.0.0.1:${integer(env, 'MAILBOX_SMTP_PORT', 1025)}`,
@@ -78,6 +78,11 @@ export function readConfig(env: Environment): Config {
     dns: readDns(env, host),
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
+}
+
+/** What tokens in links and return paths are signed with. */
+export function readSecret(env: Environment): string {
+  return createHash('sha256').update(secretOf(env, 'POSTLOOM_SECRET')).digest('hex')
 }
 
 /** The secret by which the API knows our SMTP door, made from POSTLOOM_SECRET so that there is one to keep. */

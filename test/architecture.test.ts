@@ -115,7 +115,14 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
     packages: ['@koa/router', 'koa', 'koa-helmet', 'kysely', 'pino', 'prom-client', 'raw-body'],
   },
   smtp: {
-    own: ['smtp/', 'src/config.ts', 'src/log.ts'],
+    own: [
+      'smtp/',
+      'src/delivery/return-path.ts',
+      'src/delivery/tracking-token.ts',
+      'src/config.ts',
+      'src/log.ts',
+      'schema/report.ts',
+    ],
     packages: ['mailparser', 'pino', 'prom-client', 'smtp-server'],
   },
   mailbox: {

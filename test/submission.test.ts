@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { connect as connectTls } from 'node:tls'
 import { promisify } from 'node:util'
 
 import anyTest, { type TestFn } from 'ava'
@@ -21,6 +21,7 @@ import { eventually } from './helpers/eventually.ts'
 import { QUICK } from './helpers/mailroom.ts'
 import { scratchDirectory } from './helpers/services.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
+import { plain, Talk } from './helpers/smtp-talk.ts'
 
 type Door = { port: number; cert: string; certFile: string; keyFile: string; close: () => Promise<void> }
 type Context = { api: TestApi; door: Door; organization: TestOrganization }
@@ -72,96 +73,6 @@ async function openDoor(
       client.close()
     },
   }
-}
-
-/** A conversation by hand: what is written as it is, and whole replies. */
-class Talk {
-  #socket: Socket | TLSSocket
-  #text = ''
-  #ended = false
-  #wake: () => void = () => undefined
-
-  private constructor(socket: Socket | TLSSocket) {
-    this.#socket = socket
-    this.#listen(socket)
-  }
-
-  static async open(port: number): Promise<Talk> {
-    const talk = new Talk(connect(port, '127.0.0.1'))
-    await talk.reply()
-    return talk
-  }
-
-  /** Up to the login: greeting, EHLO, STARTTLS, EHLO. */
-  static async secured(door: Door): Promise<Talk> {
-    const talk = await Talk.open(door.port)
-    await talk.say('EHLO client.test')
-    await talk.say('STARTTLS')
-    await talk.upgrade(door.cert)
-    await talk.say('EHLO client.test')
-    return talk
-  }
-
-  static async loggedIn(door: Door, token: string): Promise<Talk> {
-    const talk = await Talk.secured(door)
-    await talk.say(`AUTH PLAIN ${plain('someone', token)}`)
-    return talk
-  }
-
-  async upgrade(ca: string): Promise<void> {
-    this.#socket.removeAllListeners('data')
-    const secured = connectTls({ socket: this.#socket, ca, servername: 'localhost' })
-    await new Promise<void>((resolve, reject) => {
-      secured.once('secureConnect', resolve)
-      secured.once('error', reject)
-    })
-    this.#socket = secured
-    this.#listen(secured)
-  }
-
-  write(bytes: string | Buffer): void {
-    this.#socket.write(bytes)
-  }
-
-  /** Says one line and answers the whole reply. */
-  async say(line: string): Promise<string> {
-    this.write(`${line}\r\n`)
-    return await this.reply()
-  }
-
-  /** The next whole reply; empty once the server hung up. */
-  async reply(): Promise<string> {
-    for (;;) {
-      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(this.#text)?.[0]
-      if (whole !== undefined) {
-        this.#text = this.#text.slice(whole.length)
-        return whole.trim()
-      }
-      if (this.#ended) return ''
-      await new Promise<void>((resolve) => (this.#wake = resolve))
-    }
-  }
-
-  close(): void {
-    this.#socket.destroy()
-  }
-
-  #listen(socket: Socket | TLSSocket): void {
-    socket.on('data', (chunk) => {
-      this.#text += String(chunk)
-      this.#wake()
-    })
-    socket.on('error', () => undefined)
-    socket.on('close', () => {
-      if (socket !== this.#socket) return
-      this.#ended = true
-      this.#wake()
-    })
-  }
-}
-
-function plain(user: string, password: string): string {
-  return Buffer.from(`\0${user}\0${password}`).toString('base64')
 }
 
 async function stored(api: TestApi, organizationId: string): Promise<Stored[]> {

@@ -29,6 +29,7 @@ type Ports = Record<
   | 'api'
   | 'worker'
   | 'smtp'
+  | 'smtpInbound'
   | 'smtpHealth'
   | 'mailbox'
   | 'mailboxSmtp'
@@ -42,6 +43,7 @@ const NO_PORTS: Ports = {
   api: 0,
   worker: 0,
   smtp: 0,
+  smtpInbound: 0,
   smtpHealth: 0,
   mailbox: 0,
   mailboxSmtp: 0,
@@ -76,6 +78,7 @@ export async function readSettings(env: Environment, say: (line: string) => void
       API_PORT: String(ports.api),
       WORKER_PORT: String(ports.worker),
       SMTP_PORT: String(ports.smtp),
+      SMTP_INBOUND_PORT: String(ports.smtpInbound),
       SMTP_HEALTH_PORT: String(ports.smtpHealth),
       SMTP_TLS_CERT: env['SMTP_TLS_CERT'] || (isDevelopment ? developmentCertificate.certFile : undefined),
       SMTP_TLS_KEY: env['SMTP_TLS_KEY'] || (isDevelopment ? developmentCertificate.keyFile : undefined),
@@ -103,6 +106,12 @@ function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports,
     api: { variable: 'API_PORT', standard: 3000, purpose: 'the API', host },
     worker: { variable: 'WORKER_PORT', standard: 3001, purpose: "the worker's health", host: LOOPBACK },
     smtp: { variable: 'SMTP_PORT', standard: 2587, purpose: 'SMTP submission', host },
+    smtpInbound: {
+      variable: 'SMTP_INBOUND_PORT',
+      standard: 2525,
+      purpose: 'bounces and complaints',
+      host,
+    },
     smtpHealth: {
       variable: 'SMTP_HEALTH_PORT',
       standard: 3002,
@@ -142,7 +151,7 @@ function findAddresses(
       namespace: env['TEMPORAL_NAMESPACE'] || 'default',
       uiUrl: env['TEMPORAL_UI_URL'] || (hasOwnTemporal ? `http://${LOOPBACK}:${ports.temporalUi}` : ''),
     },
-    smtp: { host: reachable, port: ports.smtp },
+    smtp: { host: reachable, port: ports.smtp, inboundPort: ports.smtpInbound },
     mailbox: {
       url: isDevelopment ? `http://${reachable}:${ports.mailbox}` : '',
       smtpPort: isDevelopment ? ports.mailboxSmtp : 0,

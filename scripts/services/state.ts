@@ -11,7 +11,7 @@ export interface DevFile {
   adminKey: string
   temporal: { address: string; namespace: string; uiUrl: string }
   /** SMTP submission: STARTTLS, and the API token as the password. */
-  smtp: { host: string; port: number }
+  smtp: { host: string; port: number; inboundPort: number }
   mailbox: { url: string; smtpPort: number }
 }
 

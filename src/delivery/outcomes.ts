@@ -34,8 +34,9 @@ export function failureOutcome(
   if (!reply) return { ...known, kind: 'soft', delayMs, reason: 'CONNECTION_LOST' }
   if (stage === 'mail' && reply.code >= 500) return { ...known, kind: 'failed', reason: 'SENDER_REFUSED' }
   const category = categoryOf(reply)
-  if (isHard(category)) return { ...known, kind: 'hard', category, reason: category }
-  return { ...known, kind: 'soft', category, delayMs, reason: category }
+  const data = { ...known.data, category }
+  if (isHard(category)) return { ...known, kind: 'hard', category, reason: category, data }
+  return { ...known, kind: 'soft', category, delayMs, reason: category, data }
 }
 
 function base(mail: ClaimedMail, subject: string | null): Omit<Outcome, 'kind'> {

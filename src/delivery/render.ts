@@ -5,8 +5,8 @@ import { row } from '../database.ts'
 import type { Services } from '../services.ts'
 import { type CompiledEmail, compileContent } from '../content/compile.ts'
 import { type FilledEmail, type FillInput, fillContent } from '../content/fill.ts'
-import { encodeId } from '../ids.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import { emailFacts } from '../domain/email-facts.ts'
 import type { MessageSource } from '../domain/messages.ts'
 import { areShared } from '../domain/links.ts'
 import { personVariables } from '../domain/variables.ts'
@@ -189,12 +189,5 @@ function variablesOf(mail: Mail): Record<string, unknown> {
 
 /** What the events of an email carry, as TypeIDs. */
 export function eventData(mail: Mail, subject: string | null): Record<string, unknown> {
-  return {
-    emailId: encodeId('eml', mail.id),
-    ...(subject !== null && { subject }),
-    ...(mail.campaignId && { campaignId: encodeId('cmp', mail.campaignId) }),
-    ...(mail.automationId && { workflowId: encodeId('wf', mail.automationId) }),
-    ...(mail.runId && { runId: encodeId('run', mail.runId) }),
-    ...(mail.stepId && { stepId: mail.stepId }),
-  }
+  return { ...emailFacts({ ...mail, messageId: mail.id }), ...(subject !== null && { subject }) }
 }

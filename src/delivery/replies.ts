@@ -18,9 +18,15 @@ export function categoryOf(reply: SmtpReply): BounceCategory {
   if (reply.code < 500) return 'TRANSIENT'
   const enhanced = enhancedCode(reply)
   if (enhanced === null) return reply.code === 552 ? 'MAILBOX_FULL' : 'POLICY'
+  return bounceCategory(enhanced)
+}
+
+/** The category of what an enhanced code says of an email that was given up. */
+export function bounceCategory(enhanced: string): BounceCategory {
+  if (enhanced === '5.2.2' || enhanced === '4.2.2') return 'MAILBOX_FULL'
+  if (enhanced.startsWith('4.')) return 'TRANSIENT'
   if (NO_SUCH_USER.has(enhanced)) return 'NO_SUCH_USER'
   if (enhanced.startsWith('5.1.') || enhanced.startsWith('5.4.')) return 'INTERNAL'
-  if (enhanced === '5.2.2') return 'MAILBOX_FULL'
   if (enhanced.startsWith('5.6.') || enhanced === '5.3.4' || enhanced === '5.2.3') return 'CONTENT'
   return 'POLICY'
 }

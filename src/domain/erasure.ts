@@ -15,7 +15,7 @@ import {
 } from './subscriber-records.ts'
 
 /** Stands where an address must stand; `.invalid` leads nowhere (RFC 2606). */
-const NO_ADDRESS = 'erased@erased.invalid'
+export const NO_ADDRESS = 'erased@erased.invalid'
 
 /** What of an event's data is a number or names something of the organization's own. */
 const IMPERSONAL = ['amount', 'currency', 'campaignId', 'workflowId', 'stepId']
@@ -160,6 +160,7 @@ async function anonymizeMessages({ em, organization }: Call, person: Person, nob
   )
   await execute(em, sql`delete from message_content where ${ofMessages}`)
   await execute(em, sql`delete from link where ${ofMessages}`)
+  await execute(em, sql`delete from email_report where ${ofMessages}`)
   await execute(em, sql`delete from pending_visit where ${ofMessages}`)
   await execute(em, sql`update tracking_event set user_agent = null where ${ofMessages}`)
 }

@@ -11,6 +11,7 @@ export async function keepHouse(em: EntityManager): Promise<void> {
   await execute(em, sql`delete from confirmation_challenge where expires_at < now() - interval '1 day'`)
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
   await execute(em, sql`delete from automation_webhook_receipt where created_at < now() - interval '1 day'`)
+  await execute(em, sql`delete from email_report where created_at < now() - interval '90 days'`)
   // Uploads whose process died, and refused rows that had a month to be fetched.
   await execute(
     em,

@@ -2,20 +2,15 @@ import { sql } from 'kysely'
 
 import type { Actor, Call } from '../catalogue/tool.ts'
 import { type EntityManager, execute, prepared, row, rows } from '../database.ts'
-import { encodeId } from '../ids.ts'
+import { type EmailOrigin, emailFacts } from './email-facts.ts'
 import { type NewEvent, recordEvents } from './events.ts'
 
 /** Who opens and clicks, as the history says it; the person is the event's own. */
 export const READER: Actor = { kind: 'public', id: 'reader', name: 'Reader' }
 
 /** The first visit of a person: of an email, or of one of its links. */
-type FirstVisit = {
-  messageId: string
+type FirstVisit = EmailOrigin & {
   subscriberId: string
-  campaignId: string | null
-  automationId: string | null
-  runId: string | null
-  stepId: string | null
   position: number | null
   url: string | null
 }
@@ -109,12 +104,8 @@ function eventOf(first: FirstVisit): NewEvent {
     subscriberId,
     type: position === null ? 'EMAIL_OPENED' : 'EMAIL_CLICKED',
     data: {
-      emailId: encodeId('eml', first.messageId),
+      ...emailFacts(first),
       ...(position !== null && { position, url }),
-      ...(first.campaignId && { campaignId: encodeId('cmp', first.campaignId) }),
-      ...(first.automationId && { workflowId: encodeId('wf', first.automationId) }),
-      ...(first.runId && { runId: encodeId('run', first.runId) }),
-      ...(first.stepId && { stepId: first.stepId }),
     },
   }
 }

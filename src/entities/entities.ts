@@ -21,6 +21,7 @@ import {
   Suppression,
   Erasure,
 } from './audience.ts'
+import { EmailReport } from './reports.ts'
 import {
   Domain,
   Sender,
@@ -104,6 +105,7 @@ export const ENTITIES = [
   CampaignEngagement,
   CampaignHour,
   Decision,
+  EmailReport,
   SnippetUse,
   StoredFile,
   AutomationGroup,

@@ -13,6 +13,7 @@ import { M012Visits } from './m012-visits.ts'
 import { M013AutomationSteps } from './m013-automation-steps.ts'
 import { M014Intakes } from './m014-intakes.ts'
 import { M015TimedTriggers } from './m015-timed-triggers.ts'
+import { M017Reports } from './m017-reports.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -31,6 +32,7 @@ export const MIGRATIONS = [
   M013AutomationSteps,
   M014Intakes,
   M015TimedTriggers,
+  M017Reports,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

@@ -1,0 +1,137 @@
+import { type Attachment, type ParsedMail, simpleParser } from 'mailparser'
+
+import type { ReportKind } from '../../schema/report.ts'
+import { REPLIES, Refusal } from '../refusal.ts'
+import { findReturned, type KnownOrigin } from './origin.ts'
+import { readDeliveryStatus } from './delivery-status.ts'
+import { isComplaint } from './complaint.ts'
+import { isAutomatic, isFromServer, saysDelayed, saysFailed } from './automatic.ts'
+import { spokenStatus, writtenStatus } from './phrases.ts'
+
+/** What came in about an email. */
+export type Report = {
+  kind: ReportKind
+  /** The enhanced status code of a bounce or a delay. */
+  status: string | null
+  /** What the server said. */
+  diagnostic: string | null
+  subject: string | null
+  /** Who wrote it, as its header says. */
+  from: string | null
+  messageId: string | null
+  /** What it says itself of the email it is about. */
+  returned: KnownOrigin
+}
+
+/** What the envelope says. */
+export type Envelope = { isNullSender: boolean }
+
+/** Texts are looked at up to here; what came back below them may be as long as it likes. */
+const LONGEST_TEXT = 20_000
+const LONGEST_SAID = 1_000
+
+const PARSING = {
+  // What is returned is a part, also where it is meant to be shown.
+  ignoreEmbedded: true,
+  keepDeliveryStatus: true,
+  skipHtmlToText: true,
+  skipTextToHtml: true,
+  skipTextLinks: true,
+  skipImageLinks: true,
+}
+
+/** Reads a message that came in; one that is made of too many parts is refused. */
+export async function readReport(raw: Buffer, envelope: Envelope): Promise<Report> {
+  const mail = await parse(raw)
+  const words = wordsOf(mail)
+  const known = {
+    subject: shortened(mail.subject),
+    from: shortened(mail.from?.value[0]?.address),
+    messageId: shortened(mail.messageId),
+    returned: findReturned(mail, words),
+  }
+  return { ...known, ...judge(mail, words, envelope) }
+}
+
+async function parse(raw: Buffer): Promise<ParsedMail> {
+  try {
+    return await simpleParser(raw, PARSING)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : 'unknown fault'
+    throw new Refusal(REPLIES.BAD_MESSAGE, `The message cannot be read: ${why}`)
+  }
+}
+
+type Judgement = Pick<Report, 'kind' | 'status' | 'diagnostic'>
+
+function judge(mail: ParsedMail, words: string, envelope: Envelope): Judgement {
+  const feedback = isComplaint(mail)
+  if (feedback !== null) return silent(feedback ? 'COMPLAINT' : 'AUTOMATIC')
+  const notified = readNotification(mail, words)
+  if (notified) return notified
+  // A server that tells of a failure says that it does so automatically, as an absence does.
+  if (isFromServer(mail)) return readUnstructured(mail, words) ?? silent('AUTOMATIC')
+  if (isAutomatic(mail, words)) return silent('AUTOMATIC')
+  if (!envelope.isNullSender) return silent('REPLY')
+  return (saysFailed(mail) ? readUnstructured(mail, words) : null) ?? silent('AUTOMATIC')
+}
+
+function readNotification(mail: ParsedMail, words: string): Judgement | null {
+  const part = partOf(mail, 'message/delivery-status') ?? partOf(mail, 'message/global-delivery-status')
+  // Some servers write the fields into the text.
+  const inText = /^(?:Final|Original)-Recipient:[^]*/im.exec(words)?.[0]
+  const fields = part?.content.toString() ?? inText
+  const told = fields === undefined ? null : readDeliveryStatus(fields, words)
+  if (!told) return null
+  const said = { status: told.status, diagnostic: shortened(told.diagnostic ?? lineOf(words)) }
+  if (told.action === 'delivered') return silent('AUTOMATIC')
+  return { kind: told.action === 'failed' ? 'BOUNCE' : 'DELAY', ...said }
+}
+
+/** A bounce in words alone, as older servers and gateways write it. */
+function readUnstructured(mail: ParsedMail, words: string): Judgement | null {
+  const status = writtenStatus(words) ?? spokenStatus(words)
+  if (status === null && !saysFailed(mail)) return null
+  const diagnostic = shortened(lineOf(words))
+  if (saysDelayed(mail, words)) return { kind: 'DELAY', status: status ?? '4.0.0', diagnostic }
+  return { kind: 'BOUNCE', status: status ?? '5.0.0', diagnostic }
+}
+
+function silent(kind: Report['kind']): Judgement {
+  return { kind, status: null, diagnostic: null }
+}
+
+/** What a message says to people, up to the email that it returns. */
+function wordsOf(mail: ParsedMail): string {
+  const html = mail.html === false ? '' : mail.html.slice(0, LONGEST_TEXT * 4).replaceAll(/<[^<>]*>/g, ' ')
+  const text = (mail.text?.trim() ? mail.text : html).slice(0, LONGEST_TEXT)
+  const returned =
+    /^[>\s]*-+ ?(?:this is a copy of|below this line is|returned message|original message|message header)/im
+  const end = returned.exec(text)?.index
+  return end === undefined ? text : text.slice(0, end)
+}
+
+/** The line with a server's reply, or else the first, as the diagnostic of a bounce that has none. */
+function lineOf(words: string): string | null {
+  const lines = words.split(/\r?\n/).map((line) => line.trim())
+  return (
+    lines.find((line) => /(?:^|\D)[45]\d\d[ -](?:#?[45]\.\d|\S)/.test(line)) ??
+    lines.find((line) => spokenStatus(line) !== null) ??
+    lines.find((line) => line !== '') ??
+    null
+  )
+}
+
+/** The first part of this type. */
+function partOf(mail: ParsedMail, type: string): Attachment | undefined {
+  return mail.attachments.find(({ contentType }) => contentType.toLowerCase() === type)
+}
+
+function shortened(text: string | null | undefined): string | null {
+  const line = text
+    ?.toWellFormed()
+    .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
+    .slice(0, LONGEST_SAID)
+  return line?.toWellFormed() || null
+}

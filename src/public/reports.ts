@@ -1,0 +1,34 @@
+import { InboundReport } from '../../schema/report.ts'
+import { refuseFaults } from '../catalogue/failure.ts'
+import { schemaFaults } from '../catalogue/schema-faults.ts'
+import { unitOfWork } from '../catalogue/unit-of-work.ts'
+import { bounceCategory } from '../delivery/replies.ts'
+import { REPORTER, takeReport } from '../domain/reports.ts'
+import type { Services } from '../services.ts'
+
+/** Bytes of a report as the inbound listener hands it over. */
+export const REPORT_BODY_BYTES = 500_000
+
+/**
+ * Takes a report from the inbound listener, which knows by a signed address what it is about. It is stored when this
+ * answers; a repetition is known again. Refuses what is about no email of ours.
+ */
+export async function takeInboundReport(services: Services, body: unknown): Promise<{ isNew: boolean }> {
+  const report = readReport(body)
+  const { organizationId, status, kind } = report
+  const isNew = await unitOfWork(services, { organizationId, actor: REPORTER }, (call) =>
+    takeReport(call, {
+      ...report,
+      category: kind === 'BOUNCE' ? bounceCategory(status ?? '5.0.0') : null,
+      fingerprint: Buffer.from(report.fingerprint, 'hex'),
+      raw: Buffer.from(report.raw, 'base64'),
+    }),
+  )
+  return { isNew }
+}
+
+function readReport(body: unknown): InboundReport {
+  const faults = schemaFaults(InboundReport, body)
+  if (faults.length > 0) refuseFaults(faults, 'The report')
+  return body as InboundReport
+}

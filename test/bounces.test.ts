@@ -1,0 +1,123 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import test from 'ava'
+
+import { readReport } from '../smtp/reports/read-report.ts'
+import { bounceCategory } from '../src/delivery/replies.ts'
+
+const FOLDER = join(import.meta.dirname, 'bounces')
+const RETURN_PATH = `${'a'.repeat(64)}@send.shop.example`
+
+/** What each message of the corpus is: its kind, and the code and category of a bounce. */
+const EXPECTED: Record<string, string> = {
+  'arf-aol': 'COMPLAINT',
+  'arf-fraud': 'COMPLAINT',
+  'arf-not-spam': 'AUTOMATIC',
+  'arf-yahoo': 'COMPLAINT',
+  'barracuda-blocked': 'BOUNCE 5.7.1 POLICY',
+  'challenge-response': 'AUTOMATIC',
+  'dmarc-failure-report': 'AUTOMATIC',
+  'dmarc-refused': 'BOUNCE 5.7.26 POLICY',
+  'domino-not-listed': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'exchange-2003-words': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'exchange-delayed': 'DELAY 4.4.7',
+  'exchange-edge-blocked': 'BOUNCE 5.4.1 INTERNAL',
+  'exchange-mailbox-full': 'BOUNCE 5.2.2 MAILBOX_FULL',
+  'exchange-recipient-not-found': 'BOUNCE 5.1.10 NO_SUCH_USER',
+  'exim-delay': 'DELAY 4.4.7',
+  'exim-dsn-blocked': 'BOUNCE 5.7.1 POLICY',
+  'exim-retry-timeout': 'BOUNCE 4.4.7 TRANSIENT',
+  'exim-unrouteable': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'fields-in-text': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'german-gateway': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'gmail-delay': 'DELAY 4.4.1',
+  'gmail-disabled': 'BOUNCE 5.2.1 POLICY',
+  'gmail-not-found': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'gmail-over-quota': 'BOUNCE 4.2.2 MAILBOX_FULL',
+  'groupwise-not-found': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'hotmail-jmrp': 'COMPLAINT',
+  'html-only': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'left-the-company': 'AUTOMATIC',
+  'mimecast-invalid-recipient': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'mimecast-rejected': 'BOUNCE 5.7.1 POLICY',
+  'outlook-blocked-list': 'BOUNCE 5.7.1 POLICY',
+  'outlook-no-mailbox': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'postfix-delayed': 'DELAY 4.4.1',
+  'postfix-delivered': 'AUTOMATIC',
+  'postfix-domain-not-found': 'BOUNCE 5.4.4 INTERNAL',
+  'postfix-expired-greylist': 'BOUNCE 4.7.1 TRANSIENT',
+  'postfix-no-such-user': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'postfix-quota': 'BOUNCE 5.2.2 MAILBOX_FULL',
+  'proofpoint-content': 'BOUNCE 5.6.0 CONTENT',
+  'qmail-host-not-found': 'BOUNCE 5.1.2 NO_SUCH_USER',
+  'qmail-no-mailbox': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'qmail-over-quota': 'BOUNCE 5.2.2 MAILBOX_FULL',
+  'read-receipt': 'AUTOMATIC',
+  reply: 'REPLY',
+  'reply-about-bounces': 'REPLY',
+  'sendmail-user-unknown': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'sendmail-warning': 'DELAY 4.4.1',
+  'ses-permanent': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'ses-transient-words': 'BOUNCE 4.4.7 TRANSIENT',
+  'ticket-receipt': 'AUTOMATIC',
+  'too-large': 'BOUNCE 5.3.4 CONTENT',
+  'unknown-words': 'BOUNCE 5.0.0 POLICY',
+  'utf8-global-dsn': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  vacation: 'AUTOMATIC',
+  'vacation-german': 'AUTOMATIC',
+  'vacation-outlook': 'AUTOMATIC',
+  'yahoo-deferred': 'BOUNCE 4.7.0 TRANSIENT',
+  'yahoo-disabled': 'BOUNCE 5.2.1 POLICY',
+  'yahoo-no-account': 'BOUNCE 5.1.1 NO_SUCH_USER',
+}
+/** What comes from mailboxes has a sender; what servers say has none (RFC 5321, 4.5.5). */
+const FROM_MAILBOXES = new Set(['reply', 'reply-about-bounces'])
+
+function message(name: string): Buffer {
+  const text = readFileSync(join(FOLDER, `${name}.eml`), 'utf8')
+  return Buffer.from(text.replaceAll('{{RETURN_PATH}}', RETURN_PATH).replaceAll('\n', '\r\n'))
+}
+
+test('every message of the corpus is told apart', async (t) => {
+  const names = readdirSync(FOLDER).map((file) => file.replace(/\.eml$/, ''))
+  t.deepEqual(names.toSorted(), Object.keys(EXPECTED).toSorted())
+  const told = await Promise.all(
+    names.map(async (name) => {
+      const report = await readReport(message(name), { isNullSender: !FROM_MAILBOXES.has(name) })
+      const { kind, status, diagnostic } = report
+      const category = kind === 'BOUNCE' ? bounceCategory(status ?? '') : ''
+      if (kind === 'BOUNCE') t.truthy(diagnostic, `${name} says why`)
+      return [name, [kind, status, category].filter(Boolean).join(' ')] as const
+    }),
+  )
+  t.deepEqual(Object.fromEntries(told), EXPECTED)
+})
+
+test('an absence or a complaint is the same whoever the envelope names', async (t) => {
+  for (const name of [
+    'vacation',
+    'left-the-company',
+    'ticket-receipt',
+    'arf-yahoo',
+    'postfix-no-such-user',
+  ]) {
+    const { kind } = await readReport(message(name), { isNullSender: false })
+    t.is(kind, EXPECTED[name]?.split(' ')[0] as typeof kind, name)
+  }
+})
+
+test('a report says by a signed address which email it is about', async (t) => {
+  const token = 'a'.repeat(64)
+  for (const name of [
+    'arf-yahoo',
+    'arf-aol',
+    'arf-fraud',
+    'hotmail-jmrp',
+    'postfix-no-such-user',
+    'postfix-quota',
+  ]) {
+    const { returned } = await readReport(message(name), { isNullSender: true })
+    t.is(returned.returnPaths[0], token, name)
+  }
+})

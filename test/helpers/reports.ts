@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+
+import { sql } from 'kysely'
+import { pino } from 'pino'
+
+import { ensureCertificate } from '../../scripts/services/certificate.ts'
+import { createApiClient } from '../../smtp/api-client.ts'
+import { createInbound, type InboundOptions } from '../../smtp/inbound.ts'
+import { row } from '../../src/database.ts'
+import { type Lanes, startLanes } from '../../src/delivery/lanes.ts'
+import { decodeId } from '../../src/ids.ts'
+import { startApi, type TestApi, type TestOrganization } from './api.ts'
+import { eventually } from './eventually.ts'
+import { QUICK } from './mailroom.ts'
+import { scratchDirectory } from './services.ts'
+import { type Sink, startSmtpSink } from './smtp-sink.ts'
+import { Talk } from './smtp-talk.ts'
+
+/** An email that a relay took. */
+export type SentEmail = {
+  /** Uuid. */
+  id: string
+  recipient: string
+  returnPath: string
+  raw: string
+}
+
+/** An inbound listener. */
+export type InboundDoor = { port: number; cert: string; close(): Promise<void> }
+
+/** The whole way: the API, delivery to a relay that keeps everything, and the inbound listener. */
+export type PostOffice = {
+  api: TestApi
+  sink: Sink
+  door: InboundDoor
+  openDoor(options?: Partial<InboundOptions> & { apiUrl?: string }): Promise<InboundDoor>
+  /** Sends one email and waits until it is recorded as sent. */
+  send(organization: TestOrganization, to?: string): Promise<SentEmail>
+  /** Brings a message to the listener; answers the reply to its end, or the first refusal before it. */
+  report(
+    raw: string,
+    to: string,
+    options?: { from?: string; door?: InboundDoor; origin?: string },
+  ): Promise<string>
+  /** The same with a message of the corpus about this email. */
+  bring(name: string, email: SentEmail, options?: { to?: string; from?: string }): Promise<string>
+  email(id: string): Promise<{ status: string; category: string | null; response: string | null }>
+  close(): Promise<void>
+}
+
+const FOLDER = join(import.meta.dirname, '..', 'bounces')
+let people = 0
+
+export async function openPostOffice(): Promise<PostOffice> {
+  const sink = await startSmtpSink()
+  const api = await startApi({ RELAY_URL: sink.url, LANE_RATE_TRANSACTIONAL: '0', LOG_LEVEL: 'error' })
+  const lanes: Lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+  const door = await openDoor()
+
+  async function openDoor(options: Partial<InboundOptions> & { apiUrl?: string } = {}): Promise<InboundDoor> {
+    const directory = scratchDirectory('inbound')
+    const certificate = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
+    ensureCertificate(['localhost', '127.0.0.1'], certificate)
+    const { secret, internalSecret } = api.services.config
+    const { apiUrl = api.url, ...rest } = options
+    const client = createApiClient({ url: apiUrl, host: new URL(api.url).host, internalSecret })
+    const log = pino({ level: 'silent' })
+    const server = createInbound({ name: 'mx.test', certificate, secret, api: client, log, ...rest })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    // A listening TCP server has an address object.
+    const { port } = server.server.address() as AddressInfo
+    return {
+      port,
+      cert: readFileSync(certificate.certFile, 'utf8'),
+      async close() {
+        for (const conversation of server.connections) conversation.close()
+        await new Promise<void>((resolve) => server.close(resolve))
+        client.close()
+      },
+    }
+  }
+
+  async function email(id: string) {
+    const found = await row<{ status: string; category: string | null; response: string | null }>(
+      api.services.orm.em.fork(),
+      sql`select status, bounce_category as category, response from message where id = ${id}`,
+    )
+    if (!found) throw new Error(`there is no email ${id}`)
+    return found
+  }
+
+  const report: PostOffice['report'] = async (raw, to, options = {}) => {
+    const { from = '', door: through = door, origin } = options
+    const talk = await Talk.open(through.port, origin)
+    try {
+      const said = ['EHLO mx.reader.example', `MAIL FROM:<${from}>`, `RCPT TO:<${to}>`, 'DATA']
+      for (const line of said) {
+        const reply = await talk.say(line)
+        if (!/^[23]/.test(reply)) return reply
+      }
+      talk.write(`${raw.replaceAll(/\r?\n\./g, '\r\n..')}\r\n.\r\n`)
+      return await talk.reply()
+    } finally {
+      talk.close()
+    }
+  }
+
+  return {
+    api,
+    sink,
+    door,
+    openDoor,
+    report,
+    email,
+    async send(organization, to = `reader${(people += 1)}@reader.example`) {
+      const sent = await api.request('POST', '/api/v1/emails', {
+        token: organization.token,
+        body: { to, subject: 'Hello', content: 'Hi, [read](https://shop.example/a).' },
+      })
+      if (sent.status !== 200) throw new Error(JSON.stringify(sent.body))
+      const id = decodeId('eml', sent.body.id)
+      await eventually('the email to be sent', async () => (await email(id)).status === 'SENT')
+      const entry = sink.accepted().find(({ messageId }) => messageId.includes(sent.body.id))
+      return { id, recipient: to, returnPath: entry?.from ?? '', raw: entry?.raw.toString('latin1') ?? '' }
+    },
+    async bring(name, { returnPath }, { to = returnPath, from } = {}) {
+      const raw = readReportFile(name).replaceAll('{{RETURN_PATH}}', returnPath)
+      return await report(raw, to, from === undefined ? {} : { from })
+    },
+    async close() {
+      await door.close()
+      await lanes.stop()
+      await api.close()
+      await sink.close()
+    },
+  }
+}
+
+/** A message of the corpus, with `{{RETURN_PATH}}` where the email's own stands. */
+export function readReportFile(name: string): string {
+  return readFileSync(join(FOLDER, `${name}.eml`), 'utf8').replaceAll('\n', '\r\n')
+}
