@@ -512,7 +512,7 @@ test.serial(
       delivering = deliver(api.services, key, { report: () => undefined, isStopping: () => true })
       await waitsFor('insert into message')
       erasing = erase(organization, email).finally(() => (isErased = true))
-      await Promise.race([waitsFor('campaign_send'), eventually('the erasure', () => isErased)])
+      await Promise.race([waitsFor('for share'), eventually('the erasure', () => isErased)])
       throw new Error('let it go on')
     })
     await t.throwsAsync(writing, { message: 'let it go on' })
