@@ -391,11 +391,38 @@ test('a click that turns out to be a machine’s is taken back from every number
   t.deepEqual(await eventsOf(mail), [])
   const left = await row(
     em(),
-    sql`select click_count as clicks, m.clicked_at as "clickedAt" from message m
+    sql`select click_count as clicks, m.clicked_at as "clickedAt", stat.last_clicked_at as "lastClickedAt" from message m
       join subscriber_stat stat on stat.organization_id = m.organization_id and stat.subscriber_id = m.subscriber_id
       where m.id = ${mail?.id}`,
   )
-  t.deepEqual(left, { clicks: 0, clickedAt: null })
+  t.deepEqual(left, { clicks: 0, clickedAt: null, lastClickedAt: null })
+})
+
+test('who clicked before a click that is taken back clicked then for the last time', async (t) => {
+  const organization = await api.organization()
+  const { mails } = await sentTo(organization, 1)
+  const [mail] = mails
+  await visit(mail?.links[0])
+  await api.settleVisits()
+  await age(30, [mail?.id ?? ''])
+  await visit(mail?.links[0])
+  await api.settleVisits()
+  await execute(
+    em(),
+    sql`insert into pending_visit (organization_id, id, message_id, position, url, machine, user_agent, created_at)
+      select organization_id, new_id(), message_id, 1, 'https://shop.example/1', false, 'Firefox',
+        created_at + interval '500 milliseconds'
+      from tracking_event where message_id = ${mail?.id} order by created_at desc limit 1`,
+  )
+  await api.settleVisits()
+  const told = await row<{ last: string; first: string; clicks: number }>(
+    em(),
+    sql`select stat.last_clicked_at as last, stat.click_count as clicks, (select created_at from tracking_event
+        where message_id = ${mail?.id} and human) as first
+      from subscriber_stat stat where subscriber_id = ${mail?.subscriberId}`,
+  )
+  t.is(told?.clicks, 1)
+  t.deepEqual(told?.last, told?.first)
 })
 
 test('people start workflows and pass filters, machines do neither', async (t) => {

@@ -147,7 +147,7 @@ const SETTLE = `
       update tracking_event t set human = false
       from (select distinct organization_id, unnest(others_people) as id from judged where others_people is not null) late
       where t.organization_id = late.organization_id and t.id = late.id
-      returning t.message_id, t.position, t.created_at
+      returning t.id, t.message_id, t.position, t.created_at
     ), visit as materialized (
       select organization_id, message_id, subscriber_id, campaign_id, automation_id, run_id, step_id, each.kind,
         each.position, url, created_at, human::int as people, (not human)::int as machines
@@ -162,6 +162,14 @@ const SETTLE = `
       cross join lateral (select m.* from message m where m.organization_id = organization
         and m.id = turned.message_id offset 0) m
       cross join lateral (values ('CLICK', -1), ('LINK', turned.position)) as each (kind, position)
+    ), remaining as materialized (
+      -- When those last clicked whose click was turned back.
+      select late.subscriber_id, (
+        select max(t.created_at) from message m cross join lateral (select t.created_at from tracking_event t
+          where t.organization_id = organization and t.message_id = m.id and t.kind = 'CLICK' and t.human
+            and t.id <> all (array(select id from turned)) offset 0) t
+        where m.organization_id = organization and m.subscriber_id = late.subscriber_id) as last_at
+      from (select distinct subscriber_id from visit where people < 0) late
     ), summed as materialized (
       select organization_id, message_id, kind, position, subscriber_id, campaign_id, automation_id, run_id, step_id,
         max(url) as url, sum(people)::int as people, sum(machines)::int as machines,
@@ -211,12 +219,15 @@ const SETTLE = `
       select organization, subscriber_id, coalesce(sum(by_people) filter (where kind = 'OPEN'), 0),
         coalesce(sum(by_people) filter (where kind = 'LINK'), 0), max(last_at) filter (where kind = 'OPEN'),
         max(last_at) filter (where kind = 'LINK')
-      from moved where by_people <> 0 or last_at is not null group by subscriber_id order by subscriber_id
+      from moved where by_people <> 0 or last_at is not null or people < 0 group by subscriber_id order by subscriber_id
       on conflict (organization_id, subscriber_id) do update set
         open_count = stat.open_count + excluded.open_count,
         click_count = stat.click_count + excluded.click_count,
         last_opened_at = greatest(stat.last_opened_at, excluded.last_opened_at),
-        last_clicked_at = greatest(stat.last_clicked_at, excluded.last_clicked_at)
+        last_clicked_at = greatest(excluded.last_clicked_at, case
+          when exists (select from remaining where remaining.subscriber_id = excluded.subscriber_id)
+            then (select last_at from remaining where remaining.subscriber_id = excluded.subscriber_id)
+          else stat.last_clicked_at end)
     ), unsaid as (
       delete from subscriber_event e using moved
       where moved.kind = 'LINK' and moved.by_people < 0 and e.organization_id = moved.organization_id
