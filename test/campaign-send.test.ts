@@ -5,6 +5,8 @@ import { simpleParser } from 'mailparser'
 import { array, execute, row, rows } from '../src/database.ts'
 import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { readDueTime } from '../src/domain/campaigns/due-time.ts'
+import { freezeAudience } from '../src/domain/campaigns/freeze.ts'
+import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { decodeId, newId } from '../src/ids.ts'
 import { type CampaignSendResult, campaignWorkflowId, NUDGE } from '../temporal/contract.ts'
 import { reconcile } from '../worker/reconciler.ts'
@@ -716,3 +718,57 @@ test('local times follow the zone: what daylight saving skips moves forward, wha
   t.is(due('2030-01-31', 12, 0, 'Asia/Kathmandu'), '2030-01-31T06:15:00.000Z')
   t.is(due('2030-01-31', 12, 0, 'UTC'), '2030-01-31T12:00:00.000Z')
 })
+
+/** A send as a workflow left it that is gone: nobody has worked on it for an hour, and two people have no email. */
+async function leftSend(organization: TestOrganization, campaign: { status: string; paused: boolean }) {
+  await people(organization, 2)
+  const campaignId = await draft(organization)
+  const id = decodeId('cmp', campaignId)
+  await execute(
+    em(),
+    sql`with begun as (update campaign set status = ${campaign.status}, paused = ${campaign.paused}, schedule_version = 1,
+        send_at = now() - interval '1 hour' where id = ${id} returning *)
+      insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, sender_name,
+        sender_email, recipient_filters, seen_at, total, finished_at)
+      select ${newId()}, organization_id, id, 1, subject, content, content_type, 'Shop', 'news@shop.example', '[]',
+        now() - interval '1 hour', 2, case when status = 'FAILED' then now() end from begun`,
+  )
+  await execute(
+    em(),
+    sql`insert into campaign_recipient (organization_id, campaign_id, subscriber_id, message_id)
+      select organization_id, ${id}, id, new_id() from subscriber where organization_id = ${organization.id}`,
+  )
+  return { campaignId, key: { organizationId: organization.id, campaignId: id, number: 1 } }
+}
+
+test.serial(
+  'a send that is paused while its audience is written down is not taken for abandoned',
+  async (t) => {
+    const organization = await api.organization()
+    const { key } = await leftSend(organization, { status: 'SENDING', paused: true })
+    const strandedIds = async () =>
+      (await findStrandedSends(em(), 120, 100)).filter(({ id }) => id === key.campaignId).length
+    t.is(await strandedIds(), 1)
+    const control = { report: () => undefined, isStopping: () => false }
+    t.like(await freezeAudience(api.services, key, control), { stage: 'FREEZING', waitMs: 60_000 })
+    t.is(await strandedIds(), 0)
+  },
+)
+
+test.serial(
+  'a campaign whose workflow was terminated between its failure and its last recipient ends all the same',
+  async (t) => {
+    const organization = await api.organization()
+    const { campaignId } = await leftSend(organization, { status: 'FAILED', paused: false })
+    t.like(await progress(organization, campaignId), { status: 'FAILED', total: 2, queued: 2 })
+    await reconcile(api.services)
+    const done = await eventually('everybody to have an outcome', async () => {
+      const now = await progress(organization, campaignId)
+      return now.queued === 0 && now
+    })
+    t.deepEqual(done.skipped, { CAMPAIGN_ENDED: 2 })
+    t.deepEqual(await decisions(campaignId), ['SEND_EMAIL CAMPAIGN_ENDED 2'])
+    await reconcile(api.services)
+    t.deepEqual(await findStrandedSends(em(), 120, 100), [])
+  },
+)

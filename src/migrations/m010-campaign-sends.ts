@@ -38,6 +38,10 @@ export class M010CampaignSends extends Migration {
         foreign key (organization_id, campaign_id) references campaign (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
 
+      -- Ended, and somebody has no outcome.
+      create index campaign_send_left on campaign_send (seen_at)
+        where finished_at is not null and enqueued + skipped < total;
+
       -- The frozen audience. The id of the email is given here, so that nobody can get two whatever crashes. Without a
       -- foreign key: a million rows are written at once, and rows that lead nowhere do no harm.
       create table campaign_recipient (

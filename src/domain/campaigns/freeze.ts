@@ -18,6 +18,7 @@ import {
   type Send,
   type SendControl,
   type SendKey,
+  touchSend,
 } from './sends.ts'
 
 /** Recipients of one transaction: well below a second. */
@@ -46,7 +47,9 @@ export async function freezeAudience(
 
 async function freezeNext(call: Call, key: SendKey): Promise<Send | null> {
   const send = await findSend(call, key, { lock: true })
-  if (send === null || !isGoingOn(send) || send.audienceFrozen) return send
+  if (send === null) return null
+  await touchSend(call, send)
+  if (!isGoingOn(send) || send.audienceFrozen) return send
   try {
     await freezePage(call, key, send)
   } catch (error) {
@@ -85,7 +88,7 @@ async function freezePage(call: Call, { campaignId }: SendKey, send: Send): Prom
       ), counted as (
         select count(*)::int as total, count(reason)::int as skipped from page
       )
-      update campaign_send set total = campaign_send.total + counted.total, seen_at = now(),
+      update campaign_send set total = campaign_send.total + counted.total,
         skipped = campaign_send.skipped + counted.skipped, audience_frozen = counted.total < ${PAGE}
       from counted where organization_id = ${organization.id} and id = ${send.id}`,
   )
