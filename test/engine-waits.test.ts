@@ -396,7 +396,7 @@ test('lateSend decides over email that a pause has made late; other steps and em
     return [run.exitReason, ...run.trail.slice(2), ...(await decisionsOf(services, id))]
   }
   t.deepEqual(await late('SKIP', 1), ['END', 'hello SKIPPED→next', 'tag DONE→next', 'STEP_SKIPPED LATE'])
-  t.deepEqual(await late('EXIT', 1), ['EXPIRED', 'hello EXIT'])
+  t.deepEqual(await late('EXIT', 1), ['EXPIRED', 'hello EXIT', 'RUN_ENDED LATE'])
   t.deepEqual(await late('SEND', 1), ['END', 'hello SENT→next', 'tag DONE→next'])
   t.deepEqual(await late('SKIP', 6), ['END', 'hello SENT→next', 'tag DONE→next'])
 })

@@ -277,7 +277,7 @@ test('triggers match tags by any letter case and events by their conditions; fil
   await happened(other, 'ORDER', { amount: 50 })
   t.is((await runsOf(services, tenant, byTag.id)).length, 1)
   t.is((await runsOf(services, tenant, byEvent.id)).length, 1)
-  t.deepEqual(await decisionsOf(services, byEvent.id), ['ENTRY_REFUSED FILTERS'])
+  t.deepEqual(await decisionsOf(services, byEvent.id), ['ENTRY_REFUSED OTHER_DATA', 'ENTRY_REFUSED FILTERS'])
 })
 
 // Alone, because it keeps every connection that the tests beside it share.

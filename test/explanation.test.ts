@@ -488,6 +488,82 @@ test.serial(
   },
 )
 
+test.serial(
+  'of a workflow: other data, a held email, a full throttle, a share that goes without, and a rule that ends it',
+  async (t) => {
+    const organization = await api.organization()
+    const tomorrow = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'][(new Date().getUTCDay() + 2) % 7]
+    const event = (eventType: string, where: object[] = []) => ({
+      id: `on-${eventType}`.toLowerCase(),
+      type: 'TRIGGER',
+      config: { type: 'EVENT', eventType, where },
+    })
+    const emit = (email: string, eventType: string, amount: number) =>
+      organization.data('create_event', { email, eventType, amount })
+    const where = [{ path: 'amount', operator: 'gte', value: 50 }]
+    const window = { days: [tomorrow], start: '09:00', end: '10:00', timezone: 'UTC' }
+    const within = { ...HELLO, config: { ...HELLO.config, sendWindow: window } }
+    const held = await publish(organization, [event('SUBSCRIBER_PAYMENT', where), within], {
+      exitRules: [{ id: 'refunded', on: 'SUBSCRIBER_REFUND' }],
+    })
+    const email = await person(organization, 'Held')
+    await emit(email, 'SUBSCRIBER_PAYMENT', 5)
+    const other = await explain(organization, { email, workflowId: held })
+    t.regex(reason(other, 'OTHER_DATA').message, /does not have the data that the trigger asks for\.$/)
+    t.is(other.verdict.outcome, 'WOULD_GET_IT')
+    await emit(email, 'SUBSCRIBER_PAYMENT', 50)
+    const waiting = await eventually('the email to be held', async () => {
+      const now = await explain(organization, { email, workflowId: held })
+      return told(now).includes('NOTE SEND_WINDOW') && now
+    })
+    t.regex(
+      reason(waiting, 'SEND_WINDOW').message,
+      /^The step hello held them back until .* Its hours of sending/,
+    )
+    t.is(waiting.verdict.outcome, 'UNDER_WAY')
+    await emit(email, 'SUBSCRIBER_REFUND', 50)
+    const refunded = await explain(organization, { email, workflowId: held })
+    t.regex(
+      reason(refunded, 'EXIT_RULE').message,
+      /The exit rule “refunded” of the workflow took them out\.$/,
+    )
+    t.is(refunded.verdict.outcome, 'DID_NOT_GET_IT')
+
+    const throttle = {
+      id: 'slow',
+      type: 'THROTTLE',
+      config: { limit: 1, per: { amount: 1, unit: 'DAYS' }, overflow: 'SKIP' },
+    }
+    const variants = [
+      { id: 'without', weight: 1 },
+      { id: 'with', weight: 0 },
+    ]
+    const share = { id: 'share', type: 'SPLIT', config: { variants, holdoutVariantId: 'without' } }
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const shared = await publish(organization, [start, throttle, share, HELLO], {}, [
+      { from: 'start', to: 'slow' },
+      { from: 'slow', to: 'share' },
+      { from: 'share', port: 'with', to: 'hello' },
+    ])
+    const reasonsOf = async (name: string) => {
+      const added = await person(organization, name)
+      await organization.data('add_subscriber_to_workflow', { workflowId: shared, email: added })
+      return await eventually('the run to end', async () => {
+        const now = await explain(organization, { email: added, workflowId: shared })
+        return told(now).includes('NOTE END') && now
+      })
+    }
+    t.regex(
+      reason(await reasonsOf('Without'), 'HOLDOUT').message,
+      /^The step share was left out\. Chance put them/,
+    )
+    t.regex(
+      reason(await reasonsOf('Full'), 'THROTTLE').message,
+      /^The step slow was left out\. As many as may/,
+    )
+  },
+)
+
 test.serial('one person and one thing are asked about, and nobody else’s', async (t) => {
   const [organization, other] = await Promise.all([api.organization(), api.organization()])
   const campaignId = await draft(organization)

@@ -127,7 +127,11 @@ function dueOf(run: RunState): number {
 async function begin(walk: Walk): Promise<void> {
   await watchExitRules(walk)
   const ruleId = await hitExitRule(walk)
-  if (ruleId !== null) finish(walk, { status: 'CANCELED', exitReason: 'EXIT_RULE', error: null })
+  if (ruleId === null) return
+  const { subscriberId, automationId, id: runId } = walk.run
+  const data = { rule: ruleId }
+  walk.decisions.push({ subscriberId, automationId, runId, action: 'RUN_ENDED', reason: 'EXIT_RULE', data })
+  finish(walk, { status: 'CANCELED', exitReason: 'EXIT_RULE', error: null })
 }
 
 /** Pausing freezes the run where it is; the share lock on the automation makes this final before a resume looks. */
@@ -218,6 +222,12 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
     const reason = result.decision
     walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_SKIPPED', reason })
   }
+  // An EXIT is what the author meant; every other end of a step is a decision.
+  if (result.kind === 'ends' && result.exitReason !== 'EXIT_STEP') {
+    const { reason = result.exitReason, ruleId } = result.outcome
+    const data = ruleId === undefined ? {} : { rule: ruleId }
+    walk.decisions.push({ ...ledgerKeys(walk, step), action: 'RUN_ENDED', reason: String(reason), data })
+  }
   note(walk, step, {
     port: port === JUMP_PORT ? 'jump' : port,
     outcome: result.outcome,
@@ -239,6 +249,10 @@ function stay(walk: Walk, step: Step, result: Extract<StepResult, { kind: 'waits
   run.waitKind = result.waitKind
   run.wakeAt = result.wakeAt
   run.wakeReason = null
+  const { reason, until } = result.outcome
+  if (typeof reason === 'string') {
+    walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_DEFERRED', reason, data: { until } })
+  }
   // Only waits that somebody may cut short count as waiting.
   run.status = isUnderWay(run) ? 'ACTIVE' : 'WAITING'
   note(walk, step, { port: null, outcome: result.outcome, open: true })

@@ -10,7 +10,8 @@ export type Decision = {
   automationId: string
   runId?: string
   stepId?: string
-  action: 'ENTRY_REFUSED' | 'STEP_SKIPPED' | 'STEP_FAILED'
+  /** STEP_DEFERRED: not now, but at the moment in `data.until`. RUN_ENDED: by a rule, before its end. */
+  action: 'ENTRY_REFUSED' | 'STEP_SKIPPED' | 'STEP_DEFERRED' | 'STEP_FAILED' | 'RUN_ENDED'
   reason: string
   data?: Record<string, unknown>
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { ExitReason, RunStatus } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, type EntityManager, rows } from '../../database.ts'
+import { array, execute, type EntityManager, json, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { insertEvents, type RecordedEvent } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
@@ -51,7 +51,7 @@ export async function cancelRuns(
   )
   const ids = ended.map(({ id }) => id)
   if (ids.length === 0) return ids
-  await closeWaits(em, organization.id, ids, exitReason)
+  await closeWaits(em, organization.id, ids, exitReason, options.reason)
   const recorded = await insertEvents(
     call,
     ended.map((run) => ({
@@ -231,18 +231,28 @@ export function runFacts(run: Ended): Record<string, string> {
   return { workflowId: encodeId('wf', run.automationId), runId: encodeId('run', run.id) }
 }
 
+/** What nobody did by hand: the ledger says by which rule somebody left. */
+const DECIDED_BY_RULES: ReadonlySet<ExitReason> = new Set(['EXIT_RULE', 'UNSUBSCRIBED', 'GROUP_CONFLICT'])
+
 async function closeWaits(
   em: EntityManager,
   organizationId: string,
   runIds: readonly string[],
   exitReason: ExitReason,
+  rule: string | undefined,
 ): Promise<void> {
   await execute(
     em,
     sql`with waits as (
         delete from run_wait where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')})),
       webhooks as (
-        delete from run_webhook where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}))
+        delete from run_webhook where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')})),
+      decided as (
+        insert into decision (id, organization_id, subscriber_id, automation_id, run_id, step_id, action, reason, data)
+        select new_id(), organization_id, subscriber_id, automation_id, id, current_step_id, 'RUN_ENDED', ${exitReason},
+          ${json(rule === undefined ? {} : { rule })}
+        from automation_run where organization_id = ${organizationId} and id = any(${array(runIds, 'uuid')})
+          and ${DECIDED_BY_RULES.has(exitReason)})
       update run_step set ended_at = now(), outcome = outcome || ${JSON.stringify({ result: 'CANCELED', reason: exitReason })}::jsonb
       where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}) and ended_at is null`,
   )

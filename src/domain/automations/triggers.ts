@@ -39,11 +39,11 @@ export async function fireTriggers(
     call.em,
     { organizationId: call.organization.id },
     events,
-    groups.map(({ automationId, trigger: { config }, positions }) => ({
+    groups.map(({ automationId, trigger, positions }) => ({
       automationId,
-      where: config.type === 'EVENT' ? (config.where ?? []) : [],
-      filters: config.filters ?? [],
-      places: positions,
+      where: trigger.config.type === 'EVENT' ? (trigger.config.where ?? []) : [],
+      filters: trigger.config.filters ?? [],
+      places: positions.filter((position) => isMeant(trigger, events[position])),
     })),
   )
   const candidates: Candidate[] = []
@@ -56,6 +56,11 @@ export async function fireTriggers(
       const refusal = passing.has(position) ? refusalOf(group, event) : reason
       if (refusal === null) candidates.push(candidateOf(group, event))
       else refusals.push(decisionOf(group, event, refusal))
+    }
+    const asked = new Set(meant)
+    for (const position of group.positions) {
+      const event = events[position]
+      if (event && !asked.has(position)) refusals.push(decisionOf(group, event, 'OTHER_DATA'))
     }
   })
   await recordDecisions(call, refusals)
@@ -127,7 +132,7 @@ async function findGroups(call: Call, events: readonly RecordedEvent[]): Promise
     const key = `${target.automationId}/${target.stepId}`
     const version = versions.get(target.versionId)
     const trigger = version?.graph.steps.get(target.stepId)
-    if (!version || trigger?.type !== 'TRIGGER' || !isMeant(trigger, events[position])) continue
+    if (!version || trigger?.type !== 'TRIGGER') continue
     const group = groups.get(key) ?? { ...target, version, trigger, positions: [] }
     groups.set(key, group)
     group.positions.push(position)

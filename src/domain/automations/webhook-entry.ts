@@ -51,15 +51,19 @@ export async function receiveWebhook(call: Call, delivered: Delivered): Promise<
 
 async function enter(call: Call, { automationId, stepId, messageId, body }: Delivered): Promise<Received> {
   const automation = await findEnterable(call, encodeId('wf', automationId))
-  if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
-  const version = await loadVersion(call.em, call.organization.id, automation.versionId)
-  const trigger = version.graph.steps.get(stepId)
-  if (trigger?.type !== 'TRIGGER') throw new Failure('NOT_FOUND', 'There is no webhook at this address.')
   const subscriber = await findSubscriber(call, {
     ...(typeof body['subscriberId'] === 'string' && { subscriberId: body['subscriberId'] }),
     ...(typeof body['email'] === 'string' && { email: body['email'] }),
   })
   const keys = { automationId, stepId, subscriberId: subscriber.id }
+  if (automation.status !== 'ACTIVE' || automation.versionId === null) {
+    const reason = automation.status
+    call.ifRefused((own) => recordDecisions(own, [{ ...keys, action: 'ENTRY_REFUSED', reason }]))
+    refuseStatus(automation)
+  }
+  const version = await loadVersion(call.em, call.organization.id, automation.versionId)
+  const trigger = version.graph.steps.get(stepId)
+  if (trigger?.type !== 'TRIGGER') throw new Failure('NOT_FOUND', 'There is no webhook at this address.')
   const question = { automationId, where: [], filters: trigger.config.filters ?? [], places: [0] }
   const happening = { subscriberId: subscriber.id, data: body }
   const [verdict] = await judge(call.em, { organizationId: call.organization.id }, [happening], [question])

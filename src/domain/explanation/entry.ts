@@ -66,6 +66,7 @@ async function reEntryReasons(
 const OTHER_REFUSALS: Readonly<Record<string, string>> = {
   MISSED: 'was not let in, because the service was down at that moment and for more than a day after it',
   FILTERS: 'did not fulfil the filters of the trigger',
+  OTHER_DATA: 'was not let in: what happened does not have the data that the trigger asks for',
   PAUSED: 'was not let in, because the workflow was paused',
   DRAFT: 'was not let in, because the workflow had not been published',
   ARCHIVED: 'was not let in, because the workflow was archived',

@@ -71,11 +71,19 @@ const REASONS: Readonly<Record<string, string>> = {
   CONTENT_MISSING: 'The content of the email was gone.',
   RENDER_FAULT: 'The email could not be made from its content.',
   OUTCOME_REJECTED: 'What became of the email could not be stored.',
+  THROTTLE: 'As many as may pass at a time had passed already.',
+  SEND_WINDOW: 'Its hours of sending had not begun.',
+  HOLDOUT: 'Chance put them into the group that goes without, which the others are measured against.',
+  MISSING: 'The date that the step waits for is missing.',
+  PAST: 'The date that the step waits for was over.',
   CONDITIONS: 'They did not fulfil the conditions of the step.',
 }
 
 /** A decision as it is said. */
 export function decisionWords(reason: string, data: Record<string, unknown> = {}): string {
+  if (reason === 'EXIT_RULE' && typeof data['rule'] === 'string') {
+    return `The exit rule “${data['rule']}” of the workflow took them out.`
+  }
   if (reason !== 'RETRIES_OVER') return REASONS[reason] ?? `It was decided so for the reason ${reason}.`
   const last = typeof data['reason'] === 'string' ? (CATEGORIES[data['reason']] ?? '') : ''
   const tries = typeof data['attempts'] === 'number' ? ` after ${data['attempts']} tries` : ''

@@ -45,12 +45,13 @@ export async function explainWorkflow(
   )
   const decisions = await readDecisions(call, person.id, sql<boolean>`d.automation_id = ${id}`)
   const ledger = decisions.filter(
-    ({ action, stepId }) => asked === null || action === 'ENTRY_REFUSED' || stepId === asked.stepId,
+    ({ action, stepId }) =>
+      action !== 'RUN_ENDED' && (asked === null || action === 'ENTRY_REFUSED' || stepId === asked.stepId),
   )
   const facts: Facts = { runs, emails, ledger, asked }
   const happened = [
-    ...ledger.flatMap((decision) => decisionReasons(person, decision)),
-    ...runs.toReversed().flatMap((run) => runReasons(call, run)),
+    ...ledger.flatMap((decision) => decisionReasons(call, person, decision)),
+    ...runs.toReversed().flatMap((run) => runReasons(call, run, decisions)),
     ...emails.flatMap((email) => emailReasons(call, email, ledger)),
     ...(await unreachedReasons(call, facts)),
   ]
@@ -88,7 +89,8 @@ function isAhead(run: Run, facts: Facts): boolean {
 /** Whether a run came to a step whose email, or the decision against it, is known. */
 function hasMet(run: Run, stepId: string, { emails, ledger }: Facts): boolean {
   const runId = decodeId('run', run.id)
-  return [...emails, ...ledger].some((each) => each.runId === runId && each.stepId === stepId)
+  const decided = ledger.filter(({ action }) => action !== 'STEP_DEFERRED')
+  return [...emails, ...decided].some((each) => each.runId === runId && each.stepId === stepId)
 }
 
 /** The emails that a run passed by: it took another way, or ended before. */
@@ -127,6 +129,7 @@ function sendsMarketing({ definition }: Version): boolean {
 
 /** Entries that were refused and steps that were left out; decisions about an email are told with the email. */
 function decisionReasons(
+  { organization }: Call,
   person: Person,
   { action, reason, at, runId, stepId, messageId, data }: Decision,
 ): Reason[] {
@@ -140,6 +143,11 @@ function decisionReasons(
   }
   if (action === 'ENTRY_REFUSED') return [{ ...own, message: refusalWords(person, reason) }]
   const words = decisionWords(reason, data)
+  if (action === 'STEP_DEFERRED') {
+    const until =
+      typeof data['until'] === 'string' ? ` until ${spoken(data['until'], organization.timezone)}` : ''
+    return [{ ...own, outcome: 'NOTE', message: `The step ${stepId} held them back${until}. ${words}` }]
+  }
   return [
     {
       ...own,
@@ -151,7 +159,7 @@ function decisionReasons(
   ]
 }
 
-function runReasons({ organization }: Call, run: Run): Reason[] {
+function runReasons({ organization }: Call, run: Run, decisions: readonly Decision[]): Reason[] {
   // One that a group never let begin is told by its refusal.
   if (run.status === 'SKIPPED') return []
   const own = { runId: run.id }
@@ -172,12 +180,16 @@ function runReasons({ organization }: Call, run: Run): Reason[] {
   }
   const isDone = run.status === 'COMPLETED'
   const code = run.exitReason ?? run.status
-  const message = isDone
-    ? `They came to the end of their way through the workflow, at ${at}.`
-    : `Their way through the workflow ended before its end, at ${at}. ${run.error ?? decisionWords(code)}`
+  const runId = decodeId('run', run.id)
+  const end = decisions.findLast((each) => each.action === 'RUN_ENDED' && each.runId === runId)
+  const why = end ? decisionWords(end.reason, end.data) : decisionWords(code)
+  const message =
+    isDone && !end
+      ? `They came to the end of their way through the workflow, at ${at}.`
+      : `Their way through the workflow ended before its end, at ${at}. ${run.error ?? why}`
   return [
     ...reasons,
-    { at: run.endedAt, outcome: isDone ? 'NOTE' : 'AGAINST', code, message, ...own, ...stepId },
+    { at: run.endedAt, outcome: isDone && !end ? 'NOTE' : 'AGAINST', code, message, ...own, ...stepId },
   ]
 }
 

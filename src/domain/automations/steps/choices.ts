@@ -34,7 +34,8 @@ export function decideSplit(
   seed: string,
 ): Settled {
   const port = variants.find(({ id }) => id === before)?.id ?? pickVariant(variants, seed)
-  return left(port, { result: 'DECIDED', ...(port === holdoutVariantId && { holdout: true }) })
+  if (port !== holdoutVariantId) return left(port, { result: 'DECIDED' })
+  return { ...left(port, { result: 'DECIDED', holdout: true }), decision: 'HOLDOUT' }
 }
 
 /** The end that the graph means. */

@@ -26,7 +26,7 @@ export const enterThrottle: Enter<'THROTTLE'> = async ({ call, run }, { id, conf
       returning extract(epoch from window_at)::float8 * 1000 as "windowAt",
         window_at <= clock_timestamp() + interval '1 millisecond' as "isOpen"`,
   )
-  if (!found) return left('skipped', { result: 'FULL' })
+  if (!found) return { ...left('skipped', { result: 'FULL' }), decision: 'THROTTLE' }
   if (found.isOpen) return left('next', { result: 'PASSED' })
   return waitUntil(found.windowAt, run, { reason: 'THROTTLE' })
 }
