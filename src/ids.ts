@@ -26,6 +26,7 @@ export const ID_PREFIXES = {
   eml: 'email',
   whk: 'webhook',
   imp: 'import',
+  sup: 'suppression',
 } as const
 export type IdPrefix = keyof typeof ID_PREFIXES
 

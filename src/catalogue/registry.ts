@@ -19,6 +19,7 @@ import * as simulation from '../tools/simulation.ts'
 import * as snippets from '../tools/snippets.ts'
 import * as statistics from '../tools/statistics.ts'
 import * as subscribers from '../tools/subscribers.ts'
+import * as suppressions from '../tools/suppressions.ts'
 import * as tags from '../tools/tags.ts'
 import * as tokens from '../tools/tokens.ts'
 import * as web from '../tools/web.ts'
@@ -31,6 +32,7 @@ import type { Tool } from './tool.ts'
 
 const GROUPS = [
   subscribers,
+  suppressions,
   explanation,
   imports,
   audience,

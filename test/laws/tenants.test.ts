@@ -76,6 +76,9 @@ const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
   'send_email.email': [],
   // A sample need not be anybody.
   'simulate_workflow.email': [],
+  // Any address can be suppressed; that nobody lifts another organization's is shown in suppressions.test.ts.
+  'add_suppression.email': [],
+  'remove_suppression.email': [],
 }
 /** Parameters that are called like an id and name something new. */
 const NEW_NAMES = new Set(['create_domain.domain'])
