@@ -47,6 +47,10 @@ export const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
 
 const ORGANIZATIONS_A_TURN = 64
 const claim = prepared('claim_mails', 'select * from claim_mails($1, $2, $3, $4, $5)')
+const claimCampaigns = prepared(
+  'claim_campaign_mails',
+  'select * from claim_campaign_mails($1, $2, $3)',
+)
 
 /**
  * Claims about `want` emails of a lane for `leaseMs`. The organizations after `cursor` share the turn, each class of
@@ -65,6 +69,18 @@ export async function claimMails(
   )
   const last = found[0]?.lastOrganization ?? null
   return { mails: found, cursor: found.length === 0 ? null : last }
+}
+
+/**
+ * Claims about `want` emails of campaigns for `leaseMs`, which are written by being claimed. The organizations that send
+ * campaigns share them.
+ */
+export async function claimCampaignMails(
+  em: EntityManager,
+  want: number,
+  leaseMs: number,
+): Promise<ClaimedMail[]> {
+  return await rows<ClaimedMail>(em, claimCampaigns(want, leaseMs / 1_000, ORGANIZATIONS_A_TURN))
 }
 
 /** One email by id for the online view, or null. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
-import { claimMails, type ClaimedMail, type LaneName, releaseClaims, renewLeases } from './claims.ts'
+import { claimCampaignMails, claimMails, type ClaimedMail, type LaneName, releaseClaims, renewLeases } from './claims.ts'
 import { isEnvelopeAddress, wireAddress } from './headers.ts'
 import { acceptance, failureOutcome, impossible } from './outcomes.ts'
 import { createLaneRate } from './rate.ts'
@@ -43,6 +43,8 @@ const TICK_MS = 5
 const GATHER_MS = 20
 /** Emails in memory for each connection: a claim costs a round trip and a commit, however many it brings. */
 const CLAIMED_AHEAD = 8
+/** What campaigns get at least of what is claimed, however much other mail waits. */
+const CAMPAIGN_SHARE = 1 / 4
 const TROUBLE_MS = 250
 const LONGEST_PAUSE_MS = 15_000
 
@@ -90,6 +92,10 @@ export function startLane(
     const from = cursor
     const { mails, cursor: next } = await claimMails(fork(), name, want, options.leaseMs, from)
     cursor = next
+    if (name === 'bulk') {
+      const share = Math.max(want - mails.length, Math.ceil(want * CAMPAIGN_SHARE))
+      mails.push(...(await claimCampaignMails(fork(), share, options.leaseMs)))
+    }
     // Together, because signing is done by threads beside this one.
     await Promise.all(mails.map(prepare))
     // An empty part of the round may only mean that it begins anew.

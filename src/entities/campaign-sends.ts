@@ -29,6 +29,7 @@ const campaignSendEntity = defineEntity({
     startedAt: p.datetime(3).defaultRaw('now()'),
     finishedAt: p.datetime(3).nullable(),
     seenAt: p.datetime(3).defaultRaw('now()'),
+    fault: p.text().nullable(),
   },
 })
 export class CampaignSend extends campaignSendEntity.class {}

@@ -110,34 +110,38 @@ export class M005Delivery extends Migration {
       set enable_mergejoin = off as $fn$
       #variable_conflict use_column
       declare
-        -- Bounds that are known before the statement begins keep it from opening the other partitions.
-        first_id uuid := (select id from unnest(ids) id order by id limit 1);
-        last_id uuid := (select id from unnest(ids) id order by id desc limit 1);
         listening uuid[] := array(select o.id from (select distinct id from unnest(organizations) id) o
           where exists (select from automation_trigger t
             where t.organization_id = o.id and t.type = 'EVENT' and t.match_key = 'EMAIL_SENT'));
-      begin
-        if first_id is null then
-          return;
-        end if;
-        return query with given as materialized (
-          select given.* from unnest(ids, organizations, people, subjects, responses, facts)
-            as given (id, organization_id, subscriber_id, subject, response, data)
+        plain uuid[] := array(select given.id from unnest(ids, organizations, people)
+            as given (id, organization_id, subscriber_id)
           where given.organization_id <> all (listening)
             and not exists (select from run_wait w where w.organization_id = given.organization_id
-              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT')
-        ), removed as materialized (
-          -- As an array and not as a join, as in claim_mails.
-          delete from delivery_queue q where q.id = any (array(select id from given))
-          returning q.id, q.tries + 1 as tries, q.ambiguous
-        ), finished as materialized (
-          update message m set status = 'SENT', sent_at = now(), subject = coalesce(given.subject, m.subject),
-            response = coalesce(given.response, m.response), reason = null, bounce_category = null,
-            attempts = removed.tries, resent = m.resent or removed.ambiguous
-          from removed join given on given.id = removed.id
-          where m.organization_id = given.organization_id and m.id = given.id
+              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT'));
+        removed uuid[];
+        tries_of int[];
+        ambiguous_of boolean[];
+        -- Bounds that are known before the statement begins keep it from opening the other partitions.
+        first_id uuid;
+        last_id uuid;
+      begin
+        with removed as (
+          delete from delivery_queue q where q.id = any (plain) returning q.id, q.tries + 1 as tries, q.ambiguous
+        )
+        select array_agg(id order by id), array_agg(tries order by id), array_agg(ambiguous order by id)
+        into removed, tries_of, ambiguous_of from removed;
+        first_id := removed[1];
+        last_id := removed[cardinality(removed)];
+        -- Rows are found by array and not by join, as in claim_mails, and what belongs to them by their place in it.
+        with finished as materialized (
+          update message m set status = 'SENT', sent_at = now(),
+            subject = coalesce(subjects[array_position(ids, m.id)], m.subject),
+            response = coalesce(responses[array_position(ids, m.id)], m.response), reason = null,
+            bounce_category = null, attempts = tries_of[array_position(removed, m.id)],
+            resent = m.resent or ambiguous_of[array_position(removed, m.id)]
+          where m.organization_id = any (organizations) and m.id = any (removed)
             and m.id between first_id and last_id and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
-          returning m.organization_id, m.subscriber_id, m.class, given.data
+          returning m.organization_id, m.subscriber_id, m.class, facts[array_position(ids, m.id)] as data
         ), counted as (
           insert into subscriber_stat (organization_id, subscriber_id, email_count)
           select s.organization_id, s.id, count(*) from finished
@@ -145,13 +149,12 @@ export class M005Delivery extends Migration {
           where class <> 'TEST' group by 1, 2 order by 1, 2
           on conflict (organization_id, subscriber_id) do update
             set email_count = subscriber_stat.email_count + excluded.email_count
-        ), noted as (
-          insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
-          select new_id(), organization_id, subscriber_id, 'EMAIL_SENT', data,
-            '{"kind": "system", "id": "delivery", "name": "Delivery"}'
-          from finished where subscriber_id is not null and class <> 'TEST'
         )
-        select id from unnest(ids) id except all select id from removed;
+        insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
+        select new_id(), organization_id, subscriber_id, 'EMAIL_SENT', data,
+          '{"kind": "system", "id": "delivery", "name": "Delivery"}'
+        from finished where subscriber_id is not null and class <> 'TEST';
+        return query select id from unnest(ids) id where id <> all (coalesce(removed, '{}'));
       end $fn$;
 
       -- Why somebody of this status gets no such email, or null; simulations ask the same.
@@ -175,22 +178,18 @@ export class M005Delivery extends Migration {
       set enable_mergejoin = off as $fn$
       #variable_conflict use_column
       declare
+        -- Bounds that are known before the statement begins keep it from opening the other partitions.
         first_id uuid := (select id from unnest(ids) id order by id limit 1);
         last_id uuid := (select id from unnest(ids) id order by id desc limit 1);
         withheld withheld_mail[];
+        marked uuid[];
       begin
         if first_id is null then
           return;
         end if;
-        with candidate as materialized (
-          select candidate.*, mine.is_mine from unnest(ids, organizations, attempts)
-            as candidate (id, organization_id, attempt)
-          left join lateral (select true as is_mine from delivery_queue q
-            where q.id = candidate.id and q.attempt = candidate.attempt and q.state = 'claimed' and not q.submitting
-              and q.lease_until > now() offset 0 for update) mine on true
-        ), checked as materialized (
-          select candidate.*, m.subscriber_id, m.run_id, m.automation_id, m.campaign_id,
-            m.step_id, case when a.status = 'PAUSED' then a.id when c.paused then c.id end as holder,
+        with checked as materialized (
+          select m.id, m.organization_id, m.subscriber_id, m.run_id, m.automation_id, m.campaign_id, m.step_id,
+            case when a.status = 'PAUSED' then a.id when c.paused then c.id end as holder,
             case
               when m.status not in ('QUEUED', 'SUBMITTING', 'DELAYED') then m.status
               when exists (select from suppression b where b.organization_id = m.organization_id
@@ -204,72 +203,80 @@ export class M005Delivery extends Migration {
                 then coalesce(r.exit_reason, 'RUN_ENDED')
               when m.class = 'CAMPAIGN' and m.campaign_id is not null and c.status is distinct from 'SENDING' then 'CAMPAIGN_ENDED'
             end as refusal
-          from candidate left join lateral (select * from message m
-            where m.organization_id = candidate.organization_id and m.id = candidate.id
-              and m.id between first_id and last_id offset 0) m on true
+          from message m
           left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
           left join automation a on a.organization_id = m.organization_id and a.id = m.automation_id
           left join automation_run r on r.organization_id = m.organization_id and r.id = m.run_id
           left join campaign c on c.organization_id = m.organization_id and c.id = m.campaign_id
             and m.class = 'CAMPAIGN'
+          where m.organization_id = any (organizations) and m.id = any (ids) and m.id between first_id and last_id
         ), judged as materialized (
-          select checked.*, case when is_mine is null then 'LOST' when refusal is not null then 'SKIPPED'
-            when holder is not null then 'HELD' end as verdict
+          select checked.*, case when refusal is not null then 'SKIPPED' when holder is not null then 'HELD' end as verdict
           from checked
         ), submitting as (
           update delivery_queue q set submitting = true,
             lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
-          where q.id = any (array(select id from judged where verdict is null))
+          where q.id = any (array(select id from judged where verdict is null)) and q.state = 'claimed'
+            and q.attempt = attempts[array_position(ids, q.id)] and not q.submitting and q.lease_until > now()
+          returning q.id
         )
-        select array_agg(row(judged.id, judged.organization_id, verdict, refusal, holder, subscriber_id, run_id,
-          automation_id, campaign_id, step_id)::withheld_mail)
-        into withheld from judged where verdict is not null;
+        select (select array_agg(id) from submitting),
+          (select array_agg(row(judged.id, judged.organization_id, verdict, refusal, holder, subscriber_id, run_id,
+            automation_id, campaign_id, step_id)::withheld_mail) from judged where verdict is not null)
+        into marked, withheld;
 
         if links is not null then
           insert into link (organization_id, message_id, targets)
           select own."organizationId", own.id, own.targets from jsonb_to_recordset(links)
             as own ("organizationId" uuid, id uuid, targets text[])
-          where own.id <> all (array(select kept.id from unnest(withheld) kept))
+          where own.id = any (marked)
           on conflict (organization_id, message_id) do nothing;
         end if;
-        if withheld is null then
+        if cardinality(marked) = cardinality(ids) then
           return;
         end if;
-        return query with judged as materialized (
-          select * from unnest(withheld)
+        return query with mine as materialized (
+          select judged.* from unnest(withheld) judged join delivery_queue q on q.id = judged.id
+            and q.state = 'claimed' and q.attempt = attempts[array_position(ids, q.id)] and not q.submitting
+            and q.lease_until > now()
+          for update of q
         ), held as (
-          update delivery_queue q set state = 'held', held_by = judged.holder, lease_until = null
-          from judged where q.id = judged.id and judged.verdict = 'HELD'
+          update delivery_queue q set state = 'held', held_by = mine.holder, lease_until = null
+          from mine where q.id = mine.id and mine.verdict = 'HELD'
         ), dropped as (
-          delete from delivery_queue q using judged where q.id = judged.id and judged.verdict = 'SKIPPED'
+          delete from delivery_queue q using mine where q.id = mine.id and mine.verdict = 'SKIPPED'
         ), skipped as (
-          update message m set status = 'SKIPPED', reason = judged.refusal, failed_at = now()
-          from judged where m.organization_id = judged.organization_id and m.id = judged.id and judged.verdict = 'SKIPPED'
+          update message m set status = 'SKIPPED', reason = mine.refusal, failed_at = now()
+          from mine where m.organization_id = mine.organization_id and m.id = mine.id and mine.verdict = 'SKIPPED'
             and m.id between first_id and last_id and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
           returning m.id
         ), decided as (
           insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id, message_id,
             action, reason)
-          select new_id(), judged.organization_id, judged.subscriber_id, judged.automation_id, judged.campaign_id,
-            judged.run_id, judged.step_id, judged.id, 'SEND_EMAIL', judged.refusal
-          from judged join skipped on skipped.id = judged.id
+          select new_id(), mine.organization_id, mine.subscriber_id, mine.automation_id, mine.campaign_id,
+            mine.run_id, mine.step_id, mine.id, 'SEND_EMAIL', mine.refusal
+          from mine join skipped on skipped.id = mine.id
         )
-        select id, organization_id, verdict, subscriber_id, run_id from judged;
+        select candidate.id, candidate.organization_id, coalesce(mine.verdict, 'LOST'), mine.subscriber_id, mine.run_id
+        from unnest(ids, organizations) as candidate (id, organization_id) left join mine on mine.id = candidate.id
+        where candidate.id <> all (coalesce(marked, '{}'));
       end $fn$;
 
       -- Claims email of a lane; see claimMails. Answers it with all that rendering needs.
-      create type claimed_mail as (id uuid, organization_id uuid, attempt int, tries smallint);
+      create type claim as (id uuid, organization_id uuid, attempt int, tries smallint);
+      create type claimed_mail as (id uuid, "organizationId" uuid, "organizationName" text, class text,
+        marketing boolean, recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean,
+        "subscriberId" uuid, "subscriberName" text, phone text, fields jsonb, "campaignId" uuid, "automationId" uuid,
+        "versionId" uuid, "runId" uuid, "stepId" text, source jsonb, attempt int, tries smallint,
+        "lastOrganization" uuid);
       create function claim_mails(of_lane text, want int, lease_seconds float8, after_organization uuid, most_classes int)
-      returns table (id uuid, "organizationId" uuid, "organizationName" text, class text, marketing boolean,
-        recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean, "subscriberId" uuid,
-        "subscriberName" text, phone text, fields jsonb, "campaignId" uuid, "automationId" uuid, "versionId" uuid,
-        "runId" uuid, "stepId" text, source jsonb, attempt int, tries smallint, "lastOrganization" uuid)
+      returns setof claimed_mail
       language plpgsql
       set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
       set enable_mergejoin = off as $fn$
       #variable_conflict use_column
       declare
-        mails claimed_mail[];
+        mails claim[];
         last_organization uuid;
         first_id uuid;
         last_id uuid;
@@ -302,7 +309,7 @@ export class M005Delivery extends Migration {
           where q.id = any (array(select id from picked))
           returning q.id, q.organization_id, q.attempt, q.tries
         )
-        select array_agg(row(id, organization_id, attempt, tries)::claimed_mail order by id),
+        select array_agg(row(id, organization_id, attempt, tries)::claim order by id),
           (select organization_id from turn order by organization_id desc limit 1)
         into mails, last_organization from claimed;
         if mails is null then
@@ -328,7 +335,7 @@ export class M005Delivery extends Migration {
   override down(): void {
     this.addSql(`
       drop function claim_mails, mark_candidates, consent_refusal, record_sent, record_outcomes;
-      drop type claimed_mail, withheld_mail;
+      drop type claimed_mail, claim, withheld_mail;
     `)
   }
 }

@@ -33,6 +33,8 @@ export class M010CampaignSends extends Migration {
         finished_at timestamptz(3),
         -- When its workflow last worked on it.
         seen_at timestamptz(3) not null default now(),
+        -- Why its next emails could not be written; its workflow shows it and has it tried again.
+        fault text,
         primary key (organization_id, id),
         unique (organization_id, campaign_id, number),
         foreign key (organization_id, campaign_id) references campaign (organization_id, id) on delete cascade
@@ -41,6 +43,9 @@ export class M010CampaignSends extends Migration {
       -- Ended, and somebody has no outcome.
       create index campaign_send_left on campaign_send (seen_at)
         where finished_at is not null and enqueued + skipped < total;
+      -- Sends whose recipients still wait for their email.
+      create index campaign_send_underway on campaign_send (organization_id, id)
+        where audience_frozen and finished_at is null and fault is null and enqueued + skipped < total;
 
       -- The frozen audience. The id of the email is given here, so that nobody can get two whatever crashes. Without a
       -- foreign key: a million rows are written at once, and rows that lead nowhere do no harm.
@@ -115,6 +120,116 @@ export class M010CampaignSends extends Migration {
       create trigger tally after update on message referencing old table as old_rows new table as new_rows
         for each statement execute function tally_messages();
 
+      -- Writes the next emails of a send, in the queue as claimed already: who asks sends them. An email that nobody has
+      -- asked for yet is only a row of the audience.
+      create function claim_recipients(organization uuid, send uuid, want int, lease_seconds float8)
+      returns setof claimed_mail
+      language plpgsql
+      set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
+      set enable_mergejoin = off as $fn$
+      #variable_conflict use_column
+      declare
+        frozen campaign_send;
+        reached uuid;
+      begin
+        -- Whoever waits here goes on where the other ended.
+        select s.* into frozen from campaign_send s
+        where s.organization_id = organization and s.id = send and s.audience_frozen and s.finished_at is null
+          and s.fault is null and s.enqueued + s.skipped < s.total
+        for update;
+        if not found or not exists (select from campaign c where c.organization_id = organization
+          and c.id = frozen.campaign_id and c.status = 'SENDING' and not c.paused and c.schedule_version = frozen.number)
+        then
+          return;
+        end if;
+        reached := frozen.enqueued_to;
+        loop
+          return query with page as materialized (
+            select r.subscriber_id, r.message_id, s.email, s.name, s.phone, s.fields from campaign_recipient r
+            left join subscriber s on s.organization_id = r.organization_id and s.id = r.subscriber_id
+            where r.organization_id = organization and r.campaign_id = frozen.campaign_id and r.reason is null
+              and r.subscriber_id > reached
+            order by r.subscriber_id limit want
+          ), messages as (
+            insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
+              reply_to, campaign_id, version_id)
+            select message_id, organization, 'CAMPAIGN', true, subscriber_id, email, frozen.sender_name,
+              frozen.sender_email, frozen.reply_to, frozen.campaign_id, frozen.id
+            from page where email is not null
+          ), queued as (
+            insert into delivery_queue (id, organization_id, lane, weight, campaign_id, state, attempt, lease_until)
+            select message_id, organization, 'bulk', 0, frozen.campaign_id, 'claimed', 1,
+              clock_timestamp() + make_interval(secs => lease_seconds)
+            from page where email is not null
+          ), gone as materialized (
+            select subscriber_id from page where email is null
+          ), skipped as (
+            update campaign_recipient r set reason = 'SUBSCRIBER_DELETED'
+            where r.organization_id = organization and r.campaign_id = frozen.campaign_id
+              and r.subscriber_id = any (array(select subscriber_id from gone))
+          ), noted as (
+            insert into decision (id, organization_id, subscriber_id, campaign_id, action, reason)
+            select new_id(), organization, subscriber_id, frozen.campaign_id, 'SEND_EMAIL', 'SUBSCRIBER_DELETED'
+            from gone
+          ), advanced as (
+            update campaign_send set enqueued = enqueued + counted.emails, skipped = skipped + counted.others,
+              enqueued_to = coalesce((select subscriber_id from page order by subscriber_id desc limit 1), enqueued_to)
+            from (select count(email)::int as emails, count(*)::int - count(email)::int as others from page) counted
+            where organization_id = organization and id = frozen.id
+          )
+          select message_id, organization, o.name, 'CAMPAIGN', true, page.email, frozen.sender_name,
+            frozen.sender_email, frozen.reply_to, true, subscriber_id, page.name, page.phone, coalesce(fields, '{}'),
+            frozen.campaign_id, null::uuid, frozen.id, null::uuid, null::text, null::jsonb, 1, 0::smallint, null::uuid
+          from page cross join organization o where o.id = organization and page.email is not null;
+          -- Everybody on the page may be gone; then the next one is asked.
+          exit when found;
+          select s.* into frozen from campaign_send s where s.organization_id = organization and s.id = send;
+          exit when frozen.enqueued + frozen.skipped >= frozen.total;
+          if frozen.enqueued_to = reached then
+            raise 'the audience has % recipients fewer than were counted',
+              frozen.total - frozen.enqueued - frozen.skipped;
+          end if;
+          reached := frozen.enqueued_to;
+        end loop;
+      end $fn$;
+
+      -- Shares what a lane takes among the organizations that send campaigns, and there among their sends in the order
+      -- they began. A send whose emails cannot be written is set aside with the reason and holds up no other.
+      create function claim_campaign_mails(want int, lease_seconds float8, most_organizations int)
+      returns setof claimed_mail
+      language plpgsql
+      set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $fn$
+      declare
+        -- At random, so that everybody has a turn where they are more than take part.
+        organizations uuid[] := array(
+          select u.organization_id from (select distinct organization_id from campaign_send
+            where audience_frozen and finished_at is null and fault is null and enqueued + skipped < total) u
+          order by random() limit most_organizations);
+        organization uuid;
+        send uuid;
+        room int;
+        taken int;
+      begin
+        foreach organization in array organizations loop
+          room := greatest(1, want / cardinality(organizations));
+          for send in
+            select s.id from campaign_send s
+            where s.organization_id = organization and s.audience_frozen and s.finished_at is null and s.fault is null
+              and s.enqueued + s.skipped < s.total
+            order by s.id
+          loop
+            begin
+              return query select * from claim_recipients(organization, send, room, lease_seconds);
+              get diagnostics taken = row_count;
+              room := room - taken;
+            exception when others then
+              update campaign_send s set fault = sqlerrm where s.organization_id = organization and s.id = send;
+            end;
+            exit when room <= 0;
+          end loop;
+        end loop;
+      end $fn$;
+
       -- Where the link of an email at a position leads, or null.
       -- One row always; a set, because only such a function becomes part of the query that asks, at a third of the cost.
       create function link_target(organization uuid, message uuid, place int) returns setof text
@@ -135,7 +250,7 @@ export class M010CampaignSends extends Migration {
     this.addSql(`
       drop index campaign_underway;
       drop trigger tally on message;
-      drop function tally_messages, link_target;
+      drop function claim_campaign_mails, claim_recipients, tally_messages, link_target;
       drop table campaign_tally, campaign_recipient, campaign_send;
     `)
   }

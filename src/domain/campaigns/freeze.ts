@@ -48,7 +48,7 @@ export async function freezeAudience(
 async function freezeNext(call: Call, key: SendKey): Promise<Send | null> {
   const send = await findSend(call, key, { lock: true })
   if (send === null) return null
-  await touchSend(call, send)
+  await touchSend(call, key)
   if (!isGoingOn(send) || send.audienceFrozen) return send
   try {
     await freezePage(call, key, send)
@@ -92,4 +92,5 @@ async function freezePage(call: Call, { campaignId }: SendKey, send: Send): Prom
         skipped = campaign_send.skipped + counted.skipped, audience_frozen = counted.total < ${PAGE}
       from counted where organization_id = ${organization.id} and id = ${send.id}`,
   )
+  call.wakeLane('bulk')
 }

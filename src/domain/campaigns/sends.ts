@@ -26,6 +26,8 @@ export type Send = {
   enqueued: number
   skipped: number
   enqueuedTo: string
+  /** Why its next emails could not be written. */
+  fault: string | null
   /** Emails without an outcome. */
   pending: number
 }
@@ -48,7 +50,7 @@ export async function findSend(
     em,
     sql`select send.id, campaign.status, campaign.paused, campaign.failure,
         campaign.schedule_version <> send.number as "isOld", send.audience_frozen as "audienceFrozen", send.total,
-        send.enqueued, send.skipped, send.enqueued_to as "enqueuedTo",
+        send.enqueued, send.skipped, send.enqueued_to as "enqueuedTo", send.fault,
         (select count(*)::int from delivery_queue q where q.organization_id = ${organizationId}
           and q.campaign_id = ${campaignId}) as pending
       from campaign_send send
@@ -58,11 +60,15 @@ export async function findSend(
   )
 }
 
-/** Says that somebody works on a send. */
-export async function touchSend({ em, organization }: Call, { id }: Pick<Send, 'id'>): Promise<void> {
+/** Says that somebody works on a send, and has tried again what could not be written. */
+export async function touchSend(
+  { em }: Pick<Call, 'em'>,
+  { organizationId, campaignId, number }: SendKey,
+): Promise<void> {
   await execute(
     em,
-    sql`update campaign_send set seen_at = now() where organization_id = ${organization.id} and id = ${id}`,
+    sql`update campaign_send set seen_at = now(), fault = null where organization_id = ${organizationId}
+      and campaign_id = ${campaignId} and number = ${number}`,
   )
 }
 
