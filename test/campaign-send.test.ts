@@ -555,6 +555,33 @@ test.serial('who is deleted after the audience was written down is skipped with 
   t.is(received(mark).length, 18)
 })
 
+test.serial('a send whose emails cannot be written holds up no other, and is tried again', async (t) => {
+  const [broken, sound] = [await api.organization(), await api.organization()]
+  const marks = [await people(broken, 5), await people(sound, 5)]
+  await execute(
+    em(),
+    sql`create function refuse_message() returns trigger language plpgsql as $fn$ begin
+      raise 'the disk of this organization is full'; end $fn$;
+      create trigger refuse_message before insert on message for each row
+        when (new.organization_id = ${sql.raw(`'${broken.id}'`)}) execute function refuse_message()`,
+  )
+  const [first, second] = [await draft(broken), await draft(sound)]
+  await broken.confirmed('schedule_campaign', { campaignId: first })
+  await sound.confirmed('schedule_campaign', { campaignId: second })
+  t.like(await ended(sound, second), { status: 'SENT', sent: 5 })
+  const client = await api.services.temporal.client()
+  await eventually('the workflow to show the fault', async () => {
+    const { raw } = await client.workflow.getHandle(campaignWorkflowId(first, 1)).describe()
+    return raw.pendingActivities?.[0]?.lastFailure?.message?.startsWith('fault ')
+  })
+  await execute(em(), sql`drop trigger refuse_message on message; drop function refuse_message`)
+  t.like(await ended(broken, first), { status: 'SENT', sent: 5 })
+  t.deepEqual(
+    marks.map((mark) => received(mark).length),
+    [5, 5],
+  )
+})
+
 test.serial(
   'soft refusals are tried again until a day is over, and then nothing could be sent',
   async (t) => {

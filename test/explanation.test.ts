@@ -210,8 +210,8 @@ test.serial(
       return told(now).includes('WAITING IN_QUEUE') && now
     })
     t.is(waiting.verdict.outcome, 'UNDER_WAY')
-    t.deepEqual(told(waiting), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'WAITING IN_QUEUE', 'FOR SUBSCRIBED'])
-    t.regex(reason(waiting, 'IN_QUEUE').message, /in the bulk lane; \d of the same kind are before it\.$/)
+    t.deepEqual(told(waiting), ['FOR IN_AUDIENCE', 'WAITING IN_QUEUE', 'FOR SUBSCRIBED'])
+    t.regex(reason(waiting, 'IN_QUEUE').message, /on its way to them; \d recipients are before them\.$/)
     await organization.confirmed('unsubscribe', { email: of('Left') })
     await execute(
       em(),

@@ -47,10 +47,7 @@ export const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
 
 const ORGANIZATIONS_A_TURN = 64
 const claim = prepared('claim_mails', 'select * from claim_mails($1, $2, $3, $4, $5)')
-const claimCampaigns = prepared(
-  'claim_campaign_mails',
-  'select * from claim_campaign_mails($1, $2, $3)',
-)
+const claimCampaigns = prepared('claim_campaign_mails', 'select * from claim_campaign_mails($1, $2, $3)')
 
 /**
  * Claims about `want` emails of a lane for `leaseMs`. The organizations after `cursor` share the turn, each class of

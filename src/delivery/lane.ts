@@ -3,7 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
-import { claimCampaignMails, claimMails, type ClaimedMail, type LaneName, releaseClaims, renewLeases } from './claims.ts'
+import {
+  claimCampaignMails,
+  claimMails,
+  type ClaimedMail,
+  type LaneName,
+  releaseClaims,
+  renewLeases,
+} from './claims.ts'
 import { isEnvelopeAddress, wireAddress } from './headers.ts'
 import { acceptance, failureOutcome, impossible } from './outcomes.ts'
 import { createLaneRate } from './rate.ts'

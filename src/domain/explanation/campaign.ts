@@ -16,7 +16,10 @@ import { inOrder, verdictOf } from './verdict.ts'
 import { spoken } from './words.ts'
 
 type Send = { startedAt: string; isFrozen: boolean; filters: Filter[] }
-type Recipient = { reason: string | null; messageId: string }
+/** `ahead`: recipients whose email is written before theirs, counted up to MOST_AHEAD. */
+type Recipient = { reason: string | null; messageId: string; ahead: number }
+
+const MOST_AHEAD = 1_000
 
 /** Why a person got a campaign, did not, or would not. */
 export async function explainCampaign(
@@ -40,7 +43,7 @@ async function explainRecipient(
   person: Person,
   campaign: CampaignRow,
   send: Send,
-  { reason, messageId }: Recipient,
+  { reason, messageId, ahead }: Recipient,
 ): Promise<Explanation> {
   const ledger = await readDecisions(call, person.id, sql<boolean>`d.campaign_id = ${campaign.id}`)
   const [email] = await readEmails(call, sql<boolean>`m.id = ${messageId}`)
@@ -53,19 +56,20 @@ async function explainRecipient(
   }
   if (email) reasons.push(...emailReasons(call, email, ledger))
   const isOpen = email ? isPending(email) : reason === null && campaign.status === 'SENDING'
-  if (isOpen) reasons.push(...waitingReasons(campaign, email), ...consentReasons(person))
+  if (isOpen) reasons.push(...waitingReasons(campaign, email, ahead), ...consentReasons(person))
   reasons.push(...(await endReasons(call, campaign, email !== undefined && hasArrived(email))))
   const outcome = isOpen ? 'UNDER_WAY' : email && hasArrived(email) ? 'GOT_IT' : 'DID_NOT_GET_IT'
   return verdictOf(outcome, person.who, titleOf(campaign), inOrder(reasons))
 }
 
-function waitingReasons({ paused }: CampaignRow, email: Email | undefined): Reason[] {
+function waitingReasons({ paused }: CampaignRow, email: Email | undefined, ahead: number): Reason[] {
+  const many = ahead > MOST_AHEAD ? `more than ${MOST_AHEAD}` : String(ahead)
   const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
   return [
     ...(paused ? [waiting('PAUSED', 'The campaign is paused until somebody resumes it.')] : []),
     ...(email
       ? []
-      : [waiting('NOT_QUEUED', 'Their email has not been written yet; the campaign is on its way to them.')]),
+      : [waiting('IN_QUEUE', `The campaign is on its way to them; ${many} recipients are before them.`)]),
   ]
 }
 
@@ -186,13 +190,19 @@ async function findSend(
 
 async function findRecipient(
   { em, organization }: Call,
-  { id }: CampaignRow,
+  { id, scheduleVersion }: CampaignRow,
   person: Person,
 ): Promise<Recipient | null> {
   return await row<Recipient>(
     em,
-    sql`select reason, message_id as "messageId" from campaign_recipient
-      where organization_id = ${organization.id} and campaign_id = ${id} and subscriber_id = ${person.id}`,
+    sql`select r.reason, r.message_id as "messageId", (select count(*)::int from (select from campaign_recipient before
+        join campaign_send send on send.organization_id = before.organization_id
+          and send.campaign_id = before.campaign_id and send.number = ${scheduleVersion}
+        where before.organization_id = r.organization_id and before.campaign_id = r.campaign_id
+          and before.subscriber_id > send.enqueued_to and before.subscriber_id < r.subscriber_id
+          and before.reason is null limit ${MOST_AHEAD + 1}) counted) as ahead
+      from campaign_recipient r
+      where r.organization_id = ${organization.id} and r.campaign_id = ${id} and r.subscriber_id = ${person.id}`,
   )
 }
 
