@@ -2,9 +2,9 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import { type EntityManager, execute, json, row, rows } from '../src/database.ts'
+import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
-import { deliver } from '../src/domain/campaigns/deliver.ts'
 import { newId, readId } from '../src/ids.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -18,7 +18,7 @@ let lanes: Lanes
 test.before(async () => {
   sink = await startSmtpSink()
   api = await startApi({ RELAY_URL: sink.url })
-  lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+  lanes = await openLanes()
 })
 test.after.always(async () => {
   await lanes?.stop()
@@ -498,8 +498,9 @@ test.serial(
     const organization = await api.organization()
     const email = `audience${newId()}@reader.example`
     const { subscriber } = await organization.data('add_subscriber', { email })
-    const { key, messageId } = await campaignUnderWay(organization, readId('sub', subscriber.id) ?? '')
-    let delivering: Promise<unknown> = Promise.resolve()
+    await lanes.stop()
+    const messageId = await campaignUnderWay(organization, readId('sub', subscriber.id) ?? '')
+    let claiming: Promise<unknown> = Promise.resolve()
     let erasing: Promise<Answer> | undefined
     let isErased = false
     const writing = em().transactional(async (blocker) => {
@@ -509,15 +510,16 @@ test.serial(
         sql`insert into message (id, organization_id, class, marketing, recipient, from_email)
         values (${messageId}, ${organization.id}, 'CAMPAIGN', true, 'b@b.example', 'a@b.example')`,
       )
-      delivering = deliver(api.services, key, { report: () => undefined, isStopping: () => true })
-      await waitsFor('insert into message')
+      claiming = claimCampaignMails(em(), 1, 60_000)
+      await waitsFor('claim_campaign_mails')
       erasing = erase(organization, email).finally(() => (isErased = true))
       await Promise.race([waitsFor('for share'), eventually('the erasure', () => isErased)])
       throw new Error('let it go on')
     })
     await t.throwsAsync(writing, { message: 'let it go on' })
     t.is((await erasing)?.status, 200)
-    await delivering
+    await claiming
+    lanes = await openLanes()
     t.deepEqual(await findings([email], organization.id), [])
     t.deepEqual(await row(em(), sql`select status, reason from message where id = ${messageId}`), {
       status: 'SKIPPED',
@@ -526,6 +528,10 @@ test.serial(
     t.false(sink.journal.some(({ recipient }) => recipient === email))
   },
 )
+
+async function openLanes(): Promise<Lanes> {
+  return await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+}
 
 /** Until a statement waits for a lock that somebody else has. */
 async function waitsFor(words: string): Promise<void> {
@@ -554,5 +560,5 @@ async function campaignUnderWay(organization: TestOrganization, who: string) {
       insert into campaign_recipient (organization_id, campaign_id, subscriber_id, message_id)
       select organization_id, campaign_id, ${who}, ${messageId} from send`,
   )
-  return { key: { organizationId: organization.id, campaignId, number: 1 }, messageId }
+  return messageId
 }
