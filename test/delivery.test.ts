@@ -3,14 +3,16 @@ import { fork } from 'node:child_process'
 import test from 'ava'
 import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
+import { pino } from 'pino'
 
 import { execute, row, rows } from '../src/database.ts'
+import { startLanes } from '../src/delivery/lanes.ts'
 import { returnPathOf } from '../src/delivery/return-path.ts'
 import type { NewMessage } from '../src/domain/messages.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
 import { selfSigned } from '../scripts/services/certificate.ts'
-import { openMailroom, type RelayUrl } from './helpers/mailroom.ts'
+import { openMailroom, QUICK, type RelayUrl } from './helpers/mailroom.ts'
 
 function withoutSource(draft: NewMessage): NewMessage {
   const copy = { ...draft }
@@ -273,6 +275,60 @@ test.serial('an email whose outcome the database rejects holds up nobody else', 
   )
   t.is(room.sink.journal.length, 5)
 })
+
+test.serial(
+  'an email of which the database takes nothing is ended or set apart, is said once, and holds up nobody',
+  async (t) => {
+    const names = ['good', 'stuck', 'unmarked', 'well']
+    const room = await openMailroom({ env: { LOG_LEVEL: 'silent' } })
+    t.teardown(() => room.close())
+    const em = room.services.orm.em.fork()
+    await execute(em, sql`alter table message add check (status = 'QUEUED' or recipient not like 'stuck%')`)
+    const ids: string[] = []
+    for (const name of names) {
+      const person = await room.person({ email: `${name}@reader.example` })
+      const source = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN' as const, preview: null }
+      ids.push(await room.send(person, { source }))
+    }
+    await execute(
+      em,
+      sql`alter table delivery_queue add check (not submitting or id <> ${sql.lit(ids[names.indexOf('unmarked')])})`,
+    )
+    // A lease that runs out would bring an email back.
+    const short = { leaseMs: 1_500, marginMs: 200 }
+    await room.start(short)
+    const states = async () =>
+      await rows<{ name: string; state: string }>(
+        em,
+        sql`select split_part(m.recipient, '@', 1) as name, q.state from delivery_queue q join message m on m.id = q.id`,
+      )
+    await eventually('what can be ended to be over', async () => {
+      const left = await states()
+      return left.length === 1 && left[0]?.state === 'apart'
+    })
+    t.deepEqual(await states(), [{ name: 'stuck', state: 'apart' }])
+    // Longer than the lease, another email takes its way.
+    room.sink.behaviour = { onMessage: () => ({ afterMs: 2_000, reply: 'accept' }) }
+    const later = await room.send(await room.person({ email: 'later@reader.example' }))
+    await eventually('the later email', async () => (await room.message(later)).status === 'SENT')
+    const found = await Promise.all(ids.map((id) => room.message(id)))
+    t.deepEqual(
+      found.map(({ status, reason }, index) => [names[index], status, reason]),
+      [
+        ['good', 'SENT', null],
+        ['stuck', 'QUEUED', null],
+        ['unmarked', 'FAILED', 'MARK_REJECTED'],
+        ['well', 'SENT', null],
+      ],
+    )
+    t.deepEqual(room.sink.journal.map(({ recipient }) => recipient.split('@')[0]).toSorted(), [
+      'good',
+      'later',
+      'stuck',
+      'well',
+    ])
+  },
+)
 
 test.serial('a slow answer to the final dot outlives the lease without a second sender', async (t) => {
   const room = await openMailroom({ behaviour: { onMessage: () => ({ afterMs: 6_000, reply: 'accept' }) } })
@@ -572,4 +628,33 @@ test.serial('a stop finishes what is being sent and puts back the rest', async (
   )
   t.is(left?.other, 0)
   t.is(12 - (left?.queued ?? 0), room.sink.accepted().length)
+})
+
+test.serial('a lane that was stopped tries once to record what ends after its grace', async (t) => {
+  const room = await openMailroom({
+    behaviour: {
+      onMessage: ({ recipient }) => ({
+        afterMs: recipient.startsWith('slow') ? 2_500 : 1_000,
+        reply: 'accept',
+      }),
+    },
+  })
+  t.teardown(() => room.sink.close())
+  const complaints: string[] = []
+  const log = pino({ level: 'error' }, { write: (line: string) => void complaints.push(line) })
+  const lanes = await startLanes({ ...room.services, log }, { workerName: 'test', lane: QUICK, graceMs: 50 })
+  const ids = [
+    await room.send(await room.person({ email: 'quick@reader.example' })),
+    await room.send(await room.person({ email: 'slow@reader.example' })),
+  ]
+  await eventually('both to be under way', () => room.sink.journal.length === 2)
+  await lanes.stop()
+  await room.services.close()
+  const about = (id: string | undefined) => complaints.filter((line) => id !== undefined && line.includes(id))
+  await eventually('the end of the slow one', () => about(ids[1]).length > 0)
+  t.deepEqual(
+    ids.map((id) => about(id).length),
+    [1, 1],
+  )
+  t.is(complaints.length, 2)
 })

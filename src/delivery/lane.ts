@@ -72,6 +72,8 @@ export function startLane(
   let waitingForRate = 0
   let cursor: string | null = null
   const halt = new AbortController()
+  /** After its grace, what cannot be recorded at once is left to the leases. */
+  let isOver = false
   let rings = 0
   let pausedUntil = 0
   let troubles = 0
@@ -184,10 +186,10 @@ export function startLane(
     for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
     const rejected = new Set(result.rejected.map((item) => ('candidate' in item ? item.candidate.id : '')))
     for (const { mail, content } of next) {
-      // Without its links it can be marked, and then recorded as failed; what is rejected even so keeps its lease.
+      // Without its links it can be marked, and then recorded as failed.
       if (rejected.has(mail.id) && typeof content !== 'string') finishUnsent(mail, 'RENDER_FAULT')
     }
-    if (result.failed.length === 0) return
+    if (result.failed.length === 0 || isOver) return
     const failed = new Set(result.failed.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
     ready.unshift(...next.filter(({ mail }) => failed.has(mail.id)))
     recording.unshift(...result.failed.filter((item) => 'outcome' in item))
@@ -281,6 +283,7 @@ export function startLane(
       try {
         return await loop()
       } catch (error) {
+        if (isOver) return
         services.log.error({ fault: describeFault(error), lane: name }, 'a lane stumbled')
         await sleep(TROUBLE_MS)
       }
@@ -304,6 +307,7 @@ export function startLane(
       halt.abort()
       wake()
       await Promise.race([Promise.all([refilling, working]), sleep(graceMs, undefined, { ref: false })])
+      isOver = true
       clearInterval(renewal)
       await releaseClaims(
         fork(),

@@ -5,6 +5,7 @@ import { nudgeRuns } from '../domain/automations/nudge.ts'
 import { type NewEvent, recordEvents } from '../domain/events.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
+import { giveUp, type Held } from './give-up.ts'
 import {
   type Candidate,
   markCandidates,
@@ -31,7 +32,7 @@ export type TickItem =
 
 /**
  * What became of the items of a tick, which ids were marked: `failed` ones are as they were and belong to the next
- * tick; `rejected` are those whose own values the database does not take.
+ * tick; `rejected` are candidates with links that the database does not take. What it takes nothing of has been ended.
  */
 export type TickResult = { marked: string[]; failed: TickItem[]; rejected: TickItem[] }
 
@@ -57,10 +58,14 @@ export async function runTick(
   )
   const result = joined([first, ...rest])
   if (result.rejected.length === 0) return result
-  const bare = await Promise.all(
-    result.rejected.filter((item) => 'outcome' in item).map((item) => recordBare(services, item)),
+  const isLinked = (item: TickItem) => 'candidate' in item && item.candidate.targets.length > 0
+  const settled = await Promise.all(
+    result.rejected.map((item) => {
+      if ('outcome' in item) return recordBare(services, item)
+      return isLinked(item) ? joined([]) : end(services, item, item.candidate, 'MARK_REJECTED')
+    }),
   )
-  return joined([{ ...result, rejected: result.rejected.filter((item) => 'candidate' in item) }, ...bare])
+  return joined([{ ...result, rejected: result.rejected.filter(isLinked) }, ...settled])
 }
 
 /** Tries items together and, when one of them is at fault, in halves until it stands alone. */
@@ -105,8 +110,21 @@ async function recordBare(
     )
     if (result.rejected.length === 0) return { ...result, failed: result.failed.length > 0 ? [item] : [] }
   }
-  // Its lease runs out, and another try may end better.
-  return joined([])
+  return await end(services, item, item.outcome, 'OUTCOME_REJECTED')
+}
+
+/** Only trouble of the database itself leaves it as it was. */
+async function end(services: Services, item: TickItem, email: Held, reason: string): Promise<Attempted> {
+  try {
+    await giveUp(services, email, reason)
+    return joined([])
+  } catch (error) {
+    services.log.error(
+      { fault: describeFault(error), email: email.id, reason },
+      'an email could not be ended',
+    )
+    return joined([{ marked: [], failed: isOwnFault(error) ? [] : [item], rejected: [] }])
+  }
 }
 
 function joined(results: readonly (TickResult & Partial<Attempted>)[]): Attempted {

@@ -129,7 +129,7 @@ export class M003Sending extends Migration {
         as $fn$ select status in ('QUEUED', 'SUBMITTING', 'DELAYED') $fn$;
       create domain delivery_lane as text check (value in ('transactional', 'bulk'));
       create domain delivery_state as text
-        check (value in ('queued', 'claimed', 'deferred', 'held'));
+        check (value in ('queued', 'claimed', 'deferred', 'held', 'apart'));
 
       -- The record of every email, one row each; what waits to be sent is delivery_queue.
       create table message (

@@ -118,6 +118,11 @@ function replied({ response }: Email): string {
 function waitingReason({ organization }: Call, email: Email): Reason {
   const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
   if (email.state === 'held') return waiting('HELD', 'The email is held back by a pause.')
+  if (email.state === 'apart') {
+    const message =
+      'Nothing about the email could be stored, so it was set apart; the log of the worker says why.'
+    return waiting('SET_APART', message)
+  }
   if (email.state === 'deferred') {
     const next =
       email.nextAttemptAt === null ? 'soon' : `on ${spoken(email.nextAttemptAt, organization.timezone)}`

@@ -71,6 +71,7 @@ const REASONS: Readonly<Record<string, string>> = {
   CONTENT_MISSING: 'The content of the email was gone.',
   RENDER_FAULT: 'The email could not be made from its content.',
   OUTCOME_REJECTED: 'What became of the email could not be stored.',
+  MARK_REJECTED: 'That the email is to be sent could not be stored.',
   THROTTLE: 'As many as may pass at a time had passed already.',
   SEND_WINDOW: 'Its hours of sending had not begun.',
   HOLDOUT: 'Chance put them into the group that goes without, which the others are measured against.',
