@@ -15,6 +15,9 @@ export const AUTOMATION_LIMITS = {
   jumps: 1000,
   /** The longest wait: five years, in seconds. */
   waitSeconds: 1830 * 86_400,
+  goals: 20,
+  /** The longest window of a goal. */
+  goalDays: 90,
 } as const
 
 export const DURATION_UNITS = ['SECONDS', 'MINUTES', 'HOURS', 'DAYS', 'WEEKS'] as const

@@ -1,6 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 
 import { Filters, WhereList } from './audience.ts'
+import { IF_UNMET } from './automation-goals.ts'
 import {
   Amount,
   AUTOMATION_LIMITS,
@@ -214,6 +215,9 @@ const ThrottleConfig = closed({
   overflow: defaulted(oneOf(OVERFLOWS), 'HOLD'),
 })
 
+/** A run that has not reached the goal goes on, waits for it until its window closes, or ends. */
+const GoalConfig = closed({ goalId: Id, ifUnmet: defaulted(oneOf(IF_UNMET), 'CONTINUE') })
+
 const ExitConfig = closed({ reason: Type.Optional(Type.String({ maxLength: 200 })) })
 
 /** The configuration of each type of step that has one. */
@@ -233,6 +237,7 @@ export const STEP_CONFIGS = {
   STOP_WORKFLOW: StopWorkflowConfig,
   THROTTLE: ThrottleConfig,
   JUMP: JumpConfig,
+  GOAL: GoalConfig,
   EXIT: ExitConfig,
 } as const satisfies Record<string, TSchema>
 export type StepConfigs = { [Type in keyof typeof STEP_CONFIGS]: Static<(typeof STEP_CONFIGS)[Type]> }

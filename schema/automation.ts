@@ -6,7 +6,7 @@ import type { StepConfigs, WaitUntilConfig } from './automation-steps.ts'
 import type { TriggerConfig } from './automation-triggers.ts'
 import { closed, defaulted, oneOf } from './define.ts'
 
-/** The graph language of automations (decisions, section 6): what runs today, and by name what does not run yet. */
+/** The graph language of automations (decisions, section 6). */
 
 export type StepType = keyof StepConfigs | 'TRIGGER' | 'WAIT_UNTIL'
 export const STEP_TYPES = [
@@ -27,13 +27,9 @@ export const STEP_TYPES = [
   'STOP_WORKFLOW',
   'THROTTLE',
   'JUMP',
+  'GOAL',
   'EXIT',
 ] as const satisfies readonly StepType[]
-
-/** Known to the language but not built: each is refused by its name, so that nothing is silently ignored. */
-export const NOT_AVAILABLE = {
-  steps: ['GOAL'],
-} as const satisfies Record<string, readonly string[]>
 
 export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
 export type OnError = (typeof ON_ERROR)[number]
@@ -158,8 +154,4 @@ export const SettingsInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   description:
     'timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority.',
-})
-export const SuccessGoalsInput = Type.Unsafe<unknown[]>({
-  type: 'array',
-  description: 'Not available yet: [].',
 })

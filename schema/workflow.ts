@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
 
+import { SuccessGoal } from './automation-goals.ts'
 import { Settings } from './automation.ts'
 import { closed, nullable, oneOf } from './define.ts'
 import { WORKFLOW_STATUSES } from './values.ts'
@@ -42,7 +43,7 @@ export const Workflow = closed({
     edges: Type.Array(Type.Unknown()),
   }),
   settings: Settings,
-  successGoals: Type.Array(Type.Unknown()),
+  successGoals: Type.Array(SuccessGoal),
   publishedVersion: nullable(PublishedVersion),
   activeSubscribers: Type.Integer(),
   createdAt: Type.String(),

@@ -207,6 +207,87 @@ test('a worker that is killed with -9 at a throttle, at the start of another wor
   await services.close()
 })
 
+test('goals that are reached while workers are killed with -9 count once, and their runs end once', async (t) => {
+  t.timeout(400_000)
+  const count = 24
+  const seed = randomInt(1_000_000)
+  const random = seededRandom(seed)
+  t.log(`seed ${seed}`)
+  const services = await testServices({ TEMPORAL_TASK_QUEUE: `goals-${process.pid}` })
+  const tenant = await makeTenant(services)
+  const steps = [
+    step('start', 'TRIGGER', { type: 'EVENT', eventType: 'GO' }),
+    step('first', 'ADD_TAG', { tagNames: ['first'] }),
+    step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' }),
+    // Reached by half of the runs themselves, by the others from outside.
+    step('half', 'SPLIT', {
+      variants: [
+        { id: 'one', weight: 1 },
+        { id: 'two', weight: 1 },
+      ],
+      sticky: true,
+    }),
+    step('vip', 'ADD_TAG', { tagNames: ['vip'] }),
+    step('long', 'WAIT', { amount: 1, unit: 'HOURS' }),
+  ]
+  const goal = { windowDays: 30, countFrom: 'ENTRY', exitOnReach: true }
+  const automation = await publish(services, tenant, {
+    steps,
+    edges: edges(
+      ['start', 'first', 'rest', 'half'],
+      ['half', 'one', 'vip'],
+      ['half', 'two', 'long'],
+      ['vip', 'next', 'long'],
+    ),
+    successGoals: [
+      { ...goal, id: 'paid', name: 'Paid', event: 'SUBSCRIBER_PAYMENT', valuePath: 'amount' },
+      { ...goal, id: 'vip', name: 'VIP', filters: [{ field: 'tags', operator: 'has_any', value: ['vip'] }] },
+    ],
+  })
+  const subscribers = await Promise.all(Array.from({ length: count }, () => tenant.subscribe()))
+  const happened = (type: string, data = {}) =>
+    tenant.within((call) =>
+      recordEvents(
+        call,
+        subscribers.map((subscriberId) => ({ subscriberId, type, data })),
+      ),
+    )
+  let worker: ChildProcess | undefined
+  try {
+    worker = startProcess(services, 'worker/main.ts')
+    await happened('GO')
+    for (const half of [0, 1]) {
+      const enough = Math.floor(((half + random()) * count * 3) / 2)
+      await eventually(`${enough} visits`, async () => (await visitsOf(services, tenant)) >= enough, PATIENT)
+      await endProcess(worker)
+      if (half === 1) await happened('SUBSCRIBER_PAYMENT', { amount: 10 })
+      worker = startProcess(services, 'worker/main.ts')
+    }
+    // They have reached it already; the worker dies while it tells their workflows so.
+    await happened('SUBSCRIBER_PAYMENT', { amount: 10 })
+    await endProcess(worker)
+    worker = startProcess(services, 'worker/main.ts')
+    await eventually(
+      'every run to end by a goal',
+      async () =>
+        (await runsOf(services, tenant, automation.id)).every(({ exitReason }) => exitReason === 'GOAL'),
+      { ...PATIENT, everyMs: 200 },
+    )
+  } finally {
+    if (worker) await endProcess(worker)
+  }
+  const paid = await rows<{ count: number; people: number; value: number }>(
+    services.orm.em.fork(),
+    sql`select count(*)::int as count, count(distinct run_id)::int as people, coalesce(sum(value), 0)::int as value
+      from goal_conversion where organization_id = ${tenant.id} and goal_id = 'paid'`,
+  )
+  t.true((paid[0]?.count ?? 0) > 0)
+  t.is(paid[0]?.count, paid[0]?.people)
+  t.is(paid[0]?.value, 10 * (paid[0]?.count ?? 0))
+  t.true((await effects(services, tenant)).includes(`WORKFLOW_COMPLETED  ${count} of ${count}`))
+  await services.close()
+})
+
 test('a step that committed, but never reported to Temporal, is not done again', async (t) => {
   const services = await testServices({ TEMPORAL_TASK_QUEUE: `report-${process.pid}` })
   const tenant = await makeTenant(services)

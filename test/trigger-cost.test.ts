@@ -2,9 +2,12 @@ import test from 'ava'
 import pg from 'pg'
 
 import type { TriggerConfig } from '../schema/automation-triggers.ts'
-import { decodeId } from '../src/ids.ts'
+import { advanceRun } from '../src/domain/automations/advance.ts'
+import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { decodeId, encodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
-import { runsOf, step } from './helpers/automation.ts'
+import { edges, makeTenant, publish, runsOf, step } from './helpers/automation.ts'
 
 let api: TestApi
 let sent = 0
@@ -79,6 +82,55 @@ test.serial('what an event costs does not grow with the workflows that it concer
   t.log(`statements for 4 and for 50 workflows: ${counts.join(', ')}`)
   t.is(counts[0], counts[1])
 })
+
+test.serial(
+  'what an event costs does not grow with the goals that it reaches, nor with their conditions',
+  async (t) => {
+    const counts: number[] = []
+    for (const size of [3, 40]) {
+      const tenant = await makeTenant(api.services)
+      const subscriberId = await tenant.subscribe()
+      const reached: string[] = []
+      for (let number = 0; number < size; number++) {
+        const { id } = await publish(api.services, tenant, {
+          steps: [
+            step('start', 'TRIGGER', { type: 'MANUAL' }),
+            step('rest', 'WAIT', { amount: 1, unit: 'DAYS' }),
+          ],
+          edges: edges(['start', 'rest']),
+          successGoals: [
+            {
+              id: 'bought',
+              name: 'Bought',
+              event: 'SUBSCRIBER_PAYMENT',
+              where: [{ path: 'amount', operator: 'gte', value: number }],
+              windowDays: 30,
+              countFrom: 'ENTRY',
+              exitOnReach: true,
+            },
+          ],
+        })
+        reached.push(id)
+        const run = await tenant.within((call) =>
+          enterByHand(call, { workflowId: encodeId('wf', id), subscriberId: encodeId('sub', subscriberId) }),
+        )
+        await tenant.within((call) =>
+          advanceRun(call, decodeId('run', run.id), { execution: 'none', attempt: 'none' }),
+        )
+      }
+      counts.push(
+        await statements(() =>
+          tenant.within((call) =>
+            recordEvents(call, [{ subscriberId, type: 'SUBSCRIBER_PAYMENT', data: { amount: 100 } }]),
+          ),
+        ),
+      )
+      for (const id of reached) t.like(await runsOf(api.services, tenant, id), [{ exitReason: 'GOAL' }])
+    }
+    t.log(`statements for 3 and for 40 goals: ${counts.join(', ')}`)
+    t.is(counts[0], counts[1])
+  },
+)
 
 test.serial('2,000 tag changes in one call cost as few statements as two', async (t) => {
   const organization = await api.organization()

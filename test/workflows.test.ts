@@ -317,7 +317,8 @@ test('every fault is listed at once: schema, graph, filters, references, ids, se
     'start edges[0].to',
     '- settings.priority',
     '- settings.lateSend.maxLateness',
-    '- successGoals',
+    '- successGoals[0]',
+    '- successGoals[0].name',
   ]) {
     t.true(found.includes(expected), `${expected} is missing in\n${found.join('\n')}`)
   }

@@ -202,7 +202,11 @@ const goalConversionEntity = defineEntity({
     organizationId: p.uuid().primary(),
     runId: p.uuid().primary(),
     goalId: p.text().primary(),
+    automationId: p.uuid(),
+    subscriberId: p.uuid(),
+    eventId: p.uuid().nullable(),
     value: p.decimal('number').precision(18).scale(2).nullable(),
+    currency: p.text().nullable(),
     createdAt: p.datetime(3).defaultRaw('now()'),
   },
 })
@@ -218,7 +222,11 @@ const goalWatchEntity = defineEntity({
     runId: p.uuid().primary(),
     goalId: p.text().primary(),
     subscriberId: p.uuid(),
-    expiresAt: p.datetime(3),
+    eventType: p.text(),
+    windowDays: p.integer(),
+    opensAt: p.datetime(3).nullable(),
+    expiresAt: p.datetime(3).nullable(),
+    beganAt: p.datetime(3).defaultRaw('clock_timestamp()'),
   },
 })
 export class GoalWatch extends goalWatchEntity.class {}

@@ -156,7 +156,7 @@ const EVENTS = `
     from generate_series(0, 25) as place
   $fn$;
 
-  -- Writes events, and says whether a run waits for one of them or an automation may begin with one. People are locked
+  -- Writes events, and says whether a run, or a goal of one, waits for one of them or an automation may begin with one. People are locked
   -- against runs that begin a wait, so that either the run sees the event or this sees the wait; who must not be heard
   -- ("silent" in the cause) needs no lock.
   create function record_events(organization uuid, given uuid[], people uuid[], types text[], facts jsonb[], cause jsonb,
@@ -184,6 +184,9 @@ const EVENTS = `
     end if;
     is_awaited := exists (select from unnest(people, types) as event (subscriber_id, type)
       join run_wait w on w.organization_id = organization and w.subscriber_id = event.subscriber_id
+        and w.event_type = event.type)
+      or exists (select from unnest(people, types) as event (subscriber_id, type)
+      join goal_watch w on w.organization_id = organization and w.subscriber_id = event.subscriber_id
         and w.event_type = event.type);
     may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'),
           event.data ->> 'segmentId', case event.type when 'FIELD_UPDATED' then event.data ->> 'field' end, '') as subject

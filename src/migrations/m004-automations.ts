@@ -113,7 +113,7 @@ export class M004Automations extends Migration {
         held boolean not null default false,
         current_step_id text,
         visit int not null default 0,
-        wait_kind text check (wait_kind in ('TIME', 'LIMIT', 'EVENT', 'CONDITION', 'MESSAGE', 'WEBHOOK')),
+        wait_kind text check (wait_kind in ('TIME', 'LIMIT', 'EVENT', 'CONDITION', 'GOAL', 'MESSAGE', 'WEBHOOK')),
         wake_at timestamptz(3),
         -- When a run that is held should have gone on.
         due_at timestamptz(3),
@@ -191,26 +191,41 @@ export class M004Automations extends Migration {
       create index on run_wait (organization_id, run_id);
       create index run_wait_condition on run_wait (organization_id, subscriber_id) where event_type = '';
 
+      -- Goals that were reached: each once by each run.
       create table goal_conversion (
         organization_id uuid not null,
         run_id uuid not null,
         goal_id text not null,
+        automation_id uuid not null,
+        subscriber_id uuid not null,
+        -- The event that reached it; null where filters came to hold.
+        event_id uuid,
         value numeric(18, 2),
+        currency text,
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, run_id, goal_id),
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
       );
+      create index on goal_conversion (organization_id, automation_id, goal_id);
 
+      -- Goals that a run may still reach, also after its end; the type of a goal by filters is ''.
       create table goal_watch (
         organization_id uuid not null,
         run_id uuid not null,
         goal_id text not null,
         subscriber_id uuid not null,
-        expires_at timestamptz(3) not null,
+        event_type text not null,
+        window_days int not null,
+        -- Null until the first email has gone, where the window begins with that.
+        opens_at timestamptz(3),
+        expires_at timestamptz(3),
+        began_at timestamptz(3) not null default clock_timestamp(),
         primary key (organization_id, run_id, goal_id),
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
       );
-      create index on goal_watch (organization_id, subscriber_id);
+      create index on goal_watch (organization_id, subscriber_id, event_type);
+      create index goal_watch_condition on goal_watch (organization_id, subscriber_id) where event_type = '';
+      create index on goal_watch (expires_at);
 
       -- What Temporal must be told, and what runs ask of other workflows ('work'), written in the transaction that
       -- decided it and done after its commit.

@@ -117,6 +117,8 @@ export class M005Delivery extends Migration {
             as given (id, organization_id, subscriber_id)
           where given.organization_id <> all (listening)
             and not exists (select from run_wait w where w.organization_id = given.organization_id
+              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT')
+            and not exists (select from goal_watch w where w.organization_id = given.organization_id
               and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT'));
         removed uuid[];
         tries_of int[];

@@ -66,13 +66,16 @@ export class M007Segments extends Migration {
       -- reason to look again.
       create function note_events_for_segments() returns trigger language plpgsql as $fn$
       begin
-        if exists (select from watched_segment) or exists (select from run_wait where event_type = '') then
+        if exists (select from watched_segment) or exists (select from run_wait where event_type = '')
+            or exists (select from goal_watch where event_type = '') then
           insert into segment_change (organization_id, subscriber_id, silent)
           select made.organization_id, made.subscriber_id, bool_and(made.cause -> 'silent' is not null) from made
           where made.type not in ('SEGMENT_ENTERED', 'SEGMENT_EXITED')
             and (exists (select from watched_segment watched where watched.organization_id = made.organization_id)
               or exists (select from run_wait wait where wait.organization_id = made.organization_id
-                and wait.subscriber_id = made.subscriber_id and wait.event_type = ''))
+                and wait.subscriber_id = made.subscriber_id and wait.event_type = '')
+              or exists (select from goal_watch goal where goal.organization_id = made.organization_id
+                and goal.subscriber_id = made.subscriber_id and goal.event_type = ''))
           group by 1, 2;
         end if;
         return null;
@@ -88,7 +91,9 @@ export class M007Segments extends Migration {
         select organization, changed.id, silently from unnest(subscribers) as changed (id)
         where exists (select from watched_segment where organization_id = organization)
           or exists (select from run_wait wait where wait.organization_id = organization
-            and wait.subscriber_id = changed.id and wait.event_type = '');
+            and wait.subscriber_id = changed.id and wait.event_type = '')
+          or exists (select from goal_watch goal where goal.organization_id = organization
+            and goal.subscriber_id = changed.id and goal.event_type = '');
       end $fn$;
     `)
   }

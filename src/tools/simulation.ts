@@ -24,7 +24,7 @@ export const simulateWorkflow = defineTool({
     definition: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({
         type: 'object',
-        description: 'A complete graph {steps, edges, settings?} that need not be saved.',
+        description: 'A complete graph {steps, edges, settings?, successGoals?} that need not be saved.',
       }),
     ),
     subscriberId: Type.Optional(

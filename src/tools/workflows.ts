@@ -1,7 +1,8 @@
 import Type from 'typebox'
 
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
-import { EdgeList, SettingsInput, StepList, SuccessGoalsInput } from '../../schema/automation.ts'
+import { EdgeList, SettingsInput, StepList } from '../../schema/automation.ts'
+import { SuccessGoalsInput } from '../../schema/automation-goals.ts'
 import { closed, limitOf, listOf, oneOf } from '../../schema/define.ts'
 import { InboundWebhook, SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
 import { defineTool } from '../catalogue/tool.ts'

@@ -3,6 +3,7 @@ import { Context } from '@temporalio/activity'
 import { Failure } from '../../src/catalogue/failure.ts'
 import { crossOrganization, unitOfWork } from '../../src/catalogue/unit-of-work.ts'
 import { noteTimedConditions, organizationsWithConditions } from '../../src/domain/automations/conditions.ts'
+import { noteTimedGoals } from '../../src/domain/automations/goal-filters.ts'
 import { noteMisplaced, segmentsOfTime, watchingOrganizations } from '../../src/domain/segments/recheck.ts'
 import { decodeId, encodeId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
@@ -51,6 +52,7 @@ async function refreshOrganization(
   const scope = { organizationId, actor: SEGMENT_ACTOR }
   const segments = await unitOfWork(services, scope, segmentsOfTime, { readOnly: true })
   await unitOfWork(services, scope, noteTimedConditions)
+  await unitOfWork(services, scope, noteTimedGoals)
   for (const { id } of segments) {
     let page: string | null = FIRST_PAGE
     while (page !== null) {

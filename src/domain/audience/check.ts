@@ -1,5 +1,6 @@
 import { AUDIENCE_LIMITS, CUSTOM_FIELD_PREFIX, type Filter } from '../../../schema/audience.ts'
 import type { Definition } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { EntityManager } from '../../database.ts'
@@ -123,6 +124,11 @@ async function judgeReferences(
   return { faults, references }
 }
 
+/** Every filter of a success goal that stands at `path`; see filtersOf. */
+export function goalFiltersOf({ filters = [] }: SuccessGoal, path: string): PlacedFilter[] {
+  return filters.map((filter, index) => ({ filter, path: joinPath(`${path}.filters`, index) }))
+}
+
 /** Every filter of a definition with its place, for referenceFaults and for creating tags on demand. */
 export function filtersOf(definition: Definition): PlacedFilter[] {
   return definition.steps.flatMap((step, position) => {
@@ -145,13 +151,19 @@ export function filtersOf(definition: Definition): PlacedFilter[] {
   })
 }
 
-/** The tags that a definition adds, removes, waits for or asks about, as written: to be created when it is published. */
-export function tagNamesOf(definition: Definition): string[] {
+/**
+ * The tags that a definition adds, removes, waits for or asks about, and its goals ask about, as written: to be created
+ * when it is published.
+ */
+export function tagNamesOf(definition: Definition, goals: readonly SuccessGoal[]): string[] {
   const named = definition.steps.flatMap((step) => {
     if (step.type === 'ADD_TAG' || step.type === 'REMOVE_TAG') return step.config.tagNames
     return step.type === 'TRIGGER' && 'tagNames' in step.config ? step.config.tagNames : []
   })
-  const asked = tagNamesIn(filtersOf(definition).map(({ filter }) => filter))
+  const asked = tagNamesIn([
+    ...filtersOf(definition).map(({ filter }) => filter),
+    ...goals.flatMap(({ filters = [] }) => filters),
+  ])
   return [...new Set([...named, ...asked])]
 }
 

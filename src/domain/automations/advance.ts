@@ -6,6 +6,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import type { NewEvent } from '../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
 import { hitExitRule, watchExitRules } from './exit-rules.ts'
+import { beginGoals } from './goals.ts'
 import { ended, gone, holdAction, nextAction } from './next-action.ts'
 import { isReset, reopenRun } from './retry.ts'
 import { COMPLETED, type End, settlementOf } from './settlement.ts'
@@ -123,8 +124,12 @@ function dueOf(run: RunState): number {
   return Math.min(run.now, run.dueAt ?? (isTimed ? (run.wakeAt ?? run.now) : run.now))
 }
 
-/** From its first turn on the run's exit rules hear of events; what came before that turn is looked for. */
+/** From its first turn on the run's goals and exit rules hear of events; what came before that turn is looked for. */
 async function begin(walk: Walk): Promise<void> {
+  const reached = await beginGoals(walk)
+  if (reached.some(({ exitOnReach }) => exitOnReach)) {
+    return finish(walk, { status: 'COMPLETED', exitReason: 'GOAL', error: null })
+  }
   await watchExitRules(walk)
   const ruleId = await hitExitRule(walk)
   if (ruleId === null) return

@@ -60,21 +60,24 @@ export async function noteTimedConditions(call: Call): Promise<number> {
   return timed
 }
 
-/** Notes who began to wait for a condition a moment ago: some changes are written without the locks of waits. */
+/** Notes who began to wait for a condition, or a goal by filters, a moment ago: some changes are written without the locks of waits. */
 export async function noteFreshConditions(em: EntityManager, seconds: number): Promise<void> {
   await execute(
     em,
     sql`insert into segment_change (organization_id, subscriber_id)
       select organization_id, subscriber_id from run_wait
-      where event_type = ${CONDITION_TYPE} and began_at > now() - make_interval(secs => ${seconds})`,
+      where event_type = ${CONDITION_TYPE} and began_at > now() - make_interval(secs => ${seconds})
+      union select organization_id, subscriber_id from goal_watch
+      where event_type = '' and began_at > now() - make_interval(secs => ${seconds})`,
   )
 }
 
-/** Organizations in which a run waits for a condition. */
+/** Organizations in which a run waits for a condition, or a goal by filters may be reached. */
 export async function organizationsWithConditions(em: EntityManager): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
-    sql`select distinct organization_id as id from run_wait where event_type = '' order by 1`,
+    sql`select organization_id as id from run_wait where event_type = ''
+      union select organization_id from goal_watch where event_type = '' order by 1`,
   )
   return found.map(({ id }) => id)
 }
@@ -88,8 +91,8 @@ async function filtersOf(call: Call, conditions: readonly Condition[]): Promise<
   })
 }
 
-/** Filters that name what is gone hold for nobody; the run says so when it looks itself. */
-async function holdingRuns(
+/** Of these runs, those for which the filters hold; filters that name what is gone hold for nobody. */
+export async function holdingRuns(
   call: Call,
   automationId: string,
   runIds: readonly string[],
@@ -104,7 +107,8 @@ async function holdingRuns(
   }
 }
 
-async function dependsOnTime(call: Call, filters: readonly Filter[]): Promise<boolean> {
+/** Whether filters can come to hold by time alone. */
+export async function dependsOnTime(call: Call, filters: readonly Filter[]): Promise<boolean> {
   const { segments } = await loadReferences(call.em, { organizationId: call.organization.id }, filters)
   const every = [filters, ...segments.values()].flat()
   return placesOf(every, '').some(({ leaf }) => changesWithTime(leaf))

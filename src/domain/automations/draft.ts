@@ -1,14 +1,16 @@
 import { sql } from 'kysely'
 
 import type { Definition, Settings } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
 import type { Workflow } from '../../../schema/workflow.ts'
 import { Failure, type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { execute, json } from '../../database.ts'
-import { filtersOf, referenceFaults } from '../audience/check.ts'
+import { filtersOf, type PlacedFilter, referenceFaults } from '../audience/check.ts'
 import { placesOf } from '../audience/references.ts'
 import { fieldFaults } from './field-faults.ts'
-import { type Reading, readDefinition, readSettings, successGoalFaults } from './validate.ts'
+import { goalIds, goalStepFaults, readGoals } from './goal-faults.ts'
+import { type Reading, readDefinition, readSettings } from './validate.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
 import { namingEmails, planEmails } from './internal-emails.ts'
 import { writeEmails } from './internal-email-rows.ts'
@@ -36,19 +38,29 @@ export async function saveDraft(call: Call, change: DraftChange): Promise<Workfl
   const reading = readDefinition(change.definition)
   const settings = change.settings === undefined ? undefined : readSettings(change.settings)
   const emails = await planEmails(call, automation, reading.definition, reading.unreadable)
-  const graphFaults = [...reading.faults, ...emails.faults, ...(await namedFaults(call, reading))].map(
-    (fault) => within(change.path ?? '', fault),
-  )
+  // Goals that are left out stay, and are judged with the new graph all the same.
+  const wanted = change.successGoals === undefined ? automation.successGoals : change.successGoals
+  const goals = readGoals(wanted, reading.definition.steps)
+  const graphFaults = [
+    ...reading.faults,
+    ...emails.faults,
+    ...(await namedFaults(call, reading)),
+    ...goalStepFaults(reading.definition, reading.unreadable, goalIds(wanted)),
+  ].map((fault) => within(change.path ?? '', fault))
   const faults = [
     ...graphFaults,
     ...(settings?.faults ?? []),
-    ...(change.successGoals === undefined ? [] : successGoalFaults(change.successGoals)),
+    ...goals.faults,
+    ...(await goalReferenceFaults(call, goals.filters)),
   ]
   const missing = emails.missing.map((fault) => within(change.path ?? '', fault))
   if (faults.length > 0) refuseFaults([...faults, ...missing], 'The workflow')
   if (missing.length > 0) refuseMissing(missing)
   await writeEmails(call, automation.id, emails.plans)
-  await writeDraft(call, automation, namingEmails(reading.definition, emails.plans), settings?.settings)
+  await writeDraft(call, automation, namingEmails(reading.definition, emails.plans), {
+    settings: settings?.settings ?? automation.settings,
+    goals: goals.goals,
+  })
   return await readAutomation(call, automation.id)
 }
 
@@ -61,23 +73,30 @@ export async function namedFaults(
   const scope = { organizationId: call.organization.id }
   const missing = await referenceFaults(call.em, scope, filtersOf(readable), { tagsOnDemand: true })
   return [
-    ...tagNameFaults(readable),
+    ...tagNameFaults(readable, filtersOf(readable)),
     ...missing,
     ...(await triggerFaults(call, readable)),
     ...(await fieldFaults(call, readable)),
   ]
 }
 
+/** The same for what the filters of goals name. */
+export async function goalReferenceFaults(call: Call, placed: readonly PlacedFilter[]): Promise<Fault[]> {
+  const scope = { organizationId: call.organization.id }
+  const missing = await referenceFaults(call.em, scope, placed, { tagsOnDemand: true })
+  return [...tagNameFaults({ steps: [], edges: [] }, placed), ...missing]
+}
+
 async function writeDraft(
   { em, organization, actor }: Call,
   automation: Automation,
   definition: Definition,
-  settings: Settings | undefined,
+  { settings, goals }: { settings: Settings; goals: readonly SuccessGoal[] },
 ): Promise<void> {
   await execute(
     em,
     sql`update automation set draft = ${json(definition)}, updated_by = ${actor.name},
-        settings = ${json(settings ?? automation.settings)}
+        settings = ${json(settings)}, success_goals = ${json(goals)}
       where organization_id = ${organization.id} and id = ${automation.id}`,
   )
 }
@@ -90,16 +109,16 @@ export function refuseMissing(faults: readonly Fault[]): never {
 }
 
 /** Tags are made from these names on publishing, so they must be names that a tag can have. */
-function tagNameFaults(definition: Definition): Fault[] {
+function tagNameFaults(definition: Definition, placed: readonly PlacedFilter[]): Fault[] {
   const inSteps = definition.steps.flatMap((step, position) => {
     const names = step.type !== 'EMAIL' && 'tagNames' in step.config ? step.config.tagNames : []
     return names.map((name, index) => ({
-      stepId: step.id,
+      stepId: step.id as string | undefined,
       name,
       path: `steps[${position}].config.tagNames[${index}]`,
     }))
   })
-  const inFilters = filtersOf(definition).flatMap(({ filter, path, stepId = '' }) =>
+  const inFilters = placed.flatMap(({ filter, path, stepId }) =>
     placesOf([filter], '').flatMap(({ leaf, path: inner }) => {
       if (leaf.field !== 'tags' || !Array.isArray(leaf.value)) return []
       const at = joinPath(path + inner.slice(3), 'value')
@@ -108,7 +127,7 @@ function tagNameFaults(definition: Definition): Fault[] {
   )
   return [...inSteps, ...inFilters].flatMap(({ stepId, name, path }) => {
     const message = tagNameFault(name)
-    return message === null ? [] : [{ stepId, path, message }]
+    return message === null ? [] : [{ ...(stepId !== undefined && { stepId }), path, message }]
   })
 }
 

@@ -96,6 +96,7 @@ function labelOf(run: RunState): string {
   if (run.waitKind === 'WEBHOOK') return `${run.stepId}: waits for what comes of its request`
   if (run.waitKind === 'EVENT') return `${run.stepId}: waits for an event ${until}`
   if (run.waitKind === 'CONDITION') return `${run.stepId}: waits for its filters to hold ${until}`
+  if (run.waitKind === 'GOAL') return `${run.stepId}: waits for its goal ${until}`
   return `${run.stepId}: waits ${until}`
 }
 

@@ -4,6 +4,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import { type EntityManager, execute, rows } from '../../database.ts'
 import { MAY_WAKE, type RecordedEvent } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
+import { IS_OPEN, OPENS } from './goals.ts'
 import { workflowIdOf } from './nudge.ts'
 import { startPayload } from './run-starts.ts'
 import { cancelRuns, endEventWaits } from './runs.ts'
@@ -77,12 +78,13 @@ export async function repairRun(
   })
 }
 
-/** Organizations with event waits that began a moment ago. */
+/** Organizations with waits and goals that began a moment ago. */
 export async function organizationsWithFreshWaits(em: EntityManager, seconds: number): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
     sql`select distinct organization_id as id from run_wait
-      where began_at > now() - make_interval(secs => ${seconds})`,
+      where began_at > now() - make_interval(secs => ${seconds})
+      union select organization_id from goal_watch where began_at > now() - make_interval(secs => ${seconds})`,
   )
   return found.map(({ id }) => id)
 }
@@ -103,7 +105,15 @@ export async function catchMissedEvents(call: Call, seconds: number): Promise<vo
         and event.id >= id_floor(run.entered_at)
         and (wait.conditions ->> 'scope' = 'RUN' or event.created_at > wait.began_at) and ${MAY_WAKE}
       where wait.organization_id = ${call.organization.id}
-        and wait.began_at > now() - make_interval(secs => ${seconds})`,
+        and wait.began_at > now() - make_interval(secs => ${seconds})
+      union all
+      select watch.run_id, event.id, event.subscriber_id, event.type, event.data from goal_watch watch
+      join automation_run run on run.organization_id = watch.organization_id and run.id = watch.run_id
+      join subscriber_event event on event.organization_id = watch.organization_id
+        and event.subscriber_id = watch.subscriber_id and event.type = watch.event_type
+        and event.id >= id_floor(run.entered_at) and event.created_at > run.entered_at and ${MAY_WAKE}
+      where watch.organization_id = ${call.organization.id} and ${IS_OPEN} and event.created_at > ${OPENS}
+        and watch.began_at > now() - make_interval(secs => ${seconds})`,
   )
   // An event may be too early for another run of the same person, so each is for the run that it was found for.
   await endEventWaits(

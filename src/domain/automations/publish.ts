@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Definition } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
 import { TIMED_TRIGGERS, type TriggerConfig, type TriggerType } from '../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
 import type { InboundWebhook, Workflow } from '../../../schema/workflow.ts'
@@ -15,7 +16,8 @@ import { readDefinition } from './validate.ts'
 import { lockSegments } from '../segments/lock.ts'
 import { syncWatchedSegments } from '../segments/watch.ts'
 import { ensureTags } from '../tags.ts'
-import { namedFaults } from './draft.ts'
+import { goalReferenceFaults, namedFaults } from './draft.ts'
+import { goalIds, goalStepFaults, readGoals, windowFaultsOf } from './goal-faults.ts'
 import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
 import { syncWebhooks } from './inbound-webhooks.ts'
 import { freezeEmails } from './publish-emails.ts'
@@ -47,7 +49,7 @@ export async function publish(
   await lockSegments(call)
   const automation = await findAutomation(call, workflowId)
   const { definition, emails } = await candidateOf(call, automation)
-  await makeTags(call, definition)
+  await makeTags(call, definition, automation.successGoals)
   const { settings, successGoals } = automation
   const version = await writeVersion(call, automation, { ...definition, settings, successGoals, emails })
   await replaceTriggers(call, automation.id, definition)
@@ -107,15 +109,24 @@ function statusAfter({ status }: Automation, activate: boolean | undefined): Wor
 async function candidateOf(call: Call, automation: Automation): Promise<Candidate> {
   const reading = readDefinition(automation.draft, { publishing: true })
   const { emails, faults } = await freezeEmails(call, automation.id, reading.definition)
-  const all: Fault[] = [...reading.faults, ...faults, ...(await namedFaults(call, reading))]
+  const goals = readGoals(automation.successGoals, reading.definition.steps)
+  const all: Fault[] = [
+    ...reading.faults,
+    ...faults,
+    ...(await namedFaults(call, reading)),
+    ...goalStepFaults(reading.definition, reading.unreadable, goalIds(automation.successGoals)),
+    ...goals.faults,
+    ...windowFaultsOf(goals.goals, reading.definition),
+    ...(await goalReferenceFaults(call, goals.filters)),
+  ]
   if (all.length > 0) refuseFaults(all, 'The draft cannot be published yet: it')
   return { definition: reading.definition, emails }
 }
 
 const TAGS_A_CALL = 100
 
-async function makeTags(call: Call, definition: Definition): Promise<void> {
-  const names = tagNamesOf(definition)
+async function makeTags(call: Call, definition: Definition, goals: readonly SuccessGoal[]): Promise<void> {
+  const names = tagNamesOf(definition, goals)
   for (let from = 0; from < names.length; from += TAGS_A_CALL) {
     await ensureTags(call, names.slice(from, from + TAGS_A_CALL))
   }

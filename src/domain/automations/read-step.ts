@@ -1,13 +1,7 @@
 import type { TSchema } from 'typebox'
 import Type from 'typebox'
 
-import {
-  NOT_AVAILABLE,
-  type Step,
-  STEP_TYPES,
-  StepMembers,
-  type StepType,
-} from '../../../schema/automation.ts'
+import { type Step, STEP_TYPES, StepMembers, type StepType } from '../../../schema/automation.ts'
 import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../schema/automation-parts.ts'
 import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
 import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../schema/automation-triggers.ts'
@@ -66,7 +60,7 @@ function wordFault(
 }
 
 function memberFaults(step: Raw, path: string): Fault[] {
-  const wrongType = wordFault('step type', step.type, STEP_TYPES, NOT_AVAILABLE.steps)
+  const wrongType = wordFault('step type', step.type, STEP_TYPES, [])
   const faults = schemaFaults(AnyStep, step, path)
   return wrongType === null ? faults : [...faults, { path: joinPath(path, 'type'), message: wrongType }]
 }

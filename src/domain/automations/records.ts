@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Definition, Settings } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
 import type { WorkflowStatus } from '../../../schema/values.ts'
 import { type Workflow, WORKFLOW_LIMITS, type WorkflowSummary } from '../../../schema/workflow.ts'
 import { Failure } from '../../catalogue/failure.ts'
@@ -18,7 +19,7 @@ export type Automation = {
   status: WorkflowStatus
   draft: Definition
   settings: Settings
-  successGoals: unknown[]
+  successGoals: SuccessGoal[]
   publishedVersionId: string | null
   updatedBy: string | null
   /** As the wire has it. */
@@ -70,7 +71,7 @@ export async function getAutomation(call: Call, workflowId: string): Promise<Wor
 
 /** A workflow in full, by its uuid. */
 export async function readAutomation({ em, organization }: Call, id: string): Promise<Workflow> {
-  const found = await row<SummaryRow & { draft: Definition; settings: unknown; successGoals: unknown[] }>(
+  const found = await row<SummaryRow & { draft: Definition; settings: unknown; successGoals: SuccessGoal[] }>(
     em,
     sql`select ${SUMMARY}, automation.draft, automation.settings, automation.success_goals as "successGoals"
       from ${FROM} where automation.organization_id = ${organization.id} and automation.id = ${id}`,

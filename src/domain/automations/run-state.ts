@@ -6,10 +6,10 @@ import { array, row, rows } from '../../database.ts'
 import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '../event-rows.ts'
 
 /**
- * What a run waits for: a moment, the end of what a wait for a moment may take, an event, filters to hold, or an email
- * or a request of its own on its way out.
+ * What a run waits for: a moment, the end of what a wait for a moment may take, an event, filters to hold, a goal, or an
+ * email or a request of its own on its way out.
  */
-export type WaitKind = 'TIME' | 'LIMIT' | 'EVENT' | 'CONDITION' | 'MESSAGE' | 'WEBHOOK'
+export type WaitKind = 'TIME' | 'LIMIT' | 'EVENT' | 'CONDITION' | 'GOAL' | 'MESSAGE' | 'WEBHOOK'
 
 /** A run under its lock. Times are epoch milliseconds, ids uuids. */
 export type RunState = {
@@ -28,7 +28,7 @@ export type RunState = {
   visit: number
   waitKind: WaitKind | null
   wakeAt: number | null
-  wakeReason: 'EVENT' | 'CONDITION' | 'FAST_FORWARD' | null
+  wakeReason: 'EVENT' | 'CONDITION' | 'GOAL' | 'FAST_FORWARD' | null
   /** When a run that is held should have gone on. */
   dueAt: number | null
   context: Record<string, unknown>
@@ -80,7 +80,7 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
       join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
       join subscriber on subscriber.organization_id = run.organization_id and subscriber.id = run.subscriber_id
       where run.organization_id = ${organization.id} and run.id = ${runId}
-      for share of automation for no key update of subscriber for update of run`,
+      for share of automation for no key update of subscriber for no key update of run`,
   )
 }
 

@@ -6,9 +6,11 @@ import { array, execute, type EntityManager, json, rows } from '../../database.t
 import { encodeId } from '../../ids.ts'
 import { insertEvents, type RecordedEvent } from '../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
+import { type Converted, goalOf, reachByEvents } from './goals.ts'
 import { lockPlaces, type Place } from './group-places.ts'
 import { releasePlaces } from './group-queue.ts'
 import { type RunKey, writeNudges } from './nudge.ts'
+import { loadVersions } from './versions.ts'
 import { findWoken } from './waits.ts'
 
 const PAGE = 1_000
@@ -21,13 +23,13 @@ type Ended = RunKey & { id: string }
 type Cancellation = {
   error?: string
   reason?: string
-  status?: Extract<RunStatus, 'CANCELED' | 'FAILED'>
+  status?: Extract<RunStatus, 'COMPLETED' | 'CANCELED' | 'FAILED'>
   keepPlaces?: boolean
 }
 
 /**
- * Ends these runs from outside, written first and told to their workflows after: statuses, waits, WORKFLOW_CANCELED
- * events, nudges. Runs that are over already stay as they are. Answers the ids of those it ended.
+ * Ends these runs from outside, written first and told to their workflows after: statuses, waits, WORKFLOW_CANCELED or
+ * WORKFLOW_COMPLETED events, nudges. Runs that are over already stay as they are. Answers the ids of those it ended.
  */
 export async function cancelRuns(
   call: Call,
@@ -42,7 +44,7 @@ export async function cancelRuns(
     em,
     sql`with locked as (
         select id from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})
-          and ${IS_ACTIVE} order by id for update)
+          and ${IS_ACTIVE} order by id for no key update)
       update automation_run run set status = ${options.status ?? 'CANCELED'}, exit_reason = ${exitReason},
         error = ${options.error ?? null}, ended_at = now(), wait_kind = null, wake_at = null, wake_reason = null,
         held = false, queued_at = null
@@ -56,7 +58,7 @@ export async function cancelRuns(
     call,
     ended.map((run) => ({
       subscriberId: run.subscriberId,
-      type: 'WORKFLOW_CANCELED',
+      type: options.status === 'COMPLETED' ? 'WORKFLOW_COMPLETED' : 'WORKFLOW_CANCELED',
       data: { ...runFacts(run), exitReason, ...(options.reason !== undefined && { reason: options.reason }) },
     })),
   )
@@ -90,8 +92,8 @@ async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[
 }
 
 /**
- * Runs that waited for one of these events go on, and those that have an exit rule for it end: their row says so first,
- * then they are nudged. With `forRuns` each event is for the run at its own place of that list only.
+ * Runs that waited for one of these events go on, and those that have a goal or an exit rule for it end: their row says
+ * so first, then they are nudged. With `forRuns` each event is for the run at its own place of that list only.
  */
 export async function endEventWaits(
   call: Call,
@@ -99,6 +101,7 @@ export async function endEventWaits(
   forRuns?: readonly string[],
 ): Promise<void> {
   if (events.length === 0) return
+  await followConversions(call, await reachByEvents(call, events, forRuns))
   const woken = await findWoken(call, events, forRuns)
   const byRule = Map.groupBy(
     woken.filter(({ ruleId }) => ruleId !== null),
@@ -116,6 +119,34 @@ export async function endEventWaits(
 }
 
 /**
+ * What goals that were reached do to their runs: end them, or let those go on that waited for it in a GOAL step. Runs
+ * that are over stay as they are.
+ */
+export async function followConversions(call: Call, made: readonly Converted[]): Promise<void> {
+  if (made.length === 0) return
+  const versions = await loadVersions(
+    call.em,
+    call.organization.id,
+    made.map(({ versionId }) => versionId),
+  )
+  const leaving = made.filter((each) => goalOf(versions, each)?.exitOnReach)
+  const byGoal = Map.groupBy(leaving, ({ goalId }) => goalId)
+  for (const [reason, runs] of byGoal) {
+    const runIds = runs.map(({ runId }) => runId)
+    await cancelRuns(call, runIds, 'GOAL', { reason, status: 'COMPLETED' })
+  }
+  const waiting = made.filter(({ waitKind, stepId, versionId, goalId }) => {
+    const step = versions.get(versionId)?.graph.steps.get(stepId ?? '')
+    return waitKind === 'GOAL' && step?.type === 'GOAL' && step.config.goalId === goalId
+  })
+  await wakeRuns(
+    call,
+    waiting.map(({ runId }) => runId),
+    'GOAL',
+  )
+}
+
+/**
  * Lets whoever waited longest begin, in each of these places that nobody holds any more. Everybody who ends a run of a
  * group calls it, in the same transaction.
  */
@@ -127,14 +158,14 @@ export async function freePlaces(call: Call, places: readonly Place[]): Promise<
 export async function wakeRuns(
   { em, organization }: Call,
   runIds: readonly string[],
-  reason: 'EVENT' | 'CONDITION',
+  reason: 'EVENT' | 'CONDITION' | 'GOAL',
 ): Promise<void> {
   if (runIds.length === 0) return
   const keys = await rows<RunKey>(
     em,
     sql`with locked as (
         select id from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})
-          and status = 'WAITING' order by id for update),
+          and status = 'WAITING' order by id for no key update),
       dropped as (
         delete from run_wait where organization_id = ${organization.id} and run_id = any(${array(runIds, 'uuid')})
           and rule_id = '')

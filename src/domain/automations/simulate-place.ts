@@ -1,4 +1,5 @@
 import type { Settings, Step } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
 import type { SimulatedVisit } from '../../../schema/simulation.ts'
 import type { SubscriberStatus } from '../../../schema/values.ts'
 import type { Graph } from '../../../temporal/graph.ts'
@@ -19,6 +20,9 @@ export type ShownEmail = {
 export type World = {
   graph: Graph
   settings: Settings
+  goals: readonly SuccessGoal[]
+  /** When the run is entered. */
+  enteredAt: number
   /** Of steps that name none. */
   timezone: string
   subject: Subject

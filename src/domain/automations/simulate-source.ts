@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Definition, Settings } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { compileContent } from '../../content/compile.ts'
@@ -9,7 +10,8 @@ import { array, rows } from '../../database.ts'
 import { readId } from '../../ids.ts'
 import { isRecord } from '../audience/values.ts'
 import { personVariables } from '../variables.ts'
-import { namedFaults, refuseMissing, within } from './draft.ts'
+import { goalReferenceFaults, namedFaults, refuseMissing, within } from './draft.ts'
+import { goalIds, goalStepFaults, readGoals } from './goal-faults.ts'
 import { planEmails } from './internal-emails.ts'
 import { findAutomation } from './records.ts'
 import type { ShownEmail } from './simulate-place.ts'
@@ -17,7 +19,12 @@ import { NOBODY } from './simulate-state.ts'
 import { readDefinition, readSettings } from './validate.ts'
 
 /** What is simulated: a graph with its settings. `automationId` is null where it belongs to no workflow. */
-export type Source = { automationId: string | null; definition: Definition; settings: Settings }
+export type Source = {
+  automationId: string | null
+  definition: Definition
+  settings: Settings
+  goals: readonly SuccessGoal[]
+}
 
 type Person = { name: string | null; email: string; phone: string | null }
 type Written = { id: string; subject: string; preview: string | null; from: string | null }
@@ -31,7 +38,8 @@ export async function readSource(
   const automation = await findAutomation(call, workflowId, { lock: false })
   const reading = readDefinition(automation.draft)
   if (reading.faults.length > 0) refuseFaults(reading.faults, 'The draft cannot be simulated: it')
-  return { automationId: automation.id, definition: reading.definition, settings: automation.settings }
+  const { settings, successGoals: goals } = automation
+  return { automationId: automation.id, definition: reading.definition, settings, goals }
 }
 
 /** The emails of a graph by step: their lines, as one person at a time would see them. */
@@ -70,23 +78,28 @@ export async function readEmails(
 }
 
 async function readGiven(call: Call, given: unknown): Promise<Source> {
-  const { settings: rawSettings, ...graph } = isRecord(given) ? given : {}
+  const { settings: rawSettings, successGoals, ...graph } = isRecord(given) ? given : {}
   const reading = readDefinition(graph)
   const settings = readSettings(rawSettings)
+  const goals = readGoals(successGoals, reading.definition.steps)
   const unsaved = { id: NOBODY, draft: { steps: [], edges: [] } }
   const emails = await planEmails(call, unsaved, reading.definition, reading.unreadable)
   const faults = [
     ...reading.faults,
     ...emails.faults,
     ...(await namedFaults(call, reading)),
+    ...goalStepFaults(reading.definition, reading.unreadable, goalIds(successGoals)),
     ...settings.faults,
+    ...goals.faults,
+    ...(await goalReferenceFaults(call, goals.filters)),
   ]
   const placed = (all: readonly Fault[]) => all.map((fault) => within('definition', fault))
   if (faults.length > 0) {
     refuseFaults(placed([...faults, ...emails.missing]), 'The definition cannot be simulated: it')
   }
   if (emails.missing.length > 0) refuseMissing(placed(emails.missing))
-  return { automationId: null, definition: reading.definition, settings: settings.settings }
+  const { definition } = reading
+  return { automationId: null, definition, settings: settings.settings, goals: goals.goals }
 }
 
 /** Also emails of other workflows: a graph that names them gets copies when it is saved. */

@@ -21,6 +21,8 @@ export type State = {
   /** How often each JUMP has led back, and the variants of each SPLIT. */
   jumps: ReadonlyMap<string, number>
   variants: ReadonlyMap<string, string>
+  /** The success goals that are assumed to be reached. */
+  goals: ReadonlySet<string>
 }
 
 /** The state after one more event. */

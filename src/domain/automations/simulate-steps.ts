@@ -4,6 +4,7 @@ import { Failure, refuseFaults } from '../../catalogue/failure.ts'
 import { CONSENT } from '../consent.ts'
 import { type FieldScalar, typeFaults, typeOf } from '../fields.ts'
 import { type End, settlementOf } from './settlement.ts'
+import { endByGoal, simulateGoal } from './simulate-goals.ts'
 import { momentOf, type Option, option, type Place } from './simulate-place.ts'
 import { type State, withEntry, withEvent } from './simulate-state.ts'
 import { simulateWait, simulateWaitUntil } from './simulate-waits.ts'
@@ -44,6 +45,7 @@ const SIMULATE: { [Type in StepType]: Simulate<Type> } = {
       : []),
   ],
   JUMP: simulateJump,
+  GOAL: simulateGoal,
   EXIT: (place, { config }) => [option(place, decideExit(config))],
 }
 
@@ -86,10 +88,12 @@ async function guarded(place: Place, work: () => Promise<Option[]>): Promise<Opt
   }
 }
 
-/** Ends the run where one of its exit rules names what the step has just made happen. */
+/** Ends the run where one of its goals or exit rules names what the step has just made happen. */
 async function ruled(place: Place, each: Option): Promise<Option> {
   const { exitRules = [] } = place.world.settings
-  if (each.end !== null || exitRules.length === 0) return each
+  if (each.end !== null) return each
+  const end = await endByGoal(place, each)
+  if (end !== null) return { ...each, end }
   for (const { type, data } of each.state.events.slice(place.state.events.length)) {
     for (const { on, where = [] } of exitRules) {
       if (on !== type || !(await place.world.filtering.fulfils(data, where))) continue

@@ -49,7 +49,7 @@ export async function simulate(call: Call, input: SimulationInput): Promise<Simu
   const from = input.from === undefined ? call.now.getTime() : momentIn('from', input.from, call)
   const source = await readSource(call, { workflowId, definition })
   const person = sample ? await readSample(call, sample, from) : await readReal(call, subscriberId ?? '')
-  const { world, state } = await prepare(call, source, person)
+  const { world, state } = await prepare(call, source, person, from)
   const ways = await walkAll(world, startsOf(source), state, from)
   const timezone = person.timezone ?? world.timezone
   return {
@@ -71,17 +71,17 @@ async function prepare(
   call: Call,
   source: Source,
   person: SimulatedPerson,
+  from: number,
 ): Promise<{ world: World; state: State }> {
   const { organization, em } = call
-  const { definition, settings } = source
+  const { definition, settings, goals } = source
   const isReal = person.id !== NOBODY
   const scope = { organizationId: organization.id, timezone: organization.timezone }
-  const references = await loadReferences(
-    em,
-    scope,
-    filtersOf(definition).map(({ filter }) => filter),
-  )
-  const names = [...tagNamesOf(definition), ...references.tags.keys(), ...(isReal ? [] : person.tags)]
+  const references = await loadReferences(em, scope, [
+    ...filtersOf(definition).map(({ filter }) => filter),
+    ...goals.flatMap(({ filters = [] }) => filters),
+  ])
+  const names = [...tagNamesOf(definition, goals), ...references.tags.keys(), ...(isReal ? [] : person.tags)]
   const tagIds = await readTagIds(call, names)
   for (const [name, id] of tagIds) references.tags.set(name, id)
   // A sample's new fields are as those of a new person.
@@ -100,6 +100,8 @@ async function prepare(
   const world: World = {
     graph: indexGraph(definition),
     settings,
+    goals,
+    enteredAt: from,
     timezone: settings.timezone ?? organization.timezone,
     subject,
     filtering: createFiltering(em, subject),
@@ -117,6 +119,7 @@ async function prepare(
     events: [],
     jumps: new Map(),
     variants: new Map(),
+    goals: new Set(),
   }
   return { world, state }
 }

@@ -72,15 +72,6 @@ export function readSettings(raw: unknown, path = 'settings'): SettingsReading {
   return { settings: faults.length > 0 ? preset : (withDefaults(Settings, raw) as Settings), faults }
 }
 
-/** Faults of success goals: none can be set yet. */
-export function successGoalFaults(raw: unknown, path = 'successGoals'): Fault[] {
-  if (isEmpty(raw)) return []
-  const message = Array.isArray(raw)
-    ? 'success goals are not available yet; send []'
-    : `must be a list, not ${kindOf(raw)}`
-  return [{ path, message }]
-}
-
 function fieldsOf({ customFields }: Options): Pick<Options, 'customFields'> {
   return customFields ? { customFields } : {}
 }
@@ -117,10 +108,6 @@ function emptyPathFaults(readings: readonly StepReading[]): Fault[] {
       return [{ stepId: step.id, path, message }]
     })
   })
-}
-
-function isEmpty(value: unknown): boolean {
-  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
 function unreadable(path: string, message: string): Reading {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { ContentType } from '../../../schema/values.ts'
 import type { Definition, Settings } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
 import { type Graph, indexGraph } from '../../../temporal/graph.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 
@@ -20,7 +21,7 @@ export type FrozenEmail = {
 /** What automation_version.definition holds: the graph with its settings, and the emails by step id. */
 export type PublishedDefinition = Definition & {
   settings: Settings
-  successGoals: unknown[]
+  successGoals: SuccessGoal[]
   emails: Record<string, FrozenEmail>
 }
 

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Where } from '../../../schema/audience.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, rows } from '../../database.ts'
-import { compileWhere } from '../audience/match.ts'
+import { judge } from '../audience/judge.ts'
 import type { RecordedEvent } from '../event-rows.ts'
 
 /** Stands in place of an event type where a run waits for filters to hold. */
@@ -26,40 +26,44 @@ export async function findWoken(
   const waiting = await rows<Waiting>(
     call.em,
     sql`select wait.run_id as "runId", wait.rule_id as "ruleId", coalesce(wait.conditions -> 'where', '[]') as "where",
-        array_agg(event.position::int) as positions
+        array_agg((event.position - 1)::int) as positions
       from ${eventRows(events)} as event (subscriber_id, type, data, position)
       join run_wait wait on wait.organization_id = ${call.organization.id}
         and wait.subscriber_id = event.subscriber_id and wait.event_type = event.type
         ${forRuns ? sql`and wait.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
       group by wait.run_id, wait.rule_id, wait.conditions`,
   )
-  const woken: Woken[] = []
-  for (const { where, runs, positions } of byCondition(waiting)) {
-    const matching = await matchingEvents(call, events, positions, where)
-    for (const { runId, ruleId, positions: own } of runs) {
-      if (own.some((position) => matching.has(position))) woken.push({ runId, ruleId: ruleId || null })
-    }
-  }
-  return woken
+  const meant = await eventsMeant(call, events, waiting)
+  return waiting.flatMap(({ runId, ruleId }, index) =>
+    meant[index] === undefined ? [] : [{ runId, ruleId: ruleId || null }],
+  )
 }
 
-/** The positions of the events whose data fulfil the conditions, in one query. */
-export async function matchingEvents(
+/**
+ * For each of these, the first of the events at its positions (from 0) whose data fulfil its conditions. However many
+ * ask, each list of conditions is judged once, and many lists in one statement.
+ */
+export async function eventsMeant(
   call: Call,
   events: readonly RecordedEvent[],
-  positions: Iterable<number>,
-  where: readonly Where[],
-): Promise<Set<number>> {
-  const asked = [...new Set(positions)]
-  if (where.length === 0 || asked.length === 0) return new Set(asked)
-  const chosen = asked.map((position) => events[position - 1]?.data ?? null)
-  const holds = compileWhere(sql`event.data`, where, call.organization.timezone)
-  const found = await rows<{ position: number }>(
-    call.em,
-    sql`select event.position from unnest(${array(chosen, 'jsonb')}, ${array(asked, 'int')}) as event (data, position)
-      where ${holds}`,
-  )
-  return new Set(found.map(({ position }) => position))
+  asking: readonly { where: readonly Where[]; positions: readonly number[] }[],
+): Promise<(RecordedEvent | undefined)[]> {
+  const groups = Map.groupBy(asking, ({ where }) => JSON.stringify(where))
+  const questions = [...groups.values()].map((group) => ({
+    automationId: '',
+    where: group[0]?.where ?? [],
+    filters: [],
+    places: [...new Set(group.flatMap(({ positions }) => positions))],
+  }))
+  const verdicts = await judge(call.em, { organizationId: call.organization.id }, events, questions)
+  const meant = new Map([...groups.keys()].map((key, index) => [key, new Set(verdicts[index]?.meant)]))
+  return asking.map(({ where, positions }) => {
+    const fulfilling = meant.get(JSON.stringify(where))
+    const [first] = positions
+      .filter((position) => fulfilling?.has(position))
+      .toSorted((one, other) => one - other)
+    return first === undefined ? undefined : events[first]
+  })
 }
 
 /** Events as rows (subscriber_id, type, data, position from 1), for joins. */
@@ -77,16 +81,4 @@ function eventRows(events: readonly RecordedEvent[]): RawBuilder<unknown> {
       events.map(({ data }) => data),
       'jsonb',
     )}) with ordinality`
-}
-
-function byCondition(waiting: readonly Waiting[]) {
-  const groups = new Map<string, { where: Where[]; runs: Waiting[]; positions: Set<number> }>()
-  for (const run of waiting) {
-    const key = JSON.stringify(run.where)
-    const group = groups.get(key) ?? { where: run.where, runs: [], positions: new Set<number>() }
-    groups.set(key, group)
-    group.runs.push(run)
-    for (const position of run.positions) group.positions.add(position)
-  }
-  return groups.values()
 }

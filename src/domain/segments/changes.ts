@@ -7,6 +7,7 @@ import { encodeId } from '../../ids.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
 import { endConditionWaits } from '../automations/conditions.ts'
+import { reachWatchedGoals } from '../automations/goal-filters.ts'
 import { type NewEvent, recordEvents } from '../events.ts'
 import { BULK_PRIORITY } from '../outbox.ts'
 import { tryLockSegments } from './lock.ts'
@@ -54,6 +55,7 @@ export async function applySegmentChanges(call: Call): Promise<number> {
     const moves = await moveMembers(call, segment, people)
     events.push(...moves.filter(({ subscriberId }) => loud.has(subscriberId)).map(toEvent(segment)))
   }
+  await reachWatchedGoals(call, [...loud])
   await endConditionWaits(call, [...loud])
   await recordEvents(call, events, { priority: taken.length < BATCH ? 0 : BULK_PRIORITY })
   return taken.length

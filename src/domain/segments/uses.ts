@@ -40,7 +40,7 @@ async function usesOf({ em, organization }: Call, id: string): Promise<Use[]> {
         where organization_id = ${organization.id} and kind = 'BROADCAST'
           and status in ('DRAFT', 'SCHEDULED', 'SENDING')
         union all
-        select 'workflow', id, name, draft from automation
+        select 'workflow', id, name, jsonb_build_array(draft, success_goals) from automation
         where organization_id = ${organization.id} and status <> 'ARCHIVED'
         union all
         select 'workflow', automation.id, automation.name, version.definition

@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
 
 import type { Settings, StepOf } from '../../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import { row } from '../../../database.ts'
 import { enqueueMessages } from '../../messages.ts'
 import { hitExitRule } from '../exit-rules.ts'
+import { openGoals, reachByFilters } from '../goals.ts'
 import type { RunState } from '../run-state.ts'
 import { windowOpens } from '../schedule.ts'
 import { type Enter, left, type StepResult, type Turn } from './step.ts'
@@ -27,6 +29,9 @@ export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
     const outcome = { result: 'CANCELED', reason: 'EXIT_RULE', ruleId }
     return { kind: 'ends', exitReason: 'EXIT_RULE', outcome }
   }
+  // Filters that came to hold are heard of a moment later; no email goes out in that moment either.
+  const reached = endOf(await reachByFilters(turn, version.definition.successGoals), 'CANCELED')
+  if (reached) return reached
   const notYet = decideSending(turn, version.definition.settings, step.config)
   if (notYet) return notYet
   const messageId = await sendStepEmail(turn, step.id, step.config.transactional)
@@ -82,7 +87,19 @@ async function readOutcome(turn: Turn): Promise<StepResult | null> {
   }
   const outcome = { result: status, ...(reason !== null && { reason }) }
   if (status === 'FAILED') return { kind: 'failed', reason: reason ?? 'the email failed', outcome }
+  if (message.sentAt !== null) {
+    const reached = endOf(await openGoals(turn, message.sentAt), status)
+    if (reached) return reached
+  }
   return left('next', outcome, message.sentAt ?? undefined)
+}
+
+/** The end of the run, where one of the goals that were reached says so. */
+function endOf(goals: readonly SuccessGoal[], result: string): StepResult | null {
+  const goal = goals.find(({ exitOnReach }) => exitOnReach)
+  return goal
+    ? { kind: 'ends', exitReason: 'GOAL', outcome: { result, reason: 'GOAL', goalId: goal.id } }
+    : null
 }
 
 /** Accepts the email of an EMAIL step, once for each visit, and answers its message id. */

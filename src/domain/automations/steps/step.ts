@@ -24,7 +24,7 @@ type Left = { kind: 'left'; port: string; outcome: Outcome; endedAt?: number; de
 export type StepResult =
   | Left
   | { kind: 'waits'; waitKind: WaitKind; wakeAt: number | null; outcome: Outcome }
-  | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED' | 'EXIT_RULE'; outcome: Outcome }
+  | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED' | 'EXIT_RULE' | 'GOAL'; outcome: Outcome }
   | { kind: 'failed'; reason: string; outcome: Outcome }
 
 /** What a step that is over came to. */

@@ -9,6 +9,7 @@ import {
 } from './changes.ts'
 import { enterBranch, enterExit, enterJump, enterSplit } from './choices.ts'
 import { enterEmail, leaveEmail } from './email.ts'
+import { enterGoal, leaveGoal } from './goal.ts'
 import { enterNotify } from './notify.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
 import { enterThrottle } from './throttle.ts'
@@ -36,6 +37,7 @@ const ENTER: { [Type in StepType]: Enter<Type> } = {
   STOP_WORKFLOW: enterStopWorkflow,
   THROTTLE: enterThrottle,
   JUMP: enterJump,
+  GOAL: enterGoal,
   EXIT: enterExit,
 }
 
@@ -83,6 +85,8 @@ export async function leaveStep(turn: Turn, step: Step): Promise<StepResult | nu
       return await leaveEmail(turn, step)
     case 'WAIT_UNTIL':
       return await leaveWaitUntil(turn, step)
+    case 'GOAL':
+      return await leaveGoal(turn, step)
     case 'WEBHOOK':
       return await leaveWebhook(turn, step)
     default:

@@ -1,0 +1,110 @@
+import type { Definition } from '../../../schema/automation.ts'
+import { SuccessGoal } from '../../../schema/automation-goals.ts'
+import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
+import type { Fault } from '../../catalogue/failure.ts'
+import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
+import { goalFiltersOf, type PlacedFilter } from '../audience/check.ts'
+import { pathFault, validateFilters, validateWhere } from '../audience/validate.ts'
+import { isRecord } from '../audience/values.ts'
+import { emailStepIds } from './read-step.ts'
+
+/**
+ * Goals with their defaults, their filters with their places, and every fault of what was sent; goals that have one are
+ * left out.
+ */
+export type GoalsReading = { goals: SuccessGoal[]; filters: PlacedFilter[]; faults: Fault[] }
+
+type Raw = Record<string, unknown>
+
+/** Reads raw success goals beside the graph whose emails their filters may name. */
+export function readGoals(raw: unknown, steps: readonly unknown[] = []): GoalsReading {
+  const path = 'successGoals'
+  if (raw === undefined || raw === null) return { goals: [], filters: [], faults: [] }
+  if (!Array.isArray(raw)) {
+    return { goals: [], filters: [], faults: [{ path, message: `must be a list, not ${kindOf(raw)}` }] }
+  }
+  const most = AUTOMATION_LIMITS.goals
+  const faults: Fault[] =
+    raw.length > most ? [{ path, message: `a workflow has at most ${most} goals, this one has more` }] : []
+  const emailSteps = emailStepIds(steps)
+  const seen = new Set<unknown>()
+  const goals: SuccessGoal[] = []
+  const filters: PlacedFilter[] = []
+  for (const [index, goal] of raw.slice(0, most).entries()) {
+    const own = faultsOf(goal, joinPath(path, index), emailSteps)
+    if (isRecord(goal) && typeof goal.id === 'string' && seen.size === seen.add(goal.id).size) {
+      own.push({
+        path: `${joinPath(path, index)}.id`,
+        message: 'is the id of another goal already; choose another one',
+      })
+    }
+    faults.push(...own)
+    if (own.length > 0) continue
+    // The schema has just accepted it.
+    const read = withDefaults(SuccessGoal, goal) as SuccessGoal
+    goals.push(read)
+    filters.push(...goalFiltersOf(read, joinPath(path, index)))
+  }
+  return { goals, filters, faults }
+}
+
+/** GOAL steps whose goal there is none of, and goals whose window can never begin; `ids` are all that were named. */
+export function goalStepFaults(
+  { steps }: Definition,
+  unreadable: ReadonlySet<number>,
+  ids: readonly string[],
+): Fault[] {
+  return steps.flatMap((step, position) => {
+    if (step.type !== 'GOAL' || unreadable.has(position) || ids.includes(step.config.goalId)) return []
+    const none = ids.length === 0 ? 'successGoals has none' : didYouMean(step.config.goalId, ids)
+    const message = `there is no goal ${JSON.stringify(step.config.goalId)}; ${none}`
+    return [{ stepId: step.id, path: `steps[${position}].config.goalId`, message }]
+  })
+}
+
+/** Goals that count from the first email of a graph that sends none; asked on publishing. */
+export function windowFaultsOf(goals: readonly SuccessGoal[], { steps }: Definition): Fault[] {
+  if (steps.some(({ type }) => type === 'EMAIL')) return []
+  return goals.flatMap(({ countFrom }, index) => {
+    if (countFrom !== 'FIRST_EMAIL') return []
+    const message = 'counts from the first email, and no step sends one; add an EMAIL, or count from ENTRY'
+    return [{ path: `successGoals[${index}].countFrom`, message }]
+  })
+}
+
+/** The ids that raw goals have, whatever else is wrong with them. */
+export function goalIds(raw: unknown): string[] {
+  if (!Array.isArray(raw)) return []
+  return raw.flatMap((goal: unknown) => (isRecord(goal) && typeof goal.id === 'string' ? [goal.id] : []))
+}
+
+function faultsOf(goal: unknown, path: string, emailSteps: ReadonlySet<string>): Fault[] {
+  if (!isRecord(goal))
+    return [{ path, message: `must be a goal {id, name, event | filters}, not ${kindOf(goal)}` }]
+  return [...schemaFaults(SuccessGoal, goal, path), ...meansFaults(goal, path, emailSteps)]
+}
+
+/** By an event or by filters; conditions and a value are those of an event. */
+function meansFaults(goal: Raw, path: string, emailSteps: ReadonlySet<string>): Fault[] {
+  const { event, where, filters, valuePath } = goal
+  const faults: Fault[] = []
+  const fault = (member: string, message: string) => faults.push({ path: joinPath(path, member), message })
+  if (event === undefined && filters === undefined) {
+    const message = 'says not when it is reached; give it an event, such as "SUBSCRIBER_PAYMENT", or filters'
+    faults.push({ path, message })
+  }
+  if (event !== undefined && filters !== undefined) fault('filters', 'cannot stand beside event; choose one')
+  if (event === undefined && where !== undefined)
+    fault('where', 'is about the data of an event; name one, or use filters')
+  if (event === undefined && valuePath !== undefined) {
+    fault('valuePath', 'is a path into the data of an event; name one, or leave it out')
+  }
+  const wrong = typeof valuePath === 'string' ? pathFault(valuePath) : null
+  if (wrong !== null) fault('valuePath', wrong)
+  if (Array.isArray(where)) faults.push(...validateWhere(where, joinPath(path, 'where')))
+  if (Array.isArray(filters)) {
+    if (filters.length === 0) fault('filters', 'are empty, which holds for everybody; name one at least')
+    faults.push(...validateFilters(filters, joinPath(path, 'filters'), { entry: true, emailSteps }))
+  }
+  return faults
+}

@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, rows } from '../../database.ts'
+import { dependsOnTime, holdingRuns } from './conditions.ts'
+import { conversionOf, goalOf, IS_OPEN, recordConversions } from './goals.ts'
+import { followConversions } from './runs.ts'
+import { loadVersions } from './versions.ts'
+
+type WatchedGoal = { automationId: string; versionId: string; goalId: string }
+type Watching = WatchedGoal & { runIds: string[] }
+
+const IN_GOAL = sql`goal_watch watch join automation_run run
+  on run.organization_id = watch.organization_id and run.id = watch.run_id`
+const GOAL_COLUMNS = sql`run.automation_id as "automationId", run.version_id as "versionId", watch.goal_id as "goalId"`
+
+/** Of these people, the goals whose filters hold by now are reached: one query for each goal. */
+export async function reachWatchedGoals(call: Call, subscriberIds: readonly string[]): Promise<void> {
+  if (subscriberIds.length === 0) return
+  const watching = await rows<Watching>(
+    call.em,
+    sql`select ${GOAL_COLUMNS}, array_agg(run.id::text) as "runIds" from ${IN_GOAL}
+      where watch.organization_id = ${call.organization.id} and watch.event_type = ''
+        and watch.subscriber_id = any(${array(subscriberIds, 'uuid')}) and ${IS_OPEN} group by 1, 2, 3`,
+  )
+  const goals = await goalsOf(call, watching)
+  for (const [index, { runIds, automationId }] of watching.entries()) {
+    const goal = goals[index]
+    if (!goal?.filters) continue
+    const holding = await holdingRuns(call, automationId, runIds, goal.filters)
+    if (holding.length === 0) continue
+    await lockPeople(call, holding)
+    const reached = holding.map((runId) => conversionOf(runId, goal))
+    await followConversions(call, await recordConversions(call, reached))
+  }
+}
+
+/** Conversions come after the lock of their people, as those by events do. */
+async function lockPeople({ em, organization }: Call, runIds: readonly string[]): Promise<void> {
+  await execute(
+    em,
+    sql`select id from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
+      from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
+      order by id for share`,
+  )
+}
+
+async function goalsOf(call: Call, watched: readonly WatchedGoal[]): Promise<(SuccessGoal | undefined)[]> {
+  const ids = watched.map(({ versionId }) => versionId)
+  const versions = await loadVersions(call.em, call.organization.id, ids)
+  return watched.map((watch) => goalOf(versions, watch))
+}
+
+/** Notes everybody whose goal can be reached by time alone; see noteTimedConditions. Answers how many goals. */
+export async function noteTimedGoals(call: Call): Promise<number> {
+  const { em, organization } = call
+  const watched = await rows<WatchedGoal>(
+    em,
+    sql`select distinct ${GOAL_COLUMNS} from ${IN_GOAL}
+      where watch.organization_id = ${organization.id} and watch.event_type = ''`,
+  )
+  const goals = await goalsOf(call, watched)
+  let timed = 0
+  for (const [index, { versionId, goalId }] of watched.entries()) {
+    if (!(await dependsOnTime(call, goals[index]?.filters ?? []))) continue
+    timed += 1
+    await execute(
+      em,
+      sql`insert into segment_change (organization_id, subscriber_id)
+        select watch.organization_id, watch.subscriber_id from ${IN_GOAL}
+        where watch.organization_id = ${organization.id} and watch.event_type = ''
+          and run.version_id = ${versionId} and watch.goal_id = ${goalId} order by watch.subscriber_id`,
+    )
+  }
+  return timed
+}

@@ -1,0 +1,272 @@
+import { sql } from 'kysely'
+
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
+import type { RunStatus } from '../../../schema/values.ts'
+import { array, execute, row, rows } from '../../database.ts'
+import { compileWhere, eachHolds } from '../audience/match.ts'
+import { MAY_WAKE, type RecordedEvent } from '../event-rows.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
+import { entryOf, scopeOf, type Turn } from './steps/step.ts'
+import { loadVersions, type Version } from './versions.ts'
+import { eventsMeant } from './waits.ts'
+
+/** A goal that a run reaches. Ids of runs and events are uuids. */
+export type Conversion = {
+  runId: string
+  goalId: string
+  eventId: string | null
+  value: number | null
+  currency: string | null
+}
+
+/** A conversion that was written now, and how its run stood. */
+export type Converted = {
+  runId: string
+  goalId: string
+  versionId: string
+  status: RunStatus
+  waitKind: string | null
+  stepId: string | null
+}
+
+type Asking = Pick<Turn, 'call' | 'run' | 'version'>
+
+/** Stands in place of an event type where a goal is reached by filters. */
+export const BY_FILTERS = ''
+
+/** When the window of a watch begins: what is written, or the first email that has gone in the meantime. */
+export const OPENS = sql`coalesce(watch.opens_at, (select min(m.sent_at) from message m
+  where m.organization_id = watch.organization_id and m.run_id = watch.run_id))`
+/** The condition that the window of a watch is open now. */
+export const IS_OPEN = sql`${OPENS} <= now() and ${OPENS} + watch.window_days * interval '24 hours' > now()`
+
+/**
+ * Lets events and changes find the goals of a run from its first turn on, and looks for what came before that turn.
+ * Answers the goals that were reached.
+ */
+export async function beginGoals(turn: Asking): Promise<SuccessGoal[]> {
+  const { call, run, version } = turn
+  const goals = version.definition.successGoals
+  if (goals.length === 0) return []
+  const times = goals.map((goal) => windowOf(goal, { enteredAt: run.enteredAt, firstEmailAt: null }))
+  await execute(
+    call.em,
+    sql`insert into goal_watch (organization_id, run_id, goal_id, subscriber_id, event_type, window_days, opens_at, expires_at)
+      select ${call.organization.id}, ${run.id}, goal_id, ${run.subscriberId}, event_type, days,
+        to_timestamp(opens::float8), to_timestamp(expires::float8)
+      from unnest(${array(
+        goals.map(({ id }) => id),
+        'text',
+      )}, ${array(
+        goals.map(({ event }) => event ?? BY_FILTERS),
+        'text',
+      )}, ${array(
+        goals.map(({ windowDays }) => windowDays),
+        'int',
+      )}, ${array(
+        times.map((time) => (time ? String(time.opensAt / 1000) : null)),
+        'text',
+      )}, ${array(
+        times.map((time) => (time ? String(time.expiresAt / 1000) : null)),
+        'text',
+      )}) as goal (goal_id, event_type, days, opens, expires)
+      on conflict (organization_id, run_id, goal_id) do nothing`,
+  )
+  return await catchUp(
+    turn,
+    goals.filter(({ countFrom }) => countFrom === 'ENTRY'),
+  )
+}
+
+/** The first email of a run has gone: the windows that it opens. Answers the goals that are reached by that. */
+export async function openGoals(turn: Asking, sentAt: number): Promise<SuccessGoal[]> {
+  const { call, run, version } = turn
+  const goals = version.definition.successGoals.filter(({ countFrom }) => countFrom === 'FIRST_EMAIL')
+  if (goals.length === 0) return []
+  const opened = await execute(
+    call.em,
+    sql`update goal_watch set opens_at = to_timestamp(${sentAt / 1000}::float8),
+        expires_at = to_timestamp(${sentAt / 1000}::float8) + window_days * interval '24 hours'
+      where organization_id = ${call.organization.id} and run_id = ${run.id} and opens_at is null`,
+  )
+  return opened === 0 ? [] : await catchUp(turn, goals)
+}
+
+/** Those of these goals whose filters hold now, with their conversions written; one query, none without filters. */
+export async function reachByFilters(
+  { call, run }: Pick<Turn, 'call' | 'run'>,
+  goals: readonly SuccessGoal[],
+): Promise<SuccessGoal[]> {
+  const asked = goals.flatMap((goal) => (goal.filters ? [{ goal, filter: { all: goal.filters } }] : []))
+  if (asked.length === 0) return []
+  const filters = asked.map(({ filter }) => filter)
+  const holding = await eachHolds(call.em, scopeOf(call), run.subscriberId, filters, entryOf(run))
+  const reached = asked.flatMap(({ goal }, index) => (holding[index] === true ? [goal] : []))
+  const made = await recordConversions(
+    call,
+    reached.map((goal) => conversionOf(run.id, goal)),
+    { onlyOpen: true },
+  )
+  return goals.filter(({ id }) => made.some(({ goalId }) => goalId === id))
+}
+
+/** Whether a run has reached a goal, and its window. */
+export async function readGoal(
+  { call, run }: Pick<Turn, 'call' | 'run'>,
+  goal: SuccessGoal,
+): Promise<{ reached: boolean; window: GoalWindow | null }> {
+  const found = await row<{ reached: boolean; firstEmailAt: number | null }>(
+    call.em,
+    sql`select exists (select from goal_conversion made where made.organization_id = ${call.organization.id}
+          and made.run_id = ${run.id} and made.goal_id = ${goal.id}) as reached,
+        (select extract(epoch from min(sent_at))::float8 * 1000 from message
+          where organization_id = ${call.organization.id} and run_id = ${run.id}) as "firstEmailAt"`,
+  )
+  const { reached = false, firstEmailAt = null } = found ?? {}
+  return { reached, window: windowOf(goal, { enteredAt: run.enteredAt, firstEmailAt }) }
+}
+
+type Watched = { runId: string; goalId: string; versionId: string; positions: number[] }
+
+/**
+ * The goals that these events reach, with their conversions written. The statements are as many for one goal as for
+ * hundreds. With `forRuns` each event is for the run at its own place of that list only.
+ */
+export async function reachByEvents(
+  call: Call,
+  events: readonly RecordedEvent[],
+  forRuns?: readonly string[],
+): Promise<Converted[]> {
+  const watched = await findWatched(call, events, forRuns)
+  if (watched.length === 0) return []
+  const versions = await loadVersions(
+    call.em,
+    call.organization.id,
+    watched.map(({ versionId }) => versionId),
+  )
+  const asked = watched.flatMap((watch) => {
+    const goal = goalOf(versions, watch)
+    return goal ? [{ ...watch, goal }] : []
+  })
+  const meant = await eventsMeant(
+    call,
+    events,
+    asked.map(({ goal, positions }) => ({ where: goal.where ?? [], positions })),
+  )
+  const reached = asked.flatMap(({ runId, goal }, index): Conversion[] => {
+    const event = meant[index]
+    return event ? [conversionOf(runId, goal, event)] : []
+  })
+  return await recordConversions(call, reached)
+}
+
+/**
+ * Writes conversions, each once whatever is tried, and ends the watches that led to them. Answers those that are new.
+ * `onlyOpen`: those alone whose window is open.
+ */
+export async function recordConversions(
+  call: Call,
+  reached: readonly Conversion[],
+  { onlyOpen = false }: { onlyOpen?: boolean } = {},
+): Promise<Converted[]> {
+  if (reached.length === 0) return []
+  const column = (pick: (conversion: Conversion) => unknown, type: Parameters<typeof array>[1]) =>
+    array(reached.map(pick), type)
+  return await rows<Converted>(
+    call.em,
+    sql`with given as (
+        select given.*, run.automation_id, run.subscriber_id, run.version_id, run.status, run.wait_kind, run.current_step_id
+        from unnest(${column(({ runId }) => runId, 'uuid')}, ${column(({ goalId }) => goalId, 'text')},
+          ${column(({ eventId }) => eventId, 'uuid')}, ${column(({ value }) => (value === null ? null : String(value)), 'text')},
+          ${column(({ currency }) => currency, 'text')}) as given (run_id, goal_id, event_id, value, currency)
+        join automation_run run on run.organization_id = ${call.organization.id} and run.id = given.run_id
+        where not ${onlyOpen} or exists (select from goal_watch watch where watch.organization_id = ${call.organization.id}
+          and watch.run_id = given.run_id and watch.goal_id = given.goal_id and ${IS_OPEN})
+      ), made as (
+        insert into goal_conversion (organization_id, run_id, goal_id, automation_id, subscriber_id, event_id, value, currency)
+        select ${call.organization.id}, run_id, goal_id, automation_id, subscriber_id, event_id, round(value::numeric, 2), currency
+        from given order by run_id, goal_id
+        on conflict (organization_id, run_id, goal_id) do nothing
+        returning run_id, goal_id
+      ), dropped as (
+        delete from goal_watch watch using given where watch.organization_id = ${call.organization.id}
+          and watch.run_id = given.run_id and watch.goal_id = given.goal_id)
+      select made.run_id as "runId", made.goal_id as "goalId", given.version_id as "versionId", given.status,
+        given.wait_kind as "waitKind", given.current_step_id as "stepId"
+      from made join given on given.run_id = made.run_id and given.goal_id = made.goal_id order by 1, 2`,
+  )
+}
+
+/** The goal that a watch or a conversion is about, in the version of its run. */
+export function goalOf(
+  versions: ReadonlyMap<string, Version>,
+  { versionId, goalId }: { versionId: string; goalId: string },
+): SuccessGoal | undefined {
+  return versions.get(versionId)?.definition.successGoals.find(({ id }) => id === goalId)
+}
+
+/** A conversion by an event, or by filters where there is none. */
+export function conversionOf(runId: string, goal: SuccessGoal, event?: RecordedEvent): Conversion {
+  const worth = event ? valueOf(goal, event.data) : { value: null, currency: null }
+  return { runId, goalId: goal.id, eventId: event?.id ?? null, ...worth }
+}
+
+/** What holds already, or happened before anybody listened; what a run begins with is no event of its own. */
+async function catchUp(turn: Asking, goals: readonly SuccessGoal[]): Promise<SuccessGoal[]> {
+  const { call, run } = turn
+  const byFilters = await reachByFilters(turn, goals)
+  const asked = goals.filter(({ event }) => event !== undefined)
+  if (asked.length === 0) return byFilters
+  const { id, timezone } = call.organization
+  const tests = asked.map(
+    ({ event, where = [] }, index) =>
+      sql`(${index}::int, event.type = ${event} and ${compileWhere(sql`event.data`, where, timezone)})`,
+  )
+  const found = await rows<RecordedEvent & { place: number }>(
+    call.em,
+    sql`select distinct on (asked.place) asked.place, event.id, event.subscriber_id as "subscriberId", event.type, event.data
+      from subscriber_event event cross join lateral (values ${sql.join(tests)}) as asked (place, holds)
+      join goal_watch watch on watch.organization_id = ${id} and watch.run_id = ${run.id}
+        and watch.goal_id = (${array(
+          asked.map((goal) => goal.id),
+          'text',
+        )})[asked.place + 1]
+      where event.organization_id = ${id} and event.subscriber_id = ${run.subscriberId}
+        and event.type = any(${array([...new Set(asked.map(({ event }) => event))], 'text')})
+        and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8))
+        and event.created_at > watch.opens_at and event.created_at < watch.expires_at
+        and ${MAY_WAKE} and asked.holds
+      order by asked.place, event.id`,
+  )
+  const conversions = found.flatMap(({ place, ...event }) => {
+    const goal = asked[place]
+    return goal ? [conversionOf(run.id, goal, event)] : []
+  })
+  const made = await recordConversions(call, conversions)
+  return [...byFilters, ...asked.filter((goal) => made.some(({ goalId }) => goalId === goal.id))]
+}
+
+async function findWatched(
+  call: Call,
+  events: readonly RecordedEvent[],
+  forRuns: readonly string[] | undefined,
+): Promise<Watched[]> {
+  return await rows<Watched>(
+    call.em,
+    sql`select watch.run_id as "runId", watch.goal_id as "goalId", run.version_id as "versionId",
+        array_agg((event.position - 1)::int) as positions
+      from unnest(${array(
+        events.map(({ subscriberId }) => subscriberId),
+        'uuid',
+      )}, ${array(
+        events.map(({ type }) => type),
+        'text',
+      )}) with ordinality as event (subscriber_id, type, position)
+      join goal_watch watch on watch.organization_id = ${call.organization.id}
+        and watch.subscriber_id = event.subscriber_id and watch.event_type = event.type
+      join automation_run run on run.organization_id = watch.organization_id and run.id = watch.run_id
+      where ${IS_OPEN} ${forRuns ? sql`and watch.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
+      group by 1, 2, 3 order by 1, 2`,
+  )
+}

@@ -1,0 +1,63 @@
+import type { StepOf } from '../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../schema/automation-goals.ts'
+import { type GoalWindow, windowOf } from './goal-window.ts'
+import type { End } from './settlement.ts'
+import { type Option, option, type Place } from './simulate-place.ts'
+import { decideGoal } from './steps/goal.ts'
+
+/** A GOAL step, by what has happened on the way; and as it goes where that is the other way round. */
+export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Promise<Option[]> {
+  const { world, state, at } = place
+  const goal = world.goals.find(({ id }) => id === config.goalId)
+  if (!goal) return []
+  const window = windowIn(place, goal)
+  const known = state.goals.has(goal.id) || (await isReached(place, goal, 0))
+  const met = decideGoal(config, goal, { reached: true, window, now: at })
+  if (met.kind === 'waits') return []
+  if (known) return [option(place, met)]
+  const assuming = { ...state, goals: new Set([...state.goals, goal.id]) }
+  const assumed =
+    config.ifUnmet === 'WAIT'
+      ? `The goal ${goal.name} is reached as soon as they wait for it.`
+      : `The goal ${goal.name} has been reached by now.`
+  const other = option(place, met, { state: assuming, assumed })
+  const unmet = decideGoal(config, goal, { reached: false, window, now: at })
+  if (unmet.kind !== 'waits') return [option(place, unmet), other]
+  // The wait is over when the window closes.
+  const over = decideGoal(config, goal, { reached: false, window, now: unmet.wakeAt ?? at })
+  const until = unmet.wakeAt ?? at
+  return [option({ ...place, at: until }, over.kind === 'waits' ? null : over, { until }), other]
+}
+
+/** The end of a run by a goal that its latest step has reached, as the engine ends it; null where it goes on. */
+export async function endByGoal(place: Place, each: Option): Promise<End | null> {
+  if (each.state === place.state) return null
+  for (const goal of place.world.goals) {
+    if (!goal.exitOnReach) continue
+    if (await isReached({ ...place, state: each.state, at: each.at }, goal, place.state.events.length)) {
+      return { status: 'COMPLETED', exitReason: 'GOAL', error: null }
+    }
+  }
+  return null
+}
+
+/** By an event of the way from the given place on, or by filters that hold; both within the window. */
+async function isReached(place: Place, goal: SuccessGoal, from: number): Promise<boolean> {
+  const { world, state, at } = place
+  const window = windowIn(place, goal)
+  if (window === null) return false
+  const isOpen = (moment: number) => moment >= window.opensAt && moment < window.expiresAt
+  if (goal.filters) {
+    if (!isOpen(at)) return false
+    return (await world.filtering.firstHolding([{ id: goal.id, filters: goal.filters }], state, at)) !== null
+  }
+  for (const event of state.events.slice(from)) {
+    if (event.type !== goal.event || !isOpen(event.at)) continue
+    if (await world.filtering.fulfils(event.data, goal.where ?? [])) return true
+  }
+  return false
+}
+
+function windowIn({ world, state }: Place, goal: SuccessGoal): GoalWindow | null {
+  return windowOf(goal, { enteredAt: world.enteredAt, firstEmailAt: state.emails[0]?.at ?? null })
+}

@@ -1,0 +1,311 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import type { Step } from '../schema/automation.ts'
+import type { SuccessGoal } from '../schema/automation-goals.ts'
+import { noteTimedGoals } from '../src/domain/automations/goal-filters.ts'
+import { nudgeRuns } from '../src/domain/automations/nudge.ts'
+import { execute, rows } from '../src/database.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { keepHouse } from '../src/domain/housekeeping.ts'
+import { addTags } from '../src/domain/tags.ts'
+import { reconcile } from '../worker/reconciler.ts'
+import { startSegmentWatch } from '../worker/segment-watch.ts'
+import { runsOf, step, type Tenant } from './helpers/automation.ts'
+import type { TestServices } from './helpers/database.ts'
+import { chain, type EngineWorld, type Graph, openEngine } from './helpers/engine.ts'
+import { eventually } from './helpers/eventually.ts'
+
+let world: EngineWorld
+let tenant: Tenant
+let services: TestServices
+let watch: ReturnType<typeof startSegmentWatch>
+
+test.before(async () => {
+  world = await openEngine('engine-goals', { LOG_LEVEL: 'warn' })
+  ;({ tenant, services } = world)
+  watch = startSegmentWatch(services)
+})
+test.after.always(async () => {
+  await watch?.stop()
+  await world?.close()
+})
+
+const THANKS = step('thanks', 'ADD_TAG', { tagNames: ['thanked'] })
+const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
+const EMAIL = step('hello', 'EMAIL', {
+  subject: 'Hello',
+  content: 'Hi',
+  contentType: 'MARKDOWN',
+  transactional: false,
+})
+const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]
+
+function goal(members: Partial<SuccessGoal> = {}): SuccessGoal {
+  const preset = {
+    id: 'bought',
+    name: 'Bought',
+    windowDays: 30,
+    countFrom: 'ENTRY' as const,
+    exitOnReach: true,
+  }
+  return members.filters ? { ...preset, ...members } : { ...preset, event: 'SUBSCRIBER_PAYMENT', ...members }
+}
+
+function withGoals(steps: readonly Step[], ...successGoals: SuccessGoal[]): Graph {
+  return { ...chain(steps), successGoals }
+}
+
+async function conversionsOf(automationId: string): Promise<string[]> {
+  const found = await rows<{ text: string }>(
+    services.orm.em.fork(),
+    sql`select concat_ws(' ', goal_id, value, currency) as text from goal_conversion
+      where organization_id = ${tenant.id} and automation_id = ${automationId} order by goal_id, run_id`,
+  )
+  return found.map(({ text }) => text)
+}
+
+async function watchesOf(automationId: string): Promise<number> {
+  const found = await rows(
+    services.orm.em.fork(),
+    sql`select 1 from goal_watch watch join automation_run run on run.id = watch.run_id
+      where run.automation_id = ${automationId}`,
+  )
+  return found.length
+}
+
+async function shiftWindows(automationId: string, days: number): Promise<void> {
+  await execute(
+    services.orm.em.fork(),
+    sql`update goal_watch set opens_at = opens_at - make_interval(days => ${days}),
+        expires_at = expires_at - make_interval(days => ${days})
+      where run_id in (select id from automation_run where automation_id = ${automationId})`,
+  )
+}
+
+test('a goal ends a run at once in any wait, counts once with its value, and strangers stay', async (t) => {
+  const paid = goal({ where: [{ path: 'amount', operator: 'gte', value: 10 }], valuePath: 'amount' })
+  const forever = { onTimeout: 'CONTINUE' as const }
+  const waits: Step[] = [
+    LONG,
+    step('until', 'WAIT_UNTIL', { mode: 'EVENT', eventType: 'NEVER', scope: 'STEP', ...forever }),
+    step('until', 'WAIT_UNTIL', { mode: 'CONDITION', filters: VIP, ...forever }),
+    step('until', 'GOAL', { goalId: 'bought', ifUnmet: 'WAIT' }),
+  ]
+  for (const wait of waits) {
+    const subscriberId = await tenant.subscribe()
+    const id = await world.publish(withGoals([wait, THANKS], paid))
+    await world.enter(id, subscriberId)
+    await world.runWhen(id, { status: 'WAITING' })
+    await world.happened(await tenant.subscribe(), 'SUBSCRIBER_PAYMENT', { amount: 50 })
+    await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT', { amount: 5 })
+    t.is((await runsOf(services, tenant, id))[0]?.status, 'WAITING')
+    await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT', { amount: 50, currency: 'EUR' })
+    await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT', { amount: 70, currency: 'EUR' })
+    const run = await world.endOf(id)
+    t.deepEqual([run.status, run.exitReason, run.trail.at(-1)], ['COMPLETED', 'GOAL', `${wait.id} CANCELED`])
+    t.deepEqual(await conversionsOf(id), ['bought 50.00 EUR'])
+    t.is(await watchesOf(id), 0)
+    const told = await world.eventsOf(subscriberId, 'WORKFLOW_COMPLETED')
+    t.deepEqual(
+      told.map(({ data }) => [data.exitReason, data.reason]),
+      [['GOAL', 'bought']],
+    )
+  }
+})
+
+test('an event that comes while the goal is awaited sends nobody the email that is on its way', async (t) => {
+  const subscriberId = await tenant.subscribe('goal@reader.example')
+  // What a step of the run itself does can reach its goal as well; nothing after it is done.
+  const tagged = goal({ event: 'TAG_ADDED', where: [{ path: 'tag', operator: 'equals', value: 'thanked' }] })
+  const run = await world.ended(withGoals([THANKS, EMAIL], tagged), subscriberId)
+  t.deepEqual([run.status, run.exitReason, run.trail.at(-1)], ['COMPLETED', 'GOAL', 'thanks DONE→next'])
+  t.deepEqual(await conversionsOf(run.automationId), ['bought'])
+  t.is(world.sink.accepted().filter(({ recipient }) => recipient === 'goal@reader.example').length, 0)
+})
+
+test('what came before the first step is found, but not what the run begins with, nor what happens in silence', async (t) => {
+  const subscriberId = await tenant.subscribe()
+  const id = await world.publish({
+    ...chain([LONG]),
+    steps: [step('start', 'TRIGGER', { type: 'EVENT', eventType: 'BEGUN' }), LONG],
+    successGoals: [goal({ event: 'BEGUN' })],
+  })
+  await world.happened(subscriberId, 'BEGUN')
+  await world.runWhen(id, { status: 'WAITING' })
+  t.deepEqual(await conversionsOf(id), [])
+  await tenant.within((call) =>
+    recordEvents(call, [{ subscriberId, type: 'BEGUN' }], { triggerWorkflows: false }),
+  )
+  await reconcile(services, 0)
+  t.deepEqual(await conversionsOf(id), [])
+  // Most often the event is there before the first turn; either way it counts.
+  const early = await world.publish(withGoals([EMAIL], goal()))
+  const person = await tenant.subscribe('early@reader.example')
+  await world.enter(early, person)
+  await world.happened(person, 'SUBSCRIBER_PAYMENT')
+  const run = await world.endOf(early)
+  t.deepEqual([run.status, run.exitReason], ['COMPLETED', 'GOAL'])
+  t.deepEqual(await conversionsOf(early), ['bought'])
+})
+
+test('a goal by filters is reached when they come to hold, before an email too, and when time makes them', async (t) => {
+  const subscriberId = await tenant.subscribe()
+  const id = await world.publish(withGoals([LONG], goal({ filters: VIP })))
+  await world.enter(id, subscriberId)
+  await world.runWhen(id, { status: 'WAITING' })
+  await tenant.within((call) => addTags(call, [subscriberId], ['vip']))
+  t.is((await world.endOf(id)).exitReason, 'GOAL')
+  t.deepEqual(await conversionsOf(id), ['bought'])
+  // Who fulfils them from the start has reached it.
+  t.is((await world.ended(withGoals([EMAIL], goal({ filters: VIP })), subscriberId)).exitReason, 'GOAL')
+
+  const late = await tenant.subscribe('late@reader.example')
+  const emailed = await world.publish(withGoals([LONG, EMAIL], goal({ filters: VIP })))
+  await world.enter(emailed, late)
+  const run = await world.runWhen(emailed, { status: 'WAITING' })
+  // As if nobody had heard of the change yet.
+  await execute(
+    services.orm.em.fork(),
+    sql`with tag as (select id from tag where organization_id = ${tenant.id} and name = 'vip')
+      insert into subscriber_tag (organization_id, subscriber_id, tag_id) select ${tenant.id}, ${late}, id from tag`,
+  )
+  await world.fastForward(emailed, late)
+  const ended = await world.endOf(emailed)
+  t.deepEqual([ended.exitReason, ended.trail.at(-1)], ['GOAL', 'hello CANCELED'])
+  t.is(world.sink.accepted().filter(({ recipient }) => recipient === 'late@reader.example').length, 0)
+  t.is(ended.id, run.id)
+
+  const known = [
+    { field: 'createdAt', operator: 'more_than_ago' as const, value: { amount: 1, unit: 'HOURS' as const } },
+  ]
+  const timed = await world.publish(withGoals([LONG], goal({ filters: known })))
+  const newcomer = await tenant.subscribe()
+  await world.enter(timed, newcomer)
+  await world.runWhen(timed, { status: 'WAITING' })
+  await execute(
+    services.orm.em.fork(),
+    sql`update subscriber set created_at = created_at - interval '2 hours' where id = ${newcomer}`,
+  )
+  t.true((await tenant.within(noteTimedGoals)) > 0)
+  t.is((await world.endOf(timed)).exitReason, 'GOAL')
+})
+
+test('a goal counts until its window closes, also after the run has ended, and not beyond', async (t) => {
+  const quick = withGoals([THANKS], goal({ windowDays: 7 }))
+  const subscriberId = await tenant.subscribe()
+  const run = await world.ended(quick, subscriberId)
+  t.is(run.exitReason, 'END')
+  t.is(await watchesOf(run.automationId), 1)
+  await shiftWindows(run.automationId, 6)
+  await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT')
+  t.deepEqual(await conversionsOf(run.automationId), ['bought'])
+  t.is((await runsOf(services, tenant, run.automationId))[0]?.exitReason, 'END')
+
+  const tardy = await tenant.subscribe()
+  const other = await world.ended(quick, tardy)
+  await shiftWindows(other.automationId, 7)
+  await world.happened(tardy, 'SUBSCRIBER_PAYMENT')
+  await reconcile(services, 0)
+  t.deepEqual(await conversionsOf(other.automationId), [])
+  await keepHouse(services.orm.em.fork())
+  t.is(await watchesOf(other.automationId), 0)
+})
+
+test('from the first email on: nothing counts before it has gone, and what comes with it does', async (t) => {
+  const sent = goal({ countFrom: 'FIRST_EMAIL', exitOnReach: false, event: 'ORDERED' })
+  const id = await world.publish(
+    withGoals([LONG, EMAIL, step('after', 'WAIT', { amount: 2, unit: 'DAYS' })], sent),
+  )
+  const subscriberId = await tenant.subscribe()
+  await world.enter(id, subscriberId)
+  await world.runWhen(id, { status: 'WAITING', stepId: 'pause' })
+  await world.happened(subscriberId, 'ORDERED')
+  t.deepEqual(await conversionsOf(id), [])
+  await world.fastForward(id, subscriberId)
+  await world.runWhen(id, { status: 'WAITING', stepId: 'after' })
+  t.deepEqual(await conversionsOf(id), [])
+  await world.happened(subscriberId, 'ORDERED')
+  t.deepEqual(await conversionsOf(id), ['bought'])
+  t.is((await runsOf(services, tenant, id))[0]?.status, 'WAITING')
+
+  // Without any email there is no window to wait for.
+  const silent = await tenant.subscribe()
+  const waiting = step('goal', 'GOAL', { goalId: 'bought', ifUnmet: 'WAIT' })
+  const never = await world.ended(withGoals([waiting, THANKS], sent), silent)
+  t.deepEqual([never.exitReason, never.trail.at(-1)], ['EXPIRED', 'goal UNMET'])
+  // A filter that holds when the first email goes is reached by it.
+  await tenant.within((call) => addTags(call, [silent], ['vip']))
+  const vip = await world.ended(
+    withGoals([EMAIL, THANKS], goal({ filters: VIP, countFrom: 'FIRST_EMAIL' })),
+    silent,
+  )
+  t.is(vip.exitReason, 'GOAL')
+  t.is(vip.trail.length, 2)
+})
+
+test('a GOAL step lets pass, waits or ends as it says; a run that stays goes on when its goal is reached', async (t) => {
+  const stays = goal({ exitOnReach: false })
+  const at = (ifUnmet: 'CONTINUE' | 'WAIT' | 'EXIT') =>
+    withGoals([step('goal', 'GOAL', { goalId: 'bought', ifUnmet }), THANKS], stays)
+  const passed = await world.ended(at('CONTINUE'), await tenant.subscribe())
+  t.deepEqual(passed.trail.slice(1), ['goal UNMET→next', 'thanks DONE→next'])
+  const left = await world.ended(at('EXIT'), await tenant.subscribe())
+  t.deepEqual([left.status, left.exitReason, left.trail.at(-1)], ['COMPLETED', 'EXIT_STEP', 'goal UNMET'])
+
+  const id = await world.publish(at('WAIT'))
+  const subscriberId = await tenant.subscribe()
+  await world.enter(id, subscriberId)
+  await world.runWhen(id, { status: 'WAITING', waitKind: 'GOAL' })
+  await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT')
+  t.deepEqual((await world.endOf(id)).trail.slice(1), ['goal REACHED→next', 'thanks DONE→next'])
+  t.deepEqual(await conversionsOf(id), ['bought'])
+
+  const impatient = await tenant.subscribe()
+  await world.enter(id, impatient)
+  await world.runWhen(id, { status: 'WAITING', waitKind: 'GOAL' })
+  await world.fastForward(id, impatient)
+  t.deepEqual((await world.endOf(id)).trail.slice(1), ['goal FAST_FORWARD→next', 'thanks DONE→next'])
+
+  const tardy = await tenant.subscribe()
+  await world.enter(id, tardy)
+  const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'GOAL' })
+  await execute(
+    services.orm.em.fork(),
+    sql`update automation_run set entered_at = entered_at - interval '31 days', wake_at = now() where id = ${run.id}`,
+  )
+  await tenant.within((call) => nudgeRuns(call.em, tenant.id, [run.id]))
+  const expired = await world.endOf(id)
+  t.deepEqual(
+    [expired.status, expired.exitReason, expired.trail.at(-1)],
+    ['COMPLETED', 'EXPIRED', 'goal UNMET'],
+  )
+})
+
+test('events that come at the same moment convert a run once, and its turn beside them waits its turn', async (t) => {
+  const successGoals = [goal({ exitOnReach: false }), goal({ id: 'twice', exitOnReach: true })]
+  const id = await world.publish({ ...chain([LONG]), successGoals })
+  const people = await Promise.all(Array.from({ length: 8 }, () => tenant.subscribe()))
+  for (const subscriberId of people) await world.enter(id, subscriberId)
+  await eventually('all runs to wait', async () =>
+    (await runsOf(services, tenant, id)).every(({ status }) => status === 'WAITING'),
+  )
+  await Promise.all(
+    people.flatMap((subscriberId) => [
+      world.happened(subscriberId, 'SUBSCRIBER_PAYMENT'),
+      world.happened(subscriberId, 'SUBSCRIBER_PAYMENT'),
+      tenant.within((call) =>
+        recordEvents(
+          call,
+          people.map((each) => ({ subscriberId: each, type: 'SUBSCRIBER_PAYMENT' })),
+        ),
+      ),
+    ]),
+  )
+  const runs = await runsOf(services, tenant, id)
+  t.true(runs.every(({ status, exitReason }) => status === 'COMPLETED' && exitReason === 'GOAL'))
+  t.is((await conversionsOf(id)).length, 2 * people.length)
+  for (const subscriberId of people) {
+    t.is((await world.eventsOf(subscriberId, 'WORKFLOW_COMPLETED')).length, 1)
+  }
+})
