@@ -102,7 +102,7 @@ test('the list goes on by its cursor and shows nothing of others; nobody lifts w
   t.true(first.hasMore)
   const second = await own.data('list_suppressions', { limit: 3, cursor: first.nextCursor })
   const listed = new Set([...first.suppressions, ...second.suppressions].map(({ email }) => email))
-  t.true(listed.isSubsetOf(new Set(emails)) && listed.size === 5)
+  t.true(emails.every((email) => listed.has(email)))
   t.is(first.suppressions.length + second.suppressions.length, 5)
   t.false(second.hasMore)
   t.is((await own.call('list_suppressions', { reason: 'MANUAL', cursor: first.nextCursor })).status, 400)
