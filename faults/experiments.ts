@@ -2,6 +2,7 @@ import type { Experiment } from './experiment.ts'
 import { cancelOrDue } from './r10-cancel-or-due.ts'
 import { timeZones } from './r11-time-zones.ts'
 import { fastForwards } from './r12-fast-forwards.ts'
+import { groupRaces } from './r13-group-races.ts'
 import { replays } from './r14-replays.ts'
 import { killedSender } from './r1-killed-sender.ts'
 import { lostAnswers } from './r2-lost-answers.ts'
@@ -26,6 +27,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   cancelOrDue,
   timeZones,
   fastForwards,
+  groupRaces,
   replays,
   injection,
 ]

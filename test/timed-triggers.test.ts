@@ -344,3 +344,52 @@ test.serial('what passes a schedule by is looked at all the same, and schedules 
     { withinMs: 30_000 },
   )
 })
+
+test('explain_delivery says why a trigger by time took somebody, did not, or when it will', async (t) => {
+  const organization = await studio.api.organization()
+  const hour = ago(HOUR)
+  const at = (moment: { day: string; time: string }) => ({ trial: `${moment.day}T${moment.time}:00Z` })
+  const ann = await person(organization, 'ann', at(hour))
+  const bob = await person(organization, 'bob')
+  const cid = await person(organization, 'cid', at(ago(9 * HOUR)))
+  const dan = await person(organization, 'dan', at(ago(-9 * HOUR)))
+  const eve = await person(organization, 'eve', at(ago(-9 * HOUR)))
+  await organization.confirmed('unsubscribe', { subscriberId: eve })
+  const codes = async (workflowId: string, subscriberId: string) => {
+    const { reasons } = await organization.data('explain_delivery', { workflowId, subscriberId })
+    return reasons.flatMap(({ outcome, code }: Record<string, string>) =>
+      /^(NO_DATE|DATE_|SILENCE_|SCHEDULE_|NOT_SUBSCRIBED)/.test(code ?? '') ? [`${outcome} ${code}`] : [],
+    )
+  }
+  const date = { type: 'DATE_FIELD', field: 'trial', direction: 'AFTER', anniversary: false } as const
+  const dated = await studio.live(organization, date)
+  await studio.rewind(dated, 2 * HOUR)
+  await studio.fire(dated)
+  // Of whoever is in it, the workflow tells where they are.
+  const isTold = async () => (await codes(dated, ann))[0] === 'NOTE DATE_TAKEN'
+  await eventually('the end of her run', isTold, { withinMs: 30_000 })
+  t.deepEqual(await codes(dated, bob), ['AGAINST NO_DATE'])
+  t.deepEqual(await codes(dated, cid), ['AGAINST DATE_OVER'])
+  t.deepEqual(await codes(dated, dan), ['WAITING DATE_DUE'])
+  t.deepEqual(await codes(dated, eve), ['AGAINST NOT_SUBSCRIBED'])
+
+  const inactiveFor = { amount: 1, unit: 'HOURS' } as const
+  const silence = { type: 'INACTIVITY', eventType: 'SUBSCRIBER_PAYMENT', inactiveFor } as const
+  const silent = await studio.live(organization, silence)
+  t.deepEqual(await codes(silent, bob), ['WAITING SILENCE_DUE'])
+  const { id } = organization
+  await execute(
+    studio.api.services.orm.em.fork(),
+    sql`update subscriber set created_at = now() - interval '2 hours' where organization_id = ${id} and name = 'bob'`,
+  )
+  t.deepEqual(await codes(silent, bob), ['AGAINST SILENCE_BEFORE'])
+
+  const { time } = ago(60_000)
+  const cron = `${Number(time.slice(3))} ${Number(time.slice(0, 2))} * * *`
+  const others = [{ field: 'name', operator: 'not_equals' as const, value: 'bob' }]
+  const weekly = await studio.live(organization, { type: 'SCHEDULE', cron, filters: others })
+  t.deepEqual(await codes(weekly, bob), ['WAITING SCHEDULE_NEXT'])
+  await studio.rewind(weekly, HOUR)
+  await studio.fire(weekly)
+  t.deepEqual(await codes(weekly, bob), ['NOTE SCHEDULE_LAST', 'WAITING SCHEDULE_NEXT'])
+})

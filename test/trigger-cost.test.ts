@@ -1,9 +1,14 @@
 import test from 'ava'
+import { sql } from 'kysely'
 import pg from 'pg'
 
 import type { TriggerConfig } from '../schema/automation-triggers.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { execute, row } from '../src/database.ts'
 import { advanceRun } from '../src/domain/automations/advance.ts'
 import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
+import { fire } from '../src/domain/automations/firing.ts'
+import { continueIntake } from '../src/domain/automations/intake.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
@@ -46,7 +51,7 @@ async function live(organization: TestOrganization, config: TriggerConfig): Prom
   await organization.data('configure_workflow_draft', {
     workflowId: workflow.id,
     expectedUpdatedAt: workflow.updatedAt,
-    settings: { reEntry: { mode: 'EVERY_TIME' } },
+    settings: { timezone: 'UTC', reEntry: { mode: 'EVERY_TIME' } },
     steps: [step('start', 'TRIGGER', config), step('seen', 'ADD_TAG', { tagNames: ['seen'] })],
     edges: [{ from: 'start', to: 'seen' }],
   })
@@ -147,3 +152,77 @@ test.serial('2,000 tag changes in one call cost as few statements as two', async
   t.is(many, few)
   t.is((await runsOf(api.services, organization, decodeId('wf', workflowId))).length, 2022)
 })
+
+/** As many people as asked, of whom every second has a date an hour ago and an event, and all are silent since. */
+async function crowd(organization: TestOrganization, size: number): Promise<void> {
+  await person(organization, 'first')
+  await organization.data('update_subscriber', {
+    subscriber: 'first@example.com',
+    fields: { day: '2000-01-01' },
+  })
+  const day = new Date(Date.now() - 3_600_000).toISOString()
+  await execute(
+    api.services.orm.em.fork(),
+    sql`with made as (
+        insert into subscriber (id, organization_id, email, name, status, fields)
+        select new_id(), ${organization.id}, 'p' || number || '@reader.example', 'p' || number, 'SUBSCRIBED',
+          case when number % 2 = 0 then jsonb_build_object('day', ${day}::text) else '{}' end
+        from generate_series(1, ${size}::int) as number returning id, name)
+      insert into subscriber_event (id, organization_id, subscriber_id, type, created_at)
+      select new_id(), ${organization.id}, id, 'SUBSCRIBER_PAYMENT', now() - interval '10 minutes' from made
+      where substr(name, 2)::int % 2 = 0`,
+  )
+}
+
+const MINUTE = 60_000
+const lastHour = `${new Date(Date.now() - 30 * MINUTE).getUTCMinutes()} * * * *`
+const TIMED: Record<string, { config: TriggerConfig; share: number }> = {
+  'a date': {
+    config: { type: 'DATE_FIELD', field: 'day', direction: 'AFTER', anniversary: false },
+    share: 1 / 2,
+  },
+  'a silence': {
+    config: {
+      type: 'INACTIVITY',
+      eventType: 'SUBSCRIBER_PAYMENT',
+      inactiveFor: { amount: 5, unit: 'MINUTES' },
+    },
+    share: 1 / 2,
+  },
+  'a schedule': { config: { type: 'SCHEDULE', cron: lastHour }, share: 1 },
+}
+
+for (const [what, { config, share }] of Object.entries(TIMED)) {
+  test.serial(`the statements of ${what} do not grow with the people who are due`, async (t) => {
+    const counts: number[] = []
+    for (const size of [4, 400]) {
+      const organization = await api.organization()
+      await crowd(organization, size)
+      const filters = [{ field: 'name', operator: 'not_equals' as const, value: 'first' }]
+      const workflowId = await live(organization, { ...config, filters })
+      const automationId = decodeId('wf', workflowId)
+      await execute(
+        api.services.orm.em.fork(),
+        sql`update automation_schedule set looked_until = now() - interval '2 hours'
+          where automation_id = ${automationId}`,
+      )
+      const scope = {
+        organizationId: organization.id,
+        actor: { kind: 'system', id: 'test', name: 'test' } as const,
+      }
+      const work = async () => {
+        await unitOfWork(api.services, scope, (call) => fire(call, automationId, 'start'))
+        const intake = await row<{ id: string }>(
+          api.services.orm.em.fork(),
+          sql`select id from automation_intake where automation_id = ${automationId}`,
+        )
+        const control = { report: () => undefined, isStopping: () => false }
+        await continueIntake(api.services, organization.id, intake?.id ?? '', control)
+      }
+      counts.push(await statements(work))
+      t.is((await runsOf(api.services, organization, automationId)).length, size * share)
+    }
+    t.log(`statements for 4 and for 400 people: ${counts.join(', ')}`)
+    t.is(counts[0], counts[1])
+  })
+}

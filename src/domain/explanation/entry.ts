@@ -2,6 +2,7 @@ import type { TriggerConfig } from '../../../schema/automation-triggers.ts'
 import type { Reason } from '../../../schema/explanation.ts'
 import { entrySteps, reEntryOf } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
+import { timedTrigger } from '../automations/due-people.ts'
 import { decide, readEntry, type Refusal } from '../automations/enrolment.ts'
 import { REFUSALS } from '../automations/enter-by-hand.ts'
 import type { Automation } from '../automations/records.ts'
@@ -9,6 +10,7 @@ import type { Version } from '../automations/versions.ts'
 import { filterReasons } from './filters.ts'
 import { namesOf } from './names.ts'
 import type { Person } from './person.ts'
+import { timedReasons } from './timed.ts'
 import { periodWords, valueWords } from './words.ts'
 
 /** What speaks for and against a person entering a workflow now: its triggers with their filters, and its re-entry. */
@@ -34,7 +36,10 @@ export async function entryReasons(
     const message = `The workflow takes them in when ${triggerWords(step.config, names)}.`
     triggers.push([
       { at: null, outcome: 'WAITING', code: `TRIGGER_${step.config.type}`, message, stepId: step.id },
-      ...filters.map((reason) => ({ ...reason, stepId: step.id })),
+      ...[...(await timeReasons(call, person, version, step.id)), ...filters].map((reason) => ({
+        ...reason,
+        stepId: step.id,
+      })),
     ])
   }
   const isOpen = triggers.some((reasons) => reasons.every(({ outcome }) => outcome !== 'AGAINST'))
@@ -43,6 +48,11 @@ export async function entryReasons(
     isOpen && reason.outcome === 'AGAINST' ? { ...reason, outcome: 'NOTE' as const } : reason,
   )
   return [...(await reEntryReasons(call, person, id, version)), ...shown]
+}
+
+async function timeReasons(call: Call, person: Person, version: Version, stepId: string): Promise<Reason[]> {
+  const timed = timedTrigger(version, stepId)
+  return timed ? await timedReasons(call, person, timed) : []
 }
 
 async function reEntryReasons(

@@ -1,0 +1,4 @@
+import { groupRaces } from '../faults/r13-group-races.ts'
+import { testSmall } from './helpers/experiment.ts'
+
+testSmall([groupRaces])
