@@ -321,25 +321,13 @@ test.serial(
         ['well', 'SENT', null],
       ],
     )
-    t.deepEqual(room.sink.journal.map(({ recipient }) => recipient.split('@')[0]).toSorted(), [
-      'good',
-      'later',
-      'stuck',
-      'well',
-    ])
+    const said = room.sink.journal.map(({ recipient }) => recipient.split('@')[0] ?? '')
+    t.deepEqual(
+      said.toSorted((one, other) => one.localeCompare(other)),
+      ['good', 'later', 'stuck', 'well'],
+    )
   },
 )
-
-test.serial('a slow answer to the final dot outlives the lease without a second sender', async (t) => {
-  const room = await openMailroom({ behaviour: { onMessage: () => ({ afterMs: 6_000, reply: 'accept' }) } })
-  t.teardown(() => room.close())
-  await room.start({ leaseMs: 4_000, marginMs: 500 })
-  await room.start({ leaseMs: 4_000, marginMs: 500 })
-  const id = await room.send(await room.person())
-  await eventually('the late answer', async () => (await room.message(id)).status === 'SENT')
-  t.is(room.sink.journal.length, 1)
-  t.false((await room.message(id)).resent)
-})
 
 test.serial('a server that stalls before the final dot is given up before the lease ends', async (t) => {
   let stalls = 1

@@ -60,9 +60,9 @@ export async function runTick(
   if (result.rejected.length === 0) return result
   const isLinked = (item: TickItem) => 'candidate' in item && item.candidate.targets.length > 0
   const settled = await Promise.all(
-    result.rejected.map((item) => {
-      if ('outcome' in item) return recordBare(services, item)
-      return isLinked(item) ? joined([]) : end(services, item, item.candidate, 'MARK_REJECTED')
+    result.rejected.map(async (item) => {
+      if ('outcome' in item) return await recordBare(services, item)
+      return isLinked(item) ? joined([]) : await end(services, item, item.candidate, 'MARK_REJECTED')
     }),
   )
   return joined([{ ...result, rejected: result.rejected.filter(isLinked) }, ...settled])
