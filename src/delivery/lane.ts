@@ -69,6 +69,9 @@ export function startLane(
   const recording: TickItem[] = []
   const sending = new Set<Promise<void>>()
   const ended = new Set<ClaimedMail>()
+  /** Emails that are marked, or that a tick is marking: never more than connections, so that a crash repeats no more. */
+  let occupied = 0
+  let tickedAt = 0
   let waitingForRate = 0
   let cursor: string | null = null
   const halt = new AbortController()
@@ -133,17 +136,21 @@ export function startLane(
     return 'RENDER_FAULT'
   }
 
-  /** Ticks follow each other, at most one at a time: each records what finished and marks what is next. */
+  /** Each tick records what finished and marks as many as have room. Two loops, so that one works while the other waits. */
   async function work(): Promise<void> {
-    let tickedAt = 0
     while (!halt.signal.aborted || recording.length > 0 || sending.size > 0) {
       if (!hasWork()) {
         await until(() => hasWork() || (halt.signal.aborted && sending.size === 0), options.pollMs)
         continue
       }
-      await gather(tickedAt)
+      await gather()
+      if (!hasWork()) continue
       tickedAt = performance.now()
-      await tickOnce(canMark() ? takeReady() : [], recording.splice(0))
+      const done = recording.splice(0)
+      occupied -= done.length
+      const next = canMark() ? takeReady() : []
+      occupied += next.length
+      await tickOnce(next, done)
     }
   }
 
@@ -152,24 +159,26 @@ export function startLane(
   }
 
   /** While most connections speak, what they end gathers: a tick for one email costs much of what one for thirty does. */
-  async function gather(tickedAt: number): Promise<void> {
-    const early = tickedAt + TICK_MS - performance.now()
+  async function gather(): Promise<void> {
+    const before = tickedAt
+    const early = before + TICK_MS - performance.now()
     if (early > 0) await sleep(early)
     const isFew = () => halt.signal.aborted || sending.size <= options.connections / 2
-    await until(isFew, tickedAt + GATHER_MS - performance.now())
+    await until(isFew, before + GATHER_MS - performance.now())
   }
 
+  /** Whether a tick that records what has finished by now has room for more. */
   function canMark(): boolean {
     return (
       !halt.signal.aborted &&
       ready.length > 0 &&
-      sending.size < options.connections &&
+      occupied - recording.length < options.connections &&
       performance.now() >= pausedUntil
     )
   }
 
   function takeReady(): Ready[] {
-    const taken = ready.splice(0, Math.max(0, options.connections - sending.size))
+    const taken = ready.splice(0, options.connections - occupied)
     if (taken.length > 0) wake()
     return taken
   }
@@ -184,6 +193,8 @@ export function startLane(
     const result = await runTick(services, [...done, ...candidates], options.leaseMs)
     const marked = new Set(result.marked)
     for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
+    const unrecorded = result.failed.filter((item) => 'outcome' in item)
+    occupied += unrecorded.length - next.filter(({ mail }) => !marked.has(mail.id)).length
     const rejected = new Set(result.rejected.map((item) => ('candidate' in item ? item.candidate.id : '')))
     for (const { mail, content } of next) {
       // Without its links it can be marked, and then recorded as failed.
@@ -192,7 +203,7 @@ export function startLane(
     if (result.failed.length === 0 || isOver) return
     const failed = new Set(result.failed.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
     ready.unshift(...next.filter(({ mail }) => failed.has(mail.id)))
-    recording.unshift(...result.failed.filter((item) => 'outcome' in item))
+    recording.unshift(...unrecorded)
     await sleep(TROUBLE_MS)
   }
 
@@ -296,7 +307,7 @@ export function startLane(
     )
   }, options.leaseMs / 3)
   const refilling = forever(refill)
-  const working = forever(work)
+  const working = Promise.all([forever(work), forever(work)])
 
   return {
     ring() {
