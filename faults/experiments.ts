@@ -12,6 +12,7 @@ import { lostDispatches } from './r6-lost-dispatches.ts'
 import { unrulyServers } from './r7-unruly-servers.ts'
 import { fullLanes } from './r8-full-lanes.ts'
 import { pauses } from './r9-pauses.ts'
+import { randomGraphs } from './g1-random-graphs.ts'
 import { injection } from './s6-injection.ts'
 
 /** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
@@ -29,5 +30,6 @@ export const EXPERIMENTS: readonly Experiment[] = [
   fastForwards,
   groupRaces,
   replays,
+  randomGraphs,
   injection,
 ]

@@ -1,0 +1,155 @@
+/** A workflow made by chance, as configure_workflow_draft takes it. */
+export type RandomGraph = { steps: RandomStep[]; edges: Edge[]; settings: object }
+
+type RandomStep = { id: string; type: string; config: object; conditions?: object[] }
+type Edge = { from: string; to: string; port: string }
+/** What has been drawn so far, which later steps and filters may name. */
+type Drawing = { random: () => number; emails: string[]; waits: string[] }
+type Made = { config: object; ports: string[] }
+
+const TAGS = ['red', 'green', 'blue']
+const EVENTS = ['MADE_ONE', 'MADE_TWO']
+const LEAST_STEPS = 4
+const MORE_STEPS = 12
+
+/**
+ * A valid graph of every kind of step that decides by itself. Steps are hung on ports of earlier ones, so all are
+ * reached and only JUMP leads back: to a wait, and at most twice. The fields `plan`, `points`, `passes` and `due` must
+ * exist; each UPDATE_FIELD adds one to `passes`.
+ */
+export function randomGraph(random: () => number): RandomGraph {
+  const drawing: Drawing = { random, emails: [], waits: [] }
+  const steps: RandomStep[] = [{ id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }]
+  const edges: Edge[] = []
+  let open = [{ from: 'start', port: 'next' }]
+  const size = LEAST_STEPS + Math.floor(random() * MORE_STEPS)
+  for (let number = 1; number <= size && open.length > 0; number++) {
+    const type = drawType(drawing)
+    const id = `${type.toLowerCase()}-${number}`
+    const { config, ports } = MAKE[type](drawing)
+    const conditions = random() < 0.2 ? filters(drawing) : []
+    steps.push({ id, type, config, ...(conditions.length > 0 && { conditions }) })
+    const taken = new Set([pick(random, open)])
+    // Ways meet again.
+    if (random() < 0.3) taken.add(pick(random, open))
+    for (const { from, port } of taken) edges.push({ from, port, to: id })
+    open = [...open.filter((each) => !taken.has(each)), ...ports.map((port) => ({ from: id, port }))]
+    if (type === 'EMAIL') drawing.emails.push(id)
+    if (type === 'WAIT' && conditions.length === 0) drawing.waits.push(id)
+  }
+  const rule = { id: 'made', on: pick(random, EVENTS) }
+  return { steps, edges, settings: random() < 0.3 ? { exitRules: [rule] } : {} }
+}
+
+const next = (config: object): Made => ({ config, ports: ['next'] })
+const days = (random: () => number) => ({ amount: 1 + Math.floor(random() * 20), unit: 'DAYS' })
+
+const MAKE = {
+  EMAIL: ({ random }) =>
+    next({
+      subject: 'Hello {{name}}',
+      content: 'Hello',
+      ...(random() < 0.2 && { transactional: true }),
+      ...(random() < 0.2 && { sendWindow: { start: '09:00', end: '09:30' } }),
+    }),
+  WAIT: ({ random }) =>
+    next({ ...days(random), ...(random() < 0.5 && { at: '09:00', days: ['MON', 'THU'] }) }),
+  WAIT_UNTIL: (drawing) => ({ config: drawWaitUntil(drawing), ports: ['next', 'timeout'] }),
+  BRANCH: (drawing) => {
+    const paths = ['a', 'b'].map((id) => ({ id, filters: filters(drawing) }))
+    return { config: { paths }, ports: ['a', 'b', 'else'] }
+  },
+  SPLIT: ({ random }) => {
+    const variants = ['a', 'b'].map((id) => ({ id, weight: 1 + Math.floor(random() * 3) }))
+    return { config: { variants }, ports: ['a', 'b', 'else'] }
+  },
+  ADD_TAG: ({ random }) => next({ tagNames: [pick(random, TAGS)] }),
+  REMOVE_TAG: ({ random }) => next({ tagNames: [pick(random, TAGS)] }),
+  UPDATE_FIELD: ({ random }) =>
+    next({
+      increment: { passes: 1, points: Math.floor(random() * 10) },
+      ...(random() < 0.3 && { set: { plan: pick(random, ['free', 'pro']) } }),
+    }),
+  CREATE_EVENT: ({ random }) => next({ eventType: pick(random, EVENTS) }),
+  THROTTLE: () => next({ limit: 1_000, per: { amount: 1, unit: 'HOURS' } }),
+  JUMP: ({ random, waits }) =>
+    next({ toStepId: pick(random, waits), maxTimes: 1 + Math.floor(random() * 2) }),
+  SUBSCRIPTION: () => next({ action: 'UNSUBSCRIBE' }),
+  EXIT: () => ({ config: { reason: 'drawn' }, ports: [] }),
+} as const satisfies Record<string, (drawing: Drawing) => Made>
+
+/** How often each is drawn. */
+const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
+  EMAIL: 4,
+  WAIT: 4,
+  WAIT_UNTIL: 4,
+  BRANCH: 6,
+  SPLIT: 2,
+  ADD_TAG: 3,
+  REMOVE_TAG: 1,
+  UPDATE_FIELD: 4,
+  CREATE_EVENT: 3,
+  THROTTLE: 1,
+  JUMP: 3,
+  SUBSCRIPTION: 0.5,
+  EXIT: 0.5,
+}
+// The keys of a literal are its own.
+const TYPES = (Object.keys(WEIGHTS) as (keyof typeof MAKE)[]).flatMap((type) =>
+  Array.from({ length: WEIGHTS[type] * 2 }, () => type),
+)
+
+function drawType({ random, waits }: Drawing): keyof typeof MAKE {
+  const type = pick(random, TYPES)
+  return type === 'JUMP' && waits.length === 0 ? 'WAIT' : type
+}
+
+function drawWaitUntil(drawing: Drawing): object {
+  const { random } = drawing
+  const timeout = days(random)
+  return pick(random, [
+    { mode: 'DATE', date: '2030-01-01T09:00' },
+    { mode: 'DATE', date: '2020-01-01' },
+    { mode: 'TIME_WINDOW', start: '09:00', end: '09:30' },
+    { mode: 'EVENT', eventType: pick(random, EVENTS), scope: pick(random, ['STEP', 'RUN']), timeout },
+    { mode: 'CONDITION', filters: filters(drawing), timeout },
+    {
+      mode: 'FIELD_DATE',
+      field: 'due',
+      offset: days(random),
+      direction: pick(random, ['BEFORE', 'AFTER']),
+      ifMissing: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']),
+      ifPast: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']),
+    },
+  ])
+}
+
+function filters(drawing: Drawing): object[] {
+  const { random } = drawing
+  const one = filter(drawing)
+  if (random() < 0.15) return [{ not: one }]
+  if (random() < 0.3) return [{ any: [one, filter(drawing)] }]
+  return [one]
+}
+
+/** What does not change with the time of day, so that waiting and being fast-forwarded see the same. */
+function filter({ random, emails }: Drawing): object {
+  const stepId = emails.length === 0 ? null : pick(random, emails)
+  return pick(random, [
+    { field: 'customFields.plan', operator: 'equals', value: pick(random, ['free', 'pro']) },
+    { field: 'customFields.points', operator: 'gte', value: Math.floor(random() * 12) },
+    { field: 'tags', operator: pick(random, ['has_any', 'has_none']), value: [pick(random, TAGS)] },
+    { field: 'status', operator: 'equals', value: 'SUBSCRIBED' },
+    { field: 'emailCount', operator: 'gte', value: 1 + Math.floor(random() * 2) },
+    { field: 'event', operator: 'performed', event: pick(random, EVENTS) },
+    { field: 'random', operator: 'percent', value: 50, seed: 'drawn' },
+    ...(stepId === null ? [] : [{ field: 'campaign', operator: 'received', value: { stepId } }]),
+    ...(stepId === null ? [] : [{ field: 'campaign', operator: 'not_clicked', value: { stepId } }]),
+  ])
+}
+
+function pick<Item>(random: () => number, items: readonly Item[]): Item {
+  const item = items[Math.floor(random() * items.length)]
+  if (item === undefined) throw new Error('there is nothing to pick from')
+  return item
+}
