@@ -5,10 +5,13 @@ import type { Step } from '../schema/automation.ts'
 import type { SuccessGoal } from '../schema/automation-goals.ts'
 import { noteTimedGoals } from '../src/domain/automations/goal-filters.ts'
 import { nudgeRuns } from '../src/domain/automations/nudge.ts'
+import { getAutomation } from '../src/domain/automations/records.ts'
+import { readStatistics } from '../src/domain/automations/statistics.ts'
 import { execute, rows } from '../src/database.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { addTags } from '../src/domain/tags.ts'
+import { encodeId } from '../src/ids.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { startSegmentWatch } from '../worker/segment-watch.ts'
 import { runsOf, step, type Tenant } from './helpers/automation.ts'
@@ -308,4 +311,83 @@ test('events that come at the same moment convert a run once, and its turn besid
   for (const subscriberId of people) {
     t.is((await world.eventsOf(subscriberId, 'WORKFLOW_COMPLETED')).length, 1)
   }
+})
+
+test('a holdout counts people by the variant they were given first, beside what they came to', async (t) => {
+  const split = step('split', 'SPLIT', {
+    variants: [
+      { id: 'with', weight: 1 },
+      { id: 'without', weight: 1 },
+    ],
+    sticky: true,
+    holdoutVariantId: 'without',
+  })
+  const id = await world.publish({
+    ...chain([split]),
+    successGoals: [goal({ exitOnReach: false, valuePath: 'amount' })],
+  })
+  const people = await Promise.all(Array.from({ length: 6 }, () => tenant.subscribe()))
+  for (const each of people) await world.enter(id, each)
+  await eventually('all to be done', async () =>
+    (await runsOf(services, tenant, id)).every(({ status }) => status === 'COMPLETED'),
+  )
+  // Somebody who comes twice is one of the people.
+  const [first = ''] = people
+  await world.enter(id, first)
+  await world.endOf(id)
+  await world.happened(first, 'SUBSCRIBER_PAYMENT', { amount: 5, currency: 'EUR' })
+  const { workflow, statistics } = await tenant.within(async (call) => {
+    const found = await getAutomation(call, encodeId('wf', id))
+    return { workflow: found, statistics: await readStatistics(call, found) }
+  })
+  t.is(workflow.id, encodeId('wf', id))
+  t.like(statistics, { entries: 7, active: 0, completions: 7, exits: { END: 7 }, activeByStep: [] })
+  t.deepEqual(statistics.goals, [
+    {
+      id: 'bought',
+      name: 'Bought',
+      conversions: 2,
+      people: 1,
+      rate: 0.2857,
+      values: [{ currency: 'EUR', total: 10 }],
+    },
+  ])
+  const [holdout] = statistics.holdouts
+  const variants = holdout?.variants ?? []
+  t.like(holdout, { stepId: 'split', goalId: 'bought', holdoutVariantId: 'without' })
+  t.is(
+    variants.reduce((sum, each) => sum + each.people, 0),
+    6,
+  )
+  t.is(
+    variants.reduce((sum, each) => sum + each.converted, 0),
+    1,
+  )
+  t.deepEqual(
+    variants.map(({ lift }) => lift?.verdict ?? null),
+    ['TOO_FEW', null],
+  )
+})
+
+test('the statistics of a workflow tell where active runs stand and what came of its emails', async (t) => {
+  const id = await world.publish(withGoals([EMAIL, LONG], goal()))
+  for (const _each of [1, 2]) await world.enter(id, await tenant.subscribe())
+  await eventually('both to wait', async () =>
+    (await runsOf(services, tenant, id)).every(
+      ({ stepId, status }) => stepId === 'pause' && status === 'WAITING',
+    ),
+  )
+  const statistics = await tenant.within(async (call) =>
+    readStatistics(call, await getAutomation(call, encodeId('wf', id))),
+  )
+  t.deepEqual(statistics.activeByStep, [{ stepId: 'pause', type: 'WAIT', name: null, runs: 2 }])
+  t.like(statistics.emails[0], {
+    stepId: 'hello',
+    subject: 'Hello',
+    sent: 2,
+    failed: 0,
+    opens: { unique: 0, total: 0 },
+  })
+  t.deepEqual(statistics.goals[0]?.values, [])
+  t.deepEqual(statistics.holdouts, [])
 })

@@ -2,6 +2,7 @@ import test from 'ava'
 
 import { readGoals } from '../src/domain/automations/goal-faults.ts'
 import { valueOf, windowOf } from '../src/domain/automations/goal-window.ts'
+import { liftOf } from '../src/domain/automations/lift.ts'
 import { decideGoal, type GoalFacts } from '../src/domain/automations/steps/goal.ts'
 
 test('goals are reached by an event or by filters, and every fault of them is told at once', (t) => {
@@ -95,4 +96,26 @@ test('a conversion is worth the number at the path of its goal', (t) => {
     t.is(worth(data, 'amount').value, null)
   }
   t.deepEqual(worth({ amount: 5 }), { value: null, currency: null })
+})
+
+test('a lift is told with its interval, and not at all of too few', (t) => {
+  const more = liftOf({ people: 1000, converted: 150 }, { people: 1000, converted: 100 })
+  t.like(more, { verdict: 'HIGHER', lift: 0.5 })
+  // exp(ln 1.5 ± 1.96 · √(1/150 − 1/1000 + 1/100 − 1/1000)) − 1
+  t.deepEqual(more.interval, { low: 0.1831, high: 0.9019 })
+  t.is(liftOf({ people: 1000, converted: 60 }, { people: 1000, converted: 100 }).verdict, 'LOWER')
+  t.is(
+    liftOf({ people: 1000, converted: 105 }, { people: 1000, converted: 100 }).verdict,
+    'NO_DIFFERENCE_SEEN',
+  )
+  const all = liftOf({ people: 200, converted: 200 }, { people: 200, converted: 200 })
+  t.like(all, { verdict: 'NO_DIFFERENCE_SEEN', lift: 0 })
+  for (const few of [
+    { people: 99, converted: 50 },
+    { people: 5000, converted: 9 },
+    { people: 0, converted: 0 },
+  ]) {
+    t.like(liftOf(few, { people: 1000, converted: 100 }), { verdict: 'TOO_FEW', lift: null, interval: null })
+    t.is(liftOf({ people: 1000, converted: 100 }, few).verdict, 'TOO_FEW')
+  }
 })

@@ -25,6 +25,7 @@ import * as tokens from '../tools/tokens.ts'
 import * as web from '../tools/web.ts'
 import * as workflowGroups from '../tools/workflow-groups.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
+import * as workflowVersions from '../tools/workflow-versions.ts'
 import * as workflows from '../tools/workflows.ts'
 import { Failure } from './failure.ts'
 import { nearest } from './schema-faults.ts'
@@ -42,6 +43,7 @@ const GROUPS = [
   events,
   workflows,
   workflowRuns,
+  workflowVersions,
   workflowGroups,
   simulation,
   campaigns,

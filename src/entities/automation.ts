@@ -232,6 +232,22 @@ const goalWatchEntity = defineEntity({
 export class GoalWatch extends goalWatchEntity.class {}
 goalWatchEntity.setClass(GoalWatch)
 
+const automationVariantEntity = defineEntity({
+  name: 'AutomationVariant',
+  tableName: 'automation_variant',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    automationId: p.uuid().primary(),
+    stepId: p.text().primary(),
+    subscriberId: p.uuid().primary(),
+    variantId: p.text(),
+    createdAt: p.datetime(3).defaultRaw('now()'),
+  },
+})
+export class AutomationVariant extends automationVariantEntity.class {}
+automationVariantEntity.setClass(AutomationVariant)
+
 const automationThrottleEntity = defineEntity({
   name: 'AutomationThrottle',
   tableName: 'automation_throttle',

@@ -191,6 +191,19 @@ export class M004Automations extends Migration {
       create index on run_wait (organization_id, run_id);
       create index run_wait_condition on run_wait (organization_id, subscriber_id) where event_type = '';
 
+      -- The variant that somebody was first given at a SPLIT with a holdout, to compare what came of each.
+      create table automation_variant (
+        organization_id uuid not null,
+        automation_id uuid not null,
+        step_id text not null,
+        subscriber_id uuid not null,
+        variant_id text not null,
+        created_at timestamptz(3) not null default now(),
+        primary key (organization_id, automation_id, step_id, subscriber_id),
+        foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade,
+        foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
+      );
+
       -- Goals that were reached: each once by each run.
       create table goal_conversion (
         organization_id uuid not null,
@@ -249,7 +262,7 @@ export class M004Automations extends Migration {
     this.addSql(`
       alter table campaign drop constraint campaign_organization_id_automation_id_fkey;
       alter table automation drop constraint automation_organization_id_published_version_id_fkey;
-      drop table outbox, goal_watch, goal_conversion, run_wait, run_step, automation_group_place, automation_run,
+      drop table outbox, goal_watch, goal_conversion, automation_variant, run_wait, run_step, automation_group_place, automation_run,
         automation_entry, automation_echo, automation_trigger, automation_version, automation, automation_group;
     `)
   }

@@ -5,10 +5,12 @@ import { EdgeList, SettingsInput, StepList } from '../../schema/automation.ts'
 import { SuccessGoalsInput } from '../../schema/automation-goals.ts'
 import { closed, limitOf, listOf, oneOf } from '../../schema/define.ts'
 import { InboundWebhook, SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
+import { WorkflowStatistics } from '../../schema/workflow-statistics.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { saveDraft } from '../domain/automations/draft.ts'
 import { publish, summarizePublish } from '../domain/automations/publish.ts'
 import { createAutomation, getAutomation, listAutomations } from '../domain/automations/records.ts'
+import { readStatistics } from '../domain/automations/statistics.ts'
 import {
   deleteAutomation,
   summarizeDeletion,
@@ -43,14 +45,18 @@ export const getWorkflow = defineTool({
   name: 'get_workflow',
   title: 'Get a workflow',
   description:
-    'Reads a workflow: draft graph, settings, published version, active subscribers. Read it right before a draft ' +
-    'write and send its updatedAt along; get_campaign reads the email of an EMAIL step.',
+    'Reads a workflow: draft graph, settings, goals, published version, and how it does: entries, where active runs ' +
+    'stand, conversions, emails, holdouts. Read it right before a draft write and send its updatedAt along; ' +
+    'get_campaign reads the email of an EMAIL step.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
   input: closed({ workflowId }),
-  output: workflowOnly,
-  handler: async (call, input) => ({ workflow: await getAutomation(call, input.workflowId) }),
+  output: closed({ workflow: Workflow, statistics: WorkflowStatistics }),
+  handler: async (call, input) => {
+    const workflow = await getAutomation(call, input.workflowId)
+    return { workflow, statistics: await readStatistics(call, workflow) }
+  },
 })
 
 export const createWorkflow = defineTool({

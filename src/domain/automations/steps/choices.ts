@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { ELSE_PORT } from '../../../../schema/automation.ts'
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import { JUMP_PORT } from '../../../../temporal/graph.ts'
-import { row } from '../../../database.ts'
+import { execute, row } from '../../../database.ts'
 import { firstMatching } from '../../audience/match.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import type { RunState } from '../run-state.ts'
@@ -24,7 +24,20 @@ export const enterSplit: Enter<'SPLIT'> = async (turn, { id, config }) => {
   const { run } = turn
   const before = config.sticky ? await earlierVariant(turn, id, config.variants) : null
   const seed = config.sticky ? [run.automationId, id, run.subscriberId] : [run.id, id, run.visit]
-  return decideSplit(config, before, seed.join('/'))
+  const result = decideSplit(config, before, seed.join('/'))
+  if (config.holdoutVariantId !== undefined && result.kind === 'left')
+    await noteVariant(turn, id, result.port)
+  return result
+}
+
+/** Where variants are compared with a holdout, people count by the one they were given first. */
+async function noteVariant({ call, run }: Turn, stepId: string, variantId: string): Promise<void> {
+  await execute(
+    call.em,
+    sql`insert into automation_variant (organization_id, automation_id, step_id, subscriber_id, variant_id)
+      values (${call.organization.id}, ${run.automationId}, ${stepId}, ${run.subscriberId}, ${variantId})
+      on conflict (organization_id, automation_id, step_id, subscriber_id) do nothing`,
+  )
 }
 
 /** The variant that somebody had before, where it is one still, or that their seed falls on. */

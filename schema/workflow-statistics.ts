@@ -1,0 +1,79 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable, oneOf } from './define.ts'
+
+/** What the comparison with those who go without says. */
+export const LIFT_VERDICTS = ['HIGHER', 'LOWER', 'NO_DIFFERENCE_SEEN', 'TOO_FEW'] as const
+
+/** The conversion rate of a variant beside that of the holdout: 0.2 is a fifth more; 95 in 100 such intervals hold it. */
+export const Lift = closed({
+  verdict: oneOf(LIFT_VERDICTS),
+  lift: nullable(
+    Type.Number({ description: 'rate / rate of the holdout - 1; null where it cannot be said.' }),
+  ),
+  interval: nullable(closed({ low: Type.Number(), high: Type.Number() })),
+  note: Type.String(),
+})
+export type Lift = Static<typeof Lift>
+
+const visits = closed({ unique: Type.Integer(), total: Type.Integer() })
+
+/** How a workflow does, over all its versions; the steps, goals and emails are those of the published one. */
+export const WorkflowStatistics = closed({
+  entries: Type.Integer({ description: 'Runs, without those that a group skipped.' }),
+  active: Type.Integer(),
+  completions: Type.Integer({ description: 'Runs that are COMPLETED.' }),
+  exits: Type.Record(Type.String(), Type.Integer(), { description: 'Runs that are over, by exitReason.' }),
+  activeByStep: Type.Array(
+    closed({
+      stepId: Type.String(),
+      type: nullable(Type.String()),
+      name: nullable(Type.String()),
+      runs: Type.Integer(),
+    }),
+  ),
+  goals: Type.Array(
+    closed({
+      id: Type.String(),
+      name: Type.String(),
+      conversions: Type.Integer(),
+      people: Type.Integer(),
+      rate: nullable(Type.Number({ description: 'conversions / entries.' })),
+      values: Type.Array(closed({ currency: nullable(Type.String()), total: Type.Number() })),
+    }),
+  ),
+  emails: Type.Array(
+    closed({
+      stepId: Type.String(),
+      campaignId: Type.String(),
+      subject: Type.String(),
+      sent: Type.Integer(),
+      delivered: Type.Integer(),
+      bounced: Type.Integer(),
+      complained: Type.Integer(),
+      failed: Type.Integer(),
+      skipped: Type.Integer(),
+      opens: visits,
+      clicks: visits,
+      unsubscribes: Type.Integer(),
+    }),
+  ),
+  holdouts: Type.Array(
+    closed({
+      stepId: Type.String(),
+      goalId: Type.String(),
+      holdoutVariantId: Type.String(),
+      variants: Type.Array(
+        closed({
+          id: Type.String(),
+          people: Type.Integer(),
+          converted: Type.Integer(),
+          rate: nullable(Type.Number()),
+          lift: nullable(Lift),
+        }),
+      ),
+    }),
+    { description: 'Each SPLIT with a holdoutVariantId, for each goal.' },
+  ),
+})
+export type WorkflowStatistics = Static<typeof WorkflowStatistics>

@@ -1,0 +1,43 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable } from './define.ts'
+import { PublishedVersion } from './workflow.ts'
+
+/** A version in a list: what it has, and how many are still in it. */
+export const WorkflowVersion = closed({
+  ...PublishedVersion.properties,
+  isCurrent: Type.Boolean({ description: 'Who enters now enters on it.' }),
+  steps: Type.Integer(),
+  activeRuns: Type.Integer(),
+})
+export type WorkflowVersion = Static<typeof WorkflowVersion>
+
+const before = Type.Unknown({ description: 'Left out where there was none.' })
+const after = Type.Unknown({ description: 'Left out where there is none.' })
+
+/** One member that differs, by its JSON path inside the step, the settings or the goal. */
+export const Difference = closed({
+  path: Type.String(),
+  before: Type.Optional(before),
+  after: Type.Optional(after),
+})
+export type Difference = Static<typeof Difference>
+
+const named = { id: Type.String(), type: nullable(Type.String()), name: nullable(Type.String()) }
+
+/** What two versions of a workflow differ in; `email.` paths are of the email that a step sends. */
+export const VersionComparison = closed({
+  from: closed({ number: Type.Integer() }),
+  to: closed({ number: nullable(Type.Integer({ description: 'Null is the draft.' })) }),
+  identical: Type.Boolean(),
+  added: Type.Array(closed(named)),
+  removed: Type.Array(closed(named)),
+  changed: Type.Array(closed({ ...named, changes: Type.Array(Difference) })),
+  edges: closed({
+    added: Type.Array(closed({ from: Type.String(), to: Type.String(), port: Type.String() })),
+    removed: Type.Array(closed({ from: Type.String(), to: Type.String(), port: Type.String() })),
+  }),
+  settings: Type.Array(Difference),
+  goals: Type.Array(Difference),
+})
+export type VersionComparison = Static<typeof VersionComparison>
