@@ -6,6 +6,7 @@ import { groupRaces } from './r13-group-races.ts'
 import { replays } from './r14-replays.ts'
 import { killedSender } from './r1-killed-sender.ts'
 import { lostAnswers } from './r2-lost-answers.ts'
+import { killedDatabase } from './r3-killed-database.ts'
 import { killedEngine } from './r4-killed-engine.ts'
 import { restartedApi } from './r5-restarted-api.ts'
 import { lostDispatches } from './r6-lost-dispatches.ts'
@@ -19,6 +20,7 @@ import { injection } from './s6-injection.ts'
 export const EXPERIMENTS: readonly Experiment[] = [
   killedSender,
   lostAnswers,
+  killedDatabase,
   killedEngine,
   restartedApi,
   lostDispatches,

@@ -6,11 +6,14 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 
 import { ensureCertificate } from '../../scripts/services/certificate.ts'
-import { createApiClient } from '../../smtp/api-client.ts'
+import { type ApiClient, createApiClient } from '../../smtp/api-client.ts'
 import { createInbound, type InboundOptions } from '../../smtp/inbound.ts'
+import type { Door } from '../../smtp/server.ts'
+import { createSubmission } from '../../smtp/submission.ts'
 import { row } from '../../src/database.ts'
 import { type Lanes, startLanes } from '../../src/delivery/lanes.ts'
 import { decodeId } from '../../src/ids.ts'
+import type { Services } from '../../src/services.ts'
 import { startApi, type TestApi, type TestOrganization } from './api.ts'
 import { eventually } from './eventually.ts'
 import { QUICK } from './mailroom.ts'
@@ -27,7 +30,9 @@ export type SentEmail = {
   raw: string
 }
 
-/** An inbound listener. */
+type DoorOptions = Partial<InboundOptions> & { apiUrl?: string }
+
+/** A listener. */
 export type InboundDoor = { port: number; cert: string; close(): Promise<void> }
 
 /** The whole way: the API, delivery to a relay that keeps everything, and the inbound listener. */
@@ -35,7 +40,7 @@ export type PostOffice = {
   api: TestApi
   sink: Sink
   door: InboundDoor
-  openDoor(options?: Partial<InboundOptions> & { apiUrl?: string }): Promise<InboundDoor>
+  openDoor(options?: DoorOptions): Promise<InboundDoor>
   /** Sends one email and waits until it is recorded as sent. */
   send(organization: TestOrganization, to?: string): Promise<SentEmail>
   /** Brings a message to the listener; answers the reply to its end, or the first refusal before it. */
@@ -59,27 +64,8 @@ export async function openPostOffice(): Promise<PostOffice> {
   const lanes: Lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
   const door = await openDoor()
 
-  async function openDoor(options: Partial<InboundOptions> & { apiUrl?: string } = {}): Promise<InboundDoor> {
-    const directory = scratchDirectory('inbound')
-    const certificate = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
-    ensureCertificate(['localhost', '127.0.0.1'], certificate)
-    const { secret, internalSecret } = api.services.config
-    const { apiUrl = api.url, ...rest } = options
-    const client = createApiClient({ url: apiUrl, host: new URL(api.url).host, internalSecret })
-    const log = pino({ level: 'silent' })
-    const server = createInbound({ name: 'mx.test', certificate, secret, api: client, log, ...rest })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    // A listening TCP server has an address object.
-    const { port } = server.server.address() as AddressInfo
-    return {
-      port,
-      cert: readFileSync(certificate.certFile, 'utf8'),
-      async close() {
-        for (const conversation of server.connections) conversation.close()
-        await new Promise<void>((resolve) => server.close(resolve))
-        client.close()
-      },
-    }
+  async function openDoor({ apiUrl = api.url, ...options }: DoorOptions = {}): Promise<InboundDoor> {
+    return await openInbound(api.services, apiUrl, options)
   }
 
   async function email(id: string) {
@@ -134,6 +120,48 @@ export async function openPostOffice(): Promise<PostOffice> {
       await lanes.stop()
       await api.close()
       await sink.close()
+    },
+  }
+}
+
+/** The inbound listener before an API at this address. */
+export async function openInbound(
+  services: Services,
+  apiUrl: string,
+  options: Partial<InboundOptions> = {},
+): Promise<InboundDoor> {
+  const { secret } = services.config
+  return await listen(services, apiUrl, (parts) =>
+    createInbound({ ...parts, name: 'mx.test', secret, ...options }),
+  )
+}
+
+/** SMTP submission before an API at this address. */
+export async function openSubmission(services: Services, apiUrl: string): Promise<InboundDoor> {
+  return await listen(services, apiUrl, (parts) => createSubmission({ ...parts, name: 'smtp.test' }))
+}
+
+async function listen(
+  { config }: Services,
+  apiUrl: string,
+  make: (parts: Pick<InboundOptions, 'certificate' | 'log'> & { api: ApiClient }) => Door,
+): Promise<InboundDoor> {
+  const directory = scratchDirectory('smtp')
+  const certificate = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
+  ensureCertificate(['localhost', '127.0.0.1'], certificate)
+  const { internalSecret } = config
+  const api = createApiClient({ url: apiUrl, host: '127.0.0.1', internalSecret })
+  const server = make({ certificate, api, log: pino({ level: 'silent' }) })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A listening TCP server has an address object.
+  const { port } = server.server.address() as AddressInfo
+  return {
+    port,
+    cert: readFileSync(certificate.certFile, 'utf8'),
+    async close() {
+      for (const conversation of server.connections) conversation.close()
+      await new Promise<void>((resolve) => server.close(resolve))
+      api.close()
     },
   }
 }
