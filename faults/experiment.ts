@@ -66,6 +66,9 @@ export function defineExperiment<Size extends Figures>(given: {
   }
 }
 
+/** How long an experiment waits for what must come: it may share its machine with anything. */
+export const PATIENCE = { withinMs: 120_000 }
+
 /** It is exactly this. */
 export function is(claim: string, seen: number | string, expected: number | string): Claim {
   return { claim, holds: seen === expected, seen: `${seen}${seen === expected ? '' : `, not ${expected}`}` }

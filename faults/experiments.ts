@@ -14,7 +14,9 @@ import { unrulyServers } from './r7-unruly-servers.ts'
 import { fullLanes } from './r8-full-lanes.ts'
 import { pauses } from './r9-pauses.ts'
 import { randomGraphs } from './g1-random-graphs.ts'
+import { headers } from './s5-headers.ts'
 import { injection } from './s6-injection.ts'
+import { tokens } from './s7-tokens.ts'
 
 /** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
 export const EXPERIMENTS: readonly Experiment[] = [
@@ -33,5 +35,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   groupRaces,
   replays,
   randomGraphs,
+  headers,
   injection,
+  tokens,
 ]

@@ -7,7 +7,7 @@ import { decodeId } from '../src/ids.ts'
 import { type CampaignSendResult, campaignWorkflowId } from '../temporal/contract.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { type CampaignLab, createDraft, openCampaign, scheduleSoon } from './campaign.ts'
-import { atOnce, defineExperiment, is } from './experiment.ts'
+import { atOnce, defineExperiment, is, PATIENCE } from './experiment.ts'
 
 /** Time for two calls and for a workflow to start before the due time. */
 const AHEAD_MS = 3_000
@@ -75,7 +75,7 @@ async function raceOnce({ api, organization }: CampaignLab, offset: () => number
   const answer = await organization.call('cancel_campaign_schedule', { campaignId })
   const client = await api.services.temporal.client()
   const handle = client.workflow.getHandle(campaignWorkflowId(campaignId, 1))
-  await eventually('the workflow to be there', () => handle.describe())
+  await eventually('the workflow to be there', () => handle.describe(), PATIENCE)
   // What CampaignSend returns.
   const { stage } = (await handle.result()) as CampaignSendResult
   const [now] = await rows<{ status: string; sent: number }>(

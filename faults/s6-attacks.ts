@@ -84,7 +84,8 @@ export function attacks(count: number, random: () => number): string[] {
   }
   function anything(): string {
     return Array.from({ length: 1 + among(6) }, () =>
-      String.fromCodePoint(among(2) === 0 ? among(0x80) : among(0x3000)),
+      // No row and no document of ours can hold NUL.
+      String.fromCodePoint(1 + (among(2) === 0 ? among(0x7f) : among(0x2fff))),
     ).join('')
   }
   const made = [...FRAGMENTS]

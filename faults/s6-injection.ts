@@ -11,7 +11,7 @@ import { startApi, type TestApi } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { QUICK } from '../test/helpers/mailroom.ts'
 import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
-import { defineExperiment, is, type Lab } from './experiment.ts'
+import { defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
 import { attacks, markdownFallback, onOneLine } from './s6-attacks.ts'
 import { differences, HARMLESS, HARMLESS_FALLBACK, withValues } from './s6-judge.ts'
 import { templatesFor } from './s6-templates.ts'
@@ -141,10 +141,13 @@ async function receive({ api, sink }: Bed, value: string, fallback: string): Pro
   const mails = new Map<string, ParsedMail>()
   for (const [index, { id }] of made.entries()) {
     const messageId = `<${formatMessageId({ id, fromEmail: `hello@${organization.domain}` })}>`
-    const { raw } = await eventually('an email', () =>
-      sink.accepted().find((entry) => entry.messageId === messageId),
+    const type = templates[index]?.[0] ?? ''
+    const { raw } = await eventually(
+      `the ${type} email of ${JSON.stringify(value)}`,
+      () => sink.accepted().find((entry) => entry.messageId === messageId),
+      PATIENCE,
     )
-    mails.set(templates[index]?.[0] ?? '', await simpleParser(raw))
+    mails.set(type, await simpleParser(raw))
   }
   return { mails, pages: await pagesOf(mails.get('MARKDOWN')) }
 }
