@@ -5,12 +5,13 @@ const MAXIMUM_LINE = 76
 const WORD_BYTES = 45
 const ATOMS = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*$/
 const PRINTABLE = /^[\x20-\x7e]*$/
+const UNPRINTABLE = /[^\x20-\x7e]+/g
 // oxlint-disable-next-line no-control-regex -- header injection begins with a control character
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 
-/** One header line with its end. The value is made printable first: no value can end its header. */
+/** One header line with its end. The value is made printable ASCII first: no value, nor what is left of it on the wire, can end its header. */
 export function header(name: string, value: string): string {
-  const line = `${name}: ${value.replace(CONTROL, ' ').trim()}`
+  const line = `${name}: ${value.replace(UNPRINTABLE, ' ').trim()}`
   return `${line.length <= MAXIMUM_LINE ? line : fold(line)}\r\n`
 }
 

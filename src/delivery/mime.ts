@@ -1,4 +1,4 @@
-import { encodeText, formatAddress, header } from './headers.ts'
+import { encodeText, formatAddress, header, isEnvelopeAddress, wireAddress } from './headers.ts'
 
 /** An email as it goes out: headers as plain values, which are encoded here, and both parts in quoted-printable. */
 export type MailParts = {
@@ -33,7 +33,7 @@ export function composeMail(mail: MailParts): ComposedMail {
   const headers =
     header('From', formatAddress(mail.from.name, mail.from.email)) +
     header('To', formatAddress(mail.to.name, mail.to.email)) +
-    (mail.replyTo ? header('Reply-To', formatAddress(null, mail.replyTo)) : '') +
+    replyHeader(mail.replyTo) +
     header('Subject', encodeText(mail.subject)) +
     header('Date', formatDate(mail.date)) +
     header('Message-ID', `<${mail.messageId}>`) +
@@ -44,6 +44,12 @@ export function composeMail(mail: MailParts): ComposedMail {
 
 function partHeaders(subtype: string): string {
   return `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n`
+}
+
+/** What is no address, whichever way it was stored, would only mislead whoever answers. */
+function replyHeader(replyTo: string | null): string {
+  const address = wireAddress(replyTo ?? '')
+  return isEnvelopeAddress(address) ? header('Reply-To', address) : ''
 }
 
 function unsubscribeHeaders(url: string): string {
