@@ -744,6 +744,23 @@ test('local times follow the zone: what daylight saving skips moves forward, wha
   t.is(due('2030-01-31', 12, 0, 'UTC'), '2030-01-31T12:00:00.000Z')
 })
 
+test.serial(
+  'a small campaign that is due goes on at once, without another round through Temporal',
+  async (t) => {
+    const organization = await api.organization()
+    await people(organization, 3)
+    const campaignId = await draft(organization)
+    await organization.confirmed('schedule_campaign', { campaignId })
+    t.is((await resultOf(campaignId, 1)).stage, 'SENT')
+    const client = await api.services.temporal.client()
+    const { events } = await client.workflow.getHandle(campaignWorkflowId(campaignId, 1)).fetchHistory()
+    const activities = (events ?? []).flatMap(
+      (event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [],
+    )
+    t.false(activities.includes('freezeAudience'), activities.join())
+  },
+)
+
 /** A send as a workflow left it that is gone: nobody has worked on it for an hour, and two people have no email. */
 async function leftSend(organization: TestOrganization, campaign: { status: string; paused: boolean }) {
   await people(organization, 2)

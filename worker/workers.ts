@@ -38,7 +38,7 @@ const ABANDONED_BEFORE_MS = 1_000
 /** One worker for each queue: a long import in the background never makes a run wait. */
 const WORKERS = {
   runs: { maxCachedWorkflows: 200, maxConcurrentLocalActivityExecutions: 24 },
-  background: { maxCachedWorkflows: 20, maxConcurrentActivityTaskExecutions: 8 },
+  background: { maxCachedWorkflows: 20, maxConcurrentActivityTaskExecutions: 32 },
 } as const satisfies Record<QueueKind, Partial<WorkerOptions>>
 
 const ACTIVITIES = {

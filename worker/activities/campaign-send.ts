@@ -46,9 +46,29 @@ export function createCampaignActivities(services: Services): CampaignActivities
   }
 
   return {
-    beginCampaign: (request) => run(request, beginSend),
+    beginCampaign: (request) => run(request, beginAndGoOn),
     freezeAudience: (request) => run(request, freezeAudience),
     deliverCampaign: (request) => run(request, deliver),
     cancelCampaign: (request) => run(request, cancelSend),
   }
+}
+
+/**
+ * What is due goes on at once as far as it can: a round through Temporal costs more than all of a small campaign, and
+ * hundreds may be due in the same minute.
+ */
+async function beginAndGoOn(
+  services: Services,
+  key: SendKey,
+  control: SendControl,
+): Promise<CampaignSendProgress> {
+  let progress = await beginSend(services, key)
+  for (const [stage, work] of [
+    ['FREEZING', freezeAudience],
+    ['DELIVERING', deliver],
+  ] as const) {
+    if (progress.stage !== stage || progress.waitMs > 0 || control.isStopping()) continue
+    progress = await work(services, key, control)
+  }
+  return progress
 }
