@@ -101,6 +101,11 @@ test('a schedule follows its workflow: made, paused, resumed, changed and delete
       return Object.entries(expected).every(([key, value]) => Reflect.get(seen, key) === value)
     })
   await is('a running schedule', { paused: false, hour: 9, minute: 30, zone: 'Europe/Paris' })
+  const { action } = await handle.describe()
+  t.true(
+    JSON.stringify(action.typedSearchAttributes).includes(workflowId),
+    'what it starts can be searched for',
+  )
   const status = (next: string) =>
     organization.confirmed('update_workflow_status', { workflowId, status: next })
   await status('PAUSED')
@@ -181,7 +186,7 @@ test('INACTIVITY takes whoever has become silent, once for each silence', async 
       await studio.fire(workflowId)
       return (await studio.entered(workflowId)) === 'ann bob'
     },
-    { withinMs: 30_000 },
+    { withinMs: 90_000 },
   )
   t.true(
     (await decisionsOf(studio.api.services, decodeId('wf', workflowId))).includes('ENTRY_REFUSED FILTERS'),
@@ -198,7 +203,7 @@ test('INACTIVITY takes whoever has become silent, once for each silence', async 
       await studio.fire(workflowId)
       return (await studio.entered(workflowId)) === 'ann ann bob'
     },
-    { withinMs: 30_000 },
+    { withinMs: 90_000 },
   )
   // The same silence has another length now.
   const { workflow } = await organization.data('get_workflow', { workflowId })
@@ -308,6 +313,13 @@ test.serial('what passes a schedule by is looked at all the same, and schedules 
     )
   }
   await makeLate()
+  await eventually('an outbox that is told', async () => {
+    const left = await rows(
+      studio.api.services.orm.em.fork(),
+      sql`select from outbox where organization_id = ${organization.id} and kind = 'schedule'`,
+    )
+    return left.length === 0
+  })
   await handle.pause('an operator knows why')
   t.is(await fireLate(studio.api.services, 120), 0)
   await handle.delete()
@@ -341,7 +353,7 @@ test.serial('what passes a schedule by is looked at all the same, and schedules 
           )
       return !(await isThere(left)) && (await isThere(handle.scheduleId))
     },
-    { withinMs: 30_000 },
+    { withinMs: 90_000 },
   )
 })
 
@@ -367,7 +379,7 @@ test('explain_delivery says why a trigger by time took somebody, did not, or whe
   await studio.fire(dated)
   // Of whoever is in it, the workflow tells where they are.
   const isTold = async () => (await codes(dated, ann))[0] === 'NOTE DATE_TAKEN'
-  await eventually('the end of her run', isTold, { withinMs: 30_000 })
+  await eventually('the end of her run', isTold, { withinMs: 90_000 })
   t.deepEqual(await codes(dated, bob), ['AGAINST NO_DATE'])
   t.deepEqual(await codes(dated, cid), ['AGAINST DATE_OVER'])
   t.deepEqual(await codes(dated, dan), ['WAITING DATE_DUE'])

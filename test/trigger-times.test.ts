@@ -220,7 +220,9 @@ test.serial(
             }),
           )
           t.deepEqual(
-            found.map(({ id, occasion, dueAt }) => `${id} ${occasion} ${new Date(dueAt).toISOString()}`),
+            found.people.map(
+              ({ id, occasion, dueAt }) => `${id} ${occasion} ${new Date(dueAt).toISOString()}`,
+            ),
             expected.toSorted(),
           )
           due += expected.length
@@ -292,7 +294,7 @@ test.serial('a silence begins with the last event of the type, or with the perso
     ),
   )
   t.deepEqual(
-    found.map(({ id }) => id),
+    found.people.map(({ id }) => id),
     [silent, fresh],
   )
 })

@@ -113,7 +113,8 @@ export function startOutboxRelay(
     try {
       const client = await services.temporal.client()
       await client.withDeadline(Date.now() + CALL_MS, async () => {
-        const searchable = row.kind === 'start' && (await options.knowsAttributes(client))
+        const isSearched = row.kind === 'start' || row.kind === 'schedule'
+        const searchable = isSearched && (await options.knowsAttributes(client))
         await tell(client, row, services, searchable)
       })
       failures = 0
@@ -163,7 +164,7 @@ export function startOutboxRelay(
 
 async function tell(client: Client, row: OutboxRow, services: Services, searchable: boolean): Promise<void> {
   if (row.kind === 'signal') return await signal(client, row)
-  if (row.kind === 'schedule') return await alignSchedule(client, services, row)
+  if (row.kind === 'schedule') return await alignSchedule(client, services, row, searchable)
   try {
     await startWorkflow(client, services, row.workflowId, row.payload, searchable)
   } catch (error) {

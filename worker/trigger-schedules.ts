@@ -12,7 +12,7 @@ import { looksOf } from '../src/domain/automations/trigger-times.ts'
 import type { OutboxRow } from '../src/domain/outbox.ts'
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
-import { type FiringRequest, taskQueue, TRIGGER_FIRING } from '../temporal/contract.ts'
+import { type FiringRequest, SEARCH, taskQueue, TRIGGER_FIRING } from '../temporal/contract.ts'
 
 /** What our pauses are known by: one with another note is an operator's, and stays. */
 export const PAUSED_NOTE = 'The workflow is paused.'
@@ -22,7 +22,12 @@ const RUNNING_NOTE = 'The workflow is active.'
  * Brings one schedule in step with its row as it is now: makes, changes, pauses or deletes it. Safe to repeat; its rows
  * of the outbox are taken one after the other.
  */
-export async function alignSchedule(client: Client, services: Services, row: OutboxRow): Promise<void> {
+export async function alignSchedule(
+  client: Client,
+  services: Services,
+  row: OutboxRow,
+  searchable: boolean,
+): Promise<void> {
   const { organizationId, workflowId: scheduleId } = row
   // emitSchedule wrote it; the type cannot travel through the table.
   const { automationId, stepId } = row.payload as { automationId: string; stepId: string }
@@ -37,17 +42,18 @@ export async function alignSchedule(client: Client, services: Services, row: Out
     automationId: encodeId('wf', automationId),
     stepId,
   }
-  const facts = optionsOf(
+  const options = optionsOf(
     scheduleId,
     state,
     request,
     taskQueue(services.config.temporal.taskQueue, 'background'),
+    searchable,
   )
   try {
-    await client.schedule.create({ scheduleId, ...facts, state: runningState(state) })
+    await client.schedule.create({ scheduleId, ...options, state: runningState(state) })
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error
-    await handle.update((previous) => ({ ...facts, state: runningState(state, previous) }))
+    await handle.update((previous) => ({ ...options, state: runningState(state, previous) }))
   }
 }
 
@@ -56,6 +62,7 @@ function optionsOf(
   { name, timing }: ScheduleState,
   request: FiringRequest,
   queue: string,
+  searchable: boolean,
 ) {
   const looks = looksOf(timing.config)
   return {
@@ -71,6 +78,12 @@ function optionsOf(
       workflowId: scheduleId,
       taskQueue: queue,
       args: [request],
+      ...(searchable && {
+        typedSearchAttributes: [
+          { key: SEARCH.organization, value: request.organizationId },
+          { key: SEARCH.automation, value: request.automationId },
+        ],
+      }),
       staticSummary: `${timing.config.type} of ${name.slice(0, 120)}`,
       staticDetails: `Looks who is due by the trigger ${request.stepId} of ${request.automationId} in ${request.organizationId}. Rows say what was looked at, so triggering it by hand takes nobody twice.`,
     },

@@ -21,6 +21,11 @@ export async function keepHouse(em: EntityManager): Promise<void> {
         or (watch.opens_at is null and run.ended_at < now() - interval '2 days'
           and not coalesce(${IS_OPEN}, false)))`,
   )
+  // What triggers fired; until when each was looked at, their schedules know.
+  await execute(
+    em,
+    sql`delete from automation_intake where step_id is not null and finished_at < now() - interval '90 days'`,
+  )
   // Uploads whose process died, and refused rows that had a month to be fetched.
   await execute(
     em,

@@ -127,7 +127,7 @@ export async function openStudio(name: string): Promise<Studio> {
         await handle.trigger()
         return (await rowOf(workflowId))?.lookedUntil !== before
       }
-      await eventually('a look', look, { withinMs: 30_000, everyMs: 400 })
+      await eventually('a look', look, { withinMs: 90_000, everyMs: 1_000 })
       await settled(workflowId)
     },
     async rewind(workflowId, milliseconds) {

@@ -32,35 +32,57 @@ export function zoneOf({ definition }: Version, { organization }: Pick<Call, 'or
 
 /** How many people a trigger takes for this stretch, those among them whom its filters keep out. */
 export async function countDue(call: Call, timed: Timed, stretch: Stretch): Promise<number> {
-  const { joined, where } = source(call, timed, stretch)
+  const { joined, where, candidates } = source(call, timed, stretch)
   // Everybody is due by a schedule, so its filters are the audience; of a date or a silence they refuse.
   const among = timed.config.type === 'SCHEDULE' ? await filtersOf(call, timed) : sql`true`
   const found = await row<{ count: number }>(
     call.em,
-    sql`select count(*)::int as count from subscriber s ${joined} where ${where} and ${among}`,
+    sql`select count(*)::int as count from subscriber s ${joined} where ${where} and ${among}
+      ${candidates ? sql`and s.id in (${candidates})` : sql``}`,
   )
   return found?.count ?? 0
 }
 
-/** The next people after `reached` in the order of their ids, of those who were there at `createdAt`. */
+/** Some of the people who are due, in the order of their ids; up to where everybody was looked at, null for the end. */
+export type DuePage = { people: DuePerson[]; reached: string | null }
+
+/** The next people after `reached`, of those who were there at `createdAt`. */
 export async function nextDue(
   call: Call,
   timed: Timed,
   stretch: Stretch,
   { reached, createdAt, size }: { reached: string; createdAt: string; size: number },
-): Promise<DuePerson[]> {
-  const { joined, where } = source(call, timed, stretch)
+): Promise<DuePage> {
+  const { joined, where, candidates } = source(call, timed, stretch)
   const passes = await filtersOf(call, timed)
   const among = timed.config.type === 'SCHEDULE' ? passes : sql`true`
   const isMissed =
     timed.config.type === 'DATE_FIELD' ? sql`found.due <= ${at(stretch.to - CATCH_UP_MS)}` : sql`false`
-  return await rows<DuePerson>(
+  const ids = candidates && (await nextIds(call, candidates, reached, size))
+  const people = await rows<DuePerson>(
     call.em,
     sql`select s.id, found.occasion, found.due::timestamptz(3) as "dueAt",
         case when ${isMissed} then 'MISSED' when not coalesce(${passes}, false) then 'FILTERS' end as refusal
       from subscriber s ${joined}
-      where ${where} and ${among} and s.id > ${reached} and s.created_at <= ${createdAt} order by s.id limit ${size}`,
+      where ${where} and ${among} and ${ids ? sql`s.id = any(${array(ids, 'uuid')})` : sql`s.id > ${reached}`}
+        and s.created_at <= ${createdAt} order by s.id limit ${size}`,
   )
+  const looked = ids ?? people.map(({ id }) => id)
+  return { people, reached: looked.length < size ? null : (looked.at(-1) ?? null) }
+}
+
+/** A page of candidates: whether they are due is asked of these alone. */
+async function nextIds(
+  { em }: Call,
+  candidates: RawBuilder<unknown>,
+  reached: string,
+  size: number,
+): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select distinct id from (${candidates}) as candidate (id) where id > ${reached} order by id limit ${size}`,
+  )
+  return found.map(({ id }) => id)
 }
 
 /** Writes the occasions down and answers who has not entered by theirs before. */
@@ -103,15 +125,16 @@ export async function dropOccasions(
   )
 }
 
-type Source = { joined: RawBuilder<unknown>; where: RawBuilder<unknown> }
+/** `candidates` are the ids of more people than are due, where they are few and found by an index. */
+type Source = { joined: RawBuilder<unknown>; where: RawBuilder<unknown>; candidates?: RawBuilder<unknown> }
 
 /** Of `subscriber s`: who is due in the stretch, with `found.occasion` and `found.due`. */
 function source(call: Call, { version, config }: Timed, stretch: Stretch): Source {
   const own = sql`s.organization_id = ${call.organization.id}`
   // Who leaves by unsubscribing does not enter unsubscribed.
   const status = version.definition.settings.exitOnUnsubscribe ? sql`and s.status = 'SUBSCRIBED'` : sql``
-  const { joined, where } = sources[config.type](call, config as never, stretch, zoneOf(version, call))
-  return { joined, where: sql`${own} ${status} and ${where}` }
+  const found = sources[config.type](call, config as never, stretch, zoneOf(version, call))
+  return { ...found, where: sql`${own} ${status} and ${found.where}` }
 }
 
 type SourceOf<Config extends TimedTrigger> = (
@@ -179,12 +202,12 @@ function silences(
           where ${event} and event.subscriber_id = s.id order by event.id desc limit 1), s.created_at) as since) as silence
       cross join lateral (select to_char(silence.since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as occasion,
         silence.since + make_interval(secs => ${length / 1000}::float8) as due) as found`,
-    where: sql`silence.since > ${from} and silence.since <= ${to} and s.id in (
-        select event.subscriber_id from subscriber_event event where ${event} and event.created_at > ${from}
-          and event.created_at <= ${to} and ${idsAround(from, to, sql`event`)}
+    where: sql`silence.since > ${from} and silence.since <= ${to}`,
+    candidates: sql`select event.subscriber_id from subscriber_event event where ${event}
+          and event.created_at > ${from} and event.created_at <= ${to} and ${idsAround(from, to, sql`event`)}
         union all
         select fresh.id from subscriber fresh where fresh.organization_id = ${organization.id}
-          and fresh.created_at > ${from} and fresh.created_at <= ${to} and ${idsAround(from, to, sql`fresh`)})`,
+          and fresh.created_at > ${from} and fresh.created_at <= ${to} and ${idsAround(from, to, sql`fresh`)}`,
   }
 }
 

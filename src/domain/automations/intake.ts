@@ -158,22 +158,23 @@ async function takePage(call: Call, intakeId: string): Promise<IntakeProgress> {
 
 async function letIn(call: Call, intake: Intake, version: Version): Promise<IntakeProgress> {
   const size = Math.min(PAGE, intake.most === null ? PAGE : intake.most - intake.looked)
-  const page = size > 0 ? await nextPage(call, intake, version, size) : { people: [], candidates: [] }
+  const page =
+    size > 0 ? await nextPage(call, intake, version, size) : { people: [], candidates: [], reached: null }
   if (page === null) return await end(call, intake, 'CANCELED')
-  const { people, candidates } = page
+  const { people, candidates, reached } = page
   const enrolments = await enrol(call, candidates, { priority: BULK_PRIORITY })
   const moved: Intake = {
     ...intake,
-    reached: people.at(-1) ?? intake.reached,
+    reached: reached ?? intake.reached,
     looked: intake.looked + people.length,
     entered: intake.entered + enrolments.filter((each) => 'runId' in each).length,
   }
-  const isLast = people.length < PAGE
+  const isLast = reached === null || moved.looked === intake.most
   return await (isLast ? end(call, moved, 'COMPLETED') : save(call, moved))
 }
 
-/** Everybody who is looked at, and of them who may enter. */
-type Page = { people: string[]; candidates: Candidate[] }
+/** Everybody who is looked at, of them who may enter, and where the next page begins: null for none. */
+type Page = { people: string[]; candidates: Candidate[]; reached: string | null }
 
 /** Null where the trigger that began the intake is gone. */
 async function nextPage(call: Call, intake: Intake, version: Version, size: number): Promise<Page | null> {
@@ -193,7 +194,7 @@ async function nextPage(call: Call, intake: Intake, version: Version, size: numb
     trigger: cause,
     context: {},
   }))
-  return { people, candidates }
+  return { people, candidates, reached: people.length < size ? null : (people.at(-1) ?? null) }
 }
 
 /** Of whoever is due: refusals stand in the ledger, and nobody enters by one occasion twice. */
@@ -201,7 +202,8 @@ async function duePage(call: Call, intake: Intake, timed: Timed, size: number): 
   const { automationId, automationName, cause, reached, createdAt } = intake
   const { version, stepId } = timed
   const stretch = { from: Date.parse(intake.dueFrom ?? ''), to: Date.parse(intake.dueTo ?? '') }
-  const due = await nextDue(call, timed, stretch, { reached, createdAt, size })
+  const page = await nextDue(call, timed, stretch, { reached, createdAt, size })
+  const due = page.people
   const keys = { automationId, stepId }
   await recordDecisions(
     call,
@@ -213,6 +215,7 @@ async function duePage(call: Call, intake: Intake, timed: Timed, size: number): 
   const isOnce = timed.config.type !== 'SCHEDULE'
   const fresh = isOnce ? await takeOccasions(call, timed, admitted) : null
   return {
+    reached: page.reached,
     people: due.map(({ id }) => id),
     candidates: admitted
       .filter(({ id }) => fresh?.has(id) ?? true)

@@ -54,9 +54,11 @@ export async function publish(
   const version = await writeVersion(call, automation, { ...definition, settings, successGoals, emails })
   await replaceTriggers(call, automation.id, definition)
   const inboundWebhooks = await syncWebhooks(call, automation.id, definition)
-  const { resumedRuns } = await setStatus(call, automation, statusAfter(automation, activate))
+  const next = statusAfter(automation, activate)
+  const { resumedRuns } = await setStatus(call, automation, next)
   await syncWatchedSegments(call)
-  await syncTriggerSchedules(call, [automation.id])
+  // A change of status brings them in step already.
+  if (next === automation.status) await syncTriggerSchedules(call, [automation.id])
   return {
     workflow: await readAutomation(call, automation.id),
     version: { id: encodeId('wfv', version.id), number: version.number },
