@@ -18,7 +18,7 @@ import {
 import { newId } from '../src/ids.ts'
 import { unseal } from '../src/seal.ts'
 import { eventually } from './helpers/eventually.ts'
-import { checkSignatures, unstuffed } from './helpers/mail-check.ts'
+import { checkArrival, checkSignatures, unstuffed } from './helpers/mail-check.ts'
 import { type Mailroom, openMailroom } from './helpers/mailroom.ts'
 import { type NameServer, startNameServer, txt } from './helpers/name-server.ts'
 import { scratchDirectory } from './helpers/services.ts'
@@ -96,6 +96,26 @@ test('mail of a domain with a key passes an independent check, whatever it says'
     t.regex(raw, /c=relaxed\/relaxed/)
     t.true(raw.split('\r\n').every((line) => line.length < 998))
   }
+})
+
+test('with the records of its domain an email passes SPF, DKIM and DMARC, each aligned', async (t) => {
+  await addDomain('aligned.example')
+  names.set('send.aligned.example', txt('v=spf1 ip4:192.0.2.7 ~all'))
+  names.set('_dmarc.aligned.example', txt('v=DMARC1; p=reject'))
+  await mailroom.start()
+  const person = await mailroom.person()
+  await mailroom.send(person, { fromEmail: 'hello@aligned.example' })
+  const raw = await received(person.email)
+  const sender = mailroom.sink.accepted().find(({ recipient }) => recipient === person.email)?.from ?? ''
+  const checked = await checkArrival(names, raw, { ip: '192.0.2.7', sender })
+  t.is(checked.spf && checked.spf.status.result, 'pass')
+  t.is(checked.dmarc && checked.dmarc.status.result, 'pass')
+  t.like(checked.dmarc && checked.dmarc.alignment, {
+    spf: { result: 'send.aligned.example' },
+    dkim: { result: 'aligned.example' },
+  })
+  const elsewhere = await checkArrival(names, raw, { ip: '198.51.100.9', sender })
+  t.is(elsewhere.spf && elsewhere.spf.status.result, 'softfail')
 })
 
 test('marketing mail has both headers of RFC 8058 signed, and no address but its own', async (t) => {

@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 
+import { authenticate } from 'mailauth'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 
 import type { NameServer } from './name-server.ts'
@@ -13,6 +14,18 @@ export function unstuffed(wire: Buffer): string {
 export async function checkSignatures(names: NameServer, raw: string) {
   const checked = await dkimVerify(Buffer.from(raw, 'latin1'), { resolver: resolverOf(names) })
   return checked.results
+}
+
+/** How a receiver judges an email that came from `ip` with this MAIL FROM: SPF, DKIM and DMARC with its alignments. */
+export async function checkArrival(names: NameServer, raw: string, from: { ip: string; sender: string }) {
+  return await authenticate(Buffer.from(raw, 'latin1'), {
+    ...from,
+    helo: 'relay.example',
+    mta: 'mx.reader.example',
+    disableArc: true,
+    disableBimi: true,
+    resolver: resolverOf(names),
+  })
 }
 
 function resolverOf(names: NameServer) {
