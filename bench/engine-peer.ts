@@ -13,14 +13,16 @@ import { freePort } from '../scripts/services/ports.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { array, execute, row } from '../src/database.ts'
 import { recordEvents } from '../src/domain/events.ts'
-import { newId } from '../src/ids.ts'
+import { encodeId, newId } from '../src/ids.ts'
 import { edges, publish, type Tenant } from '../test/helpers/automation.ts'
+import { median } from './report.ts'
 import type { System } from './system.ts'
 
 /** What the engine's benchmarks share: a bare Temporal worker as the peer, and ways to enter many runs at once. */
 
 const QUEUE = 'bare'
 const STARTS = 100
+const SAMPLE = 20
 const ACTOR = { kind: 'system' as const, id: 'bench', name: 'bench' }
 
 /** A worker process with bare workflows; `touched()` counts the activities it has run. */
@@ -108,6 +110,16 @@ export async function timeBare(
   return (performance.now() - begun) / 1_000
 }
 
+/** The workflows of an automation, as the server lists them. */
+export function ofAutomation(automationId: string, status: 'Running' | 'Completed'): string {
+  return `AutomationId='${encodeId('wf', automationId)}' AND ExecutionStatus='${status}'`
+}
+
+/** The finished bare workflows of a type, as the server lists them. */
+export function ofBare(type: string): string {
+  return `WorkflowType='${type}' AND ExecutionStatus='Completed'`
+}
+
 /** Publishes a chain of steps behind an event of its own and answers the automation. */
 export async function publishChain(
   system: System,
@@ -135,6 +147,42 @@ export async function enterMany(system: System, eventType: string, count: number
     ),
   )
 }
+
+/** What one workflow costs the Temporal server, as its history tells; medians of a few. */
+export type RoundTrips = { 'round trips/run': number; 'events/run': number; 'bytes/run': number }
+
+/**
+ * The start, a poll and an answer for each workflow task, the same for each activity, and each signal: a local activity
+ * costs none of its own. `query` says which workflows, as the server lists them.
+ */
+export async function countRoundTrips(system: System, query: string): Promise<RoundTrips> {
+  const client = await system.services.temporal.client()
+  const found: RoundTrips[] = []
+  for await (const { workflowId, runId } of client.workflow.list({ query, pageSize: SAMPLE })) {
+    const handle = client.workflow.getHandle(workflowId, runId)
+    const { events } = await handle.fetchHistory()
+    const count = (kind: EventKind) => (events ?? []).filter((event) => event[kind]).length
+    const tasks =
+      count('workflowTaskCompletedEventAttributes') + count('activityTaskCompletedEventAttributes')
+    found.push({
+      'round trips/run': 1 + 2 * tasks + count('workflowExecutionSignaledEventAttributes'),
+      'events/run': events?.length ?? 0,
+      'bytes/run': (await handle.describe()).historySize ?? 0,
+    })
+    if (found.length === SAMPLE) break
+  }
+  const middle = (of: keyof RoundTrips) => median(found.map((each) => each[of]))
+  return {
+    'round trips/run': middle('round trips/run'),
+    'events/run': middle('events/run'),
+    'bytes/run': middle('bytes/run'),
+  }
+}
+
+type EventKind =
+  | 'workflowTaskCompletedEventAttributes'
+  | 'activityTaskCompletedEventAttributes'
+  | 'workflowExecutionSignaledEventAttributes'
 
 /** Waits until this many runs of an automation have a status. */
 export async function untilRuns(

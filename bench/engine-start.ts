@@ -1,6 +1,17 @@
 import { parseArgs } from 'node:util'
 
-import { enterMany, proveSteps, publishChain, startPeer, timeBare, untilRuns } from './engine-peer.ts'
+import {
+  countRoundTrips,
+  enterMany,
+  ofAutomation,
+  ofBare,
+  proveSteps,
+  publishChain,
+  type RoundTrips,
+  startPeer,
+  timeBare,
+  untilRuns,
+} from './engine-peer.ts'
 import { median, report } from './report.ts'
 import { startSystem } from './system.ts'
 
@@ -20,6 +31,7 @@ try {
   await timeBare(peer, 'bareActivities', 1, 20, 1)
   const bare: number[] = []
   const ours: number[] = []
+  let trips: RoundTrips | undefined
   bare.push(count / (await timeBare(peer, 'bareActivities', 1, count, 1)))
   for (let round = 0; round < rounds; round++) {
     const steps = [
@@ -31,14 +43,18 @@ try {
     await untilRuns(system, automation.id, 'WAITING', count)
     ours.push(count / ((performance.now() - begun) / 1_000))
     await proveSteps(system, automation.id, count, 2)
+    trips = await countRoundTrips(system, ofAutomation(automation.id, 'Running'))
   }
   bare.push(count / (await timeBare(peer, 'bareActivities', 1, count, 1)))
   report({
     benchmark: 'engine-start',
     settings: { runs: count, rounds },
     figures: {
-      engine: { 'runs/s': median(ours).toFixed(1), 'peak MB': system.memory('worker').peak },
-      'bare Temporal': { 'runs/s': mean(bare).toFixed(1) },
+      engine: { 'runs/s': median(ours).toFixed(1), 'peak MB': system.memory('worker').peak, ...trips },
+      'bare Temporal': {
+        'runs/s': mean(bare).toFixed(1),
+        ...(await countRoundTrips(system, ofBare('bareActivities'))),
+      },
     },
     ratio: median(ours) / mean(bare),
     must: '≥ 0.6×',

@@ -1,7 +1,18 @@
 import { parseArgs } from 'node:util'
 
 import type { Step } from '../schema/automation.ts'
-import { enterMany, proveSteps, publishChain, startPeer, timeBare, untilRuns } from './engine-peer.ts'
+import {
+  countRoundTrips,
+  enterMany,
+  ofAutomation,
+  ofBare,
+  proveSteps,
+  publishChain,
+  type RoundTrips,
+  startPeer,
+  timeBare,
+  untilRuns,
+} from './engine-peer.ts'
 import { median, report } from './report.ts'
 import { startSystem } from './system.ts'
 
@@ -34,6 +45,7 @@ try {
   await timeBare(peer, 'bareActivities', STEPS, 20, STEPS)
   const bare: number[] = []
   const ours: number[] = []
+  let trips: RoundTrips | undefined
   const transitions = count * STEPS
   bare.push(transitions / (await timeBare(peer, 'bareActivities', STEPS, count, STEPS)))
   for (let round = 0; round < rounds; round++) {
@@ -43,14 +55,18 @@ try {
     await untilRuns(system, automation.id, 'COMPLETED', count)
     ours.push(transitions / ((performance.now() - begun) / 1_000))
     await proveSteps(system, automation.id, count, STEPS + 1)
+    trips = await countRoundTrips(system, ofAutomation(automation.id, 'Completed'))
   }
   bare.push(transitions / (await timeBare(peer, 'bareActivities', STEPS, count, STEPS)))
   report({
     benchmark: 'engine-steps',
     settings: { runs: count, steps: STEPS, rounds },
     figures: {
-      engine: { 'transitions/s': median(ours).toFixed(1), 'peak MB': system.memory('worker').peak },
-      'bare Temporal': { 'transitions/s': mean(bare).toFixed(1) },
+      engine: { 'transitions/s': median(ours).toFixed(1), 'peak MB': system.memory('worker').peak, ...trips },
+      'bare Temporal': {
+        'transitions/s': mean(bare).toFixed(1),
+        ...(await countRoundTrips(system, ofBare('bareActivities'))),
+      },
     },
     ratio: median(ours) / mean(bare),
     must: '≥ 1.5×',

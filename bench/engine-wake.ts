@@ -1,7 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 
-import { enterMany, type Peer, proveSteps, publishChain, startPeer, untilRuns } from './engine-peer.ts'
+import {
+  countRoundTrips,
+  enterMany,
+  ofAutomation,
+  ofBare,
+  type Peer,
+  proveSteps,
+  publishChain,
+  type RoundTrips,
+  startPeer,
+  untilRuns,
+} from './engine-peer.ts'
 import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
@@ -19,6 +30,7 @@ const [count, rounds, parkMs] = [Number(values.runs), Number(values.rounds), Num
 
 const system = await startSystem({ api: false })
 const peer = await startPeer(system)
+let trips: RoundTrips | undefined
 try {
   const bare = [await bareWake(peer)]
   const ours: number[] = []
@@ -29,8 +41,15 @@ try {
     benchmark: 'engine-wake',
     settings: { runs: count, rounds, parkedSeconds: parkMs / 1_000 },
     figures: {
-      engine: { 's until all advanced': median(ours).toFixed(1), 'peak MB': system.memory('worker').peak },
-      'bare Temporal': { 's until all advanced': theirs.toFixed(1) },
+      engine: {
+        's until all advanced': median(ours).toFixed(1),
+        'peak MB': system.memory('worker').peak,
+        ...trips,
+      },
+      'bare Temporal': {
+        's until all advanced': theirs.toFixed(1),
+        ...(await countRoundTrips(system, ofBare('bareTimer'))),
+      },
     },
     ratio: median(ours) / theirs,
     must: '≤ 1.5×',
@@ -59,6 +78,7 @@ async function engineWake(on: System): Promise<number> {
   await untilRuns(on, automation.id, 'COMPLETED', count)
   const seconds = (Date.now() - due) / 1_000
   await proveSteps(on, automation.id, count, 2)
+  trips = await countRoundTrips(on, ofAutomation(automation.id, 'Completed'))
   return seconds
 }
 

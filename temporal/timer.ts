@@ -10,10 +10,10 @@ import type {
 
 /** What the Temporal UI shows of a run, in Markdown: where it stands, why and until when it waits, how it came there. */
 export function currentDetails(action: NextAction): string {
-  const until = action.nextAt === null ? '' : `\n\nnext look: ${new Date(action.nextAt).toISOString()}`
   const reason = action.exitReason === null ? '' : ` (${action.exitReason})`
-  const steps = action.recentSteps.map((step) => `\n- ${step}`).join('')
-  return `**${action.state}**${reason}: ${action.label}${until}${steps && `\n\nlast steps:${steps}`}`
+  // The UI shows a few lines of it.
+  const steps = action.recentSteps.length === 0 ? '' : `\n\nlast steps: ${action.recentSteps.join('; ')}`
+  return `**${action.state}**${reason}: ${action.error ?? action.label}${steps}`
 }
 
 /** What the Temporal UI shows of an import: "**RUNNING**: 412,000 of about 1,000,000 rows, 3 rejected". */

@@ -242,7 +242,7 @@ test('a worker that died with a request leaves it to another, and what it report
   )
   t.deepEqual((await world.endOf(id)).trail.slice(1), ['hook DONE→next', 'tag DONE→next'])
   const actor = { kind: 'system' as const, id: 'test', name: 'test' }
-  const late = { status: 500, reason: 'late', retryMs: null, response: null }
+  const late = { status: 500, fault: null, reason: 'late', retryMs: null, response: null }
   await unitOfWork(services, { organizationId: tenant.id, actor }, (call) => reportWebhook(call, dead, late))
   t.is((await world.eventsOf(subscriberId, 'WEBHOOK_EXECUTED')).length, 1)
   t.is((await runsOf(services, tenant, id))[0]?.status, 'COMPLETED')

@@ -148,6 +148,7 @@ test.serial(
     const error = await t.throwsAsync(handle.result())
     t.regex(String(error?.cause), /step hook \(WEBHOOK\) failed \(answered 503\).*retry_workflow_run.*reset/)
     t.false(String(error?.cause).includes(path))
+    t.is(error?.cause instanceof Error && error.cause.stack, '', 'where it is thrown would hide it')
     const { searchAttributes } = await handle.describe()
     t.like(searchAttributes, { RunState: ['FAILED'], Step: ['hook'] })
 
@@ -346,7 +347,7 @@ async function failWithout(runId: string, execution: string): Promise<void> {
   await advance()
   const [claim] = await claimWebhooks(api.services.orm.em.fork(), 1)
   if (!claim) throw new Error('no request was written down')
-  const result = { status: 503, reason: 'POST answered 503', retryMs: null, response: null }
+  const result = { status: 503, fault: null, reason: 'POST answered 503', retryMs: null, response: null }
   await unitOfWork(api.services, { organizationId: own.id, actor }, (call) =>
     reportWebhook(call, claim, result),
   )

@@ -85,23 +85,23 @@ async function attempt(services: Services, webhook: ClaimedWebhook): Promise<Web
   } catch (error) {
     if (!(error instanceof WebFault)) throw error
     const mayChange = error.reason !== 'INVALID_URL' && error.reason !== 'TOO_LARGE'
-    return failed(webhook, null, error.message, mayChange ? 0 : null)
+    return failed(webhook, { fault: error.reason }, error.message, mayChange ? 0 : null)
   }
 }
 
 function judge(webhook: ClaimedWebhook, { status, headers, body }: WebAnswer): WebhookResult {
   if (status >= 200 && status < 300) {
-    return { status, reason: null, retryMs: null, response: readResponse(body) }
+    return { status, fault: null, reason: null, retryMs: null, response: readResponse(body) }
   }
   const mayChange = status >= 500 || TRANSIENT.has(status)
   const asked = Number(headers['retry-after'] ?? 0) * 1_000
-  return failed(webhook, status, `answered ${status}`, mayChange ? asked : null)
+  return failed(webhook, { status }, `answered ${status}`, mayChange ? asked : null)
 }
 
 /** `leastMs` null: another attempt would come to the same. */
 function failed(
   { request, attempt }: ClaimedWebhook,
-  status: number | null,
+  answered: { status: number } | { fault: string },
   what: string,
   leastMs: number | null,
 ): WebhookResult {
@@ -109,7 +109,9 @@ function failed(
   const delay = Math.max(FIRST_RETRY_MS * 4 ** (attempt - 1), Number.isFinite(leastMs) ? (leastMs ?? 0) : 0)
   const times = attempt === 1 ? '' : ` after ${attempt} attempts`
   return {
-    status,
+    status: null,
+    fault: null,
+    ...answered,
     reason: `${request.method} ${placeOf(request)} ${what}${times}; put the receiver right and retry the run (retry_workflow_run), or connect the port failed.`,
     retryMs: isLast ? null : Math.min(LONGEST_RETRY_MS, delay),
     response: null,

@@ -18,11 +18,11 @@ const DIRECTORY_PREFIX = 'postloom-run-'
 /**
  * One PostgreSQL and one in-memory Temporal for a run. `owner` is a text in the command line of the script that runs;
  * what such scripts left when they were killed is cleared away. DATABASE_URL_ADMIN and TEMPORAL_ADDRESS, where set,
- * are used in place of own servers.
+ * are used in place of own servers; a Temporal of its own has its Web UI on `uiPort`.
  */
 export async function startRunServices(
   owner: string,
-  { durable }: { durable: boolean },
+  { durable, uiPort = 0 }: { durable: boolean; uiPort?: number },
 ): Promise<RunServices> {
   const directory = makeDirectory(owner)
   const started: { stop(): Promise<void> }[] = []
@@ -48,6 +48,7 @@ export async function startRunServices(
     const temporal = await startTemporal({
       pidFile: join(directory, 'temporal.pid'),
       logFile: join(directory, 'temporal.log'),
+      uiPort,
     })
     started.push(temporal)
     return temporal.address

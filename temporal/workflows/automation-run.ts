@@ -99,7 +99,10 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
   if (action.state === 'FAILED') {
     // Failed runs are looked for by their step, and may be reset.
     show(action)
-    throw ApplicationFailure.nonRetryable(action.error ?? 'the run failed', 'RunFailed')
+    const failure = ApplicationFailure.nonRetryable(action.error ?? 'the run failed', 'RunFailed')
+    // An operator reads which step failed; where in this file it is thrown would only hide it.
+    failure.stack = ''
+    throw failure
   }
   return { state: action.state, exitReason: action.exitReason }
 

@@ -60,9 +60,9 @@ function failureOf(run: RunState, last: Visit | undefined): string {
   if (last?.outcome.result !== 'FAILED') {
     return `failed at step ${run.stepId ?? ''}; get_workflow_run of ${id} says why`
   }
-  const { reason, status, attempts } = last.outcome
+  const { reason, fault, status, attempts } = last.outcome
   const facts = [
-    ...(typeof reason === 'string' && /^[A-Z][A-Z_]*$/.test(reason) ? [reason] : []),
+    ...[reason, fault].filter((code) => typeof code === 'string' && /^[A-Z][A-Z_]*$/.test(code)),
     ...(typeof status === 'number' ? [`answered ${status}`] : []),
     ...(typeof attempts === 'number' && attempts > 1 ? [`after ${attempts} attempts`] : []),
   ]

@@ -30,9 +30,13 @@ export type ClaimedWebhook = {
   request: WebhookRequest
 }
 
-/** What came of an attempt. `reason` is why it failed; `retryMs` is when another may follow, null for never. */
+/**
+ * What came of an attempt. `reason` is why it failed, `fault` the same as a code where nobody answered; `retryMs` is when
+ * another may follow, null for never.
+ */
 export type WebhookResult = {
   status: number | null
+  fault: string | null
   reason: string | null
   retryMs: number | null
   response: unknown
@@ -72,8 +76,12 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
   const { em, organization } = call
   const { runId, visit, attempt, request } = claim
   const mine = sql`organization_id = ${organization.id} and run_id = ${runId} and visit = ${visit}`
-  const { status, reason, retryMs } = result
-  const details = { attempts: attempt, ...(status !== null && { status }) }
+  const { status, fault, reason, retryMs } = result
+  const details = {
+    attempts: attempt,
+    ...(status !== null && { status }),
+    ...(fault !== null && { fault }),
+  }
   if (retryMs !== null) {
     const count = await execute(
       em,
@@ -90,7 +98,7 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
   const outcome = { ...details, ...(reason !== null && { reason }) }
   await execute(
     em,
-    sql`update run_step set outcome = (outcome - 'lastFailure') || ${json(outcome)} where ${mine}`,
+    sql`update run_step set outcome = (outcome - 'lastFailure' - 'fault' - 'status') || ${json(outcome)} where ${mine}`,
   )
   await tellRun(call, claim, result)
   const run = await row<{ automationId: string; subscriberId: string }>(

@@ -28,8 +28,9 @@ export const enterWebhook: Enter<'WEBHOOK'> = async (turn, step) => {
   return { kind: 'waits', waitKind: 'WEBHOOK', wakeAt: run.now + LOOK_MS, outcome }
 }
 
-/** What the worker wrote down of a request. */
-type Told = { isOpen: boolean; status: number | null; attempts: number | null; reason: string | null }
+/** What the worker wrote down of a request; see reportWebhook. */
+type Told = { isOpen: boolean; reason: string | null; details: RequestDetails }
+type RequestDetails = { status?: number; fault?: string; attempts?: number }
 
 /** Null while it is being sent. */
 export async function leaveWebhook(
@@ -40,8 +41,8 @@ export async function leaveWebhook(
     call.em,
     sql`select exists (select from run_webhook open where open.organization_id = step.organization_id
           and open.run_id = step.run_id and open.visit = step.visit) as "isOpen",
-        (outcome ->> 'status')::int as status, (outcome ->> 'attempts')::int as attempts,
-        outcome ->> 'reason' as reason
+        outcome ->> 'reason' as reason, jsonb_strip_nulls(jsonb_build_object('status', outcome -> 'status',
+          'fault', outcome -> 'fault', 'attempts', outcome -> 'attempts')) as details
       from run_step step where organization_id = ${call.organization.id} and run_id = ${run.id}
         and visit = ${run.visit}`,
   )
@@ -51,9 +52,7 @@ export async function leaveWebhook(
   }
   if (found && found.reason === null) return left('next', { result: 'DONE' })
   const reason = found?.reason ?? 'the request of this step is gone'
-  const { status = null, attempts = null } = found ?? {}
-  const details = { ...(status !== null && { status }), ...(attempts !== null && { attempts }) }
-  return decideFailedRequest(version.graph, step.id, reason, details)
+  return decideFailedRequest(version.graph, step.id, reason, found?.details)
 }
 
 /** What a request that failed for good comes to: the port `failed` where it leads somewhere, else the step's failure. */
@@ -61,7 +60,7 @@ export function decideFailedRequest(
   graph: Graph,
   stepId: string,
   reason: string,
-  details: { status?: number; attempts?: number } = {},
+  details: RequestDetails = {},
 ): Settled {
   const outcome = { result: 'FAILED', reason, ...details }
   if (graph.targets.get(stepId)?.has('failed')) return left('failed', outcome)

@@ -1,0 +1,229 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { sql } from 'kysely'
+
+import { execute } from '../src/database.ts'
+import { campaignWorkflowId, runWorkflowId } from '../temporal/contract.ts'
+import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
+import { eventually } from '../test/helpers/eventually.ts'
+import { QUICK } from '../test/helpers/mailroom.ts'
+import { startWebServer } from '../test/helpers/web-server.ts'
+import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
+import { startLanes } from '../src/delivery/lanes.ts'
+import { startEngine } from '../worker/workers.ts'
+import { openBrowser, type Page } from './ui-browser.ts'
+import { freePort } from './services/ports.ts'
+import { startRunServices } from './services/run-services.ts'
+
+/**
+ * npm run ui-pictures: takes the pictures of docs/operations.md anew, from the Web UI of a real Temporal server that
+ * runs a few automations and a campaign. It needs Chromium (CHROMIUM names another than the one on the path).
+ */
+const IMAGES = join(import.meta.dirname, '..', 'docs', 'images')
+const RECIPIENTS = 3_000
+/** The machine may be busy with other things. */
+const PATIENCE = { withinMs: 180_000, everyMs: 100 }
+/** What an operator chooses under "Configure columns". */
+const COLUMNS = ['Status', 'Workflow ID', 'Step', 'RunState', 'NextAt']
+
+await main()
+process.exit()
+
+async function main(): Promise<void> {
+  const uiPort = await freePort('127.0.0.1')
+  const services = await startRunServices('scripts/ui-pictures.ts', { durable: false, uiPort })
+  Object.assign(process.env, services.environment)
+  delete process.env['DATABASE_URL']
+  const browser = await openBrowser()
+  try {
+    const ui = `http://127.0.0.1:${uiPort}`
+    const shop = await startWebServer({ '/hooks': { status: 503, body: 'closed' } })
+    const api = await startApi({
+      TEMPORAL_TASK_QUEUE: 'postloom',
+      TEMPORAL_UI_URL: ui,
+      ...shop.allow,
+      ...(await relay()),
+    })
+    const engine = await startEngine(api.services)
+    const lanes = await startLanes(api.services, { workerName: 'worker', lane: { ...QUICK, connections: 4 } })
+    mkdirSync(IMAGES, { recursive: true })
+    await takeAll(api, browser.page, ui, await play(api, shop.url))
+    await lanes.stop()
+    await engine.stop()
+    await api.close()
+  } finally {
+    await browser.close()
+    await services.stop()
+  }
+}
+
+/** A relay that takes its time, so that a send is seen under way. */
+async function relay(): Promise<{ RELAY_URL: string }> {
+  const sink = await startSmtpSink(
+    { onMessage: () => ({ afterMs: 100, reply: 'accept' }) },
+    { keepRaw: false },
+  )
+  return { RELAY_URL: sink.url }
+}
+
+type Step = { id: string; type: string; config: object }
+type Scene = { welcome: string; sync: string; ann: string; failing: string; campaign: string }
+
+/** An organization with people in every kind of place. */
+async function play(api: TestApi, shop: string): Promise<Scene> {
+  const organization = await api.organization()
+  const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+  const email = (id: string) => ({
+    id,
+    type: 'EMAIL',
+    config: { subject: 'Welcome', content: 'Hello {{name}}', contentType: 'MARKDOWN' },
+  })
+  const wait = (id: string, amount: number) => ({ id, type: 'WAIT', config: { amount, unit: 'DAYS' } })
+  const welcome = await publish(organization, 'Welcome series', [
+    start,
+    email('hello'),
+    wait('three-days', 3),
+    email('tips'),
+    wait('a-week', 7),
+    { id: 'welcomed', type: 'ADD_TAG', config: { tagNames: ['Welcomed'] } },
+  ])
+  const sync = await publish(organization, 'Tell the shop', [
+    start,
+    { id: 'seen', type: 'ADD_TAG', config: { tagNames: ['Seen'] } },
+    {
+      id: 'tell-shop',
+      type: 'WEBHOOK',
+      config: { url: `${shop}/hooks`, method: 'POST', retries: 1 },
+    },
+  ])
+  const people = await Promise.all(
+    Array.from({ length: 9 }, async (_, number) => {
+      const person = { email: `reader-${number}@reader.example`, name: `Reader ${number}` }
+      return (await organization.data('add_subscriber', person)).subscriber.id as string
+    }),
+  )
+  for (const subscriberId of people) {
+    await organization.data('add_subscriber_to_workflow', { workflowId: welcome, subscriberId })
+  }
+  await allWait(organization, welcome, people, 'three-days')
+  const [ann = '', ben = ''] = people
+  for (const subscriberId of people.slice(0, 4)) {
+    const waiting = { workflowId: welcome, subscriberId, expectedStepId: 'three-days' }
+    await organization.data('fast_forward_workflow_subscriber', waiting)
+  }
+  await allWait(organization, welcome, people.slice(0, 4), 'a-week')
+  for (const subscriberId of [ann, ben]) {
+    await organization.data('add_subscriber_to_workflow', { workflowId: sync, subscriberId })
+  }
+  await eventually(
+    'the failure',
+    async () => {
+      const { runs } = await organization.data('get_subscriber_workflow_runs', {
+        subscriberId: ben,
+        workflowId: sync,
+      })
+      return runs[0]?.status === 'FAILED'
+    },
+    PATIENCE,
+  )
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into subscriber (id, organization_id, email, status)
+      select new_id(), ${organization.id}, 'many-' || n || '@reader.example', 'SUBSCRIBED'
+      from generate_series(1, ${RECIPIENTS}::int) n`,
+  )
+  const { campaign } = await organization.data('create_campaign', {
+    subject: 'The news of this month',
+    contentType: 'MARKDOWN',
+    content: 'Hi {{name}}, [leave]({{unsubscribeUrl}}).',
+  })
+  const answer = await organization.confirmed('schedule_campaign', { campaignId: campaign.id })
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+  await eventually(
+    'some email',
+    async () => {
+      const { progress } = await organization.data('get_campaign_progress', { campaignId: campaign.id })
+      return progress.sent > RECIPIENTS / 20
+    },
+    PATIENCE,
+  )
+  return { welcome, sync, ann, failing: ben, campaign: campaign.id }
+}
+
+async function publish(
+  organization: TestOrganization,
+  name: string,
+  steps: readonly Step[],
+): Promise<string> {
+  const { workflow } = await organization.data('create_workflow', { name })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    steps,
+    edges: steps.slice(1).map(({ id }, index) => ({ from: steps[index]?.id, to: id })),
+  })
+  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+  return workflow.id
+}
+
+async function allWait(
+  organization: TestOrganization,
+  workflowId: string,
+  people: readonly string[],
+  stepId: string,
+): Promise<void> {
+  for (const subscriberId of people) {
+    await eventually(
+      `somebody in ${stepId}`,
+      async () => {
+        const { runs } = await organization.data('get_subscriber_workflow_runs', { subscriberId, workflowId })
+        return runs[0]?.currentStep?.id === stepId && runs[0].status === 'WAITING'
+      },
+      PATIENCE,
+    )
+  }
+}
+
+async function takeAll(api: TestApi, page: Page, ui: string, scene: Scene): Promise<void> {
+  const base = `${ui}/namespaces/default/workflows`
+  await page.open(base, has(scene.welcome))
+  const columns = Object.fromEntries([['default', COLUMNS.map((label) => ({ label }))]])
+  await page.evaluate(
+    `localStorage.setItem('namespace-workflow-table-columns', ${JSON.stringify(JSON.stringify(columns))})`,
+  )
+  const list = (query: string) => `${base}?query=${encodeURIComponent(query)}`
+  const soon = new Date(Date.now() + 4 * 86_400_000).toISOString()
+  const client = await api.services.temporal.client()
+  const pageOf = async (workflowId: string) => {
+    const { runId } = await client.workflow.getHandle(workflowId).describe()
+    return `${base}/${encodeURIComponent(workflowId)}/${runId}`
+  }
+  const waiting = await pageOf(runWorkflowId(scene.welcome, scene.ann, 1))
+  const failed = await pageOf(runWorkflowId(scene.sync, scene.failing, 1))
+  const send = await pageOf(campaignWorkflowId(scene.campaign, 1))
+  const ofAutomation = `AutomationId="${scene.welcome}" AND RunState="WAITING" AND Step="three-days"`
+  const pictures: [string, string, string, number][] = [
+    ['campaign-details', `${send}/user-metadata`, has('DELIVERING'), 620],
+    ['campaign-send', `${send}/history`, has('deliverCampaign'), 900],
+    ['runs-of-automation', list(ofAutomation), `${has('three-days')} && ${has('NextAt')}`, 620],
+    ['runs-of-subscriber', list(`SubscriberId="${scene.ann}"`), has('tell-shop'), 460],
+    ['runs-next', list(`NextAt < "${soon}" AND ExecutionStatus="Running"`), has('three-days'), 620],
+    ['run-details', `${waiting}/user-metadata`, has('last steps'), 700],
+    ['run-history', `${waiting}/history`, has('a-week: waits until'), 900],
+    ['run-failed', `${failed}/history`, has('retry_workflow_run'), 800],
+  ]
+  for (const [name, url, condition, height] of pictures) {
+    await page.open(url, condition)
+    writeFileSync(join(IMAGES, `${name}.png`), await page.picture(height))
+    console.log(`docs/images/${name}.png`)
+  }
+}
+
+function has(text: string): string {
+  // Details are shown in frames of their own.
+  const frames =
+    "[...document.querySelectorAll('iframe')].map((each) => each.srcdoc + decodeURIComponent(each.src))"
+  return `(document.body.innerText + ${frames}.join()).includes(${JSON.stringify(text)})`
+}
