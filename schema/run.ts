@@ -43,3 +43,61 @@ export const RunVisit = closed({
   endedAt: nullable(Type.String()),
 })
 export type RunVisit = Static<typeof RunVisit>
+
+/** What a run that is not over waits for: a turn in its group, the workflow itself, or the end of a step. */
+export const RUN_WAITS = [
+  'GROUP',
+  'PAUSED',
+  'TIME',
+  'LIMIT',
+  'EVENT',
+  'CONDITION',
+  'GOAL',
+  'MESSAGE',
+  'WEBHOOK',
+  'WORKER',
+] as const
+
+/** All that is known of a run beside its timeline. */
+export const RunStory = closed({
+  run: Run,
+  timeline: Type.Array(RunVisit),
+  waiting: nullable(
+    closed({
+      for: oneOf(RUN_WAITS),
+      until: nullable(Type.String({ description: 'When that ends by itself.' })),
+      message: Type.String(),
+    }),
+  ),
+  emails: Type.Array(
+    closed({
+      id: Type.String({ description: 'eml_…' }),
+      stepId: nullable(Type.String()),
+      visit: nullable(Type.Integer()),
+      subject: nullable(Type.String()),
+      status: Type.String(),
+      reason: nullable(Type.String()),
+      createdAt: Type.String(),
+      sentAt: nullable(Type.String()),
+    }),
+  ),
+  decisions: Type.Array(
+    closed({
+      stepId: nullable(Type.String()),
+      action: Type.String(),
+      reason: Type.String(),
+      data: Type.Record(Type.String(), Type.Unknown()),
+      at: Type.String(),
+    }),
+    { description: 'Decisions not to act, as the ledger has them.' },
+  ),
+  conversions: Type.Array(
+    closed({
+      goalId: Type.String(),
+      value: nullable(Type.Number()),
+      currency: nullable(Type.String()),
+      at: Type.String(),
+    }),
+  ),
+})
+export type RunStory = Static<typeof RunStory>

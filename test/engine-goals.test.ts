@@ -6,6 +6,7 @@ import type { SuccessGoal } from '../schema/automation-goals.ts'
 import { noteTimedGoals } from '../src/domain/automations/goal-filters.ts'
 import { nudgeRuns } from '../src/domain/automations/nudge.ts'
 import { getAutomation } from '../src/domain/automations/records.ts'
+import { readStory } from '../src/domain/automations/run-story.ts'
 import { readStatistics } from '../src/domain/automations/statistics.ts'
 import { execute, rows } from '../src/database.ts'
 import { recordEvents } from '../src/domain/events.ts'
@@ -42,6 +43,7 @@ const EMAIL = step('hello', 'EMAIL', {
   contentType: 'MARKDOWN',
   transactional: false,
 })
+const NOBODY = [{ field: 'name', operator: 'equals' as const, value: 'Nobody' }]
 const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]
 
 function goal(members: Partial<SuccessGoal> = {}): SuccessGoal {
@@ -371,7 +373,8 @@ test('a holdout counts people by the variant they were given first, beside what 
 
 test('the statistics of a workflow tell where active runs stand and what came of its emails', async (t) => {
   const id = await world.publish(withGoals([EMAIL, LONG], goal()))
-  for (const _each of [1, 2]) await world.enter(id, await tenant.subscribe())
+  const people = [await tenant.subscribe(), await tenant.subscribe()]
+  for (const subscriberId of people) await world.enter(id, subscriberId)
   await eventually('both to wait', async () =>
     (await runsOf(services, tenant, id)).every(
       ({ stepId, status }) => stepId === 'pause' && status === 'WAITING',
@@ -390,4 +393,29 @@ test('the statistics of a workflow tell where active runs stand and what came of
   })
   t.deepEqual(statistics.goals[0]?.values, [])
   t.deepEqual(statistics.holdouts, [])
+})
+
+test('the story of a run tells its emails, what it decided not to do, its conversions, and what it waits for', async (t) => {
+  const skipped = step('never', 'ADD_TAG', { tagNames: ['never'] }, { conditions: NOBODY })
+  const graph = withGoals(
+    [EMAIL, skipped, step('goal', 'GOAL', { goalId: 'other', ifUnmet: 'WAIT' })],
+    goal({ exitOnReach: false, valuePath: 'amount' }),
+    goal({ id: 'other', event: 'OTHER' }),
+  )
+  const subscriberId = await tenant.subscribe()
+  const id = await world.publish(graph)
+  await world.enter(id, subscriberId)
+  const { id: runId } = await world.runWhen(id, { status: 'WAITING', waitKind: 'GOAL' })
+  await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT', { amount: 7, currency: 'USD' })
+  const story = await tenant.within((call) => readStory(call, encodeId('run', runId)))
+  t.like(story.waiting, { for: 'GOAL', message: 'It waits for its goal other.' })
+  t.is(story.waiting?.until, story.run.nextStepAt)
+  t.like(story.emails, [{ stepId: 'hello', status: 'SENT', reason: null }])
+  t.like(story.decisions, [{ stepId: 'never', action: 'STEP_SKIPPED', reason: 'CONDITIONS' }])
+  t.like(story.conversions, [{ goalId: 'bought', value: 7, currency: 'USD' }])
+  await world.happened(subscriberId, 'OTHER')
+  await world.endOf(id)
+  const over = await tenant.within((call) => readStory(call, encodeId('run', runId)))
+  t.is(over.waiting, null)
+  t.is(over.conversions.length, 2)
 })

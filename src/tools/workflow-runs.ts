@@ -2,7 +2,7 @@ import Type from 'typebox'
 
 import { Filters } from '../../schema/audience.ts'
 import { closed, limitOf, nullable, oneOf, pageOf } from '../../schema/define.ts'
-import { Run, RunVisit, StepReference } from '../../schema/run.ts'
+import { Run, RunStory, StepReference } from '../../schema/run.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
 import { RUN_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
@@ -13,7 +13,8 @@ import {
   settleFastForward,
 } from '../domain/automations/run-control.ts'
 import { enterMany, summarizeMany } from '../domain/automations/enter-many.ts'
-import { listRuns, readTimeline } from '../domain/automations/run-records.ts'
+import { listRuns } from '../domain/automations/run-records.ts'
+import { readStory } from '../domain/automations/run-story.ts'
 import { retryRun } from '../domain/automations/retry.ts'
 
 const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
@@ -125,13 +126,14 @@ export const fastForwardWorkflowSubscriber = defineTool({
 export const getWorkflowRun = defineTool({
   name: 'get_workflow_run',
   title: 'Get a workflow run',
-  description: 'One run with its whole timeline: each step it came to, what it decided or sent, and when.',
+  description:
+    'One run with its whole timeline: each step it came to, what it decided, and when; its emails, decisions not to act, conversions, and what it waits for until when.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
   input: closed({ runId: Type.String({ description: 'The id of the run (run_…).' }) }),
-  output: closed({ run: Run, timeline: Type.Array(RunVisit) }),
-  handler: (call, { runId }) => readTimeline(call, runId),
+  output: RunStory,
+  handler: (call, { runId }) => readStory(call, runId),
 })
 
 export const retryWorkflowRun = defineTool({
