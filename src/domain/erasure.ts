@@ -154,8 +154,8 @@ async function anonymizeMessages({ em, organization }: Call, person: Person, nob
     em,
     sql`update message set recipient = ${NO_ADDRESS}, reply_to = null, subject = null, response = null,
         subscriber_id = case when subscriber_id is not null then ${nobody}::uuid end, version_id = null,
-        reason = case when status in ('QUEUED', 'SUBMITTING', 'DELAYED') then 'ERASED' else reason end,
-        status = case when status in ('QUEUED', 'SUBMITTING', 'DELAYED') then 'SKIPPED' else status end
+        reason = case when is_pending(status) then 'ERASED' else reason end,
+        status = case when is_pending(status) then 'SKIPPED' else status end
       where organization_id = ${organization.id} and id = any(${ids})`,
   )
   await execute(em, sql`delete from message_content where ${ofMessages}`)

@@ -126,3 +126,8 @@ function insertion(organizationId: string, input: readonly ReturnType<typeof asR
     )
     select input.position, coalesce(keyed.message_id, input.id) as id from input left join keyed using (key)`
 }
+
+/** Whether nobody knows yet what becomes of an email; is_pending() in SQL. */
+export function isPending({ status }: { status: string }): boolean {
+  return status === 'QUEUED' || status === 'SUBMITTING' || status === 'DELAYED'
+}

@@ -9,6 +9,7 @@ import { encodeId, missing, newId } from '../ids.ts'
 import { type EmailOrigin, emailFacts } from './email-facts.ts'
 import { NO_ADDRESS } from './erasure.ts'
 import { recordEvents } from './events.ts'
+import { isPending } from './messages.ts'
 
 /** Who tells of what came back, as the history says it. */
 export const REPORTER: Actor = { kind: 'system', id: 'inbound', name: 'Inbound mail' }
@@ -42,7 +43,6 @@ type Reported = EmailOrigin & {
 const SOFT_BOUNCES = 5
 const SOFT_DAYS = 14
 
-const UNSENT = ['QUEUED', 'SUBMITTING', 'DELAYED']
 /** From which status of an email a report leads where; from the others it changes nothing, however late it comes. */
 const MOVES: Readonly<Partial<Record<ReportKind, readonly string[]>>> = {
   BOUNCE: ['SENT', 'DELIVERED'],
@@ -57,7 +57,7 @@ const MOVES: Readonly<Partial<Record<ReportKind, readonly string[]>>> = {
  */
 export async function takeReport(call: Call, report: EmailReport): Promise<boolean> {
   const email = await lockEmail(call, report.messageId)
-  if (UNSENT.includes(email.status)) {
+  if (isPending(email)) {
     throw new Failure(
       'UNAVAILABLE',
       'The sending of this email is not recorded yet; report again in a minute.',

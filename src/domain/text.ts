@@ -32,6 +32,11 @@ export function likeLiteral(text: string): string {
   return text.replaceAll(/[\\%_]/g, String.raw`\$&`)
 }
 
+/** A number with its noun. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
 /** A timestamp as the wire has it (ISO 8601, UTC, milliseconds), from what the driver gives. */
 export function timestamp(value: string): string {
   return new Date(value).toISOString()

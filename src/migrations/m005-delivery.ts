@@ -53,7 +53,7 @@ export class M005Delivery extends Migration {
           from given, message before
           where before.organization_id = given."organizationId" and before.id = given.id
             and m.organization_id = given."organizationId" and m.id = given.id
-            and before.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
+            and is_pending(before.status)
           returning m.id, m.organization_id, m.status, m.subscriber_id, m.run_id, m.recipient, m.bounce_category, m.class,
             m.automation_id, m.campaign_id, m.step_id, m.reason, m.attempts,
             before.status as status_before, given.kind, given.final, given.data
@@ -142,7 +142,7 @@ export class M005Delivery extends Migration {
             bounce_category = null, attempts = tries_of[array_position(removed, m.id)],
             resent = m.resent or ambiguous_of[array_position(removed, m.id)]
           where m.organization_id = any (organizations) and m.id = any (removed)
-            and m.id between first_id and last_id and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
+            and m.id between first_id and last_id and is_pending(m.status)
           returning m.organization_id, m.subscriber_id, m.class, facts[array_position(ids, m.id)] as data
         ), counted as (
           insert into subscriber_stat (organization_id, subscriber_id, email_count)
@@ -193,7 +193,7 @@ export class M005Delivery extends Migration {
           select m.id, m.organization_id, m.subscriber_id, m.run_id, m.automation_id, m.campaign_id, m.step_id,
             case when a.status = 'PAUSED' then a.id when c.paused then c.id end as holder,
             case
-              when m.status not in ('QUEUED', 'SUBMITTING', 'DELAYED') then m.status
+              when not is_pending(m.status) then m.status
               when exists (select from suppression b where b.organization_id = m.organization_id
                 and b.email_key = any(suppression_keys(m.organization_id, m.recipient))) then 'SUPPRESSED'
               when m.class = 'TEST' then null
@@ -250,7 +250,7 @@ export class M005Delivery extends Migration {
         ), skipped as (
           update message m set status = 'SKIPPED', reason = mine.refusal, failed_at = now()
           from mine where m.organization_id = mine.organization_id and m.id = mine.id and mine.verdict = 'SKIPPED'
-            and m.id between first_id and last_id and m.status in ('QUEUED', 'SUBMITTING', 'DELAYED')
+            and m.id between first_id and last_id and is_pending(m.status)
           returning m.id
         ), decided as (
           insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id, message_id,

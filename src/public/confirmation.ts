@@ -3,12 +3,10 @@ import { confirm, findPending, type PendingConfirmation } from '../domain/double
 import { readToken } from '../delivery/tracking-token.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
-import type { Visitor } from './visitors.ts'
+import { keptAgent, type Visitor } from './visitors.ts'
 
 /** Whose confirmation link it is and what became of it: what its page may say. */
 export type Confirmation = Pick<PendingConfirmation, 'organization' | 'email' | 'state'>
-
-const LONGEST_AGENT = 300
 
 /** The confirmation behind a link, or null when the link is not one of ours or leads to nobody. Changes nothing. */
 export async function findConfirmation(services: Services, token: string): Promise<Confirmation | null> {
@@ -22,12 +20,12 @@ export async function findConfirmation(services: Services, token: string): Promi
 export async function confirmSubscription(
   services: Services,
   token: string,
-  { ipAddress, userAgent }: Visitor,
+  visitor: Visitor,
 ): Promise<Confirmation | null> {
   const read = readToken(services.config.secret, 'confirm', token)
   if (!read) return null
   const { organizationId, subscriberId } = read
   const actor = { kind: 'public', id: encodeId('sub', subscriberId), name: 'Confirmation link' } as const
-  const evidence = { ipAddress, userAgent: userAgent.slice(0, LONGEST_AGENT) }
+  const evidence = { ipAddress: visitor.ipAddress, userAgent: keptAgent(visitor) }
   return await unitOfWork(services, { organizationId, actor }, (call) => confirm(call, read, evidence))
 }

@@ -3,7 +3,7 @@ import { newId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { createLinkTargets } from './link-targets.ts'
 import { createVisitWriter, type VisitCounts } from './visit-writer.ts'
-import { isMachine, type Visitor } from './visitors.ts'
+import { isMachine, keptAgent, type Visitor } from './visitors.ts'
 
 /** Of who visits, what tells people from machines. */
 export type Reader = Pick<Visitor, 'method' | 'userAgent'>
@@ -18,8 +18,6 @@ export type Tracking = {
   /** Writes what is still in memory; nothing may come after. */
   stop(): Promise<void>
 }
-
-const LONGEST_AGENT = 300
 
 /**
  * Answers readers at once: the token says whose email it is, so that an open asks the database nothing and a click only
@@ -43,7 +41,7 @@ export function createTracking(services: Services): Tracking {
       position,
       url,
       isMachine: isMachine(reader),
-      userAgent: reader.userAgent.slice(0, LONGEST_AGENT),
+      userAgent: keptAgent(reader),
       at: performance.now(),
     })
   }

@@ -1,6 +1,13 @@
 /** What a request says of who made it. */
 export type Visitor = { method: string; userAgent: string; ipAddress: string }
 
+const LONGEST_AGENT = 300
+
+/** As much of what a program calls itself as is kept. */
+export function keptAgent({ userAgent }: Pick<Visitor, 'userAgent'>): string {
+  return userAgent.slice(0, LONGEST_AGENT)
+}
+
 // Scanners, previews and programs that name themselves. Apple's mail privacy proxy is only ever "Mozilla/5.0".
 const MACHINE =
   /bot\b|crawl|spider|scan|preview|prefetch|monitor|barracuda|proofpoint|mimecast|symantec|messagelabs|trendmicro|safelinks|office existence|fireeye|ironport|headless|phantomjs|curl\/|wget\/|python|go-http-client|okhttp|java\/|libwww|httpclient|axios|node-fetch|undici|^node$|^mozilla\/5\.0$/i

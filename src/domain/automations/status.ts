@@ -4,6 +4,7 @@ import type { SettableStatus, Workflow } from '../../../schema/workflow.ts'
 import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
 import { execute, row } from '../../database.ts'
 import { lockSegments } from '../segments/lock.ts'
+import { count } from '../text.ts'
 import { nextStatus, type RunsMoved, setStatus } from './lifecycle.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
 import { countActiveRuns } from './runs.ts'
@@ -70,11 +71,6 @@ export async function summarizeDeletion(call: Call, workflowId: string): Promise
       ? ['It was published, so it stays in the archive, where it is already; nothing changes.']
       : ['It was published, so it is archived and not deleted.', ...(await archiveEffects(call, automation))]
   return { action: 'Archiving the workflow', target, effects, warnings: [] }
-}
-
-/** A number with its noun. */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** How many runs of an automation are held by its pause. */

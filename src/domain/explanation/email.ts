@@ -4,6 +4,7 @@ import type { Reason } from '../../../schema/explanation.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
+import { isPending } from '../messages.ts'
 import { timestampOrNull } from '../text.ts'
 import { type Decision, decisionWords } from './ledger.ts'
 import { spoken } from './words.ts'
@@ -64,11 +65,6 @@ export async function readEmails(
     ...email,
     ...Object.fromEntries(TIMES.map((time) => [time, timestampOrNull(email[time])])),
   }))
-}
-
-/** Whether an email has no outcome yet. */
-export function isPending({ status }: Email): boolean {
-  return status === 'QUEUED' || status === 'SUBMITTING' || status === 'DELAYED'
 }
 
 /** Whether a mail server took an email and it did not come back. */
