@@ -13,7 +13,7 @@ import { QUICK } from '../test/helpers/mailroom.ts'
 import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
 import { attacks, markdownFallback, onOneLine } from './s6-attacks.ts'
-import { differences, HARMLESS, HARMLESS_FALLBACK, withValues } from './s6-judge.ts'
+import { differences, HARMLESS, HARMLESS_FALLBACK, spaced, withValues } from './s6-judge.ts'
 import { templatesFor } from './s6-templates.ts'
 
 /** How many attacks are on their way at once. */
@@ -105,7 +105,8 @@ function judgeMail(mail: ParsedMail, harmless: ParsedMail, attack: string): stri
   expect('the subject', mail.subject ?? '', withValues(harmless.subject ?? '', attack))
   expect('the headers', [...mail.headers.keys()].join(), [...harmless.headers.keys()].join())
   const [sender, other] = [mail, harmless].map(({ from }) => from?.value[0]?.name ?? '')
-  expect('the sender', onOneLine(sender ?? ''), withValues(other ?? '', attack))
+  // In a name a control character and what turns the writing are two steps, each of which leaves a space.
+  expect('the sender', spaced(onOneLine(sender ?? '')), spaced(withValues(other ?? '', attack)))
   const [lines, others] = [mail, harmless].map(({ text = '' }) => String(text.split('\n').length))
   expect('lines of text', lines ?? '', others ?? '')
   expect('attachments', String(mail.attachments.length), '0')

@@ -59,7 +59,7 @@ export function withValues(harmless: string, attack: string): string {
 }
 
 /** How a browser shows white space. */
-function spaced(text: string): string {
+export function spaced(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim()
 }
 
