@@ -14,6 +14,7 @@ import { execute, row } from '../src/database.ts'
 import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 import { decodeId } from '../src/ids.ts'
+import { startListmonk } from './listmonk.ts'
 import { newsletter } from './newsletter.ts'
 import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
@@ -22,12 +23,14 @@ import { startSystem, type System } from './system.ts'
  * campaign-fanout: emails a second from schedule_campaign until SENT, through Temporal, to a sink that takes everything,
  * 5 KB of MAILY with ten counted links, pixel and one-click unsubscribe; a row and an event for each recipient.
  * Beside it a bare pipeline that sends the same bytes. Proves that everybody got it once and has a row that says so.
- * With `--dkim` every email is signed, and beside it stand the RSA signatures that all cores can make.
+ * With `--dkim` every email is signed, and beside it stand the RSA signatures that all cores can make. With
+ * `--listmonk DIR`, the checkout in DIR sends the same after each of ours.
  */
 const { values } = parseArgs({
   options: {
     dkim: { type: 'boolean', default: false },
     json: { type: 'string' },
+    listmonk: { type: 'string' },
     recipients: { type: 'string', default: '20000' },
     runs: { type: 'string', default: '3' },
   },
@@ -50,12 +53,23 @@ async function measure(): Promise<void> {
   try {
     await seed(system)
     writeFileSync(TEMPLATE, JSON.stringify(bareTemplate()))
+    const listmonk =
+      values.listmonk === undefined
+        ? undefined
+        : await startListmonk(system, {
+            directory: values.listmonk,
+            recipients: RECIPIENTS,
+            html: listmonkBody(),
+          })
     const bare = [await runBare(system)]
     const ours: Run[] = []
+    const rival: Run[] = []
     for (let run = 0; run < RUNS; run++) {
       ours.push(await runOurs(system))
+      if (listmonk) rival.push(await runRival(system, listmonk))
       bare.push(await runBare(system))
     }
+    await listmonk?.stop()
     const [mine, theirs] = [summary(ours), summary(bare)]
     if (values.dkim) return reportSigned(mine, theirs, system.memory('worker').peak)
     report({
@@ -64,6 +78,7 @@ async function measure(): Promise<void> {
       figures: {
         'campaign-fanout': { ...mine, 'peak MB': system.memory('worker').peak },
         'bare pipeline': theirs,
+        ...(rival.length > 0 && { listmonk: summary(rival) }),
       },
       ratio: mine['emails/s'] / theirs['emails/s'],
       must: '≥ 0.5×',
@@ -206,6 +221,32 @@ async function runBare(system: System): Promise<Run> {
   const run = { ...sender, databaseMs: system.processorMs('postgres') - database }
   tell('bare', run)
   return run
+}
+
+async function runRival(system: System, listmonk: Awaited<ReturnType<typeof startListmonk>>): Promise<Run> {
+  const run = await listmonk.run()
+  if (addresses(system.sink) !== RECIPIENTS) throw new Error(`listmonk sent ${system.sink.journal.length}`)
+  tell('listmonk', run)
+  return run
+}
+
+/** Our HTML in listmonk's words: its name, its ten counted links, its pixel and its unsubscribe link. */
+function listmonkBody(): string {
+  const compiled = compileContent({
+    contentType: 'MAILY',
+    source: CONTENT,
+    subject: 'News',
+    kind: 'marketing',
+  })
+  const { html } = fillContent(compiled, {
+    variables: { name: '{{ .Subscriber.Name }}' },
+    urls: { unsubscribe: '{{ UnsubscribeURL }}', online: '{{ MessageURL }}' },
+  })
+  const tracked = html.replaceAll(
+    /href="(https:\/\/example\.com\/[^"]*)"/g,
+    (_, url: string) => `href="{{ TrackLink "${url}" . }}"`,
+  )
+  return `${tracked}{{ TrackView }}`
 }
 
 /** Our email as ready parts between what differs from person to person. */

@@ -9,6 +9,7 @@ const SHARED = new Set([
   'bare-workflows',
   'bare-fanout',
   'engine-peer',
+  'listmonk',
   'load',
   'peer',
   'raw-load',
