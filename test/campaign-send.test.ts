@@ -555,6 +555,31 @@ test.serial('who is deleted after the audience was written down is skipped with 
   t.is(received(mark).length, 18)
 })
 
+test.serial('a send that somebody else has locked holds up no other, and goes on afterwards', async (t) => {
+  const [locked, free] = [await api.organization(), await api.organization()]
+  const marks = [await people(locked, 5), await people(free, 5)]
+  const [first, second] = [await draft(locked), await draft(free)]
+  const release = await pauseWhen('audience_frozen', 'new.audience_frozen')
+  await locked.confirmed('schedule_campaign', { campaignId: first })
+  await eventually('the campaign to be held', () => isPaused(locked, first))
+  await release()
+  await em().transactional(async (holder) => {
+    await execute(
+      holder,
+      sql`select from campaign_send where campaign_id = ${decodeId('cmp', first)} for update`,
+    )
+    await locked.confirmed('resume_campaign', { campaignId: first })
+    await free.confirmed('schedule_campaign', { campaignId: second })
+    t.like(await ended(free, second), { status: 'SENT', sent: 5 })
+    t.like(await progress(locked, first), { status: 'SENDING', sent: 0 })
+  })
+  t.like(await ended(locked, first), { status: 'SENT', sent: 5 })
+  t.deepEqual(
+    marks.map((mark) => received(mark).length),
+    [5, 5],
+  )
+})
+
 test.serial('a send whose emails cannot be written holds up no other, and is tried again', async (t) => {
   const [broken, sound] = [await api.organization(), await api.organization()]
   const marks = [await people(broken, 5), await people(sound, 5)]

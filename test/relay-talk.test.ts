@@ -156,3 +156,21 @@ test('a message too long for one write has its end apart, and its dots doubled',
   t.is(relay.heard.filter((line) => line === '..y').length, 2_000)
   t.is(relay.heard.at(-1), '.')
 })
+
+test('what a sender stumbles over leaves no connection behind that would refuse the next email', async (t) => {
+  const relay = await startRelay(t, {})
+  const stumble = async () => {
+    throw new Error('the database is away')
+  }
+  const gate = {
+    deadline: performance.now() + 10_000,
+    beforeData: stumble,
+    onEnd: () => {},
+  }
+  const sending = relay.provider.send('a@shop.example', 'b@reader.example', MAIL, gate)
+  await t.throwsAsync(sending, { message: 'the database is away' })
+  t.is((await send(relay)).code, 250)
+  t.is(relay.connections, 2)
+  const nested = await startRelay(t, { mail: '503 5.5.1 nested MAIL\r\n', rcpt: '', data: '' })
+  t.like(await refusal(nested), { stage: 'mail', reply: undefined })
+})

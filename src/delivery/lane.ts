@@ -14,7 +14,7 @@ import {
 import { isEnvelopeAddress, wireAddress } from './headers.ts'
 import { acceptance, failureOutcome, impossible } from './outcomes.ts'
 import { createLaneRate } from './rate.ts'
-import { runTick, type TickItem } from './record.ts'
+import { isPlain, runTick, type TickItem } from './record.ts'
 import type { PreparedMail, RenderedMail, Renderer } from './render.ts'
 import { replyLine } from './replies.ts'
 import { SmtpFailure } from './smtp-wire.ts'
@@ -64,12 +64,13 @@ export function startLane(
 ): Lane {
   const fork = () => crossOrganization(services)
   const rate = createLaneRate(fork, name, services.config.laneRates[name])
-  const ahead = claimedAhead(options.connections, services.config.laneRates[name])
+  const slots = slotsOf(options.connections, services.config.laneRates[name])
+  const ahead = slots * (rate.isLimited ? 2 : CLAIMED_AHEAD)
   const ready: Ready[] = []
   const recording: TickItem[] = []
   const sending = new Set<Promise<void>>()
   const ended = new Set<ClaimedMail>()
-  /** Emails that are marked, or that a tick is marking: never more than connections, so that a crash repeats no more. */
+  /** Emails that are marked or may be, and are not recorded: never more than slots, so that a crash repeats no more. */
   let occupied = 0
   let tickedAt = 0
   let waitingForRate = 0
@@ -106,12 +107,25 @@ export function startLane(
     cursor = next
     if (name === 'bulk') {
       const share = Math.max(want - mails.length, Math.ceil(want * CAMPAIGN_SHARE))
-      mails.push(...(await claimCampaignMails(fork(), share, options.leaseMs)))
+      mails.push(...(await claimOfCampaigns(share)))
     }
     // Together, because signing is done by threads beside this one.
     await Promise.all(mails.map(prepare))
     // An empty part of the round may only mean that it begins anew.
     return mails.length === 0 && from !== null ? await claim(want) : mails.length
+  }
+
+  /** What was claimed before goes on when this fails. */
+  async function claimOfCampaigns(share: number): Promise<ClaimedMail[]> {
+    try {
+      return await claimCampaignMails(fork(), share, options.leaseMs)
+    } catch (error) {
+      services.log.error(
+        { fault: describeFault(error), lane: name },
+        'emails of campaigns could not be claimed',
+      )
+      return []
+    }
   }
 
   async function prepare(mail: ClaimedMail): Promise<void> {
@@ -146,11 +160,12 @@ export function startLane(
       await gather()
       if (!hasWork()) continue
       tickedAt = performance.now()
+      const freed = recording.filter(isPlain).length
+      const next = canMark() ? takeReady(freed) : []
       const done = recording.splice(0)
-      occupied -= done.length
-      const next = canMark() ? takeReady() : []
-      occupied += next.length
-      await tickOnce(next, done)
+      const more = Math.max(0, next.length - freed)
+      occupied += more
+      occupied += (await tickOnce(next, done)) - done.length - more
     }
   }
 
@@ -163,27 +178,29 @@ export function startLane(
     const before = tickedAt
     const early = before + TICK_MS - performance.now()
     if (early > 0) await sleep(early)
-    const isFew = () => halt.signal.aborted || sending.size <= options.connections / 2
+    const isFew = () => halt.signal.aborted || sending.size <= slots / 2
     await until(isFew, before + GATHER_MS - performance.now())
   }
 
-  /** Whether a tick that records what has finished by now has room for more. */
+  /** Whether there is something to mark, and room when what has finished by now is recorded. */
   function canMark(): boolean {
     return (
       !halt.signal.aborted &&
       ready.length > 0 &&
-      occupied - recording.length < options.connections &&
+      occupied - recording.length < slots &&
       performance.now() >= pausedUntil
     )
   }
 
-  function takeReady(): Ready[] {
-    const taken = ready.splice(0, options.connections - occupied)
+  /** The statement that marks them frees the places of `freed` others. */
+  function takeReady(freed: number): Ready[] {
+    const taken = ready.splice(0, Math.max(0, slots - occupied + freed))
     if (taken.length > 0) wake()
     return taken
   }
 
-  async function tickOnce(next: readonly Ready[], done: readonly TickItem[]): Promise<void> {
+  /** Answers how many of these are marked, or still to be recorded, afterwards. */
+  async function tickOnce(next: readonly Ready[], done: readonly TickItem[]): Promise<number> {
     const deadline = performance.now() + options.leaseMs - options.marginMs
     const candidates = next.map(({ mail, content }): TickItem => {
       const { id, organizationId, attempt, runId } = mail
@@ -193,18 +210,19 @@ export function startLane(
     const result = await runTick(services, [...done, ...candidates], options.leaseMs)
     const marked = new Set(result.marked)
     for (const entry of next) if (marked.has(entry.mail.id)) start(entry, deadline)
-    const unrecorded = result.failed.filter((item) => 'outcome' in item)
-    occupied += unrecorded.length - next.filter(({ mail }) => !marked.has(mail.id)).length
+    const left = result.failed.filter((item) => 'outcome' in item)
+    const kept = left.length + next.filter(({ mail }) => marked.has(mail.id)).length
     const rejected = new Set(result.rejected.map((item) => ('candidate' in item ? item.candidate.id : '')))
     for (const { mail, content } of next) {
       // Without its links it can be marked, and then recorded as failed.
       if (rejected.has(mail.id) && typeof content !== 'string') finishUnsent(mail, 'RENDER_FAULT')
     }
-    if (result.failed.length === 0 || isOver) return
+    if (result.failed.length === 0 || isOver) return kept
     const failed = new Set(result.failed.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
     ready.unshift(...next.filter(({ mail }) => failed.has(mail.id)))
-    recording.unshift(...unrecorded)
+    recording.unshift(...left)
     await sleep(TROUBLE_MS)
+    return kept
   }
 
   function start(entry: Ready, deadline: number): void {
@@ -328,10 +346,9 @@ export function startLane(
   }
 }
 
-/** How many emails are claimed and rendered ahead: a second's worth, so that none outlives its lease while it waits. */
-function claimedAhead(connections: number, rate: number): number {
-  const most = connections * CLAIMED_AHEAD
-  return rate === 0 ? most : Math.max(connections * 2, Math.min(most, Math.floor(rate)))
+/** Emails marked at once: with a rate as many as leave within half a second, because who withdraws one meanwhile is late. */
+function slotsOf(connections: number, rate: number): number {
+  return rate === 0 ? connections : Math.max(1, Math.min(connections, Math.ceil(rate / 2)))
 }
 
 function faultOf(error: unknown): string {

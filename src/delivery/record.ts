@@ -179,7 +179,8 @@ async function nudge(call: Call, done: readonly (Recorded | Withheld)[]): Promis
   await nudgeRuns(call.em, call.organization.id, runIds)
 }
 
-function isPlain(item: TickItem): boolean {
+/** Whether an item goes with all others of its kind in one statement. */
+export function isPlain(item: TickItem): boolean {
   return item.runId === null && (!('outcome' in item) || item.outcome.kind === 'sent')
 }
 

@@ -17,6 +17,8 @@ export type SendGate = {
 /** RFC 5321 4.5.3.2.6 gives a server ten minutes for its answer to the final dot. */
 const AFTER_DOT_MS = 600_000
 const SMALL_MAIL = 65_536
+/** A bad sequence of commands (RFC 5321 4.2.4), which says nothing of the email. */
+const OUT_OF_ORDER = 503
 const DATA = 'DATA\r\n'
 const END = '.\r\n'
 
@@ -47,6 +49,16 @@ export class SmtpConnection {
 
   /** Hands over one email and gives back the acceptance; throws SmtpFailure, after which `isOpen` says what is left. */
   async send(from: string, to: string, data: string, gate: SendGate): Promise<SmtpReply> {
+    try {
+      return await this.#converse(from, to, data, gate)
+    } catch (error) {
+      // What the relay has begun would be in the way of the next email.
+      if (!(error instanceof SmtpFailure)) this.#wire.destroy()
+      throw error
+    }
+  }
+
+  async #converse(from: string, to: string, data: string, gate: SendGate): Promise<SmtpReply> {
     const size = this.#extensions.has('SIZE') ? ` SIZE=${data.length + 1_024}` : ''
     const sender = `MAIL FROM:<${from}>${size}\r\n`
     const recipient = `RCPT TO:<${to}>\r\n`
@@ -54,6 +66,8 @@ export class SmtpConnection {
     const withData = pipelined && gate.beforeData === null
     this.#wire.write('mail', pipelined ? `${sender}${recipient}${withData ? DATA : ''}` : sender)
     const sending = await this.#wire.reply('mail', left(gate))
+    if (sending.code === OUT_OF_ORDER)
+      this.#wire.fail('mail', 'the relay was in the middle of something else')
     if (!pipelined && sending.code === 250) this.#wire.write('rcpt', recipient)
     const isAnswered = pipelined ? sending.code !== 421 : sending.code === 250
     const receiving = isAnswered ? await this.#wire.reply('rcpt', left(gate)) : sending

@@ -130,14 +130,18 @@ export class M010CampaignSends extends Migration {
       #variable_conflict use_column
       declare
         frozen campaign_send;
+        is_there boolean;
         reached uuid;
       begin
-        -- Whoever waits here goes on where the other ended.
+        -- Whoever waits here goes on where the other ended. Not for long: others wait behind it.
+        perform set_config('lock_timeout', '100ms', true);
         select s.* into frozen from campaign_send s
         where s.organization_id = organization and s.id = send and s.audience_frozen and s.finished_at is null
           and s.fault is null and s.enqueued + s.skipped < s.total
         for update;
-        if not found or not exists (select from campaign c where c.organization_id = organization
+        is_there := found;
+        perform set_config('lock_timeout', '0', true);
+        if not is_there or not exists (select from campaign c where c.organization_id = organization
           and c.id = frozen.campaign_id and c.status = 'SENDING' and not c.paused and c.schedule_version = frozen.number)
         then
           return;
@@ -200,11 +204,15 @@ export class M010CampaignSends extends Migration {
       language plpgsql
       set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $fn$
       declare
-        -- At random, so that everybody has a turn where they are more than take part.
+        -- At random, so that everybody has a turn where they are more than take part; then in order, because a send is
+        -- locked until the end of the statement, and two who lock in different orders wait for each other.
         organizations uuid[] := array(
-          select u.organization_id from (select distinct organization_id from campaign_send
-            where audience_frozen and finished_at is null and fault is null and enqueued + skipped < total) u
-          order by random() limit most_organizations);
+          select o.id from (select u.organization_id as id from (select distinct s.organization_id from campaign_send s
+              join campaign c on c.organization_id = s.organization_id and c.id = s.campaign_id and c.status = 'SENDING'
+                and not c.paused and c.schedule_version = s.number
+              where s.audience_frozen and s.finished_at is null and s.fault is null and s.enqueued + s.skipped < s.total) u
+            order by random() limit most_organizations) o
+          order by o.id);
         organization uuid;
         send uuid;
         room int;
@@ -222,7 +230,10 @@ export class M010CampaignSends extends Migration {
               return query select * from claim_recipients(organization, send, room, lease_seconds);
               get diagnostics taken = row_count;
               room := room - taken;
-            exception when others then
+            exception
+              -- Somebody else has it, such as an erasure; its turn comes again.
+              when lock_not_available or transaction_rollback then null;
+              when others then
               update campaign_send s set fault = sqlerrm where s.organization_id = organization and s.id = send;
             end;
             exit when room <= 0;

@@ -419,6 +419,8 @@ async function makePages(api: TestApi): Promise<{ organization: TestOrganization
     sql`insert into subscriber (id, organization_id, email, status)
       select gen_random_uuid(), ${organization.id}, 'b' || n || '@reader.example', 'BOUNCED' from generate_series(1, 2) as n`,
   )
+  const emails = ['first@blocked.example', 'second@blocked.example']
+  await organization.confirmed('import_suppressions', { emails })
   return { organization, world }
 }
 

@@ -49,9 +49,10 @@ export async function deliver(
     const seconds = (performance.now() - began) / 1_000
     const progress = progressOf(send, paceOf(send, doneOf(send) - doneOf(first), seconds))
     control.report(progress)
-    if (control.isStopping()) return progress
-    if (seconds * 1_000 > SLICE_MS) {
-      return { ...progress, waitMs: isEnqueued(send) && progress.perSecond === 0 ? IDLE_MS : 0 }
+    if (control.isStopping() || seconds * 1_000 > SLICE_MS) return progress
+    // Many campaigns may wait like this for a day, and each that looks takes a place from one that is due.
+    if (isEnqueued(send) && send.pending === send.deferred) {
+      return { ...progress, label: 'waiting for the next tries', waitMs: IDLE_MS }
     }
     await sleep(POLL_MS)
   }

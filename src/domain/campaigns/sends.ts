@@ -30,6 +30,8 @@ export type Send = {
   fault: string | null
   /** Emails without an outcome. */
   pending: number
+  /** Those of them that only wait for their next try. */
+  deferred: number
 }
 
 /** How long a paused send waits before it looks by itself. */
@@ -51,10 +53,11 @@ export async function findSend(
     sql`select send.id, campaign.status, campaign.paused, campaign.failure,
         campaign.schedule_version <> send.number as "isOld", send.audience_frozen as "audienceFrozen", send.total,
         send.enqueued, send.skipped, send.enqueued_to as "enqueuedTo", send.fault,
-        (select count(*)::int from delivery_queue q where q.organization_id = ${organizationId}
-          and q.campaign_id = ${campaignId}) as pending
+        queue.pending, queue.deferred
       from campaign_send send
       join campaign on campaign.organization_id = send.organization_id and campaign.id = send.campaign_id
+      cross join (select count(*)::int as pending, count(*) filter (where state = 'deferred')::int as deferred
+        from delivery_queue where organization_id = ${organizationId} and campaign_id = ${campaignId}) queue
       where send.organization_id = ${organizationId} and send.campaign_id = ${campaignId} and send.number = ${number}
       ${lock ? sql`for update of send` : sql``}`,
   )
