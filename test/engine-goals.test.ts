@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 
 import type { Step } from '../schema/automation.ts'
 import type { SuccessGoal } from '../schema/automation-goals.ts'
-import { noteTimedGoals } from '../src/domain/automations/goal-filters.ts'
+import { noteTimedGoals } from '../src/domain/automations/goals/goal-filters.ts'
 import { nudgeRuns } from '../src/domain/automations/nudge.ts'
 import { getAutomation } from '../src/domain/automations/records.ts'
 import { readStory } from '../src/domain/automations/run-story.ts'

@@ -1,7 +1,7 @@
 import test from 'ava'
 
-import { readGoals } from '../src/domain/automations/goal-faults.ts'
-import { valueOf, windowOf } from '../src/domain/automations/goal-window.ts'
+import { readGoals } from '../src/domain/automations/goals/goal-faults.ts'
+import { valueOf, windowOf } from '../src/domain/automations/goals/goal-window.ts'
 import { liftOf } from '../src/domain/automations/lift.ts'
 import { decideGoal, type GoalFacts } from '../src/domain/automations/steps/goal.ts'
 

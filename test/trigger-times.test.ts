@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { sql } from 'kysely'
 
 import type { TriggerConfigs } from '../schema/automation-triggers.ts'
-import { nextDue, type Timed } from '../src/domain/automations/due-people.ts'
-import { dueStretch } from '../src/domain/automations/firing.ts'
+import { nextDue, type Timed } from '../src/domain/automations/triggers/due-people.ts'
+import { dueStretch } from '../src/domain/automations/triggers/firing.ts'
 import {
   cronFault,
   lastTime,
@@ -12,7 +12,7 @@ import {
   nextDate,
   nextLook,
   nextTime,
-} from '../src/domain/automations/trigger-times.ts'
+} from '../src/domain/automations/triggers/trigger-times.ts'
 import { execute } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
 import { indexGraph } from '../temporal/graph.ts'

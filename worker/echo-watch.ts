@@ -1,5 +1,5 @@
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { fireEchoes, organizationsWithEchoes } from '../src/domain/automations/echoes.ts'
+import { fireEchoes, organizationsWithEchoes } from '../src/domain/automations/triggers/echoes.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 import { startRounds } from './rounds.ts'

@@ -10,7 +10,7 @@ import {
   repairRun,
   type WorkflowState,
 } from '../src/domain/automations/overdue.ts'
-import { findStalePlaces } from '../src/domain/automations/group-queue.ts'
+import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
 import { workflowIdOf } from '../src/domain/automations/nudge.ts'
 import { freePlaces } from '../src/domain/automations/runs.ts'
 import { startSend } from '../src/domain/campaigns/schedule.ts'

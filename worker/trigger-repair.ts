@@ -7,7 +7,7 @@ import {
   emitSchedule,
   findLateSchedules,
   type KnownSchedule,
-} from '../src/domain/automations/trigger-schedules.ts'
+} from '../src/domain/automations/triggers/trigger-schedules.ts'
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { triggerScheduleId, triggerSchedulePrefix } from '../temporal/contract.ts'

@@ -7,8 +7,8 @@ import {
 } from '@temporalio/client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
-import { scheduleState, type ScheduleState } from '../src/domain/automations/trigger-schedules.ts'
-import { looksOf } from '../src/domain/automations/trigger-times.ts'
+import { scheduleState, type ScheduleState } from '../src/domain/automations/triggers/trigger-schedules.ts'
+import { looksOf } from '../src/domain/automations/triggers/trigger-times.ts'
 import type { OutboxRow } from '../src/domain/outbox.ts'
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'

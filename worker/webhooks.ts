@@ -7,8 +7,8 @@ import {
   reportWebhook,
   type WebhookRequest,
   type WebhookResult,
-} from '../src/domain/automations/webhooks.ts'
-import { signatureHeaders, webhookSecret } from '../src/domain/automations/webhook-signature.ts'
+} from '../src/domain/automations/webhooks/webhooks.ts'
+import { signatureHeaders, webhookSecret } from '../src/domain/automations/webhooks/webhook-signature.ts'
 import { encodeId } from '../src/ids.ts'
 import { describeFault } from '../src/log.ts'
 import { type WebAnswer, WebFault } from '../src/ports/web.ts'

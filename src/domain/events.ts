@@ -1,5 +1,5 @@
 import type { Call } from '../catalogue/tool.ts'
-import { fireTriggers } from './automations/triggers.ts'
+import { fireTriggers } from './automations/triggers/triggers.ts'
 import { endEventWaits, exitUnsubscribed } from './automations/runs.ts'
 import { insertEvents, type NewEvent, type Recorded, type RecordedEvent } from './event-rows.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import { type EntityManager, execute } from '../database.ts'
-import { IS_OPEN } from './automations/goals.ts'
+import { IS_OPEN } from './automations/goals/goals.ts'
 
 /**
  * What keeps the database in shape, safe to run by several processes at any time: partitions for the coming months,

@@ -10,7 +10,7 @@ import type { Call } from '../catalogue/tool.ts'
 import { json, row } from '../database.ts'
 import { encodeId } from '../ids.ts'
 import { isTimeZone } from './audience/moment.ts'
-import { moveTriggerSchedules } from './automations/trigger-schedules.ts'
+import { moveTriggerSchedules } from './automations/triggers/trigger-schedules.ts'
 import { characters, oneLine, refuse, timestamp } from './text.ts'
 
 /** What update_organization_settings changes; what is absent stays. */

@@ -4,7 +4,7 @@ import { closed } from '../../schema/define.ts'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { SamplePerson, Simulation } from '../../schema/simulation.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { simulate } from '../domain/automations/simulate.ts'
+import { simulate } from '../domain/automations/simulation/simulate.ts'
 
 /** Members around the content of an email in a definition: definition, steps, step, config. */
 const DEPTH_OF_CONTENT = 4

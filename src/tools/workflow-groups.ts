@@ -4,7 +4,7 @@ import { Duration } from '../../schema/automation-parts.ts'
 import { closed, nullable, oneOf } from '../../schema/define.ts'
 import { CONFLICT_STRATEGIES, GROUP_LIMITS, WorkflowGroup } from '../../schema/workflow-group.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { assignGroup } from '../domain/automations/group-assignment.ts'
+import { assignGroup } from '../domain/automations/groups/group-assignment.ts'
 import {
   createGroup,
   deleteGroup,
@@ -12,7 +12,7 @@ import {
   listGroups,
   summarizeGroupDeletion,
   updateGroup,
-} from '../domain/automations/groups.ts'
+} from '../domain/automations/groups/groups.ts'
 
 const groupId = Type.String({ description: 'The id of a workflow group, grp_….' })
 const name = Type.String({ description: `1 to ${GROUP_LIMITS.name} characters on one line.` })

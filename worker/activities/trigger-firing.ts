@@ -1,5 +1,5 @@
 import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
-import { fire } from '../../src/domain/automations/firing.ts'
+import { fire } from '../../src/domain/automations/triggers/firing.ts'
 import { decodeId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
 import type { FiringActivities } from '../../temporal/contract.ts'

@@ -16,7 +16,7 @@ import {
   type Occupation,
   placeKey,
   readPlaces,
-} from './group-places.ts'
+} from './groups/group-places.ts'
 import { insertRuns, type NewRun } from './run-inserts.ts'
 import { cancelRuns, endEventWaits } from './runs.ts'
 import type { Version } from './versions.ts'

@@ -15,9 +15,9 @@ import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
 import { BULK_PRIORITY } from '../outbox.ts'
 import { recordDecisions } from './decisions.ts'
-import { nextDue, takeOccasions, type Timed, timedTrigger } from './due-people.ts'
+import { nextDue, takeOccasions, type Timed, timedTrigger } from './triggers/due-people.ts'
 import { type Candidate, enrol } from './enrolment.ts'
-import type { Stretch } from './trigger-times.ts'
+import type { Stretch } from './triggers/trigger-times.ts'
 import { loadVersion, type Version } from './versions.ts'
 
 /** People of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */

@@ -8,7 +8,7 @@ import { execute } from '../../database.ts'
 import { syncWatchedSegments } from '../segments/watch.ts'
 import { type Automation, titleOf } from './records.ts'
 import { cancelActiveRuns, resumeHeldRuns } from './runs.ts'
-import { syncTriggerSchedules } from './trigger-schedules.ts'
+import { syncTriggerSchedules } from './triggers/trigger-schedules.ts'
 
 type Moves = Readonly<Record<WorkflowStatus, Partial<Record<SettableStatus, WorkflowStatus>>>>
 

@@ -12,7 +12,7 @@ import { isTimeZone, readMoment } from '../audience/moment.ts'
 import { type FilterContext, validateFilters, validateWhere } from '../audience/validate.ts'
 import { isRecord } from '../audience/values.ts'
 import { detailFaults } from './step-faults.ts'
-import { cronFault } from './trigger-times.ts'
+import { cronFault } from './triggers/trigger-times.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
 
 /** A step as it was read: with its defaults, or a stand-in that keeps its place in the graph, and its faults. */

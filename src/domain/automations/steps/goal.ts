@@ -1,8 +1,8 @@
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import type { StepOf } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
-import type { GoalWindow } from '../goal-window.ts'
-import { readGoal, reachByFilters } from '../goals.ts'
+import type { GoalWindow } from '../goals/goal-window.ts'
+import { readGoal, reachByFilters } from '../goals/goals.ts'
 import type { RunState } from '../run-state.ts'
 import { type Enter, left, type Outcome, type StepResult, type Turn } from './step.ts'
 

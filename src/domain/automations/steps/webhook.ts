@@ -7,7 +7,7 @@ import { execute, json, row } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
 import { personVariables } from '../../variables.ts'
-import type { WebhookRequest } from '../webhooks.ts'
+import type { WebhookRequest } from '../webhooks/webhooks.ts'
 import { fillJson, fillText, type Variables } from './fill-text.ts'
 import { type Enter, left, type Settled, type StepResult, type Turn } from './step.ts'
 

@@ -1,14 +1,14 @@
 import { sql } from 'kysely'
 
-import type { TimedTrigger } from '../../../schema/automation-triggers.ts'
-import type { WorkflowStatus } from '../../../schema/values.ts'
-import { type FiringRequest, TRIGGER_FIRING, triggerScheduleId } from '../../../temporal/contract.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { array, type EntityManager, row, rows } from '../../database.ts'
-import { encodeId } from '../../ids.ts'
+import type { TimedTrigger } from '../../../../schema/automation-triggers.ts'
+import type { WorkflowStatus } from '../../../../schema/values.ts'
+import { type FiringRequest, TRIGGER_FIRING, triggerScheduleId } from '../../../../temporal/contract.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, type EntityManager, row, rows } from '../../../database.ts'
+import { encodeId } from '../../../ids.ts'
 import { dropOccasions, timedTrigger } from './due-people.ts'
 import { nextLook } from './trigger-times.ts'
-import { loadVersions } from './versions.ts'
+import { loadVersions } from '../versions.ts'
 
 /** What decides the moments of a timed trigger. */
 export type Timing = { config: TimedTrigger; timezone: string }

@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
 
-import { Failure } from '../../catalogue/failure.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { execute, json, row } from '../../database.ts'
-import { encodeId } from '../../ids.ts'
-import { judge } from '../audience/judge.ts'
-import { findSubscriber } from '../subscriber-records.ts'
-import { recordDecisions } from './decisions.ts'
-import { enrol } from './enrolment.ts'
-import { refuseStatus } from './enter-by-hand.ts'
-import { findEnterable } from './run-control.ts'
-import { loadVersion } from './versions.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { execute, json, row } from '../../../database.ts'
+import { encodeId } from '../../../ids.ts'
+import { judge } from '../../audience/judge.ts'
+import { findSubscriber } from '../../subscriber-records.ts'
+import { recordDecisions } from '../decisions.ts'
+import { enrol } from '../enrolment.ts'
+import { refuseStatus } from '../enter-by-hand.ts'
+import { findEnterable } from '../run-control.ts'
+import { loadVersion } from '../versions.ts'
 
 /** A message that was signed right. Ids are uuids. */
 export type Delivered = {

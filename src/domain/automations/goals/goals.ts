@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
 
-import type { SuccessGoal } from '../../../schema/automation-goals.ts'
-import type { RunStatus } from '../../../schema/values.ts'
-import { array, execute, row, rows } from '../../database.ts'
-import { compileWhere, eachHolds } from '../audience/match.ts'
-import { MAY_WAKE, type RecordedEvent } from '../event-rows.ts'
-import type { Call } from '../../catalogue/tool.ts'
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { RunStatus } from '../../../../schema/values.ts'
+import { array, execute, row, rows } from '../../../database.ts'
+import { compileWhere, eachHolds } from '../../audience/match.ts'
+import { MAY_WAKE, type RecordedEvent } from '../../event-rows.ts'
+import type { Call } from '../../../catalogue/tool.ts'
 import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
-import { entryOf, scopeOf, type Turn } from './steps/step.ts'
-import { loadVersions, type Version } from './versions.ts'
-import { eventsMeant } from './waits.ts'
+import { entryOf, scopeOf, type Turn } from '../steps/step.ts'
+import { loadVersions, type Version } from '../versions.ts'
+import { eventsMeant } from '../waits.ts'
 
 /** A goal that a run reaches. Ids of runs and events are uuids. */
 export type Conversion = {

@@ -1,12 +1,12 @@
-import type { Definition } from '../../../schema/automation.ts'
-import { SuccessGoal } from '../../../schema/automation-goals.ts'
-import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
-import type { Fault } from '../../catalogue/failure.ts'
-import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../catalogue/schema-faults.ts'
-import { goalFiltersOf, type PlacedFilter } from '../audience/check.ts'
-import { pathFault, validateFilters, validateWhere } from '../audience/validate.ts'
-import { isRecord } from '../audience/values.ts'
-import { emailStepIds } from './read-step.ts'
+import type { Definition } from '../../../../schema/automation.ts'
+import { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import { AUTOMATION_LIMITS } from '../../../../schema/automation-parts.ts'
+import type { Fault } from '../../../catalogue/failure.ts'
+import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
+import { goalFiltersOf, type PlacedFilter } from '../../audience/check.ts'
+import { pathFault, validateFilters, validateWhere } from '../../audience/validate.ts'
+import { isRecord } from '../../audience/values.ts'
+import { emailStepIds } from '../read-step.ts'
 
 /**
  * Goals with their defaults, their filters with their places, and every fault of what was sent; goals that have one are

@@ -1,9 +1,9 @@
-import type { Step } from '../../../schema/automation.ts'
-import { nextStep } from '../../../temporal/graph.ts'
-import { COMPLETED, type End, settlementOf } from './settlement.ts'
-import type { Option, Place, World } from './simulate-place.ts'
-import type { State } from './simulate-state.ts'
-import { endOf, simulateStep } from './simulate-steps.ts'
+import type { Step } from '../../../../schema/automation.ts'
+import { nextStep } from '../../../../temporal/graph.ts'
+import { COMPLETED, type End, settlementOf } from '../settlement.ts'
+import type { Option, Place, World } from './place.ts'
+import type { State } from './state.ts'
+import { endOf, simulateStep } from './steps.ts'
 
 /** A step on a way, when it was reached, and what it came to. */
 export type WayVisit = { step: Step; at: number; option: Option }

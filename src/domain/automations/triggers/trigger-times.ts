@@ -1,10 +1,10 @@
 import { Cron } from 'croner'
 import { Temporal } from 'temporal-polyfill'
 
-import type { Duration } from '../../../schema/automation-parts.ts'
-import type { TimedTrigger, TriggerConfigs } from '../../../schema/automation-triggers.ts'
-import { durationMilliseconds } from '../../../temporal/graph.ts'
-import { readMoment } from '../audience/moment.ts'
+import type { Duration } from '../../../../schema/automation-parts.ts'
+import type { TimedTrigger, TriggerConfigs } from '../../../../schema/automation-triggers.ts'
+import { durationMilliseconds } from '../../../../temporal/graph.ts'
+import { readMoment } from '../../audience/moment.ts'
 
 /** When triggers fire that time fires. Pure: moments are epoch milliseconds, and the zone is given. */
 

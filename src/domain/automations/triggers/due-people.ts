@@ -1,14 +1,14 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import type { TimedTrigger, TriggerConfigs } from '../../../schema/automation-triggers.ts'
-import { durationMilliseconds } from '../../../temporal/graph.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, row, rows } from '../../database.ts'
-import { jsonWallTime } from '../audience/dates.ts'
-import { audiencePredicate } from '../audience/match.ts'
-import { idsAround } from '../event-rows.ts'
+import type { TimedTrigger, TriggerConfigs } from '../../../../schema/automation-triggers.ts'
+import { durationMilliseconds } from '../../../../temporal/graph.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, execute, row, rows } from '../../../database.ts'
+import { jsonWallTime } from '../../audience/dates.ts'
+import { audiencePredicate } from '../../audience/match.ts'
+import { idsAround } from '../../event-rows.ts'
 import { CATCH_UP_MS, daysOf, planDates, type Stretch } from './trigger-times.ts'
-import type { Version } from './versions.ts'
+import type { Version } from '../versions.ts'
 
 /** A timed trigger of a published version. */
 export type Timed = { version: Version; stepId: string; config: TimedTrigger }

@@ -1,29 +1,22 @@
-import type { Step } from '../../../schema/automation.ts'
-import type { SamplePerson, SimulatedEntry, Simulation } from '../../../schema/simulation.ts'
-import { entrySteps, indexGraph, manualEntry } from '../../../temporal/graph.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { filtersOf, tagNamesOf } from '../audience/check.ts'
-import { loadReferences } from '../audience/references.ts'
-import { typeOf } from '../fields.ts'
-import { refuse } from '../text.ts'
-import { activeKeys, decide, readEntry, type Refusal } from './enrolment.ts'
-import { REFUSALS } from './enter-by-hand.ts'
-import { createFiltering } from './simulate-filters.ts'
-import {
-  momentIn,
-  readConsent,
-  readReal,
-  readSample,
-  readTagIds,
-  type SimulatedPerson,
-} from './simulate-person.ts'
-import type { World } from './simulate-place.ts'
-import { presentDeadEnds, presentWays } from './simulate-present.ts'
-import { readEmails, readSource, type Source } from './simulate-source.ts'
-import { NOBODY, type State } from './simulate-state.ts'
-import { walkAll } from './simulate-walk.ts'
-import { readEarlierVariant } from './steps/choices.ts'
-import type { Version } from './versions.ts'
+import type { Step } from '../../../../schema/automation.ts'
+import type { SamplePerson, SimulatedEntry, Simulation } from '../../../../schema/simulation.ts'
+import { entrySteps, indexGraph, manualEntry } from '../../../../temporal/graph.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { filtersOf, tagNamesOf } from '../../audience/check.ts'
+import { loadReferences } from '../../audience/references.ts'
+import { typeOf } from '../../fields.ts'
+import { refuse } from '../../text.ts'
+import { activeKeys, decide, readEntry, type Refusal } from '../enrolment.ts'
+import { REFUSALS } from '../enter-by-hand.ts'
+import { createFiltering } from './filters.ts'
+import { momentIn, readConsent, readReal, readSample, readTagIds, type SimulatedPerson } from './person.ts'
+import type { World } from './place.ts'
+import { presentDeadEnds, presentWays } from './present.ts'
+import { readEmails, readSource, type Source } from './source.ts'
+import { NOBODY, type State } from './state.ts'
+import { walkAll } from './walk.ts'
+import { readEarlierVariant } from '../steps/choices.ts'
+import type { Version } from '../versions.ts'
 
 /** What is simulated: one of the first two, for one of the second two. */
 export type SimulationInput = {

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 
-import type { Call } from '../../catalogue/tool.ts'
-import { type EntityManager, execute, json, row, rows } from '../../database.ts'
-import { encodeId } from '../../ids.ts'
-import type { WebRequest } from '../../ports/web.ts'
-import { recordEvents } from '../events.ts'
-import { nudgeRuns } from './nudge.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { type EntityManager, execute, json, row, rows } from '../../../database.ts'
+import { encodeId } from '../../../ids.ts'
+import type { WebRequest } from '../../../ports/web.ts'
+import { recordEvents } from '../../events.ts'
+import { nudgeRuns } from '../nudge.ts'
 
 /** What a WEBHOOK step sends, with its variables filled. */
 export type WebhookRequest = {

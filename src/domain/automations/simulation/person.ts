@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
 
-import type { SamplePerson } from '../../../schema/simulation.ts'
-import type { SubscriberStatus } from '../../../schema/values.ts'
-import { refuseFaults } from '../../catalogue/failure.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { array, row, rows } from '../../database.ts'
-import { newId } from '../../ids.ts'
-import { isTimeZone, readMoment } from '../audience/moment.ts'
-import { type FieldScalar, fieldTypes, shapeFaults, typeFaults } from '../fields.ts'
-import { findSubscriber, type SubscriberRow } from '../subscriber-records.ts'
-import { refuse } from '../text.ts'
-import { NOBODY } from './simulate-state.ts'
+import type { SamplePerson } from '../../../../schema/simulation.ts'
+import type { SubscriberStatus } from '../../../../schema/values.ts'
+import { refuseFaults } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, row, rows } from '../../../database.ts'
+import { newId } from '../../../ids.ts'
+import { isTimeZone, readMoment } from '../../audience/moment.ts'
+import { type FieldScalar, fieldTypes, shapeFaults, typeFaults } from '../../fields.ts'
+import { findSubscriber, type SubscriberRow } from '../../subscriber-records.ts'
+import { refuse } from '../../text.ts'
+import { NOBODY } from './state.ts'
 
 /** Who is simulated. Ids are uuids; the rows are JSON. */
 export type SimulatedPerson = Pick<SubscriberRow, 'id' | 'email' | 'name' | 'phone' | 'status' | 'fields'> & {

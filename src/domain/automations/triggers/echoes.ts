@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 
-import type { Call } from '../../catalogue/tool.ts'
-import { type EntityManager, rows } from '../../database.ts'
-import type { RecordedEvent } from '../event-rows.ts'
-import { BULK_PRIORITY } from '../outbox.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { type EntityManager, rows } from '../../../database.ts'
+import type { RecordedEvent } from '../../event-rows.ts'
+import { BULK_PRIORITY } from '../../outbox.ts'
 import { fireTriggers } from './triggers.ts'
 
 const BATCH = 500

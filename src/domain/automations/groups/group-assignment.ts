@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 
-import type { WorkflowGroup } from '../../../schema/workflow-group.ts'
-import { Failure } from '../../catalogue/failure.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { execute, row } from '../../database.ts'
-import { decodeId, encodeId, missing } from '../../ids.ts'
-import { IS_ACTIVE } from './active.ts'
+import type { WorkflowGroup } from '../../../../schema/workflow-group.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { execute, row } from '../../../database.ts'
+import { decodeId, encodeId, missing } from '../../../ids.ts'
+import { IS_ACTIVE } from '../active.ts'
 import { getGroup, lockGroup } from './groups.ts'
 
 type Assignable = { id: string; groupId: string | null }

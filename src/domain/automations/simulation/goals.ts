@@ -1,9 +1,9 @@
-import type { StepOf } from '../../../schema/automation.ts'
-import type { SuccessGoal } from '../../../schema/automation-goals.ts'
-import { type GoalWindow, windowOf } from './goal-window.ts'
-import type { End } from './settlement.ts'
-import { type Option, option, type Place } from './simulate-place.ts'
-import { decideGoal } from './steps/goal.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import { type GoalWindow, windowOf } from '../goals/goal-window.ts'
+import type { End } from '../settlement.ts'
+import { type Option, option, type Place } from './place.ts'
+import { decideGoal } from '../steps/goal.ts'
 
 /** A GOAL step, by what has happened on the way; and as it goes where that is the other way round. */
 export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Promise<Option[]> {

@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
 
-import type { StepOf } from '../../../schema/automation.ts'
-import { RUN_EVENTS } from '../../../schema/automation-triggers.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { array, rows } from '../../database.ts'
-import { encodeId, readId } from '../../ids.ts'
-import { judge } from '../audience/judge.ts'
-import type { RecordedEvent } from '../event-rows.ts'
-import { type Decision, recordDecisions } from './decisions.ts'
-import { type Candidate, enrol, MOST_DEPTH } from './enrolment.ts'
-import { loadVersions, type Version } from './versions.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
+import { RUN_EVENTS } from '../../../../schema/automation-triggers.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, rows } from '../../../database.ts'
+import { encodeId, readId } from '../../../ids.ts'
+import { judge } from '../../audience/judge.ts'
+import type { RecordedEvent } from '../../event-rows.ts'
+import { type Decision, recordDecisions } from '../decisions.ts'
+import { type Candidate, enrol, MOST_DEPTH } from '../enrolment.ts'
+import { loadVersions, type Version } from '../versions.ts'
 
 /** An event that may start something; `depth` is how many runs that started each other stand before what it starts. */
 type FiringEvent = RecordedEvent & { depth?: number }

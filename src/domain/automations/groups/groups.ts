@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 
-import type { Duration } from '../../../schema/automation-parts.ts'
-import { type ConflictStrategy, GROUP_LIMITS, type WorkflowGroup } from '../../../schema/workflow-group.ts'
-import { Failure } from '../../catalogue/failure.ts'
-import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
-import { execute, json, row, rows } from '../../database.ts'
-import { decodeId, encodeId, missing, newId } from '../../ids.ts'
-import { oneLine, refuse, timestamp } from '../text.ts'
+import type { Duration } from '../../../../schema/automation-parts.ts'
+import { type ConflictStrategy, GROUP_LIMITS, type WorkflowGroup } from '../../../../schema/workflow-group.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import { execute, json, row, rows } from '../../../database.ts'
+import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
+import { oneLine, refuse, timestamp } from '../../text.ts'
 
 type GroupRow = Omit<WorkflowGroup, 'workflows'> & { workflows: WorkflowGroup['workflows'] | null }
 

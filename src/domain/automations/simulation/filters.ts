@@ -1,12 +1,12 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import { CUSTOM_FIELD_PREFIX, type Filter, type Where } from '../../../schema/audience.ts'
-import { array, type EntityManager, json, row } from '../../database.ts'
-import { compileFilters } from '../audience/compile.ts'
-import { changesWithTime } from '../audience/dates.ts'
-import { compileWhere } from '../audience/match.ts'
-import { placesOf, type References } from '../audience/references.ts'
-import { NOBODY, type State } from './simulate-state.ts'
+import { CUSTOM_FIELD_PREFIX, type Filter, type Where } from '../../../../schema/audience.ts'
+import { array, type EntityManager, json, row } from '../../../database.ts'
+import { compileFilters } from '../../audience/compile.ts'
+import { changesWithTime } from '../../audience/dates.ts'
+import { compileWhere } from '../../audience/match.ts'
+import { placesOf, type References } from '../../audience/references.ts'
+import { NOBODY, type State } from './state.ts'
 
 /** Who is simulated, as rows of the tables that filters read, and what the filters of the graph name. Ids are uuids. */
 export type Subject = {

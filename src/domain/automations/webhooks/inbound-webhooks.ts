@@ -2,11 +2,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 
 import { sql } from 'kysely'
 
-import type { Definition } from '../../../schema/automation.ts'
-import type { InboundWebhook } from '../../../schema/workflow.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, rows } from '../../database.ts'
-import { encodeId, newId } from '../../ids.ts'
+import type { Definition } from '../../../../schema/automation.ts'
+import type { InboundWebhook } from '../../../../schema/workflow.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, execute, rows } from '../../../database.ts'
+import { encodeId, newId } from '../../../ids.ts'
 
 const SECRET_PREFIX = 'whsec_'
 /** How far the clocks of the two sides may differ; Standard Webhooks asks for some minutes. */

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 
-import type { Call } from '../../catalogue/tool.ts'
-import { type EntityManager, rows } from '../../database.ts'
-import type { RecordedEvent } from '../event-rows.ts'
-import { IS_ACTIVE } from './active.ts'
-import { recordDecisions } from './decisions.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { type EntityManager, rows } from '../../../database.ts'
+import type { RecordedEvent } from '../../event-rows.ts'
+import { IS_ACTIVE } from '../active.ts'
+import { recordDecisions } from '../decisions.ts'
 import { lockPlaces, type Place, placeRows } from './group-places.ts'
-import { type StartingRun, startRuns } from './run-starts.ts'
+import { type StartingRun, startRuns } from '../run-starts.ts'
 
 const PAGE = 500
 

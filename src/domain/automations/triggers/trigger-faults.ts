@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 
-import type { Definition, Step, StepOf } from '../../../schema/automation.ts'
-import { BUILT_IN_FIELDS } from '../../../schema/automation-triggers.ts'
-import type { Fault } from '../../catalogue/failure.ts'
-import { didYouMean } from '../../catalogue/schema-faults.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { array, rows } from '../../database.ts'
-import { encodeId, readId } from '../../ids.ts'
-import { fieldTypes } from '../fields.ts'
+import type { Definition, Step, StepOf } from '../../../../schema/automation.ts'
+import { BUILT_IN_FIELDS } from '../../../../schema/automation-triggers.ts'
+import type { Fault } from '../../../catalogue/failure.ts'
+import { didYouMean } from '../../../catalogue/schema-faults.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, rows } from '../../../database.ts'
+import { encodeId, readId } from '../../../ids.ts'
+import { fieldTypes } from '../../fields.ts'
 
 type Placed = { step: Step; path: string }
 type Trigger = { step: StepOf<'TRIGGER'>; path: string }

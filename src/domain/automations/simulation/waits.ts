@@ -1,8 +1,8 @@
-import type { StepOf } from '../../../schema/automation.ts'
-import type { WaitUntilConfigs } from '../../../schema/automation-steps.ts'
-import { isConnected, momentOf, type Option, option, type Place } from './simulate-place.ts'
-import { withEvent } from './simulate-state.ts'
-import { left, type Settled, type StepResult } from './steps/step.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
+import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
+import { isConnected, momentOf, type Option, option, type Place } from './place.ts'
+import { withEvent } from './state.ts'
+import { left, type Settled, type StepResult } from '../steps/step.ts'
 import {
   decideCondition,
   decideDate,
@@ -12,7 +12,7 @@ import {
   decideWait,
   decideWindow,
   leaveWait,
-} from './steps/timing.ts'
+} from '../steps/timing.ts'
 
 type Waiting = Extract<StepResult, { kind: 'waits' }>
 
