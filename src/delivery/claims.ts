@@ -50,8 +50,9 @@ const claim = prepared('claim_mails', 'select * from claim_mails($1, $2, $3, $4,
 const claimCampaigns = prepared('claim_campaign_mails', 'select * from claim_campaign_mails($1, $2, $3)')
 
 /**
- * Claims about `want` emails of a lane for `leaseMs`. The organizations after `cursor` share the turn, each class of
- * their mail by its weight (automation mail gets three parts where campaigns get one), oldest first; the last one of them is the next cursor, null when the round begins anew.
+ * Claims about `want` emails of a lane that are in its queue, for `leaseMs`. The organizations after `cursor` share the
+ * turn, each class of their mail by its weight (automation mail gets three parts where retries of campaigns get one),
+ * oldest first; the last one of them is the next cursor, null when the round begins anew.
  */
 export async function claimMails(
   em: EntityManager,

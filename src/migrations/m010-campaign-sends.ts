@@ -33,7 +33,7 @@ export class M010CampaignSends extends Migration {
         finished_at timestamptz(3),
         -- When its workflow last worked on it.
         seen_at timestamptz(3) not null default now(),
-        -- Why its next emails could not be written; its workflow shows it and has it tried again.
+        -- Why its next emails could not be written; its workflow fails with that, and tries again.
         fault text,
         primary key (organization_id, id),
         unique (organization_id, campaign_id, number),
