@@ -181,7 +181,12 @@ test('the analytics of a campaign tell everything that came of it, and stay when
   // The same reader, another link, later.
   await age(
     5,
-    (await rows<{ id: string }>(em(), sql`select id from message`)).map(({ id }) => id),
+    (
+      await rows<{ id: string }>(
+        em(),
+        sql`select id from message where campaign_id = ${decodeId('cmp', campaign.id)}`,
+      )
+    ).map(({ id }) => id),
   )
   await visit(paths('ada').links[0])
   await api.settleVisits()
