@@ -165,7 +165,9 @@ export function startLane(
       const done = recording.splice(0)
       const more = Math.max(0, next.length - freed)
       occupied += more
-      occupied += (await tickOnce(next, done)) - done.length - more
+      // Apart from the addition, which would take the number from before the wait: the other loop changes it meanwhile.
+      const kept = await tickOnce(next, done)
+      occupied += kept - done.length - more
     }
   }
 
