@@ -1,19 +1,28 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 
-import { isRecord } from '../../src/domain/audience/values.ts'
+import { isRecord } from '../src/domain/audience/values.ts'
 
-/** What one picture is of: a page as wide as this, in light or in dark colours, in all its height. */
-export type Shot = { url: string; width: number; isDark: boolean; file: string }
+/** A headless Chromium. */
+export type Browser = { newPage(): Promise<Page>; close(): Promise<void> }
 
-/** A headless Chromium that takes pictures. */
-export type Browser = {
-  /** Writes a PNG and answers how wide the page came to be: wider than was asked is a page that scrolls sideways. */
-  take(shot: Shot): Promise<number>
+/** A page of it; sizes are in pixels of CSS. */
+export type Page = {
+  /** As large as a window of this size, which is a phone's where it is narrow. */
+  resize(width: number, height: number): Promise<void>
+  setColors(colors: 'dark' | 'light'): Promise<void>
+  /** Opens an address and waits until it is loaded. */
+  open(url: string): Promise<void>
+  /** What an expression comes to in the page. */
+  evaluate(expression: string): Promise<unknown>
+  /** How large the page came to be: wider than its window is a page that scrolls sideways. */
+  size(): Promise<{ width: number; height: number }>
+  /** A PNG of what the window shows, or of a part of it, made smaller. */
+  picture(part?: { width: number; height: number; scale: number }): Promise<Buffer>
   close(): Promise<void>
 }
 
@@ -22,19 +31,17 @@ type Waiting = { resolve: (answer: Answer) => void; reject: (error: Error) => vo
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--remote-debugging-pipe']
 const PHONE_WIDTH = 600
-/** Chromium paints no picture that is higher. */
-const HIGHEST = 16_000
 
-/** Starts a Chromium, which is spoken to by its descriptors 3 and 4. */
-export function openBrowser(program: string): Browser {
+/** Starts Chromium (CHROMIUM, or the one on the path), which is spoken to by its descriptors 3 and 4. */
+export function openBrowser(): Browser {
   const profile = mkdtempSync(join(tmpdir(), 'postloom-chromium-'))
-  const child = spawn(program, [...FLAGS, `--user-data-dir=${profile}`], {
+  const child = spawn(process.env['CHROMIUM'] ?? 'chromium', [...FLAGS, `--user-data-dir=${profile}`], {
     stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'close')
   const talk = new Talk(child)
   return {
-    take: (shot) => take(talk, shot),
+    newPage: () => newPage(talk),
     async close() {
       child.kill()
       await ended
@@ -43,31 +50,44 @@ export function openBrowser(program: string): Browser {
   }
 }
 
-async function take(talk: Talk, { url, width, isDark, file }: Shot): Promise<number> {
+async function newPage(talk: Talk): Promise<Page> {
   const { targetId } = await talk.ask('Target.createTarget', { url: 'about:blank' })
   const { sessionId } = await talk.ask('Target.attachToTarget', { targetId, flatten: true })
-  const ask = (method: string, params: object) => talk.ask(method, params, String(sessionId))
-  const resize = (height: number) =>
-    ask('Emulation.setDeviceMetricsOverride', {
-      width,
-      height,
-      deviceScaleFactor: 1,
-      mobile: width < PHONE_WIDTH,
-    })
-  await ask('Page.enable', {})
-  await resize(800)
-  const features = [{ name: 'prefers-color-scheme', value: isDark ? 'dark' : 'light' }]
-  await ask('Emulation.setEmulatedMedia', { features })
-  const loaded = talk.hear('Page.loadEventFired', String(sessionId))
-  await ask('Page.navigate', { url })
-  await loaded
-  const { cssContentSize } = await ask('Page.getLayoutMetrics', {})
-  if (!isRecord(cssContentSize)) throw new Error('Chromium does not say how large the page is')
-  await resize(Math.min(Math.ceil(Number(cssContentSize['height'])), HIGHEST))
-  const { data } = await ask('Page.captureScreenshot', { format: 'png' })
-  writeFileSync(file, Buffer.from(String(data), 'base64'))
-  await talk.ask('Target.closeTarget', { targetId })
-  return Number(cssContentSize['width'])
+  const ask = (method: string, params: object = {}) => talk.ask(method, params, String(sessionId))
+  await ask('Page.enable')
+  return {
+    async resize(width, height) {
+      const mobile = width < PHONE_WIDTH
+      await ask('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile })
+    },
+    async setColors(colors) {
+      const features = [{ name: 'prefers-color-scheme', value: colors }]
+      await ask('Emulation.setEmulatedMedia', { features })
+    },
+    async open(url) {
+      const loaded = talk.hear('Page.loadEventFired', String(sessionId))
+      await ask('Page.navigate', { url })
+      await loaded
+    },
+    async evaluate(expression) {
+      const params = { expression, returnByValue: true, awaitPromise: true }
+      const { result } = await ask('Runtime.evaluate', params)
+      return isRecord(result) ? result['value'] : undefined
+    },
+    async size() {
+      const { cssContentSize } = await ask('Page.getLayoutMetrics')
+      if (!isRecord(cssContentSize)) throw new Error('Chromium does not say how large the page is')
+      return { width: Number(cssContentSize['width']), height: Number(cssContentSize['height']) }
+    },
+    async picture(part) {
+      const clip = part && { x: 0, y: 0, ...part }
+      const { data } = await ask('Page.captureScreenshot', { format: 'png', ...(clip && { clip }) })
+      return Buffer.from(String(data), 'base64')
+    },
+    async close() {
+      await talk.ask('Target.closeTarget', { targetId })
+    },
+  }
 }
 
 /** The DevTools protocol: JSON texts with a zero byte after each, answers by the number of their question. */
