@@ -8,12 +8,15 @@ import { Failure } from '../src/catalogue/failure.ts'
 import { createTracking, type Tracking } from '../src/public/tracking.ts'
 import type { Services } from '../src/services.ts'
 import { readClientAddress } from './client-address.ts'
+import { documentationRoutes } from './documentation.ts'
 import { answerFailures } from './errors.ts'
+import { mcpRoutes } from './mcp.ts'
 import { createMetrics, healthRoutes } from './health.ts'
 import { recognizeInternal } from './internal.ts'
 import { publicRoutes } from './public.ts'
 import { reportRoutes } from './reports.ts'
 import { restRoutes } from './rest.ts'
+import { holdOffStrangers } from './strangers.ts'
 import { toolRoutes } from './tools.ts'
 import { v1Routes } from './v1.ts'
 import { answerVisits } from './visits.ts'
@@ -33,14 +36,17 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
   app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: false }))
   mount(app, healthRoutes(services, registry))
   app.use(refuseForeignHost(isKnownHost))
+  app.use(holdOffStrangers())
   // One router over all doors: each router in the chain costs every request two turns and a search.
   const doors = new Router()
   for (const door of [
     publicRoutes(services),
+    documentationRoutes(services),
     toolRoutes(services),
     restRoutes(services),
     v1Routes(services),
     reportRoutes(services),
+    mcpRoutes(services),
   ]) {
     doors.use(door.routes())
   }

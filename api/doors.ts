@@ -8,6 +8,7 @@ import type { RateBucket, RateState } from '../src/catalogue/rate-limit.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
 import type { Services } from '../src/services.ts'
 import { readJson } from './body.ts'
+import { noteToken } from './strangers.ts'
 
 /** How a door differs from the others. */
 export type Door = { bucket: RateBucket; gated: boolean }
@@ -24,15 +25,17 @@ export async function runOperation(
   readInput: (tool: Tool) => Promise<unknown> = (tool) => readJson(ctx, tool.bodyLimit),
   file?: AsyncIterable<Buffer>,
 ): Promise<unknown> {
-  const key = ctx.get('idempotency-key') || undefined
+  // An empty one is no key, and who sent it meant to be safe.
+  const key = 'idempotency-key' in ctx.headers ? ctx.get('idempotency-key') : undefined
   const onRate = (state: RateState) => writeRate(ctx, state)
   let read: Promise<unknown> | undefined
   return await withPrincipal(
     services,
     ctx.get('authorization') || undefined,
-    // A repeated key is answered without running the operation's statement.
-    () => key === undefined && find().checksToken === true,
+    () => find().hasSingleStatement,
     async (principal) => {
+      // A remembered one is judged by the operation's own statement.
+      if (!principal.isRemembered) noteToken(ctx)
       const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
       const idempotencyKey = readIdempotencyKey(key)
       read ??= readInput(tool)
@@ -47,9 +50,16 @@ export async function runOperation(
   )
 }
 
-/** Authenticates and counts a request that runs no operation, such as discovery, or several. */
-export async function admit(services: Services, ctx: Context, bucket: RateBucket): Promise<Principal> {
+/** Authenticates a request that runs no operation, or several, which count by themselves. */
+export async function recognize(services: Services, ctx: Context): Promise<Principal> {
   const principal = await authenticate(services, ctx.get('authorization') || undefined)
+  noteToken(ctx)
+  return principal
+}
+
+/** Authenticates and counts a request that runs no operation, such as discovery. */
+export async function admit(services: Services, ctx: Context, bucket: RateBucket): Promise<Principal> {
+  const principal = await recognize(services, ctx)
   await countRequest(services, principal, { bucket, onRate: (state) => writeRate(ctx, state) })
   return principal
 }
@@ -73,7 +83,8 @@ async function findCounted(
   }
 }
 
-function writeRate(ctx: Context, { limit, remaining, reset }: RateState): void {
+/** Tells a caller how much of its window is left. */
+export function writeRate(ctx: Context, { limit, remaining, reset }: RateState): void {
   ctx.set('ratelimit-limit', String(limit))
   ctx.set('ratelimit-remaining', String(remaining))
   ctx.set('ratelimit-reset', String(reset))

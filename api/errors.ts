@@ -3,28 +3,40 @@ import type { Logger } from 'pino'
 
 import { isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
 import { isInternal } from './internal.ts'
-import { Failure, type FailureCode, FAILURES, type Fault } from '../src/catalogue/failure.ts'
+import { Failure, FAILURES, type Fault, toolCode } from '../src/catalogue/failure.ts'
+
+/** Of JSON-RPC 2.0. */
+const PARSE_ERROR = -32_700
+const SERVER_ERROR = -32_000
 
 /** How one door writes a refusal into its answer. */
 type FailureWriter = (ctx: Context, failure: Failure) => void
 
-/** Codes that only other doors tell apart; the Tools API's table has one word for them (decisions, section 2). */
-const TOOL_CODES: Partial<Record<FailureCode, FailureCode>> = {
-  MALFORMED_BODY: 'INVALID_INPUT',
-  MISSING_FIELD: 'INVALID_INPUT',
-  INVALID_PARAMETER: 'INVALID_INPUT',
-  MISSING_TOKEN: 'UNAUTHENTICATED',
-}
-
 /** The Tools API's refusal: `{success: false, error, code, details?}` and what stands beside it. */
-const writeToolFailure: FailureWriter = (ctx, failure) => {
-  ctx.status = FAILURES[failure.code].status
-  ctx.body = {
+export function toolFailureBody(failure: Failure): Record<string, unknown> {
+  return {
     success: false,
     error: failure.message,
-    code: TOOL_CODES[failure.code] ?? failure.code,
+    code: toolCode(failure.code),
     ...(failure.details !== undefined && { details: failure.details }),
     ...failure.body,
+  }
+}
+
+const writeToolFailure: FailureWriter = (ctx, failure) => {
+  ctx.status = FAILURES[failure.code].status
+  ctx.body = toolFailureBody(failure)
+}
+
+/** What keeps a message from the MCP server at all is an error of JSON-RPC, with the status of the Tools API. */
+const writeMcpFailure: FailureWriter = (ctx, failure) => {
+  ctx.status = FAILURES[failure.code].status
+  if (ctx.status === 401) ctx.set('WWW-Authenticate', 'Bearer')
+  const code = failure.code === 'MALFORMED_BODY' ? PARSE_ERROR : SERVER_ERROR
+  ctx.body = {
+    jsonrpc: '2.0',
+    id: null,
+    error: { code, message: failure.message, data: toolFailureBody(failure) },
   }
 }
 
@@ -53,7 +65,7 @@ export function answerFailures(log: Logger): Middleware {
     try {
       await next()
     } catch (error) {
-      const failure = error instanceof Failure ? error : hideFault(ctx, error, log)
+      const failure = toFailure(ctx, error, log)
       if (failure.retryAfter !== undefined) ctx.set('Retry-After', String(failure.retryAfter))
       // Our SMTP door answers what the one table of refusals says.
       if (isInternal(ctx)) ctx.set('smtp-reply', FAILURES[failure.code].smtp.join(' '))
@@ -64,11 +76,14 @@ export function answerFailures(log: Logger): Middleware {
 
 function writerOf(path: string): FailureWriter {
   if (path.startsWith('/api/v1/')) return writeV1Failure
+  if (path.startsWith('/api/mcp/')) return writeMcpFailure
   const isRest = path.startsWith('/api/v2/') && !/^\/api\/v2\/tools(?:\/|$)/.test(path)
   return isRest ? writeRestFailure : writeToolFailure
 }
 
-function hideFault(ctx: Context, error: unknown, log: Logger): Failure {
+/** A refusal as it is; a fault is logged, and told without detail. */
+export function toFailure(ctx: Context, error: unknown, log: Logger): Failure {
+  if (error instanceof Failure) return error
   const requestId: unknown = ctx.state['requestId']
   log.error({ requestId, route: ctx['_matchedRoute'], err: error }, 'a request failed')
   if (isDatabaseAway(error)) {

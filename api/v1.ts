@@ -1,13 +1,14 @@
 import Router from '@koa/router'
 
 import { findOperation } from '../src/catalogue/registry.ts'
+import { statusOf, v1Reply } from '../src/catalogue/route.ts'
 import { takeWebhook, WEBHOOK_BYTES } from '../src/public/inbound-webhooks.ts'
 import type { Services } from '../src/services.ts'
 import { readText } from './body.ts'
-import { type Door, runOperation } from './doors.ts'
+import { runOperation } from './doors.ts'
 import { isInternal } from './internal.ts'
-
-const V1_DOOR: Door = { bucket: 'rest', gated: false }
+import { REST_DOOR, runRoute } from './run-route.ts'
+import { ROUTES } from './routes.ts'
 
 /** `/api/v1`: the frozen doors, in the envelope they have always had (contract, "Transactional send v1"). */
 export function v1Routes(services: Services): Router {
@@ -16,9 +17,20 @@ export function v1Routes(services: Services): Router {
   const submit = findOperation('submit_email')
 
   router.post('/emails', async (ctx) => {
-    const data = await runOperation(services, ctx, V1_DOOR, () => (isInternal(ctx) ? submit : send))
+    const data = await runOperation(services, ctx, REST_DOOR, () => (isInternal(ctx) ? submit : send))
     ctx.body = { success: true, message: 'Email queued for delivery.', ...Object(data) }
   })
+
+  for (const route of ROUTES) {
+    if (!route.v1) continue
+    const tool = findOperation(route.v1.operation ?? route.operation)
+    const reply = v1Reply(route)
+    router[route.method](route.path, async (ctx) => {
+      const data = await runRoute(services, ctx, tool, route)
+      ctx.status = statusOf(route, data)
+      ctx.body = reply.body(data)
+    })
+  }
 
   router.post('/integrations/webhook/:slug', async (ctx) => {
     const received = await takeWebhook(services, ctx.params['slug'] ?? '', {

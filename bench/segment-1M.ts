@@ -8,6 +8,7 @@ import type { Call } from '../src/catalogue/tool.ts'
 import { readConfig } from '../src/config.ts'
 import { type EntityManager, row, rows } from '../src/database.ts'
 import { everybody, pageOf, readAudience } from '../src/domain/audience/question.ts'
+import { keyset } from '../src/domain/keyset.ts'
 import {
   countByStatus,
   countSubscribers,
@@ -213,7 +214,7 @@ async function prove(
     const hand = sql`select s.id from subscriber s where s.organization_id = ${organizationId} and ${byHand}`
     const [mine, theirs] = [await digest(em, everybody(audience)), await digest(em, hand)]
     if (mine !== theirs) throw new Error(`${name}: ${mine} by filter, ${theirs} by hand`)
-    const page = pageOf(audience, { before: null, limit: LIMIT })
+    const page = pageOf(audience, keyset(null, LIMIT))
     const [own, other] = [
       await rows<{ id: string }>(em, sql`select id from (${page}) as found`),
       await rows<{ id: string }>(em, sql`${hand} order by s.id desc limit ${LIMIT + 1}`),

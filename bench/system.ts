@@ -76,7 +76,8 @@ export async function startSystem({
     SMTP_HEALTH_PORT: String(smtpHealthPort),
     SMTP_TLS_CERT: certificate.certFile,
     SMTP_TLS_KEY: certificate.keyFile,
-    RELAY_URL: sink.url,
+    // The sink stands for a relay of one's own, whose limit one sets.
+    RELAY_URL: `${sink.url}?connections=80`,
     LOG_LEVEL: 'warn',
     LANE_RATE_TRANSACTIONAL: '0',
     LANE_RATE_BULK: '0',

@@ -39,7 +39,8 @@ export async function openCampaign(
   const sink = await startSmtpSink(behaviour, { keepRaw: false })
   lab.defer(() => sink.close())
   const api = await startApi({
-    RELAY_URL: sink.url,
+    // As many connections as an experiment asks for.
+    RELAY_URL: `${sink.url}?connections=200`,
     TEMPORAL_TASK_QUEUE: `faults-${process.pid}-${sink.port}`,
   })
   lab.defer(() => api.close())

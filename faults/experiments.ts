@@ -17,6 +17,7 @@ import { randomGraphs } from './g1-random-graphs.ts'
 import { headers } from './s5-headers.ts'
 import { injection } from './s6-injection.ts'
 import { tokens } from './s7-tokens.ts'
+import { wrongTokens } from './s9-wrong-tokens.ts'
 
 /** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
 export const EXPERIMENTS: readonly Experiment[] = [
@@ -38,4 +39,5 @@ export const EXPERIMENTS: readonly Experiment[] = [
   headers,
   injection,
   tokens,
+  wrongTokens,
 ]

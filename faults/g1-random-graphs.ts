@@ -162,7 +162,7 @@ async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): 
       lab.say(`${active.length} runs are under way`)
       return active.length === 0
     },
-    { withinMs: 1_200_000 },
+    { withinMs: 3_600_000 },
   )
 }
 

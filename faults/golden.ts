@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { dateDue, waitDue } from '../src/domain/automations/schedule.ts'
+import { dateDue, waitDue } from '../src/domain/automations/runs/schedule.ts'
 import { readDueTime } from '../src/domain/campaigns/due-time.ts'
 import { type Claim, is } from './experiment.ts'
 

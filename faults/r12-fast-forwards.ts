@@ -6,9 +6,10 @@ import { recordEvents } from '../src/domain/events.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { startApi } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
+import { publishWorkflow } from '../test/helpers/workflow.ts'
 import { startEngine } from '../worker/workers.ts'
 import { defineExperiment, is } from './experiment.ts'
-import { ACTOR, publishWorkflow } from './workflow.ts'
+import { ACTOR } from './actor.ts'
 
 const LONG = { amount: 3, unit: 'DAYS' }
 const STEPS = [

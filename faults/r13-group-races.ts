@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import { type ConflictStrategy, CONFLICT_STRATEGIES } from '../schema/workflow-group.ts'
 import { array, execute, row, rows } from '../src/database.ts'
-import { cancelRuns } from '../src/domain/automations/runs.ts'
+import { cancelRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { newId } from '../src/ids.ts'
 import { edges, makeTenant, publish, step, type Tenant } from '../test/helpers/automation.ts'

@@ -5,9 +5,9 @@ import {
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,
-} from '../src/domain/automations/run-control.ts'
+} from '../src/domain/automations/runs/run-control.ts'
 import type { Services } from '../src/services.ts'
-import { resumeHeldRuns } from '../src/domain/automations/runs.ts'
+import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { encodeId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
@@ -128,7 +128,7 @@ export const replays = defineExperiment({
       }
     })
     const recorded = await readHistories()
-    const failed = [...(await replay(recorded)), ...(await replayEach(histories))]
+    const failed = [...(await replay(recorded)), ...(await replay(histories))]
     const completed = await count(`status = 'COMPLETED'`)
     const tagged = await row<{ count: number }>(
       services.orm.em.fork(),
@@ -152,24 +152,6 @@ export const replays = defineExperiment({
     }
   },
 })
-
-/** Runs of one chain share an id, by which the replayer tells them apart: one chain link of each at a time. */
-async function replayEach(histories: ReadonlyMap<string, Recorded>): Promise<[string, Error][]> {
-  const failed: [string, Error][] = []
-  const left = new Map(histories)
-  while (left.size > 0) {
-    const turn = new Map<string, Recorded>()
-    const ids = new Set<string>()
-    for (const [name, recorded] of left) {
-      if (ids.has(recorded.workflowId)) continue
-      ids.add(recorded.workflowId)
-      turn.set(name, recorded)
-    }
-    for (const name of turn.keys()) left.delete(name)
-    failed.push(...(await replay(turn)))
-  }
-  return failed
-}
 
 async function fastForward(
   services: Services,

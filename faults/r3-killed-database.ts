@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 
 import { createApp } from '../api/app.ts'
 import { readConfig } from '../src/config.ts'
-import { array, execute, migrate, row } from '../src/database.ts'
+import { array, execute, migrate, row, rows } from '../src/database.ts'
 import { returnPathOf } from '../src/delivery/return-path.ts'
 import { seedDevelopment } from '../src/development.ts'
 import { newId } from '../src/ids.ts'
@@ -75,8 +75,14 @@ export const killedDatabase = defineExperiment({
     let crash: Promise<void> = Promise.resolve()
 
     async function kill(): Promise<void> {
+      const backends = await rows<{ pid: number }>(
+        services.orm.em.fork(),
+        sql`select pid from pg_stat_activity`,
+      )
       postgres.kill()
       await postgres.exited
+      // A backend in the middle of a statement ends it, commits and answers, before it sees that its parent is gone.
+      await eventually('its backends to end', () => !backends.some(({ pid }) => isAlive(pid)), { everyMs: 5 })
       const from = performance.now()
       const before = refused
       await eventually('refusals', () => refused >= before + REFUSALS, { withinMs: 120_000, everyMs: 5 })
@@ -126,6 +132,15 @@ export const killedDatabase = defineExperiment({
     }
   },
 })
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** Emails that were sent before, for reports to be about; answers their return paths by the place of the work. */
 async function makeSent({ orm, config }: Services, work: readonly Work[]): Promise<Map<number, string>> {

@@ -2,13 +2,12 @@ import { sql } from 'kysely'
 
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute } from '../src/database.ts'
-import { startLanes } from '../src/delivery/lanes.ts'
 import { enqueueMessages } from '../src/domain/messages.ts'
 import { newId } from '../src/ids.ts'
-import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
+import type { TestApi, TestOrganization } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
-import { QUICK } from '../test/helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
+import type { Sink } from '../test/helpers/smtp-sink.ts'
+import { startStack } from '../test/helpers/stack.ts'
 import { defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
 import { headerAttacks } from './s5-attacks.ts'
 
@@ -59,13 +58,9 @@ export const headers = defineExperiment({
 })
 
 async function openBed(lab: Lab): Promise<Bed> {
-  const sink = await startSmtpSink()
-  lab.defer(() => sink.close())
-  const api = await startApi({ RELAY_URL: sink.url })
-  lab.defer(() => api.close())
-  const lanes = await startLanes(api.services, { workerName: 'faults', lane: QUICK, reviveMs: 50 })
-  lab.defer(() => lanes.stop())
-  return { api, sink }
+  const stack = await startStack()
+  lab.defer(() => stack.close())
+  return stack
 }
 
 /** Shows an attack to every door, then puts it where headers are made of, and reads every email that came of it. */

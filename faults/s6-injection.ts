@@ -4,13 +4,12 @@ import { type ParsedMail, simpleParser } from 'mailparser'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, json, rows } from '../src/database.ts'
 import { formatMessageId } from '../src/delivery/identity.ts'
-import { startLanes } from '../src/delivery/lanes.ts'
 import { enqueueMessages, type NewMessage } from '../src/domain/messages.ts'
 import { newId } from '../src/ids.ts'
-import { startApi, type TestApi } from '../test/helpers/api.ts'
+import type { TestApi } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
-import { QUICK } from '../test/helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
+import type { Sink } from '../test/helpers/smtp-sink.ts'
+import { startStack } from '../test/helpers/stack.ts'
 import { defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
 import { attacks, markdownFallback, onOneLine } from './s6-attacks.ts'
 import { differences, HARMLESS, HARMLESS_FALLBACK, spaced, withValues } from './s6-judge.ts'
@@ -65,13 +64,9 @@ export const injection = defineExperiment({
 })
 
 async function openBed(lab: Lab): Promise<Bed> {
-  const sink = await startSmtpSink()
-  lab.defer(() => sink.close())
-  const api = await startApi({ RELAY_URL: sink.url })
-  lab.defer(() => api.close())
-  const lanes = await startLanes(api.services, { workerName: 'faults', lane: QUICK, reviveMs: 50 })
-  lab.defer(() => lanes.stop())
-  return { api, sink }
+  const stack = await startStack()
+  lab.defer(() => stack.close())
+  return stack
 }
 
 /** Where a counted click would lead that must not. */

@@ -1,13 +1,11 @@
 import { sql } from 'kysely'
 
 import { array, execute, row } from '../src/database.ts'
-import { startLanes } from '../src/delivery/lanes.ts'
 import { readToken, signToken, type TrackingToken } from '../src/delivery/tracking-token.ts'
 import { newId, readId } from '../src/ids.ts'
-import { startApi, type TestApi } from '../test/helpers/api.ts'
+import type { TestApi } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
-import { QUICK } from '../test/helpers/mailroom.ts'
-import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
+import { startStack } from '../test/helpers/stack.ts'
 import { atOnce, defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
 
 type Kind = TrackingToken['kind']
@@ -71,13 +69,9 @@ export const tokens = defineExperiment({
 })
 
 async function openApi(lab: Lab): Promise<TestApi> {
-  const sink = await startSmtpSink()
-  lab.defer(() => sink.close())
-  const api = await startApi({ RELAY_URL: sink.url })
-  lab.defer(() => api.close())
-  const lanes = await startLanes(api.services, { workerName: 'faults', lane: QUICK, reviveMs: 50 })
-  lab.defer(() => lanes.stop())
-  return api
+  const stack = await startStack()
+  lab.defer(() => stack.close())
+  return stack.api
 }
 
 /** People of one organization who got an email a minute ago and were asked to confirm. */

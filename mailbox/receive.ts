@@ -67,7 +67,7 @@ async function receive(
 }
 
 /** Reads what the list and the search need. Mail that cannot be parsed is kept all the same. */
-export async function readMail(raw: Buffer, envelope: NewMail['envelope']): Promise<NewMail> {
+async function readMail(raw: Buffer, envelope: NewMail['envelope']): Promise<NewMail> {
   const parsed = await parseMail(raw)
   const To = addresses(parsed.to)
   const Cc = addresses(parsed.cc)

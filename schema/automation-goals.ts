@@ -5,7 +5,7 @@ import { AUTOMATION_LIMITS, EventType, Id } from './automation-parts.ts'
 import { closed, defaulted, oneOf } from './define.ts'
 
 /** What a goal's window begins with: the entry of the run, or the first email that it really sent. */
-export const COUNT_FROM = ['ENTRY', 'FIRST_EMAIL'] as const
+const COUNT_FROM = ['ENTRY', 'FIRST_EMAIL'] as const
 /** What a GOAL step does with a run that has not reached its goal. */
 export const IF_UNMET = ['CONTINUE', 'WAIT', 'EXIT'] as const
 

@@ -25,15 +25,15 @@ import { CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 export const WAIT_MODES = ['DATE', 'FIELD_DATE', 'TIME_WINDOW', 'EVENT', 'CONDITION'] as const
 export type WaitMode = (typeof WAIT_MODES)[number]
 /** What an event wait counts: only what comes while it waits, or everything since the run was entered. */
-export const EVENT_SCOPES = ['STEP', 'RUN'] as const
+const EVENT_SCOPES = ['STEP', 'RUN'] as const
 /** When the time is over: go on by the port `timeout` (by `next` where that leads nowhere), or end the run. */
-export const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
+const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
 /** Where a field has no date, or one that is over: go on by `next`, by `timeout`, or end the run. */
-export const IF_UNDATED = ['CONTINUE', 'TIMEOUT', 'EXIT'] as const
+const IF_UNDATED = ['CONTINUE', 'TIMEOUT', 'EXIT'] as const
 /** Whom a THROTTLE does not let pass: waits for its turn, or leaves by `skipped`. */
-export const OVERFLOWS = ['HOLD', 'SKIP'] as const
-export const WEBHOOK_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-export const SUBSCRIPTION_ACTIONS = ['UNSUBSCRIBE'] as const
+const OVERFLOWS = ['HOLD', 'SKIP'] as const
+const WEBHOOK_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+const SUBSCRIPTION_ACTIONS = ['UNSUBSCRIBE'] as const
 
 const Address = Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' })
 

@@ -31,10 +31,10 @@ export const STEP_TYPES = [
   'EXIT',
 ] as const satisfies readonly StepType[]
 
-export const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
+const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
 export type OnError = (typeof ON_ERROR)[number]
-export const LATE_ACTIONS = ['SEND', 'SKIP', 'EXIT'] as const
-export const RE_ENTRY_MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY'] as const
+const LATE_ACTIONS = ['SEND', 'SKIP', 'EXIT'] as const
+const RE_ENTRY_MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY'] as const
 /** The port an edge leaves by when it names none. */
 export const NEXT_PORT = 'next'
 /** The port of BRANCH when no path matches. */

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { closed, oneOf } from './define.ts'
 
 /** What edit_campaign can do to content (decisions, section 5). */
-export const OPERATION_TYPES = [
+const OPERATION_TYPES = [
   'replace_text',
   'insert_node',
   'append_node',

@@ -2,14 +2,15 @@ import Type, { type Static } from 'typebox'
 
 import { Filters } from './audience.ts'
 import { closed, nullable, oneOf } from './define.ts'
+import { SendingStop } from './deliverability.ts'
 import { CAMPAIGN_STATUSES, CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 
 /** BROADCAST is sent to an audience; WORKFLOW is the internal email of an EMAIL step. */
-export const CAMPAIGN_KINDS = ['BROADCAST', 'WORKFLOW'] as const
+const CAMPAIGN_KINDS = ['BROADCAST', 'WORKFLOW'] as const
 export type CampaignKind = (typeof CAMPAIGN_KINDS)[number]
 
 /** What made a history entry: the editor by itself, somebody, or a program that writes for somebody. */
-export const HISTORY_SOURCES = ['autosave', 'manual', 'ai'] as const
+const HISTORY_SOURCES = ['autosave', 'manual', 'ai'] as const
 export type HistorySource = (typeof HISTORY_SOURCES)[number]
 
 /** What render_campaign gives back. */
@@ -96,6 +97,7 @@ export type RenderWarning = Static<typeof RenderWarning>
 export const CampaignProgress = closed({
   status: oneOf(CAMPAIGN_STATUSES),
   paused: Type.Boolean(),
+  stop: nullable(SendingStop),
   total: Type.Integer({ description: 'Everybody who was meant when sending began.' }),
   queued: Type.Integer({ description: 'Of these, who has no outcome yet.' }),
   sent: Type.Integer({ description: 'Taken by the mail server, whatever came of it afterwards.' }),
@@ -121,7 +123,7 @@ const Visits = closed({ ...visits, machine: closed(visits) })
 
 /** What came of a campaign (decisions, section 5). `unique` counts emails, `total` visits; people unless said otherwise. */
 export const CampaignAnalytics = closed({
-  recipients: Type.Integer(),
+  recipients: Type.Integer({ description: 'Everybody who was meant when sending began.' }),
   sent: Type.Integer(),
   delivered: Type.Integer(),
   opens: Visits,
@@ -136,7 +138,9 @@ export const CampaignAnalytics = closed({
   unsubscribes: Type.Integer(),
   bounces: Type.Record(Type.String(), Type.Integer()),
   complaints: Type.Integer(),
-  revenue: Type.Number({ description: 'Payments within five days of a click.' }),
+  revenue: Type.Array(closed({ currency: Type.String(), total: Type.Number() }), {
+    description: 'Payments within five days of a click, by currency (ISO 4217), in major units.',
+  }),
   timeline: Type.Array(
     closed({ hour: Type.String(), sent: Type.Integer(), opens: Type.Integer(), clicks: Type.Integer() }),
   ),

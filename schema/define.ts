@@ -73,6 +73,16 @@ export function limitOf(preset: number, maximum = 100) {
   )
 }
 
+/** What a list of REST takes: how many, and from where in which direction. */
+export function walkOf(preset = 20) {
+  const id = (description: string) => Type.Optional(Type.String({ description }))
+  return {
+    limit: limitOf(preset),
+    after: id('The id that the page before ended with: what follows it, older.'),
+    before: id('The id that a page began with: what stands before it, newer. Not both.'),
+  }
+}
+
 function keyed<Key extends string, Value>(key: Key, value: Value) {
   // A computed key widens to an index signature; the record holds exactly this key.
   return { [key]: value } as Record<Key, Value>

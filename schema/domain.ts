@@ -1,13 +1,14 @@
 import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
+import { SendingStop } from './deliverability.ts'
 import { DOMAIN_STATUSES } from './values.ts'
 
 /** Whether a DNS record is as it must be. */
-export const RECORD_STATUSES = ['PENDING', 'VERIFIED', 'MISMATCH', 'MISSING'] as const
+const RECORD_STATUSES = ['PENDING', 'VERIFIED', 'MISMATCH', 'MISSING'] as const
 
 /** What a DNS record is for. DMARC is recommended, the others are needed. */
-export const RECORD_PURPOSES = ['OWNERSHIP', 'DKIM', 'MAIL_FROM_MX', 'MAIL_FROM_SPF', 'DMARC'] as const
+const RECORD_PURPOSES = ['OWNERSHIP', 'DKIM', 'MAIL_FROM_MX', 'MAIL_FROM_SPF', 'DMARC'] as const
 
 /** One DNS record that a sending domain needs (decisions, section 8); `repair` says what to do while it is not right. */
 export const DomainRecord = closed({
@@ -33,5 +34,6 @@ export const Domain = closed({
   fallbackPriority: nullable(Type.Integer()),
   verificationRequestedAt: nullable(Type.String()),
   createdAt: Type.String(),
+  stops: Type.Array(SendingStop, { description: 'What it sends no more of until resume_sending.' }),
 })
 export type Domain = Static<typeof Domain>

@@ -1,7 +1,9 @@
 import Type, { type Static } from 'typebox'
 
+import { EVENT_TYPE } from './audience.ts'
 import { closed } from './define.ts'
 import { SUBSCRIBER_EVENT_TYPES } from './values.ts'
+import { WEBHOOK_PING } from './webhook.ts'
 
 /** The events that create_event takes; every other type is written by the service itself (contract). */
 export const PAYMENT_EVENT_TYPES = ['SUBSCRIBER_PAYMENT', 'SUBSCRIBER_REFUND'] as const
@@ -12,7 +14,15 @@ export const SERVICE_EVENT_TYPES: ReadonlySet<string> = new Set([
   ...SUBSCRIBER_EVENT_TYPES.filter((type) => !PAYMENT_EVENT_TYPES.some((payment) => payment === type)),
   'SEGMENT_ENTERED',
   'SEGMENT_EXITED',
+  WEBHOOK_PING,
 ])
+
+/** The name of an event; those that no list of ours has are the caller's own. */
+export const EventType = Type.String({
+  pattern: EVENT_TYPE.source,
+  description:
+    '2 to 64 capital letters, digits and underscores, beginning with a letter, such as ORDER_PLACED.',
+})
 
 /** The largest amount of one payment, in major units. */
 export const MAXIMUM_AMOUNT = 1_000_000_000

@@ -3,10 +3,10 @@ import Type, { type Static } from 'typebox'
 import { closed, nullable, oneOf } from './define.ts'
 
 /** What a reason does: it lets the email go, stops it, holds it for now, or only tells what happened. */
-export const REASON_OUTCOMES = ['FOR', 'AGAINST', 'WAITING', 'NOTE'] as const
+const REASON_OUTCOMES = ['FOR', 'AGAINST', 'WAITING', 'NOTE'] as const
 
 /** How it stands with a person and a campaign or workflow. */
-export const VERDICTS = ['GOT_IT', 'DID_NOT_GET_IT', 'UNDER_WAY', 'WOULD_GET_IT', 'WOULD_NOT_GET_IT'] as const
+const VERDICTS = ['GOT_IT', 'DID_NOT_GET_IT', 'UNDER_WAY', 'WOULD_GET_IT', 'WOULD_NOT_GET_IT'] as const
 export type VerdictOutcome = (typeof VERDICTS)[number]
 
 /** One reason why somebody got an email, did not, or would not. */

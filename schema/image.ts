@@ -12,12 +12,7 @@ export const IMAGE_ENDINGS = {
 export type ImageType = keyof typeof IMAGE_ENDINGS
 
 /** The types as a list, for schemas. */
-export const IMAGE_TYPES = [
-  'image/png',
-  'image/jpeg',
-  'image/gif',
-  'image/webp',
-] as const satisfies ImageType[]
+const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const satisfies ImageType[]
 
 /** Bounds of images: an image has fewer bytes than `bytes` and at most `pixels`; texts in characters. */
 export const IMAGE_LIMITS = { bytes: 2_000_000, pixels: 25_000_000, name: 200, description: 2_000 } as const

@@ -7,7 +7,7 @@ export const IMPORTED_STATUSES = ['SUBSCRIBED', 'UNSUBSCRIBED'] as const
 export type ImportedStatus = (typeof IMPORTED_STATUSES)[number]
 
 /** Where an uploaded list stands. */
-export const IMPORT_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED'] as const
+const IMPORT_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
 /** An uploaded list and how far it is. */

@@ -25,6 +25,13 @@ export const OrganizationStats = closed({
     bounced: Type.Integer(),
     complained: Type.Integer(),
   }),
+  emailsThisMonth: closed(
+    {
+      used: Type.Integer(),
+      limit: nullable(Type.Integer({ description: 'What the plan has; null: no limit.' })),
+    },
+    { description: 'Emails other than tests since the first of the month (UTC).' },
+  ),
 })
 export type OrganizationStats = Static<typeof OrganizationStats>
 

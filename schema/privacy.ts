@@ -21,12 +21,23 @@ export const PersonalEmail = closed({
 })
 
 /** An open or a click, also those that were taken for a machine's. */
-export const PersonalVisit = closed({
+const PersonalVisit = closed({
   emailId: Type.String({ description: 'eml_…' }),
   kind: Type.String({ description: 'OPEN or CLICK.' }),
   human: Type.Boolean(),
   url: nullable(Type.String()),
   userAgent: nullable(Type.String()),
+  createdAt: Type.String(),
+})
+
+/** What came back about an email: a bounce, a delay, a complaint, a reply. */
+const PersonalReport = closed({
+  emailId: Type.String({ description: 'eml_…' }),
+  kind: Type.String({ description: 'BOUNCE, DELAY, COMPLAINT, REPLY or AUTOMATIC.' }),
+  category: nullable(Type.String()),
+  status: nullable(Type.String()),
+  diagnostic: nullable(Type.String()),
+  raw: Type.String({ description: 'The message as it came, read as UTF-8.' }),
   createdAt: Type.String(),
 })
 
@@ -46,6 +57,7 @@ export const PersonalData = closed({
   suppression: nullable(closed({ reason: Type.String(), source: Type.String(), createdAt: Type.String() })),
   events: Type.Array(SubscriberEvent, { description: 'Oldest first.' }),
   emails: Type.Array(PersonalEmail, { description: 'Oldest first.' }),
+  reports: Type.Array(PersonalReport, { description: 'Oldest first; kept for 90 days.' }),
   visits: Type.Array(PersonalVisit, { description: 'Oldest first.' }),
   runs: Type.Array(Run, { description: 'Workflows they went through, oldest first.' }),
 })

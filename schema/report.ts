@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { closed, nullable, oneOf } from './define.ts'
 
 /** What can come back about an email. `AUTOMATIC` is what a machine says of itself, such as an absence. */
-export const REPORT_KINDS = ['BOUNCE', 'DELAY', 'COMPLAINT', 'REPLY', 'AUTOMATIC'] as const
+const REPORT_KINDS = ['BOUNCE', 'DELAY', 'COMPLAINT', 'REPLY', 'AUTOMATIC'] as const
 export type ReportKind = (typeof REPORT_KINDS)[number]
 
 /** So many bytes of a report are kept. */

@@ -63,7 +63,7 @@ export const SimulatedVisit = closed({
 })
 export type SimulatedVisit = Static<typeof SimulatedVisit>
 
-export const WAY_ENDS = ['COMPLETED', 'CANCELED', 'FAILED', 'WAITS_FOREVER', 'CUT'] as const
+const WAY_ENDS = ['COMPLETED', 'CANCELED', 'FAILED', 'WAITS_FOREVER', 'CUT'] as const
 export type WayEnd = (typeof WAY_ENDS)[number]
 
 /** One way through the graph: the expected one, or one that leaves an earlier way where something else happens. */
@@ -99,7 +99,7 @@ export const SimulatedEntry = closed({
 export type SimulatedEntry = Static<typeof SimulatedEntry>
 
 /** Where ways end that their author may not have meant to end. */
-export const DEAD_ENDS = ['NOT_CONNECTED', 'WAITS_FOREVER', 'NEVER_REACHED'] as const
+const DEAD_ENDS = ['NOT_CONNECTED', 'WAITS_FOREVER', 'NEVER_REACHED'] as const
 export const DeadEnd = closed({
   stepId: Type.String(),
   port: nullable(Type.String()),

@@ -38,7 +38,9 @@ export const Subscriber = closed({
   country: nullable(Type.String({ description: 'ISO 3166-1 alpha-2.' })),
   tags: Type.Array(Type.String(), { description: 'Tag names in alphabetical order.' }),
   customFields: Type.Record(Type.String(), FieldValue),
-  revenue: Type.Number({ description: 'Payments less refunds.' }),
+  revenue: Type.Number({
+    description: 'Payments less refunds, in the amounts as they were recorded, whatever their currency.',
+  }),
   emailCount: Type.Integer(),
   openCount: Type.Integer(),
   clickCount: Type.Integer(),
@@ -121,6 +123,7 @@ export const LAST_EVENTS = [
   'opened',
   'clicked',
   'failed',
+  'suppressed',
 ] as const
 export type LastEvent = (typeof LAST_EVENTS)[number]
 
@@ -130,6 +133,12 @@ export const SubscriberEmail = closed({
   campaignId: nullable(Type.String()),
   campaignName: nullable(Type.String()),
   subject: nullable(Type.String()),
+  from: Type.String({ description: 'The address it comes from; its domain signs it (DKIM).' }),
+  stoodInFor: nullable(
+    Type.String({
+      description: 'The address of its sender, whose domain was not VERIFIED, so that another one stood in.',
+    }),
+  ),
   status: oneOf(DELIVERY_STATUSES),
   lastEvent: oneOf(LAST_EVENTS),
   reason: nullable(Type.String({ description: 'Why it was not delivered.' })),

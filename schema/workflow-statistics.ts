@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { closed, nullable, oneOf } from './define.ts'
 
 /** What the comparison with those who go without says. */
-export const LIFT_VERDICTS = ['HIGHER', 'LOWER', 'NO_DIFFERENCE_SEEN', 'TOO_FEW'] as const
+const LIFT_VERDICTS = ['HIGHER', 'LOWER', 'NO_DIFFERENCE_SEEN', 'TOO_FEW'] as const
 
 /** The conversion rate of a variant beside that of the holdout: 0.2 is a fifth more; 95 in 100 such intervals hold it. */
 export const Lift = closed({

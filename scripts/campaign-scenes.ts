@@ -38,7 +38,8 @@ export const CAMPAIGN_SCENES: Record<string, (studio: Studio) => Promise<string>
   },
 }
 
-async function schedule({ tenant }: Studio, due?: Date): Promise<string> {
+/** Schedules a campaign, for now unless it is told when, and answers the id of its workflow. */
+export async function schedule({ tenant }: Pick<Studio, 'tenant'>, due?: Date): Promise<string> {
   const { id } = await tenant.within((call) =>
     createCampaign(call, { subject: 'News', name: 'Recorded', contentType: 'MARKDOWN', content: CONTENT }),
   )

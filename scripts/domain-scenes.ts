@@ -41,25 +41,37 @@ export const DOMAIN_SCENES: Record<
     async begin(studio) {
       const domain = await register(studio)
       await verify(studio, domain.id)
-      await execute(
-        studio.services.orm.em.fork(),
-        sql`update domain set verification_requested_at = now() - interval '73 hours'
-          where organization_id = ${studio.tenant.id} and domain = ${domain.domain}`,
-      )
-      const client = await studio.services.temporal.client()
-      const workflowId = domainWorkflowId(domain.id)
-      await client.workflow.getHandle(workflowId).signal(NUDGE)
-      return workflowId
+      return await failDomain(studio, domain)
     },
   },
 }
 
-async function register({ tenant }: Studio) {
+type Registered = { id: string; domain: string }
+
+/** Lets the time for a verification be over and answers the id of its workflow. */
+export async function failDomain(
+  { services, tenant }: Omit<Studio, 'names'>,
+  { id, domain }: Registered,
+): Promise<string> {
+  await execute(
+    services.orm.em.fork(),
+    sql`update domain set verification_requested_at = now() - interval '73 hours'
+      where organization_id = ${tenant.id} and domain = ${domain}`,
+  )
+  const client = await services.temporal.client()
+  const workflowId = domainWorkflowId(id)
+  await client.workflow.getHandle(workflowId).signal(NUDGE)
+  return workflowId
+}
+
+/** Makes a domain, whose verification begins with that. */
+export async function register({ tenant }: Pick<Studio, 'tenant'>) {
   const pair = await makeDkimPair()
   return await tenant.within((call) => createDomain(call, { domain: `d${newId().slice(-12)}.example` }, pair))
 }
 
-async function verify({ services, tenant }: Studio, domain: string): Promise<void> {
+/** Looks at its records now. */
+export async function verify({ services, tenant }: Omit<Studio, 'names'>, domain: string): Promise<void> {
   const { data, settling } = await tenant.within(async (call) => ({
     data: await requestVerification(call, domain),
     settling: { organization: call.organization, actor: call.actor, services },

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import { execute } from '../src/database.ts'
-import { beginIntake } from '../src/domain/automations/intake.ts'
+import { beginIntake } from '../src/domain/automations/entry/intake.ts'
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { TRIGGER_FIRING, triggerScheduleId } from '../temporal/contract.ts'
@@ -56,7 +56,8 @@ async function beginFiring({ services, tenant }: Studio): Promise<string> {
   return workflowId
 }
 
-async function begin({ services, tenant }: Studio, status = 'ACTIVE', tag?: string): Promise<string> {
+/** Begins an intake of an automation of this status and answers the id of its workflow. */
+export async function begin({ services, tenant }: Studio, status = 'ACTIVE', tag?: string): Promise<string> {
   const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
   const { id } = await publish(
     services,

@@ -4,20 +4,12 @@ import { join } from 'node:path'
 
 import { sql } from 'kysely'
 
-import type { Step } from '../schema/automation.ts'
-import { execute, rows } from '../src/database.ts'
+import { rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
-import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
-import {
-  removeFromWorkflow,
-  requestFastForward,
-  settleFastForward,
-} from '../src/domain/automations/run-control.ts'
-import { resumeHeldRuns } from '../src/domain/automations/runs.ts'
-import { recordEvents } from '../src/domain/events.ts'
+import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { encodeId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
-import { edges, makeTenant, publish, runsOf, step, type Tenant } from '../test/helpers/automation.ts'
+import { makeTenant, publish } from '../test/helpers/automation.ts'
 import { type TestServices, testServices } from '../test/helpers/database.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import {
@@ -30,12 +22,15 @@ import {
   toPlainEvents,
 } from '../test/helpers/histories.ts'
 import { startNameServer } from '../test/helpers/name-server.ts'
+import { scratchDirectory, startOwnTemporal } from '../test/helpers/services.ts'
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
 import { startEngine } from '../worker/workers.ts'
 import { CAMPAIGN_SCENES } from './campaign-scenes.ts'
+import { CONTINUED_SCENES, SHORT_HISTORY, SHORT_SCENES } from './continued-scenes.ts'
 import { INTAKE_SCENES } from './intake-scenes.ts'
 import { DOMAIN_SCENES } from './domain-scenes.ts'
+import { type Graph, type Performance, PLAIN, RUN_SCENES, type Scene, type Studio } from './run-scenes.ts'
 
 const USAGE = `npm run record-histories
 
@@ -45,45 +40,10 @@ const USAGE = `npm run record-histories
   DATABASE_URL_ADMIN   a superuser's URL
   TEMPORAL_ADDRESS     host:port of a server with our search attributes
   TEMPORAL_NAMESPACE   default
+  POSTLOOM_TEST_DIRECTORY  a directory for the Temporal of its own that it starts for long histories
 
   Histories that were recorded with other workflow files are kept, and must still replay.`
 
-type Studio = { services: TestServices; tenant: Tenant }
-type Graph = { steps: Step[]; edges: ReturnType<typeof edges> }
-/** One person in one workflow. */
-type Performance = {
-  automationId: string
-  subscriberId: string
-  ids: { workflowId: string; subscriberId: string }
-}
-type Act = (studio: Studio, who: Performance) => Promise<void>
-
-const START = step('start', 'TRIGGER', { type: 'MANUAL' })
-const SHORT = step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' })
-const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
-const TAG = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
-const MAIL = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN' as const, transactional: false }
-const UNKNOWN_TAG = [{ field: 'tags', operator: 'has_any' as const, value: ['nobody made this one'] }]
-
-/** What is recorded: a graph, and what is done once somebody entered it. */
-const SCENES: Record<string, { graph: Graph; act?: Act }> = {
-  waits: { graph: chain(START, SHORT, TAG, step('again', 'WAIT', { amount: 1, unit: 'SECONDS' })) },
-  email: { graph: chain(START, step('hello', 'EMAIL', MAIL), SHORT, TAG) },
-  branch: { graph: branch() },
-  event: { graph: chain(START, forPayment(3_600), TAG), act: pay },
-  timeout: { graph: chain(START, forPayment(1), TAG) },
-  'fast-forward': {
-    graph: chain(START, LONG, step('second', 'WAIT', { amount: 2, unit: 'DAYS' }), TAG),
-    act: hurry,
-  },
-  waiting: { graph: chain(START, LONG, TAG), act: untilWaiting },
-  paused: { graph: chain(START, SHORT, TAG), act: pauseAndResume },
-  removed: { graph: chain(START, LONG, TAG), act: remove },
-  canceled: { graph: chain(START, LONG, TAG), act: cancel },
-  failed: {
-    graph: chain(START, SHORT, step('broken', 'ADD_TAG', { tagNames: ['x'] }, { conditions: UNKNOWN_TAG })),
-  },
-}
 /** Recorded as on a server that does not know our search attributes. */
 const UNSEARCHABLE = 'unsearchable'
 /** The one that is recorded in the middle. */
@@ -105,9 +65,12 @@ async function main(): Promise<void> {
   await mkdir(HISTORIES, { recursive: true })
   const sources = await hashSources()
   const edition = createHash('sha256').update(JSON.stringify(sources)).digest('hex').slice(0, 8)
-  const performed = await record()
-  const recorded = new Map([...performed].map(([name, history]) => [`${name}.${edition}.json`, history]))
-  const failed = await replay(new Map([...(await readHistories()), ...recorded]))
+  const known = await readHistories()
+  const performed = new Map([...(await record()), ...(await recordContinued())])
+  const made = [...performed].map(([name, history]) => [`${name}.${edition}.json`, history] as const)
+  // What was recorded with these very files is as good as a new recording.
+  const recorded = new Map(made.filter(([file]) => !known.has(file)))
+  const failed = await replay(new Map([...known, ...recorded]))
   for (const [file, error] of failed) console.error(`${file} does not replay: ${error.message}`)
   if (failed.size > 0) {
     console.error('Nothing was stored: runs under way would break. Put the change behind patched().')
@@ -116,7 +79,7 @@ async function main(): Promise<void> {
   }
   for (const [file, history] of recorded) await write(file, history)
   await writeFile(join(HISTORIES, SOURCES), `${JSON.stringify(sources, null, 2)}\n`)
-  console.log(`${recorded.size} histories are in test/histories`)
+  console.log(`${recorded.size} histories were added to test/histories`)
 }
 
 /** Performs everything against a database of its own and answers the histories by name. */
@@ -130,13 +93,13 @@ async function record(): Promise<Map<string, Recorded>> {
     DNS_SERVERS: names.address,
   })
   const studio = { services, tenant: await makeTenant(services) }
-  const unsearchable = await enter(studio, chain(START, SHORT, TAG))
+  const unsearchable = await enter(studio, PLAIN)
   await tellUnsearchable(services)
   const lanes = await startLanes(services, { workerName: 'recording' })
   const engine = await startEngine(services)
   try {
     const performed = await Promise.all(
-      Object.entries(SCENES).map(async ([name, scene]) => [name, await perform(studio, scene)] as const),
+      Object.entries(RUN_SCENES).map(async ([name, scene]) => [name, await perform(studio, scene)] as const),
     )
     const recorded = new Map<string, Recorded>()
     for (const [name, { ids }] of [...performed, [UNSEARCHABLE, unsearchable] as const]) {
@@ -148,6 +111,9 @@ async function record(): Promise<Map<string, Recorded>> {
     }
     for (const [name, begin] of Object.entries(INTAKE_SCENES)) {
       recorded.set(name, await historyOf(services, await begin(studio), false))
+    }
+    for (const [name, begin] of Object.entries(SHORT_SCENES)) {
+      recorded.set(name, await historyOf(services, await begin({ ...studio, names }), false))
     }
     for (const [name, { isUnfinished, begin }] of Object.entries(DOMAIN_SCENES)) {
       recorded.set(name, await historyOf(services, await begin({ ...studio, names }), isUnfinished))
@@ -162,6 +128,43 @@ async function record(): Promise<Map<string, Recorded>> {
   }
 }
 
+/** The first and the last execution of workflows that continue as new, on a Temporal that suggests it early. */
+async function recordContinued(): Promise<Map<string, Recorded>> {
+  const names = await startNameServer()
+  const temporal = await startOwnTemporal(scratchDirectory('temporal'), 0, SHORT_HISTORY)
+  const services = await testServices({
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_TASK_QUEUE: `histories-continued-${process.pid}`,
+    DNS_SERVERS: names.address,
+  })
+  const engine = await startEngine(services)
+  try {
+    await engine.ready
+    const studio = { services, names }
+    const performed = Object.entries(CONTINUED_SCENES).map(async ([name, begin]) => {
+      const workflowId = await begin({ ...studio, tenant: await makeTenant(services) })
+      const last = await historyOf(services, workflowId, false)
+      const first = await historyOf(services, workflowId, false, firstExecutionOf(last))
+      return [
+        [`${name}-first`, first],
+        [`${name}-last`, last],
+      ] as const
+    })
+    return new Map((await Promise.all(performed)).flat())
+  } finally {
+    await engine.stop()
+    await services.close()
+    await temporal.stop()
+    await names.close()
+  }
+}
+
+function firstExecutionOf({ events }: Recorded): string {
+  const begun = Object(events[0]?.['workflowExecutionStartedEventAttributes'])
+  if (!begun.continuedExecutionRunId) throw new Error('a workflow ended without continuing as new')
+  return begun.firstExecutionRunId
+}
+
 async function enter({ services, tenant }: Studio, graph: Graph): Promise<Performance> {
   const automation = await publish(services, tenant, graph, { name: 'Recorded' })
   const subscriberId = await tenant.subscribe()
@@ -170,7 +173,7 @@ async function enter({ services, tenant }: Studio, graph: Graph): Promise<Perfor
   return { automationId: automation.id, subscriberId, ids }
 }
 
-async function perform(studio: Studio, { graph, act }: { graph: Graph; act?: Act }): Promise<Performance> {
+async function perform(studio: Studio, { graph, act }: Scene): Promise<Performance> {
   const who = await enter(studio, graph)
   await act?.(studio, who)
   return who
@@ -188,9 +191,10 @@ async function historyOf(
   services: TestServices,
   workflowId: string,
   isUnfinished: boolean,
+  execution?: string,
 ): Promise<Recorded> {
   const client = await services.temporal.client()
-  const handle = client.workflow.getHandle(workflowId)
+  const handle = client.workflow.getHandle(workflowId, execution)
   await eventually(`the end of ${workflowId}`, async () => {
     return isUnfinished || (await handle.describe()).status.name !== 'RUNNING'
   })
@@ -216,82 +220,4 @@ async function write(file: string, { workflowId, events }: Recorded): Promise<vo
     join(HISTORIES, file),
     `{"workflowId":${JSON.stringify(workflowId)},"events":[\n${lines}\n]}\n`,
   )
-}
-
-function chain(...steps: Step[]): Graph {
-  return { steps, edges: edges(steps.map(({ id }) => id)) }
-}
-
-function branch(): Graph {
-  const filters = [{ field: 'tags', operator: 'has_any' as const, value: ['later'] }]
-  const fork = step('fork', 'BRANCH', { paths: [{ id: 'tagged', filters }] })
-  return {
-    steps: [START, TAG, SHORT, fork, step('out', 'EXIT', {})],
-    edges: edges(['start', 'tag', 'rest', 'fork'], ['fork', 'tagged', 'out']),
-  }
-}
-
-function forPayment(seconds: number): Step {
-  return step('paid', 'WAIT_UNTIL', {
-    mode: 'EVENT',
-    eventType: 'PAID',
-    scope: 'STEP',
-    timeout: { amount: seconds, unit: 'SECONDS' },
-    onTimeout: 'CONTINUE',
-  })
-}
-
-async function untilWaiting({ services, tenant }: Studio, { automationId }: Performance): Promise<void> {
-  await eventually('the run to wait', async () => {
-    return (await runsOf(services, tenant, automationId))[0]?.status === 'WAITING'
-  })
-}
-
-async function pay(studio: Studio, who: Performance): Promise<void> {
-  await untilWaiting(studio, who)
-  const { subscriberId } = who
-  await studio.tenant.within((call) => recordEvents(call, [{ subscriberId, type: 'PAID', data: {} }]))
-}
-
-async function hurry(studio: Studio, who: Performance): Promise<void> {
-  const { services, tenant } = studio
-  for (const expectedStepId of ['pause', 'second']) {
-    await untilWaiting(studio, who)
-    const { data, settling } = await tenant.within(async (call) => ({
-      data: await requestFastForward(call, { ...who.ids, expectedStepId }),
-      settling: { organization: call.organization, actor: call.actor, services },
-    }))
-    await settleFastForward(settling, data)
-  }
-}
-
-async function pauseAndResume(studio: Studio, who: Performance): Promise<void> {
-  const { services, tenant } = studio
-  await untilWaiting(studio, who)
-  await setStatus(tenant, who.automationId, 'PAUSED')
-  await eventually('the run to be held', async () => {
-    return (await runsOf(services, tenant, who.automationId))[0]?.held
-  })
-  await setStatus(tenant, who.automationId, 'ACTIVE')
-}
-
-async function setStatus(tenant: Tenant, automationId: string, status: string): Promise<void> {
-  await tenant.within(async (call) => {
-    await execute(
-      call.em,
-      sql`update automation set status = ${status} where organization_id = ${tenant.id} and id = ${automationId}`,
-    )
-    if (status === 'ACTIVE') await resumeHeldRuns(call, automationId)
-  })
-}
-
-async function remove(studio: Studio, who: Performance): Promise<void> {
-  await untilWaiting(studio, who)
-  await studio.tenant.within((call) => removeFromWorkflow(call, who.ids))
-}
-
-async function cancel(studio: Studio, who: Performance): Promise<void> {
-  await untilWaiting(studio, who)
-  const client = await studio.services.temporal.client()
-  await client.workflow.getHandle(runWorkflowId(who.ids.workflowId, who.ids.subscriberId, 1)).cancel()
 }

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { CONTENT_TYPES, type ContentType } from '../schema/values.ts'
 import { compileContent } from '../src/content/compile.ts'
 import { fillContent } from '../src/content/fill.ts'
-import { openBrowser } from './screenshots/browser.ts'
+import { type Browser, openBrowser } from './browser.ts'
 import { documentsAt, PICTURE, VARIABLES } from './screenshots/documents.ts'
 
 /** Pictures of emails for people to look at: `npm run screenshots`. */
@@ -18,6 +18,8 @@ in light and in dark colours, and writes them to DIRECTORY (.postloom/screenshot
   CHROMIUM   the program (chromium)`
 
 const WIDTHS = [320, 600, 1200]
+/** Chromium paints no picture that is higher. */
+const HIGHEST = 16_000
 
 const COATS = `<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="600" viewBox="0 0 12 6"><rect width="12" height="6"
  fill="#f2d7c0"/><path d="M1 1h10M3 1v1l-1 3h2l-1-3M6 1v1l-1 3h2l-1-3M9 1v1l-1 3h2l-1-3" stroke="#2f5d50" stroke-width=".2"
@@ -38,7 +40,7 @@ async function takeAll(directory: string): Promise<number> {
   // A listening TCP server has an address object.
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const documents = documentsAt(base)
-  const browser = openBrowser(process.env['CHROMIUM'] ?? 'chromium')
+  const browser = openBrowser()
   let tooWide = 0
   try {
     for (const contentType of CONTENT_TYPES) {
@@ -49,7 +51,7 @@ async function takeAll(directory: string): Promise<number> {
         for (const isDark of [false, true]) {
           const name = `${contentType}-${width}-${isDark ? 'dark' : 'light'}.png`
           const file = join(directory, name)
-          const wide = await browser.take({ url: `${base}/${contentType}`, width, isDark, file })
+          const wide = await take(browser, { url: `${base}/${contentType}`, width, isDark, file })
           if (wide > width) tooWide += 1
           console.log(`${file}${wide > width ? `  scrolls sideways: ${wide} pixels` : ''}`)
         }
@@ -59,6 +61,22 @@ async function takeAll(directory: string): Promise<number> {
     server.close()
   }
   return tooWide === 0 ? 0 : 1
+}
+
+/** Writes a picture of a page in all its height, and answers how wide the page came to be. */
+async function take(
+  browser: Browser,
+  { url, width, isDark, file }: { url: string; width: number; isDark: boolean; file: string },
+): Promise<number> {
+  const page = await browser.newPage()
+  await page.resize(width, 800)
+  await page.setColors(isDark ? 'dark' : 'light')
+  await page.open(url)
+  const size = await page.size()
+  await page.resize(width, Math.min(Math.ceil(size.height), HIGHEST))
+  writeFileSync(file, await page.picture())
+  await page.close()
+  return size.width
 }
 
 function written(contentType: ContentType, source: unknown): string {

@@ -5,6 +5,7 @@ import { countOutcomes } from './services/ava-report.ts'
 import type { Counts } from './services/ava-report.ts'
 import { projectDirectory } from './services/layout.mjs'
 import { type RunServices, startRunServices } from './services/run-services.ts'
+import { installSchemathesis } from './services/schemathesis.ts'
 
 const USAGE = `node scripts/test.ts [ava arguments]
 
@@ -31,6 +32,7 @@ async function main(): Promise<number> {
   let counts: Counts = { passed: 0, failed: 1, skipped: 0 }
   let services: RunServices | undefined
   try {
+    await prepareFuzzing(parameters)
     services = await startRunServices('scripts/test.ts', { durable: false })
     const colours = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
     counts = await runAva(parameters, { ...process.env, ...services.environment, ...colours })
@@ -38,9 +40,17 @@ async function main(): Promise<number> {
     console.error(error instanceof Error ? error.message : error)
   }
   await services?.stop()
-  const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''
-  console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`)
+  if (counts.skipped > 0) console.log(`${counts.skipped} skipped`)
+  console.log(`${counts.passed} passed, ${counts.failed} failed`)
   return counts.failed > 0 ? 1 : 0
+}
+
+/** Brings what only the fuzzing of the API needs, unless other files were asked for; without it that one is not run. */
+async function prepareFuzzing(parameters: readonly string[]): Promise<void> {
+  const files = parameters.filter((parameter) => parameter.endsWith('.test.ts'))
+  if (files.length > 0 && !files.some((file) => file.includes('openapi-fuzz'))) return
+  const absent = await installSchemathesis()
+  if (absent !== null) console.log(absent)
 }
 
 async function runAva(parameters: readonly string[], environment: NodeJS.ProcessEnv): Promise<Counts> {

@@ -10,9 +10,10 @@ import { eventually } from '../test/helpers/eventually.ts'
 import { QUICK } from '../test/helpers/mailroom.ts'
 import { startWebServer } from '../test/helpers/web-server.ts'
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
+import { publishWorkflow } from '../test/helpers/workflow.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { startEngine } from '../worker/workers.ts'
-import { openBrowser, type Page } from './ui-browser.ts'
+import { openBrowser, type Page } from './browser.ts'
 import { freePort } from './services/ports.ts'
 import { startRunServices } from './services/run-services.ts'
 
@@ -24,6 +25,10 @@ const IMAGES = join(import.meta.dirname, '..', 'docs', 'images')
 const RECIPIENTS = 3_000
 /** The machine may be busy with other things. */
 const PATIENCE = { withinMs: 180_000, everyMs: 100 }
+/** Wide enough for the columns of lists, and then smaller by a quarter, which a document can show. */
+const WIDTH = 1_500
+const HEIGHT = 1_000
+const SCALE = 0.75
 /** What an operator chooses under "Configure columns". */
 const COLUMNS = ['Status', 'Workflow ID', 'Step', 'RunState', 'NextAt']
 
@@ -35,7 +40,7 @@ async function main(): Promise<void> {
   const services = await startRunServices('scripts/ui-pictures.ts', { durable: false, uiPort })
   Object.assign(process.env, services.environment)
   delete process.env['DATABASE_URL']
-  const browser = await openBrowser()
+  const browser = openBrowser()
   try {
     const ui = `http://127.0.0.1:${uiPort}`
     const shop = await startWebServer({ '/hooks': { status: 503, body: 'closed' } })
@@ -48,7 +53,9 @@ async function main(): Promise<void> {
     const engine = await startEngine(api.services)
     const lanes = await startLanes(api.services, { workerName: 'worker', lane: { ...QUICK, connections: 4 } })
     mkdirSync(IMAGES, { recursive: true })
-    await takeAll(api, browser.page, ui, await play(api, shop.url))
+    const page = await browser.newPage()
+    await page.resize(WIDTH, HEIGHT)
+    await takeAll(api, page, ui, await play(api, shop.url))
     await lanes.stop()
     await engine.stop()
     await api.close()
@@ -67,7 +74,6 @@ async function relay(): Promise<{ RELAY_URL: string }> {
   return { RELAY_URL: sink.url }
 }
 
-type Step = { id: string; type: string; config: object }
 type Scene = { welcome: string; sync: string; ann: string; failing: string; campaign: string }
 
 /** An organization with people in every kind of place. */
@@ -80,23 +86,31 @@ async function play(api: TestApi, shop: string): Promise<Scene> {
     config: { subject: 'Welcome', content: 'Hello {{name}}', contentType: 'MARKDOWN' },
   })
   const wait = (id: string, amount: number) => ({ id, type: 'WAIT', config: { amount, unit: 'DAYS' } })
-  const welcome = await publish(organization, 'Welcome series', [
-    start,
-    email('hello'),
-    wait('three-days', 3),
-    email('tips'),
-    wait('a-week', 7),
-    { id: 'welcomed', type: 'ADD_TAG', config: { tagNames: ['Welcomed'] } },
-  ])
-  const sync = await publish(organization, 'Tell the shop', [
-    start,
-    { id: 'seen', type: 'ADD_TAG', config: { tagNames: ['Seen'] } },
-    {
-      id: 'tell-shop',
-      type: 'WEBHOOK',
-      config: { url: `${shop}/hooks`, method: 'POST', retries: 1 },
-    },
-  ])
+  const welcome = await publishWorkflow(
+    organization,
+    [
+      start,
+      email('hello'),
+      wait('three-days', 3),
+      email('tips'),
+      wait('a-week', 7),
+      { id: 'welcomed', type: 'ADD_TAG', config: { tagNames: ['Welcomed'] } },
+    ],
+    { name: 'Welcome series' },
+  )
+  const sync = await publishWorkflow(
+    organization,
+    [
+      start,
+      { id: 'seen', type: 'ADD_TAG', config: { tagNames: ['Seen'] } },
+      {
+        id: 'tell-shop',
+        type: 'WEBHOOK',
+        config: { url: `${shop}/hooks`, method: 'POST', retries: 1 },
+      },
+    ],
+    { name: 'Tell the shop' },
+  )
   const people = await Promise.all(
     Array.from({ length: 9 }, async (_, number) => {
       const person = { email: `reader-${number}@reader.example`, name: `Reader ${number}` }
@@ -151,23 +165,6 @@ async function play(api: TestApi, shop: string): Promise<Scene> {
   return { welcome, sync, ann, failing: ben, campaign: campaign.id }
 }
 
-async function publish(
-  organization: TestOrganization,
-  name: string,
-  steps: readonly Step[],
-): Promise<string> {
-  const { workflow } = await organization.data('create_workflow', { name })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    steps,
-    edges: steps.slice(1).map(({ id }, index) => ({ from: steps[index]?.id, to: id })),
-  })
-  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
-  return workflow.id
-}
-
 async function allWait(
   organization: TestOrganization,
   workflowId: string,
@@ -188,7 +185,7 @@ async function allWait(
 
 async function takeAll(api: TestApi, page: Page, ui: string, scene: Scene): Promise<void> {
   const base = `${ui}/namespaces/default/workflows`
-  await page.open(base, has(scene.welcome))
+  await show(page, base, has(scene.welcome))
   const columns = Object.fromEntries([['default', COLUMNS.map((label) => ({ label }))]])
   await page.evaluate(
     `localStorage.setItem('namespace-workflow-table-columns', ${JSON.stringify(JSON.stringify(columns))})`,
@@ -215,10 +212,16 @@ async function takeAll(api: TestApi, page: Page, ui: string, scene: Scene): Prom
     ['run-failed', `${failed}/history`, has('retry_workflow_run'), 800],
   ]
   for (const [name, url, condition, height] of pictures) {
-    await page.open(url, condition)
-    writeFileSync(join(IMAGES, `${name}.png`), await page.picture(height))
+    await show(page, url, condition)
+    writeFileSync(join(IMAGES, `${name}.png`), await page.picture({ width: WIDTH, height, scale: SCALE }))
     console.log(`docs/images/${name}.png`)
   }
+}
+
+/** Opens an address and waits until the condition, an expression of the page, holds. */
+async function show(page: Page, url: string, condition: string): Promise<void> {
+  await page.open(url)
+  await eventually(`${url} to show ${condition}`, () => page.evaluate(`Boolean(${condition})`), PATIENCE)
 }
 
 function has(text: string): string {

@@ -3,11 +3,12 @@ import { createServer, type Server } from 'node:http'
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 
 import type { ApiClient } from './api-client.ts'
+import type { Replied } from './server.ts'
 
 /** `/healthz`, `/readyz` (whether the API answers) and `/metrics` of the SMTP process. */
 export function startHealthServer(api: ApiClient): {
   server: Server
-  countReply: (what: 'message' | 'login' | 'report' | 'recipient', reply: number) => void
+  countReply: (what: Replied, reply: number) => void
 } {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })

@@ -2,12 +2,46 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
 import type { Logger } from 'pino'
-import { SMTPServer } from 'smtp-server'
+import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from 'smtp-server'
 import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 
+import { Throttle } from '../src/throttle.ts'
 import { type CertificateFiles, readCertificate, watchCertificate } from './certificate.ts'
-import { REPLIES } from './refusal.ts'
+import { Crowd } from './crowd.ts'
+import { REPLIES, Refusal } from './refusal.ts'
 
+/** What got a reply that is counted. */
+export type Replied = 'message' | 'login' | 'report' | 'recipient'
+
+/** What every door is made of; times are those below unless a test shortens them. */
+export type DoorOptions = {
+  /** The name it greets with. */
+  name: string
+  certificate: CertificateFiles
+  log: Logger
+  /** Hears the replies, for the metrics. */
+  onReply?: (what: Replied, reply: number) => void
+  idleMs?: number
+  certificateLookMs?: number
+}
+
+/** What one door is by itself: its bounds, and what it does with a message. */
+export type DoorRules = {
+  banner: string
+  /** The most of one message. */
+  bytes: number
+  connections: { all: number; ofAddress: number }
+  /** So many offences, and an address is not heard for a while; `text` tells it so. */
+  offences: { most: number; text: string }
+  what: 'message' | 'report'
+  /** Takes a whole message; the text follows 250. */
+  accept: (stream: AsyncIterable<Buffer | string>, session: SMTPServerSession) => Promise<string>
+  own: Pick<SMTPServerOptions, 'authMethods' | 'authOptional' | 'authRequiredMessage' | 'onAuth' | 'onRcptTo'>
+}
+
+const OFFENCES_WINDOW_MS = 10 * 60_000
+const IDLE_MS = 60_000
+const CLOSE_MS = 4_000
 /** smtp-server asks for TLS by a reply of its own; RFC 3207 and the contract know 530. */
 const WANTS_TLS = 538
 
@@ -32,8 +66,55 @@ class Conversation extends SMTPConnection {
   }
 }
 
-/** The SMTP protocol as smtp-server speaks it, with our replies. */
+/** A listener that speaks SMTP by smtp-server, with our replies, within bounds for each address and for all of them. */
 export class Door extends SMTPServer {
+  readonly #rules: DoorRules
+  readonly #offenders: Throttle
+  readonly #log: Logger
+  readonly #onReply: (what: Replied, reply: number) => void
+
+  constructor({ name, certificate, log, ...options }: DoorOptions, rules: DoorRules) {
+    const crowd = new Crowd(rules.connections.ofAddress)
+    super({
+      name,
+      banner: rules.banner,
+      ...readCertificate(certificate),
+      minVersion: 'TLSv1.2',
+      size: rules.bytes,
+      rejectOversized: true,
+      hideENHANCEDSTATUSCODES: false,
+      hideDSN: true,
+      hideREQUIRETLS: true,
+      disabledCommands: [...(rules.own.onAuth ? [] : ['AUTH']), 'VRFY', 'HELP', 'WIZ', 'SHELL', 'KILL'],
+      disableReverseLookup: true,
+      maxClients: rules.connections.all,
+      socketTimeout: options.idleMs ?? IDLE_MS,
+      closeTimeout: CLOSE_MS,
+      onConnect: ({ remoteAddress }, done) => {
+        if (crowd.enter(remoteAddress)) done(this.blocked(remoteAddress))
+        else done(new Refusal(REPLIES.THROTTLED, 'Too many connections from this address'))
+      },
+      onClose: ({ remoteAddress }) => crowd.leave(remoteAddress),
+      onData: (stream, session, done) => {
+        rules.accept(stream, session).then(
+          (text) => {
+            this.count(rules.what, 250)
+            done(null, text)
+          },
+          (error: unknown) => done(this.refusalOf(rules.what, error, session)),
+        )
+      },
+      ...rules.own,
+    })
+    this.#rules = rules
+    this.#offenders = new Throttle(rules.offences.most, OFFENCES_WINDOW_MS)
+    this.#log = log
+    this.#onReply = options.onReply ?? (() => undefined)
+    // A client that breaks off is no fault of ours.
+    this.on('error', (error) => log.debug({ err: error }, 'a connection broke'))
+    this.#renewCertificate(certificate, options.certificateLookMs)
+  }
+
   override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
     const conversation = new Conversation(this, socket, options)
     this.connections.add(conversation)
@@ -41,21 +122,50 @@ export class Door extends SMTPServer {
     conversation.on('connect', (data) => this.emit('connect', data))
     conversation.init()
   }
-}
 
-/** Lets a door show a renewed certificate as soon as its files have changed, until it is closed. */
-export function renewCertificate(door: Door, files: CertificateFiles, log: Logger, lookMs?: number): void {
-  const unwatch = watchCertificate(
-    files,
-    () => {
-      try {
-        door.updateSecureContext(readCertificate(files))
-        log.info('the certificate was renewed')
-      } catch (error) {
-        log.error({ err: error }, 'the renewed certificate cannot be used; the earlier one stays')
-      }
-    },
-    lookMs,
-  )
-  door.server.once('close', unwatch)
+  /** Counts a reply. */
+  count(what: Replied, reply: number): void {
+    this.#onReply(what, reply)
+  }
+
+  /** Counts an offence of an address. */
+  offended(address: string): void {
+    this.#offenders.fail(address)
+  }
+
+  /** What an address is told that is not heard for a while, or null. */
+  blocked(address: string): Refusal | null {
+    return this.#offenders.blockedMs(address) > 0
+      ? new Refusal(REPLIES.THROTTLED, this.#rules.offences.text)
+      : null
+  }
+
+  /** The refusal to answer, counted; a fault is logged and answered without detail. */
+  refusalOf(what: Replied, error: unknown, session: SMTPServerSession): Refusal {
+    const refusal =
+      error instanceof Refusal
+        ? error
+        : new Refusal(REPLIES.API_AWAY, 'Something failed on our side; try again in a moment')
+    if (error !== refusal) this.#log.error({ err: error, session: session.id }, `a ${what} failed`)
+    this.count(what, refusal.responseCode)
+    this.#log.debug({ session: session.id, reply: refusal.responseCode }, `a ${what} was refused`)
+    return refusal
+  }
+
+  /** Shows a renewed certificate as soon as its files have changed, until it is closed. */
+  #renewCertificate(files: CertificateFiles, lookMs?: number): void {
+    const unwatch = watchCertificate(
+      files,
+      () => {
+        try {
+          this.updateSecureContext(readCertificate(files))
+          this.#log.info('the certificate was renewed')
+        } catch (error) {
+          this.#log.error({ err: error }, 'the renewed certificate cannot be used; the earlier one stays')
+        }
+      },
+      lookMs,
+    )
+    this.server.once('close', unwatch)
+  }
 }

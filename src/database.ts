@@ -115,6 +115,11 @@ export async function isReachable(em: EntityManager): Promise<boolean> {
   }
 }
 
+/** Wakes those who listen to these channels. */
+export async function notify(em: EntityManager, channels: readonly string[]): Promise<void> {
+  await execute(em, sql`select pg_notify(channel, '') from unnest(${array(channels, 'text')}) as channel`)
+}
+
 /**
  * Declares a statement that requests repeat, with `$1`, `$2`, … in its text: each connection parses and plans it once.
  * What is planned once must not depend on its values, so it calls a function of the database or goes by a unique key.

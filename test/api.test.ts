@@ -202,9 +202,11 @@ test('a key belongs to one organization', async (t) => {
 
 test('a malformed Idempotency-Key is refused', async (t) => {
   const organization = await t.context.api.organization()
-  const answer = await organization.call('create_tag', { name: 'x' }, { 'idempotency-key': 'k'.repeat(257) })
-  t.is(answer.status, 400)
-  t.is(answer.body.code, 'INVALID_IDEMPOTENCY_KEY')
+  for (const key of ['k'.repeat(257), '']) {
+    const answer = await organization.call('create_tag', { name: 'x' }, { 'idempotency-key': key })
+    t.is(answer.status, 400)
+    t.is(answer.body.code, 'INVALID_IDEMPOTENCY_KEY')
+  }
 })
 
 test('an impact tool asks first, says what it will do, and its code works once', async (t) => {
@@ -352,6 +354,45 @@ test('a token that was just used sends nothing more once it is revoked, expired 
     t.deepEqual(stored, { messages: 3 })
     await execute(em, sql`delete from message where organization_id = ${organization.id}`)
   }
+})
+
+test('the key of an email: one email however often, also at once; refusals are kept, but not those of the token', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const document = JSON.stringify({ type: 'doc', content: [] })
+  const send = async (body: object, key: string, token = organization.token) => {
+    const headers = { 'idempotency-key': key }
+    const email = { to: 'reader@example.com', subject: 'Hello', ...body }
+    return await api.request('POST', '/api/v1/emails', { token, body: email, headers })
+  }
+  for (const content of [{ content: 'Hello' }, { content: document, contentType: 'TIPTAP' }]) {
+    const key = Object.keys(content).join()
+    const answers = await Promise.all(Array.from({ length: 8 }, () => send(content, key)))
+    const first = answers.find(({ status }) => status === 200)
+    for (const { status, body } of answers) {
+      if (status === 200) t.is(body.id, first?.body.id)
+      else t.is(status, 409, JSON.stringify(body))
+    }
+    t.deepEqual((await send(content, key)).body, first?.body)
+    t.is((await send({ content: 'Other' }, key)).status, 409)
+  }
+  const em = api.services.orm.em.fork()
+  const sent = await row(
+    em,
+    sql`select count(*)::int as messages from message where organization_id = ${organization.id}`,
+  )
+  t.deepEqual(sent, { messages: 2 })
+
+  const foreign = { content: 'x', from: 'a@nowhere.example' }
+  const refused = await send(foreign, 'refused')
+  t.is(refused.status, 403)
+  t.deepEqual((await send(foreign, 'refused')).body, refused.body)
+
+  const gone = await organization.tokenWith(['emails'])
+  t.is((await send({ content: 'Warm' }, 'warm', gone)).status, 200)
+  await execute(em, sql`update api_token set revoked_at = now() where token_hash = ${hashToken(gone)}`)
+  t.is((await send({ content: 'Late' }, 'late', gone)).status, 401)
+  t.is((await send({ content: 'Late' }, 'late')).status, 200)
 })
 
 test('nothing is served under a host name that is not ours', async (t) => {

@@ -3,29 +3,24 @@ import { sql } from 'kysely'
 import { type ParsedMail, simpleParser } from 'mailparser'
 
 import { execute, row, rows } from '../src/database.ts'
-import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
+import { keepHouse } from '../src/domain/housekeeping.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
-import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { QUICK } from './helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import type { Sink } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
 
+let stack: Stack
 let api: TestApi
 let sink: Sink
-let lanes: Lanes
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  api = await startApi({ RELAY_URL: sink.url })
-  lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+  stack = await startStack()
+  ;({ api, sink } = stack)
 })
-test.after.always(async () => {
-  await lanes?.stop()
-  await api?.close()
-  await sink?.close()
-})
+test.after.always(() => stack?.close())
 
-const em = () => api.services.orm.em.fork()
+const em = () => stack.em()
 
 async function draft(organization: TestOrganization, input: object = {}): Promise<string> {
   const written = {
@@ -227,4 +222,34 @@ test('send_email refuses before it asks for a code, and nothing is sent', async 
   t.is(await countMessages(organization), 0)
   const people = await organization.data('list_subscribers')
   t.is(people.subscribers.length, 1, 'judging makes nobody')
+})
+
+test('what single emails said, and who confirmed what, is forgotten when its time is over', async (t) => {
+  const organization = await api.organization()
+  const ages = sql`(values ('100 days'::interval), ('400 days'), ('89 days')) as old (age)`
+  const add = async (statement: ReturnType<typeof sql>) => await execute(em(), statement)
+  await add(
+    sql`insert into message_content (organization_id, message_id, source)
+      select ${organization.id}, id_floor(now() - age), to_jsonb(age::text) from ${ages}`,
+  )
+  await add(
+    sql`insert into delivery_queue (id, organization_id, lane, state) select message_id, organization_id, 'bulk', 'held'
+      from message_content where organization_id = ${organization.id} and source #>> '{}' = '400 days'`,
+  )
+  await add(
+    sql`insert into audit_entry (organization_id, id, actor, action)
+      select ${organization.id}, id_floor(now() - age - n * interval '1 second'), 'tok', action from ${ages},
+        unnest('{confirmation.asked,confirmation.used,subscriber.erased}'::text[]) with ordinality as each (action, n)`,
+  )
+  await keepHouse(em())
+  const left = await row(
+    em(),
+    sql`select (select array_agg(source #>> '{}' order by 1) from message_content
+        where organization_id = ${organization.id}) as contents,
+      (select count(*)::int from audit_entry where organization_id = ${organization.id}
+        and action like 'confirmation.%') as confirmations,
+      (select count(*)::int from audit_entry where organization_id = ${organization.id}
+        and action = 'subscriber.erased') as erasures`,
+  )
+  t.deepEqual(left, { contents: ['400 days', '89 days'], confirmations: 4, erasures: 3 })
 })

@@ -113,6 +113,8 @@ test('the totals of a campaign are those of its emails, whatever becomes of them
     sql`select id from message where campaign_id = ${decodeId('cmp', campaignId)} order by id`,
   )
   t.like(await told(organization, campaignId), { sent: 0, queued: EMAILS, skipped: { UNSUBSCRIBED: 5 } })
+  const { analytics } = await organization.data('get_campaign_analytics', { campaignId })
+  t.is(analytics.recipients, EMAILS + 5, 'also those without an outcome')
   const change = async (part: number, turn: number) => {
     const some = emails.flatMap(({ id }, n) => (n % 6 === part && (n * 7 + turn) % 3 === 0 ? [id] : []))
     await em().transactional(async (own) => {
@@ -128,6 +130,29 @@ test('the totals of a campaign are those of its emails, whatever becomes of them
     await Promise.allSettled(parts)
     t.deepEqual(await told(organization, campaignId), await counted(campaignId), `turn ${turn}`)
   }
+})
+
+test('who gets no email counts once, whenever it is decided and whatever becomes of the audience', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await underWay(organization)
+  const own = sql`campaign_id = ${decodeId('cmp', campaignId)}`
+  await execute(
+    em(),
+    sql`insert into campaign_recipient (organization_id, campaign_id, subscriber_id, message_id)
+      select organization_id, campaign_id, new_id(), new_id() from campaign_recipient where ${own}`,
+  )
+  await execute(
+    em(),
+    sql`update campaign_recipient set reason = 'CAMPAIGN_ENDED' where ${own} and reason is null`,
+  )
+  await execute(
+    em(),
+    sql`update campaign_recipient set message_id = new_id(), subscriber_id = new_id() where ${own}`,
+  )
+  const skipped = { UNSUBSCRIBED: 5, CAMPAIGN_ENDED: 5 }
+  t.like(await told(organization, campaignId), { skipped })
+  await execute(em(), sql`delete from campaign_recipient where ${own}`)
+  t.like(await told(organization, campaignId), { skipped })
 })
 
 test('what came of a campaign is told without its emails, and stays when they are gone', async (t) => {

@@ -179,7 +179,7 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
   }
   await execute(
     room.services.orm.em.fork(),
-    sql`update delivery_queue set created_at = now() - interval '25 hours'`,
+    sql`update delivery_queue set first_tried_at = now() - interval '25 hours'`,
   )
   await eventually('all to be over', async () => (await room.queueSize()) === 0)
   const categories = await Promise.all(
@@ -199,6 +199,24 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
     ],
   )
   t.true(ledger.slice(1).every(({ attempts }) => attempts > 1))
+})
+
+test.serial('the day of tries begins with the first, however long an email waited before', async (t) => {
+  let puttings = 2
+  const room = await openMailroom({
+    behaviour: {
+      onRecipient: () => (puttings-- > 0 ? { code: 451, text: '4.7.1 greylisted' } : 'accept'),
+    },
+  })
+  t.teardown(() => room.close())
+  const id = await room.send(await room.person())
+  await execute(
+    room.services.orm.em.fork(),
+    sql`update delivery_queue set created_at = now() - interval '40 hours'`,
+  )
+  await room.start()
+  await eventually('the third try', async () => (await room.message(id)).status === 'SENT')
+  t.is((await room.message(id)).attempts, 3)
 })
 
 test.serial(
@@ -275,6 +293,46 @@ test.serial('an email whose outcome the database rejects holds up nobody else', 
   )
   t.is(room.sink.journal.length, 5)
 })
+
+test.serial(
+  'an email whose content or key the database fails to read goes back, and out later',
+  async (t) => {
+    const room = await openMailroom({ env: { LOG_LEVEL: 'silent' } })
+    t.teardown(() => room.close())
+    const fork = () => room.services.orm.em.fork()
+    const [reader, customer] = [await room.person(), await room.person()]
+    const automationId = newId()
+    const parts = { class: 'AUTOMATION', marketing: true, automationId, stepId: 'hello' } as const
+    const draft = { ...parts, ...(await room.automation(automationId, reader)) }
+    const [queued] = await room.enqueue(reader.organizationId, [withoutSource(room.draftTo(reader, draft))])
+    const ids = [queued?.id ?? '', await room.send(customer)]
+    const found = async () => await Promise.all(ids.map((id) => room.message(id)))
+
+    await fork().transactional(async (em) => {
+      await execute(em, sql`lock table automation_version, dkim_key in access exclusive mode`)
+      await room.start()
+      await eventually('both to have gone back', async () => {
+        await rows(
+          fork(),
+          sql`select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database()
+          and wait_event_type = 'Lock' and (query like '%from automation_version%' or query like '%join dkim_key%')
+          and pid <> pg_backend_pid()`,
+        )
+        return (await found()).every(({ reason }) => reason !== null)
+      })
+      t.deepEqual(
+        (await found()).map(({ status, reason }) => [status, reason]),
+        ids.map(() => ['QUEUED', 'CONTENT_UNREADABLE']),
+      )
+    })
+    await eventually('both to be sent', async () => (await room.queueSize()) === 0)
+    t.deepEqual(
+      (await found()).map(({ status, reason, attempts }) => [status, reason, attempts]),
+      ids.map(() => ['SENT', null, 1]),
+    )
+    t.is(room.sink.journal.length, 2)
+  },
+)
 
 test.serial(
   'an email of which the database takes nothing is ended or set apart, is said once, and holds up nobody',
@@ -570,6 +628,50 @@ test.serial('a small organization does not wait behind a large one', async (t) =
   await eventually('the small one', async () => (await room.message(smallId)).status === 'SENT')
   t.true(room.sink.accepted().findIndex(({ recipient }) => recipient === small.email) < 40)
 })
+
+test.serial(
+  'ticks overlap, and yet no more is marked than there are connections, nor fewer of them used',
+  async (t) => {
+    const [connections, waves] = [6, 30]
+    let turn = 0
+    const room = await openMailroom({
+      behaviour: { onMessage: () => ({ afterMs: (turn++ * 7) % 12, reply: 'accept' }) },
+      env: { LANE_RATE_TRANSACTIONAL: '0' },
+    })
+    t.teardown(() => room.close())
+    const person = await room.person()
+    const enqueue = async (count: number) =>
+      await room.enqueue(
+        room.organizationId,
+        Array.from({ length: count }, () => room.draftTo(person)),
+      )
+    await room.start({ connections, graceMs: 100 })
+    const em = room.services.orm.em.fork()
+    const marked: number[] = []
+    for (let wave = 1; wave <= waves; wave++) {
+      await enqueue(3 * connections)
+      await eventually(
+        'the wave to be sent',
+        async () => {
+          const found = await row<{ left: number; marked: number }>(
+            em,
+            sql`select count(*)::int as left, count(*) filter (where submitting)::int as marked from delivery_queue`,
+          )
+          marked.push(found?.marked ?? 0)
+          return found?.left === 0
+        },
+        { everyMs: 2 },
+      )
+    }
+    t.is(room.sink.journal.length, waves * 3 * connections)
+    t.true(Math.max(...marked) <= connections, String(marked))
+
+    room.sink.clear()
+    room.sink.behaviour = { onMessage: () => 'hang' }
+    await enqueue(2 * connections)
+    await eventually('every connection to be used', () => room.sink.journal.length === connections)
+  },
+)
 
 test.serial('names, subjects and addresses from anywhere stay inside their headers', async (t) => {
   const room = await openMailroom()

@@ -158,7 +158,7 @@ test('REST v2 lists, creates and reads domains', async (t) => {
   }
   const listed = await api.request('GET', '/api/v2/domains', { token })
   t.like(listed.body, { object: 'list', has_more: false })
-  t.deepEqual(listed.body.data.at(-1), created.body)
+  t.deepEqual(listed.body.data[0], created.body)
   const refused = await api.request('POST', '/api/v2/domains', { token, body: { domain: 'nonsense' } })
   t.is(refused.status, 422)
   t.is((await api.request('GET', '/api/v2/domains/nowhere.example', { token })).status, 404)

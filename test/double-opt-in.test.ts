@@ -13,6 +13,7 @@ import { eventually } from './helpers/eventually.ts'
 import { mailText } from './helpers/mail-text.ts'
 import { QUICK } from './helpers/mailroom.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 let api: TestApi
 let sink: Sink
@@ -88,18 +89,10 @@ async function pending(email = emailOf()): Promise<{ id: string; email: string; 
 }
 
 async function publishWelcome(): Promise<void> {
-  const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    steps: [
-      { id: 'start', type: 'TRIGGER', config: { type: 'SUBSCRIBED' } },
-      { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
-    ],
-    edges: [{ from: 'start', to: 'wait' }],
-  })
-  const { status } = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (status !== 200) throw new Error('not published')
+  await publishWorkflow(organization, [
+    { id: 'start', type: 'TRIGGER', config: { type: 'SUBSCRIBED' } },
+    { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
+  ])
 }
 
 const BROWSER = { 'user-agent': 'Mozilla/5.0 Firefox/140.0' }

@@ -10,10 +10,10 @@ import { sql } from 'kysely'
 import { startEngine } from '../worker/workers.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
 import { execute, rows } from '../src/database.ts'
-import { advanceRun } from '../src/domain/automations/advance.ts'
+import { advanceRun } from '../src/domain/automations/runs/advance.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { encodeId } from '../src/ids.ts'
-import { runWorkflowId } from '../temporal/contract.ts'
+import { runWorkflowId, taskQueue, TRIGGER_FIRING, triggerScheduleId } from '../temporal/contract.ts'
 import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
@@ -285,6 +285,73 @@ test('goals that are reached while workers are killed with -9 count once, and th
   t.is(paid[0]?.count, paid[0]?.people)
   t.is(paid[0]?.value, 10 * (paid[0]?.count ?? 0))
   t.true((await effects(services, tenant)).includes(`WORKFLOW_COMPLETED  ${count} of ${count}`))
+  await services.close()
+})
+
+test('a worker that is killed with -9 while a trigger by time fires, and lets people in, takes everybody once', async (t) => {
+  t.timeout(400_000)
+  const count = 30
+  const services = await testServices({ TEMPORAL_TASK_QUEUE: `crash-firing-${process.pid}` })
+  const tenant = await makeTenant(services)
+  const em = services.orm.em.fork()
+  const date = { type: 'DATE_FIELD', field: 'day', direction: 'AFTER', anniversary: false } as const
+  const steps = [step('start', 'TRIGGER', date), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
+  const { id } = await publish(services, tenant, { steps, edges: edges(['start', 'tag']) })
+  const day = new Date(Date.now() - 3_600_000).toISOString()
+  await Promise.all(Array.from({ length: count }, () => tenant.subscribe(undefined, { day })))
+  await execute(
+    em,
+    sql`insert into automation_schedule (organization_id, automation_id, step_id, timing, looked_until, next_at)
+      values (${tenant.id}, ${id}, 'start', '{}', now() - interval '1 day', now() + interval '1 hour')`,
+  )
+  const automationId = encodeId('wf', id)
+  const client = await services.temporal.client()
+  await client.workflow.start(TRIGGER_FIRING, {
+    workflowId: triggerScheduleId(services.config.temporal.taskQueue, automationId, 'start'),
+    taskQueue: taskQueue(services.config.temporal.taskQueue, 'background'),
+    args: [{ organizationId: encodeId('org', tenant.id), automationId, stepId: 'start' }],
+  })
+  let worker: ChildProcess | undefined
+  const waiting = (statement: string) =>
+    rows(
+      em,
+      sql`select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+        and backend_xid is not null and wait_event_type = 'Lock' and query like ${`%${statement}%`}`,
+    )
+  try {
+    // Twice while it fires and twice while it lets people in, each time with writes that are not committed.
+    for (const table of ['automation_intake', 'outbox', 'automation_occasion', 'automation_run']) {
+      await services.orm.em.fork().transactional(async (closing) => {
+        await execute(closing, sql`lock table ${sql.table(table)} in share row exclusive mode`)
+        worker = startProcess(services, 'worker/main.ts')
+        await eventually(
+          `a worker that waits for ${table}`,
+          async () => (await waiting(`insert into ${table}`)).length > 0,
+          { withinMs: 90_000 },
+        )
+        await endProcess(worker)
+      })
+    }
+    worker = startProcess(services, 'worker/main.ts')
+    await eventually(
+      'everybody to be through',
+      async () => {
+        const runs = await runsOf(services, tenant, id)
+        return runs.length === count && runs.every(({ status }) => status === 'COMPLETED')
+      },
+      { withinMs: 120_000, everyMs: 200 },
+    )
+  } finally {
+    if (worker) await endProcess(worker)
+  }
+  const [found] = await rows<{ intakes: number; entered: number; people: number }>(
+    em,
+    sql`select (select count(*) from automation_intake where organization_id = ${tenant.id})::int as intakes,
+        (select sum(entered) from automation_intake where organization_id = ${tenant.id})::int as entered,
+        (select count(distinct subscriber_id) from automation_run where organization_id = ${tenant.id})::int as people`,
+  )
+  t.deepEqual(found, { intakes: 1, entered: count, people: count })
+  t.true((await effects(services, tenant)).includes(`TAG_ADDED in ${count} of ${count}`))
   await services.close()
 })
 

@@ -2,7 +2,7 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import { execute, rows } from '../src/database.ts'
-import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
+import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { startEchoWatch } from '../worker/echo-watch.ts'
 import { performWork } from '../worker/run-work.ts'
 import { encodeId, newId } from '../src/ids.ts'

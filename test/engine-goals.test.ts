@@ -4,17 +4,16 @@ import { sql } from 'kysely'
 import type { Step } from '../schema/automation.ts'
 import type { SuccessGoal } from '../schema/automation-goals.ts'
 import { noteTimedGoals } from '../src/domain/automations/goals/goal-filters.ts'
-import { nudgeRuns } from '../src/domain/automations/nudge.ts'
-import { getAutomation } from '../src/domain/automations/records.ts'
-import { readStory } from '../src/domain/automations/run-story.ts'
-import { readStatistics } from '../src/domain/automations/statistics.ts'
+import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
+import { getAutomation } from '../src/domain/automations/definition/records.ts'
+import { readStory } from '../src/domain/automations/runs/run-story.ts'
+import { readStatistics } from '../src/domain/automations/runs/statistics.ts'
 import { execute, rows } from '../src/database.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId } from '../src/ids.ts'
 import { reconcile } from '../worker/reconciler.ts'
-import { startSegmentWatch } from '../worker/segment-watch.ts'
 import { runsOf, step, type Tenant } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, type Graph, openEngine } from './helpers/engine.ts'
@@ -23,17 +22,12 @@ import { eventually } from './helpers/eventually.ts'
 let world: EngineWorld
 let tenant: Tenant
 let services: TestServices
-let watch: ReturnType<typeof startSegmentWatch>
 
 test.before(async () => {
-  world = await openEngine('engine-goals', { LOG_LEVEL: 'warn' })
+  world = await openEngine('engine-goals', { LOG_LEVEL: 'warn' }, { watching: true })
   ;({ tenant, services } = world)
-  watch = startSegmentWatch(services)
 })
-test.after.always(async () => {
-  await watch?.stop()
-  await world?.close()
-})
+test.after.always(() => world?.close())
 
 const THANKS = step('thanks', 'ADD_TAG', { tagNames: ['thanked'] })
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })

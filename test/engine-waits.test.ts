@@ -5,14 +5,13 @@ import type { Step } from '../schema/automation.ts'
 import type { WaitUntilConfigs } from '../schema/automation-steps.ts'
 import { execute, rows } from '../src/database.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { noteTimedConditions } from '../src/domain/automations/conditions.ts'
-import { resumeHeldRuns } from '../src/domain/automations/runs.ts'
-import { fieldDateDue, windowOpens } from '../src/domain/automations/schedule.ts'
+import { noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
+import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
+import { fieldDateDue, windowOpens } from '../src/domain/automations/runs/schedule.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId } from '../src/ids.ts'
-import { startSegmentWatch } from '../worker/segment-watch.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { decisionsOf, edges, makeTenant, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
@@ -22,17 +21,12 @@ import { eventually } from './helpers/eventually.ts'
 let world: EngineWorld
 let tenant: Tenant
 let services: TestServices
-let watch: ReturnType<typeof startSegmentWatch>
 
 test.before(async () => {
-  world = await openEngine('engine-waits', { LOG_LEVEL: 'warn' })
+  world = await openEngine('engine-waits', { LOG_LEVEL: 'warn' }, { watching: true })
   ;({ tenant, services } = world)
-  watch = startSegmentWatch(services)
 })
-test.after.always(async () => {
-  await watch?.stop()
-  await world?.close()
-})
+test.after.always(() => world?.close())
 
 const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
@@ -310,7 +304,7 @@ test('an exit rule is looked at before the first step and before each email, als
   const subscriberId = await tenant.subscribe('exit@reader.example')
   const early = await world.publish(chain([EMAIL], { exitRules }))
   await tenant.within(async (call) => {
-    const { enterByHand } = await import('../src/domain/automations/enter-by-hand.ts')
+    const { enterByHand } = await import('../src/domain/automations/entry/enter-by-hand.ts')
     await enterByHand(call, {
       workflowId: encodeId('wf', early),
       subscriberId: encodeId('sub', subscriberId),
@@ -393,7 +387,9 @@ test('lateSend decides over email that a pause has made late; other steps and em
       await resumeHeldRuns(call, id)
     })
     const run = await world.endOf(id)
-    return [run.exitReason, ...run.trail.slice(2), ...(await decisionsOf(services, id))]
+    const [pause, ...decisions] = await decisionsOf(services, id)
+    t.is(pause, 'STEP_DEFERRED PAUSED')
+    return [run.exitReason, ...run.trail.slice(2), ...decisions]
   }
   t.deepEqual(await late('SKIP', 1), ['END', 'hello SKIPPED→next', 'tag DONE→next', 'STEP_SKIPPED LATE'])
   t.deepEqual(await late('EXIT', 1), ['EXPIRED', 'hello EXIT', 'RUN_ENDED LATE'])

@@ -7,14 +7,14 @@ import { reconcile } from '../worker/reconciler.ts'
 import { execute, rows } from '../src/database.ts'
 import { Failure } from '../src/catalogue/failure.ts'
 import { startLanes, type Lanes } from '../src/delivery/lanes.ts'
-import { enterByHand } from '../src/domain/automations/enter-by-hand.ts'
+import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import {
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,
-} from '../src/domain/automations/run-control.ts'
-import { listRuns, readTimeline } from '../src/domain/automations/run-records.ts'
-import { cancelActiveRuns, resumeHeldRuns } from '../src/domain/automations/runs.ts'
+} from '../src/domain/automations/runs/run-control.ts'
+import { listRuns, readTimeline } from '../src/domain/automations/runs/run-records.ts'
+import { cancelActiveRuns, resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId, newId } from '../src/ids.ts'
@@ -169,7 +169,12 @@ test('a run tags, waits, branches, untags and exits', async (t) => {
   )
   t.deepEqual(
     causes.map(({ cause }) => cause),
-    Array.from({ length: 2 }, () => ({ kind: 'run', id: encodeId('run', run.id), name: 'workflow run' })),
+    Array.from({ length: 2 }, () => ({
+      kind: 'run',
+      id: encodeId('run', run.id),
+      name: 'workflow run',
+      depth: 0,
+    })),
   )
 })
 
@@ -331,7 +336,7 @@ test('re-entry decides who may come again', async (t) => {
     }
     const refused = reasons.filter((reason) => reason !== 'in')
     t.deepEqual(
-      await decisionsOf(services, automation.id),
+      (await decisionsOf(services, automation.id)).filter((each) => each !== 'RUN_ENDED MANUAL'),
       refused.map((reason) => `ENTRY_REFUSED ${String(reason)}`),
     )
     return reasons
@@ -410,7 +415,11 @@ test('a paused workflow holds its runs, counts their waits, and lets them go on 
   const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', late) }
   t.is((await refusal(tenant.within((call) => enterByHand(call, input)))).code, 'WRONG_STATE')
   t.is((await runsOf(services, tenant, automation.id)).length, 1)
-  t.deepEqual(await decisionsOf(services, automation.id), ['ENTRY_REFUSED PAUSED', 'ENTRY_REFUSED PAUSED'])
+  t.deepEqual(await decisionsOf(services, automation.id), [
+    'STEP_DEFERRED PAUSED',
+    'ENTRY_REFUSED PAUSED',
+    'ENTRY_REFUSED PAUSED',
+  ])
   await setStatus(automation.id, 'ACTIVE')
   const run = await runWhen(automation.id, { status: 'COMPLETED', held: false })
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'rest ELAPSED→next', 'tag DONE→next'])

@@ -6,7 +6,7 @@ import { type TestServices, testServices } from './helpers/database.ts'
 
 type Column = { table: string; column: string; type: string; isNullable: boolean }
 
-/** Keys that hold over all organizations: of organizations and secrets, of one verified domain, and of shared work. */
+/** Keys that hold over all organizations: of organizations and secrets, of one verified domain, of what DNS says, and of shared work. */
 const OVER_ALL = [
   'organization_pkey',
   'organization_slug_key',
@@ -19,6 +19,7 @@ const OVER_ALL = [
   'lane_bucket_pkey',
   'outbox_pkey',
   'segment_change_pkey',
+  'receiver_pkey',
 ]
 
 const fixture: { services?: TestServices } = {}

@@ -2,41 +2,29 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import type { Explanation, Reason } from '../schema/explanation.ts'
-import { execute } from '../src/database.ts'
-import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
+import { execute, row } from '../src/database.ts'
+import { keepHouse } from '../src/domain/housekeeping.ts'
 import { decodeId } from '../src/ids.ts'
 import { campaignWorkflowId } from '../temporal/contract.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { QUICK } from './helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import type { Sink } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 const CONTENT = 'Hi {{name}}, [leave]({{unsubscribeUrl}}).'
 
+let stack: Stack
 let api: TestApi
 let sink: Sink
-let engine: Engine
-let lanes: Lanes
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  api = await startApi({ TEMPORAL_TASK_QUEUE: `explanation-${process.pid}`, RELAY_URL: sink.url })
-  engine = await startEngine(api.services)
-  lanes = await openLanes()
+  stack = await startStack({ queue: 'explanation' })
+  ;({ api, sink } = stack)
 })
-test.after.always(async () => {
-  await engine?.stop()
-  await lanes?.stop()
-  await api?.close()
-  await sink?.close()
-})
+test.after.always(() => stack?.close())
 
-async function openLanes(): Promise<Lanes> {
-  return await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 100 })
-}
-
-const em = () => api.services.orm.em.fork()
+const em = () => stack.em()
 
 async function person(organization: TestOrganization, name: string, more: object = {}): Promise<string> {
   const email = `${name.toLowerCase()}@${organization.domain}`
@@ -203,7 +191,7 @@ test.serial(
         address === of('Refused') ? { code: 550, text: '5.1.1 nobody of that name' } : 'accept',
     }
     const campaignId = await draft(organization, [{ field: 'country', operator: 'equals', value: 'DE' }])
-    await lanes.stop()
+    await stack.lanes.stop()
     await organization.confirmed('schedule_campaign', { campaignId })
     const waiting = await eventually('the email to wait', async () => {
       const now = await explain(organization, { email: of('Left'), campaignId })
@@ -217,7 +205,7 @@ test.serial(
       em(),
       sql`delete from subscriber where organization_id = ${organization.id} and email = ${of('Erased')}`,
     )
-    lanes = await openLanes()
+    await stack.lanes.start()
     await ended(organization, campaignId)
     const late = await person(organization, 'Late', { country: 'DE' })
 
@@ -257,6 +245,20 @@ test.serial(
       'AGAINST ADDED_LATER',
     ])
     t.is((await organization.call('explain_delivery', { email: of('Erased'), campaignId })).status, 404)
+
+    const there = names.filter((name) => name !== 'Erased')
+    const everything = () =>
+      Promise.all(there.map((name) => explain(organization, { email: of(name), campaignId })))
+    const before = await everything()
+    await execute(
+      em(),
+      sql`update campaign_send set finished_at = now() - interval '91 days'
+        where campaign_id = ${decodeId('cmp', campaignId)}`,
+    )
+    await keepHouse(em())
+    const kept = sql`select from campaign_recipient where campaign_id = ${decodeId('cmp', campaignId)}`
+    t.is(await row(em(), kept), null, 'the audience is forgotten')
+    t.deepEqual(await everything(), before)
   },
 )
 
@@ -283,7 +285,7 @@ test.serial('what a mail server puts off, and gives up after a day, says what th
   )
   await execute(
     em(),
-    sql`update delivery_queue set created_at = now() - interval '25 hours' where organization_id = ${organization.id}`,
+    sql`update delivery_queue set first_tried_at = now() - interval '25 hours' where organization_id = ${organization.id}`,
   )
   await organization.confirmed('resume_campaign', { campaignId })
   await ended(organization, campaignId)
@@ -297,20 +299,20 @@ test.serial('a campaign that failed says so to everybody it was for', async (t) 
   const organization = await api.organization()
   const email = await person(organization, 'Reader')
   const missed = await draft(organization)
-  await engine.stop()
+  await stack.engine.stop()
   await organization.confirmed('schedule_campaign', { campaignId: missed })
   await execute(
     em(),
     sql`update campaign set send_at = now() - interval '25 hours' where id = ${decodeId('cmp', missed)}`,
   )
-  engine = await startEngine(api.services)
+  await stack.engine.start()
   await ended(organization, missed)
   const late = await explain(organization, { email, campaignId: missed })
   t.deepEqual(told(late), ['AGAINST MISSED_WINDOW', 'FOR SUBSCRIBED', 'FOR NO_FILTERS'])
   t.regex(late.verdict.message, /did not get .* The campaign failed: missed window: /)
 
   const canceled = await draft(organization)
-  await lanes.stop()
+  await stack.lanes.stop()
   await organization.confirmed('schedule_campaign', { campaignId: canceled })
   await eventually('the email to wait', async () =>
     told(await explain(organization, { email, campaignId: canceled })).includes('WAITING IN_QUEUE'),
@@ -318,7 +320,7 @@ test.serial('a campaign that failed says so to everybody it was for', async (t) 
   const client = await api.services.temporal.client()
   await client.workflow.getHandle(campaignWorkflowId(canceled, 1)).cancel()
   await ended(organization, canceled)
-  lanes = await openLanes()
+  await stack.lanes.start()
   const stopped = await eventually('the email to be skipped', async () => {
     const now = await explain(organization, { email, campaignId: canceled })
     return told(now).includes('AGAINST CAMPAIGN_ENDED') && now
@@ -326,25 +328,6 @@ test.serial('a campaign that failed says so to everybody it was for', async (t) 
   t.true(told(stopped).includes('AGAINST OPERATOR_CANCELED'))
   t.is(stopped.verdict.outcome, 'DID_NOT_GET_IT')
 })
-
-async function publish(
-  organization: TestOrganization,
-  steps: { id: string }[],
-  settings: object = {},
-  edges: object[] = steps.slice(1).map(({ id }, index) => ({ from: steps[index]?.id, to: id })),
-): Promise<string> {
-  const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    settings,
-    steps,
-    edges,
-  })
-  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
-  return workflow.id
-}
 
 const HELLO = {
   id: 'hello',
@@ -366,7 +349,7 @@ test.serial(
         filters: [{ field: 'country', operator: 'equals', value: 'DE' }],
       },
     }
-    const workflowId = await publish(organization, [trigger, HELLO, LONG])
+    const workflowId = await publishWorkflow(organization, [trigger, HELLO, LONG])
     const ann = await person(organization, 'Ann', { country: 'DE' })
     const bob = await person(organization, 'Bob', { country: 'FR' })
     const ahead = await explain(organization, { email: ann, workflowId })
@@ -374,7 +357,7 @@ test.serial(
     t.is(ahead.verdict.outcome, 'WOULD_GET_IT')
     t.regex(
       ahead.verdict.message,
-      /would get email of the workflow “Welcome”\. The workflow takes them in when a tag is added: vip\.$/,
+      /would get email of the workflow “Series”\. The workflow takes them in when a tag is added: vip\.$/,
     )
     const kept = await explain(organization, { email: bob, workflowId })
     t.is(kept.verdict.outcome, 'WOULD_NOT_GET_IT')
@@ -413,7 +396,7 @@ test.serial(
     const email = workflow.draft.steps.find(({ id }: { id: string }) => id === 'hello').config.campaignId
     const alone = await explain(organization, { email: ann, campaignId: email })
     t.deepEqual(told(alone), told(inside))
-    t.regex(alone.verdict.message, / got the email “Hi” of the workflow “Welcome”\.$/)
+    t.regex(alone.verdict.message, / got the email “Hi” of the workflow “Series”\.$/)
 
     await organization.data('remove_subscriber_from_workflow', { workflowId, email: ann })
     const removed = await explain(organization, { email: ann, workflowId })
@@ -440,7 +423,9 @@ test.serial(
       id: 'never',
       conditions: [{ field: 'country', operator: 'equals', value: 'DE' }],
     }
-    const workflowId = await publish(organization, [start, skipped, HELLO], { exitOnUnsubscribe: false })
+    const workflowId = await publishWorkflow(organization, [start, skipped, HELLO], {
+      settings: { exitOnUnsubscribe: false },
+    })
     const email = await person(organization, 'Gone')
     await organization.confirmed('unsubscribe', { email })
     await organization.data('add_subscriber_to_workflow', { workflowId, email })
@@ -467,10 +452,12 @@ test.serial(
       type: 'BRANCH',
       config: { paths: [{ id: 'de', filters: [{ field: 'country', operator: 'equals', value: 'DE' }] }] },
     }
-    const forked = await publish(organization, [start, fork, HELLO], {}, [
-      { from: 'start', to: 'fork' },
-      { from: 'fork', port: 'de', to: 'hello' },
-    ])
+    const forked = await publishWorkflow(organization, [start, fork, HELLO], {
+      edges: [
+        { from: 'start', to: 'fork' },
+        { from: 'fork', port: 'de', to: 'hello' },
+      ],
+    })
     const other = await person(organization, 'Elsewhere', { country: 'FR' })
     await organization.data('add_subscriber_to_workflow', { workflowId: forked, email: other })
     const passed = await eventually('the run to end', async () => {
@@ -503,8 +490,10 @@ test.serial(
     const where = [{ path: 'amount', operator: 'gte', value: 50 }]
     const window = { days: [tomorrow], start: '09:00', end: '10:00', timezone: 'UTC' }
     const within = { ...HELLO, config: { ...HELLO.config, sendWindow: window } }
-    const held = await publish(organization, [event('SUBSCRIBER_PAYMENT', where), within], {
-      exitRules: [{ id: 'refunded', on: 'SUBSCRIBER_REFUND' }],
+    const held = await publishWorkflow(organization, [event('SUBSCRIBER_PAYMENT', where), within], {
+      settings: {
+        exitRules: [{ id: 'refunded', on: 'SUBSCRIBER_REFUND' }],
+      },
     })
     const email = await person(organization, 'Held')
     await emit(email, 'SUBSCRIBER_PAYMENT', 5)
@@ -540,11 +529,13 @@ test.serial(
     ]
     const share = { id: 'share', type: 'SPLIT', config: { variants, holdoutVariantId: 'without' } }
     const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
-    const shared = await publish(organization, [start, throttle, share, HELLO], {}, [
-      { from: 'start', to: 'slow' },
-      { from: 'slow', to: 'share' },
-      { from: 'share', port: 'with', to: 'hello' },
-    ])
+    const shared = await publishWorkflow(organization, [start, throttle, share, HELLO], {
+      edges: [
+        { from: 'start', to: 'slow' },
+        { from: 'slow', to: 'share' },
+        { from: 'share', port: 'with', to: 'hello' },
+      ],
+    })
     const reasonsOf = async (name: string) => {
       const added = await person(organization, name)
       await organization.data('add_subscriber_to_workflow', { workflowId: shared, email: added })
@@ -564,11 +555,38 @@ test.serial(
   },
 )
 
+test.serial(
+  'of a workflow: a step that a pause held back is told after the workflow has gone on too',
+  async (t) => {
+    const organization = await api.organization()
+    const moment = { id: 'moment', type: 'WAIT', config: { amount: 2, unit: 'SECONDS' } }
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const workflowId = await publishWorkflow(organization, [start, moment])
+    const email = await person(organization, 'Held')
+    await organization.data('add_subscriber_to_workflow', { workflowId, email })
+    await eventually('the wait', async () =>
+      told(await explain(organization, { email, workflowId })).includes('WAITING IN_WORKFLOW'),
+    )
+    await organization.data('update_workflow_status', { workflowId, status: 'PAUSED' })
+    const held = await eventually('the run to be held', async () => {
+      const now = await explain(organization, { email, workflowId })
+      return told(now).includes('NOTE PAUSED') ? now : null
+    })
+    t.regex(reason(held, 'PAUSED').message, /^The step \w+ held them back\. The workflow was paused/)
+    await organization.confirmed('update_workflow_status', { workflowId, status: 'ACTIVE' })
+    const after = await eventually('the end', async () => {
+      const now = await explain(organization, { email, workflowId })
+      return told(now).includes('NOTE END') ? now : null
+    })
+    t.is(told(after).filter((each) => each === 'NOTE PAUSED').length, 1)
+  },
+)
+
 test.serial('one person and one thing are asked about, and nobody else’s', async (t) => {
   const [organization, other] = await Promise.all([api.organization(), api.organization()])
   const campaignId = await draft(organization)
-  const workflowId = await publish(organization, [
-    { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } } as { id: string },
+  const workflowId = await publishWorkflow(organization, [
+    { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
     HELLO,
   ])
   const email = await person(organization, 'Ann')

@@ -1,4 +1,5 @@
 import { tokens } from '../faults/s7-tokens.ts'
+import { wrongTokens } from '../faults/s9-wrong-tokens.ts'
 import { testSmall } from './helpers/experiment.ts'
 
-testSmall([tokens])
+testSmall([tokens, wrongTokens])

@@ -2,7 +2,7 @@ import test from 'ava'
 
 import { readGoals } from '../src/domain/automations/goals/goal-faults.ts'
 import { valueOf, windowOf } from '../src/domain/automations/goals/goal-window.ts'
-import { liftOf } from '../src/domain/automations/lift.ts'
+import { liftOf } from '../src/domain/automations/runs/lift.ts'
 import { decideGoal, type GoalFacts } from '../src/domain/automations/steps/goal.ts'
 
 test('goals are reached by an event or by filters, and every fault of them is told at once', (t) => {

@@ -1,6 +1,6 @@
 import test from 'ava'
 
-import { readSettings, validateDefinition } from '../src/domain/automations/validate.ts'
+import { readSettings, validateDefinition } from '../src/domain/automations/definition/validate.ts'
 import { indexGraph, nextStep, ports, skipPort } from '../temporal/graph.ts'
 import { step } from './helpers/automation.ts'
 

@@ -8,6 +8,7 @@ import { runsOf } from './helpers/automation.ts'
 import type { TestOrganization } from './helpers/api.ts'
 import { openPostOffice, type PostOffice, readReportFile, type SentEmail } from './helpers/reports.ts'
 import { Talk } from './helpers/smtp-talk.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 type Context = { office: PostOffice; organization: TestOrganization }
 const test = anyTest as TestFn<Context>
@@ -165,21 +166,13 @@ test('the fifth soft bounce within two weeks suppresses an address; older ones d
 test('a bounce starts the automations that listen for it, and filters know of it', async (t) => {
   const { office } = t.context
   const organization = await office.api.organization()
-  const { workflow } = await organization.data('create_workflow', { name: 'Bounced' })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    steps: [
-      { id: 'start', type: 'TRIGGER', config: { type: 'EVENT', eventType: 'EMAIL_BOUNCED' } },
-      { id: 'mark', type: 'ADD_TAG', config: { tagNames: ['bounced'] } },
-    ],
-    edges: [{ from: 'start', to: 'mark' }],
-  })
-  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  t.is(published.status, 200)
+  const workflowId = await publishWorkflow(organization, [
+    { id: 'start', type: 'TRIGGER', config: { type: 'EVENT', eventType: 'EMAIL_BOUNCED' } },
+    { id: 'mark', type: 'ADD_TAG', config: { tagNames: ['bounced'] } },
+  ])
   const email = await office.send(organization)
   await office.bring('qmail-over-quota', email)
-  const runs = await runsOf(office.api.services, organization, decodeId('wf', workflow.id))
+  const runs = await runsOf(office.api.services, organization, decodeId('wf', workflowId))
   t.is(runs.length, 1)
   const filters = [{ field: 'event', operator: 'performed', event: 'EMAIL_BOUNCED' }]
   t.is((await organization.data('count_subscribers', { filters })).total, 1)

@@ -18,6 +18,7 @@ import { endProcess, isUp, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 import { scratchDirectory, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 /** A worker that ended within its grace; when the grace is over it cuts itself off with 1. */
 const IN_ORDER = 0
@@ -27,23 +28,11 @@ const DAYS = { amount: 3, unit: 'DAYS' }
 
 /** A published workflow of two long waits that is entered by hand. */
 async function publish(organization: TestOrganization): Promise<string> {
-  const { workflow } = await organization.data('create_workflow', { name: 'Series' })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    steps: [
-      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
-      { id: 'first', type: 'WAIT', config: DAYS },
-      { id: 'second', type: 'WAIT', config: DAYS },
-    ],
-    edges: [
-      { from: 'start', to: 'first' },
-      { from: 'first', to: 'second' },
-    ],
-  })
-  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
-  return workflow.id
+  return await publishWorkflow(organization, [
+    { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+    { id: 'first', type: 'WAIT', config: DAYS },
+    { id: 'second', type: 'WAIT', config: DAYS },
+  ])
 }
 
 /** Somebody who entered that workflow. */

@@ -1,6 +1,7 @@
 import test from 'ava'
 
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 let api: TestApi
 
@@ -18,26 +19,17 @@ async function publish(
   trigger: object,
   settings: object = {},
 ): Promise<string> {
-  const { workflow } = await organization.data('create_workflow', { name })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    settings,
-    steps: [
-      { id: 'start', type: 'TRIGGER', config: trigger },
-      { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
-    ],
-    edges: [{ from: 'start', to: 'wait' }],
-  })
-  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
-  return workflow.id
+  const steps = [
+    { id: 'start', type: 'TRIGGER', config: trigger },
+    { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
+  ]
+  return await publishWorkflow(organization, steps, { name, settings })
 }
 
 async function runs(
   organization: TestOrganization,
   email: string,
-): Promise<{ status: string; exitReason: string }[]> {
+): Promise<{ id: string; status: string; exitReason: string }[]> {
   return (await organization.data('get_subscriber_workflow_runs', { email })).runs
 }
 
@@ -125,4 +117,43 @@ test('unsubscribe tells which runs end, and they end', async (t) => {
   const after = await runs(organization, 'a@example.com')
   t.is(after.filter(({ exitReason }) => exitReason === 'UNSUBSCRIBED').length, 1)
   t.is(after.filter(({ status }) => status === 'CANCELED').length, 1)
+})
+
+test('who was kept out by a change that starts no workflows, or was taken out by hand, is told so', async (t) => {
+  const organization = await api.organization()
+  const welcome = await publish(organization, 'Welcome', { type: 'SUBSCRIBED' })
+  const tagged = await publish(organization, 'Tagged', {
+    type: 'TAG_ADDED',
+    tagNames: ['vip'],
+    filters: [{ field: 'country', operator: 'equals', value: 'FR' }],
+  })
+  const email = 'a@example.com'
+  await organization.data('add_subscriber', {
+    email,
+    country: 'FR',
+    tags: ['vip'],
+    triggerWorkflows: false,
+  })
+  await organization.data('import_subscribers', { subscribers: [{ email: 'b@example.com', tags: ['vip'] }] })
+  const told = async (workflowId: string, of: string) => {
+    const { reasons } = await organization.data('explain_delivery', { workflowId, email: of })
+    return reasons
+      .filter(({ at }: { at: string | null }) => at !== null)
+      .map(({ outcome, code }: { outcome: string; code: string }) => `${outcome} ${code}`)
+  }
+  t.deepEqual(await told(welcome, email), ['AGAINST SILENT'])
+  t.deepEqual(await told(tagged, email), ['AGAINST SILENT'])
+  t.deepEqual(await told(welcome, 'b@example.com'), ['AGAINST SILENT'])
+  // Whom its filters would not have taken was not kept out by the silence.
+  t.deepEqual(await told(tagged, 'b@example.com'), ['AGAINST FILTERS'])
+
+  await organization.data('add_subscriber', { email: 'c@example.com' })
+  const taken = { workflowId: welcome, email: 'c@example.com' }
+  await organization.data('remove_subscriber_from_workflow', { ...taken, reason: 'asked by telephone' })
+  t.deepEqual(await told(welcome, 'c@example.com'), ['FOR ENTERED', 'AGAINST MANUAL'])
+  const { reasons } = await organization.data('explain_delivery', taken)
+  t.regex(JSON.stringify(reasons), /taken out of the workflow by hand: “asked by telephone”\./)
+  const [run] = await runs(organization, 'c@example.com')
+  const { decisions } = await organization.data('get_workflow_run', { runId: run?.id })
+  t.like(decisions, [{ action: 'RUN_ENDED', reason: 'MANUAL', data: { reason: 'asked by telephone' } }])
 })

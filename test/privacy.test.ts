@@ -1,32 +1,27 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import { type EntityManager, execute, json, row, rows } from '../src/database.ts'
+import { execute, json, row, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
-import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
 import { newId, readId } from '../src/ids.ts'
-import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import type { Answer, TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { QUICK } from './helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import type { Sink } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
+let stack: Stack
 let api: TestApi
 let sink: Sink
-let lanes: Lanes
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  api = await startApi({ RELAY_URL: sink.url })
-  lanes = await openLanes()
+  stack = await startStack()
+  ;({ api, sink } = stack)
 })
-test.after.always(async () => {
-  await lanes?.stop()
-  await api?.close()
-  await sink?.close()
-})
+test.after.always(() => stack?.close())
 
-const em = (): EntityManager => api.services.orm.em.fork()
+const em = () => stack.em()
 
 /** Words that stand nowhere but in what is personal of one person. */
 const SECRETS = ['zebulon', 'quagmire', '+33 6 99', '203.0.113.77', 'goldfish', 'zebufox']
@@ -97,6 +92,11 @@ async function known(organization: TestOrganization): Promise<string> {
     em(),
     sql`update message set sent_at = now() - interval '1 minute', response = '250 for zebulon' where id = ${messageId}`,
   )
+  await execute(
+    em(),
+    sql`insert into email_report (id, organization_id, message_id, kind, fingerprint, diagnostic, raw)
+      values (${newId()}, ${organization.id}, ${messageId}, 'REPLY', 'once', 'from zebulon', 'Quagmire’s reply')`,
+  )
   for (const [kind, path] of [
     ['open', '/o/'],
     ['click', '/c/'],
@@ -159,20 +159,12 @@ async function campaignTo(
 }
 
 async function enterWorkflow(organization: TestOrganization, email: string): Promise<void> {
-  const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    steps: [
-      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
-      { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
-    ],
-    edges: [{ from: 'start', to: 'wait' }],
-  })
-  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
+  const workflowId = await publishWorkflow(organization, [
+    { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+    { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
+  ])
   await organization.data('add_subscriber_to_workflow', {
-    workflowId: workflow.id,
+    workflowId,
     email,
     context: { note: 'Quagmire' },
   })
@@ -226,6 +218,7 @@ test('an export holds everything that is kept of a person, and nobody else gets 
   t.true(body.emails.some(({ content }: { content: string }) => content?.includes('Dear Quagmire')))
   t.is(body.visits.length, 2)
   t.true(body.visits[1].url.startsWith('https://shop.example/?who='))
+  t.like(body.reports[0], { kind: 'REPLY', diagnostic: 'from zebulon', raw: 'Quagmire’s reply' })
   t.is(body.runs.length, 1)
   const other = await api.organization()
   t.is((await api.request('GET', `/api/v2/subscribers/${id}/export`, { token: other.token })).status, 404)
@@ -264,6 +257,8 @@ test('erasing leaves nothing of a person in any column of any table, and all the
   t.is(answer.status, 200, JSON.stringify(answer.body))
   t.deepEqual(answer.body, { object: 'subscriber', id, deleted: true })
   t.deepEqual(await findings(SECRETS, organization.id), [])
+  const reports = await rows(em(), sql`select from email_report where organization_id = ${organization.id}`)
+  t.is(reports.length, 0, 'whose raw text no search finds')
   const holders = (await findings([uuid, id], organization.id)).map((found) =>
     found.slice(0, found.indexOf(':')),
   )
@@ -498,7 +493,7 @@ test.serial(
     const organization = await api.organization()
     const email = `audience${newId()}@reader.example`
     const { subscriber } = await organization.data('add_subscriber', { email })
-    await lanes.stop()
+    await stack.lanes.stop()
     const messageId = await campaignUnderWay(organization, readId('sub', subscriber.id) ?? '')
     let claiming: Promise<unknown> = Promise.resolve()
     let erasing: Promise<Answer> | undefined
@@ -519,7 +514,7 @@ test.serial(
     await t.throwsAsync(writing, { message: 'let it go on' })
     t.is((await erasing)?.status, 200)
     await claiming
-    lanes = await openLanes()
+    await stack.lanes.start()
     t.deepEqual(await findings([email], organization.id), [])
     t.deepEqual(await row(em(), sql`select status, reason from message where id = ${messageId}`), {
       status: 'SKIPPED',
@@ -529,9 +524,30 @@ test.serial(
   },
 )
 
-async function openLanes(): Promise<Lanes> {
-  return await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
-}
+test.serial('an email that comes while its recipient is being erased waits, and is refused', async (t) => {
+  const organization = await api.organization()
+  const email = `meanwhile${newId()}@reader.example`
+  await organization.data('add_subscriber', { email })
+  let erasing: Promise<Answer> | undefined
+  let sending: Promise<Answer> | undefined
+  let isAnswered = false
+  const holding = em().transactional(async (blocker) => {
+    await execute(
+      blocker,
+      sql`insert into suppression (id, organization_id, email_key, reason, source) values (${newId()},
+        ${organization.id}, erased_email_key(${organization.id}, ${email}), 'ERASED', 'test')`,
+    )
+    erasing = erase(organization, email)
+    await waitsFor('erased_email_key')
+    sending = send(organization, email).finally(() => (isAnswered = true))
+    await Promise.race([waitsFor('accept_transactional'), eventually('the answer', () => isAnswered)])
+    throw new Error('let it go on')
+  })
+  await t.throwsAsync(holding, { message: 'let it go on' })
+  t.is((await erasing)?.status, 200)
+  t.is((await sending)?.status, 409)
+  t.deepEqual(await findings([email], organization.id), [])
+})
 
 /** Until a statement waits for a lock that somebody else has. */
 async function waitsFor(words: string): Promise<void> {

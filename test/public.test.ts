@@ -428,4 +428,6 @@ test.serial('a repeated Idempotency-Key sends one email, and a minute of backlog
     return answer.status === 429 && answer
   })
   t.truthy(refused.headers.get('retry-after'))
+  const again = await send('a')
+  t.deepEqual([again.status, again.body.id], [200, one.body.id], 'what was accepted is not refused later')
 })

@@ -5,6 +5,9 @@ import test, { type ExecutionContext } from 'ava'
 
 import { createSmtpProvider, type MailProvider } from '../src/delivery/smtp-provider.ts'
 import { SmtpFailure } from '../src/delivery/smtp-wire.ts'
+import { createLogger } from '../src/log.ts'
+
+const LOG = createLogger('test', 'silent')
 
 /**
  * Conversations with relays that answer as they like, by a script: what they hear for each command, in which pieces it
@@ -18,7 +21,7 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
     heard: [],
     connections: 0,
     url: '',
-    provider: createSmtpProvider('smtp://127.0.0.1:1'),
+    provider: createSmtpProvider('smtp://127.0.0.1:1', LOG),
   }
   const sockets = new Set<Socket>()
   const server = createServer({ noDelay: true }, (socket) => {
@@ -65,7 +68,7 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // A TCP server's address is an object once it listens.
   relay.url = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`
-  relay.provider = createSmtpProvider(relay.url)
+  relay.provider = createSmtpProvider(relay.url, LOG)
   t.teardown(() => {
     relay.provider.close()
     for (const socket of sockets) socket.destroy()
@@ -80,6 +83,7 @@ async function send(relay: Relay, options: { limited?: boolean; data?: string; w
   const gate = {
     deadline: performance.now() + (options.withinMs ?? 10_000),
     beforeData: options.limited ? async () => {} : null,
+    isUrgent: false,
     onEnd: () => {},
   }
   return await relay.provider.send('a@shop.example', 'b@reader.example', options.data ?? MAIL, gate)
@@ -132,7 +136,7 @@ test('a refusal is told as it was, however the relay ends the conversation', asy
   const both = { mail: '550 5.7.1 not you\r\n', rcpt: '503 no\r\n', data: '503 no\r\n' }
   t.like(await refusal(await startRelay(t, both)), { stage: 'mail', reply: { code: 550 } })
   const busy = await startRelay(t, { mail: '421 4.3.2 closing\r\n', rcpt: '', data: '' })
-  t.like(await refusal(busy), { stage: 'mail', reply: { code: 421 } })
+  t.like(await refusal(busy), { stage: 'connect', reply: { code: 421 } })
   const full = await startRelay(t, { rcpt: '421 4.3.2 closing\r\n', data: '' })
   t.like(await refusal(full), { stage: 'rcpt', reply: { code: 421 } })
   const mute = await startRelay(t, { rcpt: '452 4.5.3 later\r\n', data: '' })
@@ -165,6 +169,7 @@ test('what a sender stumbles over leaves no connection behind that would refuse 
   const gate = {
     deadline: performance.now() + 10_000,
     beforeData: stumble,
+    isUrgent: false,
     onEnd: () => {},
   }
   const sending = relay.provider.send('a@shop.example', 'b@reader.example', MAIL, gate)

@@ -5,6 +5,7 @@ import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { DeterminismViolationError } from '@temporalio/workflow'
 import test from 'ava'
 
+import * as workflows from '../temporal/workflows/index.ts'
 import { hashSources, HISTORIES, type Recorded, readHistories, replay, SOURCES } from './helpers/histories.ts'
 
 const RECORD =
@@ -21,6 +22,27 @@ test.serial('runs that began with earlier workflows go on with these', async (t)
   t.true(histories.size >= 8)
   t.deepEqual(await replay(histories), new Map())
 })
+
+test.serial(
+  'every workflow has a history of its own, and those that continue as new both halves of it',
+  async (t) => {
+    const types = new Set<string>()
+    const continued = new Set<string>()
+    for (const { events } of (await readHistories()).values()) {
+      const begun = Object(events[0]?.['workflowExecutionStartedEventAttributes'])
+      types.add(begun.workflowType.name)
+      if (begun.continuedExecutionRunId) continued.add(begun.workflowType.name)
+    }
+    const names = Object.keys(workflows)
+    t.deepEqual([...types].toSorted(), names.toSorted())
+    t.deepEqual([...continued].toSorted(), [
+      'AutomationIntake',
+      'AutomationRun',
+      'CampaignSend',
+      'DomainVerification',
+    ])
+  },
+)
 
 test.serial('no workflow file changed after its histories were recorded', async (t) => {
   const recorded: unknown = JSON.parse(await readFile(join(HISTORIES, SOURCES), 'utf8'))
@@ -39,7 +61,7 @@ test('histories hold nothing personal and nothing of the machine they were recor
   for (const [file, { workflowId, events }] of await readHistories()) {
     t.regex(
       workflowId,
-      /^((run\/wf_[^/]+\/sub_[^/]+|campaign\/cmp_[^/]+)\/\d+|domain\/dom_[^/]+|intake\/wf_[^/]+\/[0-9a-f-]+|trigger\/histories\/wf_[^/]+\/start)$/,
+      /^((run\/wf_[^/]+\/sub_[^/]+|campaign\/cmp_[^/]+)\/\d+|domain\/dom_[^/]+|intake\/wf_[^/]+\/[0-9a-f-]+|import\/imp_[^/]+|segments\/refresh\/histories|trigger\/histories\/wf_[^/]+\/start)$/,
       file,
     )
     const text = readable(events)

@@ -9,7 +9,9 @@ import { signToken } from '../src/delivery/tracking-token.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { watchSegments } from '../worker/segment-watch.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { decisionsOf } from './helpers/automation.ts'
 import { eventually } from './helpers/eventually.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 const ACTOR = { kind: 'system' as const, id: 'test', name: 'test' }
 let api: TestApi
@@ -32,20 +34,12 @@ async function segment(organization: TestOrganization, ...filters: unknown[]): P
 
 /** A live workflow that people enter as often as its trigger fires. */
 async function live(organization: TestOrganization, config: Trigger): Promise<string> {
-  const { workflow } = await organization.data('create_workflow', { name: config.type })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    settings: { reEntry: { mode: 'EVERY_TIME' }, exitOnUnsubscribe: false },
-    steps: [
-      { id: 'start', type: 'TRIGGER', config },
-      { id: 'tag', type: 'ADD_TAG', config: { tagNames: ['seen'] } },
-    ],
-    edges: [{ from: 'start', to: 'tag' }],
-  })
-  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
-  return workflow.id
+  const steps = [
+    { id: 'start', type: 'TRIGGER', config },
+    { id: 'tag', type: 'ADD_TAG', config: { tagNames: ['seen'] } },
+  ]
+  const settings = { reEntry: { mode: 'EVERY_TIME' }, exitOnUnsubscribe: false }
+  return await publishWorkflow(organization, steps, { name: config.type, settings })
 }
 
 async function person(organization: TestOrganization, name: string, more: object = {}): Promise<string> {
@@ -219,6 +213,7 @@ test('a change that starts no workflows moves people in silence', async (t) => {
   const leaving = await live(organization, { type: 'SEGMENT_EXITED', segmentId })
   const ann = await person(organization, 'ann', { tags: ['vip'], triggerWorkflows: false })
   t.is(await entered(organization, entering), '')
+  t.deepEqual(await decisionsOf(api.services, decodeId('wf', entering)), ['ENTRY_REFUSED SILENT'])
   await change(organization, ann, { name: 'Ann' })
   t.is(await entered(organization, entering), '')
   await change(organization, ann, { tags: [], replaceTags: true })

@@ -11,6 +11,7 @@ import { startSegmentWatch } from '../worker/segment-watch.ts'
 import { startEngine } from '../worker/workers.ts'
 import { startApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 const QUEUE = `refresh-${process.pid}`
 const DAY = { amount: 1, unit: 'DAYS' }
@@ -149,15 +150,6 @@ test('a watch that is killed with -9 in the middle of its work, again and again,
 })
 
 async function live(organization: TestOrganization, config: object): Promise<string> {
-  const { workflow } = await organization.data('create_workflow', { name: 'Series' })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    settings: { reEntry: { mode: 'EVERY_TIME' } },
-    steps: [{ id: 'start', type: 'TRIGGER', config }],
-    edges: [],
-  })
-  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
-  return workflow.id
+  const settings = { reEntry: { mode: 'EVERY_TIME' } }
+  return await publishWorkflow(organization, [{ id: 'start', type: 'TRIGGER', config }], { settings })
 }

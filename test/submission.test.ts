@@ -1,41 +1,26 @@
-import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { connect, type AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { promisify } from 'node:util'
 
 import anyTest, { type TestFn } from 'ava'
-import { sql } from 'kysely'
+import fc from 'fast-check'
 import { simpleParser } from 'mailparser'
 import { createTransport, type SendMailOptions } from 'nodemailer'
 import { pino } from 'pino'
 
-import { ensureCertificate, selfSigned } from '../scripts/services/certificate.ts'
-import { createApiClient } from '../smtp/api-client.ts'
-import { createSubmission, MESSAGE_BYTES, type SubmissionOptions } from '../smtp/submission.ts'
-import { rows } from '../src/database.ts'
+import { selfSigned } from '../scripts/services/certificate.ts'
+import { MESSAGE_BYTES, type SubmissionOptions } from '../smtp/submission.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
 import { QUICK } from './helpers/mailroom.ts'
-import { scratchDirectory } from './helpers/services.ts'
+import { type InboundDoor, openSubmission, type Submitted, submittedBy } from './helpers/reports.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
 import { plain, Talk } from './helpers/smtp-talk.ts'
 
-type Door = { port: number; cert: string; certFile: string; keyFile: string; close: () => Promise<void> }
-type Context = { api: TestApi; door: Door; organization: TestOrganization }
-type Stored = {
-  recipient: string
-  fromName: string | null
-  fromEmail: string
-  replyTo: string | null
-  tracking: boolean
-  source: { subject: string; content: string; contentType: string; text?: string }
-}
+type Context = { api: TestApi; door: InboundDoor; organization: TestOrganization }
 
 const test = anyTest as TestFn<Context>
-const run = promisify(execFile)
 
 test.before(async (t) => {
   const api = await startApi()
@@ -47,45 +32,17 @@ test.after.always(async (t) => {
 })
 
 async function openDoor(
-  api: TestApi,
-  options: Partial<SubmissionOptions> & { apiUrl?: string } = {},
-): Promise<Door> {
-  const directory = scratchDirectory('submission')
-  const files = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
-  ensureCertificate(['localhost', '127.0.0.1'], files)
-  const client = createApiClient({
-    url: options.apiUrl ?? api.url,
-    host: new URL(api.url).host,
-    internalSecret: api.services.config.internalSecret,
-  })
-  const log = pino({ level: 'silent' })
-  const server = createSubmission({ name: 'smtp.test', certificate: files, api: client, log, ...options })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
-  const { port } = server.server.address() as AddressInfo
-  return {
-    port,
-    ...files,
-    cert: readFileSync(files.certFile, 'utf8'),
-    close: async () => {
-      for (const conversation of server.connections) conversation.close()
-      await new Promise<void>((resolve) => server.close(resolve))
-      client.close()
-    },
-  }
+  { services, url }: TestApi,
+  { apiUrl = url, ...options }: Partial<SubmissionOptions> & { apiUrl?: string } = {},
+): Promise<InboundDoor> {
+  return await openSubmission(services, apiUrl, options)
 }
 
-async function stored(api: TestApi, organizationId: string): Promise<Stored[]> {
-  return await rows<Stored>(
-    api.services.orm.em.fork(),
-    sql`select m.recipient, m.from_name as "fromName", m.from_email as "fromEmail", m.reply_to as "replyTo",
-        m.tracking, content.source
-      from message m join message_content content on content.organization_id = m.organization_id and content.message_id = m.id
-      where m.organization_id = ${organizationId} order by m.id`,
-  )
+async function stored({ services }: TestApi, organizationId: string): Promise<Submitted[]> {
+  return await submittedBy(services, organizationId)
 }
 
-function transport({ port, cert }: Door, token: string) {
+function transport({ port, cert }: InboundDoor, token: string) {
   return createTransport({
     host: 'localhost',
     port,
@@ -209,6 +166,16 @@ test('the same message again is the same email; a key decides before the Message
   t.regex(changed?.message ?? '', /550 5\.6\.0/)
 })
 
+test('what the plan has no email left for is put off', async (t) => {
+  const { api, door } = t.context
+  const organization = await api.organization({ customLimits: { emailsPerMonth: 1 } })
+  const mailer = transport(door, organization.token)
+  const mail = { from: `hello@${organization.domain}`, to: 'ada@reader.example', text: 'Hello' }
+  await mailer.sendMail({ ...mail, subject: 'One' })
+  const refused = await t.throwsAsync(mailer.sendMail({ ...mail, subject: 'Two' }))
+  t.regex(refused?.message ?? '', /452 4\.7\.0 .*1 email a month and none is left/)
+})
+
 test('login: only after STARTTLS, PLAIN and LOGIN, any user name, a token that may send', async (t) => {
   const { api, door, organization } = t.context
   const open = await Talk.open(door.port)
@@ -321,6 +288,65 @@ test('nothing is smuggled: what only looks like the end of a message ends nothin
     talk.close()
   }
   t.deepEqual(await stored(api, organization.id), [])
+})
+
+test('conversations of any words: each 250 has its email, and over an open line nothing is taken at all', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const door = await openDoor(api, { failedLogins: 10_000, idleMs: 3_000 })
+  t.teardown(() => door.close())
+  const words = fc.constantFrom(
+    'EHLO x',
+    'HELO x',
+    'STARTTLS',
+    'AUTH LOGIN',
+    `AUTH PLAIN ${plain('x', organization.token)}`,
+    `AUTH PLAIN ${plain('x', 'pl_wrong')}`,
+    `MAIL FROM:<hello@${organization.domain}>`,
+    'MAIL FROM:<>',
+    'RCPT TO:<ada@reader.example>',
+    'RCPT TO:<lin@reader.example>',
+    'RCPT TO:<@relay.example:x@elsewhere.example>',
+    'DATA',
+    message(organization, []),
+    '.',
+    'RSET',
+    'NOOP',
+    'BDAT 5 LAST',
+    'VRFY root',
+    'XCLIENT ADDR=127.0.0.1',
+    '\u0000\u0001',
+    'x'.repeat(2_000),
+  )
+  const seen = { taken: 0, inTheOpen: 0 }
+  await fc.assert(
+    fc.asyncProperty(fc.boolean(), fc.array(words, { maxLength: 14 }), async (isSecured, lines) => {
+      const talk = isSecured ? await Talk.loggedIn(door, organization.token) : await Talk.open(door.port)
+      // Whatever is open at the end is a message, or lines that a login waits for.
+      // What is said behind STARTTLS is the next test's.
+      const said = isSecured ? lines : lines.filter((line) => line !== 'STARTTLS')
+      talk.write(`${[...said, '.', '.', '.', 'QUIT'].join('\r\n')}\r\n`)
+      for (let reply = await talk.reply(); reply !== ''; reply = await talk.reply()) {
+        t.regex(reply, /^(?:[2-5]\d\d-[^\n]*\n)*[2-5]\d\d /)
+        if (!isSecured && /^(?:235|354|250 2\.6)/.test(reply)) seen.inTheOpen += 1
+        if (reply.startsWith('250 2.6.0 queued')) seen.taken += 1
+      }
+      talk.close()
+    }),
+    {
+      numRuns: 60,
+      // One of each, which chance alone would seldom say.
+      examples: [
+        [true, ['MAIL FROM:<>', 'RCPT TO:<ada@reader.example>', 'DATA', message(organization, []), '.']],
+        [false, ['EHLO x', `AUTH PLAIN ${plain('x', organization.token)}`, 'MAIL FROM:<>']],
+      ],
+    },
+  )
+  t.is(seen.inTheOpen, 0)
+  t.true(seen.taken > 0)
+  const emails = await stored(api, organization.id)
+  t.is(emails.length, seen.taken)
+  t.true(emails.every(({ recipient }) => /^(?:ada|lin)@reader\.example$/.test(recipient)))
 })
 
 test('commands sent in the open before TLS are never run', async (t) => {
@@ -462,62 +488,6 @@ test('bombs of MIME are refused or read in bounded time', async (t) => {
     t.regex(await submit(t.context, organization, raw), /^(250|550|552) /)
   }
 })
-
-const PYTHON = `
-import smtplib, ssl, sys
-port, cert, token, sender = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
-from email.message import EmailMessage
-m = EmailMessage()
-m['From'], m['To'], m['Subject'] = sender, 'ada@reader.example', 'Grüße von Python'
-m.set_content('Plain é')
-m.add_alternative('<p>Rich é</p>', subtype='html')
-with smtplib.SMTP('localhost', port) as s:
-    s.starttls(context=ssl.create_default_context(cafile=cert))
-    s.login('python', token)
-    print(s.send_message(m))
-`
-
-test('Python smtplib submits as it is', async (t) => {
-  const { api, door } = t.context
-  if (!(await isInstalled('python3'))) return t.pass('Python is not on this machine')
-  const organization = await api.organization()
-  const sender = `hello@${organization.domain}`
-  await run('python3', ['-c', PYTHON, String(door.port), door.certFile, organization.token, sender])
-  const [email] = await stored(api, organization.id)
-  t.like(email, { recipient: 'ada@reader.example', source: { subject: 'Grüße von Python' } })
-  t.is(email?.source.text?.trim(), 'Plain é')
-})
-
-test('curl submits as it is', async (t) => {
-  const { api, door } = t.context
-  if (!(await isInstalled('curl'))) return t.pass('curl is not on this machine')
-  const organization = await api.organization()
-  const file = join(scratchDirectory('curl'), 'mail.txt')
-  writeFileSync(file, message(organization, ['To: lin@reader.example']))
-  const identity = ['--user', `curl:${organization.token}`, '--mail-from', `hello@${organization.domain}`]
-  await run('curl', [
-    '--silent',
-    '--show-error',
-    '--ssl-reqd',
-    '--cacert',
-    door.certFile,
-    ...identity,
-    '--mail-rcpt',
-    'lin@reader.example',
-    '--upload-file',
-    file,
-    `smtp://localhost:${door.port}`,
-  ])
-  const [email] = await stored(api, organization.id)
-  t.like(email, { recipient: 'lin@reader.example', source: { subject: 'A note' } })
-})
-
-async function isInstalled(program: string): Promise<boolean> {
-  return await run(program, ['--version']).then(
-    () => true,
-    () => false,
-  )
-}
 
 test('the text part is for our own door only', async (t) => {
   const { api, organization } = t.context

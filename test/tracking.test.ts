@@ -7,40 +7,31 @@ import { sql } from 'kysely'
 import { createApp } from '../api/app.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { array, execute, row, rows } from '../src/database.ts'
-import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
 import { READER, settleVisits } from '../src/domain/visits.ts'
 import { createTracking } from '../src/public/tracking.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { settleAll } from '../worker/visits.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { QUICK } from './helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import type { Sink } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 const BROWSER = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' }
 const ROBOT = { 'user-agent': 'BarracudaCentral/1.0' }
 
+let stack: Stack
 let api: TestApi
 let sink: Sink
-let engine: Engine
-let lanes: Lanes
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  api = await startApi({ TEMPORAL_TASK_QUEUE: `tracking-${process.pid}`, RELAY_URL: sink.url })
-  engine = await startEngine(api.services)
-  lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 100 })
+  stack = await startStack({ queue: 'tracking' })
+  ;({ api, sink } = stack)
 })
-test.after.always(async () => {
-  await engine?.stop()
-  await lanes?.stop()
-  await api?.close()
-  await sink?.close()
-})
+test.after.always(() => stack?.close())
 
-const em = () => api.services.orm.em.fork()
+const em = () => stack.em()
 
 type Mail = { id: string; subscriberId: string; pixel: string; links: string[] }
 type Sent = { campaignId: string; mails: Mail[] }
@@ -202,14 +193,17 @@ test('the analytics of a campaign tell everything that came of it, and stay when
     sql`update message set status = 'BOUNCED', bounce_category = 'MAILBOX_FULL' where recipient = 'full@reader.example'
       and campaign_id = ${decodeId('cmp', campaign.id)}`,
   )
-  const pay = (name: string, amount: number) =>
+  const pay = (name: string, amount: number, more: object = {}) =>
     organization.data('create_event', {
       email: `${name}@reader.example`,
       eventType: 'SUBSCRIBER_PAYMENT',
       amount,
+      ...more,
     })
   await pay('ada', 10.5)
   await pay('ada', 2)
+  await pay('ada', 7, { currency: 'EUR' })
+  await pay('cyd', 3, { currency: 'EUR' })
   await pay('bea', 100)
   await pay('dot', 1_000)
   await execute(
@@ -232,7 +226,10 @@ test('the analytics of a campaign tell everything that came of it, and stay when
     unsubscribes: 1,
     bounces: { NO_SUCH_USER: 1, MAILBOX_FULL: 1 },
     complaints: 1,
-    revenue: 12.5,
+    revenue: [
+      { currency: 'EUR', total: 10 },
+      { currency: 'USD', total: 12.5 },
+    ],
   })
   const sum = (key: 'sent' | 'opens' | 'clicks') =>
     timeline.reduce((total: number, hour: Record<string, number>) => total + (hour[key] ?? 0), 0)
@@ -433,17 +430,10 @@ test('who clicked before a click that is taken back clicked then for the last ti
 test('people start workflows and pass filters, machines do neither', async (t) => {
   const organization = await api.organization()
   const starting = async (eventType: string) => {
-    const { workflow } = await organization.data('create_workflow', { name: eventType })
-    await organization.data('configure_workflow_draft', {
-      workflowId: workflow.id,
-      expectedUpdatedAt: workflow.updatedAt,
-      steps: [
-        { id: 'start', type: 'TRIGGER', config: { type: 'EVENT', eventType } },
-        { id: 'tag', type: 'ADD_TAG', config: { tagNames: [eventType] } },
-      ],
-      edges: [{ from: 'start', to: 'tag' }],
-    })
-    t.is((await organization.confirmed('publish_workflow', { workflowId: workflow.id })).status, 200)
+    await publishWorkflow(organization, [
+      { id: 'start', type: 'TRIGGER', config: { type: 'EVENT', eventType } },
+      { id: 'tag', type: 'ADD_TAG', config: { tagNames: [eventType] } },
+    ])
   }
   await starting('EMAIL_OPENED')
   await starting('EMAIL_CLICKED')

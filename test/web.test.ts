@@ -9,7 +9,8 @@ import test from 'ava'
 import fc from 'fast-check'
 
 import { readConfig } from '../src/config.ts'
-import { createWeb, type Web, WebFault, type WebOptions } from '../src/ports/web.ts'
+import { createWeb, type Web, type WebOptions } from '../src/ports/web.ts'
+import { WebFault } from '../src/ports/web-fault.ts'
 import { isPublicAddress } from '../src/ports/web-addresses.ts'
 
 const limits = { bytes: 100_000, milliseconds: 10_000 }
@@ -326,6 +327,64 @@ test('no more than 32 requests are under way at once', async (t) => {
   const outcomes = await Promise.all(Array.from({ length: 40 }, async () => await reasonOf(web, url)))
   t.is(outcomes.filter((outcome) => outcome === 'BUSY').length, 8)
   t.is(outcomes.filter((outcome) => outcome === 'answered').length, 32)
+})
+
+test.serial(
+  'a line keeps its connections and what it looked up, and reaches no more than one request does',
+  async (t) => {
+    const sockets = new Set<unknown>()
+    const { port } = await serve((request, response) => {
+      sockets.add(request.socket)
+      response.end('x'.repeat(50))
+    })
+    let lookups = 0
+    const resolve: WebOptions['resolve'] = (hostname) => {
+      lookups += 1
+      return names({ 'shop.example': ['127.0.0.1'], 'trap.example': ['127.0.0.1', '10.0.0.1'] })(hostname)
+    }
+    const line = createWeb({ allowPrivate: [`127.0.0.1:${port}`], resolve }).openLine()
+    const ask = (name: string) =>
+      line.request({ url: `http://${name}:${port}/`, method: 'POST', body: 'hello', limits, startOnly: true })
+    for (let number = 0; number < 5; number += 1) t.is((await ask('shop.example')).status, 200)
+    t.deepEqual([lookups, sockets.size], [1, 1])
+    await Promise.all([1, 2, 3].map(() => ask('shop.example')))
+    t.is(sockets.size, 3)
+    for (let number = 0; number < 2; number += 1) {
+      await t.throwsAsync(ask('trap.example'), { instanceOf: WebFault, message: /public address/ })
+    }
+    const [socket] = sockets
+    line.close()
+    if (socket instanceof Socket && !socket.destroyed) await once(socket, 'close')
+    t.pass()
+  },
+)
+
+test('a kept connection that the other side has closed costs no answer', async (t) => {
+  const { url, port } = await serve((_request, response) => {
+    response.end('here')
+    // Without a word: the header said that it is kept.
+    response.once('finish', () => setImmediate(() => response.socket?.destroy()))
+  })
+  const line = createWeb({ allowPrivate: [`127.0.0.1:${port}`] }).openLine()
+  t.teardown(() => line.close())
+  for (let number = 0; number < 30; number += 1) {
+    const { body } = await line.request({ url, method: 'POST', body: 'hello', limits })
+    t.is(body.toString(), 'here')
+  }
+})
+
+test('of an answer that does not matter only the start is read, however long it is', async (t) => {
+  const { url, port } = await serve((_request, response) => {
+    response.writeHead(200, { 'content-length': 1e12 })
+    const more = () => {
+      while (response.write('x'.repeat(1_000)));
+      response.once('drain', more)
+    }
+    more()
+  })
+  const web = createWeb({ allowPrivate: [`127.0.0.1:${port}`] })
+  const { status, body } = await web.request({ url, limits: { ...limits, bytes: 1_024 }, startOnly: true })
+  t.deepEqual([status, body.toString()], [200, 'x'.repeat(1_024)])
 })
 
 test('production opens no private address', (t) => {

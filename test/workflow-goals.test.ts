@@ -177,3 +177,29 @@ test('a simulation reaches goals by what happens on the way, and shows the other
   const faulty = await simulated({ successGoals: [{ id: 'bought' }] })
   t.true(faultsOf(faulty).includes('- definition.successGoals[0].name'))
 })
+
+test('publishing warns of a GOAL step whose goal ends the run before it can go on', async (t) => {
+  const { own } = t.context
+  const after = { id: 'after', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } }
+  const warned = async (ifUnmet: string, exitOnReach: boolean, isFollowed: boolean): Promise<string[]> => {
+    const [start, goal] = GRAPH.steps
+    const { workflow } = (
+      await configure(own, await made(own), {
+        steps: [start, { ...goal, config: { goalId: 'bought', ifUnmet } }, ...(isFollowed ? [after] : [])],
+        edges: [...GRAPH.edges, ...(isFollowed ? [{ from: 'goal', to: 'after' }] : [])],
+        successGoals: [{ ...BOUGHT, exitOnReach }],
+      })
+    ).body.data
+    const asked = await own.call('publish_workflow', { workflowId: workflow.id })
+    return asked.body.summary.warnings
+  }
+  for (const ifUnmet of ['WAIT', 'EXIT']) {
+    const [warning = '', ...others] = await warned(ifUnmet, true, true)
+    t.regex(warning, /^Step goal: .*nobody goes on from here to the steps behind it; .*exitOnReach: false/)
+    t.deepEqual(others, [])
+    t.deepEqual(await warned(ifUnmet, true, false), [])
+    t.deepEqual(await warned(ifUnmet, false, true), [])
+  }
+  t.regex((await warned('CONTINUE', true, true)).join(), /whoever comes here has not reached it and passes/)
+  t.deepEqual(await warned('CONTINUE', false, true), [])
+})

@@ -2,7 +2,7 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import { execute, row, rows } from '../src/database.ts'
-import { continueIntake } from '../src/domain/automations/intake.ts'
+import { continueIntake } from '../src/domain/automations/entry/intake.ts'
 import { claimOutbox } from '../src/domain/outbox.ts'
 import { decodeId } from '../src/ids.ts'
 import { startEngine } from '../worker/workers.ts'
@@ -10,6 +10,7 @@ import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { runsOf, step } from './helpers/automation.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 const QUEUE = { TEMPORAL_TASK_QUEUE: `intake-${process.pid}`, LOG_LEVEL: 'error' }
 let api: TestApi
@@ -24,18 +25,9 @@ test.after.always(async () => {
 const LONG_WAIT = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
 
 async function live(organization: TestOrganization, more: { filters?: unknown[]; settings?: object } = {}) {
-  const { workflow } = await organization.data('create_workflow', { name: 'Crowd' })
   const { filters = [], settings = { reEntry: { mode: 'ONCE' } } } = more
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    settings,
-    steps: [{ id: 'start', type: 'TRIGGER', config: { type: 'MANUAL', filters } }, LONG_WAIT],
-    edges: [{ from: 'start', to: 'pause' }],
-  })
-  const published = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (published.status !== 200) throw new Error(JSON.stringify(published.body))
-  return String(workflow.id)
+  const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL', filters } }
+  return await publishWorkflow(organization, [start, LONG_WAIT], { settings })
 }
 
 /** So many people, the names of every third beginning with "vip". */

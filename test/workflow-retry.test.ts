@@ -7,7 +7,7 @@ import { sql } from 'kysely'
 
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { rows } from '../src/database.ts'
-import { advanceRun } from '../src/domain/automations/advance.ts'
+import { advanceRun } from '../src/domain/automations/runs/advance.ts'
 import { claimWebhooks, reportWebhook } from '../src/domain/automations/webhooks/webhooks.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'

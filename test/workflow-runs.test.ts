@@ -426,6 +426,32 @@ test('runs of a subscriber come newest first, in pages, by workflow and by statu
   t.is(stolen.body.code, 'INVALID_INPUT')
 })
 
+test('a run stays on the version that it entered on, whatever is published meanwhile', async (t) => {
+  const { workflowId, subscriberId, run } = await parked()
+  const { workflow } = await own.data('get_workflow', { workflowId })
+  const instead: Step = { ...TAG, config: { tagNames: ['Of the second version'] } }
+  await own.data('configure_workflow_draft', {
+    workflowId,
+    expectedUpdatedAt: workflow.updatedAt,
+    steps: [MANUAL, instead],
+    edges: [{ from: 'start', to: 'tag' }],
+  })
+  await publish(workflowId)
+  await own.data('fast_forward_workflow_subscriber', { workflowId, subscriberId })
+  const ended = await runWhen(subscriberId, workflowId, 'COMPLETED')
+  t.like(ended, { id: run.id, version: { number: 1 } })
+  const tagsOf = async () => (await own.data('get_subscriber', { subscriberId })).subscriber.tags
+  t.deepEqual(await tagsOf(), ['Later'])
+  await own.data('add_subscriber_to_workflow', { workflowId, subscriberId })
+  const second = await eventually('the second run', async () =>
+    (await runsOf(subscriberId, workflowId)).find(
+      (each) => each.id !== run.id && each.status === 'COMPLETED',
+    ),
+  )
+  t.like(second, { version: { number: 2 } })
+  t.deepEqual((await tagsOf()).toSorted(), ['Later', 'Of the second version'])
+})
+
 test('a token without the permission for workflows moves nobody', async (t) => {
   const { workflowId, subscriberId, run } = await parked()
   const token = await own.tokenWith(['subscribers'])

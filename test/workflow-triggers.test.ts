@@ -1,9 +1,12 @@
 import test from 'ava'
 
-import type { Settings } from '../schema/automation.ts'
+import type { Settings, Step } from '../schema/automation.ts'
 import type { TriggerConfig } from '../schema/automation-triggers.ts'
-import { decodeId } from '../src/ids.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { decodeId, encodeId } from '../src/ids.ts'
 import { watchEchoes } from '../worker/echo-watch.ts'
+import { watchSegments } from '../worker/segment-watch.ts'
 import { type Engine, startEngine } from '../worker/workers.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { decisionsOf, runsOf, step } from './helpers/automation.ts'
@@ -25,14 +28,19 @@ test.after.always(async () => {
 const SEEN = step('seen', 'ADD_TAG', { tagNames: ['seen'] })
 const EVERY_TIME = { reEntry: { mode: 'EVERY_TIME' } } as const
 
-async function draft(organization: TestOrganization, config: TriggerConfig, settings: Partial<Settings>) {
+async function draft(
+  organization: TestOrganization,
+  config: TriggerConfig,
+  settings: Partial<Settings>,
+  second: Step = SEEN,
+) {
   const { workflow } = await organization.data('create_workflow', { name: config.type })
   return await organization.call('configure_workflow_draft', {
     workflowId: workflow.id,
     expectedUpdatedAt: workflow.updatedAt,
     settings,
-    steps: [{ id: 'start', type: 'TRIGGER', config }, SEEN],
-    edges: [{ from: 'start', to: 'seen' }],
+    steps: [{ id: 'start', type: 'TRIGGER', config }, second],
+    edges: [{ from: 'start', to: second.id }],
   })
 }
 
@@ -41,8 +49,9 @@ async function live(
   organization: TestOrganization,
   config: TriggerConfig,
   settings: Partial<Settings> = EVERY_TIME,
+  second: Step = SEEN,
 ): Promise<string> {
-  const { body } = await draft(organization, config, settings)
+  const { body } = await draft(organization, config, settings, second)
   const workflowId: string = body.data.workflow.id
   const published = await organization.confirmed('publish_workflow', { workflowId })
   if (published.status !== 200) throw new Error(JSON.stringify(published.body))
@@ -182,4 +191,53 @@ test('workflows that start each other are cut off after ten runs, and the ledger
     { withinMs: 60_000 },
   )
   t.is(await runs(organization, start), 11)
+})
+
+test('workflows that move people in and out of segments for each other are cut off as well', async (t) => {
+  const organization = await api.organization()
+  const subscriberId = await person(organization, 'ann')
+  const segment = async (name: string, filter: object): Promise<string> =>
+    (await organization.data('create_segment', { name, filters: [filter] })).segment.id
+  await organization.data('get_or_create_tags', { names: ['in'] })
+  const tagged = await segment('Tagged', { field: 'tags', operator: 'has_any', value: ['in'] })
+  const answered = await segment('Answered', {
+    field: 'event',
+    operator: 'performed',
+    event: 'WEBHOOK_EXECUTED',
+  })
+  const leave = step('leave', 'REMOVE_TAG', { tagNames: ['in'] })
+  const comeBack = step('back', 'ADD_TAG', { tagNames: ['in'] })
+  const entered = await live(organization, { type: 'SEGMENT_ENTERED', segmentId: tagged }, EVERY_TIME, leave)
+  const left = await live(organization, { type: 'SEGMENT_EXITED', segmentId: tagged }, EVERY_TIME, comeBack)
+  const last = await live(organization, { type: 'SEGMENT_ENTERED', segmentId: answered })
+  await organization.data('bulk_add_tags', { subscriberIds: [subscriberId], tagNames: ['in'] })
+  const decisions = async (workflowId: string) => await decisionsOf(api.services, decodeId('wf', workflowId))
+  await eventually(
+    'the circle to be cut',
+    async () => {
+      await watchSegments(api.services)
+      return (await decisions(left)).includes('ENTRY_REFUSED LOOP')
+    },
+    { withinMs: 60_000 },
+  )
+  t.deepEqual([await runs(organization, entered), await runs(organization, left)], [6, 5])
+
+  // What a run makes happen later, by its request, counts as its own doing too.
+  const eleventh = (await runsOf(api.services, organization, decodeId('wf', entered))).at(-1)
+  const scope = {
+    organizationId: organization.id,
+    actor: { kind: 'system' as const, id: 'test', name: 'test' },
+  }
+  await unitOfWork(api.services, scope, async (call) => {
+    const data = { runId: encodeId('run', eleventh?.id ?? '') }
+    await recordEvents(call, [
+      { subscriberId: decodeId('sub', subscriberId), type: 'WEBHOOK_EXECUTED', data },
+    ])
+  })
+  await eventually('the move to be seen', async () => {
+    await watchSegments(api.services)
+    return (await decisions(last)).length > 0
+  })
+  t.deepEqual(await decisions(last), ['ENTRY_REFUSED LOOP'])
+  t.is(await runs(organization, last), 0)
 })

@@ -1,5 +1,9 @@
 import anyTest, { type TestFn } from 'ava'
+import { sql } from 'kysely'
 
+import { execute, rows } from '../src/database.ts'
+import { loadVersion } from '../src/domain/automations/definition/versions.ts'
+import { decodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 
 const test = anyTest as TestFn<{ api: TestApi; own: TestOrganization }>
@@ -18,6 +22,7 @@ const hello = (subject: string) => ({
   config: { subject, content: 'Hello', contentType: 'MARKDOWN' },
 })
 const TAG = { id: 'tag', type: 'ADD_TAG', name: 'Mark them', config: { tagNames: ['seen'] } }
+const EMPTY = { id: 'empty', type: 'EMAIL', config: {} }
 const GOAL = { id: 'bought', name: 'Bought', event: 'SUBSCRIBER_PAYMENT', windowDays: 10 }
 
 type Draft = { id: string; updatedAt: string }
@@ -36,6 +41,30 @@ async function configure(
 async function published(own: TestOrganization, { id }: Draft): Promise<Draft> {
   return (await own.confirmed('publish_workflow', { workflowId: id })).body.data.workflow
 }
+
+test('a process keeps the versions it used last, as many as it has room for', async (t) => {
+  const { api } = t.context
+  const own = await api.organization()
+  const em = () => api.services.orm.em.fork()
+  const { workflow } = await own.data('create_workflow', { name: 'Large' })
+  const insert = async (count: number, bytes: number) =>
+    await rows<{ id: string }>(
+      em(),
+      sql`insert into automation_version (id, organization_id, automation_id, number, definition)
+        select new_id(), ${own.id}, ${decodeId('wf', workflow.id)}, coalesce(max(version.number), 0) + n,
+          jsonb_build_object('steps', '[]'::jsonb, 'edges', '[]'::jsonb, 'name', repeat('x', ${bytes}::int))
+        from generate_series(1, ${count}::int) n
+        left join automation_version version on version.automation_id = ${decodeId('wf', workflow.id)}
+        group by n returning id`,
+    )
+  const [first, last] = await insert(2, 10)
+  if (!first || !last) throw new Error('no versions were made')
+  const large = await insert(40, 1_000_000)
+  for (const { id } of [first, ...large, last]) await loadVersion(em(), own.id, id)
+  await execute(em(), sql`delete from automation_version where organization_id = ${own.id}`)
+  t.is((await loadVersion(em(), own.id, last.id)).number, 2)
+  await t.throwsAsync(loadVersion(em(), own.id, first.id), { message: /does not exist/ })
+})
 
 test('versions are listed newest first, and compared with each other and with the draft', async (t) => {
   const { own } = t.context
@@ -116,4 +145,141 @@ test('a version that there is not, and a workflow of another organization, answe
   }
   const { statistics } = await own.data('get_workflow', { workflowId: workflow.id })
   t.like(statistics, { entries: 0, active: 0, completions: 0, goals: [], emails: [], holdouts: [] })
+})
+
+type Live = Draft & {
+  status: string
+  publishedVersion: { number: number } | null
+  draft: { steps: { id: string; config: Record<string, string> }[] }
+}
+
+async function live(own: TestOrganization, tag: string): Promise<Live> {
+  const { workflow } = await own.data('create_workflow', { name: 'Live' })
+  const trigger = { id: 'start', type: 'TRIGGER', config: { type: 'TAG_ADDED', tagNames: [tag] } }
+  await configure(own, workflow, [trigger, hello('One'), pause(1)])
+  return (await published(own, workflow)) as Live
+}
+
+async function read(own: TestOrganization, { id }: Draft): Promise<Live> {
+  return (await own.data('get_workflow', { workflowId: id })).workflow
+}
+
+async function versionsOf(own: TestOrganization, email: string): Promise<number[]> {
+  const { runs } = await own.data('get_subscriber_workflow_runs', { email })
+  return runs.map(({ version }: { version: { number: number } }) => version.number)
+}
+
+test('saving a draft publishes nothing: people enter as before until the next publishing', async (t) => {
+  const { own } = t.context
+  const one = await live(own, 'drafted')
+  const other = { id: 'start', type: 'TRIGGER', config: { type: 'TAG_ADDED', tagNames: ['published'] } }
+  // A draft tool asks for no confirmation.
+  const saved = await configure(own, one, [other, TAG, pause(2)], { settings: { priority: 90 } })
+  t.like(saved, { status: 'ACTIVE', publishedVersion: { number: 1 } })
+  t.is((await own.data('list_workflow_versions', { workflowId: one.id })).versions.length, 1)
+  await own.data('add_subscriber', { email: 'before@example.com', tags: ['drafted', 'published'] })
+  t.deepEqual(await versionsOf(own, 'before@example.com'), [1])
+  const two = await published(own, one)
+  t.like(two, { status: 'ACTIVE', publishedVersion: { number: 2 } })
+  await own.data('add_subscriber', { email: 'after@example.com', tags: ['drafted', 'published'] })
+  t.deepEqual(await versionsOf(own, 'after@example.com'), [2])
+  t.deepEqual(await versionsOf(own, 'before@example.com'), [1])
+})
+
+test('a draft that was never published lets nobody in, by hand or by its trigger', async (t) => {
+  const { own } = t.context
+  const { workflow } = await own.data('create_workflow', { name: 'Draft' })
+  const trigger = { id: 'start', type: 'TRIGGER', config: { type: 'TAG_ADDED', tagNames: ['never'] } }
+  await configure(own, workflow, [trigger, pause(1)])
+  const email = 'nobody@example.com'
+  await own.data('add_subscriber', { email, tags: ['never'] })
+  const refused = await own.call('add_subscriber_to_workflow', { workflowId: workflow.id, email })
+  t.deepEqual([refused.status, refused.body.code], [409, 'WRONG_STATE'])
+  t.regex(refused.body.error, /DRAFT.*publish_workflow/)
+  t.deepEqual(await versionsOf(own, email), [])
+})
+
+test('what is changed of the email of a step goes out with the next version, and no version changes', async (t) => {
+  const { own } = t.context
+  const one = await live(own, 'emailed')
+  const campaignId = one.draft.steps.find(({ id }) => id === 'hello')?.config['campaignId']
+  const difference = async (more: object) =>
+    (await own.data('compare_workflow_versions', { workflowId: one.id, fromVersion: 1, ...more })).comparison
+  await own.data('edit_campaign', { id: campaignId, subject: 'Edited' })
+  const subject = [{ id: 'hello', changes: [{ path: 'email.subject', before: 'One', after: 'Edited' }] }]
+  t.like((await difference({})).changed, subject)
+  t.true((await difference({ toVersion: 1 })).identical)
+  await published(own, one)
+  await own.data('edit_campaign', { id: campaignId, subject: 'Edited again' })
+  t.like((await difference({ toVersion: 2 })).changed, subject)
+})
+
+test('each publishing is a version of its own, also of the same draft and at the same moment', async (t) => {
+  const { own } = t.context
+  const one = await live(own, 'repeated')
+  await published(own, one)
+  const same = await own.data('compare_workflow_versions', {
+    workflowId: one.id,
+    fromVersion: 1,
+    toVersion: 2,
+  })
+  t.true(same.comparison.identical)
+  // Two inputs, because the same one has one code, which works once.
+  const answers = await Promise.all(
+    [{ activate: true }, { activate: false }].map((wish) =>
+      own.confirmed('publish_workflow', { workflowId: one.id, ...wish }),
+    ),
+  )
+  const numbers = answers.map(({ body }) => body.data.version.number).toSorted((a, b) => a - b)
+  t.deepEqual(numbers, [3, 4])
+  t.is((await read(own, one)).publishedVersion?.number, 4)
+})
+
+test('a draft that became faulty after the question is not published by its answer', async (t) => {
+  const { own } = t.context
+  const one = await live(own, 'asked')
+  const asked = await own.call('publish_workflow', { workflowId: one.id })
+  t.is(asked.status, 428)
+  const { updatedAt } = await read(own, one)
+  await configure(own, { id: one.id, updatedAt }, [START, EMPTY])
+  const { confirmationCode } = asked.body
+  const refused = await own.call('publish_workflow', { workflowId: one.id, confirmationCode })
+  t.deepEqual([refused.status, refused.body.code], [400, 'INVALID_INPUT'])
+  t.is((await read(own, one)).publishedVersion?.number, 1)
+})
+
+test('a draft is written only by who has read it since: publishing, a status and a group count as changes', async (t) => {
+  const { own } = t.context
+  const one = await live(own, 'stale')
+  const { group } = await own.data('create_workflow_group', { name: 'Stale', conflictStrategy: 'FIRST_WINS' })
+  const changes = [
+    () => own.confirmed('publish_workflow', { workflowId: one.id }),
+    () => own.call('update_workflow_status', { workflowId: one.id, status: 'PAUSED' }),
+    () => own.call('set_workflow_group', { workflowId: one.id, groupId: group.id }),
+  ]
+  for (const change of changes) {
+    const { updatedAt } = await read(own, one)
+    t.is((await change()).status, 200)
+    const input = { workflowId: one.id, expectedUpdatedAt: updatedAt }
+    const definition = { steps: [START], edges: [] }
+    for (const [tool, more] of [
+      ['configure_workflow_draft', definition],
+      ['update_workflow_draft', { definition }],
+    ] as const) {
+      const refused = await own.call(tool, { ...input, ...more })
+      t.deepEqual([refused.status, refused.body.code], [409, 'STALE_VERSION'])
+    }
+  }
+  t.is((await read(own, one)).draft.steps.length, 3)
+})
+
+test('a workflow in the archive can be edited, and comes back only when it is told to', async (t) => {
+  const { own } = t.context
+  const one = await live(own, 'archived')
+  await own.confirmed('update_workflow_status', { workflowId: one.id, status: 'ARCHIVED' })
+  const archived = await read(own, one)
+  t.is((await configure(own, archived, [START, pause(5)])).status, 'ARCHIVED')
+  t.like(await published(own, one), { status: 'ARCHIVED', publishedVersion: { number: 2 } })
+  const back = await own.confirmed('publish_workflow', { workflowId: one.id, activate: true })
+  t.like(back.body.data.workflow, { status: 'ACTIVE', publishedVersion: { number: 3 } })
 })

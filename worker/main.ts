@@ -6,11 +6,13 @@ import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { createServices } from '../src/services.ts'
+import { startDeliverability } from './deliverability.ts'
 import { startEchoWatch } from './echo-watch.ts'
 import { startHealthServer } from './health.ts'
 import { startSchedules } from './schedules.ts'
 import { startSegmentWatch } from './segment-watch.ts'
 import { startVisits } from './visits.ts'
+import { startWebhookTurns } from './webhook-turns.ts'
 import { startEngine } from './workers.ts'
 
 const DAY_MS = 86_400_000
@@ -26,6 +28,8 @@ const lanes = await startLanes(services, { workerName: `${hostname()}/${process.
 const segments = startSegmentWatch(services)
 const echoes = startEchoWatch(services)
 const visits = startVisits(services)
+const deliverability = startDeliverability(services)
+const webhooks = startWebhookTurns(services)
 const engine = await startEngine(services, { graceMs })
 const schedules = startSchedules(services)
 const server = startHealthServer(services, engine)
@@ -49,6 +53,8 @@ async function stop(): Promise<void> {
     segments.stop(),
     echoes.stop(),
     visits.stop(),
+    deliverability.stop(),
+    webhooks.stop(),
     schedules.stop(),
     housekeeping,
   ])

@@ -1,7 +1,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { noteFreshConditions } from '../src/domain/automations/conditions.ts'
+import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
 import {
   catchMissedEvents,
   findOverdueRuns,
@@ -9,10 +9,10 @@ import {
   type OverdueRun,
   repairRun,
   type WorkflowState,
-} from '../src/domain/automations/overdue.ts'
+} from '../src/domain/automations/runs/overdue.ts'
 import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
-import { workflowIdOf } from '../src/domain/automations/nudge.ts'
-import { freePlaces } from '../src/domain/automations/runs.ts'
+import { workflowIdOf } from '../src/domain/automations/runs/nudge.ts'
+import { freePlaces } from '../src/domain/automations/runs/runs.ts'
 import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'

@@ -1,6 +1,6 @@
 import { Failure } from '../src/catalogue/failure.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { performRunWork, type RunWork } from '../src/domain/automations/run-work.ts'
+import { performRunWork, type RunWork } from '../src/domain/automations/runs/run-work.ts'
 import { type OutboxRow, takeWork } from '../src/domain/outbox.ts'
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'

@@ -8,11 +8,13 @@ import {
   type WebhookRequest,
   type WebhookResult,
 } from '../src/domain/automations/webhooks/webhooks.ts'
-import { signatureHeaders, webhookSecret } from '../src/domain/automations/webhooks/webhook-signature.ts'
+import { signatureHeaders, webhookSecret } from '../src/domain/webhooks/signature.ts'
 import { encodeId } from '../src/ids.ts'
 import { describeFault } from '../src/log.ts'
-import { type WebAnswer, WebFault } from '../src/ports/web.ts'
+import type { WebAnswer } from '../src/ports/web.ts'
+import { WebFault } from '../src/ports/web-fault.ts'
 import type { Services } from '../src/services.ts'
+import { askedSeconds } from './retry-after.ts'
 import { startRounds } from './rounds.ts'
 
 const POLL_MS = 500
@@ -45,7 +47,10 @@ export function startWebhooks(services: Services): { stop(): Promise<void> } {
     return underWay.size < MOST ? claimed.length : 0
   }
 
-  const rounds = startRounds(services, sendDue, { pollMs: POLL_MS, complaint: 'the webhooks cannot be read' })
+  const rounds = startRounds(services, sendDue, {
+    pollMs: POLL_MS,
+    complaint: 'WEBHOOK steps cannot be sent',
+  })
   return {
     async stop() {
       await rounds.stop()
@@ -72,7 +77,7 @@ async function attempt(services: Services, webhook: ClaimedWebhook): Promise<Web
   const body = request.body ?? ''
   const secret = webhookSecret(services.config.secret, organizationId)
   const id = `${encodeId('run', webhook.runId)}_${request.firstVisit}`
-  const signature = signatureHeaders(secret, { id, seconds: Math.floor(Date.now() / 1_000), body })
+  const signature = signatureHeaders([secret], { id, seconds: Math.floor(Date.now() / 1_000), body })
   try {
     const answer = await services.web.request({
       url: request.url,
@@ -94,7 +99,7 @@ function judge(webhook: ClaimedWebhook, { status, headers, body }: WebAnswer): W
     return { status, fault: null, reason: null, retryMs: null, response: readResponse(body) }
   }
   const mayChange = status >= 500 || TRANSIENT.has(status)
-  const asked = Number(headers['retry-after'] ?? 0) * 1_000
+  const asked = askedSeconds(headers) * 1_000
   return failed(webhook, { status }, `answered ${status}`, mayChange ? asked : null)
 }
 
@@ -106,7 +111,7 @@ function failed(
   leastMs: number | null,
 ): WebhookResult {
   const isLast = leastMs === null || attempt > request.retries
-  const delay = Math.max(FIRST_RETRY_MS * 4 ** (attempt - 1), Number.isFinite(leastMs) ? (leastMs ?? 0) : 0)
+  const delay = Math.max(FIRST_RETRY_MS * 4 ** (attempt - 1), leastMs ?? 0)
   const times = attempt === 1 ? '' : ` after ${attempt} attempts`
   return {
     status: null,

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The command line of a living process as one text; undefined when there is none (or only a zombie). */
-export function commandLine(pid: number): string | undefined {
+function commandLine(pid: number): string | undefined {
   try {
     const text = existsSync('/proc/self/cmdline')
       ? readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')

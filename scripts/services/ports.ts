@@ -13,7 +13,7 @@ export async function freePort(host = '127.0.0.1'): Promise<number> {
 }
 
 /** True when nothing listens there. */
-export async function isPortFree(port: number, host: string): Promise<boolean> {
+async function isPortFree(port: number, host: string): Promise<boolean> {
   return await new Promise((resolve) => {
     const server = createServer()
     server.once('error', () => resolve(false))

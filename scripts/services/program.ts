@@ -45,7 +45,7 @@ export async function startProgram(options: ProgramOptions): Promise<Child> {
 }
 
 /** What a person should see of a log line: warnings and errors, and what is no log line at all. */
-export function readTrouble(line: string): string | undefined {
+function readTrouble(line: string): string | undefined {
   if (!line.startsWith('{')) return line.trim() || undefined
   try {
     const entry: unknown = JSON.parse(line)

@@ -50,7 +50,7 @@ export function readableBinaries(directory: string, user: SystemUser | undefined
 }
 
 /** True when every directory up to the root lets everybody through. */
-export function isOpenToAll(directory: string): boolean {
+function isOpenToAll(directory: string): boolean {
   if ((statSync(directory).mode & 0o001) === 0) return false
   const parent = dirname(directory)
   return parent === directory || isOpenToAll(parent)

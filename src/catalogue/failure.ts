@@ -50,6 +50,19 @@ type FailureAnswer = {
 }
 export type FailureCode = keyof typeof FAILURES
 
+/** Codes that only other doors tell apart; the Tools API's table has one word for them (decisions, section 2). */
+const TOOL_CODES: Partial<Record<FailureCode, FailureCode>> = {
+  MALFORMED_BODY: 'INVALID_INPUT',
+  MISSING_FIELD: 'INVALID_INPUT',
+  INVALID_PARAMETER: 'INVALID_INPUT',
+  MISSING_TOKEN: 'UNAUTHENTICATED',
+}
+
+/** The code under which the Tools API answers this one. */
+export function toolCode(code: FailureCode): FailureCode {
+  return TOOL_CODES[code] ?? code
+}
+
 /** One fault of an input: where it is (a JSON path) and what to do about it. */
 export type Fault = { path: string; message: string; stepId?: string }
 

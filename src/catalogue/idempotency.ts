@@ -21,56 +21,71 @@ export function readIdempotencyKey(header: string | undefined): string | undefin
   )
 }
 
+/** What the database says of a key (see the migration): an answer, or why there is none to give. */
+export type KeptAnswer = StoredAnswer | { isOther: true } | { isRunning: true }
+
 /**
  * Inside the transaction of a keyed call: takes the key for as long as it lasts and returns the stored answer of an
- * earlier call, or null when this is the first. The lock ends with the transaction, also when the process dies.
+ * earlier call, or null when this is the first.
  */
 export async function takeKey(em: EntityManager, call: KeyedCall): Promise<StoredAnswer | null> {
-  const lock = await row<{ taken: boolean }>(
+  const { organizationId, key, bodyHash } = call
+  const found = await row<{ kept: KeptAnswer | null }>(
     em,
-    sql`select pg_try_advisory_xact_lock(hashtextextended(${`${call.organizationId}/${call.key}`}, 0)) as taken`,
+    sql`select take_key(${organizationId}, ${key}, ${bodyHash}) as kept`,
   )
-  if (!lock?.taken) {
+  return found?.kept ? readKept(found.kept) : null
+}
+
+/** The stored answer of an earlier call with this key, or null; another body under the key is refused. */
+export async function findAnswer(em: EntityManager, call: KeyedCall): Promise<StoredAnswer | null> {
+  const { organizationId, key, bodyHash } = call
+  const found = await row<{ kept: KeptAnswer | null }>(
+    em,
+    sql`select kept_answer(${organizationId}, ${key}, ${bodyHash}) as kept`,
+  )
+  return found?.kept ? readKept(found.kept) : null
+}
+
+/** The answer to give again; refuses a key that another request has, now or before. */
+export function readKept(kept: KeptAnswer): StoredAnswer {
+  if ('isRunning' in kept) {
     throw new Failure(
       'IDEMPOTENCY_IN_PROGRESS',
       'A request with this Idempotency-Key is still running; repeat it when that one has answered.',
       { retryAfter: 1 },
     )
   }
-  return await findAnswer(em, call)
-}
-
-/** The stored answer of an earlier call with this key, or null; another body under the key is refused. */
-export async function findAnswer(em: EntityManager, call: KeyedCall): Promise<StoredAnswer | null> {
-  const stored = await row<{ bodyHash: string; answer: StoredAnswer }>(
-    em,
-    sql`select encode(body_hash, 'hex') as "bodyHash", answer from idempotency_record
-      where organization_id = ${call.organizationId} and key = ${call.key} and created_at > now() - interval '24 hours'`,
-  )
-  if (!stored) return null
-  if (stored.bodyHash !== call.bodyHash.toString('hex')) {
+  if ('isOther' in kept) {
     throw new Failure(
       'IDEMPOTENCY_MISMATCH',
       'This Idempotency-Key was used for another request within 24 hours; use a new key for a new request.',
     )
   }
-  return stored.answer
+  return kept
+}
+
+/** Gives a stored answer once more, as the data or the refusal that it was. */
+export function replay(stored: StoredAnswer): unknown {
+  if ('data' in stored) return stored.data
+  const { code, message, details, body } = stored.failure
+  throw new Failure(code, message, { details, ...(body && { body }) })
 }
 
 /** Keeps the answer for 24 hours, in the transaction that made it. */
 export async function storeAnswer(em: EntityManager, call: KeyedCall, answer: StoredAnswer): Promise<void> {
+  const { organizationId, key, bodyHash, operation } = call
   await execute(
     em,
-    sql`insert into idempotency_record (organization_id, key, operation, body_hash, answer)
-      values (${call.organizationId}, ${call.key}, ${call.operation}, ${call.bodyHash}, ${json(answer)})
-      on conflict (organization_id, key) do update set operation = excluded.operation, body_hash = excluded.body_hash,
-        answer = excluded.answer, created_at = now()
-        where idempotency_record.created_at <= now() - interval '24 hours'`,
+    sql`select keep_answer(${organizationId}, ${key}, ${bodyHash}, ${operation}, ${json(answer)})`,
   )
 }
 
-/** Whether a refusal is final for its key: 428, 429 and 5xx are not, nor is what says the key itself is in use. */
+/**
+ * Whether a refusal is final for its key: 428, 429 and 5xx are not, nor is what is wrong with the token, nor what says
+ * the key itself is in use.
+ */
 export function isStorable({ code }: Failure): boolean {
   const { status } = FAILURES[code]
-  return status < 500 && status !== 428 && status !== 429 && !code.startsWith('IDEMPOTENCY_')
+  return status < 500 && ![401, 428, 429].includes(status) && !code.startsWith('IDEMPOTENCY_')
 }

@@ -1,9 +1,9 @@
 import { hashJson } from './canonical.ts'
 import { challenge, countWrongCode, spendCode } from './confirmation.ts'
 import { Failure } from './failure.ts'
-import { findAnswer, isStorable, type KeyedCall, storeAnswer, takeKey } from './idempotency.ts'
+import { findAnswer, isStorable, type KeyedCall, replay, storeAnswer, takeKey } from './idempotency.ts'
 import { readInput } from './input.ts'
-import { type Principal, requirePermission } from './principal.ts'
+import { type Principal, refuseToken, requirePermission } from './principal.ts'
 import type { RateBucket, RateState } from './rate-limit.ts'
 import type { Call, Outside, Received, Tool } from './tool.ts'
 import { databaseCode } from './database-error.ts'
@@ -34,10 +34,13 @@ export async function invoke(
   if (tool.permission !== null) requirePermission(principal, tool.permission)
   const { input, confirmationCode } = readInput(tool, invocation.input)
   const isGated = invocation.gated && tool.isGated(input)
+  const isSingle = tool.isSingleStatement(input)
+  // Only such a statement looks at the token again; a door then comes back with a principal of now.
+  if (principal.isRemembered && !isSingle) refuseToken()
   const { file, idempotencyKey } = invocation
   const received = file && (await tool.receive?.(outside(services, principal), input, file))
   try {
-    const execution = { tool, input, confirmationCode, isGated, received }
+    const execution = { tool, input, confirmationCode, isGated, isSingle, received }
     const data = await executeKeyed(services, principal, execution, idempotencyKey)
     return tool.settle ? await tool.settle(outside(services, principal), input, data) : data
   } finally {
@@ -82,6 +85,7 @@ type Execution = {
   input: unknown
   confirmationCode: string | undefined
   isGated: boolean
+  isSingle: boolean
   /** What prepare() found; absent where it did not run. */
   prepared?: { value: unknown }
   /** The file that came with it. */
@@ -132,7 +136,7 @@ async function run(
   execution: Execution,
   keyed?: KeyedCall,
 ): Promise<unknown> {
-  const { tool, input, confirmationCode, isGated } = execution
+  const { tool, input, confirmationCode, isGated, isSingle } = execution
   const scope = {
     organizationId: principal.organization.id,
     actor: principal.actor,
@@ -141,8 +145,7 @@ async function run(
   }
   const outcome = await unitOfWork(services, scope, (call) => perform(call, execution, keyed), {
     readOnly: tool.effect === 'read',
-    // A keyed call writes its record beside the handler's rows.
-    singleStatement: tool.singleStatement === true && !keyed && !isGated,
+    singleStatement: isSingle,
   }).catch(asRefusal)
   if ('data' in outcome) return outcome.data
   if (confirmationCode !== undefined) {
@@ -158,10 +161,11 @@ async function run(
 type Outcome = { data: unknown } | { unconfirmed: string | undefined }
 
 async function perform(call: Call, execution: Execution, keyed: KeyedCall | undefined): Promise<Outcome> {
-  const { tool, input, confirmationCode, isGated, prepared } = execution
+  const { tool, input, confirmationCode, isGated, isSingle, prepared } = execution
+  if (isSingle) return { data: await tool.handler(keyed ? { ...call, keyed } : call, input, undefined) }
   if (keyed) {
     const stored = await takeKey(call.em, keyed)
-    if (stored) return replay(stored)
+    if (stored) return { data: replay(stored) }
   }
   if (isGated) {
     if (confirmationCode === undefined) return { unconfirmed: undefined }
@@ -170,7 +174,7 @@ async function perform(call: Call, execution: Execution, keyed: KeyedCall | unde
   }
   if (tool.prepare && !prepared) throw answerGone()
   const data = await tool.handler(call, input, execution.received ?? prepared?.value)
-  if (keyed) await storeAnswer(call.em, keyed, { data })
+  if (keyed) await storeAnswer(call.em, keyed, { data: tool.kept ? tool.kept(data) : data })
   return { data }
 }
 
@@ -181,12 +185,6 @@ function answerGone(): Failure {
     'The answer kept for this Idempotency-Key has just expired; repeat the request.',
     { retryAfter: 1 },
   )
-}
-
-function replay(stored: Awaited<ReturnType<typeof takeKey>> & object): Outcome {
-  if ('data' in stored) return { data: stored.data }
-  const { code, message, details, body } = stored.failure
-  throw new Failure(code, message, { details, ...(body && { body }) })
 }
 
 /** A unique violation is a refusal wherever it happens, recognised by its class (SQLSTATE 23505). */

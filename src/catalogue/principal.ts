@@ -19,6 +19,8 @@ export type Principal = {
   requestLimit: number
   /** The database's time when the call began. */
   now: Date
+  /** It was read some seconds ago; see withPrincipal. */
+  isRemembered?: true
 }
 
 type TokenRow = Organization & {
@@ -74,11 +76,11 @@ export async function authenticate(
 export async function withPrincipal<Result>(
   services: Services,
   authorization: string | undefined,
-  checksToken: () => boolean,
+  mayBeRemembered: () => boolean,
   work: (principal: Principal) => Promise<Result>,
 ): Promise<Result> {
   try {
-    const recent = checksToken() ? recall(services, authorization) : undefined
+    const recent = mayBeRemembered() ? recall(services, authorization) : undefined
     if (recent) return await work(recent)
   } catch (error) {
     if (!(error instanceof Failure)) throw error
@@ -109,7 +111,9 @@ function recall(services: Services, authorization: string | undefined): Principa
   const found = memory?.get(key)
   if (!found) return undefined
   const age = performance.now() - found.began
-  if (age < REMEMBERED_MS) return { ...found.principal, now: new Date(found.principal.now.getTime() + age) }
+  if (age < REMEMBERED_MS) {
+    return { ...found.principal, now: new Date(found.principal.now.getTime() + age), isRemembered: true }
+  }
   memory?.delete(key)
   return undefined
 }

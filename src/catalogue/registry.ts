@@ -1,15 +1,19 @@
 import * as audience from '../tools/audience.ts'
 import * as campaignHistory from '../tools/campaign-history.ts'
+import * as campaignResources from '../tools/campaign-resources.ts'
 import * as campaignSending from '../tools/campaign-sending.ts'
 import * as campaigns from '../tools/campaigns.ts'
+import * as deliverability from '../tools/deliverability.ts'
 import * as documentation from '../tools/documentation.ts'
 import * as domains from '../tools/domains.ts'
+import * as emailResources from '../tools/email-resources.ts'
 import * as emails from '../tools/emails.ts'
 import * as events from '../tools/events.ts'
 import * as explanation from '../tools/explanation.ts'
 import * as fields from '../tools/fields.ts'
 import * as imports from '../tools/imports.ts'
 import * as images from '../tools/images.ts'
+import * as lists from '../tools/lists.ts'
 import * as organization from '../tools/organization.ts'
 import * as privacy from '../tools/privacy.ts'
 import * as segments from '../tools/segments.ts'
@@ -23,6 +27,7 @@ import * as suppressions from '../tools/suppressions.ts'
 import * as tags from '../tools/tags.ts'
 import * as tokens from '../tools/tokens.ts'
 import * as web from '../tools/web.ts'
+import * as webhooks from '../tools/webhooks.ts'
 import * as workflowGroups from '../tools/workflow-groups.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
 import * as workflowVersions from '../tools/workflow-versions.ts'
@@ -49,11 +54,14 @@ const GROUPS = [
   campaigns,
   campaignHistory,
   campaignSending,
+  campaignResources,
   snippets,
   images,
   web,
   emails,
+  emailResources,
   domains,
+  deliverability,
   senders,
   organization,
   settings,
@@ -61,6 +69,8 @@ const GROUPS = [
   documentation,
   privacy,
   tokens,
+  webhooks,
+  lists,
 ]
 
 /** Every operation by name: the one list that all doors read. */
@@ -82,7 +92,8 @@ export function findTool(name: string): Tool {
   return tool?.listed ? tool : unknownTool(name)
 }
 
-function unknownTool(name: string): never {
+/** Says which names are near. */
+export function unknownTool(name: string): never {
   const shown = JSON.stringify(name.slice(0, 80))
   const near = nearNames(name)
   const hint = near.length > 0 ? `did you mean ${near.join(', ')}?` : 'GET /api/v2/tools lists them all.'

@@ -5,6 +5,7 @@ import type { Validator } from 'typebox/compile'
 import type { Permission, Plan } from '../../schema/values.ts'
 import type { EntityManager } from '../database.ts'
 import type { Services } from '../services.ts'
+import type { KeyedCall } from './idempotency.ts'
 
 /** The organization a call is scoped to. */
 export type Organization = {
@@ -24,6 +25,8 @@ export type Actor = {
   name: string
   /** Of a run: how many runs stand before it, each started by the one before. */
   depth?: number
+  /** An AI agent uses the token, over MCP. */
+  isAgent?: boolean
 }
 
 /**
@@ -46,6 +49,8 @@ export type Call = {
   /** The database's time when the call began. */
   now: Date
   services: Services
+  /** The idempotency key that the handler's single statement has to take. */
+  keyed?: KeyedCall
   /** Tells Temporal something once this unit of work has committed. */
   emit(intent: Intent): void
   /** What is written although the call is refused, in a unit of work of its own after the rollback. */
@@ -70,7 +75,7 @@ export type ConfirmationSummary = {
 export type Effect = 'read' | 'draft' | 'write' | 'impact'
 
 /** What discovery sorts tools by. */
-export const TOOL_GROUPS = [
+const TOOL_GROUPS = [
   'subscribers',
   'tags',
   'segments',
@@ -104,10 +109,12 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
   listed?: boolean
   /** Email sends are bounded by quotas and the lane's backlog instead of the request window. */
   counted?: boolean
-  /** The handler writes by one statement and emits nothing, so that it needs no transaction around it. */
-  singleStatement?: boolean
-  /** That statement also refuses a token that is gone, so that no query needs to ask for it first. */
-  checksToken?: boolean
+  /**
+   * For these inputs the handler makes one statement of everything: it refuses a token that is gone, takes the key of
+   * the call (`keyed`), writes, and keeps the answer. So no query asks for the token first, and nothing is around it. Not
+   * for impact tools.
+   */
+  singleStatement?: (input: Static<Input>) => boolean
   /** Narrows the gate of an impact tool to some inputs. */
   confirm?: (input: Static<Input>) => boolean
   /** Refuses what cannot be done and says what will happen; runs before the challenge, for impact tools. */
@@ -123,6 +130,8 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
    */
   receive?: (call: Outside, input: Static<Input>, body: AsyncIterable<Buffer>) => Promise<Prepared & Received>
   handler: (call: Call, input: Static<Input>, prepared: Prepared) => Promise<Static<Output>>
+  /** What of the answer an Idempotency-Key keeps, where the answer shows a secret once. */
+  kept?: (data: Static<Output>) => Static<Output>
   /** After the commit: waits for what Temporal did and may complete the answer. Safe to repeat. */
   settle?: (call: Outside, input: Static<Input>, data: Static<Output>) => Promise<Static<Output>>
 }
@@ -143,19 +152,25 @@ export type Tool = Required<
     | 'jsonDepth'
     | 'listed'
     | 'counted'
+    | 'singleStatement'
     | 'confirm'
     | 'summarize'
     | 'prepare'
     | 'receive'
     | 'handler'
+    | 'kept'
     | 'settle'
   > & {
     validator: Validator
     isGated(input: unknown): boolean
+    /** Whether isSingleStatement() may say yes. */
+    hasSingleStatement: boolean
+    isSingleStatement(input: unknown): boolean
     summarize(call: Call, input: unknown): Promise<ConfirmationSummary>
     prepare?(call: Outside, input: unknown): Promise<unknown>
     receive?(call: Outside, input: unknown, body: AsyncIterable<Buffer>): Promise<Received>
     handler(call: Call, input: unknown, prepared: unknown): Promise<unknown>
+    kept?(data: unknown): unknown
     settle?(call: Outside, input: unknown, data: unknown): Promise<unknown>
   }
 
@@ -168,12 +183,16 @@ export const JSON_DEPTH = 32
 export function defineTool<Input extends TObject, Output extends TSchema, Prepared = undefined>(
   definition: Definition<Input, Output, Prepared>,
 ): Tool {
-  const { confirm, summarize, prepare, receive, settle, handler, ...facts } = definition
+  const { singleStatement, confirm, summarize, prepare, receive, kept, settle, handler, ...facts } =
+    definition
   if (definition.effect === 'impact' && !summarize) {
     throw new Error(`${definition.name} has impact and needs summarize()`)
   }
   if (definition.effect === 'impact' && prepare) {
     throw new Error(`${definition.name} would ask the network before it is confirmed`)
+  }
+  if (definition.effect === 'impact' && singleStatement) {
+    throw new Error(`${definition.name} has to be confirmed, which takes statements of its own`)
   }
   // invoke() hands over only what `validator` accepted and what prepare() gave, so each `as` restates what it checked.
   return {
@@ -184,6 +203,8 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
     counted: definition.counted ?? true,
     validator: Compile(definition.input),
     isGated: (input) => definition.effect === 'impact' && (confirm ? confirm(input as Static<Input>) : true),
+    hasSingleStatement: singleStatement !== undefined,
+    isSingleStatement: (input) => singleStatement?.(input as Static<Input>) === true,
     summarize: async (call, input) => {
       if (!summarize) throw new Error(`${definition.name} asks for no confirmation`)
       return await summarize(call, input as Static<Input>)
@@ -196,6 +217,7 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
     ...(prepare && {
       prepare: (call: Outside, input: unknown) => prepare(call, input as Static<Input>),
     }),
+    ...(kept && { kept: (data: unknown) => kept(data as Static<Output>) }),
     ...(settle && {
       settle: (call: Outside, input: unknown, data: unknown) =>
         settle(call, input as Static<Input>, data as Static<Output>),

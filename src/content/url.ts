@@ -31,7 +31,7 @@ function encodeUnsafe(text: string): string {
 }
 
 /** The text as an absolute http(s), mailto or tel URL; '' for every other scheme and for what is no URL. */
-export function safeUrl(text: string): string {
+function safeUrl(text: string): string {
   if (PLAIN_WEB_ADDRESS.test(text)) return text
   const bare = text.toWellFormed().replace(CONTROLS, '').trim()
   if (BARE_DOMAIN.test(bare)) return safeUrl(`https://${bare}`)

@@ -34,14 +34,14 @@ export type Mail = {
 export type ClaimedMail = Mail & { attempt: number; tries: number }
 
 /** The columns of a Mail, from `m` message, `s` subscriber, `o` organization and `content` message_content. */
-export const MAIL_COLUMNS = sql`m.id, m.organization_id as "organizationId", o.name as "organizationName", m.class,
+const MAIL_COLUMNS = sql`m.id, m.organization_id as "organizationId", o.name as "organizationName", m.class,
   m.marketing, m.recipient, m.from_name as "fromName", m.from_email as "fromEmail", m.reply_to as "replyTo",
   m.tracking, m.subscriber_id as "subscriberId", s.name as "subscriberName", s.phone, coalesce(s.fields, '{}') as fields,
   m.campaign_id as "campaignId", m.automation_id as "automationId", m.version_id as "versionId", m.run_id as "runId",
   m.step_id as "stepId", content.source`
 
 /** What MAIL_COLUMNS reads beside `message m`. */
-export const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
+const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
   left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
   left join message_content content on content.organization_id = m.organization_id and content.message_id = m.id`
 
@@ -117,7 +117,7 @@ export async function renewLeases(
 
 /**
  * Makes claimable again what is due (retries), what may go on (its automation or campaign is no longer
- * paused) and what lost its sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
+ * paused, its domain no longer stopped) and what lost its sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
  */
 export async function reviveQueue(em: EntityManager): Promise<number> {
   return await execute(
@@ -129,7 +129,9 @@ export async function reviveQueue(em: EntityManager): Promise<number> {
           or (q.state = 'held' and not exists (select 1 from automation a
             where a.organization_id = q.organization_id and a.id = q.held_by and a.status = 'PAUSED')
             and not exists (select 1 from campaign c
-              where c.organization_id = q.organization_id and c.id = q.held_by and c.paused))
+              where c.organization_id = q.organization_id and c.id = q.held_by and c.paused)
+            and not exists (select 1 from sending_stop s
+              where s.organization_id = q.organization_id and s.domain_id = q.held_by))
         order by q.id limit 5000 for update skip locked)
       update delivery_queue q set state = 'queued', lease_until = null, held_by = null,
         ambiguous = q.ambiguous or q.submitting, submitting = false

@@ -4,7 +4,7 @@ import { isOwnFault } from '../catalogue/database-error.ts'
 import type { Actor, Call } from '../catalogue/tool.ts'
 import { unitOfWork } from '../catalogue/unit-of-work.ts'
 import { execute, rows } from '../database.ts'
-import { nudgeRuns } from '../domain/automations/nudge.ts'
+import { nudgeRuns } from '../domain/automations/runs/nudge.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
 

@@ -12,7 +12,7 @@ import {
   renewLeases,
 } from './claims.ts'
 import { isEnvelopeAddress, wireAddress } from './headers.ts'
-import { acceptance, failureOutcome, impossible } from './outcomes.ts'
+import { acceptance, failureOutcome, unmadeReason, unsent } from './outcomes.ts'
 import { createLaneRate } from './rate.ts'
 import { isPlain, runTick, type TickItem } from './record.ts'
 import type { PreparedMail, RenderedMail, Renderer } from './render.ts'
@@ -53,7 +53,6 @@ const CLAIMED_AHEAD = 8
 /** What campaigns get at least of what is claimed, however much other mail waits. */
 const CAMPAIGN_SHARE = 1 / 4
 const TROUBLE_MS = 250
-const LONGEST_PAUSE_MS = 15_000
 
 /** Starts moving the email of one lane: claim, render, mark, send, record. */
 export function startLane(
@@ -80,7 +79,6 @@ export function startLane(
   let isOver = false
   let rings = 0
   let pausedUntil = 0
-  let troubles = 0
   const sleepers = new Set<() => void>()
 
   /** Claims and renders ahead of the connections until the lane is empty, then waits for a ring or the poll. */
@@ -147,7 +145,7 @@ export function startLane(
 
   function unrendered(mail: ClaimedMail, error: unknown): string {
     services.log.error({ fault: describeFault(error), email: mail.id }, 'an email could not be rendered')
-    return 'RENDER_FAULT'
+    return unmadeReason(error)
   }
 
   /** Each tick records what finished and marks as many as have room. Two loops, so that one works while the other waits. */
@@ -238,11 +236,11 @@ export function startLane(
   }
 
   async function submit({ mail, content }: Ready, deadline: number): Promise<Outcome> {
-    if (typeof content === 'string') return impossible(mail, content)
+    if (typeof content === 'string') return unsent(mail, content)
     try {
       return await converse(mail, await content.compose(), deadline)
     } catch (error) {
-      return impossible(mail, unrendered(mail, error))
+      return unsent(mail, unrendered(mail, error))
     }
   }
 
@@ -254,11 +252,11 @@ export function startLane(
         rendered.data,
         {
           deadline,
+          isUrgent: name === 'transactional',
           beforeData: rate.isLimited ? takeTurn : null,
           onEnd: () => ended.add(mail),
         },
       )
-      troubles = 0
       return acceptance(mail, rendered.subject, replyLine(reply))
     } catch (error) {
       const failure = error instanceof SmtpFailure ? error : new SmtpFailure('connect', faultOf(error))
@@ -279,13 +277,13 @@ export function startLane(
     }
   }
 
-  /** A relay that cannot be reached is asked again after a while that doubles; nobody's mail is at fault. */
+  /** Until a relay may be tried again; nobody's mail is at fault. */
   function pause(failure: SmtpFailure): void {
     if (performance.now() < pausedUntil) return
-    const pauseMs = Math.min(LONGEST_PAUSE_MS, TROUBLE_MS * 2 ** troubles)
-    troubles += 1
+    const pauseMs = parts.provider.restMs()
+    if (pauseMs === 0) return
     pausedUntil = performance.now() + pauseMs
-    services.log.warn({ lane: name, pauseMs, reason: failure.message }, 'the relay cannot be used')
+    services.log.warn({ lane: name, pauseMs, reason: failure.message }, 'no relay can be used')
   }
 
   /** Waits until the condition holds, asked again at every wake-up, or until the time is over. */

@@ -10,8 +10,10 @@ import { createSmtpProvider } from './smtp-provider.ts'
 /** The delivery of a process; `stop` finishes what is being sent within the grace. */
 export type Lanes = { stop(): Promise<void> }
 
-/** Connections to the relay; while some of them speak, the others wait for the tick that marks their next email. */
-const CONNECTIONS: Record<LaneName, number> = { transactional: 16, bulk: 64 }
+/** While some connections speak, the others wait for the tick that marks their next email. */
+const MOST_CONNECTIONS: Record<LaneName, number> = { transactional: 16, bulk: 64 }
+/** What of the connections is kept free for email that somebody waits for. */
+const TRANSACTIONAL_SHARE = 1 / 4
 const REVIVE_MS = 1_000
 const GRACE_MS = 4_000
 
@@ -20,12 +22,13 @@ export async function startLanes(
   services: Services,
   options: { workerName: string; lane?: Partial<LaneOptions>; reviveMs?: number; graceMs?: number },
 ): Promise<Lanes> {
-  const provider = createSmtpProvider(services.config.relayUrl)
+  const provider = createSmtpProvider(services.config.relayUrl, services.log)
+  const connections = shareOut(provider.places)
   const parts = { renderer: createRenderer(services), provider }
   const open = (name: LaneName): Lane =>
     startLane(services, name, parts, {
       ...LANE_DEFAULTS,
-      connections: CONNECTIONS[name],
+      connections: connections[name],
       ...options.lane,
     })
   const lanes: Record<string, Lane> = {
@@ -37,18 +40,27 @@ export async function startLanes(
     (channel) => lanes[channel]?.ring(),
     services.log,
   )
+  let reviving: Promise<void> = Promise.resolve()
   const revival = setInterval(() => {
-    void revive(services, () => Object.values(lanes).forEach((lane) => lane.ring()))
+    reviving = revive(services, () => Object.values(lanes).forEach((lane) => lane.ring()))
   }, options.reviveMs ?? REVIVE_MS)
   services.log.info({ worker: options.workerName, rates: services.config.laneRates }, 'lanes are open')
   return {
     async stop() {
       clearInterval(revival)
+      // Its statement must not ask for a connection while the pool closes.
+      await reviving
       await listener.close()
       await Promise.all(Object.values(lanes).map((lane) => lane.stop(options.graceMs ?? GRACE_MS)))
       provider.close()
     },
   }
+}
+
+/** Together no more than the relays take, so that neither lane waits for the other; one place they have to share. */
+function shareOut(places: number): Record<LaneName, number> {
+  const transactional = Math.ceil(Math.min(places * TRANSACTIONAL_SHARE, MOST_CONNECTIONS.transactional))
+  return { transactional, bulk: Math.max(1, Math.min(places - transactional, MOST_CONNECTIONS.bulk)) }
 }
 
 async function revive(services: Services, ring: () => void): Promise<void> {

@@ -1,5 +1,5 @@
 import type { ClaimedMail } from './claims.ts'
-import { eventData } from './render.ts'
+import { eventData, Unreadable } from './render.ts'
 import { backOff, categoryOf, isHard, replyLine } from './replies.ts'
 import { SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
@@ -9,9 +9,21 @@ export function acceptance(mail: ClaimedMail, subject: string, response: string)
   return { ...base(mail, subject), kind: 'sent', response }
 }
 
-/** The outcome of an email that can never be sent; `reason` is one of our own words. */
-export function impossible(mail: ClaimedMail, reason: string): Outcome {
-  return { ...base(mail, null), kind: 'failed', reason }
+const READ_AGAIN_MS = 2_000
+
+/** Why an email could not be made, in one of our own words. */
+export function unmadeReason(error: unknown): string {
+  return error instanceof Unreadable ? 'CONTENT_UNREADABLE' : 'RENDER_FAULT'
+}
+
+/**
+ * The outcome of an email that no relay was asked about; `reason` is one of our own words. It can never be sent, unless
+ * what it is made of could not be read: then it goes back, and that is no try.
+ */
+export function unsent(mail: ClaimedMail, reason: string): Outcome {
+  const outcome = base(mail, null)
+  if (reason === 'CONTENT_UNREADABLE') return { ...outcome, kind: 'back', reason, delayMs: READ_AGAIN_MS }
+  return { ...outcome, kind: 'failed', reason }
 }
 
 /**

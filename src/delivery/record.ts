@@ -1,7 +1,7 @@
 import { isOwnFault } from '../catalogue/database-error.ts'
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import type { Actor, Call } from '../catalogue/tool.ts'
-import { nudgeRuns } from '../domain/automations/nudge.ts'
+import { nudgeRuns } from '../domain/automations/runs/nudge.ts'
 import { type NewEvent, recordEvents } from '../domain/events.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
 import { CONTENT_TYPES } from '../../schema/values.ts'
+import { isOwnFault } from '../catalogue/database-error.ts'
 import { row } from '../database.ts'
 import type { Services } from '../services.ts'
 import { type CompiledEmail, compileContent } from '../content/compile.ts'
@@ -39,13 +40,25 @@ export type Renderer = {
   fillForBrowser(mail: Mail): Promise<FilledEmail | null>
 }
 
+/** What an email is made of, or signed with, could not be read: its content is not at fault, and it is tried again. */
+export class Unreadable extends Error {}
+
+async function reading<Found>(work: Promise<Found>): Promise<Found> {
+  try {
+    return await work
+  } catch (error) {
+    if (isOwnFault(error)) throw error
+    throw new Unreadable('what the email is made of could not be read', { cause: error })
+  }
+}
+
 /** Campaigns of 100 KB by the hundred, or ordinary newsletters by the thousand. */
 const CACHED_BYTES = 32 << 20
 
 type EmailContent = Parameters<typeof compileContent>[0]
 /** What is made of a compiled email before it is filled again and again. */
-type Form = (email: CompiledEmail) => CompiledEmail
-const asItIs: Form = (email) => email
+const FORMS = { mail: quoteEmail, page: (email: CompiledEmail) => email }
+type Form = keyof typeof FORMS
 
 type PersonalUrls = FillInput['urls']
 type StepEmail = Partial<Pick<MessageSource, 'subject' | 'preview' | 'content' | 'text'>> & {
@@ -60,12 +73,12 @@ export function createRenderer(services: Services): Renderer {
   /** Compiled and brought into its form, in which alone it is kept. */
   async function compiledOf(mail: Mail, form: Form): Promise<CompiledEmail | null> {
     const { source, versionId, stepId, marketing } = mail
-    if (source) return form(compileContent(contentOf(mail, source)))
+    if (source) return FORMS[form](compileContent(contentOf(mail, source)))
     const isCampaign = mail.class === 'CAMPAIGN'
     if (!versionId || !(stepId || isCampaign)) return null
-    return await kept(`${form.name}/${versionId}/${marketing}/${stepId}`, async () => {
+    return await kept(`${form}/${versionId}/${marketing}/${stepId}`, async () => {
       const email = isCampaign ? await loadCampaign(services, mail) : await loadStep(services, mail)
-      return email && form(email)
+      return email && FORMS[form](email)
     })
   }
 
@@ -101,7 +114,7 @@ export function createRenderer(services: Services): Renderer {
   }
 
   async function signed(mail: Mail, { headers, body }: ComposedMail): Promise<string> {
-    const key = await keys.of(mail)
+    const key = await reading(keys.of(mail))
     const signature = key ? await signMail(headers, body, key) : ''
     return `${signature}${headers}\r\n${body}`
   }
@@ -129,14 +142,14 @@ export function createRenderer(services: Services): Renderer {
 
   /** Asks for the email once more: of many campaigns, all that wait would hold more than what is kept. */
   async function composeLater(mail: Mail): Promise<RenderedMail> {
-    const email = await compiledOf(mail, quoteEmail)
+    const email = await compiledOf(mail, 'mail')
     if (!email) throw new Error('its content is gone')
     return await compose(mail, email)
   }
 
   return {
     async prepare(mail) {
-      const email = await compiledOf(mail, quoteEmail)
+      const email = await compiledOf(mail, 'mail')
       if (!email) return null
       const isOfSend = mail.class === 'CAMPAIGN' && !mail.source
       if (isOfSend && areShared(email)) return { targets: [], compose: () => composeLater(mail) }
@@ -144,27 +157,31 @@ export function createRenderer(services: Services): Renderer {
       return { targets: composed.targets, compose: async () => composed }
     },
     async fillForBrowser(mail) {
-      const email = await compiledOf(mail, asItIs)
+      const email = await compiledOf(mail, 'page')
       return email && fillContent(email, inputFor(mail, { pixel: false }))
     },
   }
 }
 
 async function loadStep(services: Services, mail: Mail): Promise<CompiledEmail | null> {
-  const found = await row<{ email: StepEmail | null }>(
-    crossOrganization(services),
-    sql`select definition -> 'emails' -> ${mail.stepId}::text as email from automation_version
-      where organization_id = ${mail.organizationId} and id = ${mail.versionId}`,
+  const found = await reading(
+    row<{ email: StepEmail | null }>(
+      crossOrganization(services),
+      sql`select definition -> 'emails' -> ${mail.stepId}::text as email from automation_version
+        where organization_id = ${mail.organizationId} and id = ${mail.versionId}`,
+    ),
   )
   return found?.email ? compileContent(contentOf(mail, found.email)) : null
 }
 
 /** What was frozen when the campaign fell due. */
 async function loadCampaign(services: Services, mail: Mail): Promise<CompiledEmail | null> {
-  const found = await row<StepEmail>(
-    crossOrganization(services),
-    sql`select subject, preview, content, content_type as "contentType" from campaign_send
-      where organization_id = ${mail.organizationId} and id = ${mail.versionId}`,
+  const found = await reading(
+    row<StepEmail>(
+      crossOrganization(services),
+      sql`select subject, preview, content, content_type as "contentType" from campaign_send
+        where organization_id = ${mail.organizationId} and id = ${mail.versionId}`,
+    ),
   )
   return found && compileContent(contentOf(mail, found))
 }

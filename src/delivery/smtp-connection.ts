@@ -10,6 +10,8 @@ export type SendGate = {
   deadline: number
   /** Waits for the right to send one more; called when the recipient was accepted, right before DATA. Null: no need. */
   beforeData: (() => Promise<void>) | null
+  /** Somebody waits for it: it goes before others that want a connection. */
+  isUrgent: boolean
   /** Hears that the end of the email was written: from here on it may be out, whatever happens. */
   onEnd: () => void
 }

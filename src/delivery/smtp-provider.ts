@@ -1,74 +1,168 @@
-import { readRelay } from './relay.ts'
+import { hash } from 'node:crypto'
+
+import type { Services } from '../services.ts'
+import { nameOf, readRelays } from './relay.ts'
+import { type Envelope, RelayPool } from './relay-pool.ts'
 import type { SmtpReply } from './replies.ts'
-import { openSmtpConnection, type SendGate, type SmtpConnection } from './smtp-connection.ts'
+import type { SendGate } from './smtp-connection.ts'
 import { SmtpFailure } from './smtp-wire.ts'
 
 /** What hands an email to the world: the answer is an acceptance, a refusal is an SmtpFailure. */
 export type MailProvider = {
+  /** How many emails it can take at once. */
+  places: number
   send(from: string, to: string, data: string, gate: SendGate): Promise<SmtpReply>
+  /** Until it can be used again; 0 when it can. */
+  restMs(): number
   close(): void
 }
 
-const IDLE_MS = 20_000
-const SWEEP_MS = 5_000
-const MAILS_A_CONNECTION = 500
+/** An email that waits for a connection. */
+type Waiter = {
+  mail: Envelope
+  tried: Set<RelayPool>
+  timer: NodeJS.Timeout
+  start: (sending: Promise<SmtpReply> | null) => void
+}
 
-/** Any relay, over connections that are kept between emails. As many are open as emails are under way. */
-export function createSmtpProvider(relayUrl: string): MailProvider {
-  const relay = readRelay(relayUrl)
-  /** The one that waits longest is first. */
-  const idle: { connection: SmtpConnection; since: number }[] = []
-  let sweeping: NodeJS.Timeout | undefined
+/** Those who wait look again so often: a relay may grant more by now. */
+const LOOK_MS = 1_000
 
-  function takeIdle(): SmtpConnection | null {
-    for (let kept = idle.pop(); kept; kept = idle.pop()) if (kept.connection.isOpen) return kept.connection
-    return null
+/**
+ * The relays of RELAY_URL. An email goes to those of the lowest priority that can be used, by weight, and to the same one
+ * when it is tried again, which greylisting asks for. What a relay did not take goes to the next at once, unless it may
+ * have been taken: no other gets an email whose end was written.
+ */
+export function createSmtpProvider(
+  relayUrl: string,
+  log: Pick<Services['log'], 'info' | 'warn'>,
+): MailProvider {
+  const waiting: Waiter[] = []
+  let looking: NodeJS.Timeout | undefined
+  const pools = readRelays(relayUrl).map((relay) => new RelayPool(relay, hear))
+  const tiers = [...new Set(pools.map(({ relay }) => relay.priority))]
+    .toSorted((one, other) => one - other)
+    .map((priority) => pools.filter(({ relay }) => relay.priority === priority))
+
+  function hear(news: { relay: string; restMs: number; reason: string }): void {
+    if (news.restMs === 0) log.info(news, 'a relay is in use again')
+    else log.warn(news, 'a relay is out of use')
+    serve()
   }
 
-  function keep(connection: SmtpConnection): void {
-    if (!connection.isOpen) return
-    if (connection.used >= MAILS_A_CONNECTION) return connection.quit()
-    idle.push({ connection, since: performance.now() })
-    sweeping ??= setInterval(closeIdle, SWEEP_MS).unref()
+  /** A relay with room for it; `wait` when all that can be used are full, null when none can be used. */
+  function choose({ from }: Envelope, tried: ReadonlySet<RelayPool>): RelayPool | 'wait' | null {
+    const left = (tier: RelayPool[]) => tier.filter((pool) => !tried.has(pool))
+    for (const tier of tiers) {
+      const roomy = left(tier).filter((pool) => pool.hasRoom())
+      if (roomy.length > 0) return preferred(from, roomy)
+      if (left(tier).some((pool) => pool.isHealthy)) return 'wait'
+    }
+    return left(pools).some((pool) => pool.isProbed) ? 'wait' : null
   }
 
-  /** One look now and then, because a timer for each email would be set and taken back thousands of times a second. */
-  function closeIdle(): void {
-    const end = performance.now() - IDLE_MS
-    while (idle[0] && idle[0].since <= end) idle.shift()?.connection.quit()
-    if (idle.length > 0) return
-    clearInterval(sweeping)
-    sweeping = undefined
+  function sendOver(pool: RelayPool, mail: Envelope, tried: Set<RelayPool>): Promise<SmtpReply> {
+    tried.add(pool)
+    return pool
+      .send(mail)
+      .catch((error: unknown) => {
+        // It only has fewer connections than were asked for, and one will be free.
+        if (error instanceof SmtpFailure && error.stage === 'connect' && pool.isHealthy) tried.delete(pool)
+        throw error
+      })
+      .finally(serve)
   }
 
-  async function sendOver(
-    connection: SmtpConnection,
-    ...mail: Parameters<MailProvider['send']>
-  ): Promise<SmtpReply> {
-    try {
-      return await connection.send(...mail)
-    } finally {
-      keep(connection)
+  /** Sends over the relay that has a place for it first; null when none is left that could. */
+  async function attempt(mail: Envelope, tried: Set<RelayPool>): Promise<SmtpReply | null> {
+    serve()
+    const pool = choose(mail, tried)
+    if (pool !== 'wait') return pool && (await sendOver(pool, mail, tried))
+    return await new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        leave(waiter)
+        reject(new SmtpFailure('connect', 'no connection to the relay was free in time'))
+      }, mail.gate.deadline - performance.now())
+      const waiter: Waiter = { mail, tried, timer, start: resolve }
+      const before = mail.gate.isUrgent ? waiting.findIndex((other) => !other.mail.gate.isUrgent) : -1
+      waiting.splice(before === -1 ? waiting.length : before, 0, waiter)
+      looking ??= setInterval(serve, LOOK_MS)
+    })
+  }
+
+  /** Gives what is free to those who wait, in their order. */
+  function serve(): void {
+    const inOrder = waiting.slice()
+    for (const waiter of inOrder) {
+      const pool = choose(waiter.mail, waiter.tried)
+      if (pool === 'wait' || !leave(waiter)) continue
+      waiter.start(pool && sendOver(pool, waiter.mail, waiter.tried))
     }
   }
 
+  /** Whether it still waited: one who starts may be heard of while others are served. */
+  function leave(waiter: Waiter): boolean {
+    const at = waiting.indexOf(waiter)
+    if (at === -1) return false
+    clearTimeout(waiter.timer)
+    waiting.splice(at, 1)
+    if (waiting.length > 0) return true
+    clearInterval(looking)
+    looking = undefined
+    return true
+  }
+
   return {
-    async send(...mail) {
-      const kept = takeIdle()
-      if (kept) {
+    places: Math.max(...tiers.map((tier) => tier.reduce((sum, { relay }) => sum + relay.connections, 0))),
+    async send(from, to, data, gate) {
+      const mail = { from, to, data, gate }
+      const tried = new Set<RelayPool>()
+      let failure: SmtpFailure | undefined
+      for (;;) {
         try {
-          return await sendOver(kept, ...mail)
+          const reply = await attempt(mail, tried)
+          if (reply) return reply
         } catch (error) {
-          // A relay may close what was idle at any moment; nothing of this email was said yet.
-          const isStale = error instanceof SmtpFailure && error.stage === 'mail' && !error.reply
-          if (!isStale) throw error
+          if (!mayGoElsewhere(error)) throw error
+          // What happened to this email says more than that another relay is away.
+          if (failure === undefined || failure.stage === 'connect') failure = error
+          if (performance.now() < gate.deadline) continue
         }
+        throw failure ?? pools.find((pool) => pool.failure)?.failure ?? NO_RELAY
       }
-      return await sendOver(await openSmtpConnection(relay), ...mail)
     },
+    restMs: () => Math.min(...pools.map((pool) => (pool.isHealthy ? 0 : pool.restMs))),
     close() {
-      clearInterval(sweeping)
-      for (const { connection } of idle.splice(0)) connection.quit()
+      for (const waiter of waiting.splice(0)) {
+        clearTimeout(waiter.timer)
+        waiter.start(null)
+      }
+      clearInterval(looking)
+      for (const pool of pools) pool.close()
     },
   }
+}
+
+const NO_RELAY = new SmtpFailure('connect', 'no relay can be used')
+
+/** Whether a relay certainly has not taken the email and does not refuse it either. */
+function mayGoElsewhere(error: unknown): error is SmtpFailure {
+  if (!(error instanceof SmtpFailure)) return false
+  return error.stage === 'connect' || (error.stage !== 'dot' && !error.reply)
+}
+
+/** Weighted rendezvous hashing: each email has an order of relays of its own, and each relay its part of all emails. */
+function preferred(key: string, pools: readonly RelayPool[]): RelayPool | null {
+  const [first = null, ...others] = pools
+  if (others.length === 0) return first
+  const ranked = pools.map((pool) => ({
+    pool,
+    score: -pool.relay.weight / Math.log(chanceOf(`${key} ${nameOf(pool.relay)}`)),
+  }))
+  return ranked.reduce((best, one) => (one.score > best.score ? one : best)).pool
+}
+
+/** A number between 0 and 1 that is always the same for a text. */
+function chanceOf(text: string): number {
+  return (Number.parseInt(hash('sha1', text).slice(0, 12), 16) + 1) / (2 ** 48 + 2)
 }

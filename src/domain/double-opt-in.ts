@@ -10,6 +10,7 @@ import { encodeId } from '../ids.ts'
 import { CONSENT } from './consent.ts'
 import { recordEvents } from './events.ts'
 import { enqueueMessages, type MessageSource } from './messages.ts'
+import { countEmail } from './quota.ts'
 
 /** How long the link of a confirmation email works. */
 const CONFIRMATION_DAYS = 7
@@ -34,7 +35,7 @@ type ConfirmationText = { subject: string; markdown: string }
 type Sending = {
   email: string
   text: ConfirmationText | null
-  sender: { name: string; email: string; replyTo: string | null } | null
+  sender: { name: string; email: string; stoodInFor: string | null; replyTo: string | null } | null
 }
 
 /**
@@ -60,7 +61,8 @@ export async function askToConfirm(
       'Double opt-in is on, and its confirmation email cannot be sent because no sender is on a verified domain; verify a domain and make a sender with create_email_sender, or send skipDoubleOptIn: true for people whose consent you have.',
     )
   }
-  const { name: fromName, email: fromEmail, replyTo } = sender
+  const { name: fromName, email: fromEmail, stoodInFor, replyTo } = sender
+  await countEmail(call)
   await enqueueMessages(call, [
     {
       class: 'TRANSACTIONAL',
@@ -70,6 +72,7 @@ export async function askToConfirm(
       recipient: email,
       fromName,
       fromEmail,
+      stoodInFor,
       replyTo,
       source: sourceOf(text ?? STANDARD_CONFIRMATION),
     },
@@ -164,10 +167,12 @@ async function readSending({ em, organization }: Call, subscriberId: string): Pr
   const found = await row<Sending>(
     em,
     sql`select subscriber.email, organization.confirmation_email as text,
-        (select jsonb_build_object('name', sender.name, 'email', sender.email, 'replyTo', sender.reply_to)
+        (select jsonb_build_object('name', sender.name, 'email', leaving.email, 'stoodInFor', leaving.stood_in_for,
+            'replyTo', coalesce(sender.reply_to, leaving.stood_in_for))
           from sender join domain on domain.organization_id = sender.organization_id and domain.id = sender.domain_id
-          where sender.organization_id = organization.id and domain.status = 'VERIFIED'
-          order by sender.is_default desc, sender.id limit 1) as sender
+          cross join lateral leave_from(sender.organization_id, sender.email, domain.status) leaving
+          where sender.organization_id = organization.id
+          order by leaving.stood_in_for is null desc, sender.is_default desc, sender.id limit 1) as sender
       from organization join subscriber on subscriber.organization_id = organization.id
       where organization.id = ${organization.id} and subscriber.id = ${subscriberId}`,
   )

@@ -5,8 +5,8 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, row, rows } from '../database.ts'
 import { decodeId, encodeId, newId } from '../ids.ts'
-import { IS_ACTIVE } from './automations/active.ts'
-import { cancelRuns } from './automations/runs.ts'
+import { IS_ACTIVE } from './automations/runs/active.ts'
+import { cancelRuns } from './automations/runs/runs.ts'
 import {
   chooseSubscriber,
   findSubscriber,
@@ -180,6 +180,15 @@ async function anonymizeAudiences({ em, organization }: Call, { id }: Person, no
 }
 
 async function anonymizeHistory({ em, organization }: Call, id: string, nobody: string): Promise<void> {
+  // What an endpoint answered may repeat what it was told.
+  await execute(
+    em,
+    sql`update webhook_delivery delivery set response_body = null
+      from webhook, subscriber_event event
+      where webhook.organization_id = ${organization.id} and event.organization_id = ${organization.id}
+        and event.subscriber_id = ${id} and delivery.organization_id = ${organization.id}
+        and delivery.webhook_id = webhook.id and delivery.event_id = event.id`,
+  )
   await execute(
     em,
     sql`update subscriber_event set subscriber_id = ${nobody},

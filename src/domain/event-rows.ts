@@ -14,7 +14,7 @@ export type NewEvent = {
 /** An event as it was written. */
 export type RecordedEvent = Required<NewEvent>
 
-/** Events as they were written: whether runs wait for one of them, and whether automations may begin with one. */
+/** Events as they were written: whether runs wait for one of them, and whether automations begin with such events. */
 export type Recorded = { events: RecordedEvent[]; isAwaited: boolean; mayStart: boolean }
 
 /**
@@ -88,8 +88,8 @@ export function writingEvents(
   }
 }
 
-/** Who or what made an event, as its row says; `silent` marks what nobody may hear. */
+/** Who or what made an event, as its row says; `silent` marks what nobody may hear, `depth` is that of a run. */
 export function causeOf({ actor }: Call, { silent = false }: { silent?: boolean }): Record<string, unknown> {
-  const { kind, id, name } = actor
-  return { kind, id, name, ...(silent && { silent }) }
+  const { kind, id, name, depth } = actor
+  return { kind, id, name, ...(silent && { silent }), ...(depth !== undefined && { depth }) }
 }

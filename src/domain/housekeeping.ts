@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 
+import { WEBHOOK_LIMITS } from '../../schema/webhook.ts'
 import { type EntityManager, execute } from '../database.ts'
+import { KEPT_DAYS } from './deliverability/totals.ts'
 import { IS_OPEN } from './automations/goals/goals.ts'
 
 /**
@@ -13,6 +15,18 @@ export async function keepHouse(em: EntityManager): Promise<void> {
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
   await execute(em, sql`delete from automation_webhook_receipt where created_at < now() - interval '1 day'`)
   await execute(em, sql`delete from email_report where created_at < now() - interval '90 days'`)
+  await execute(
+    em,
+    sql`delete from webhook_delivery delivery using webhook
+      where delivery.organization_id = webhook.organization_id and delivery.webhook_id = webhook.id
+        and delivery.event_id < id_floor(now() - make_interval(days => ${WEBHOOK_LIMITS.days}))
+        and delivery.next_attempt_at is null`,
+  )
+  await execute(em, sql`delete from domain_total where at < now() - make_interval(days => ${KEPT_DAYS})`)
+  // Long enough for whoever wants to know why they could not be settled.
+  await execute(em, sql`delete from pending_visit where apart and created_at < now() - interval '90 days'`)
+  await execute(em, sql`delete from receiver where checked_at < now() - interval '30 days'`)
+  await forgetOld(em)
   // A window that an email opens never begins where the run is over and no email has gone; what is under way goes in a day.
   await execute(
     em,
@@ -37,4 +51,26 @@ export async function keepHouse(em: EntityManager): Promise<void> {
       where finished.organization_id = refused.organization_id and finished.id = refused.import_id
         and finished.finished_at < now() - interval '30 days'`,
   )
+}
+
+const PAGE = 10_000
+
+/** What only repeats what is kept elsewhere, page by page: there may be millions. */
+async function forgetOld(em: EntityManager): Promise<void> {
+  // Every recipient of a send that is over has an email or a row of the ledger, and is counted.
+  const recipients = sql`delete from campaign_recipient where (organization_id, campaign_id, subscriber_id) in (
+    select r.organization_id, r.campaign_id, r.subscriber_id from campaign_send s
+    join campaign_recipient r on r.organization_id = s.organization_id and r.campaign_id = s.campaign_id
+    where s.finished_at < now() - interval '90 days' and s.enqueued + s.skipped >= s.total limit ${PAGE})`
+  // What single emails said; campaigns and workflows keep what theirs say.
+  const contents = sql`delete from message_content where (organization_id, message_id) in (
+    select content.organization_id, content.message_id from organization join message_content content
+      on content.organization_id = organization.id and content.message_id < id_floor(now() - interval '90 days')
+    where not exists (select from delivery_queue q where q.id = content.message_id) limit ${PAGE})`
+  // Who was asked to confirm what, and did.
+  const confirmations = sql`delete from audit_entry where (organization_id, id) in (
+    select entry.organization_id, entry.id from organization join audit_entry entry
+      on entry.organization_id = organization.id and entry.id < id_floor(now() - interval '1 year')
+    where entry.action in ('confirmation.asked', 'confirmation.used') limit ${PAGE})`
+  for (const page of [recipients, contents, confirmations]) while ((await execute(em, page)) === PAGE);
 }

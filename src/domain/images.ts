@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 
 import { type Image, IMAGE_ENDINGS, IMAGE_LIMITS, type ImageType } from '../../schema/image.ts'
 import type { Call, Outside } from '../catalogue/tool.ts'
-import { row, rows } from '../database.ts'
+import { type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
 import { type ImageFacts, inspectImage } from './image-file.ts'
 import { characters, likeLiteral, oneLine, refuse, timestamp } from './text.ts'
@@ -113,6 +113,19 @@ export async function describeImage(
 /** Where the bytes of an image are stored. */
 export function imageKey(hash: Buffer): string {
   return `images/${hash.toString('hex')}`
+}
+
+/** What the file of an image is, by uuid; null when there is no such image. */
+export async function findImageFile(
+  em: EntityManager,
+  organizationId: string,
+  imageId: string,
+): Promise<{ contentType: ImageType; hash: Buffer } | null> {
+  return await row(
+    em,
+    sql`select content_type as "contentType", content_hash as hash from image
+      where organization_id = ${organizationId} and id = ${imageId}`,
+  )
 }
 
 /** The public path of an image; the organization stands in it so that it is found by the primary key. */

@@ -32,6 +32,8 @@ export type NewMessage = {
   recipient: string
   fromName: string | null
   fromEmail: string
+  /** The address it is meant to be from, where another domain stands in. */
+  stoodInFor?: string | null
   replyTo?: string | null
   /** Counts opens and clicks; true unless said otherwise. */
   tracking?: boolean
@@ -102,7 +104,8 @@ function insertion(organizationId: string, input: readonly ReturnType<typeof asR
   return sql`with input as materialized (
       select * from jsonb_to_recordset(${json(input)}) as input (
         position int, id uuid, key text, message_class text, marketing boolean, lane text, weight smallint,
-        "subscriberId" uuid, recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean,
+        "subscriberId" uuid, recipient text, "fromName" text, "fromEmail" text, "stoodInFor" text, "replyTo" text,
+        tracking boolean,
         source jsonb, "campaignId" uuid, "automationId" uuid, "versionId" uuid, "runId" uuid, "stepId" text, visit int)
     ), keyed as (
       insert into message_key (organization_id, key, message_id)
@@ -113,9 +116,9 @@ function insertion(organizationId: string, input: readonly ReturnType<typeof asR
       select input.* from input left join keyed using (key) where keyed.message_id is null or keyed.message_id = input.id
     ), messages as (
       insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
-        reply_to, tracking, campaign_id, automation_id, version_id, run_id, step_id, visit)
+        stood_in_for, reply_to, tracking, campaign_id, automation_id, version_id, run_id, step_id, visit)
       select id, ${organizationId}, message_class, marketing, "subscriberId", recipient, "fromName", "fromEmail",
-        "replyTo", tracking, "campaignId", "automationId", "versionId", "runId", "stepId", visit
+        "stoodInFor", "replyTo", tracking, "campaignId", "automationId", "versionId", "runId", "stepId", visit
       from fresh order by id
     ), contents as (
       insert into message_content (organization_id, message_id, source)

@@ -4,7 +4,7 @@ import type { OrganizationStats } from '../../schema/organization.ts'
 import type { SubscriberStatus } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
-import { IS_ACTIVE } from './automations/active.ts'
+import { IS_ACTIVE } from './automations/runs/active.ts'
 import { statusCounts } from './subscriber-queries.ts'
 
 type Counts = Omit<OrganizationStats, 'name' | 'plan' | 'subscribers' | 'subscribersByStatus'> & {
@@ -33,7 +33,11 @@ export async function readStats({ em, organization }: Call): Promise<Organizatio
           'bounced', count(*) filter (where status = 'BOUNCED'),
           'complained', count(*) filter (where status = 'COMPLAINED'))
         from message where ${own} and id >= id_floor(now() - interval '30 days') and status <> 'SKIPPED'
-          and class <> 'TEST') as "emailsLast30Days"`,
+          and class <> 'TEST') as "emailsLast30Days",
+      (select jsonb_build_object('limit', email_limit(${organization.id}), 'used', coalesce(
+          case when email_limit(${organization.id}) is not null then emails_counted(${organization.id}) end,
+          (select count(*)::int from message where ${own} and class <> 'TEST'
+            and id >= id_floor(quota_month()::timestamp at time zone 'utc'))))) as "emailsThisMonth"`,
   )
   if (!found) throw new Error('a statement of counts gave no row')
   const { byStatus, ...counts } = found

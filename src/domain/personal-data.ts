@@ -4,7 +4,7 @@ import type { PersonalData } from '../../schema/privacy.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { row, rows } from '../database.ts'
 import { encodeId } from '../ids.ts'
-import { readRuns } from './automations/run-records.ts'
+import { readRuns } from './automations/runs/run-records.ts'
 import { readAllEvents } from './subscriber-history.ts'
 import { chooseSubscriber, findSubscriber, readSubscriber } from './subscriber-records.ts'
 import { timestamp, timestampOrNull } from './text.ts'
@@ -38,6 +38,7 @@ export async function exportPersonalData(call: Call, subscriber: string): Promis
     },
     events,
     emails: await readEmails(call, id),
+    reports: await readReports(call, id),
     visits: await readVisits(call, id),
     runs: await readRuns(call, await readRunIds(call, id)),
   }
@@ -75,6 +76,25 @@ async function readEmails({ em, organization }: Call, id: string): Promise<Email
     id: encodeId('eml', email.id),
     createdAt: timestamp(email.createdAt),
     sentAt: timestampOrNull(email.sentAt),
+  }))
+}
+
+type ReportRow = Omit<PersonalData['reports'][number], 'raw'> & { raw: Buffer }
+
+async function readReports({ em, organization }: Call, id: string): Promise<PersonalData['reports']> {
+  const found = await rows<ReportRow>(
+    em,
+    sql`select report.message_id as "emailId", report.kind, report.category, report.status, report.diagnostic,
+        report.raw, report.created_at as "createdAt"
+      from message m
+      join email_report report on report.organization_id = m.organization_id and report.message_id = m.id
+      where m.organization_id = ${organization.id} and m.subscriber_id = ${id} order by report.id`,
+  )
+  return found.map((report) => ({
+    ...report,
+    emailId: encodeId('eml', report.emailId),
+    raw: report.raw.toString('utf8'),
+    createdAt: timestamp(report.createdAt),
   }))
 }
 

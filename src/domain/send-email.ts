@@ -4,6 +4,7 @@ import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
 import { decodeId, missing } from '../ids.ts'
 import { asciiDomain, readEmail } from './addresses.ts'
+import { readLeaving, standInWarnings } from './stand-in.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
 import { refuse } from './text.ts'
 import { type From, judgeTransactional, sendTransactional, type TransactionalEmail } from './transactional.ts'
@@ -30,13 +31,15 @@ export async function sendEmail(call: Call, email: PersonalEmail): Promise<strin
 export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<ConfirmationSummary> {
   const read = await readPersonal(call, email)
   await judgeTransactional(call, read)
-  const from = typeof read.from === 'object' ? read.from.email : 'the default sender'
+  const sender = typeof read.from === 'object' ? read.from : null
+  const leaving = sender && (await readLeaving(call, sender))
+  const from = leaving?.email ?? sender?.email ?? 'the default sender'
   return {
     action: 'send_email',
     target: read.to,
     recipients: 1,
     effects: [`An email with the subject "${read.subject}" goes to ${read.to} from ${from} at once.`],
-    warnings: [],
+    warnings: leaving ? standInWarnings(leaving) : [],
   }
 }
 

@@ -4,14 +4,17 @@ import {
   type EventCause,
   MAXIMUM_AMOUNT,
   type PaymentEventType,
+  SERVICE_EVENT_TYPES,
   type SubscriberEvent,
 } from '../../schema/event.ts'
-import type { LastEvent, SubscriberEmail } from '../../schema/subscriber.ts'
+import type { SubscriberEmail } from '../../schema/subscriber.ts'
 import type { DeliveryStatus, SubscriberEventType } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { array, execute, rows } from '../database.ts'
 import { encodeId } from '../ids.ts'
+import { deliveryStatus, type EmailStatus, lastEvent, statusesOf } from './emails/status.ts'
 import { recordEvents } from './events.ts'
+import { readWalk, type Walk } from './keyset.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
 import { refuse, timestamp, timestampOrNull } from './text.ts'
 
@@ -20,17 +23,20 @@ export const METADATA_BYTES = 16_384
 /** The currencies of amounts, ISO 4217. */
 export const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
 
-/** A payment or refund as create_event takes it; the amount is in major units. */
-export type PaymentInput = SubscriberChoice & {
-  eventType: PaymentEventType
+/** An event as a caller tells it: a payment, a refund, or one of their own; the amount is in major units. */
+export type ToldEvent = SubscriberChoice & {
+  eventType: string
   amount?: number | undefined
   currency: string
   metadata?: Record<string, unknown> | undefined
 }
 
-/** Records a payment or refund and moves the person's revenue in the same transaction. */
-export async function recordPayment(call: Call, input: PaymentInput): Promise<SubscriberEvent> {
+/** Records an event; a payment or refund moves the person's revenue in the same transaction. */
+export async function recordTold(call: Call, input: ToldEvent): Promise<SubscriberEvent> {
   const { eventType, currency, metadata = {} } = input
+  if (SERVICE_EVENT_TYPES.has(eventType)) {
+    refuse('eventType', `is ${eventType}, which only the service itself records; choose another name.`)
+  }
   if (!CURRENCIES.has(currency)) {
     refuse('currency', 'is not an ISO 4217 code; send three capital letters, such as "USD".')
   }
@@ -41,7 +47,8 @@ export async function recordPayment(call: Call, input: PaymentInput): Promise<Su
   const { id: subscriberId } = await findSubscriber(call, input, { lock: true })
   const data = { ...(amount !== undefined && { amount }), currency, metadata }
   // Triggers that look at revenue must see this payment in it.
-  if (amount) await moveRevenue(call, subscriberId, eventType === 'SUBSCRIBER_PAYMENT' ? amount : -amount)
+  const direction = REVENUE[eventType]
+  if (amount && direction) await moveRevenue(call, subscriberId, direction * amount)
   const [recorded] = await recordEvents(call, [{ subscriberId, type: eventType, data }])
   if (!recorded) throw new Error('an event was not recorded')
   return presentEvent({ ...recorded, cause: call.actor, createdAt: call.now.toISOString() })
@@ -56,6 +63,12 @@ function readAmount(amount: number): number {
   }
   return amount
 }
+
+/** Which way an event moves revenue; events of callers' own move none. */
+const REVENUE: Readonly<Record<string, 1 | -1>> = {
+  SUBSCRIBER_PAYMENT: 1,
+  SUBSCRIBER_REFUND: -1,
+} satisfies Record<PaymentEventType, 1 | -1>
 
 async function moveRevenue({ em, organization }: Call, subscriberId: string, amount: number): Promise<void> {
   await execute(
@@ -94,6 +107,29 @@ export async function listEvents(
   return { events: found.slice(0, limit).map(presentEvent), hasMore: found.length > limit }
 }
 
+/** The same, to be walked both ways. */
+export async function browseEvents(
+  call: Call,
+  {
+    eventType,
+    limit,
+    after,
+    before,
+    ...choice
+  }: SubscriberChoice & Walk & { eventType?: string | undefined },
+): Promise<{ events: SubscriberEvent[]; hasMore: boolean }> {
+  const { id } = await findSubscriber(call, choice)
+  const walk = readWalk('evt', { limit, after, before })
+  const found = await rows<EventRow>(
+    call.em,
+    sql`select ${EVENT_COLUMNS} from subscriber_event
+      where organization_id = ${call.organization.id} and subscriber_id = ${id}
+        ${eventType === undefined ? sql`` : sql`and type = ${eventType}`} ${walk.part(sql`id`)}`,
+  )
+  const { page, hasMore } = walk.page(found)
+  return { events: page.map(presentEvent), hasMore }
+}
+
 /** Everything that ever happened to a person, by the id of the database layer, oldest first. */
 export async function readAllEvents({ em, organization }: Call, id: string): Promise<SubscriberEvent[]> {
   const found = await rows<EventRow>(
@@ -104,7 +140,8 @@ export async function readAllEvents({ em, organization }: Call, id: string): Pro
   return found.map(presentEvent)
 }
 
-function presentEvent({ id, subscriberId, type, data, cause, createdAt }: EventRow): SubscriberEvent {
+/** An event as the wire has it. */
+export function presentEvent({ id, subscriberId, type, data, cause, createdAt }: EventRow): SubscriberEvent {
   return {
     id: encodeId('evt', id),
     subscriberId: encodeId('sub', subscriberId),
@@ -115,23 +152,7 @@ function presentEvent({ id, subscriberId, type, data, cause, createdAt }: EventR
   }
 }
 
-/**
- * What each message status is for readers of an email's delivery. SKIPPED is missing on purpose: such a message never
- * was an email to anybody.
- */
-const STATUSES = {
-  QUEUED: ['PENDING', 'queued'],
-  SUBMITTING: ['PENDING', 'queued'],
-  DELAYED: ['PENDING', 'delivery_delayed'],
-  SENT: ['SENT', 'sent'],
-  DELIVERED: ['DELIVERED', 'delivered'],
-  BOUNCED: ['BOUNCED', 'bounced'],
-  FAILED: ['BOUNCED', 'failed'],
-  COMPLAINED: ['COMPLAINED', 'complained'],
-} as const satisfies Record<string, readonly [DeliveryStatus, LastEvent]>
-type MessageStatus = keyof typeof STATUSES
-
-type EmailRow = Omit<SubscriberEmail, 'status' | 'lastEvent'> & { status: MessageStatus }
+type EmailRow = Omit<SubscriberEmail, 'status' | 'lastEvent'> & { status: EmailStatus }
 
 /** The emails of a person with what became of each, newest first. */
 export async function listEmails(
@@ -140,46 +161,34 @@ export async function listEmails(
   { status, limit }: { status?: DeliveryStatus | undefined; limit: number },
 ): Promise<{ emails: SubscriberEmail[]; hasMore: boolean }> {
   const { id } = await findSubscriber(call, choice)
-  const wanted = Object.entries(STATUSES)
-    .filter(([, [delivery]]) => status === undefined || delivery === status)
-    .map(([name]) => name)
   const found = await rows<EmailRow>(
     call.em,
     sql`select message.id, message.campaign_id as "campaignId", campaign.name as "campaignName",
-        coalesce(message.subject, campaign.subject) as subject, message.status, message.reason,
+        coalesce(message.subject, campaign.subject) as subject, message.from_email as "from",
+        message.stood_in_for as "stoodInFor", message.status, message.reason,
         message.bounce_category as "bounceCategory", message.created_at as "createdAt",
         message.sent_at as "sentAt", message.delivered_at as "deliveredAt",
         message.opened_at as "openedAt", message.clicked_at as "clickedAt"
       from message left join campaign
         on campaign.organization_id = message.organization_id and campaign.id = message.campaign_id
       where message.organization_id = ${call.organization.id} and message.subscriber_id = ${id}
-        and message.status = any(${array(wanted, 'text')})
+        and message.status = any(${array(statusesOf(status), 'text')})
       order by message.id desc limit ${limit + 1}`,
   )
   return { emails: found.slice(0, limit).map(presentEmail), hasMore: found.length > limit }
 }
 
 function presentEmail(found: EmailRow): SubscriberEmail {
-  const [status, event] = STATUSES[found.status]
   return {
     ...found,
     id: encodeId('eml', found.id),
     campaignId: found.campaignId && encodeId('cmp', found.campaignId),
-    status,
-    lastEvent: isArrived(status) ? (readerEvent(found) ?? event) : event,
+    status: deliveryStatus(found.status),
+    lastEvent: lastEvent(found),
     createdAt: timestamp(found.createdAt),
     sentAt: timestampOrNull(found.sentAt),
     deliveredAt: timestampOrNull(found.deliveredAt),
     openedAt: timestampOrNull(found.openedAt),
     clickedAt: timestampOrNull(found.clickedAt),
   }
-}
-
-function isArrived(status: DeliveryStatus): boolean {
-  return status === 'SENT' || status === 'DELIVERED'
-}
-
-function readerEvent({ openedAt, clickedAt }: EmailRow): LastEvent | null {
-  if (clickedAt !== null) return 'clicked'
-  return openedAt !== null ? 'opened' : null
 }

@@ -13,6 +13,7 @@ import { row, rows } from '../database.ts'
 import { encodeId } from '../ids.ts'
 import { type Audience, everybody, pageOf, type Question, readAudience } from './audience/question.ts'
 import { decodeCursor, encodeCursor, readPosition } from './cursor.ts'
+import { keyset, type Keyset, readWalk, type Walk } from './keyset.ts'
 import { presentRecord, RECORD_FIELDS, selectRecords } from './subscriber-records.ts'
 import { findTag, type TagChoice } from './tag-records.ts'
 import { timestamp, timestampOrNull } from './text.ts'
@@ -21,26 +22,43 @@ import { timestamp, timestampOrNull } from './text.ts'
 type Paging = { limit: number; cursor?: string | undefined }
 type Page<Item> = { subscribers: Item[]; nextCursor: string | null; hasMore: boolean }
 
-/** What list_subscribers takes. */
-export type SubscriberList = Paging & {
+/** Which people a list shows. */
+type Narrowing = {
   status: SubscriberStatus | 'all'
   tag?: string | undefined
   query?: string | undefined
 }
 
 /** A page of people, newest first; the cursor is a position and may name somebody who is gone. */
-export async function listSubscribers(call: Call, asked: SubscriberList): Promise<Page<Subscriber>> {
-  const { limit, status, tag, query, cursor } = asked
-  const before = cursor === undefined ? null : readPosition('sub', cursor)
+export async function listSubscribers(call: Call, asked: Narrowing & Paging): Promise<Page<Subscriber>> {
+  const { limit, cursor } = asked
+  const page = keyset(cursor === undefined ? null : readPosition('sub', cursor), limit)
+  const audience = await narrowed(call, asked)
+  if (!audience) return { subscribers: [], nextCursor: null, hasMore: false }
+  return asCursorPage(await readPage(call, audience, page, RECORD_FIELDS), (last) => last)
+}
+
+/** The same list, to be walked both ways. */
+export async function browseSubscribers(
+  call: Call,
+  asked: Narrowing & Walk,
+): Promise<{ subscribers: Subscriber[]; hasMore: boolean }> {
+  const walk = readWalk('sub', asked)
+  const audience = await narrowed(call, asked)
+  if (!audience) return { subscribers: [], hasMore: false }
+  const { page, hasMore } = await readPage(call, audience, walk, RECORD_FIELDS)
+  return { subscribers: page, hasMore }
+}
+
+/** Null where nobody can be meant, because there is no such tag. */
+async function narrowed(call: Call, { status, tag, query }: Narrowing): Promise<Audience | null> {
   const tagId = tag === undefined ? undefined : await tagNamed(call, tag)
-  if (tagId === null) return { subscribers: [], nextCursor: null, hasMore: false }
-  const audience = await readAudience(call, {
+  if (tagId === null) return null
+  return await readAudience(call, {
     query,
     ...(status !== 'all' && { statuses: [status] }),
     ...(tagId !== undefined && { tagId }),
   })
-  const { found, last } = await readPage(call, audience, { before, limit }, RECORD_FIELDS)
-  return { subscribers: found, nextCursor: last, hasMore: last !== null }
 }
 
 /** What count_subscribers takes; query_subscribers adds members and a page. */
@@ -56,15 +74,12 @@ export async function querySubscribers(
   { fields, limit, cursor, ...query }: SubscriberQuery & Paging & { fields: readonly QueryField[] },
 ): Promise<Page<Partial<Subscriber>>> {
   const asked = ['query_subscribers', call.organization.id, query]
-  const before = readBoundCursor(asked, cursor)
+  const page = keyset(readBoundCursor(asked, cursor), limit)
   const audience = await readAudience(call, questionOf(query))
   const members = fields.includes('id') ? fields : (['id', ...fields] as const)
-  const { found, last } = await readPage(call, audience, { before, limit }, members)
-  return {
-    subscribers: fields.includes('id') ? found : found.map(withoutId),
-    nextCursor: last === null ? null : encodeCursor(asked, last),
-    hasMore: last !== null,
-  }
+  const found = await readPage(call, audience, page, members)
+  const { subscribers, ...rest } = asCursorPage(found, (last) => encodeCursor(asked, last))
+  return { subscribers: fields.includes('id') ? subscribers : subscribers.map(withoutId), ...rest }
 }
 
 /** How many people a query means. */
@@ -105,14 +120,10 @@ export async function listByTag(
 ): Promise<Page<Subscriber>> {
   const tag = await findTag(call, choice)
   const asked = ['get_subscribers_by_tag', call.organization.id, tag.id]
-  const before = readBoundCursor(asked, cursor)
+  const page = keyset(readBoundCursor(asked, cursor), limit)
   const audience = await readAudience(call, { tagId: tag.id })
-  const { found, last } = await readPage(call, audience, { before, limit }, RECORD_FIELDS)
-  return {
-    subscribers: found,
-    nextCursor: last === null ? null : encodeCursor(asked, last),
-    hasMore: last !== null,
-  }
+  const found = await readPage(call, audience, page, RECORD_FIELDS)
+  return asCursorPage(found, (last) => encodeCursor(asked, last))
 }
 
 /** The people who bounced or complained, newest first, with what is known of why. */
@@ -121,27 +132,27 @@ export async function listSuppressed(
   { statuses, limit, cursor }: Paging & { statuses: readonly SuppressedSubscriber['status'][] },
 ): Promise<Page<SuppressedSubscriber>> {
   const asked = ['list_suppressed_subscribers', call.organization.id, [...statuses].sort()]
-  const before = readBoundCursor(asked, cursor)
+  const page = keyset(readBoundCursor(asked, cursor), limit)
   const audience = await readAudience(call, { statuses: [...new Set(statuses)] })
   const found = await rows<SuppressedSubscriber>(
     call.em,
     sql`select s.id, s.email, s.name, s.status, s.bounce_category as "bounceCategory", blocked.reason,
         blocked.created_at as "suppressedAt", s.created_at as "createdAt"
-      from (${pageOf(audience, { before, limit })}) as s
+      from (${pageOf(audience, page)}) as s
       left join lateral (
         select reason, created_at from suppression where organization_id = ${call.organization.id}
           and email_key = any(suppression_keys(${call.organization.id}, s.email_key)) order by reason limit 1
       ) as blocked on true
-      order by s.id desc`,
+      ${page.order(sql`s.id`)}`,
   )
-  const subscribers = found.slice(0, limit).map((person) => ({
+  const shown = page.page(found)
+  const people = shown.page.map((person) => ({
     ...person,
     id: encodeId('sub', person.id),
     suppressedAt: timestampOrNull(person.suppressedAt),
     createdAt: timestamp(person.createdAt),
   }))
-  const last = found.length > limit ? (subscribers.at(-1)?.id ?? null) : null
-  return { subscribers, nextCursor: last === null ? null : encodeCursor(asked, last), hasMore: last !== null }
+  return asCursorPage({ page: people, hasMore: shown.hasMore }, (last) => encodeCursor(asked, last))
 }
 
 const EXPORTED = ['email', 'name', 'phone', 'status', 'tags', 'customFields', 'createdAt'] as const
@@ -157,8 +168,8 @@ export async function exportedSubscribers(
     ...(asked.status !== undefined && { statuses: [asked.status] }),
     ...(tagId !== undefined && { tagId }),
   })
-  const { found } = await readPage(call, audience, { before: null, limit: asked.limit }, ['id', ...EXPORTED])
-  return found.map(({ email, name, phone, status, tags, customFields, createdAt }) => ({
+  const { page } = await readPage(call, audience, keyset(null, asked.limit), ['id', ...EXPORTED])
+  return page.map(({ email, name, phone, status, tags, customFields, createdAt }) => ({
     email,
     name,
     phone,
@@ -174,18 +185,29 @@ function withoutId(found: Partial<Subscriber>): Partial<Subscriber> {
   return rest
 }
 
-/** The members asked for of a page of people; `last` is the position of its end where there is more. */
+/** The members asked for of a page of people. */
 async function readPage(
   { em }: Call,
   audience: Audience,
-  position: { before: string | null; limit: number },
+  walk: Keyset,
   fields: readonly (keyof Subscriber)[],
-): Promise<{ found: Subscriber[]; last: string | null }> {
-  const { limit } = position
-  const people = sql`(${pageOf(audience, position)})`
-  const read = await rows<Subscriber>(em, sql`${selectRecords(fields, people)} order by subscriber.id desc`)
-  const found = read.slice(0, limit).map(presentRecord)
-  return { found, last: read.length > limit ? (found.at(-1)?.id ?? null) : null }
+): Promise<{ page: Subscriber[]; hasMore: boolean }> {
+  const people = sql`(${pageOf(audience, walk)})`
+  const found = await rows<Subscriber>(
+    em,
+    sql`${selectRecords(fields, people)} ${walk.order(sql`subscriber.id`)}`,
+  )
+  const { page, hasMore } = walk.page(found)
+  return { page: page.map(presentRecord), hasMore }
+}
+
+/** As the tools answer it; `cursorOf` makes a cursor of the id that the page ends with. */
+function asCursorPage<Item extends { id: string }>(
+  { page, hasMore }: { page: Item[]; hasMore: boolean },
+  cursorOf: (last: string) => string,
+): Page<Item> {
+  const last = page.at(-1)
+  return { subscribers: page, nextCursor: hasMore && last ? cursorOf(last.id) : null, hasMore }
 }
 
 function questionOf({ filters, status, query }: SubscriberQuery): Question {

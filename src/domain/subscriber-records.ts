@@ -4,7 +4,7 @@ import type { Subscriber } from '../../schema/subscriber.ts'
 import type { SubscriberStatus } from '../../schema/values.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
-import { array, row, rows } from '../database.ts'
+import { array, type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, readId } from '../ids.ts'
 import { refuse, timestamp } from './text.ts'
 
@@ -62,6 +62,23 @@ export function missingSubscriber({ subscriberId, email }: SubscriberChoice): ne
   throw new Failure(
     'NOT_FOUND',
     `There is no subscriber with the email ${JSON.stringify((email ?? '').slice(0, 260))} in this organization; add_subscriber makes one.`,
+  )
+}
+
+/** A person and who writes to them, as a page says it that the person opens. */
+export type NamedReader = { organization: string; email: string; status: SubscriberStatus }
+
+/** The person whom a link of ours names, by uuid; null when they are gone. */
+export async function findNamedReader(
+  em: EntityManager,
+  organizationId: string,
+  subscriberId: string,
+): Promise<NamedReader | null> {
+  return await row<NamedReader>(
+    em,
+    sql`select organization.name as organization, subscriber.email, subscriber.status
+      from subscriber join organization on organization.id = subscriber.organization_id
+      where subscriber.organization_id = ${organizationId} and subscriber.id = ${subscriberId}`,
   )
 }
 

@@ -4,8 +4,10 @@ import type { Tag } from '../../schema/tag.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, row, rows } from '../database.ts'
-import { encodeId, readId } from '../ids.ts'
+import { encodeId, missing, readId } from '../ids.ts'
 import { recordEvents } from './events.ts'
+import { readWalk, type Walk } from './keyset.ts'
+import { lockSegments } from './segments/lock.ts'
 import { ensureTags, readTagName, type TagRow, tagEvents } from './tags.ts'
 import { refuse, timestamp } from './text.ts'
 
@@ -30,23 +32,59 @@ export async function listTags({ em, organization }: Call): Promise<Tag[]> {
   return found.map(present)
 }
 
+/** The tags of the organization, newest first. */
+export async function browseTags(call: Call, asked: Walk): Promise<{ tags: Tag[]; hasMore: boolean }> {
+  const { em, organization } = call
+  const walk = readWalk('tag', asked)
+  const found = await rows<TagCountRow>(
+    em,
+    sql`${SELECT_COUNTED} where tag.organization_id = ${organization.id} ${walk.part(sql`tag.id`)}`,
+  )
+  const { page, hasMore } = walk.page(found)
+  return { tags: page.map(present), hasMore }
+}
+
+/** One tag, by id or name. */
+export async function getTag(call: Call, tag: string): Promise<Tag> {
+  const { id } = await findTag(call, chooseTag(tag))
+  return await readTag(call, id)
+}
+
+/**
+ * Gives a tag another name; whoever has it keeps it. Filters and steps find tags by name, so one that they name keeps
+ * its name but for letter case: it would be missing there.
+ */
+export async function renameTag(call: Call, tag: string, name: string): Promise<Tag> {
+  const { em, organization } = call
+  const wanted = readTagName(name, 'name')
+  // No filter may come to name it meanwhile.
+  await lockSegments(call)
+  const found = await findTag(call, chooseTag(tag))
+  const users = wanted.toLowerCase() === found.name.toLowerCase() ? [] : await namesOfUsers(call, found)
+  if (users.length > 0) {
+    throw new Failure(
+      'WRONG_STATE',
+      `The tag "${found.name}" cannot be renamed while it is named by ${users.map(({ kind, name: used }) => `the ${kind} "${used}"`).join(', ')}; change them first, or make a new tag.`,
+      { details: { users } },
+    )
+  }
+  const renamed = await execute(
+    em,
+    sql`update tag set name = ${wanted} where organization_id = ${organization.id} and id = ${found.id}
+      and not exists (select from tag other where other.organization_id = tag.organization_id
+        and other.name_key = lower(${wanted}) and other.id <> tag.id)`,
+  )
+  if (renamed === 0) refuseTaken(wanted)
+  return await readTag(call, found.id)
+}
+
 /** Makes a tag; a name in use, whatever its letter case, is ALREADY_EXISTS. */
 export async function createTag(call: Call, name: string): Promise<Tag> {
   readTagName(name, 'name')
   const { tags, created } = await ensureTags(call, [name], { path: 'name' })
   const [tag] = tags
-  if (!tag || created === 0) {
-    throw new Failure(
-      'ALREADY_EXISTS',
-      `There is a tag ${JSON.stringify(tag?.name ?? name)} already; use it as it is.`,
-      {
-        details: tag && { tagId: encodeId('tag', tag.id) },
-      },
-    )
-  }
-  const [record] = await readTags(call, [tag.id])
-  if (!record) throw new Error('a new tag cannot be read back')
-  return record
+  if (!tag || created === 0) refuseTaken(name, tag)
+  return await readTag(call, tag.id)
 }
 
 /** The tags of these names in the order of the names' first use, making the missing ones. */
@@ -62,6 +100,19 @@ export async function getOrCreateTags(
     ),
     created,
   }
+}
+
+function refuseTaken(name: string, tag?: TagRow): never {
+  throw new Failure(
+    'ALREADY_EXISTS',
+    `There is a tag ${JSON.stringify(tag?.name ?? name)} already; use it as it is.`,
+    { details: tag && { tagId: encodeId('tag', tag.id) } },
+  )
+}
+
+/** The choice in one text that is an id or a name. */
+function chooseTag(tag: string): TagChoice {
+  return readId('tag', tag) === null ? { name: tag } : { tagId: tag }
 }
 
 /** The tag a caller names, or NOT_FOUND. */
@@ -142,7 +193,7 @@ async function countCarriers({ em, organization }: Call, tag: TagRow): Promise<n
   return found?.count ?? 0
 }
 
-/** The workflows (drafts and published versions) and segments whose steps or filters name the tag. */
+/** The workflows (drafts and published versions), segments and campaigns to be sent whose steps or filters name the tag. */
 async function namesOfUsers(
   { em, organization }: Call,
   tag: TagRow,
@@ -162,17 +213,27 @@ async function namesOfUsers(
         where automation.organization_id = ${organization.id} and automation.status <> 'ARCHIVED'
         union all
         select 'segment', name, filters from segment where organization_id = ${organization.id}
+        union all
+        select 'campaign', name, recipient_filters from campaign where organization_id = ${organization.id}
+          and status in ('DRAFT', 'SCHEDULED')
       ) as documents where lower(${tag.name}) = ${names} order by kind, name limit 20`,
   )
 }
 
+async function readTag(call: Call, id: string): Promise<Tag> {
+  const [tag] = await readTags(call, [id])
+  return tag ?? missing('tag', encodeId('tag', id))
+}
+
+const SELECT_COUNTED = sql`select tag.id, tag.name, tag.created_at as "createdAt", (
+    select count(*)::int from subscriber_tag link
+    where link.organization_id = tag.organization_id and link.tag_id = tag.id) as "subscriberCount"
+  from tag`
+
 async function readTags({ em, organization }: Call, ids: readonly string[]): Promise<Tag[]> {
   const found = await rows<TagCountRow>(
     em,
-    sql`select tag.id, tag.name, tag.created_at as "createdAt", (
-        select count(*)::int from subscriber_tag link
-        where link.organization_id = tag.organization_id and link.tag_id = tag.id) as "subscriberCount"
-      from tag where tag.organization_id = ${organization.id} and tag.id = any(${array(ids, 'uuid')})
+    sql`${SELECT_COUNTED} where tag.organization_id = ${organization.id} and tag.id = any(${array(ids, 'uuid')})
       order by array_position(${array(ids, 'uuid')}, tag.id)`,
   )
   return found.map(present)

@@ -14,7 +14,8 @@ export type TagRow = { id: string; name: string }
 /** What changed for whom: one entry for each tag that a subscriber really got or lost. */
 export type TagChange = { subscriberId: string; tag: TagRow }
 
-type EventOptions = { triggerWorkflows?: boolean }
+/** `path` is what the caller knows the names by. */
+type ChangeOptions = { triggerWorkflows?: boolean; path?: string }
 
 /** A tag name: 1 to 100 characters on one line, without blanks around it; letter case does not tell tags apart. */
 export function readTagName(text: string, path: string): string {
@@ -94,14 +95,14 @@ export async function addTags(
   call: Call,
   subscriberIds: readonly string[],
   tagNames: readonly string[],
-  options: EventOptions = {},
+  options: ChangeOptions = {},
 ): Promise<TagChange[]> {
-  const names = readTagNames(tagNames, 'tagNames')
+  const names = readTagNames(tagNames, options.path ?? 'tagNames')
   const ids = array(names.map(newId), 'uuid')
   const silent = options.triggerWorkflows === false
   return await told(
     call,
-    'TAG_ADDED',
+    { type: 'TAG_ADDED', options },
     sql`add_tags(${call.organization.id}, ${ids}, ${array(names, 'text')}, ${array(subscriberIds, 'uuid')},
       ${json(causeOf(call, { silent }))})`,
   )
@@ -112,13 +113,13 @@ export async function removeTags(
   call: Call,
   subscriberIds: readonly string[],
   tagNames: readonly string[],
-  options: EventOptions = {},
+  options: ChangeOptions = {},
 ): Promise<TagChange[]> {
-  const names = readTagNames(tagNames, 'tagNames')
+  const names = readTagNames(tagNames, options.path ?? 'tagNames')
   const silent = options.triggerWorkflows === false
   return await told(
     call,
-    'TAG_REMOVED',
+    { type: 'TAG_REMOVED', options },
     sql`remove_tags(${call.organization.id}, ${array(names, 'text')}, ${array(subscriberIds, 'uuid')},
       ${json(causeOf(call, { silent }))})`,
   )
@@ -134,7 +135,7 @@ type ToldChange = ChangedRow & {
 /** Makes the changes, which writes their events as well, and lets automations answer. */
 async function told(
   call: Call,
-  type: 'TAG_ADDED' | 'TAG_REMOVED',
+  { type, options }: { type: 'TAG_ADDED' | 'TAG_REMOVED'; options: ChangeOptions },
   change: RawBuilder<unknown>,
 ): Promise<TagChange[]> {
   const changes = await rows<ToldChange>(
@@ -146,7 +147,7 @@ async function told(
   if (!first) return []
   const { isAwaited, mayStart } = first
   const events = changes.map(({ eventId, subscriberId, data }) => ({ id: eventId, subscriberId, type, data }))
-  await answerEvents(call, { events, isAwaited, mayStart })
+  await answerEvents(call, { events, isAwaited, mayStart }, options)
   return changes.map(toChange)
 }
 

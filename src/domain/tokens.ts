@@ -1,35 +1,153 @@
 import { sql } from 'kysely'
 
-import type { Token } from '../../schema/token.ts'
+import { DEFAULT_PERMISSIONS, type NewToken, type Token } from '../../schema/token.ts'
+import type { Permission } from '../../schema/values.ts'
+import { audit } from '../catalogue/audit.ts'
 import { Failure } from '../catalogue/failure.ts'
-import type { Call } from '../catalogue/tool.ts'
-import { row } from '../database.ts'
-import { decodeId, encodeId } from '../ids.ts'
+import { hashToken, lastFour, makeToken } from '../catalogue/tokens.ts'
+import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
+import { array, row, rows } from '../database.ts'
+import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
+import { readWalk, type Walk } from './keyset.ts'
+import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
 
-type Row = Omit<Token, 'createdAt' | 'lastUsedAt' | 'expiresAt'> & {
-  createdAt: Date
-  lastUsedAt: Date | null
-  expiresAt: Date | null
+type TokenRow = Omit<Token, 'createdAt' | 'lastUsedAt' | 'expiresAt'> & {
+  createdAt: string
+  lastUsedAt: string | null
+  expiresAt: string | null
 }
 
+const COLUMNS = sql`id, name, last_four as "lastFour", permissions, created_at as "createdAt",
+  last_used_at as "lastUsedAt", expires_at as "expiresAt"`
+const MAXIMUM_NAME = 100
+
 /** The token that a call was made with. */
-export async function currentToken({ em, organization, actor }: Call): Promise<Token> {
-  const found =
-    actor.kind === 'token'
-      ? await row<Row>(
-          em,
-          sql`select id, name, last_four as "lastFour", permissions, created_at as "createdAt",
-              last_used_at as "lastUsedAt", expires_at as "expiresAt"
-            from api_token where organization_id = ${organization.id} and id = ${decodeId('tok', actor.id)}`,
-        )
-      : null
+export async function currentToken(call: Call): Promise<Token> {
+  const found = await readOwn(call)
   if (!found) throw new Failure('NOT_FOUND', 'This call was not made with an API token; send one to see it.')
-  const { id, createdAt, lastUsedAt, expiresAt, ...rest } = found
+  return presentToken(found)
+}
+
+/** The tokens of the organization that are not deleted, newest first; those that expired are among them. */
+export async function browseTokens(
+  { em, organization }: Call,
+  asked: Walk,
+): Promise<{ tokens: Token[]; hasMore: boolean }> {
+  const walk = readWalk('tok', asked)
+  const found = await rows<TokenRow>(
+    em,
+    sql`select ${COLUMNS} from api_token
+      where organization_id = ${organization.id} and revoked_at is null ${walk.part(sql`id`)}`,
+  )
+  const { page, hasMore } = walk.page(found)
+  return { tokens: page.map(presentToken), hasMore }
+}
+
+/** Makes a token, whose text only this answer has; nobody gives what they may not do themselves. */
+export async function createToken(
+  call: Call,
+  input: { name: string; permissions?: readonly Permission[] | undefined; expiresAt?: string | undefined },
+): Promise<NewToken> {
+  const { em, organization } = call
+  const { permissions = DEFAULT_PERMISSIONS } = input
+  const name = oneLine(input.name, 'name', MAXIMUM_NAME)
+  const expiresAt = input.expiresAt === undefined ? null : readExpiry(input.expiresAt, call.now)
+  await refuseMore(call, permissions, expiresAt)
+  const text = makeToken()
+  const made = await row<TokenRow>(
+    em,
+    sql`insert into api_token (id, organization_id, name, token_hash, last_four, permissions, expires_at)
+      values (${newId()}, ${organization.id}, ${name}, ${hashToken(text)}, ${lastFour(text)},
+        ${array(permissions, 'text')}, ${expiresAt}::timestamptz)
+      returning ${COLUMNS}`,
+  )
+  if (!made) throw new Error('a token was not written')
+  const token = presentToken(made)
+  await audit(call, 'token.created', token.id, { name, permissions, expiresAt: token.expiresAt })
+  return { ...token, token: text }
+}
+
+/** Ends a token at once; answers its id. */
+export async function deleteToken(call: Call, tokenId: string): Promise<string> {
+  const { em, organization } = call
+  const ended = await row<{ id: string }>(
+    em,
+    sql`update api_token set revoked_at = now()
+      where organization_id = ${organization.id} and id = ${decodeId('tok', tokenId)} and revoked_at is null
+      returning id`,
+  )
+  if (!ended) missing('tok', tokenId)
+  const id = encodeId('tok', ended.id)
+  await audit(call, 'token.deleted', id, {})
+  return id
+}
+
+/** Who is refused once a token is ended. */
+export async function summarizeTokenDeletion(
+  { em, organization }: Call,
+  tokenId: string,
+): Promise<ConfirmationSummary> {
+  const found = await row<TokenRow>(
+    em,
+    sql`select ${COLUMNS} from api_token
+      where organization_id = ${organization.id} and id = ${decodeId('tok', tokenId)} and revoked_at is null`,
+  )
+  const token = presentToken(found ?? missing('tok', tokenId))
+  return {
+    action: 'delete_token',
+    target: `the API token "${token.name}" (…${token.lastFour})`,
+    effects: ['It ends at once and for good; whoever uses it is refused.'],
+    warnings: token.lastUsedAt === null ? [] : [`It was last used at ${token.lastUsedAt}.`],
+  }
+}
+
+async function readOwn({ em, organization, actor }: Call): Promise<TokenRow | null> {
+  if (actor.kind !== 'token') return null
+  return await row<TokenRow>(
+    em,
+    sql`select ${COLUMNS} from api_token
+      where organization_id = ${organization.id} and id = ${readId('tok', actor.id)}`,
+  )
+}
+
+async function refuseMore(
+  call: Call,
+  permissions: readonly Permission[],
+  expiresAt: string | null,
+): Promise<void> {
+  const own = await readOwn(call)
+  if (own?.expiresAt && (expiresAt === null || new Date(expiresAt) > new Date(own.expiresAt))) {
+    throw new Failure(
+      'FORBIDDEN',
+      `This token ends at ${timestamp(own.expiresAt)} and cannot make one that holds longer; send an expiresAt up to then, or use a token that holds longer.`,
+      { details: { expiresAt: timestamp(own.expiresAt) } },
+    )
+  }
+  const more = own ? permissions.filter((permission) => !own.permissions.includes(permission)) : []
+  if (more.length === 0) return
+  throw new Failure(
+    'FORBIDDEN',
+    `This token cannot give what it lacks itself: ${more.join(', ')}; send permissions without that, or use a token that has it.`,
+    { details: { permissions: more } },
+  )
+}
+
+function readExpiry(text: string, now: Date): string {
+  const isIso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(text)
+  const time = isIso ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time)) {
+    refuse('expiresAt', 'is not a time; send ISO 8601 with a zone, such as "2030-01-31T09:00:00Z".')
+  }
+  if (time <= now.getTime()) refuse('expiresAt', 'has passed; send a time to come, or leave it out.')
+  return new Date(time).toISOString()
+}
+
+function presentToken({ id, createdAt, lastUsedAt, expiresAt, ...rest }: TokenRow): Token {
   return {
     id: encodeId('tok', id),
     ...rest,
-    createdAt: new Date(createdAt).toISOString(),
-    lastUsedAt: lastUsedAt && new Date(lastUsedAt).toISOString(),
-    expiresAt: expiresAt && new Date(expiresAt).toISOString(),
+    createdAt: timestamp(createdAt),
+    lastUsedAt: timestampOrNull(lastUsedAt),
+    expiresAt: timestampOrNull(expiresAt),
   }
 }

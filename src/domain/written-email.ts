@@ -11,7 +11,8 @@ export type WrittenType = (typeof WRITTEN_TYPES)[number]
 /** An email as a caller wrote it; `text` is the text part where the caller wrote one. */
 type Written = {
   subject: string
-  content: string
+  /** Text; a document may be its JSON text as well. */
+  content: unknown
   contentType: WrittenType
   preview?: string
   text?: string
@@ -24,6 +25,11 @@ export async function sendWritten(
 ): Promise<string> {
   const { to, from, replyTo, tracking } = email
   return await sendTransactional(call, { ...(await readWritten(call, email)), to, from, replyTo, tracking })
+}
+
+/** Whether an email is read without asking the database, as only documents are not. */
+export function isWrittenHere({ contentType }: Pick<Written, 'contentType'>): boolean {
+  return contentType !== 'TIPTAP'
 }
 
 /** What mail keeps of an email as a caller wrote it; a document is judged, and keeps its snippets as they are now. */

@@ -142,6 +142,7 @@ const segmentChangeEntity = defineEntity({
     organizationId: p.uuid(),
     subscriberId: p.uuid(),
     silent: p.boolean().default(false),
+    depth: p.integer().nullable(),
   },
 })
 export class SegmentChange extends segmentChangeEntity.class {}

@@ -19,6 +19,7 @@ const campaignSendEntity = defineEntity({
     targets: p.array().$type<(string | null)[]>(),
     senderName: p.text(),
     senderEmail: p.text(),
+    stoodInFor: p.text().nullable(),
     replyTo: p.text().nullable(),
     recipientFilters: p.json<unknown>(),
     audienceFrozen: p.boolean().default(false),
@@ -30,6 +31,8 @@ const campaignSendEntity = defineEntity({
     finishedAt: p.datetime(3).nullable(),
     seenAt: p.datetime(3).defaultRaw('now()'),
     fault: p.text().nullable(),
+    quotaMonth: p.date().nullable(),
+    quotaTaken: p.integer().default(0),
   },
 })
 export class CampaignSend extends campaignSendEntity.class {}

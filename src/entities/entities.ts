@@ -34,6 +34,7 @@ import {
   MessageKey,
   DeliveryQueue,
   LaneBucket,
+  EmailCount,
   Link,
   TrackingEvent,
   Decision,
@@ -58,11 +59,13 @@ import {
   Outbox,
 } from './automation.ts'
 import { CampaignRecipient, CampaignSend, CampaignTally } from './campaign-sends.ts'
+import { DeliveryDue, DomainTotal, OutcomeBatch, Receiver, SendingStop } from './deliverability.ts'
 import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 import { AutomationIntake, AutomationWebhook, AutomationWebhookReceipt } from './intakes.ts'
 import { AutomationOccasion, AutomationSchedule } from './timed-triggers.ts'
 import { SnippetUse, StoredFile } from './library.ts'
+import { Webhook, WebhookDelivery } from './webhooks.ts'
 
 /** Every entity the database maps. */
 export const ENTITIES = [
@@ -99,6 +102,7 @@ export const ENTITIES = [
   MessageKey,
   DeliveryQueue,
   LaneBucket,
+  EmailCount,
   Link,
   TrackingEvent,
   PendingVisit,
@@ -107,6 +111,11 @@ export const ENTITIES = [
   CampaignHour,
   Decision,
   EmailReport,
+  OutcomeBatch,
+  DeliveryDue,
+  Receiver,
+  DomainTotal,
+  SendingStop,
   SnippetUse,
   StoredFile,
   AutomationGroup,
@@ -134,4 +143,6 @@ export const ENTITIES = [
   ImportChunk,
   ImportRejection,
   DkimKey,
+  Webhook,
+  WebhookDelivery,
 ]

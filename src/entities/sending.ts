@@ -24,6 +24,7 @@ const domainEntity = defineEntity({
     checkedAt: p.datetime(3).nullable(),
     missedChecks: p.smallint().default(0),
     missedAt: p.datetime(3).nullable(),
+    resumedAt: p.datetime(3).nullable(),
   },
 })
 export class Domain extends domainEntity.class {}
@@ -152,6 +153,7 @@ const messageEntity = defineEntity({
     recipient: p.text(),
     fromName: p.text().nullable(),
     fromEmail: p.text(),
+    stoodInFor: p.text().nullable(),
     replyTo: p.text().nullable(),
     subject: p.text().nullable(),
     tracking: p.boolean().default(true),
@@ -220,6 +222,7 @@ const deliveryQueueEntity = defineEntity({
     tries: p.smallint().default(0),
     leaseUntil: p.datetime(3).nullable(),
     nextAttemptAt: p.datetime(3).defaultRaw('now()'),
+    firstTriedAt: p.datetime(3).nullable(),
     heldBy: p.uuid().nullable(),
     ambiguous: p.boolean().default(false),
     createdAt: p.datetime(3).defaultRaw('now()'),
@@ -238,6 +241,20 @@ const laneBucketEntity = defineEntity({
 })
 export class LaneBucket extends laneBucketEntity.class {}
 laneBucketEntity.setClass(LaneBucket)
+
+const emailCountEntity = defineEntity({
+  name: 'EmailCount',
+  tableName: 'email_count',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    month: p.date().primary(),
+    slot: p.smallint().primary(),
+    emails: p.integer(),
+  },
+})
+export class EmailCount extends emailCountEntity.class {}
+emailCountEntity.setClass(EmailCount)
 
 const linkEntity = defineEntity({
   name: 'Link',

@@ -105,6 +105,34 @@ export class M001Organizations extends Migration {
       );
       create index on idempotency_record (created_at);
 
+      -- The answer that a key has, null without one, or that it was used for another request.
+      create function kept_answer(organization uuid, called text, asked bytea) returns jsonb
+      language plpgsql stable as $fn$
+      begin
+        return (select case when r.body_hash = asked then r.answer else '{"isOther": true}' end from idempotency_record r
+          where r.organization_id = organization and r.key = called and r.created_at > now() - interval '24 hours');
+      end $fn$;
+
+      -- Takes a key for as long as the transaction lasts, also when the process dies, and answers what it has. A function
+      -- of two statements, so that the second one sees what the last holder committed.
+      create function take_key(organization uuid, called text, asked bytea) returns jsonb language plpgsql as $fn$
+      begin
+        if not pg_try_advisory_xact_lock(hashtextextended(organization || '/' || called, 0)) then
+          return '{"isRunning": true}';
+        end if;
+        return kept_answer(organization, called, asked);
+      end $fn$;
+
+      create function keep_answer(organization uuid, called text, asked bytea, named text, answered jsonb) returns void
+      language plpgsql as $fn$
+      begin
+        insert into idempotency_record (organization_id, key, operation, body_hash, answer)
+          values (organization, called, named, asked, answered)
+          on conflict (organization_id, key) do update set operation = excluded.operation,
+            body_hash = excluded.body_hash, answer = excluded.answer, created_at = now()
+            where idempotency_record.created_at <= now() - interval '24 hours';
+      end $fn$;
+
       -- Requests per minute. Losing it in a crash costs one window, so it is not logged.
       create unlogged table rate_window (
         organization_id uuid not null,
@@ -129,6 +157,7 @@ export class M001Organizations extends Migration {
 
   override down(): void {
     this.addSql(`
+      drop function keep_answer, take_key, kept_answer;
       drop table audit_entry, rate_window, idempotency_record, confirmation_challenge, admin_key, api_token, organization;
       drop function touch_updated_at, id_floor, new_id;
     `)

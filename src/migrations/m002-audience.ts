@@ -156,14 +156,13 @@ const EVENTS = `
     from generate_series(0, 25) as place
   $fn$;
 
-  -- Writes events, and says whether a run, or a goal of one, waits for one of them or an automation may begin with one. People are locked
-  -- against runs that begin a wait, so that either the run sees the event or this sees the wait; who must not be heard
-  -- ("silent" in the cause) needs no lock.
+  -- Writes events, and says whether a run, or a goal of one, waits for one of them or an automation may begin with one,
+  -- or would if it heard. People are locked against runs that begin a wait, so that either the run sees the event or
+  -- this sees the wait; who must not be heard ("silent" in the cause) needs no lock.
   create function record_events(organization uuid, given uuid[], people uuid[], types text[], facts jsonb[], cause jsonb,
     out ids uuid[], out is_awaited boolean, out may_start boolean) language plpgsql as $fn$
   begin
     is_awaited := false;
-    may_start := false;
     if cause -> 'silent' is null then
       perform from subscriber s where s.organization_id = organization and s.id = any(people) order by s.id for share;
     end if;
@@ -171,6 +170,12 @@ const EVENTS = `
     insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause)
       select event.id, organization, event.subscriber_id, event.type, event.data, record_events.cause
       from unnest(ids, people, types, facts) as event (id, subscriber_id, type, data);
+    may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'),
+          event.data ->> 'segmentId', case event.type when 'FIELD_UPDATED' then event.data ->> 'field' end, '') as subject
+        from unnest(types, facts) as event (type, data)) as event
+      cross join lateral (values ('EVENT', event.type), (event.type, event.subject), (event.type, ''))
+        as asked (type, key)
+      join automation_trigger t on t.organization_id = organization and t.type = asked.type and t.match_key = asked.key);
     if cause -> 'silent' is not null then
       return;
     end if;
@@ -188,12 +193,6 @@ const EVENTS = `
       or exists (select from unnest(people, types) as event (subscriber_id, type)
       join goal_watch w on w.organization_id = organization and w.subscriber_id = event.subscriber_id
         and w.event_type = event.type);
-    may_start := exists (select from (select distinct event.type, coalesce(lower(event.data ->> 'tag'),
-          event.data ->> 'segmentId', case event.type when 'FIELD_UPDATED' then event.data ->> 'field' end, '') as subject
-        from unnest(types, facts) as event (type, data)) as event
-      cross join lateral (values ('EVENT', event.type), (event.type, event.subject), (event.type, ''))
-        as asked (type, key)
-      join automation_trigger t on t.organization_id = organization and t.type = asked.type and t.match_key = asked.key);
   end $fn$;
 `
 

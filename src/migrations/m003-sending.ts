@@ -142,6 +142,8 @@ export class M003Sending extends Migration {
         recipient text not null,
         from_name text,
         from_email text not null,
+        -- The address it is meant to be from, where another domain stands in.
+        stood_in_for text,
         reply_to text,
         subject text,
         tracking boolean not null default true,
@@ -170,6 +172,8 @@ export class M003Sending extends Migration {
       create index on message (organization_id, subscriber_id, id) where subscriber_id is not null;
       create index on message (organization_id, campaign_id, id) where campaign_id is not null;
       create index on message (organization_id, run_id, id) where run_id is not null;
+      -- The list of transactional email, which campaigns would bury.
+      create index on message (organization_id, id) where class = 'TRANSACTIONAL';
 
       -- Source of an email that belongs to no campaign; {subject, content, contentType, preview}.
       create table message_content (
@@ -206,6 +210,8 @@ export class M003Sending extends Migration {
         tries smallint not null default 0,
         lease_until timestamptz(3),
         next_attempt_at timestamptz(3) not null default now(),
+        -- When a server was first asked to take it; from then on it has a day.
+        first_tried_at timestamptz(3),
         -- The paused automation or campaign that a held email waits for.
         held_by uuid,
         -- A sender was lost between DATA and its outcome, so that the email may have been sent already.
@@ -217,46 +223,79 @@ export class M003Sending extends Migration {
       create index on delivery_queue (organization_id, held_by) where state = 'held';
       create index on delivery_queue (id) where state = 'claimed';
       -- What of a campaign has no outcome yet.
-      create index on delivery_queue (organization_id, campaign_id) where campaign_id is not null;
+      create index on delivery_queue (organization_id, campaign_id, state) where campaign_id is not null;
 
-      -- Accepts one transactional email: checks the token, judges sender, recipient and suppression, and writes the
-      -- rows, unless it is only asked to judge. Answers null, or what stands in the way. A function of small statements, because a session keeps their
-      -- plans: planning them for each email would cost more than running them.
+      -- Accepts one transactional email: checks the token, takes the key of the call if it has one, judges sender,
+      -- recipient and suppression, writes the rows and keeps the answer, unless it is only asked to judge. Answers null,
+      -- or what stands in the way. A function of small statements, because a session keeps their plans: planning them for
+      -- each email would cost more than running them.
       create function accept_transactional(organization uuid, token uuid, message uuid, newcomer uuid, from_domain text,
         from_name text, from_email text, recipient_address text, reply_address text, tracked boolean, content jsonb,
-        judged_only boolean)
+        judged_only boolean, is_full boolean, called text, asked bytea, named text, answered jsonb)
       returns jsonb language plpgsql as $fn$
       #variable_conflict use_variable
       declare
         chosen record;
         known record;
         suppressed_for text;
+        kept jsonb;
+        leaving record;
+        stood_in_for text;
+        over_quota jsonb;
       begin
         perform from api_token t where t.organization_id = organization and t.id = token and t.revoked_at is null
           and (t.expires_at is null or t.expires_at > now()) and 'emails' = any (t.permissions);
         if token is not null and not found then
           return '{"isTokenGone": true}';
         end if;
+        if called is not null then
+          kept := take_key(organization, called, asked);
+          if kept is not null then
+            return jsonb_build_object('kept', kept);
+          end if;
+        end if;
+        if is_full then
+          return '{"isFull": true}';
+        end if;
 
         if from_domain is null then
-          select snd.name, snd.email, snd.reply_to, d.status into chosen from sender snd
+          select snd.name, snd.email, snd.reply_to, d.status, stop.reason as stopped_for into chosen from sender snd
             join domain d on d.organization_id = snd.organization_id and d.id = snd.domain_id
+            left join sending_stop stop on stop.organization_id = d.organization_id and stop.domain_id = d.id
+              and stop.stream = 'TRANSACTIONAL'
             where snd.organization_id = organization and snd.is_default;
         else
-          select from_name as name, from_email as email, null as reply_to, d.status into chosen from domain d
+          select from_name as name, from_email as email, null as reply_to, d.status, stop.reason as stopped_for
+            into chosen from domain d
+            left join sending_stop stop on stop.organization_id = d.organization_id and stop.domain_id = d.id
+              and stop.stream = 'TRANSACTIONAL'
             where d.organization_id = organization and d.domain = from_domain;
         end if;
+        if chosen.status <> 'VERIFIED' then
+          select l.email, l.stood_in_for into leaving from leave_from(organization, chosen.email, chosen.status) l;
+          if found then
+            stood_in_for := leaving.stood_in_for;
+            chosen.email := leaving.email;
+            chosen.reply_to := coalesce(chosen.reply_to, stood_in_for);
+            chosen.status := 'VERIFIED';
+            chosen.stopped_for := null;
+          end if;
+        end if;
+        -- Held until the email is written: who erases somebody waits for it, and it waits for them.
         select s.id, s.status, s.bounce_category into known from subscriber s
-          where s.organization_id = organization and s.email_key = lower(recipient_address);
+          where s.organization_id = organization and s.email_key = lower(recipient_address) for key share;
         select b.reason into suppressed_for from suppression b
           where b.organization_id = organization
             and b.email_key = any(suppression_keys(organization, recipient_address))
           limit 1;
-        if chosen.status is distinct from 'VERIFIED' or suppressed_for is not null
-          or known.status in ('BANNED', 'COMPLAINED')
-          or (known.status = 'BOUNCED' and known.bounce_category in ('NO_SUCH_USER', 'INTERNAL')) then
-          return jsonb_build_object('domainStatus', chosen.status, 'recipientStatus', known.status,
-            'bounceCategory', known.bounce_category, 'suppression', suppressed_for);
+        if chosen.status is distinct from 'VERIFIED' or chosen.stopped_for is not null or suppressed_for is not null
+          or consent_refusal(false, known.status, known.bounce_category) is not null then
+          return jsonb_build_object('domainStatus', chosen.status, 'stoppedFor', chosen.stopped_for,
+            'recipientStatus', known.status, 'bounceCategory', known.bounce_category, 'suppression', suppressed_for);
+        end if;
+        over_quota := case when judged_only then refuse_emails(organization) else take_emails(organization, 1) end;
+        if over_quota is not null then
+          return jsonb_build_object('overQuota', over_quota);
         end if;
         if judged_only then
           return null;
@@ -273,12 +312,15 @@ export class M003Sending extends Migration {
           end if;
         end if;
         insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
-            reply_to, tracking)
+            stood_in_for, reply_to, tracking)
           values (message, organization, 'TRANSACTIONAL', false, known.id, recipient_address, chosen.name, chosen.email,
-            coalesce(reply_address, chosen.reply_to), tracked);
+            stood_in_for, coalesce(reply_address, chosen.reply_to), tracked);
         insert into message_content (organization_id, message_id, source) values (organization, message, content);
         insert into delivery_queue (id, organization_id, lane, weight)
           values (message, organization, 'transactional', 1);
+        if called is not null then
+          perform keep_answer(organization, called, asked, named, answered);
+        end if;
         return null;
       end $fn$;
 

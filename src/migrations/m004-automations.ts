@@ -144,6 +144,14 @@ export class M004Automations extends Migration {
       create index on automation_run (organization_id, subscriber_id, id);
       create index on automation_run (organization_id, automation_id, id);
       create index on automation_run (organization_id, automation_id, id) where held;
+      -- How a workflow does is counted from these alone. That each wait moves its run in them costs a kilobyte of log.
+      create index automation_run_standing on automation_run (organization_id, automation_id, current_step_id, status)
+        where status in ('QUEUED', 'ACTIVE', 'WAITING');
+      create index automation_run_ended on automation_run (organization_id, automation_id, status, exit_reason)
+        where ended_at is not null;
+      -- Of all organizations: whose time has come and who did not go on.
+      create index automation_run_overdue on automation_run (wake_at)
+        where status in ('QUEUED', 'ACTIVE', 'WAITING') and not held;
       create trigger touch before update on automation_run for each row execute function touch_updated_at();
 
       -- Locked while it is decided whose turn a subscriber's place in a group is.

@@ -20,7 +20,8 @@ export class M005Delivery extends Migration {
       begin
         return query with given as materialized (
           select given.*, q.ambiguous as was_ambiguous, q.tries + 1 as tries,
-            given.kind in ('sent', 'hard', 'failed') or q.created_at < now() - interval '24 hours' as final
+            given.kind in ('sent', 'hard', 'failed')
+              or coalesce(q.first_tried_at < now() - interval '24 hours', false) as final
           from jsonb_to_recordset(outcomes) as given (id uuid, "organizationId" uuid, attempt int, kind text,
             subject text, response text, reason text, category text, "delayMs" int, ambiguous boolean,
             "subscriberId" uuid, data jsonb)
@@ -32,6 +33,7 @@ export class M005Delivery extends Migration {
         ), deferred as (
           update delivery_queue q set state = 'deferred', submitting = false, lease_until = null,
             tries = case when given.kind = 'soft' then given.tries else q.tries end,
+            first_tried_at = coalesce(q.first_tried_at, now()),
             ambiguous = q.ambiguous or given.ambiguous,
             next_attempt_at = now() + make_interval(secs => given."delayMs"::float8 / 1000)
           from given where q.id = given.id and not given.final
@@ -183,6 +185,8 @@ export class M005Delivery extends Migration {
         -- Bounds that are known before the statement begins keep it from opening the other partitions.
         first_id uuid := (select id from unnest(ids) id order by id limit 1);
         last_id uuid := (select id from unnest(ids) id order by id desc limit 1);
+        -- See the migration of deliverability. Rarely, so that the domain of each email is not looked up.
+        is_stopped boolean := exists (select from sending_stop s where s.organization_id = any (organizations));
         withheld withheld_mail[];
         marked uuid[];
       begin
@@ -191,7 +195,9 @@ export class M005Delivery extends Migration {
         end if;
         with checked as materialized (
           select m.id, m.organization_id, m.subscriber_id, m.run_id, m.automation_id, m.campaign_id, m.step_id,
-            case when a.status = 'PAUSED' then a.id when c.paused then c.id end as holder,
+            case when a.status = 'PAUSED' then a.id when c.paused then c.id
+              when is_stopped and m.class <> 'TEST' then stopped_by(m.organization_id, m.marketing, m.from_email)
+            end as holder,
             case
               when not is_pending(m.status) then m.status
               when exists (select from suppression b where b.organization_id = m.organization_id

@@ -46,21 +46,34 @@ export class M007Segments extends Migration {
         id bigint generated always as identity primary key,
         organization_id uuid not null,
         subscriber_id uuid not null,
-        silent boolean not null default false
+        silent boolean not null default false,
+        -- Of a change that a run made: how many runs stand before it, each started by the one before.
+        depth int
       );
       create index on segment_change (organization_id, id);
 
       -- Takes the oldest changes. A plan may be made while few are known of and would then read all there are each time,
       -- so only the one that goes along the index is allowed.
       create function take_segment_changes(organization uuid, most int)
-      returns table (subscriber_id uuid, silent boolean) language plpgsql
+      returns table (subscriber_id uuid, silent boolean, depth int) language plpgsql
       set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $fn$
       begin
         return query delete from segment_change change where change.id = any(array(
             select oldest.id from segment_change oldest
             where oldest.organization_id = organization order by oldest.id limit most))
-          returning change.subscriber_id, change.silent;
+          returning change.subscriber_id, change.silent, change.depth;
       end $fn$;
+
+      -- How many runs stand before a run, which is named by its TypeID; null where there is none.
+      create function depth_of_run(organization uuid, run text) returns int language sql stable as $fn$
+        select coalesce((trigger ->> 'depth')::int, 0) from automation_run
+        where organization_id = organization and id = (
+          select (lpad(to_hex(left(bits, 64)::bit(64)::bigint), 16, '0')
+            || lpad(to_hex(right(bits, 64)::bit(64)::bigint), 16, '0'))::uuid
+          from (select substr(string_agg((strpos('0123456789abcdefghjkmnpqrstvwxyz', letter) - 1)::bit(5)::text, ''
+              order by place), 3) as bits
+            from regexp_split_to_table(substr(run, 5), '') with ordinality as each (letter, place)) as decoded)
+      $fn$;
 
       -- Whatever changes a person writes an event, so no writer can be forgotten. What a segment did itself is no
       -- reason to look again.
@@ -68,8 +81,12 @@ export class M007Segments extends Migration {
       begin
         if exists (select from watched_segment) or exists (select from run_wait where event_type = '')
             or exists (select from goal_watch where event_type = '') then
-          insert into segment_change (organization_id, subscriber_id, silent)
-          select made.organization_id, made.subscriber_id, bool_and(made.cause -> 'silent' is not null) from made
+          insert into segment_change (organization_id, subscriber_id, silent, depth)
+          select made.organization_id, made.subscriber_id, bool_and(made.cause -> 'silent' is not null),
+            max(coalesce(case when made.type in ('WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'WORKFLOW_CANCELED', 'EMAIL_SENT',
+              'EMAIL_DELIVERY_DELAYED', 'EMAIL_BOUNCED', 'WEBHOOK_EXECUTED')
+              then depth_of_run(made.organization_id, made.data ->> 'runId') end, (made.cause ->> 'depth')::int))
+          from made
           where made.type not in ('SEGMENT_ENTERED', 'SEGMENT_EXITED')
             and (exists (select from watched_segment watched where watched.organization_id = made.organization_id)
               or exists (select from run_wait wait where wait.organization_id = made.organization_id
@@ -103,7 +120,7 @@ export class M007Segments extends Migration {
       drop trigger note_for_segments on subscriber_event;
       drop trigger forget_members on subscriber;
       drop table segment_change, segment_member, watched_segment;
-      drop function note_events_for_segments, note_for_segments, take_segment_changes, forget_members_of_segments,
+      drop function note_events_for_segments, depth_of_run, note_for_segments, take_segment_changes, forget_members_of_segments,
         forget_deleted_members;
     `)
   }

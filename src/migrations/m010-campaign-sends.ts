@@ -19,6 +19,8 @@ export class M010CampaignSends extends Migration {
         targets text[] not null default '{}',
         sender_name text not null,
         sender_email text not null,
+        -- The address of its sender, where another domain stands in.
+        stood_in_for text,
         reply_to text,
         recipient_filters jsonb not null,
         -- Everybody who is meant is in campaign_recipient.
@@ -58,11 +60,10 @@ export class M010CampaignSends extends Migration {
         reason text,
         primary key (organization_id, campaign_id, subscriber_id)
       );
-      create index on campaign_recipient (organization_id, campaign_id, reason) where reason is not null;
 
-      -- How many emails of a campaign have come to what: totals of message, which are right at any moment because every
-      -- statement that changes emails changes them too. Backends write to slots of their own, so that none waits for
-      -- another; readers add the slots up.
+      -- How many emails of a campaign have come to what, and how many of its audience get none: totals of message and of
+      -- campaign_recipient, which are right at any moment because every statement that changes those changes them too.
+      -- Backends write to slots of their own, so that none waits for another; readers add the slots up.
       create table campaign_tally (
         organization_id uuid not null,
         campaign_id uuid not null,
@@ -120,6 +121,36 @@ export class M010CampaignSends extends Migration {
       create trigger tally after update on message referencing old table as old_rows new table as new_rows
         for each statement execute function tally_messages();
 
+      -- Recipients that get no email count like emails that are skipped.
+      create function tally_skipped(organization uuid, campaign uuid, why text, changed int) returns void
+      language sql as $fn$
+        insert into campaign_tally as tally (organization_id, campaign_id, slot, status, reason, sent_hour, emails,
+          delivered, resent, window_at, in_window, before_window)
+        values (organization, campaign, pg_backend_pid() % 64, 'SKIPPED', why, '-infinity', changed, 0, 0, '-infinity', 0, 0)
+        on conflict (organization_id, campaign_id, slot, status, reason, sent_hour)
+          do update set emails = tally.emails + excluded.emails
+      $fn$;
+      create function tally_recipients() returns trigger language plpgsql as $fn$
+      begin
+        if tg_op = 'INSERT' then
+          perform tally_skipped(organization_id, campaign_id, reason, count(*)::int) from new_rows
+            where reason is not null group by organization_id, campaign_id, reason
+            order by organization_id, campaign_id, reason;
+        else
+          perform tally_skipped(organization_id, campaign_id, reason, sum(sign)::int) from (
+              select -1 as sign, organization_id, campaign_id, reason from old_rows where reason is not null
+              union all select 1, organization_id, campaign_id, reason from new_rows where reason is not null) changed
+            group by organization_id, campaign_id, reason having sum(sign) <> 0
+            order by organization_id, campaign_id, reason;
+        end if;
+        return null;
+      end $fn$;
+      create trigger tally_inserted after insert on campaign_recipient referencing new table as new_rows
+        for each statement execute function tally_recipients();
+      create trigger tally_changed after update on campaign_recipient
+        referencing old table as old_rows new table as new_rows
+        for each statement execute function tally_recipients();
+
       -- Writes the next emails of a send, in the queue as claimed already: who asks sends them. An email that nobody has
       -- asked for yet is only a row of the audience.
       create function claim_recipients(organization uuid, send uuid, want int, lease_seconds float8)
@@ -143,6 +174,7 @@ export class M010CampaignSends extends Migration {
         perform set_config('lock_timeout', '0', true);
         if not is_there or not exists (select from campaign c where c.organization_id = organization
           and c.id = frozen.campaign_id and c.status = 'SENDING' and not c.paused and c.schedule_version = frozen.number)
+          or stopped_by(organization, true, frozen.sender_email) is not null
         then
           return;
         end if;
@@ -156,9 +188,9 @@ export class M010CampaignSends extends Migration {
             order by r.subscriber_id limit want
           ), messages as (
             insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
-              reply_to, campaign_id, version_id)
+              stood_in_for, reply_to, campaign_id, version_id)
             select message_id, organization, 'CAMPAIGN', true, subscriber_id, email, frozen.sender_name,
-              frozen.sender_email, frozen.reply_to, frozen.campaign_id, frozen.id
+              frozen.sender_email, frozen.stood_in_for, frozen.reply_to, frozen.campaign_id, frozen.id
             from page where email is not null
           ), queued as (
             insert into delivery_queue (id, organization_id, lane, weight, campaign_id, state, attempt, lease_until)
@@ -210,7 +242,8 @@ export class M010CampaignSends extends Migration {
           select o.id from (select u.organization_id as id from (select distinct s.organization_id from campaign_send s
               join campaign c on c.organization_id = s.organization_id and c.id = s.campaign_id and c.status = 'SENDING'
                 and not c.paused and c.schedule_version = s.number
-              where s.audience_frozen and s.finished_at is null and s.fault is null and s.enqueued + s.skipped < s.total) u
+              where s.audience_frozen and s.finished_at is null and s.fault is null and s.enqueued + s.skipped < s.total
+                and stopped_by(s.organization_id, true, s.sender_email) is null) u
             order by random() limit most_organizations) o
           order by o.id);
         organization uuid;
@@ -261,7 +294,10 @@ export class M010CampaignSends extends Migration {
     this.addSql(`
       drop index campaign_underway;
       drop trigger tally on message;
-      drop function claim_campaign_mails, claim_recipients, tally_messages, link_target;
+      drop trigger tally_inserted on campaign_recipient;
+      drop trigger tally_changed on campaign_recipient;
+      drop function claim_campaign_mails, claim_recipients, tally_messages, tally_recipients, tally_skipped,
+        link_target;
       drop table campaign_tally, campaign_recipient, campaign_send;
     `)
   }

@@ -14,6 +14,9 @@ import { M013AutomationSteps } from './m013-automation-steps.ts'
 import { M014Intakes } from './m014-intakes.ts'
 import { M015TimedTriggers } from './m015-timed-triggers.ts'
 import { M017Reports } from './m017-reports.ts'
+import { M018Deliverability } from './m018-deliverability.ts'
+import { M019Webhooks } from './m019-webhooks.ts'
+import { M020Quotas } from './m020-quotas.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -33,6 +36,9 @@ export const MIGRATIONS = [
   M014Intakes,
   M015TimedTriggers,
   M017Reports,
+  M018Deliverability,
+  M019Webhooks,
+  M020Quotas,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

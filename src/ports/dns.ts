@@ -12,6 +12,8 @@ export type DnsAnswer = { server: string; records: DnsRecord[] } | { server: str
 export type Dns = {
   /** Asks every server; never throws. Nothing is kept here: how long an answer holds is up to the servers (TTL). */
   lookUp(name: string, type: DnsRecord['type']): Promise<DnsAnswer[]>
+  /** Whether any server knows an IPv4 or IPv6 address of a name; null when none of them said anything. */
+  hasAddress(name: string): Promise<boolean | null>
 }
 
 const TIMEOUT_MS = 1_500
@@ -38,6 +40,22 @@ export function createDns(servers: readonly string[]): Dns {
           }
         }),
       ),
+    async hasAddress(name) {
+      const questions = resolvers.flatMap(({ resolver }) => [
+        addresses(() => resolver.resolve4(name)),
+        addresses(() => resolver.resolve6(name)),
+      ])
+      const counts = (await Promise.all(questions)).filter((count) => count !== null)
+      return counts.length === 0 ? null : counts.some((count) => count > 0)
+    },
+  }
+}
+
+async function addresses(ask: () => Promise<string[]>): Promise<number | null> {
+  try {
+    return (await ask()).length
+  } catch (error) {
+    return NOTHING.has(codeOf(error)) ? 0 : null
   }
 }
 

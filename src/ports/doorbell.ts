@@ -1,11 +1,10 @@
-import { sql } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
 
-import { array, type EntityManager, execute } from '../database.ts'
+import { type EntityManager, notify } from '../database.ts'
 
 /** What a process can be woken for: intents for Temporal, or email in a lane. */
-export const CHANNELS = ['outbox', 'transactional', 'bulk'] as const
+const CHANNELS = ['outbox', 'transactional', 'bulk'] as const
 export type Channel = (typeof CHANNELS)[number]
 
 /** The first ring goes out at once; those that follow within this time become one. */
@@ -27,12 +26,9 @@ export function createDoorbell(em: EntityManager, log: Logger): Doorbell {
     const channels = [...pending]
     pending.clear()
     quiet = setTimeout(flush, QUIET_MS)
-    ringing = execute(
+    ringing = notify(
       em.fork(),
-      sql`select pg_notify(channel, '') from unnest(${array(
-        channels.map((channel) => `postloom_${channel}`),
-        'text',
-      )}) as channel`,
+      channels.map((channel) => `postloom_${channel}`),
     ).catch((error: unknown) => log.warn({ err: error }, 'a ring was lost; the next poll finds the work'))
   }
 

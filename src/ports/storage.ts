@@ -1,6 +1,5 @@
-import { sql } from 'kysely'
-
-import { type EntityManager, execute, row } from '../database.ts'
+import type { EntityManager } from '../database.ts'
+import { findFile, insertFile } from '../domain/stored-files.ts'
 
 /**
  * Where the bytes of files are kept. A key is made from the bytes, so a file never changes, putting it twice is putting
@@ -14,19 +13,7 @@ export type Storage = {
 /** Files in PostgreSQL: no further service, and every backup has them. */
 export function createDatabaseStorage(em: EntityManager): Storage {
   return {
-    async put(organizationId, key, bytes) {
-      await execute(
-        em.fork(),
-        sql`insert into stored_file (organization_id, key, bytes) values (${organizationId}, ${key}, ${bytes})
-          on conflict (organization_id, key) do nothing`,
-      )
-    },
-    async get(organizationId, key) {
-      const found = await row<{ bytes: Buffer }>(
-        em.fork(),
-        sql`select bytes from stored_file where organization_id = ${organizationId} and key = ${key}`,
-      )
-      return found?.bytes ?? null
-    },
+    put: (organizationId, key, bytes) => insertFile(em.fork(), organizationId, key, bytes),
+    get: (organizationId, key) => findFile(em.fork(), organizationId, key),
   }
 }

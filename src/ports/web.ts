@@ -1,13 +1,12 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup as lookupName } from 'node:dns/promises'
-import { type IncomingMessage, request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { PassThrough } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 import { isPublicAddress } from './web-addresses.ts'
+import { readBody, readStart } from './web-body.ts'
+import { WebFault } from './web-fault.ts'
 
 /** One request to an address that somebody outside named. */
 export type WebRequest = {
@@ -18,40 +17,30 @@ export type WebRequest = {
   body?: string | Buffer
   /** Bytes of the answer, before and after decompression; milliseconds for everything, redirects included. */
   limits: { bytes: number; milliseconds: number }
+  /** Nothing beyond the bytes is read, and nothing is decompressed, where the status says all; more is refused otherwise. */
+  startOnly?: boolean
 }
 
 /** An answer, decompressed. `url` is where the last redirect led. */
 export type WebAnswer = { url: string; status: number; headers: Record<string, string>; body: Buffer }
 
-/** Why there is no answer. `BUSY` passes by itself; the others are of the address or of who answers there. */
-export type WebFaultReason =
-  | 'INVALID_URL'
-  | 'NOT_PUBLIC'
-  | 'UNREACHABLE'
-  | 'TIMEOUT'
-  | 'TOO_LARGE'
-  | 'TOO_MANY_REDIRECTS'
-  | 'BUSY'
-
-/** A request that got no answer; `message` goes on from the address and can be shown to who gave it. */
-export class WebFault extends Error {
-  readonly reason: WebFaultReason
-
-  constructor(reason: WebFaultReason, message: string, options?: { cause: unknown }) {
-    super(message, options)
-    this.name = 'WebFault'
-    this.reason = reason
-  }
+/** The only way out to an address that a user gave: it reaches the public internet and nothing else. */
+export type Web = {
+  request(request: WebRequest): Promise<WebAnswer>
+  /** For many requests to one place within seconds; one that does harm twice is none of them. */
+  openLine(): WebLine
 }
 
-/** The only way out to an address that a user gave: it reaches the public internet and nothing else. */
-export type Web = { request(request: WebRequest): Promise<WebAnswer> }
+/** A name is looked up and checked once, and connections are kept, until it is closed. */
+export type WebLine = { request(request: WebRequest): Promise<WebAnswer>; close(): void }
 
 /** What a web port may reach beyond public addresses, and how it finds addresses. */
 export type WebOptions = {
   /** `address:port` pairs that are reachable although they are not public; for development and tests. */
   allowPrivate?: readonly string[]
   ports?: readonly number[]
+  /** Requests under way at any moment, of this port. */
+  concurrent?: number
   resolve?: (hostname: string) => Promise<LookupAddress[]>
 }
 
@@ -68,26 +57,61 @@ const AGENT = 'Postloom/1.0'
  * again, bytes and time bounded.
  */
 export function createWeb(options: WebOptions = {}): Web {
+  const { concurrent = CONCURRENT } = options
   let active = 0
+  async function ask(request: WebRequest, way: Way): Promise<WebAnswer> {
+    if (active >= concurrent) throw new WebFault('BUSY', 'has to wait: too many requests are under way')
+    active += 1
+    try {
+      return await follow(way, request, AbortSignal.timeout(request.limits.milliseconds))
+    } finally {
+      active -= 1
+    }
+  }
+  const single: Way = { find: (url) => findAddresses(options, url), agentOf: () => false }
   return {
-    async request(request) {
-      if (active >= CONCURRENT) throw new WebFault('BUSY', 'has to wait: too many requests are under way')
-      active += 1
-      try {
-        return await follow(options, request, AbortSignal.timeout(request.limits.milliseconds))
-      } finally {
-        active -= 1
-      }
+    request: (request) => ask(request, single),
+    openLine() {
+      const way = keepWay(single)
+      return { request: (request) => ask(request, way), close: () => way.close() }
     },
   }
 }
 
-async function follow(options: WebOptions, request: WebRequest, signal: AbortSignal): Promise<WebAnswer> {
+/** How a place is reached: the addresses it has, all checked, and the connections to them; false for one each time. */
+type Way = {
+  find(url: URL): Promise<LookupAddress[]>
+  agentOf(url: URL): HttpAgent | false
+}
+
+/** A connection that is kept leads to an address that was checked for the same host and port. */
+function keepWay(single: Way): Way & { close(): void } {
+  const found = new Map<string, Promise<LookupAddress[]>>()
+  const agents = {
+    'http:': new HttpAgent({ keepAlive: true }),
+    'https:': new HttpsAgent({ keepAlive: true }),
+  }
+  return {
+    find(url) {
+      const known = found.get(url.origin)
+      if (known) return known
+      const finding = single.find(url)
+      found.set(url.origin, finding)
+      return finding
+    },
+    agentOf: (url) => agents[url.protocol === 'https:' ? 'https:' : 'http:'],
+    close() {
+      for (const agent of Object.values(agents)) agent.destroy()
+    },
+  }
+}
+
+async function follow(way: Way, request: WebRequest, signal: AbortSignal): Promise<WebAnswer> {
   let url = readUrl(request.url)
   for (let redirects = 0; redirects <= REDIRECTS; redirects++) {
     try {
-      const addresses = await within(signal, findAddresses(options, url))
-      const answer = await exchange(url, addresses, request, signal)
+      const addresses = await within(signal, way.find(url))
+      const answer = await exchange({ url, addresses, agent: way.agentOf(url) }, request, signal)
       if ('body' in answer) return answer
       url = readUrl(answer.location, url)
     } catch (error) {
@@ -132,13 +156,27 @@ async function resolveName(hostname: string): Promise<LookupAddress[]> {
   return await lookupName(hostname, { all: true })
 }
 
+type Target = { url: URL; addresses: LookupAddress[]; agent: HttpAgent | false }
+type Exchanged = WebAnswer | { location: string }
+
+/** The other side closed a kept connection in the moment in which it was used again. */
+class LostConnection extends Error {}
+
 /** One request and its answer, or where it redirects to. */
-async function exchange(
-  url: URL,
-  addresses: LookupAddress[],
-  { method = 'GET', headers, body, limits }: WebRequest,
+async function exchange(target: Target, request: WebRequest, signal: AbortSignal): Promise<Exchanged> {
+  try {
+    return await exchangeOnce(target, request, signal)
+  } catch (error) {
+    if (!(error instanceof LostConnection)) throw error
+    return await exchangeOnce({ ...target, agent: false }, request, signal)
+  }
+}
+
+async function exchangeOnce(
+  { url, addresses, agent }: Target,
+  { method = 'GET', headers, body, limits, startOnly = false }: WebRequest,
   signal: AbortSignal,
-): Promise<WebAnswer | { location: string }> {
+): Promise<Exchanged> {
   const host = hostOf(url)
   const open = url.protocol === 'https:' ? requestHttps : requestHttp
   const sent = open({
@@ -146,10 +184,15 @@ async function exchange(
     host,
     port: portOf(url),
     path: url.pathname + url.search,
-    headers: { 'user-agent': AGENT, 'accept-encoding': 'gzip, deflate, br', ...headers, host: url.host },
+    headers: {
+      'user-agent': AGENT,
+      'accept-encoding': startOnly ? 'identity' : 'gzip, deflate, br',
+      ...headers,
+      host: url.host,
+    },
     lookup: pinnedTo(addresses),
     ...(isIP(host) === 0 && { servername: host }),
-    agent: false,
+    agent,
     maxHeaderSize: HEADER_BYTES,
     signal,
   })
@@ -170,9 +213,13 @@ async function exchange(
       url: url.href,
       status,
       headers: plainHeaders(response),
-      body: await readBody(response, limits.bytes),
+      body: await (startOnly ? readStart : readBody)(response, limits.bytes),
     }
+  } catch (error) {
+    if (!sent.reusedSocket || signal.aborted || error instanceof WebFault) throw error
+    throw new LostConnection('a kept connection was closed', { cause: error })
   } finally {
+    // What was read to its end has let go of its connection already.
     sent.destroy()
   }
 }
@@ -186,41 +233,6 @@ function pinnedTo(addresses: LookupAddress[]): LookupFunction {
   }
 }
 
-async function readBody(response: IncomingMessage, limit: number): Promise<Buffer> {
-  if (Number(response.headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
-  const chunks: Buffer[] = []
-  await pipeline(capped(response, limit), decoderOf(response), async (plain: AsyncIterable<Buffer>) => {
-    for await (const chunk of capped(plain, limit)) chunks.push(chunk)
-  })
-  return Buffer.concat(chunks)
-}
-
-async function* capped(source: AsyncIterable<Buffer>, limit: number): AsyncGenerator<Buffer> {
-  let total = 0
-  for await (const chunk of source) {
-    total += chunk.length
-    if (total > limit) throw tooLarge(limit)
-    yield chunk
-  }
-}
-
-function decoderOf({ headers }: IncomingMessage) {
-  switch (headers['content-encoding']?.trim().toLowerCase() ?? 'identity') {
-    case 'identity':
-    case '':
-      return new PassThrough()
-    case 'gzip':
-    case 'x-gzip':
-      return createGunzip()
-    case 'deflate':
-      return createInflate()
-    case 'br':
-      return createBrotliDecompress()
-    default:
-      throw new WebFault('UNREACHABLE', 'answers in an encoding that was not asked for')
-  }
-}
-
 /** Settles with `work`, or fails when the time is over; a look-up that nobody waits for any more ends by itself. */
 async function within<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
   signal.throwIfAborted()
@@ -229,10 +241,6 @@ async function within<Value>(signal: AbortSignal, work: Promise<Value>): Promise
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
     work.then(resolve, reject)
   })
-}
-
-function tooLarge(limit: number): WebFault {
-  return new WebFault('TOO_LARGE', `answers with more than ${limit} bytes`)
 }
 
 function plainHeaders({ headers }: IncomingMessage): Record<string, string> {

@@ -1,9 +1,6 @@
-import { sql } from 'kysely'
-
 import type { ImageType } from '../../schema/image.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { row } from '../database.ts'
-import { imageKey, imagePath } from '../domain/images.ts'
+import { findImageFile, imageKey, imagePath } from '../domain/images.ts'
 import { readId } from '../ids.ts'
 import type { Services } from '../services.ts'
 
@@ -22,11 +19,7 @@ export async function findImage(
   const organizationId = readId('org', organization)
   const id = readId('img', image)
   if (organizationId === null || id === null) return null
-  const found = await row<{ contentType: ImageType; hash: Buffer }>(
-    crossOrganization(services),
-    sql`select content_type as "contentType", content_hash as hash from image
-      where organization_id = ${organizationId} and id = ${id}`,
-  )
+  const found = await findImageFile(crossOrganization(services), organizationId, id)
   if (!found || imagePath(organizationId, id, found.contentType) !== `/i/${organization}/${file}`) return null
   return {
     contentType: found.contentType,

@@ -1,43 +1,20 @@
-import { sql } from 'kysely'
-
 import { Failure, refuseFaults } from '../catalogue/failure.ts'
 import { hostileFaults } from '../catalogue/input.ts'
 import { REQUESTS_PER_MINUTE } from '../catalogue/rate-limit.ts'
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
-import { row } from '../database.ts'
 import { isSigned, type Signed, TOLERANCE_SECONDS } from '../domain/automations/webhooks/inbound-webhooks.ts'
-import { type Received, receiveWebhook } from '../domain/automations/webhooks/webhook-entry.ts'
+import { findWebhook, type Received, receiveWebhook } from '../domain/automations/webhooks/webhook-entry.ts'
 import { readId } from '../ids.ts'
 import type { Services } from '../services.ts'
-import type { Plan } from '../../schema/values.ts'
 
 /** Bytes of a message: it is kept with the run that it begins. */
 export const WEBHOOK_BYTES = 100_000
-
-type Webhook = {
-  organizationId: string
-  automationId: string
-  stepId: string
-  plan: Plan
-  customLimits: { requestsPerMinute?: number } | null
-  now: number
-}
 
 /** Takes a message for the INBOUND_WEBHOOK trigger of this slug, once it is known to come from who has its secret. */
 export async function takeWebhook(services: Services, slug: string, message: Signed): Promise<Received> {
   const webhookId = readId('whk', slug)
   const em = crossOrganization(services)
-  const webhook =
-    webhookId === null
-      ? null
-      : await row<Webhook>(
-          em,
-          sql`select webhook.organization_id as "organizationId", webhook.automation_id as "automationId",
-              webhook.step_id as "stepId", organization.plan, organization.custom_limits as "customLimits",
-              extract(epoch from now())::float8 as now
-            from automation_webhook webhook join organization on organization.id = webhook.organization_id
-            where webhook.id = ${webhookId}`,
-        )
+  const webhook = webhookId === null ? null : await findWebhook(em, webhookId)
   if (webhookId === null || !webhook) throw new Failure('NOT_FOUND', 'There is no webhook at this address.')
   refuseUnsigned(services, slug, message, webhook.now)
   const { organizationId, automationId, stepId, plan, customLimits } = webhook

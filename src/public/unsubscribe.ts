@@ -1,8 +1,6 @@
-import { sql } from 'kysely'
-
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
-import { row } from '../database.ts'
 import { countUnsubscribe } from '../domain/visits.ts'
+import { findNamedReader } from '../domain/subscriber-records.ts'
 import { unsubscribeSubscriber } from '../domain/subscribers.ts'
 import { readToken } from '../delivery/tracking-token.ts'
 import { encodeId } from '../ids.ts'
@@ -15,12 +13,11 @@ export type Leaver = { organization: string; email: string; isGone: boolean }
 export async function findLeaver(services: Services, token: string): Promise<Leaver | null> {
   const read = readToken(services.config.secret, 'unsubscribe', token)
   if (!read) return null
-  return await row<Leaver>(
-    crossOrganization(services),
-    sql`select organization.name as organization, s.email, s.status = 'UNSUBSCRIBED' as "isGone"
-      from subscriber s join organization on organization.id = s.organization_id
-      where s.organization_id = ${read.organizationId} and s.id = ${read.subscriberId}`,
-  )
+  const { organizationId, subscriberId } = read
+  const reader = await findNamedReader(crossOrganization(services), organizationId, subscriberId)
+  if (!reader) return null
+  const { organization, email, status } = reader
+  return { organization, email, isGone: status === 'UNSUBSCRIBED' }
 }
 
 /** Unsubscribes the person behind the link; doing it twice changes nothing more. Null as findLeaver. */

@@ -1,10 +1,15 @@
 import Type from 'typebox'
 
-import { closed } from '../../schema/define.ts'
+import { closed, nullable } from '../../schema/define.ts'
 import { Domain, DomainRecord } from '../../schema/domain.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { createDomain as create, prepareDomain } from '../domain/domains/create.ts'
-import { findDomain, listDomains as readDomains, presentDomain } from '../domain/domains/domains.ts'
+import {
+  findDomain,
+  listDomains as readDomains,
+  presentDomain,
+  changeDomain,
+} from '../domain/domains/domains.ts'
 import { makeDkimPair } from '../domain/domains/keys.ts'
 import { rotateKey } from '../domain/domains/rotate.ts'
 import { requestVerification, settleVerification } from '../domain/domains/watch.ts'
@@ -48,6 +53,25 @@ export const getDomain = defineTool({
   input: closed({ domain: DOMAIN }),
   output: closed({ domain: Domain }),
   handler: async (call, { domain }) => ({ domain: presentDomain(await findDomain(call, domain)) }),
+})
+
+export const updateDomain = defineTool({
+  name: 'update_domain',
+  title: 'Update a domain',
+  description:
+    'Lets a domain stand in for those of other senders while they are not VERIFIED, in the order of fallbackPriority; null: never.',
+  group: 'domains',
+  effect: 'write',
+  permission: 'domains',
+  listed: false,
+  input: closed({
+    domain: DOMAIN,
+    fallbackPriority: Type.Optional(
+      nullable(Type.Integer({ minimum: 0, maximum: 1_000, description: 'The lowest first; null: never.' })),
+    ),
+  }),
+  output: closed({ domain: Domain }),
+  handler: async (call, input) => ({ domain: await changeDomain(call, input) }),
 })
 
 export const getDomainDnsRecords = defineTool({

@@ -2,11 +2,14 @@ import Type from 'typebox'
 
 import { closed, defaulted, oneOf } from '../../schema/define.ts'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
+import { EmailVerification } from '../../schema/email-verification.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
 import { EMAIL_LINE } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
+import { lookUpMailServer, verifyEmailAddress as verify } from '../domain/email-verification.ts'
 import { sendEmail as send, summarizeEmail } from '../domain/send-email.ts'
-import { sendWritten, WRITTEN_TYPES } from '../domain/written-email.ts'
+import { sentAnswer } from '../domain/transactional.ts'
+import { isWrittenHere, sendWritten, WRITTEN_TYPES } from '../domain/written-email.ts'
 import { encodeId } from '../ids.ts'
 
 const written = {
@@ -35,8 +38,7 @@ const transactional = {
   permission: 'emails',
   listed: false,
   counted: false,
-  singleStatement: true,
-  checksToken: true,
+  singleStatement: isWrittenHere,
   bodyLimit: DOCUMENT_LIMITS.bytes,
   output: closed({ id: emailId }),
 } as const
@@ -49,7 +51,7 @@ export const sendTransactionalEmail = defineTool({
   description:
     'Accepts one email to one person for sending. It is stored when this answers, and sent by the transactional lane.',
   input: closed(asV1),
-  handler: async (call, input) => ({ id: encodeId('eml', await sendWritten(call, input)) }),
+  handler: async (call, input) => sentAnswer(await sendWritten(call, input)),
 })
 
 /** The same for our SMTP door, whose emails bring their own text part. */
@@ -63,7 +65,7 @@ export const submitEmail = defineTool({
     ...asV1,
     text: Type.Optional(Type.String({ description: 'The text part; made from the HTML when absent.' })),
   }),
-  handler: async (call, input) => ({ id: encodeId('eml', await sendWritten(call, input)) }),
+  handler: async (call, input) => sentAnswer(await sendWritten(call, input)),
 })
 
 /** One transactional email to a subscriber, asked for by a tool. */
@@ -87,4 +89,20 @@ export const sendEmail = defineTool({
   output: closed({ email: closed({ id: emailId }) }),
   summarize: summarizeEmail,
   handler: async (call, input) => ({ email: { id: encodeId('eml', await send(call, input)) } }),
+})
+
+/** What an address is worth before anything is sent to it. */
+export const verifyEmailAddress = defineTool({
+  name: 'verify_email_address',
+  title: 'Verify an email address',
+  description:
+    'Says whether an address can get email: how it is written, whether its domain takes email, and what this organization knows of it. Only name servers are asked; no mailbox is.',
+  group: 'emails',
+  effect: 'read',
+  permission: 'emails',
+  listed: false,
+  input: closed({ email: Type.String({ maxLength: EMAIL_LINE, description: 'The address.' }) }),
+  output: closed({ verification: EmailVerification }),
+  prepare: lookUpMailServer,
+  handler: async (call, input, hasMailServer) => ({ verification: await verify(call, input, hasMailServer) }),
 })

@@ -1,11 +1,19 @@
 import Type from 'typebox'
 
 import { closed, defaulted, limitOf, listOf, oneOf } from '../../schema/define.ts'
-import { PAYMENT_EVENT_TYPES, SubscriberEvent } from '../../schema/event.ts'
+import { EventType, PAYMENT_EVENT_TYPES, SubscriberEvent } from '../../schema/event.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
 import { SUBSCRIBER_EVENT_TYPES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { listEvents, recordPayment } from '../domain/subscriber-history.ts'
+import { listEvents, recordTold } from '../domain/subscriber-history.ts'
+
+const told = {
+  amount: Type.Optional(Type.Number({ description: 'In major units, such as 19.90; never negative.' })),
+  currency: defaulted(Type.String({ description: 'ISO 4217, such as EUR.' }), 'USD'),
+  metadata: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: 'Whatever you want to know of it later.' }),
+  ),
+}
 
 export const createEvent = defineTool({
   name: 'create_event',
@@ -18,14 +26,24 @@ export const createEvent = defineTool({
   input: closed({
     ...subscriberChoice,
     eventType: oneOf(PAYMENT_EVENT_TYPES),
-    amount: Type.Optional(Type.Number({ description: 'In major units, such as 19.90; never negative.' })),
-    currency: defaulted(Type.String({ description: 'ISO 4217, such as EUR.' }), 'USD'),
-    metadata: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'Whatever you want to know of it later.' }),
-    ),
+    ...told,
   }),
   output: closed({ event: SubscriberEvent }),
-  handler: async (call, input) => ({ event: await recordPayment(call, input) }),
+  handler: async (call, input) => ({ event: await recordTold(call, input) }),
+})
+
+export const createCustomEvent = defineTool({
+  name: 'create_custom_event',
+  title: 'Create an event of your own',
+  description:
+    'Records an event of any name that is not one of the service itself; payments and refunds move revenue. Starts or continues workflows that wait for it.',
+  group: 'events',
+  effect: 'write',
+  permission: 'subscribers',
+  listed: false,
+  input: closed({ ...subscriberChoice, eventType: EventType, ...told }),
+  output: closed({ event: SubscriberEvent }),
+  handler: async (call, input) => ({ event: await recordTold(call, input) }),
 })
 
 export const listSubscriberEvents = defineTool({

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-import { closed, defaulted, limitOf, listOf, nullable, oneOf } from '../../schema/define.ts'
+import { closed, defaulted, listOf, nullable, oneOf, walkOf } from '../../schema/define.ts'
 import { IMPORTED_STATUSES, SubscriberImport } from '../../schema/import.ts'
 import { SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
 import { defineTool, type Received } from '../catalogue/tool.ts'
@@ -8,7 +8,7 @@ import { importRows } from '../domain/imports/import-rows.ts'
 import {
   cancelImport as cancel,
   findImport,
-  listImports as readPage,
+  browseImports as readPage,
   presentImport,
   startImport,
 } from '../domain/imports/records.ts'
@@ -114,18 +114,15 @@ export const getImport = defineTool({
   handler: async (call, input) => ({ import: presentImport(call, await findImport(call, input.importId)) }),
 })
 
-export const listImports = defineTool({
-  name: 'list_imports',
-  title: 'List imports',
-  description: 'Lists imports, newest first; go on after the id of the last one.',
+export const browseImports = defineTool({
+  name: 'browse_imports',
+  title: 'Browse imports',
+  description: 'Lists imports of files, newest first, both ways.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   listed: false,
-  input: closed({
-    limit: limitOf(20),
-    after: Type.Optional(Type.String({ description: 'The id that the page before ended with.' })),
-  }),
+  input: closed(walkOf()),
   output: listOf('imports', SubscriberImport),
   handler: (call, input) => readPage(call, input),
 })

@@ -93,10 +93,13 @@ export const addSubscriber = defineTool({
       false,
     ),
   }),
-  output: Answer,
+  output: closed({
+    subscriber: Subscriber,
+    created: Type.Boolean({ description: 'false where the email was known already.' }),
+  }),
   handler: async (call, input) => {
-    const { id } = await upsertSubscriber(call, input)
-    return { subscriber: await readSubscriber(call, id) }
+    const { id, created } = await upsertSubscriber(call, input)
+    return { subscriber: await readSubscriber(call, id), created }
   },
 })
 

@@ -1,14 +1,17 @@
 import Type from 'typebox'
 
 import { closed } from '../../schema/define.ts'
+import { Subscriber, SUBSCRIBER_LIMITS, subscriberChoice } from '../../schema/subscriber.ts'
 import { Tag, TAG_LIMITS } from '../../schema/tag.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { findSubscriberIds } from '../domain/subscriber-records.ts'
+import { findSubscriber, findSubscriberIds, readSubscriber } from '../domain/subscriber-records.ts'
 import {
   createTag as create,
   deleteTag as remove,
   getOrCreateTags as getOrCreate,
+  getTag as read,
   listTags as list,
+  renameTag as rename,
   summarizeTagDeletion,
 } from '../domain/tag-records.ts'
 import { addTags, removeTags } from '../domain/tags.ts'
@@ -119,5 +122,74 @@ export const bulkRemoveTags = defineTool({
   handler: async (call, { subscriberIds, tagNames }) => {
     const ids = await findSubscriberIds(call, subscriberIds)
     return { removed: (await removeTags(call, ids, tagNames)).length }
+  },
+})
+
+const tag = Type.String({ description: 'The id (tag_…) or the name, whatever its letter case.' })
+
+export const getTag = defineTool({
+  name: 'get_tag',
+  title: 'Get a tag',
+  description: 'Reads one tag by id or name, with the number of subscribers that have it.',
+  group: 'tags',
+  effect: 'read',
+  permission: 'subscribers',
+  listed: false,
+  input: closed({ tag }),
+  output: closed({ tag: Tag }),
+  handler: async (call, input) => ({ tag: await read(call, input.tag) }),
+})
+
+export const renameTag = defineTool({
+  name: 'rename_tag',
+  title: 'Rename a tag',
+  description:
+    'Gives a tag another name; everybody who has it keeps it. Refused while a workflow, a segment or a campaign names it.',
+  group: 'tags',
+  effect: 'write',
+  permission: 'subscribers',
+  listed: false,
+  input: closed({ tag, name: Type.String({ description: `1 to ${TAG_LIMITS.name} characters.` }) }),
+  output: closed({ tag: Tag }),
+  handler: async (call, input) => ({ tag: await rename(call, input.tag, input.name) }),
+})
+
+const ofOne = {
+  group: 'tags',
+  effect: 'write',
+  permission: 'subscribers',
+  listed: false,
+  input: closed({
+    ...subscriberChoice,
+    tags: Type.Array(Type.String(), {
+      minItems: 1,
+      maxItems: SUBSCRIBER_LIMITS.tags,
+      description: 'Tag names, whatever their letter case.',
+    }),
+  }),
+  output: closed({ subscriber: Subscriber }),
+} as const
+
+export const addSubscriberTags = defineTool({
+  ...ofOne,
+  name: 'add_subscriber_tags',
+  title: 'Add tags to a subscriber',
+  description: 'Adds tags to one subscriber as bulk_add_tags does to many, making missing tags.',
+  handler: async (call, { tags, ...choice }) => {
+    const { id } = await findSubscriber(call, choice)
+    await addTags(call, [id], tags, { path: 'tags' })
+    return { subscriber: await readSubscriber(call, id) }
+  },
+})
+
+export const removeSubscriberTags = defineTool({
+  ...ofOne,
+  name: 'remove_subscriber_tags',
+  title: 'Remove tags from a subscriber',
+  description: 'Takes tags from one subscriber as bulk_remove_tags does from many.',
+  handler: async (call, { tags, ...choice }) => {
+    const { id } = await findSubscriber(call, choice)
+    await removeTags(call, [id], tags, { path: 'tags' })
+    return { subscriber: await readSubscriber(call, id) }
   },
 })

@@ -6,16 +6,16 @@ import { Run, RunStory, StepReference } from '../../schema/run.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
 import { RUN_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { enterByHand } from '../domain/automations/enter-by-hand.ts'
+import { enterByHand } from '../domain/automations/entry/enter-by-hand.ts'
 import {
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,
-} from '../domain/automations/run-control.ts'
-import { enterMany, summarizeMany } from '../domain/automations/enter-many.ts'
-import { listRuns } from '../domain/automations/run-records.ts'
-import { readStory } from '../domain/automations/run-story.ts'
-import { retryRun } from '../domain/automations/retry.ts'
+} from '../domain/automations/runs/run-control.ts'
+import { enterMany, summarizeMany } from '../domain/automations/entry/enter-many.ts'
+import { listRuns } from '../domain/automations/runs/run-records.ts'
+import { readStory } from '../domain/automations/runs/run-story.ts'
+import { retryRun } from '../domain/automations/runs/retry.ts'
 
 const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
 

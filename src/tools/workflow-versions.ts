@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { closed, limitOf, listOf } from '../../schema/define.ts'
 import { VersionComparison, WorkflowVersion } from '../../schema/workflow-version.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { compareVersions, listVersions } from '../domain/automations/version-records.ts'
+import { compareVersions, listVersions } from '../domain/automations/definition/version-records.ts'
 
 const workflowId = Type.String({ description: 'The id of a workflow, wf_….' })
 const versionNumber = (description: string) =>

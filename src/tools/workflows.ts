@@ -7,16 +7,16 @@ import { closed, limitOf, listOf, oneOf } from '../../schema/define.ts'
 import { InboundWebhook, SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
 import { WorkflowStatistics } from '../../schema/workflow-statistics.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { saveDraft } from '../domain/automations/draft.ts'
-import { publish, summarizePublish } from '../domain/automations/publish.ts'
-import { createAutomation, getAutomation, listAutomations } from '../domain/automations/records.ts'
-import { readStatistics } from '../domain/automations/statistics.ts'
+import { saveDraft } from '../domain/automations/definition/draft.ts'
+import { publish, summarizePublish } from '../domain/automations/definition/publish.ts'
+import { createAutomation, getAutomation, listAutomations } from '../domain/automations/definition/records.ts'
+import { readStatistics } from '../domain/automations/runs/statistics.ts'
 import {
   deleteAutomation,
   summarizeDeletion,
   summarizeStatus,
   updateStatus,
-} from '../domain/automations/status.ts'
+} from '../domain/automations/definition/status.ts'
 
 const workflowId = Type.String({ description: 'The id of a workflow, wf_….' })
 const expectedUpdatedAt = Type.String({

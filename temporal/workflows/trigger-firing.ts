@@ -5,6 +5,7 @@ import { firedDetails } from '../timer.ts'
 
 const { fireTrigger } = proxyActivities<FiringActivities>({
   startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '1 minute' },
 })
 

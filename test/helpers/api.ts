@@ -82,7 +82,8 @@ export async function startApi(env: Record<string, string> = {}): Promise<TestAp
       ...(content !== undefined && { body: content }),
     })
     const text = await response.text()
-    const isJson = response.headers.get('content-type')?.includes('json')
+    // An answer to HEAD has the type of a body and none.
+    const isJson = text !== '' && response.headers.get('content-type')?.includes('json')
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
   }
 

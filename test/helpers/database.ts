@@ -1,18 +1,21 @@
 import { createHash } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 import pg from 'pg'
 
 import { readConfig } from '../../src/config.ts'
 import { migrate } from '../../src/database.ts'
-import { MIGRATIONS } from '../../src/migrations/migrations.ts'
 import { createServices, type Services } from '../../src/services.ts'
 import { createDatabase, services as shared } from './services.ts'
+
+const MIGRATION_FILES = join(import.meta.dirname, '../../src/migrations')
 
 /** A migrated database of one's own and the services on it; `close()` drops it. */
 export type TestServices = Services & { databaseUrl: string }
 
 /** A migrated database, copied from a template that the first test file of a run makes. */
-export async function migratedDatabase(): Promise<Awaited<ReturnType<typeof createDatabase>>> {
+async function migratedDatabase(): Promise<Awaited<ReturnType<typeof createDatabase>>> {
   return await createDatabase(await template())
 }
 
@@ -45,7 +48,9 @@ export async function testServices(env: Record<string, string> = {}): Promise<Te
 /** The name of the migrated template; the advisory lock lets parallel test files make it once. */
 async function template(): Promise<string> {
   const { databaseUrl } = await shared()
-  const text = MIGRATIONS.map((migration) => migration.class.toString()).join()
+  // Their files and not their classes: SQL also stands in constants beside them.
+  const files = globSync('*.ts', { cwd: MIGRATION_FILES }).toSorted()
+  const text = files.map((file) => readFileSync(join(MIGRATION_FILES, file), 'utf8')).join()
   const name = `template_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
   const admin = new pg.Client({ connectionString: databaseUrl })
   await admin.connect()

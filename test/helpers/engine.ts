@@ -3,11 +3,12 @@ import { sql } from 'kysely'
 import type { Edge, Settings, Step } from '../../schema/automation.ts'
 import { row, rows } from '../../src/database.ts'
 import { type Lanes, startLanes } from '../../src/delivery/lanes.ts'
-import { enterByHand } from '../../src/domain/automations/enter-by-hand.ts'
-import { requestFastForward, settleFastForward } from '../../src/domain/automations/run-control.ts'
+import { enterByHand } from '../../src/domain/automations/entry/enter-by-hand.ts'
+import { requestFastForward, settleFastForward } from '../../src/domain/automations/runs/run-control.ts'
 import { recordEvents } from '../../src/domain/events.ts'
 import { encodeId } from '../../src/ids.ts'
 import type { Run } from '../../schema/run.ts'
+import { startSegmentWatch } from '../../worker/segment-watch.ts'
 import { type Engine, startEngine } from '../../worker/workers.ts'
 import { edges, makeTenant, publish, type RunRow, runsOf, step, type Tenant, trailOf } from './automation.ts'
 import { type TestServices, testServices } from './database.ts'
@@ -56,8 +57,12 @@ export type EngineWorld = {
   close(): Promise<void>
 }
 
-/** Starts it; `name` keeps its queues apart from those of other test files. */
-export async function openEngine(name: string, env: Record<string, string> = {}): Promise<EngineWorld> {
+/** Starts it; `name` keeps its queues apart from those of other test files. `watching` looks at segments and goals too. */
+export async function openEngine(
+  name: string,
+  env: Record<string, string> = {},
+  options: { watching?: boolean } = {},
+): Promise<EngineWorld> {
   const sink = await startSmtpSink()
   const services = await testServices({
     TEMPORAL_TASK_QUEUE: `${name}-${process.pid}`,
@@ -68,6 +73,7 @@ export async function openEngine(name: string, env: Record<string, string> = {})
   const lanes: Lanes = await startLanes(services, { workerName: 'test' })
   const engine: Engine = await startEngine(services)
   await engine.ready
+  const watch = options.watching ? startSegmentWatch(services) : undefined
   const tenant = await makeTenant(services)
   const idsOf = (automationId: string, subscriberId: string) => ({
     workflowId: encodeId('wf', automationId),
@@ -122,6 +128,7 @@ export async function openEngine(name: string, env: Record<string, string> = {})
       return found?.fields
     },
     async close() {
+      await watch?.stop()
       await engine.stop()
       await lanes.stop()
       await services.close()

@@ -62,15 +62,15 @@ export async function readHistories(): Promise<Map<string, Recorded>> {
 
 /** Replays histories on the workflows as they are now: the error of each that does not fit, by its file. */
 export async function replay(histories: ReadonlyMap<string, Recorded>): Promise<Map<string, Error>> {
-  const files = new Map([...histories].map(([file, { workflowId }]) => [workflowId, file]))
-  const given = [...histories.values()].map(({ workflowId, events }) => ({
-    workflowId,
+  // Under the names of their files: executions that continue one another have one id.
+  const given = [...histories].map(([file, { events }]) => ({
+    workflowId: file,
     history: HistoryMessage.fromObject({ events }),
   }))
   const failed = new Map<string, Error>()
   const options = { workflowBundle: await workflowBundle() }
   for await (const { workflowId, error } of Worker.runReplayHistories(options, given)) {
-    if (error) failed.set(files.get(workflowId) ?? workflowId, error)
+    if (error) failed.set(workflowId, error)
   }
   return failed
 }

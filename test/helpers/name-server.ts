@@ -7,6 +7,7 @@ export type ZoneRecord =
   | { type: 'TXT'; strings: string[] }
   | { type: 'MX'; exchange: string; priority: number }
   | { type: 'CNAME'; domain: string }
+  | { type: 'A'; address: string }
 
 /** An authoritative name server on loopback, over UDP and TCP. */
 export type NameServer = {
@@ -75,8 +76,8 @@ function resource(name: string, record: ZoneRecord, ttl: number) {
   const held =
     record.type === 'TXT'
       ? { data: record.strings }
-      : record.type === 'MX'
-        ? record
-        : { domain: record.domain }
+      : record.type === 'CNAME'
+        ? { domain: record.domain }
+        : record
   return dns2.Packet.createResourceFromQuestion(question, { ...base, ...held, type: base.type })
 }

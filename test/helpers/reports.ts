@@ -9,8 +9,8 @@ import { ensureCertificate } from '../../scripts/services/certificate.ts'
 import { type ApiClient, createApiClient } from '../../smtp/api-client.ts'
 import { createInbound, type InboundOptions } from '../../smtp/inbound.ts'
 import type { Door } from '../../smtp/server.ts'
-import { createSubmission } from '../../smtp/submission.ts'
-import { row } from '../../src/database.ts'
+import { createSubmission, type SubmissionOptions } from '../../smtp/submission.ts'
+import { row, rows } from '../../src/database.ts'
 import { type Lanes, startLanes } from '../../src/delivery/lanes.ts'
 import { decodeId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
@@ -33,7 +33,13 @@ export type SentEmail = {
 type DoorOptions = Partial<InboundOptions> & { apiUrl?: string }
 
 /** A listener. */
-export type InboundDoor = { port: number; cert: string; close(): Promise<void> }
+export type InboundDoor = {
+  port: number
+  cert: string
+  certFile: string
+  keyFile: string
+  close(): Promise<void>
+}
 
 /** The whole way: the API, delivery to a relay that keeps everything, and the inbound listener. */
 export type PostOffice = {
@@ -58,9 +64,14 @@ export type PostOffice = {
 const FOLDER = join(import.meta.dirname, '..', 'bounces')
 let people = 0
 
-export async function openPostOffice(): Promise<PostOffice> {
+export async function openPostOffice(env: Record<string, string> = {}): Promise<PostOffice> {
   const sink = await startSmtpSink()
-  const api = await startApi({ RELAY_URL: sink.url, LANE_RATE_TRANSACTIONAL: '0', LOG_LEVEL: 'error' })
+  const api = await startApi({
+    RELAY_URL: sink.url,
+    LANE_RATE_TRANSACTIONAL: '0',
+    LOG_LEVEL: 'error',
+    ...env,
+  })
   const lanes: Lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
   const door = await openDoor()
 
@@ -137,8 +148,35 @@ export async function openInbound(
 }
 
 /** SMTP submission before an API at this address. */
-export async function openSubmission(services: Services, apiUrl: string): Promise<InboundDoor> {
-  return await listen(services, apiUrl, (parts) => createSubmission({ ...parts, name: 'smtp.test' }))
+export async function openSubmission(
+  services: Services,
+  apiUrl: string,
+  options: Partial<SubmissionOptions> = {},
+): Promise<InboundDoor> {
+  return await listen(services, apiUrl, (parts) =>
+    createSubmission({ ...parts, name: 'smtp.test', ...options }),
+  )
+}
+
+/** What is kept of an email that was submitted. */
+export type Submitted = {
+  recipient: string
+  fromName: string | null
+  fromEmail: string
+  replyTo: string | null
+  tracking: boolean
+  source: { subject: string; content: string; contentType: string; text?: string }
+}
+
+/** The emails of an organization in their order. */
+export async function submittedBy({ orm }: Services, organizationId: string): Promise<Submitted[]> {
+  return await rows<Submitted>(
+    orm.em.fork(),
+    sql`select m.recipient, m.from_name as "fromName", m.from_email as "fromEmail", m.reply_to as "replyTo",
+        m.tracking, content.source
+      from message m join message_content content on content.organization_id = m.organization_id and content.message_id = m.id
+      where m.organization_id = ${organizationId} order by m.id`,
+  )
 }
 
 async function listen(
@@ -150,13 +188,14 @@ async function listen(
   const certificate = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
   ensureCertificate(['localhost', '127.0.0.1'], certificate)
   const { internalSecret } = config
-  const api = createApiClient({ url: apiUrl, host: '127.0.0.1', internalSecret })
+  const api = createApiClient({ url: apiUrl, host: new URL(config.baseUrl).host, internalSecret })
   const server = make({ certificate, api, log: pino({ level: 'silent' }) })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // A listening TCP server has an address object.
   const { port } = server.server.address() as AddressInfo
   return {
     port,
+    ...certificate,
     cert: readFileSync(certificate.certFile, 'utf8'),
     async close() {
       for (const conversation of server.connections) conversation.close()

@@ -6,6 +6,7 @@ export type Speaker = { port: number; cert: string }
 
 /** A conversation by hand: what is written as it is, and whole replies. */
 export class Talk {
+  greeting = ''
   #socket: Socket | TLSSocket
   #text = ''
   #ended = false
@@ -19,18 +20,23 @@ export class Talk {
   /** `from` is the address of this machine that it comes from. */
   static async open(port: number, from = '127.0.0.1'): Promise<Talk> {
     const talk = new Talk(connect({ port, host: '127.0.0.1', localAddress: from }))
-    await talk.reply()
+    talk.greeting = await talk.reply()
     return talk
   }
 
   /** Up to the login: greeting, EHLO, STARTTLS, EHLO. */
   static async secured(door: Speaker): Promise<Talk> {
     const talk = await Talk.open(door.port)
-    await talk.say('EHLO client.test')
-    await talk.say('STARTTLS')
-    await talk.upgrade(door.cert)
-    await talk.say('EHLO client.test')
+    await talk.secure(door.cert)
     return talk
+  }
+
+  /** EHLO, STARTTLS, EHLO. */
+  async secure(cert: string): Promise<void> {
+    await this.say('EHLO client.test')
+    await this.say('STARTTLS')
+    await this.upgrade(cert)
+    await this.say('EHLO client.test')
   }
 
   static async loggedIn(door: Speaker, token: string): Promise<Talk> {

@@ -1,12 +1,29 @@
 import { sql } from 'kysely'
 
-import { execute } from '../../src/database.ts'
+import { execute, row } from '../../src/database.ts'
 import { decodeId, encodeId, newId } from '../../src/ids.ts'
 import type { TestApi, TestOrganization } from './api.ts'
+import { publishWorkflow } from './workflow.ts'
 
 /** One record of every kind that an input can name, by its prefix, and the names that identify as well. */
 export type World = Record<
-  'sub' | 'tag' | 'seg' | 'wf' | 'cmp' | 'run' | 'snp' | 'img' | 'snd' | 'dom' | 'imp' | 'hst' | 'grp',
+  | 'sub'
+  | 'tag'
+  | 'seg'
+  | 'wf'
+  | 'cmp'
+  | 'run'
+  | 'snp'
+  | 'img'
+  | 'snd'
+  | 'dom'
+  | 'imp'
+  | 'hst'
+  | 'grp'
+  | 'whk'
+  | 'evt'
+  | 'eml'
+  | 'tok',
   string
 > &
   Record<'email' | 'tagName' | 'host' | 'imageUrl' | 'address', string>
@@ -25,6 +42,7 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
   const data: TestOrganization['data'] = (tool, input) => organization.data(tool, input)
   const label = `w${(made += 1)}x${newId().slice(-6)}`
   const email = `${label}@reader.example`
+  const whk = await addWebhook(api, organization)
   const { subscriber } = await data('add_subscriber', { email, name: label, tags: [label] })
   const [tag] = (await data('get_or_create_tags', { names: [label] })).tags
   const { segment } = await data('create_segment', { name: label, filters: [] })
@@ -35,7 +53,7 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
   const { campaign } = await data('create_campaign', { subject: label })
   await data('edit_campaign', { id: campaign.id, name: label })
   const [entry] = (await data('list_campaign_history', { campaignId: campaign.id })).entries
-  const workflowId = await publishedWorkflow(organization, label)
+  const workflowId = await publishWorkflow(organization, [MANUAL, GREETING], { name: label })
   const { run } = await data('add_subscriber_to_workflow', { workflowId, subscriberId: subscriber.id })
   const { group } = await data('create_workflow_group', { name: label, conflictStrategy: 'FIRST_WINS' })
   const { id: imp } = await startedImport(api, organization, label)
@@ -43,6 +61,9 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
   const dom = await addDomain(api, organization, host)
   const { sender } = await data('create_email_sender', { localPart: 'hello', domain: host, name: label })
   const { id: img, url: imageUrl } = await addImage(api, organization)
+  const sent = { from: `hello@${host}`, to: email, subject: label, markdown: label }
+  const { id: eml } = await created(api, organization, '/emails', sent)
+  const { id: tok } = await created(api, organization, '/tokens', { name: label })
   return {
     sub: subscriber.id,
     tag: tag.id,
@@ -57,6 +78,10 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
     imp,
     hst: entry.id,
     grp: group.id,
+    whk,
+    evt: await oldestDelivery(api, whk),
+    eml,
+    tok,
     email,
     tagName: label,
     host,
@@ -96,6 +121,9 @@ export async function makeLostWorld(api: TestApi, organization: TestOrganization
     ['sender', 'snd'],
     ['domain', 'dom'],
     ['subscriber_import', 'imp'],
+    ['webhook', 'whk'],
+    ['message', 'eml'],
+    ['api_token', 'tok'],
   ] as const) {
     await execute(
       api.services.orm.em.fork(),
@@ -103,6 +131,10 @@ export async function makeLostWorld(api: TestApi, organization: TestOrganization
         where organization_id = ${organization.id} and id = ${decodeId(prefix, world[prefix])}`,
     )
   }
+  await execute(
+    api.services.orm.em.fork(),
+    sql`delete from webhook_delivery where event_id = ${decodeId('evt', world.evt)}`,
+  )
   return { ...world, wf: draft }
 }
 
@@ -124,6 +156,10 @@ export function makeMissingWorld(api: TestApi, organization: TestOrganization): 
     imp: id('imp'),
     hst: id('hst'),
     grp: id('grp'),
+    whk: id('whk'),
+    evt: id('evt'),
+    eml: id('eml'),
+    tok: id('tok'),
     email: `${label}@reader.example`,
     tagName: label,
     host: `${label}.example`,
@@ -132,17 +168,41 @@ export function makeMissingWorld(api: TestApi, organization: TestOrganization): 
   }
 }
 
-async function publishedWorkflow(organization: TestOrganization, name: string): Promise<string> {
-  const { workflow } = await organization.data('create_workflow', { name })
-  await organization.data('configure_workflow_draft', {
-    workflowId: workflow.id,
-    expectedUpdatedAt: workflow.updatedAt,
-    steps: [MANUAL, GREETING],
-    edges: [{ from: 'start', to: 'hello' }],
-  })
-  const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
-  if (answer.status !== 200) throw new Error(`publish_workflow answered ${answer.status}`)
-  return workflow.id
+/** Beside the limit: the matrix needs many. */
+async function addWebhook({ services }: TestApi, organization: TestOrganization): Promise<string> {
+  const id = newId()
+  await execute(
+    services.orm.em.fork(),
+    sql`insert into webhook (id, organization_id, url, secret)
+      values (${id}, ${organization.id}, 'https://hooks.example', '')`,
+  )
+  return encodeId('whk', id)
+}
+
+async function oldestDelivery({ services }: TestApi, webhookId: string): Promise<string> {
+  const found = await row<{ id: string }>(
+    services.orm.em.fork(),
+    sql`select event_id as id from webhook_delivery where webhook_id = ${decodeId('whk', webhookId)}
+      order by event_id limit 1`,
+  )
+  return encodeId('evt', found?.id ?? '')
+}
+
+/** The suffix of every id in a documented example. */
+const EXAMPLE_ID = '01hzy3k8v5e0qs2r7m4n6p8t9w'
+
+/** What documented examples name, as it is in a world: its records, its person, its tag and its domain. */
+export function inWorld<Value>(value: Value, world: World): Value {
+  const prefixes = Object.entries(world).map(([key, id]) => [`${key}_${EXAMPLE_ID}`, id] as const)
+  const names = [
+    ...prefixes,
+    ['ada@example.com', world.email],
+    ['newsletter', world.tagName],
+    ['shop.example', world.host],
+  ] as const
+  const text = names.reduce((all, [name, own]) => all.replaceAll(name, own), JSON.stringify(value))
+  // Only words within strings were put in place of others.
+  return JSON.parse(text) as Value
 }
 
 async function startedImport(
@@ -157,6 +217,17 @@ async function startedImport(
   })
   if (status === 202) return body
   throw new Error(`the import answered ${status}`)
+}
+
+async function created(
+  api: TestApi,
+  { token }: TestOrganization,
+  path: string,
+  body: unknown,
+): Promise<{ id: string }> {
+  const answer = await api.request('POST', `/api/v2${path}`, { token, body })
+  if (answer.status < 300) return answer.body
+  throw new Error(`${path} answered ${answer.status}`)
 }
 
 async function addDomain(api: TestApi, organization: TestOrganization, host: string): Promise<string> {

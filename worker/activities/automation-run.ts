@@ -6,7 +6,7 @@ import {
   cancelRunByOperator,
   type Refusals,
   StepRefused,
-} from '../../src/domain/automations/advance.ts'
+} from '../../src/domain/automations/runs/advance.ts'
 import { decodeId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
 import type { NextAction, RunActivities, RunRequest } from '../../temporal/contract.ts'

@@ -1,5 +1,3 @@
-import { Context } from '@temporalio/activity'
-
 import { beginSend, cancelSend } from '../../src/domain/campaigns/begin.ts'
 import { closeRecipients } from '../../src/domain/campaigns/close.ts'
 import { deliver } from '../../src/domain/campaigns/deliver.ts'
@@ -12,37 +10,24 @@ import type {
   CampaignSendProgress,
   CampaignSendRequest,
 } from '../../temporal/contract.ts'
-import { asActivityError } from './errors.ts'
-
-const HEARTBEAT_MS = 1_000
+import { longWork } from './long-work.ts'
 
 type Work = (services: Services, key: SendKey, control: SendControl) => Promise<CampaignSendProgress>
 
 /** The database side of CampaignSend. */
 export function createCampaignActivities(services: Services): CampaignActivities {
   async function run(request: CampaignSendRequest, work: Work): Promise<CampaignSendProgress> {
-    const context = Context.current()
-    let latest: CampaignSendProgress | undefined
-    // Also in the middle of a slow page; without a sign of life another worker takes over.
-    const timer = setInterval(() => context.heartbeat(latest), HEARTBEAT_MS)
-    try {
+    return await longWork<CampaignSendProgress, CampaignSendProgress>(services, async (control) => {
       const key = {
         organizationId: decodeId('org', request.organizationId),
         campaignId: decodeId('cmp', request.campaignId),
         number: request.number,
       }
-      const progress = await work(services, key, {
-        report: (made) => (latest = made),
-        isStopping: () => context.cancellationSignal.aborted,
-      })
+      const progress = await work(services, key, control)
       // Here, so that an attempt that follows a crash does it again.
       if (progress.stage === 'FAILED') await closeRecipients(services, key)
       return progress
-    } catch (error) {
-      throw asActivityError(services, error)
-    } finally {
-      clearInterval(timer)
-    }
+    })
   }
 
   return {

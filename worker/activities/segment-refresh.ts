@@ -2,7 +2,10 @@ import { Context } from '@temporalio/activity'
 
 import { Failure } from '../../src/catalogue/failure.ts'
 import { crossOrganization, unitOfWork } from '../../src/catalogue/unit-of-work.ts'
-import { noteTimedConditions, organizationsWithConditions } from '../../src/domain/automations/conditions.ts'
+import {
+  noteTimedConditions,
+  organizationsWithConditions,
+} from '../../src/domain/automations/runs/conditions.ts'
 import { noteTimedGoals } from '../../src/domain/automations/goals/goal-filters.ts'
 import { noteMisplaced, segmentsOfTime, watchingOrganizations } from '../../src/domain/segments/recheck.ts'
 import { decodeId, encodeId } from '../../src/ids.ts'

@@ -5,7 +5,7 @@ import { openLink } from './links.ts'
 import { inkClass, inkOf, type Surface, surfaceOf } from './surface.ts'
 
 /** Elements that text can stand in, outermost first. */
-export const TEXT_TAGS = ['strong', 'em', 'u', 's', 'sub', 'sup'] as const
+const TEXT_TAGS = ['strong', 'em', 'u', 's', 'sub', 'sup'] as const
 export type TextTag = (typeof TEXT_TAGS)[number]
 
 /** How a piece of text looks. Colours are `#rrggbb`, sizes whole pixels. */

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { SubscriberStatus } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
+import type { Keyset } from '../keyset.ts'
 import { compileFilters } from './compile.ts'
 import { readFilters } from './check.ts'
 import { allOf, always, type Predicate } from './predicate.ts'
@@ -24,9 +25,6 @@ export type Question = {
  * full; one condition with OR would read everybody.
  */
 export type Audience = { organizationId: string; every: Predicate[]; any: Predicate[]; tagId?: string }
-
-/** Where a page begins and how long it is. */
-export type PagePosition = { before: string | null; limit: number }
 
 /** The question in SQL, its filters checked: INVALID_INPUT with every fault of them. */
 export async function readAudience(
@@ -51,9 +49,8 @@ export async function readAudience(
   }
 }
 
-/** The rows of a page, newest first, one more than the limit where there is more. */
-export function pageOf(audience: Audience, { before, limit }: PagePosition): RawBuilder<unknown> {
-  const most = limit + 1
+/** The rows of a page in the order of its walk, one more than the page where there is more. */
+export function pageOf(audience: Audience, walk: Keyset): RawBuilder<unknown> {
   const { organizationId, tagId } = audience
   // Along the index of the tag, a rare tag is as quick as a common one.
   const id = tagId === undefined ? sql`s.id` : sql`link.subscriber_id`
@@ -62,18 +59,17 @@ export function pageOf(audience: Audience, { before, limit }: PagePosition): Raw
       ? sql`subscriber s where s.organization_id = ${organizationId}`
       : sql`subscriber_tag link join subscriber s on s.organization_id = ${organizationId} and s.id = link.subscriber_id
           where link.organization_id = ${organizationId} and link.tag_id = ${tagId}`
-  const after = before === null ? sql`` : sql`and ${id} < ${before}`
   const parts = audience.any.map(
-    (condition) => sql`select s.* from ${people} ${after}
-      and ${allOf([...audience.every, condition])} order by ${id} desc limit ${most}`,
+    (condition) =>
+      sql`select s.* from ${people} and ${allOf([...audience.every, condition])} ${walk.part(id)}`,
   )
   const [only] = parts
   if (parts.length === 1 && only) return only
   const together = sql.join(
-    parts.map((part) => sql`(${part})`),
+    parts.map((each) => sql`(${each})`),
     sql` union all `,
   )
-  return sql`select distinct on (id) * from (${together}) as found order by id desc limit ${most}`
+  return sql`select distinct on (id) * from (${together}) as found where true ${walk.part(sql`id`)}`
 }
 
 /** Everybody who is meant, each once: id and status, to be counted. */

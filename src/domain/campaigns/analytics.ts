@@ -7,6 +7,7 @@ import { timestamp } from '../text.ts'
 import { countOutcomes, sentByHour } from './outcomes.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
 import { compileCampaign } from './render.ts'
+import { latestSend } from './sends.ts'
 
 type Visits = CampaignAnalytics['opens']
 type Kind = 'OPEN' | 'CLICK' | 'LINK' | 'UNSUBSCRIBE'
@@ -26,9 +27,10 @@ const ATTRIBUTED = sql`interval '5 days'`
 export async function readAnalytics(call: Call, campaignId: string): Promise<CampaignAnalytics> {
   const campaign = await findCampaign(call, campaignId)
   const { settled, sent, delivered, complained, categories } = await countOutcomes(call, campaign.id)
+  const latest = await latestSend(call, campaign.id)
   const counts = await readCounts(call, campaign)
   return {
-    recipients: settled,
+    recipients: latest?.total ?? settled,
     sent,
     delivered,
     opens: visitsOf(counts, 'OPEN'),
@@ -89,9 +91,12 @@ async function linksOf(call: Call, campaign: CampaignRow): Promise<Map<number, s
   return new Map(links.map(({ position, url }) => [position, url]))
 }
 
-/** Asks those who clicked, whose emails are few beside all that were sent. */
-async function readRevenue({ em, organization }: Call, { id }: CampaignRow): Promise<number> {
-  const found = await row<{ revenue: number }>(
+/** Asks those who clicked, whose emails are few beside all that were sent. Currencies are never added up. */
+async function readRevenue(
+  { em, organization }: Call,
+  { id }: CampaignRow,
+): Promise<CampaignAnalytics['revenue']> {
+  return await rows<CampaignAnalytics['revenue'][number]>(
     em,
     sql`with clicker as materialized (
         select m.subscriber_id, array_agg(clicked.message_id) as emails from engagement clicked
@@ -99,14 +104,15 @@ async function readRevenue({ em, organization }: Call, { id }: CampaignRow): Pro
         where clicked.organization_id = ${organization.id} and clicked.campaign_id = ${id}
           and clicked.kind = 'CLICK' and clicked.people > 0
         group by m.subscriber_id)
-      select coalesce(sum((paid.data ->> 'amount')::numeric), 0)::float8 as revenue from clicker
+      select paid.data ->> 'currency' as currency, sum((paid.data ->> 'amount')::numeric)::float8 as total from clicker
       join subscriber_event paid on paid.organization_id = ${organization.id}
         and paid.subscriber_id = clicker.subscriber_id and paid.type = 'SUBSCRIBER_PAYMENT'
+        and (paid.data ->> 'amount')::numeric > 0
       where exists (select from tracking_event t where t.organization_id = ${organization.id}
         and t.message_id = any(clicker.emails) and t.kind = 'CLICK' and t.human
-        and t.created_at <= paid.created_at and t.created_at > paid.created_at - ${ATTRIBUTED})`,
+        and t.created_at <= paid.created_at and t.created_at > paid.created_at - ${ATTRIBUTED})
+      group by 1 order by 1`,
   )
-  return found?.revenue ?? 0
 }
 
 /** By the hour, those in which nothing happened left out; opens and clicks of people. */

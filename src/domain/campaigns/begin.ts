@@ -9,6 +9,7 @@ import { encodeId, newId } from '../../ids.ts'
 import type { Services } from '../../services.ts'
 import { withSnippets } from '../carried-content.ts'
 import { sharedTargets } from '../links.ts'
+import { giveBackEmails } from '../quota.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
 import { compileCampaign } from './render.ts'
 import { readSendable } from './sendable.ts'
@@ -63,11 +64,8 @@ const MISSED: Obstacle = {
 }
 
 /** Ends a campaign that cannot be sent, unless it is over already, and writes the decision into the ledger. */
-export async function fail(
-  { em, organization }: Call,
-  key: SendKey,
-  { code, message }: Obstacle,
-): Promise<void> {
+export async function fail(call: Call, key: SendKey, { code, message }: Obstacle): Promise<void> {
+  const { em, organization } = call
   await execute(
     em,
     sql`with failed as (
@@ -83,6 +81,7 @@ export async function fail(
       where send.organization_id = failed.organization_id and send.campaign_id = failed.id
         and send.number = ${key.number}`,
   )
+  await giveBackEmails(call, key)
 }
 
 async function remaining({ em, organization }: Call, { id }: CampaignRow): Promise<number> {
@@ -128,9 +127,10 @@ async function freeze(
           and schedule_version = ${key.number} and send_at <= clock_timestamp()
         returning *)
       insert into campaign_send (id, organization_id, campaign_id, number, subject, preview, content, content_type,
-        targets, sender_name, sender_email, reply_to, recipient_filters)
+        targets, sender_name, sender_email, stood_in_for, reply_to, recipient_filters)
       select ${newId()}, organization_id, id, schedule_version, subject, preview, ${json(content)}, content_type,
-        ${array(targets, 'text')}, ${sender.name}, ${sender.email}, ${sender.replyTo}, recipient_filters
+        ${array(targets, 'text')}, ${sender.name}, ${sender.email}, ${sender.stoodInFor},
+        ${sender.replyTo}, recipient_filters
       from begun`,
   )
 }

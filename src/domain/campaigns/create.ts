@@ -44,7 +44,7 @@ export async function createCampaign(call: Call, input: NewCampaign): Promise<Ca
       values (${id}, ${organization.id}, 'BROADCAST', ${name}, ${subject}, ${preview}, ${json(content)},
         ${contentType}, ${senderId}, ${replyTo})`,
   )
-  await recordHistory(call, id, 'manual')
+  await recordHistory(call, id)
   return await getCampaign(call, encodeId('cmp', id))
 }
 
@@ -68,7 +68,7 @@ export async function duplicateCampaign(
         preview, content, content_type, sender_id, reply_to, recipient_filters
       from campaign where organization_id = ${organization.id} and id = ${source.id}`,
   )
-  await recordHistory(call, id, 'manual')
+  await recordHistory(call, id)
   return await getCampaign(call, encodeId('cmp', id))
 }
 

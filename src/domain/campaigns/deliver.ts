@@ -7,10 +7,10 @@ import { unitOfWork } from '../../catalogue/unit-of-work.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { execute } from '../../database.ts'
 import type { Services } from '../../services.ts'
+import { giveBackEmails } from '../quota.ts'
 import { fail } from './begin.ts'
 import { countOutcomes } from './outcomes.ts'
 import {
-  doneOf,
   findSend,
   isEnqueued,
   isGoingOn,
@@ -45,13 +45,17 @@ export async function deliver(
   for (let send = first; ; send = await look()) {
     if (send === null || first === null || !isGoingOn(send)) return progressOf(send)
     if (send.fault !== null) throw new Error(`emails could not be written: ${send.fault}`)
-    if (isEnqueued(send) && send.pending === 0) return progressOf(await within((call) => finish(call, key)))
+    if (send.done >= send.total) return progressOf(await within((call) => finish(call, key)))
+    if (isEnqueued(send) && !send.isWaiting) {
+      throw new Error(`${send.total} recipients have ${send.done} outcomes`)
+    }
+    if (send.isStopped) return progressOf(send)
     const seconds = (performance.now() - began) / 1_000
-    const progress = progressOf(send, paceOf(send, doneOf(send) - doneOf(first), seconds))
+    const progress = progressOf(send, paceOf(send, send.done - first.done, seconds))
     control.report(progress)
     if (control.isStopping() || seconds * 1_000 > SLICE_MS) return progress
     // Many campaigns may wait like this for a day, and each that looks takes a place from one that is due.
-    if (isEnqueued(send) && send.pending === send.deferred) {
+    if (isEnqueued(send) && !send.isMoving) {
       return { ...progress, label: 'waiting for the next tries', waitMs: IDLE_MS }
     }
     await sleep(POLL_MS)
@@ -64,7 +68,7 @@ export async function deliver(
 
 function paceOf(send: Send, done: number, seconds: number): Partial<CampaignSendProgress> {
   const perSecond = Math.round(done / seconds)
-  const left = send.total - doneOf(send)
+  const left = send.total - send.done
   const expectedEnd = perSecond === 0 ? null : Date.now() + Math.round((left / perSecond) * 1_000)
   return { perSecond, expectedEnd, label: 'delivering' }
 }
@@ -72,12 +76,9 @@ function paceOf(send: Send, done: number, seconds: number): Partial<CampaignSend
 /** Everybody has an outcome: SENT, or FAILED when there was something to send and nothing went out. */
 async function finish(call: Call, key: SendKey): Promise<Send | null> {
   const send = await findSend(call, key, { lock: true })
-  if (send === null || !isGoingOn(send) || !isEnqueued(send) || send.pending > 0) return send
+  if (send === null || !isGoingOn(send) || send.done < send.total) return send
   const { em, organization } = call
   const outcomes = await countOutcomes(call, key.campaignId)
-  if (outcomes.settled !== send.total) {
-    throw new Error(`${send.total} recipients have ${outcomes.settled} outcomes`)
-  }
   const refused = outcomes.failed + outcomes.bounced
   if (outcomes.sent === 0 && refused > 0) {
     await fail(call, key, {
@@ -94,6 +95,7 @@ async function finish(call: Call, key: SendKey): Promise<Send | null> {
         update campaign_send send set finished_at = now() from sent
         where send.organization_id = ${organization.id} and send.campaign_id = sent.id and send.number = ${key.number}`,
     )
+    await giveBackEmails(call, key)
   }
   return await findSend(call, key)
 }

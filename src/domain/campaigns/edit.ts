@@ -55,7 +55,7 @@ export async function editCampaign(
         content = ${content === undefined ? sql`content` : json(content)}
       where organization_id = ${call.organization.id} and id = ${campaign.id}`,
   )
-  await recordHistory(call, campaign.id, 'manual')
+  await recordHistory(call, campaign.id)
   return {
     campaign: await getCampaign(call, campaignId),
     operations: matched.map((count, index) => ({ index, matched: count })),

@@ -75,7 +75,7 @@ export async function fitCampaignImages(
       sql`update campaign set content = ${json(content())}
         where organization_id = ${call.organization.id} and id = ${campaign.id}`,
     )
-    await recordHistory(call, campaign.id, 'manual')
+    await recordHistory(call, campaign.id)
   }
   return { campaign: await getCampaign(call, campaignId), images }
 }

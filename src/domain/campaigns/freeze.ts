@@ -8,6 +8,7 @@ import type { Filter } from '../../../schema/audience.ts'
 import { row } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { audiencePredicate } from '../audience/match.ts'
+import { quotaWords, takeCampaignEmails } from '../quota.ts'
 import { isSuppressed, recipients } from './audience.ts'
 import { fail } from './begin.ts'
 import {
@@ -56,6 +57,12 @@ async function freezeNext(call: Call, key: SendKey): Promise<Send | null> {
     if (!(error instanceof Failure)) throw error
     await fail(call, key, error)
   }
+  const frozen = await findSend(call, key)
+  if (!frozen?.audienceFrozen) return frozen
+  const wanted = frozen.total - frozen.skipped
+  const over = await takeCampaignEmails(call, frozen.id, wanted)
+  if (over === null) return frozen
+  await fail(call, key, { code: 'QUOTA_EXCEEDED', message: quotaWords(over, wanted) })
   return await findSend(call, key)
 }
 

@@ -15,11 +15,11 @@ const COLUMNS = sql`id, source, subject, preview, content_type as "contentType",
 
 /** Keeps what the campaign says now, as the entry of the change that has just been written. */
 export async function recordHistory(
-  { em, organization }: Call,
+  { em, organization, actor }: Call,
   campaignId: string,
-  source: HistorySource,
   restoredFrom: string | null = null,
 ): Promise<void> {
+  const source: HistorySource = actor.isAgent ? 'ai' : 'manual'
   await execute(
     em,
     sql`insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type,
@@ -75,7 +75,7 @@ export async function restoreHistory(call: Call, campaignId: string, historyId: 
       where campaign.organization_id = ${organization.id} and campaign.id = ${campaign.id}
         and entry.organization_id = campaign.organization_id and entry.id = ${entry.id}`,
   )
-  await recordHistory(call, campaign.id, 'manual', entry.id)
+  await recordHistory(call, campaign.id, entry.id)
   return await getCampaign(call, campaignId)
 }
 

@@ -1,28 +1,18 @@
-import { sql } from 'kysely'
-
 import type { CampaignProgress } from '../../../schema/campaign.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { row } from '../../database.ts'
+import { findStop } from '../deliverability/stops.ts'
 import { timestampOrNull } from '../text.ts'
 import { countOutcomes } from './outcomes.ts'
 import { findCampaign } from './records.ts'
-
-type Latest = { total: number; startedAt: string; finishedAt: string | null; seconds: number }
+import { latestSend } from './sends.ts'
 
 /** The rate is that of the last ten seconds, or of all of it when that is shorter. */
 const RATE_SECONDS = 10
 
 /** How far a campaign is. */
 export async function readProgress(call: Call, campaignId: string): Promise<CampaignProgress> {
-  const { em, organization } = call
   const campaign = await findCampaign(call, campaignId)
-  const latest = await row<Latest>(
-    em,
-    sql`select total, started_at as "startedAt", finished_at as "finishedAt",
-        extract(epoch from coalesce(finished_at, now()) - started_at)::float8 as seconds
-      from campaign_send where organization_id = ${organization.id} and campaign_id = ${campaign.id}
-      order by number desc limit 1`,
-  )
+  const latest = await latestSend(call, campaign.id)
   const outcomes = await countOutcomes(call, campaign.id)
   const { settled, sent, delivered, bounced, complained, failed, skipped } = outcomes
   const total = latest?.total ?? settled
@@ -30,10 +20,13 @@ export async function readProgress(call: Call, campaignId: string): Promise<Camp
   const seconds = Math.max(1, latest?.seconds ?? 1)
   const rate = isOver || seconds < RATE_SECONDS ? sent / seconds : outcomes.recent / RATE_SECONDS
   const queued = Math.max(0, total - settled)
-  const isMoving = campaign.status === 'SENDING' && !campaign.paused && rate > 0
+  const isUnderWay = campaign.status === 'SENDING' && latest !== null
+  const stop = isUnderWay ? await findStop(call, latest.from) : null
+  const isMoving = isUnderWay && !campaign.paused && stop === null && rate > 0
   return {
     status: campaign.status,
     paused: campaign.paused,
+    stop,
     total,
     queued,
     sent,

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import type { Filter } from '../../../schema/audience.ts'
 import type { Campaign, CampaignKind, CampaignSummary } from '../../../schema/campaign.ts'
@@ -6,6 +6,7 @@ import type { CampaignStatus, ContentType } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
+import { readWalk, type Walk } from '../keyset.ts'
 import { likeLiteral, timestamp, timestampOrNull } from '../text.ts'
 
 /** A campaign or internal email as the database has it; ids are uuids, times the driver's. */
@@ -57,17 +58,12 @@ const JOINS = sql`left join sender
   on sender.organization_id = campaign.organization_id and sender.id = campaign.sender_id`
 
 /** Which campaigns to list; without a status those that are archived stay out. */
-export type CampaignQuery = {
-  limit: number
-  page: number
-  status?: CampaignStatus | undefined
-  query?: string | undefined
-}
+type CampaignQuery = { status?: CampaignStatus | undefined; query?: string | undefined }
 
 /** One page of the broadcasts, newest first; internal emails of workflows are not among them. */
 export async function listCampaigns(
   { em, organization }: Call,
-  { limit, page, status, query }: CampaignQuery,
+  { limit, page, ...query }: CampaignQuery & { limit: number; page: number },
 ): Promise<{
   campaigns: CampaignSummary[]
   page: number
@@ -75,10 +71,7 @@ export async function listCampaigns(
   total: number
   hasMore: boolean
 }> {
-  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
-  const matching = sql`campaign.organization_id = ${organization.id} and campaign.kind = 'BROADCAST'
-    and ${status === undefined ? sql`campaign.status <> 'ARCHIVED'` : sql`campaign.status = ${status}`}
-    and (${pattern}::text is null or campaign.name ilike ${pattern} or campaign.subject ilike ${pattern})`
+  const matching = broadcasts(organization.id, query)
   const counted = await row<{ total: number }>(
     em,
     sql`select count(*)::int as total from campaign where ${matching}`,
@@ -90,6 +83,28 @@ export async function listCampaigns(
   )
   const total = counted?.total ?? 0
   return { campaigns: found.map(summarized), page, pageSize: limit, total, hasMore: page * limit < total }
+}
+
+/** The same, to be walked both ways. */
+export async function browseCampaigns(
+  { em, organization }: Call,
+  { status, query, ...asked }: CampaignQuery & Walk,
+): Promise<{ campaigns: CampaignSummary[]; hasMore: boolean }> {
+  const walk = readWalk('cmp', asked)
+  const found = await rows<SummaryRow>(
+    em,
+    sql`select ${SUMMARY} from campaign ${JOINS} where ${broadcasts(organization.id, { status, query })}
+      ${walk.part(sql`campaign.id`)}`,
+  )
+  const { page, hasMore } = walk.page(found)
+  return { campaigns: page.map(summarized), hasMore }
+}
+
+function broadcasts(organizationId: string, { status, query }: CampaignQuery): RawBuilder<boolean> {
+  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  return sql<boolean>`campaign.organization_id = ${organizationId} and campaign.kind = 'BROADCAST'
+    and ${status === undefined ? sql`campaign.status <> 'ARCHIVED'` : sql`campaign.status = ${status}`}
+    and (${pattern}::text is null or campaign.name ilike ${pattern} or campaign.subject ilike ${pattern})`
 }
 
 /** A campaign or a workflow's internal email, in full. */

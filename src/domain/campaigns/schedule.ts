@@ -10,12 +10,16 @@ import {
 import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
 import { execute, row } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
+import { findStop } from '../deliverability/stops.ts'
 import { spoken } from '../explanation/words.ts'
 import { count } from '../text.ts'
 import { countRecipients } from './audience.ts'
 import { readDueTime, type WishedTime } from './due-time.ts'
 import { type CampaignRow, findCampaign, getCampaign, titleOf } from './records.ts'
+import { foreseeQuota } from '../quota.ts'
+import { standInWarnings } from '../stand-in.ts'
 import { readSendable } from './sendable.ts'
+import { doneOf } from './sends.ts'
 import { nextStatus } from './status.ts'
 
 /** How many warnings of the content are shown to whoever confirms. */
@@ -29,7 +33,8 @@ export async function scheduleCampaign(call: Call, wish: Wish): Promise<Campaign
   const due = readDueTime(wish, call.now.getTime())
   const campaign = await findCampaign(call, wish.campaignId, { lock: true })
   const status = nextStatus(campaign, 'schedule')
-  await readSendable(call, campaign)
+  const { predicate } = await readSendable(call, campaign)
+  await foreseeQuota(call, due, async () => (await countRecipients(call, predicate)).reached)
   const scheduled = await row<{ number: number }>(
     em,
     sql`update campaign set status = ${status}, schedule_version = schedule_version + 1, paused = false,
@@ -70,6 +75,8 @@ export async function summarizeSchedule(call: Call, wish: Wish): Promise<Confirm
   nextStatus(campaign, 'schedule')
   const { sender, predicate, warnings } = await readSendable(call, campaign)
   const { reached, suppressed } = await countRecipients(call, predicate)
+  const stop = await findStop(call, sender.email)
+  await foreseeQuota(call, due, async () => reached)
   const everybody =
     campaign.recipientFilters.length === 0
       ? 'It has no filters, so it goes to every SUBSCRIBED subscriber'
@@ -84,7 +91,9 @@ export async function summarizeSchedule(call: Call, wish: Wish): Promise<Confirm
       `${everybody}: ${count(reached, 'recipient')} as of now, and whoever that is when it is due.`,
     ],
     warnings: [
+      ...(stop === null ? [] : [stop.message]),
       ...(reached === 0 ? ['Nobody would get it.'] : []),
+      ...standInWarnings(sender),
       ...(suppressed > 0 ? [`${count(suppressed, 'more subscriber')} would be skipped: suppressed.`] : []),
       ...warnings.slice(0, MOST_WARNINGS).map(({ message }) => `The content: ${message}`),
       ...(warnings.length > MOST_WARNINGS ? ['render_campaign has more warnings of the content.'] : []),
@@ -100,7 +109,7 @@ export async function cancelSchedule(call: Call, campaignId: string): Promise<Ca
     sql`update campaign set status = ${nextStatus(campaign, 'cancelSchedule')}, send_at = null, timezone = null
       where organization_id = ${call.organization.id} and id = ${campaign.id}`,
   )
-  nudge(call, campaign)
+  nudgeSend(call, campaign)
   return await getCampaign(call, campaignId)
 }
 
@@ -120,7 +129,7 @@ export async function resumeCampaign(call: Call, campaignId: string): Promise<Ca
       where organization_id = ${call.organization.id} and held_by = ${campaign.id} and state = 'held'`,
   )
   call.wakeLane('bulk')
-  nudge(call, campaign)
+  nudgeSend(call, campaign)
   return await getCampaign(call, campaignId)
 }
 
@@ -130,9 +139,7 @@ export async function summarizeResume(call: Call, campaignId: string): Promise<C
   nextStatus(campaign, 'resume')
   const found = await row<{ left: number }>(
     call.em,
-    sql`select send.total - send.enqueued - send.skipped + (select count(*)::int from delivery_queue q
-        where q.organization_id = send.organization_id and q.campaign_id = send.campaign_id) as left
-      from campaign_send send where send.organization_id = ${call.organization.id}
+    sql`select send.total - ${doneOf(sql`send`)} as left from campaign_send send where send.organization_id = ${call.organization.id}
         and send.campaign_id = ${campaign.id} and send.number = ${campaign.scheduleVersion}`,
   )
   const left = found?.left ?? 0
@@ -157,7 +164,11 @@ async function setPaused(call: Call, campaign: CampaignRow, action: 'pause' | 'r
   )
 }
 
-function nudge(call: Call, { id, scheduleVersion }: CampaignRow): void {
+/** Has the workflow of a send look at it now. */
+export function nudgeSend(
+  call: Call,
+  { id, scheduleVersion }: Pick<CampaignRow, 'id' | 'scheduleVersion'>,
+): void {
   const workflowId = campaignWorkflowId(encodeId('cmp', id), scheduleVersion)
   call.emit({ kind: 'signal', workflowId, payload: { signal: NUDGE } })
 }

@@ -37,9 +37,13 @@ export async function readSendable(call: Call, campaign: CampaignRow): Promise<S
   const customFields = await customFieldTypes(em, scope)
   refuseAny(campaign, validateFilters(campaign.recipientFilters, 'recipientFilters', { customFields }))
   if (sender === null) throw new Error('a campaign without a sender was not refused')
-  const { name, email, replyTo } = sender
+  const { name, email, stoodInFor, replyTo } = sender
   const { warnings } = compiled
-  return { sender: { name, email, replyTo: campaign.replyTo ?? replyTo }, predicate, warnings }
+  return {
+    sender: { name, email, stoodInFor, replyTo: campaign.replyTo ?? replyTo },
+    predicate,
+    warnings,
+  }
 }
 
 function refuseAny(campaign: CampaignRow, faults: readonly Fault[]): void {

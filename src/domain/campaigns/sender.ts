@@ -5,11 +5,16 @@ import type { Call } from '../../catalogue/tool.ts'
 import { row } from '../../database.ts'
 import type { CampaignRow } from './records.ts'
 
-/** Who a campaign comes from. */
-export type CampaignSender = { name: string; email: string; replyTo: string | null }
+/** Who a campaign comes from; `stoodInFor` is the sender's own address, where another domain stands in. */
+export type CampaignSender = {
+  name: string
+  email: string
+  stoodInFor: string | null
+  replyTo: string | null
+}
 
 /** A sender, and whether email may leave from there. */
-type JudgedSender = CampaignSender & { domain: string; domainStatus: DomainStatus }
+type JudgedSender = CampaignSender & { domain: string; domainStatus: DomainStatus; canLeave: boolean }
 
 /** The campaign's sender, else the default one; null where there is none. */
 export async function senderOf(
@@ -18,9 +23,11 @@ export async function senderOf(
 ): Promise<JudgedSender | null> {
   return await row<JudgedSender>(
     em,
-    sql`select sender.name, sender.email, sender.reply_to as "replyTo", domain.domain,
-        domain.status as "domainStatus"
+    sql`select sender.name, coalesce(leaving.email, sender.email) as email, leaving.stood_in_for as "stoodInFor",
+        coalesce(sender.reply_to, leaving.stood_in_for) as "replyTo", domain.domain,
+        domain.status as "domainStatus", leaving.email is not null as "canLeave"
       from sender join domain on domain.organization_id = sender.organization_id and domain.id = sender.domain_id
+      left join lateral leave_from(sender.organization_id, sender.email, domain.status) leaving on true
       where sender.organization_id = ${organization.id}
         and (sender.id = ${senderId} or (${senderId}::uuid is null and sender.is_default))`,
   )
@@ -31,6 +38,6 @@ export function senderFault(sender: JudgedSender | null): string | null {
   if (sender === null) {
     return 'there is no sender; make one with create_email_sender, or choose one with edit_campaign'
   }
-  if (sender.domainStatus === 'VERIFIED') return null
+  if (sender.canLeave) return null
   return `the sender ${sender.email} is on ${sender.domain}, which is ${sender.domainStatus}; verify the domain or choose a sender on a verified one`
 }

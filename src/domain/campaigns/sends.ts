@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import type { CampaignStatus } from '../../../schema/values.ts'
 import type { CampaignSendProgress } from '../../../temporal/contract.ts'
@@ -28,18 +28,28 @@ export type Send = {
   enqueuedTo: string
   /** Why its next emails could not be written. */
   fault: string | null
-  /** Emails without an outcome. */
-  pending: number
-  /** Those of them that only wait for their next try. */
-  deferred: number
+  /** Its domain sends no mail to many until somebody resumes it. */
+  isStopped: boolean
+  /** Recipients that have their outcome, by the totals that are kept. */
+  done: number
+  /** There are emails in the queue. */
+  isWaiting: boolean
+  /** Some of them go out now; the others wait for their next try. */
+  isMoving: boolean
 }
 
-/** How long a paused send waits before it looks by itself. */
+/** How long a paused or stopped send waits before it looks by itself. */
 const PAUSED_MS = 60_000
 
 /** Whose unit of work a send is. */
 export function scopeOf({ organizationId, campaignId }: SendKey): Scope {
   return { organizationId, actor: { kind: 'system', id: encodeId('cmp', campaignId), name: 'campaign' } }
+}
+
+/** How many recipients of a send have their outcome; costs the same for a million as for ten. */
+export function doneOf(send: RawBuilder<unknown>): RawBuilder<number> {
+  return sql`(select coalesce(sum(tally.emails), 0)::int from campaign_tally tally
+    where tally.organization_id = ${send}.organization_id and tally.campaign_id = ${send}.campaign_id)`
 }
 
 /** The send, or null before it has begun. With `lock`, no other attempt moves it until the end of the transaction. */
@@ -48,18 +58,43 @@ export async function findSend(
   { organizationId, campaignId, number }: SendKey,
   { lock = false }: { lock?: boolean } = {},
 ): Promise<Send | null> {
+  const inQueue = sql`from delivery_queue q where q.organization_id = send.organization_id
+    and q.campaign_id = send.campaign_id`
   return await row<Send>(
     em,
     sql`select send.id, campaign.status, campaign.paused, campaign.failure,
         campaign.schedule_version <> send.number as "isOld", send.audience_frozen as "audienceFrozen", send.total,
         send.enqueued, send.skipped, send.enqueued_to as "enqueuedTo", send.fault,
-        queue.pending, queue.deferred
+        stopped_by(send.organization_id, true, send.sender_email) is not null as "isStopped",
+        ${doneOf(sql`send`)} as done, exists (select ${inQueue}) as "isWaiting",
+        exists (select ${inQueue} and q.state in ('queued', 'claimed')) as "isMoving"
       from campaign_send send
       join campaign on campaign.organization_id = send.organization_id and campaign.id = send.campaign_id
-      cross join (select count(*)::int as pending, count(*) filter (where state = 'deferred')::int as deferred
-        from delivery_queue where organization_id = ${organizationId} and campaign_id = ${campaignId}) queue
       where send.organization_id = ${organizationId} and send.campaign_id = ${campaignId} and send.number = ${number}
       ${lock ? sql`for update of send` : sql``}`,
+  )
+}
+
+/** A campaign's last send as its figures need it. */
+export type LatestSend = {
+  /** Everybody who was meant. */
+  total: number
+  /** The sender's address. */
+  from: string
+  startedAt: string
+  finishedAt: string | null
+  /** How long it has taken. */
+  seconds: number
+}
+
+/** The last send of a campaign, or null before it was due. */
+export async function latestSend({ em, organization }: Call, campaignId: string): Promise<LatestSend | null> {
+  return await row<LatestSend>(
+    em,
+    sql`select total, sender_email as "from", started_at as "startedAt", finished_at as "finishedAt",
+        extract(epoch from coalesce(finished_at, now()) - started_at)::float8 as seconds
+      from campaign_send where organization_id = ${organization.id} and campaign_id = ${campaignId}
+      order by number desc limit 1`,
   )
 }
 
@@ -80,11 +115,6 @@ export function isGoingOn({ status, paused, isOld }: Send): boolean {
   return status === 'SENDING' && !paused && !isOld
 }
 
-/** How many recipients have their outcome. */
-export function doneOf({ enqueued, skipped, pending }: Send): number {
-  return enqueued + skipped - pending
-}
-
 /** Whether everybody has an email in the queue, or is skipped. */
 export function isEnqueued({ total, enqueued, skipped }: Send): boolean {
   return enqueued + skipped >= total
@@ -96,12 +126,15 @@ export function progressOf(
   more: Partial<CampaignSendProgress> = {},
 ): CampaignSendProgress {
   if (send === null || send.isOld || send.status === 'DRAFT') return { ...NOTHING, ...more }
-  const known = { ...NOTHING, total: send.total, done: doneOf(send), error: send.failure, ...more }
+  const known = { ...NOTHING, total: send.total, done: send.done, error: send.failure, ...more }
   if (send.status === 'SENT') return { ...known, stage: 'SENT', label: 'everybody has an outcome' }
   if (send.status !== 'SENDING') return { ...known, stage: 'FAILED', label: 'it failed' }
   const stage = send.audienceFrozen ? 'DELIVERING' : 'FREEZING'
-  if (!send.paused) return { ...known, stage, label: more.label ?? 'under way' }
-  return { ...known, stage, label: 'paused until resume_campaign', waitMs: PAUSED_MS }
+  if (send.paused) return { ...known, stage, label: 'paused until resume_campaign', waitMs: PAUSED_MS }
+  if (send.isStopped && send.audienceFrozen) {
+    return { ...known, stage, label: 'its domain is stopped until resume_sending', waitMs: PAUSED_MS }
+  }
+  return { ...known, stage, label: more.label ?? 'under way' }
 }
 
 const NOTHING: CampaignSendProgress = {

@@ -18,17 +18,25 @@ export type CampaignAction =
   | 'cancelSchedule'
   | 'pause'
   | 'resume'
+  | 'delete'
 
 /** The state each action leads to (contract, "Campaign" transitions; decisions, section 5); what is absent is refused. */
-export const CAMPAIGN_MOVES: Readonly<
+const CAMPAIGN_MOVES: Readonly<
   Record<CampaignStatus, Readonly<Partial<Record<CampaignAction, CampaignStatus>>>>
 > = {
-  DRAFT: { edit: 'DRAFT', setAudience: 'DRAFT', archive: 'ARCHIVED', schedule: 'SCHEDULED' },
+  DRAFT: {
+    edit: 'DRAFT',
+    setAudience: 'DRAFT',
+    archive: 'ARCHIVED',
+    schedule: 'SCHEDULED',
+    // It is gone, whatever its state is called.
+    delete: 'DRAFT',
+  },
   // It moves on to SENDING by itself when it is due, and from there to SENT or FAILED; see begin.ts and deliver.ts.
   SCHEDULED: { cancelSchedule: 'DRAFT' },
   SENDING: { pause: 'SENDING', resume: 'SENDING' },
   SENT: {},
-  ARCHIVED: { unarchive: 'DRAFT' },
+  ARCHIVED: { unarchive: 'DRAFT', delete: 'ARCHIVED' },
   FAILED: {},
 }
 
@@ -44,6 +52,7 @@ const WORDS: Readonly<Record<CampaignAction, string>> = {
   cancelSchedule: 'taken off its schedule',
   pause: 'paused',
   resume: 'resumed',
+  delete: 'deleted',
 }
 
 const REPAIRS: Readonly<Record<CampaignStatus, string>> = {

@@ -41,6 +41,7 @@ export async function sendTest(
       recipient,
       fromName: sender.name,
       fromEmail: sender.email,
+      stoodInFor: sender.stoodInFor,
       replyTo: campaign.replyTo ?? sender.replyTo,
       tracking: false,
       source,

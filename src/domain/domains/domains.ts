@@ -7,6 +7,8 @@ import type { Call } from '../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../database.ts'
 import { encodeId, readId } from '../../ids.ts'
 import { asciiDomain } from '../addresses.ts'
+import { presentStop, type StopRow } from '../deliverability/stop-words.ts'
+import { readWalk, type Walk } from '../keyset.ts'
 import { timestamp, timestampOrNull } from '../text.ts'
 import { type DomainFacts, neededRecords, withStatuses } from './records.ts'
 
@@ -23,20 +25,43 @@ export type DomainRow = {
   ownershipToken: string
   missedChecks: number
   createdAt: string
+  /** What it sends no more of, until somebody resumes it. */
+  stops: StopRow[]
 }
 
 /** The columns of a DomainRow. */
 export const DOMAIN_COLUMNS = sql`id, domain, status, development, region, records, fallback_priority as "fallbackPriority",
   verification_requested_at as "verificationRequestedAt", ownership_token as "ownershipToken",
-  missed_checks as "missedChecks", created_at as "createdAt"`
+  missed_checks as "missedChecks", created_at as "createdAt",
+  (select coalesce(jsonb_agg(jsonb_build_object('stream', stop.stream, 'reason', stop.reason, 'days', stop.days,
+      'emails', stop.emails, 'counted', stop.counted, 'stoppedAt', stop.stopped_at) order by stop.stream), '[]')
+    from sending_stop stop where stop.organization_id = domain.organization_id and stop.domain_id = domain.id) as stops`
 
 /** The sending domains of the organization, oldest first. */
-export async function listDomains({ em, organization }: Call): Promise<Domain[]> {
-  const found = await rows<DomainRow>(
+export async function listDomains(call: Call): Promise<Domain[]> {
+  return (await readDomains(call)).map(presentDomain)
+}
+
+/** The same as they are stored. */
+export async function readDomains({ em, organization }: Call): Promise<DomainRow[]> {
+  return await rows<DomainRow>(
     em,
     sql`select ${DOMAIN_COLUMNS} from domain where organization_id = ${organization.id} order by id`,
   )
-  return found.map(presentDomain)
+}
+
+/** The same, newest first and page by page. */
+export async function browseDomains(
+  { em, organization }: Call,
+  asked: Walk,
+): Promise<{ domains: Domain[]; hasMore: boolean }> {
+  const walk = readWalk('dom', asked)
+  const found = await rows<DomainRow>(
+    em,
+    sql`select ${DOMAIN_COLUMNS} from domain where organization_id = ${organization.id} ${walk.part(sql`id`)}`,
+  )
+  const { page, hasMore } = walk.page(found)
+  return { domains: page.map(presentDomain), hasMore }
 }
 
 /** The domain of the organization with this host name or id, or NOT_FOUND; `lock` keeps it for a change. */
@@ -86,6 +111,21 @@ export async function readFacts(
   return { domain, ownershipToken, keys }
 }
 
+/** Says whether and in which order a domain stands in for others that are not VERIFIED (null: never). */
+export async function changeDomain(
+  call: Call,
+  { domain, fallbackPriority }: { domain: string; fallbackPriority?: number | null | undefined },
+): Promise<Domain> {
+  const found = await findDomain(call, domain, 'for no key update')
+  if (fallbackPriority === undefined) return presentDomain(found)
+  await execute(
+    call.em,
+    sql`update domain set fallback_priority = ${fallbackPriority}
+      where organization_id = ${call.organization.id} and id = ${found.id}`,
+  )
+  return presentDomain({ ...found, fallbackPriority })
+}
+
 /** A domain on the wire. */
 export function presentDomain(domain: DomainRow): Domain {
   const { region, status, records, fallbackPriority } = domain
@@ -98,5 +138,6 @@ export function presentDomain(domain: DomainRow): Domain {
     fallbackPriority,
     verificationRequestedAt: timestampOrNull(domain.verificationRequestedAt),
     createdAt: timestamp(domain.createdAt),
+    stops: domain.stops.map((stop) => presentStop(domain.domain, stop)),
   }
 }

@@ -1,10 +1,12 @@
 import { sql } from 'kysely'
 
 import type { Filter } from '../../../schema/audience.ts'
+import type { SendingStop } from '../../../schema/deliverability.ts'
 import type { Explanation, Reason } from '../../../schema/explanation.ts'
 import { Failure, faultsOf } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { row } from '../../database.ts'
+import { findStop } from '../deliverability/stops.ts'
 import type { CampaignRow } from '../campaigns/records.ts'
 import { readSendable } from '../campaigns/sendable.ts'
 import { timestamp } from '../text.ts'
@@ -16,9 +18,9 @@ import { changesSince, consentReasons, type Person } from './person.ts'
 import { inOrder, verdictOf } from './verdict.ts'
 import { spoken } from './words.ts'
 
-type Send = { startedAt: string; isFrozen: boolean; filters: Filter[] }
+type Send = { startedAt: string; isFrozen: boolean; filters: Filter[]; from: string }
 /** `ahead`: recipients whose email is written before theirs, counted up to MOST_AHEAD. */
-type Recipient = { reason: string | null; messageId: string; ahead: number }
+type Recipient = { reason: string | null; messageId: string | null; ahead: number }
 
 const MOST_AHEAD = 1_000
 
@@ -29,7 +31,8 @@ export async function explainCampaign(
   campaign: CampaignRow,
 ): Promise<Explanation> {
   const send = await findSend(call, campaign)
-  const recipient = await findRecipient(call, campaign, person)
+  const recipient =
+    (await findRecipient(call, campaign, person)) ?? (await findFormerRecipient(call, campaign, person))
   if (send !== null && recipient !== null)
     return await explainRecipient(call, person, campaign, send, recipient)
   if (send?.isFrozen || campaign.status === 'SENT' || campaign.status === 'FAILED') {
@@ -47,7 +50,7 @@ async function explainRecipient(
   { reason, messageId, ahead }: Recipient,
 ): Promise<Explanation> {
   const ledger = await readDecisions(call, person.id, sql<boolean>`d.campaign_id = ${campaign.id}`)
-  const [email] = await readEmails(call, sql<boolean>`m.id = ${messageId}`)
+  const [email] = messageId === null ? [] : await readEmails(call, sql<boolean>`m.id = ${messageId}`)
   const message =
     'When the campaign was due they were subscribed and its filters held for them, so they were among its recipients.'
   const reasons: Reason[] = [{ at: timestamp(send.startedAt), outcome: 'FOR', code: 'IN_AUDIENCE', message }]
@@ -57,17 +60,24 @@ async function explainRecipient(
   }
   if (email) reasons.push(...emailReasons(call, email, ledger))
   const isOpen = email ? isPending(email) : reason === null && campaign.status === 'SENDING'
-  if (isOpen) reasons.push(...waitingReasons(campaign, email, ahead), ...consentReasons(person))
+  if (isOpen) {
+    const stop = email ? null : await findStop(call, send.from)
+    reasons.push(...waitingReasons(campaign, { email, stop, ahead }), ...consentReasons(person))
+  }
   reasons.push(...(await endReasons(call, campaign, email !== undefined && hasArrived(email))))
   const outcome = isOpen ? 'UNDER_WAY' : email && hasArrived(email) ? 'GOT_IT' : 'DID_NOT_GET_IT'
   return verdictOf(outcome, person.who, titleOf(campaign), inOrder(reasons))
 }
 
-function waitingReasons({ paused }: CampaignRow, email: Email | undefined, ahead: number): Reason[] {
+function waitingReasons(
+  { paused }: CampaignRow,
+  { email, stop, ahead }: { email: Email | undefined; stop: SendingStop | null; ahead: number },
+): Reason[] {
   const many = ahead > MOST_AHEAD ? `more than ${MOST_AHEAD}` : String(ahead)
   const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
   return [
     ...(paused ? [waiting('PAUSED', 'The campaign is paused until somebody resumes it.')] : []),
+    ...(stop === null ? [] : [waiting('SENDING_STOPPED', stop.message)]),
     ...(email
       ? []
       : [waiting('IN_QUEUE', `The campaign is on its way to them; ${many} recipients are before them.`)]),
@@ -183,7 +193,8 @@ async function findSend(
 ): Promise<Send | null> {
   return await row<Send>(
     em,
-    sql`select started_at as "startedAt", audience_frozen as "isFrozen", recipient_filters as filters
+    sql`select started_at as "startedAt", audience_frozen as "isFrozen", recipient_filters as filters,
+        sender_email as "from"
       from campaign_send where organization_id = ${organization.id} and campaign_id = ${id}
         and number = ${scheduleVersion}`,
   )
@@ -204,6 +215,23 @@ async function findRecipient(
           and before.reason is null limit ${MOST_AHEAD + 1}) counted) as ahead
       from campaign_recipient r
       where r.organization_id = ${organization.id} and r.campaign_id = ${id} and r.subscriber_id = ${person.id}`,
+  )
+}
+
+/** By what stays when the audience of a send that is over is forgotten: their email, or why there is none. */
+async function findFormerRecipient(
+  { em, organization }: Call,
+  { id, status }: CampaignRow,
+  person: Person,
+): Promise<Recipient | null> {
+  if (status !== 'SENT' && status !== 'FAILED') return null
+  const about = sql`organization_id = ${organization.id} and subscriber_id = ${person.id} and campaign_id = ${id}`
+  return await row<Recipient>(
+    em,
+    sql`select null as reason, id as "messageId", 0 as ahead from message where ${about} and class = 'CAMPAIGN'
+      union all
+      select reason, null, 0 from decision where ${about} and action = 'SEND_EMAIL' and message_id is null
+      limit 1`,
   )
 }
 

@@ -5,6 +5,8 @@ import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { isPending } from '../messages.ts'
+import { standInWords } from '../stand-in.ts'
+import { presentStop, type StopRow } from '../deliverability/stop-words.ts'
 import { timestampOrNull } from '../text.ts'
 import { type Decision, decisionWords } from './ledger.ts'
 import { spoken } from './words.ts'
@@ -19,6 +21,8 @@ export type Email = {
   response: string | null
   attempts: number
   resent: boolean
+  from: string
+  stoodInFor: string | null
   createdAt: string | null
   sentAt: string | null
   deliveredAt: string | null
@@ -26,6 +30,8 @@ export type Email = {
   clickedAt: string | null
   failedAt: string | null
   state: string | null
+  /** What stopped its domain, where that holds it. */
+  stop: (StopRow & { domain: string }) | null
   lane: string | null
   nextAttemptAt: string | null
   /** Emails of the same kind that are before it in the lane, counted up to AHEAD. */
@@ -52,8 +58,14 @@ export async function readEmails(
   const found = await rows<Email>(
     em,
     sql`select m.id, m.status, m.run_id as "runId", m.step_id as "stepId", m.reason, m.response, m.attempts, m.resent,
+        m.from_email as "from", m.stood_in_for as "stoodInFor",
         m.created_at as "createdAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt",
         m.opened_at as "openedAt", m.clicked_at as "clickedAt", m.failed_at as "failedAt", q.state, q.lane,
+        (select to_jsonb(held) from (select d.domain, stop.stream, stop.reason, stop.days, stop.emails, stop.counted,
+            stop.stopped_at as "stoppedAt" from sending_stop stop
+          join domain d on d.organization_id = stop.organization_id and d.id = stop.domain_id
+          where stop.organization_id = q.organization_id and stop.domain_id = q.held_by
+            and (stop.stream = 'MARKETING') = m.marketing) held) as stop,
         q.next_attempt_at as "nextAttemptAt", (select count(*)::int from (select from delivery_queue before
           where before.lane = q.lane and before.organization_id = q.organization_id and before.weight = q.weight
             and before.state = 'queued' and before.id < q.id limit ${AHEAD + 1}) counted) as ahead
@@ -84,6 +96,10 @@ export function emailReasons(call: Call, email: Email, ledger: readonly Decision
   const tell = (at: string | null, outcome: Reason['outcome'], code: string, message: string) =>
     reasons.push({ at, outcome, code, message, ...own })
   tell(email.createdAt, 'FOR', 'QUEUED', 'The email was written and queued for sending.')
+  if (email.stoodInFor !== null) {
+    const words = standInWords({ email: email.from, stoodInFor: email.stoodInFor })
+    tell(email.createdAt, 'NOTE', 'DOMAIN_STOOD_IN', words)
+  }
   if (email.sentAt !== null) {
     tell(email.sentAt, 'FOR', 'SENT', `The mail server took the email${replied(email)}.`)
   }
@@ -113,6 +129,9 @@ function replied({ response }: Email): string {
 /** What an email without an outcome waits for. */
 function waitingReason({ organization }: Call, email: Email): Reason {
   const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
+  if (email.state === 'held' && email.stop !== null) {
+    return waiting('SENDING_STOPPED', presentStop(email.stop.domain, email.stop).message)
+  }
   if (email.state === 'held') return waiting('HELD', 'The email is held back by a pause.')
   if (email.state === 'apart') {
     const message =

@@ -3,10 +3,10 @@ import type { Reason } from '../../../schema/explanation.ts'
 import { entrySteps, reEntryOf } from '../../../temporal/graph.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { timedTrigger } from '../automations/triggers/due-people.ts'
-import { decide, readEntry, type Refusal } from '../automations/enrolment.ts'
-import { REFUSALS } from '../automations/enter-by-hand.ts'
-import type { Automation } from '../automations/records.ts'
-import type { Version } from '../automations/versions.ts'
+import { decide, readEntry, type Refusal } from '../automations/entry/enrolment.ts'
+import { REFUSALS } from '../automations/entry/enter-by-hand.ts'
+import type { Automation } from '../automations/definition/records.ts'
+import type { Version } from '../automations/definition/versions.ts'
 import { filterReasons } from './filters.ts'
 import { namesOf } from './names.ts'
 import type { Person } from './person.ts'
@@ -78,6 +78,8 @@ const OTHER_REFUSALS: Readonly<Record<string, string>> = {
   FILTERS: 'did not fulfil the filters of the trigger',
   OTHER_DATA: 'was not let in: what happened does not have the data that the trigger asks for',
   PAUSED: 'was not let in, because the workflow was paused',
+  SILENT:
+    'was not let in: what happened was not to start workflows (triggerWorkflows: false, an import, or a tag that was deleted)',
   DRAFT: 'was not let in, because the workflow had not been published',
   ARCHIVED: 'was not let in, because the workflow was archived',
   GROUP_CONFLICT: 'was not let in, because another workflow of its group comes first',

@@ -47,6 +47,7 @@ const CATEGORIES: Readonly<Record<string, string>> = {
   TRANSIENT: 'The mail server could not take the email for the time being.',
   CONNECTION_LOST: 'The connection to the mail server broke.',
   RELAY_UNREACHABLE: 'The mail server could not be reached.',
+  CONTENT_UNREADABLE: 'What the email is made of could not be read.',
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -57,13 +58,14 @@ const REASONS: Readonly<Record<string, string>> = {
   CAMPAIGN_ENDED: 'The campaign was ended before their turn came.',
   ARCHIVED: 'The workflow was archived.',
   RUN_ENDED: 'Their way through the workflow had ended.',
-  MANUAL: 'They had been taken out of the workflow by hand.',
+  PAUSED: 'The workflow was paused when its time came.',
   EXIT_STEP: 'Their way through the workflow had ended.',
   END: 'Their way through the workflow had ended.',
   GROUP_CONFLICT: 'Another workflow of its group took their place.',
   EXPIRED: 'What they waited for did not come in time.',
   EXIT_RULE: 'An exit rule of the workflow took them out.',
   GOAL: 'They had reached the goal of the workflow.',
+  QUOTA_EXCEEDED: 'The emails of the month were used up.',
   LATE: 'It had become too late for this email.',
   ERROR: 'Their way through the workflow had failed.',
   SENDER_REFUSED: 'The mail server refused the sender.',
@@ -85,8 +87,17 @@ export function decisionWords(reason: string, data: Record<string, unknown> = {}
   if (reason === 'EXIT_RULE' && typeof data['rule'] === 'string') {
     return `The exit rule “${data['rule']}” of the workflow took them out.`
   }
+  if (reason === 'MANUAL') return removalWords(data)
   if (reason !== 'RETRIES_OVER') return REASONS[reason] ?? `It was decided so for the reason ${reason}.`
   const last = typeof data['reason'] === 'string' ? (CATEGORIES[data['reason']] ?? '') : ''
   const tries = typeof data['attempts'] === 'number' ? ` after ${data['attempts']} tries` : ''
   return `The email was given up${tries}, because a day was over. ${last}`.trim()
+}
+
+function removalWords({ reason, by }: Record<string, unknown>): string {
+  const isByRun = typeof by === 'string' && by.startsWith('run_')
+  const words = isByRun
+    ? 'Another workflow had taken them out of this one'
+    : 'They had been taken out of the workflow by hand'
+  return typeof reason === 'string' ? `${words}: “${reason}”.` : `${words}.`
 }

@@ -11,7 +11,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Actor, Call } from '../../catalogue/tool.ts'
 import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
-import { readPosition } from '../cursor.ts'
+import { readWalk, type Walk } from '../keyset.ts'
 import { timestamp, timestampOrNull } from '../text.ts'
 import type { Target } from './columns.ts'
 
@@ -87,23 +87,20 @@ export async function startImport(
   return presentImport(call, record)
 }
 
-/** Imports, newest first; the cursor is a position. */
-export async function listImports(
+/** Imports, newest first. */
+export async function browseImports(
   call: Call,
-  { limit, after }: { limit: number; after?: string | undefined },
+  asked: Walk,
 ): Promise<{ imports: SubscriberImport[]; hasMore: boolean }> {
   const { em, organization } = call
-  const position = after === undefined ? null : readPosition('imp', after, 'after')
+  const walk = readWalk('imp', asked)
   const found = await rows<ImportRecord>(
     em,
     sql`select ${COLUMNS} from subscriber_import where organization_id = ${organization.id}
-        and status <> 'UPLOADING' ${position === null ? sql`` : sql`and id < ${position}`}
-      order by id desc limit ${limit + 1}`,
+      and status <> 'UPLOADING' ${walk.part(sql`id`)}`,
   )
-  return {
-    imports: found.slice(0, limit).map((record) => presentImport(call, record)),
-    hasMore: found.length > limit,
-  }
+  const { page, hasMore } = walk.page(found)
+  return { imports: page.map((record) => presentImport(call, record)), hasMore }
 }
 
 /** Stops an import: what is applied stays, the rest is forgotten. */

@@ -50,7 +50,7 @@ export async function receiveFile(
 }
 
 /** Takes an upload away that did not become an import. */
-export async function discardUpload(call: Outside, id: string): Promise<void> {
+async function discardUpload(call: Outside, id: string): Promise<void> {
   await within(call, (em, organizationId) =>
     execute(
       em,

@@ -6,7 +6,8 @@ import { array, type EntityManager, execute, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
-import { endConditionWaits } from '../automations/conditions.ts'
+import { endConditionWaits } from '../automations/runs/conditions.ts'
+import { refuseInSilence } from '../automations/triggers/triggers.ts'
 import { reachWatchedGoals } from '../automations/goals/goal-filters.ts'
 import { type NewEvent, recordEvents } from '../events.ts'
 import { BULK_PRIORITY } from '../outbox.ts'
@@ -16,7 +17,7 @@ import { type WatchedSegment, watchedSegments } from './watch.ts'
 const BATCH = 1_000
 const RETRY = sql`interval '1 minute'`
 
-type Change = { subscriberId: string; silent: boolean }
+type Change = { subscriberId: string; silent: boolean; depth: number | null }
 type Move = { subscriberId: string; entered: boolean }
 
 /** The organizations that have changes to look at; jumps from one to the next, however many changes each has. */
@@ -44,21 +45,39 @@ export async function applySegmentChanges(call: Call): Promise<number> {
   // A change is visible here only with its cause, so every look that follows, at a later moment, sees it.
   const taken = await rows<Change>(
     call.em,
-    sql`select subscriber_id as "subscriberId", silent
+    sql`select subscriber_id as "subscriberId", silent, depth
       from take_segment_changes(${call.organization.id}, ${BATCH})`,
   )
   if (taken.length === 0) return 0
-  const events: NewEvent[] = []
+  const moved: NewEvent[] = []
   const loud = new Set(taken.flatMap(({ subscriberId, silent }) => (silent ? [] : [subscriberId])))
   const people = [...new Set(taken.map(({ subscriberId }) => subscriberId))].toSorted()
   for (const segment of await watchedSegments(call)) {
     const moves = await moveMembers(call, segment, people)
-    events.push(...moves.filter(({ subscriberId }) => loud.has(subscriberId)).map(toEvent(segment)))
+    moved.push(...moves.map(toEvent(segment)))
   }
   await reachWatchedGoals(call, [...loud])
   await endConditionWaits(call, [...loud])
-  await recordEvents(call, events, { priority: taken.length < BATCH ? 0 : BULK_PRIORITY })
+  const priority = taken.length < BATCH ? 0 : BULK_PRIORITY
+  const { heard = [], unheard = [] } = Object.groupBy(moved, ({ subscriberId }) =>
+    loud.has(subscriberId) ? 'heard' : 'unheard',
+  )
+  await refuseInSilence(call, unheard)
+  for (const [depth, events] of byDepth(taken, heard)) {
+    // Whoever a run moved is let in as by that run, so that a circle through segments is cut as any other.
+    const actor = depth === null ? call.actor : { ...call.actor, depth }
+    await recordEvents({ ...call, actor }, events, { priority })
+  }
   return taken.length
+}
+
+/** The events of people who were moved by runs that stand behind as many others; null are those whom no run moved. */
+function byDepth(changes: readonly Change[], events: readonly NewEvent[]): Map<number | null, NewEvent[]> {
+  const depths = new Map<string, number>()
+  for (const { subscriberId, depth } of changes) {
+    if (depth !== null) depths.set(subscriberId, Math.max(depth, depths.get(subscriberId) ?? 0))
+  }
+  return Map.groupBy(events, ({ subscriberId }) => depths.get(subscriberId) ?? null)
 }
 
 /** The condition over `subscriber s left join segment_member m` that finds whoever is where they do not belong. */

@@ -4,7 +4,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { json, rows } from '../../database.ts'
 import { encodeId, type IdPrefix } from '../../ids.ts'
-import { IS_ACTIVE } from '../automations/active.ts'
+import { IS_ACTIVE } from '../automations/runs/active.ts'
 
 /** What names a segment and would no longer work without it. */
 type Use = { kind: 'campaign' | 'workflow' | 'segment'; id: string; name: string }

@@ -6,7 +6,7 @@ import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../
 import { goalFiltersOf, type PlacedFilter } from '../../audience/check.ts'
 import { pathFault, validateFilters, validateWhere } from '../../audience/validate.ts'
 import { isRecord } from '../../audience/values.ts'
-import { emailStepIds } from '../read-step.ts'
+import { emailStepIds } from '../definition/read-step.ts'
 
 /**
  * Goals with their defaults, their filters with their places, and every fault of what was sent; goals that have one are
@@ -107,4 +107,19 @@ function meansFaults(goal: Raw, path: string, emailSteps: ReadonlySet<string>): 
     faults.push(...validateFilters(filters, joinPath(path, 'filters'), { entry: true, emailSteps }))
   }
   return faults
+}
+
+/** GOAL steps that a goal with exitOnReach makes pointless: its runs end when it is reached, wherever they stand. */
+export function goalWarnings({ steps, edges }: Definition, goals: readonly SuccessGoal[]): string[] {
+  const leaving = new Set(goals.filter(({ exitOnReach }) => exitOnReach).map(({ id }) => id))
+  return steps.flatMap((step) => {
+    if (step.type !== 'GOAL' || !leaving.has(step.config.goalId)) return []
+    const { goalId, ifUnmet } = step.config
+    const about = `Step ${step.id}: reaching the goal ${goalId} ends a run at once, wherever it stands (exitOnReach), so`
+    const repair = 'give the goal exitOnReach: false to have this step decide.'
+    if (ifUnmet === 'CONTINUE')
+      return [`${about} whoever comes here has not reached it and passes; ${repair}`]
+    const isFollowed = edges.some(({ from }) => from === step.id)
+    return isFollowed ? [`${about} nobody goes on from here to the steps behind it; ${repair}`] : []
+  })
 }

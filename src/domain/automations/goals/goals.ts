@@ -8,8 +8,8 @@ import { MAY_WAKE, type RecordedEvent } from '../../event-rows.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
 import { entryOf, scopeOf, type Turn } from '../steps/step.ts'
-import { loadVersions, type Version } from '../versions.ts'
-import { eventsMeant } from '../waits.ts'
+import { loadVersions, type Version } from '../definition/versions.ts'
+import { eventsMeant } from '../runs/waits.ts'
 
 /** A goal that a run reaches. Ids of runs and events are uuids. */
 export type Conversion = {
@@ -33,7 +33,7 @@ export type Converted = {
 type Asking = Pick<Turn, 'call' | 'run' | 'version'>
 
 /** Stands in place of an event type where a goal is reached by filters. */
-export const BY_FILTERS = ''
+const BY_FILTERS = ''
 
 /** When the window of a watch begins: what is written, or the first email that has gone in the meantime. */
 export const OPENS = sql`coalesce(watch.opens_at, (select min(m.sent_at) from message m

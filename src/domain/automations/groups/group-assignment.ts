@@ -5,7 +5,7 @@ import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, row } from '../../../database.ts'
 import { decodeId, encodeId, missing } from '../../../ids.ts'
-import { IS_ACTIVE } from '../active.ts'
+import { IS_ACTIVE } from '../runs/active.ts'
 import { getGroup, lockGroup } from './groups.ts'
 
 type Assignable = { id: string; groupId: string | null }

@@ -4,7 +4,7 @@ import type { Duration } from '../../../../schema/automation-parts.ts'
 import type { ConflictStrategy } from '../../../../schema/workflow-group.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, rows } from '../../../database.ts'
-import { IS_ACTIVE } from '../active.ts'
+import { IS_ACTIVE } from '../runs/active.ts'
 
 /** A subscriber's place in a group: one run of theirs holds it, others may queue for it. Ids are uuids. */
 export type Place = { groupId: string; subscriberId: string }

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import type { Call } from '../../../catalogue/tool.ts'
 import { type EntityManager, rows } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
-import { IS_ACTIVE } from '../active.ts'
-import { recordDecisions } from '../decisions.ts'
+import { IS_ACTIVE } from '../runs/active.ts'
+import { recordDecisions } from '../runs/decisions.ts'
 import { lockPlaces, type Place, placeRows } from './group-places.ts'
-import { type StartingRun, startRuns } from '../run-starts.ts'
+import { type StartingRun, startRuns } from '../entry/run-starts.ts'
 
 const PAGE = 500
 

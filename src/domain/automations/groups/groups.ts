@@ -101,7 +101,7 @@ export async function summarizeGroupDeletion(
 }
 
 /** How a group is named to people: its name and its id. */
-export function titleOfGroup({ id, name }: Pick<WorkflowGroup, 'id' | 'name'>): string {
+function titleOfGroup({ id, name }: Pick<WorkflowGroup, 'id' | 'name'>): string {
   return `“${name}” (${id})`
 }
 

@@ -1,7 +1,7 @@
 import type { StepOf } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import { type GoalWindow, windowOf } from '../goals/goal-window.ts'
-import type { End } from '../settlement.ts'
+import type { End } from '../runs/settlement.ts'
 import { type Option, option, type Place } from './place.ts'
 import { decideGoal } from '../steps/goal.ts'
 

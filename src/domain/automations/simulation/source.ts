@@ -10,13 +10,13 @@ import { array, rows } from '../../../database.ts'
 import { readId } from '../../../ids.ts'
 import { isRecord } from '../../audience/values.ts'
 import { personVariables } from '../../variables.ts'
-import { goalReferenceFaults, namedFaults, refuseMissing, within } from '../draft.ts'
+import { goalReferenceFaults, namedFaults, refuseMissing, within } from '../definition/draft.ts'
 import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
-import { planEmails } from '../internal-emails.ts'
-import { findAutomation } from '../records.ts'
+import { planEmails } from '../definition/internal-emails.ts'
+import { findAutomation } from '../definition/records.ts'
 import type { ShownEmail } from './place.ts'
 import { NOBODY } from './state.ts'
-import { readDefinition, readSettings } from '../validate.ts'
+import { readDefinition, readSettings } from '../definition/validate.ts'
 
 /** What is simulated: a graph with its settings. `automationId` is null where it belongs to no workflow. */
 export type Source = {

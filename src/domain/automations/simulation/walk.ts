@@ -1,6 +1,6 @@
 import type { Step } from '../../../../schema/automation.ts'
 import { nextStep } from '../../../../temporal/graph.ts'
-import { COMPLETED, type End, settlementOf } from '../settlement.ts'
+import { COMPLETED, type End, settlementOf } from '../runs/settlement.ts'
 import type { Option, Place, World } from './place.ts'
 import type { State } from './state.ts'
 import { endOf, simulateStep } from './steps.ts'

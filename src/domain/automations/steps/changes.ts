@@ -3,7 +3,7 @@ import { PAYMENT_EVENT_TYPES } from '../../../../schema/event.ts'
 import { encodeId } from '../../../ids.ts'
 import { recordEvents } from '../../events.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
-import { recordPayment } from '../../subscriber-history.ts'
+import { recordTold } from '../../subscriber-history.ts'
 import { unsubscribeSubscriber, updateSubscriber } from '../../subscribers.ts'
 import { addTags, removeTags } from '../../tags.ts'
 import { refuse } from '../../text.ts'
@@ -60,7 +60,7 @@ export const enterCreateEvent: Enter<'CREATE_EVENT'> = async (turn, { config }) 
   const payment = PAYMENT_EVENT_TYPES.find((type) => type === eventType)
   if (payment) {
     const subscriberId = encodeId('sub', run.subscriberId)
-    const event = await recordPayment(call, { subscriberId, eventType: payment, amount, currency, metadata })
+    const event = await recordTold(call, { subscriberId, eventType: payment, amount, currency, metadata })
     return left('next', { result: 'DONE', eventId: event.id })
   }
   const data = { ...(amount !== undefined && { amount, currency }), ...(metadata && { metadata }) }

@@ -8,7 +8,7 @@ import { JUMP_PORT } from '../../../../temporal/graph.ts'
 import { execute, row } from '../../../database.ts'
 import { firstMatching } from '../../audience/match.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import type { RunState } from '../run-state.ts'
+import type { RunState } from '../runs/run-state.ts'
 import { type Enter, entryOf, left, scopeOf, type Settled, type Turn } from './step.ts'
 
 type Variants = StepConfigs['SPLIT']['variants']

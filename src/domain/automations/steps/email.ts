@@ -7,10 +7,12 @@ import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import { row } from '../../../database.ts'
 import { enqueueMessages } from '../../messages.ts'
-import { hitExitRule } from '../exit-rules.ts'
+import type { OverQuota } from '../../quota.ts'
+import type { Leaving } from '../../stand-in.ts'
+import { hitExitRule } from '../runs/exit-rules.ts'
 import { openGoals, reachByFilters } from '../goals/goals.ts'
-import type { RunState } from '../run-state.ts'
-import { windowOpens } from '../schedule.ts'
+import type { RunState } from '../runs/run-state.ts'
+import { windowOpens } from '../runs/schedule.ts'
 import { type Enter, left, type StepResult, type Turn } from './step.ts'
 import { isElapsed, jitterOf, type Moment, waitUntil } from './timing.ts'
 
@@ -23,7 +25,7 @@ const WINDOW_JITTER_MS = 60_000
 
 /** Puts the email of the step on its way, unless it is too late or not yet time for it. */
 export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
-  const { run, version } = turn
+  const { version } = turn
   const ruleId = await hitExitRule(turn)
   if (ruleId !== null) {
     const outcome = { result: 'CANCELED', reason: 'EXIT_RULE', ruleId }
@@ -34,9 +36,7 @@ export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
   if (reached) return reached
   const notYet = decideSending(turn, version.definition.settings, step.config)
   if (notYet) return notYet
-  const messageId = await sendStepEmail(turn, step.id, step.config.transactional)
-  const outcome = { result: 'QUEUED', messageId }
-  return { kind: 'waits', waitKind: 'MESSAGE', wakeAt: run.now + FIRST_LOOK_MS, outcome }
+  return await sendStepEmail(turn, step.id, step.config.transactional)
 }
 
 /** What an email comes to that is too late, or outside of its hours; null where it goes out now. */
@@ -102,12 +102,12 @@ function endOf(goals: readonly SuccessGoal[], result: string): StepResult | null
     : null
 }
 
-/** Accepts the email of an EMAIL step, once for each visit, and answers its message id. */
+/** Accepts the email of an EMAIL step, once for each visit, and waits for its outcome. */
 async function sendStepEmail(
   { call, run, version }: Turn,
   stepId: string,
   transactional: boolean,
-): Promise<string> {
+): Promise<StepResult> {
   const email = version.definition.emails[stepId]
   if (!email?.sender) {
     throw new Failure(
@@ -115,20 +115,37 @@ async function sendStepEmail(
       `The published version has no email with a sender for step ${JSON.stringify(stepId)}; publish the workflow again.`,
     )
   }
-  const subscriber = await row<{ email: string }>(
+  const { sender } = email
+  const leaving = await row<Leaving & { recipient: string | null; overQuota: OverQuota | null }>(
     call.em,
-    sql`select email from subscriber where organization_id = ${call.organization.id} and id = ${run.subscriberId}`,
+    sql`select (select email from subscriber
+          where organization_id = ${call.organization.id} and id = ${run.subscriberId}) as recipient,
+        leaving.email, leaving.stood_in_for as "stoodInFor", take_emails(domain.organization_id, 1) as "overQuota"
+      from domain cross join lateral leave_from(domain.organization_id, ${sender.email}, domain.status) leaving
+      where domain.organization_id = ${call.organization.id}
+        and domain.domain = split_part(${sender.email}, '@', 2)`,
   )
+  if (!leaving) {
+    const reason = 'the domain of its sender is not VERIFIED any more, and none stands in'
+    return { kind: 'failed', reason, outcome: { result: 'FAILED', reason: 'DOMAIN_NOT_VERIFIED' } }
+  }
+  if (leaving.overQuota) {
+    return {
+      ...left('next', { result: 'SKIPPED', reason: 'QUOTA_EXCEEDED' }),
+      decision: 'QUOTA_EXCEEDED',
+    }
+  }
   const [message] = await enqueueMessages(call, [
     {
       class: transactional ? 'TRANSACTIONAL' : 'AUTOMATION',
       marketing: !transactional,
       key: `run/${run.id}/${stepId}/${run.visit}`,
       subscriberId: run.subscriberId,
-      recipient: subscriber?.email ?? '',
-      fromName: email.sender.name,
-      fromEmail: email.sender.email,
-      replyTo: email.replyTo,
+      recipient: leaving.recipient ?? '',
+      fromName: sender.name,
+      fromEmail: leaving.email,
+      stoodInFor: leaving.stoodInFor,
+      replyTo: email.replyTo ?? leaving.stoodInFor,
       campaignId: email.campaignId,
       automationId: run.automationId,
       versionId: run.versionId,
@@ -138,7 +155,8 @@ async function sendStepEmail(
     },
   ])
   if (!message) throw new Error('an email was asked for and none was accepted')
-  return message.id
+  const outcome = { result: 'QUEUED', messageId: message.id }
+  return { kind: 'waits', waitKind: 'MESSAGE', wakeAt: run.now + FIRST_LOOK_MS, outcome }
 }
 
 /** What became of the email of the present visit; times in epoch milliseconds. */

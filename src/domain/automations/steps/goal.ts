@@ -3,7 +3,7 @@ import type { StepOf } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { GoalWindow } from '../goals/goal-window.ts'
 import { readGoal, reachByFilters } from '../goals/goals.ts'
-import type { RunState } from '../run-state.ts'
+import type { RunState } from '../runs/run-state.ts'
 import { type Enter, left, type Outcome, type StepResult, type Turn } from './step.ts'
 
 /** What a GOAL step decides by: whether the run has reached the goal, and the window, null while it has not begun. */

@@ -11,7 +11,13 @@ import { findSubscriber } from '../../subscriber-records.ts'
 import { personVariables } from '../../variables.ts'
 import { type Enter, left } from './step.ts'
 
-type Sender = { name: string; email: string; status: string }
+type Sender = {
+  name: string
+  email: string
+  status: string
+  leaving: string | null
+  stoodInFor: string | null
+}
 
 /**
  * An email about the subscriber to somebody else. It is filled here, because it is rendered for its recipient, who is
@@ -38,7 +44,9 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
       subscriberId: null,
       recipient: config.to,
       fromName: sender.name,
-      fromEmail: sender.email,
+      fromEmail: sender.leaving ?? sender.email,
+      stoodInFor: sender.stoodInFor,
+      replyTo: sender.stoodInFor,
       tracking: false,
       source: { subject: filled.subject, content: filled.html, contentType: 'HTML', preview: null },
     },
@@ -50,11 +58,13 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
 async function requireSender({ em, organization }: Call): Promise<Sender> {
   const sender = await row<Sender>(
     em,
-    sql`select sender.name, sender.email, domain.status from sender
+    sql`select sender.name, sender.email, domain.status, leaving.email as leaving,
+        leaving.stood_in_for as "stoodInFor" from sender
       join domain on domain.organization_id = sender.organization_id and domain.id = sender.domain_id
+      left join lateral leave_from(sender.organization_id, sender.email, domain.status) leaving on true
       where sender.organization_id = ${organization.id} and sender.is_default`,
   )
-  if (sender?.status === 'VERIFIED') return sender
+  if (sender?.leaving) return sender
   throw new Failure(
     'WRONG_STATE',
     sender

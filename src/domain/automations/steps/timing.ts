@@ -1,8 +1,8 @@
 import type { Duration } from '../../../../schema/automation-parts.ts'
 import type { StepConfigs, WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
-import type { RunState } from '../run-state.ts'
-import { type Clock, dateDue, fieldDateDue, isCalendarWait, waitDue, windowOpens } from '../schedule.ts'
+import type { RunState } from '../runs/run-state.ts'
+import { type Clock, dateDue, fieldDateDue, isCalendarWait, waitDue, windowOpens } from '../runs/schedule.ts'
 import { left, type Settled, type StepResult } from './step.ts'
 
 /**

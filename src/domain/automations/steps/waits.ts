@@ -5,7 +5,7 @@ import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
 import { execute, row } from '../../../database.ts'
 import { compileWhere, matches } from '../../audience/match.ts'
 import { MAY_WAKE } from '../../event-rows.ts'
-import { CONDITION_TYPE } from '../waits.ts'
+import { CONDITION_TYPE } from '../runs/waits.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
 import {
   decideCondition,

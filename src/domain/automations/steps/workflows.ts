@@ -1,8 +1,8 @@
 import { Failure } from '../../../catalogue/failure.ts'
 import { encodeId } from '../../../ids.ts'
-import { MOST_DEPTH } from '../enrolment.ts'
-import { workflowIdOf } from '../nudge.ts'
-import type { RunWork } from '../run-work.ts'
+import { MOST_DEPTH } from '../entry/enrolment.ts'
+import { workflowIdOf } from '../runs/nudge.ts'
+import type { RunWork } from '../runs/run-work.ts'
 import { type Enter, left, type Turn } from './step.ts'
 
 /** Asks another workflow to take the subscriber. */

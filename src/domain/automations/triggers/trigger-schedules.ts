@@ -8,7 +8,7 @@ import { array, type EntityManager, row, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { dropOccasions, timedTrigger } from './due-people.ts'
 import { nextLook } from './trigger-times.ts'
-import { loadVersions } from '../versions.ts'
+import { loadVersions } from '../definition/versions.ts'
 
 /** What decides the moments of a timed trigger. */
 export type Timing = { config: TimedTrigger; timezone: string }

@@ -6,10 +6,10 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, readId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
-import type { RecordedEvent } from '../../event-rows.ts'
-import { type Decision, recordDecisions } from '../decisions.ts'
-import { type Candidate, enrol, MOST_DEPTH } from '../enrolment.ts'
-import { loadVersions, type Version } from '../versions.ts'
+import type { NewEvent, RecordedEvent } from '../../event-rows.ts'
+import { type Decision, recordDecisions } from '../runs/decisions.ts'
+import { type Candidate, enrol, MOST_DEPTH } from '../entry/enrolment.ts'
+import { loadVersions, type Version } from '../definition/versions.ts'
 
 /** An event that may start something; `depth` is how many runs that started each other stand before what it starts. */
 type FiringEvent = RecordedEvent & { depth?: number }
@@ -20,17 +20,23 @@ type Group = Target & { version: Version; trigger: StepOf<'TRIGGER'>; positions:
 
 const OF_RUNS: ReadonlySet<string> = new Set(RUN_EVENTS)
 /** What a run makes happen in a later transaction, with no person in between: a circle may lead through it. */
-const MADE_BY_RUNS: ReadonlySet<string> = new Set([...RUN_EVENTS, 'EMAIL_SENT', 'WEBHOOK_EXECUTED'])
+const MADE_BY_RUNS: ReadonlySet<string> = new Set([
+  ...RUN_EVENTS,
+  'EMAIL_SENT',
+  'EMAIL_DELIVERY_DELAYED',
+  'EMAIL_BOUNCED',
+  'WEBHOOK_EXECUTED',
+])
 
 /**
- * Lets subscribers enter the active automations that these events trigger; a paused one would have taken them, and the
- * ledger says so. However many events and automations there are, their triggers are found in one query, their filters
+ * Lets subscribers enter the active automations that these events trigger. One that is paused, or any where the events
+ * are not to start workflows, would have taken them, and the ledger says so. However many events and automations there are, their triggers are found in one query, their filters
  * asked in a few, and all entries decided together.
  */
 export async function fireTriggers(
   call: Call,
   recorded: readonly RecordedEvent[],
-  options: { priority?: number } = {},
+  options: { triggerWorkflows?: boolean; priority?: number } = {},
 ): Promise<void> {
   const groups = await findGroups(call, recorded)
   if (groups.length === 0) return
@@ -53,7 +59,7 @@ export async function fireTriggers(
     for (const position of meant) {
       const event = events[position]
       if (!event) continue
-      const refusal = passing.has(position) ? refusalOf(group, event) : reason
+      const refusal = passing.has(position) ? refusalOf(group, event, options) : reason
       if (refusal === null) candidates.push(candidateOf(group, event))
       else refusals.push(decisionOf(group, event, refusal))
     }
@@ -65,6 +71,12 @@ export async function fireTriggers(
   })
   await recordDecisions(call, refusals)
   await enrol(call, oncePerEvent(candidates), options)
+}
+
+/** Who would have entered by what happened in silence, and is no event: the ledger says so. */
+export async function refuseInSilence(call: Call, happened: readonly NewEvent[]): Promise<void> {
+  const events = happened.map((event) => ({ data: {}, ...event, id: '' }))
+  if (events.length > 0) await fireTriggers(call, events, { triggerWorkflows: false })
 }
 
 /** What a run has made happen knows how many runs stand before it, however many transactions later. */
@@ -89,8 +101,13 @@ async function withDepths(
   })
 }
 
-function refusalOf({ isPaused }: Group, { depth = 0 }: FiringEvent): string | null {
+function refusalOf(
+  { isPaused }: Group,
+  { depth = 0 }: FiringEvent,
+  { triggerWorkflows = true }: { triggerWorkflows?: boolean },
+): string | null {
   if (isPaused) return 'PAUSED'
+  if (!triggerWorkflows) return 'SILENT'
   return depth > MOST_DEPTH ? 'LOOP' : null
 }
 

@@ -7,13 +7,13 @@ import type { InboundWebhook } from '../../../../schema/workflow.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, rows } from '../../../database.ts'
 import { encodeId, newId } from '../../../ids.ts'
+import { type Message, SECRET_PREFIX, sign } from '../../webhooks/signature.ts'
 
-const SECRET_PREFIX = 'whsec_'
 /** How far the clocks of the two sides may differ; Standard Webhooks asks for some minutes. */
 export const TOLERANCE_SECONDS = 300
 
 /** What a Standard Webhooks message is signed by. */
-export type Signed = { id: string; timestamp: string; signatures: string; body: string }
+export type Signed = Message & { signatures: string }
 
 /**
  * Brings the addresses of an automation in step with the INBOUND_WEBHOOK triggers it has, under the automation's lock:
@@ -61,11 +61,8 @@ export async function syncWebhooks(
 
 /** Whether one of the signatures is that of this message under the secret of this slug (Standard Webhooks, "v1"). */
 export function isSigned(serviceSecret: string, slug: string, message: Signed): boolean {
-  const { id, timestamp, signatures, body } = message
-  const expected = createHmac('sha256', secretOf(serviceSecret, slug))
-    .update(`${id}.${timestamp}.${body}`)
-    .digest()
-  return signatures.split(' ').some((signature) => {
+  const expected = sign(secretOf(serviceSecret, slug), message)
+  return message.signatures.split(' ').some((signature) => {
     const [version, text = ''] = signature.split(',')
     const given = Buffer.from(text, 'base64')
     return version === 'v1' && given.length === expected.length && timingSafeEqual(given, expected)

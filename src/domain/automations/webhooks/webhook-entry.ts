@@ -1,16 +1,39 @@
 import { sql } from 'kysely'
 
+import type { Plan } from '../../../../schema/values.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { execute, json, row } from '../../../database.ts'
+import { type EntityManager, execute, json, row } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
-import { recordDecisions } from '../decisions.ts'
-import { enrol } from '../enrolment.ts'
-import { refuseStatus } from '../enter-by-hand.ts'
-import { findEnterable } from '../run-control.ts'
-import { loadVersion } from '../versions.ts'
+import { recordDecisions } from '../runs/decisions.ts'
+import { enrol } from '../entry/enrolment.ts'
+import { refuseStatus } from '../entry/enter-by-hand.ts'
+import { findEnterable } from '../runs/run-control.ts'
+import { loadVersion } from '../definition/versions.ts'
+
+/** An address that messages come to, and what its organization may. Ids are uuids; `now` is the epoch in seconds. */
+export type Webhook = {
+  organizationId: string
+  automationId: string
+  stepId: string
+  plan: Plan
+  customLimits: { requestsPerMinute?: number } | null
+  now: number
+}
+
+/** A webhook of any organization by its uuid, which is secret enough to be an address; null when there is none. */
+export async function findWebhook(em: EntityManager, webhookId: string): Promise<Webhook | null> {
+  return await row<Webhook>(
+    em,
+    sql`select webhook.organization_id as "organizationId", webhook.automation_id as "automationId",
+        webhook.step_id as "stepId", organization.plan, organization.custom_limits as "customLimits",
+        extract(epoch from now())::float8 as now
+      from automation_webhook webhook join organization on organization.id = webhook.organization_id
+      where webhook.id = ${webhookId}`,
+  )
+}
 
 /** A message that was signed right. Ids are uuids. */
 export type Delivered = {

@@ -5,7 +5,7 @@ import { type EntityManager, execute, json, row, rows } from '../../../database.
 import { encodeId } from '../../../ids.ts'
 import type { WebRequest } from '../../../ports/web.ts'
 import { recordEvents } from '../../events.ts'
-import { nudgeRuns } from '../nudge.ts'
+import { nudgeRuns } from '../runs/nudge.ts'
 
 /** What a WEBHOOK step sends, with its variables filled. */
 export type WebhookRequest = {

@@ -1,0 +1,177 @@
+import { gone, many, one, person, type Route } from '../src/catalogue/route.ts'
+
+/** Of an address that v1 has as it is. */
+const v1 = {}
+
+/** Every address of REST: the contract's table "REST v2 resource endpoints" and what is ours beside it. */
+export const ROUTES: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/campaigns',
+    operation: 'browse_campaigns',
+    ...many('campaigns'),
+    v1: { operation: 'list_campaigns' },
+  },
+  { method: 'post', path: '/campaigns', operation: 'create_campaign', status: 201, ...one('campaign'), v1 },
+  { method: 'get', path: '/campaigns/:campaignId', operation: 'get_campaign', ...one('campaign'), v1 },
+  { method: 'patch', path: '/campaigns/:campaignId', operation: 'update_campaign', ...one('campaign'), v1 },
+  { method: 'delete', path: '/campaigns/:campaignId', operation: 'delete_campaign', ...gone('campaign'), v1 },
+  {
+    method: 'post',
+    path: '/campaigns/:campaignId/send',
+    operation: 'schedule_campaign',
+    ...one('campaign'),
+    v1,
+  },
+
+  { method: 'get', path: '/tags', operation: 'browse_tags', ...many('tags'), v1: { operation: 'list_tags' } },
+  { method: 'post', path: '/tags', operation: 'create_tag', status: 201, ...one('tag'), v1 },
+  { method: 'get', path: '/tags/:tag', operation: 'get_tag', ...one('tag'), v1 },
+  { method: 'patch', path: '/tags/:tag', operation: 'rename_tag', ...one('tag'), v1 },
+
+  { method: 'post', path: '/events', operation: 'create_custom_event', status: 201, ...one('event'), v1 },
+
+  { method: 'get', path: '/domains', operation: 'browse_domains', ...many('domains') },
+  { method: 'post', path: '/domains', operation: 'create_domain', status: 201, ...one('domain') },
+  { method: 'get', path: '/domains/:domain', operation: 'get_domain', ...one('domain') },
+  { method: 'patch', path: '/domains/:domain', operation: 'update_domain', ...one('domain') },
+  { method: 'post', path: '/domains/:domain/verify', operation: 'verify_domain', ...one('domain') },
+
+  { method: 'post', path: '/emails', operation: 'create_email' },
+  { method: 'post', path: '/emails/batch', operation: 'create_emails', list: 'emails' },
+  { method: 'post', path: '/emails/verify', operation: 'verify_email_address', ...one('verification') },
+  { method: 'get', path: '/emails', operation: 'browse_emails', ...many('emails') },
+  { method: 'get', path: '/emails/:emailId', operation: 'get_email' },
+
+  {
+    method: 'get',
+    path: '/subscribers',
+    operation: 'browse_subscribers',
+    ...many('subscribers'),
+    v1: { operation: 'list_subscribers' },
+  },
+  {
+    method: 'post',
+    path: '/subscribers',
+    operation: 'add_subscriber',
+    status: (data) => (Object(data).created === true ? 201 : 200),
+    ...one('subscriber'),
+    v1,
+  },
+  {
+    method: 'get',
+    path: '/subscribers/:subscriber',
+    operation: 'get_subscriber',
+    input: person,
+    ...one('subscriber'),
+    v1,
+  },
+  {
+    method: 'patch',
+    path: '/subscribers/:subscriber',
+    operation: 'update_subscriber',
+    ...one('subscriber'),
+    v1,
+  },
+  {
+    method: 'delete',
+    path: '/subscribers/:subscriber',
+    operation: 'erase_subscriber',
+    ...gone('subscriber'),
+  },
+  { method: 'get', path: '/subscribers/:subscriber/export', operation: 'export_subscriber' },
+  {
+    method: 'post',
+    path: '/subscribers/:subscriber/unsubscribe',
+    operation: 'unsubscribe',
+    input: person,
+    ...one('subscriber'),
+    v1,
+  },
+  {
+    method: 'post',
+    path: '/subscribers/:subscriber/tags',
+    operation: 'add_subscriber_tags',
+    input: person,
+    ...one('subscriber'),
+    v1,
+  },
+  {
+    method: 'delete',
+    path: '/subscribers/:subscriber/tags',
+    operation: 'remove_subscriber_tags',
+    input: person,
+    ...one('subscriber'),
+    v1,
+  },
+  {
+    method: 'get',
+    path: '/subscribers/:subscriber/events',
+    operation: 'browse_subscriber_events',
+    input: person,
+    ...many('events'),
+    v1: { operation: 'list_subscriber_events' },
+  },
+
+  { method: 'get', path: '/tokens', operation: 'browse_tokens', ...many('tokens') },
+  { method: 'post', path: '/tokens', operation: 'create_token', status: 201, ...one('token') },
+  { method: 'get', path: '/tokens/current', operation: 'get_current_token', ...one('token') },
+  { method: 'delete', path: '/tokens/:tokenId', operation: 'delete_token', ...gone('token') },
+
+  { method: 'get', path: '/imports', operation: 'browse_imports', ...many('imports') },
+  {
+    method: 'post',
+    path: '/imports',
+    operation: 'create_import',
+    file: 'text/csv',
+    status: 202,
+    ...one('import'),
+  },
+  { method: 'get', path: '/imports/:importId', operation: 'get_import', ...one('import') },
+  { method: 'delete', path: '/imports/:importId', operation: 'cancel_import', ...one('import') },
+
+  { method: 'get', path: '/webhooks', operation: 'list_webhooks', ...many('webhooks') },
+  { method: 'post', path: '/webhooks', operation: 'create_webhook', status: 201, ...one('webhook') },
+  { method: 'get', path: '/webhooks/:webhookId', operation: 'get_webhook', ...one('webhook') },
+  { method: 'patch', path: '/webhooks/:webhookId', operation: 'update_webhook', ...one('webhook') },
+  { method: 'delete', path: '/webhooks/:webhookId', operation: 'delete_webhook', ...gone('webhook') },
+  {
+    method: 'post',
+    path: '/webhooks/:webhookId/rotate-secret',
+    operation: 'rotate_webhook_secret',
+    ...one('webhook'),
+  },
+  {
+    method: 'post',
+    path: '/webhooks/:webhookId/ping',
+    operation: 'ping_webhook',
+    status: 202,
+    ...one('delivery'),
+  },
+  {
+    method: 'post',
+    path: '/webhooks/:webhookId/replay',
+    operation: 'replay_webhook',
+    status: 202,
+    ...one('webhook'),
+  },
+  {
+    method: 'get',
+    path: '/webhooks/:webhookId/deliveries',
+    operation: 'list_webhook_deliveries',
+    ...many('deliveries'),
+  },
+  {
+    method: 'get',
+    path: '/webhooks/:webhookId/deliveries/:deliveryId',
+    operation: 'get_webhook_delivery',
+    ...one('delivery'),
+  },
+  {
+    method: 'post',
+    path: '/webhooks/:webhookId/deliveries/:deliveryId/replay',
+    operation: 'replay_webhook_delivery',
+    status: 202,
+    ...one('delivery'),
+  },
+]

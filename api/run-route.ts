@@ -1,0 +1,106 @@
+import type { Context } from 'koa'
+
+import { Failure, type Fault } from '../src/catalogue/failure.ts'
+import { type Route, together } from '../src/catalogue/route.ts'
+import type { Tool } from '../src/catalogue/tool.ts'
+import type { Services } from '../src/services.ts'
+import { openFile, readJson } from './body.ts'
+import { type Door, runOperation } from './doors.ts'
+
+/** REST v2 and v1 ask for no confirmation and count in one window (decisions, section 2). */
+export const REST_DOOR: Door = { bucket: 'rest', gated: false }
+
+/** Runs the operation behind an address with what the request holds; answers its data. */
+export async function runRoute(
+  services: Services,
+  ctx: Context,
+  tool: Tool,
+  route: Pick<Route, 'file' | 'list' | 'input'>,
+): Promise<unknown> {
+  const { file, list, input = together } = route
+  const parameters: Record<string, string> = ctx['params']
+  const query = readQuery(tool, ctx.query)
+  const readInput = async (): Promise<unknown> =>
+    input.read({ parameters, query, body: file ? {} : await readBody(ctx, tool, list) })
+  const opened = file ? openFile(ctx, file, tool.bodyLimit) : undefined
+  try {
+    return await runOperation(services, ctx, REST_DOOR, () => tool, readInput, opened)
+  } catch (error) {
+    throw asRestFailure(error, new Set(Object.keys({ ...parameters, ...query })), list)
+  }
+}
+
+async function readBody(
+  ctx: Context,
+  tool: Tool,
+  list: string | undefined,
+): Promise<Record<string, unknown>> {
+  if (ctx.method === 'GET' || ctx.method === 'HEAD') return {}
+  const body = await readJson(ctx, tool.bodyLimit)
+  if (list !== undefined) return { [list]: body }
+  if (typeof body === 'object' && body !== null && !Array.isArray(body)) return { ...body }
+  throw new Failure('MALFORMED_BODY', 'The body must be a JSON object; send {} when there is nothing to say.')
+}
+
+/** A query is all text; numbers, yes or no, lists (by commas) and JSON are read where expected. */
+function readQuery(tool: Tool, query: Context['query']): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [name, readValue(tool.input.properties[name], value)]),
+  )
+}
+
+function readValue(schema: object | undefined, value: unknown): unknown {
+  if (typeof value !== 'string' || !schema) return value
+  switch (Reflect.get(schema, 'type')) {
+    case 'integer':
+    case 'number':
+      return /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : value
+    case 'boolean':
+      return value === 'true' || (value === 'false' ? false : value)
+    case 'array':
+      return value.split(',')
+    case 'object':
+      return readObject(value)
+    default:
+      return value
+  }
+}
+
+/** What is no JSON stays text, which the operation refuses by its name. */
+function readObject(value: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
+  }
+}
+
+/**
+ * REST tells a bad value in the address from one in the body (decisions, section 9), and a body that is a list has no
+ * name to begin a path with.
+ */
+function asRestFailure(error: unknown, inAddress: ReadonlySet<string>, list: string | undefined): unknown {
+  if (!(error instanceof Failure)) return error
+  if (list !== undefined) return withoutName(error, list)
+  if (!Array.isArray(error.details)) return error
+  const found: Fault[] = error.details
+  const isInAddress = found.some(({ path }) => inAddress.has(path.split(/[.[]/, 1)[0] ?? ''))
+  if (error.code !== 'INVALID_INPUT' || !isInAddress) return error
+  return new Failure('INVALID_PARAMETER', error.message, { details: found, cause: error })
+}
+
+function withoutName(cause: Failure, list: string): Failure {
+  const { code, message, details, retryAfter } = cause
+  const sentence = message.replaceAll(`${list}[`, '[').replace(` at ${list}:`, ':')
+  const faults: unknown = Array.isArray(details)
+    ? details.map(({ path, ...fault }: Fault) => ({
+        path: path.startsWith(list) ? path.slice(list.length) : path,
+        ...fault,
+      }))
+    : details
+  return new Failure(code, sentence, {
+    details: faults,
+    cause,
+    ...(retryAfter !== undefined && { retryAfter }),
+  })
+}

@@ -1,0 +1,87 @@
+import { fixedPaths } from './openapi/fixed.ts'
+import { liftShared } from './openapi/lift.ts'
+import { type Operation, routeOperation, toolOperation } from './openapi/operations.ts'
+import { refusalComponents } from './openapi/refusals.ts'
+import { LISTED_TOOLS } from './registry.ts'
+import type { Route } from './route.ts'
+
+type Paths = Record<string, Record<string, Operation>>
+
+const ABOUT = `Email marketing and transactional email that you run yourself.
+
+**Tools** (\`/api/v2/tools\`) are the whole of it: one address for each thing that can be done. **REST v2** shows the common
+resources by address. **REST v1** is frozen.
+
+Send an API token with each request: \`Authorization: Bearer pl_…\`. What changes something takes an \`Idempotency-Key\`, so
+that it can be repeated safely. Ids are a prefix and 26 letters; times are ISO 8601 in UTC.`
+
+/** The OpenAPI 3.1 description of every address of a service that is reached under \`baseUrl\`. */
+export function describeService(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
+  const { document, schemas } = liftShared({
+    paths: allPaths(routes),
+    components: { responses: refusalComponents(), headers: HEADERS, parameters: PARAMETERS },
+  })
+  const paths = Object(document['paths'])
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Postloom', version: '2.0.0', description: ABOUT },
+    servers: [{ url: baseUrl }],
+    security: [{ token: [] }],
+    tags: tagsOf(paths).map((name) => ({ name })),
+    paths,
+    components: {
+      ...Object(document['components']),
+      schemas,
+      securitySchemes: {
+        token: { type: 'http', scheme: 'bearer', description: 'An API token of your organization, `pl_…`.' },
+      },
+    },
+  }
+}
+
+function allPaths(routes: readonly Route[]): Paths {
+  const paths: Paths = {}
+  const add = (path: string, method: string, operation: Operation): void => {
+    paths[path] = { ...paths[path], [method]: operation }
+  }
+  for (const route of routes) add(pathOf('v2', route), route.method, routeOperation(route, 'v2'))
+  for (const tool of LISTED_TOOLS) add(`/api/v2/tools/${tool.name}`, 'post', toolOperation(tool))
+  for (const route of routes) {
+    if (route.v1) add(pathOf('v1', route), route.method, routeOperation(route, 'v1'))
+  }
+  for (const [path, operations] of Object.entries(fixedPaths())) {
+    for (const [method, operation] of Object.entries(operations)) add(path, method, operation)
+  }
+  return paths
+}
+
+function pathOf(version: 'v1' | 'v2', { path }: Route): string {
+  return `/api/${version}${path.replaceAll(/:(\w+)/g, '{$1}')}`
+}
+
+/** In the order in which they are first used, the tools before what is frozen. */
+function tagsOf(paths: Paths): string[] {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item))
+  return [...new Set(operations.flatMap(({ tags }) => (Array.isArray(tags) ? tags.map(String) : [])))]
+}
+
+const HEADERS = {
+  RequestId: header('string', 'Finds this request in the logs.'),
+  RateLimit: header('integer', 'Requests that the organization has in a minute.'),
+  RateRemaining: header('integer', 'Requests that are left of them.'),
+  RateReset: header('integer', 'Seconds until they are all there again.'),
+  RetryAfter: { ...header('integer', 'Seconds until a repetition can succeed.'), required: true },
+}
+
+const PARAMETERS = {
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description: 'Repeating a request under the same key, within 24 hours, gives the first answer again.',
+    schema: { type: 'string', minLength: 1, maxLength: 256, pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$' },
+  },
+}
+
+function header(type: string, description: string): Operation {
+  return { description, schema: { type } }
+}

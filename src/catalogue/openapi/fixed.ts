@@ -1,0 +1,241 @@
+import Type, { type TSchema } from 'typebox'
+
+import { type FailureCode, FAILURES } from '../failure.ts'
+import { findOperation } from '../registry.ts'
+import { EXAMPLES } from './examples.ts'
+import { answered, IDEMPOTENCY_KEY, jsonBody, type Operation, said } from './operations.ts'
+import { codesOf, refusals } from './refusals.ts'
+
+/** What a request with a token can be answered although it runs no operation. */
+const DISCOVERY: FailureCode[] = ['MISSING_TOKEN', 'UNAUTHENTICATED', 'RATE_LIMITED', 'FAULT', 'UNAVAILABLE']
+
+const NO_TOKEN = { security: [] }
+
+const ToolDescription = closed({
+  name: Type.String(),
+  description: Type.String(),
+  group: Type.String(),
+  inputSchema: Type.Unknown({ description: 'JSON Schema of the input.' }),
+  outputSchema: Type.Unknown({ description: 'JSON Schema of `data`.' }),
+  annotations: closed({
+    title: Type.String(),
+    readOnlyHint: Type.Boolean(),
+    destructiveHint: Type.Boolean(),
+    idempotentHint: Type.Boolean(),
+    openWorldHint: Type.Boolean(),
+  }),
+  requiresConfirmation: Type.Boolean(),
+})
+
+/** The addresses behind which there is no row of the table and no tool of its own. */
+export function fixedPaths(): Record<string, Record<string, Operation>> {
+  return {
+    '/api/v2/tools': { get: listTools() },
+    '/api/v2/tools/{name}': { get: describeOne() },
+    '/api/v2/imports/{importId}/rejected': { get: rejectedRows() },
+    '/api/v1/emails': { post: sendV1() },
+    '/api/v1/integrations/webhook/{slug}': { post: takeWebhook() },
+    '/': { get: startDocument() },
+    '/docs': { get: reference() },
+    '/openapi.json': { get: ownDocument() },
+    '/healthz': { get: alive() },
+    '/readyz': { get: ready() },
+    '/metrics': { get: metrics() },
+  }
+}
+
+function listTools(): Operation {
+  const data = closed({ tools: Type.Array(ToolDescription), total: Type.Integer() })
+  return {
+    operationId: 'discover_tools',
+    tags: ['Discovery'],
+    summary: 'List the tools',
+    description: 'Every tool with the JSON Schemas of its input and output, its hints and its gate.',
+    responses: { 200: answered(succeeded(data)), ...refusals('tools', DISCOVERY) },
+  }
+}
+
+function describeOne(): Operation {
+  return {
+    operationId: 'describe_tool',
+    tags: ['Discovery'],
+    summary: 'Describe a tool',
+    description: 'One tool of the list; an unknown name is answered with what is close to it.',
+    parameters: [pathText('name', 'The name of the tool.', 'list_tags')],
+    responses: {
+      200: answered(succeeded(ToolDescription)),
+      ...refusals('tools', [...DISCOVERY, 'TOOL_NOT_FOUND']),
+    },
+  }
+}
+
+function rejectedRows(): Operation {
+  const tool = findOperation('list_rejected_rows')
+  return {
+    operationId: 'v2_get_imports_rejected',
+    tags: ['REST v2: imports'],
+    ...said(tool, false),
+    description: 'The rows that an import refused, as a CSV file with the number of the row and the error.',
+    parameters: [pathText('importId', 'imp_…')],
+    responses: {
+      200: {
+        description: 'The refused rows.',
+        content: { 'text/csv': { schema: { type: 'string' } } },
+      },
+      ...refusals('rest', codesOf(tool, { door: 'rest', hasBody: false, isGated: false })),
+    },
+  }
+}
+
+function sendV1(): Operation {
+  const tool = findOperation('send_transactional_email')
+  const sent = closed({ success: Type.Literal(true), message: Type.String(), id: Type.String() })
+  return {
+    operationId: 'v1_post_emails',
+    tags: ['REST v1 (frozen): emails'],
+    ...said(tool, false),
+    parameters: [IDEMPOTENCY_KEY],
+    requestBody: jsonBody(tool.input, EXAMPLES[tool.name]),
+    responses: {
+      200: answered(sent, 'Stored; it will be sent, whatever fails meanwhile.'),
+      ...refusals('v1', codesOf(tool, { door: 'v1', hasBody: true, isGated: false })),
+    },
+  }
+}
+
+function takeWebhook(): Operation {
+  const header = (name: string, description: string): Operation => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  })
+  const person = Type.Object({
+    subscriberId: Type.Optional(Type.String()),
+    email: Type.Optional(Type.String()),
+  })
+  return {
+    operationId: 'take_webhook',
+    tags: ['Inbound webhooks'],
+    summary: 'Start a workflow from outside',
+    description:
+      'Takes a message for an INBOUND_WEBHOOK trigger, signed as Standard Webhooks ask. Publishing the workflow shows the address and its secret.',
+    ...NO_TOKEN,
+    parameters: [
+      pathText('slug', 'whk_…'),
+      header('webhook-id', 'The same for each repetition of a message.'),
+      header('webhook-timestamp', 'Seconds since 1970.'),
+      header('webhook-signature', 'v1,… the HMAC-SHA256 of id, timestamp and body.'),
+    ],
+    requestBody: jsonBody(person),
+    responses: {
+      200: answered(succeeded(Type.Unknown())),
+      ...refusals('v1', [
+        'MALFORMED_BODY',
+        'INVALID_INPUT',
+        'UNAUTHENTICATED',
+        'NOT_FOUND',
+        'WRONG_STATE',
+        'TOO_LARGE',
+        'RATE_LIMITED',
+        'FAULT',
+        'UNAVAILABLE',
+      ]),
+    },
+  }
+}
+
+function ownDocument(): Operation {
+  return {
+    operationId: 'openapi',
+    tags: ['Discovery'],
+    summary: 'This document',
+    ...NO_TOKEN,
+    responses: {
+      200: {
+        description: 'OpenAPI 3.1, made from what the service does.',
+        content: { 'application/json': { schema: { type: 'object' } } },
+      },
+    },
+  }
+}
+
+function startDocument(): Operation {
+  return {
+    operationId: 'start',
+    tags: ['Discovery'],
+    summary: 'How to begin',
+    description: 'The start document for developers: Markdown, or a page for who prefers text/html.',
+    ...NO_TOKEN,
+    responses: {
+      200: {
+        description: 'How to begin, with the address of this service in every example.',
+        content: {
+          'text/markdown': { schema: { type: 'string' } },
+          'text/html': { schema: { type: 'string' } },
+        },
+      },
+    },
+  }
+}
+
+function reference(): Operation {
+  return {
+    operationId: 'reference',
+    tags: ['Discovery'],
+    summary: 'This document as a page',
+    ...NO_TOKEN,
+    responses: {
+      200: { description: 'The reference.', content: { 'text/html': { schema: { type: 'string' } } } },
+    },
+  }
+}
+
+function alive(): Operation {
+  return health('healthz', 'Whether the process answers', {
+    200: plain(closed({ status: Type.Literal('ok') }), 'It does.'),
+  })
+}
+
+function ready(): Operation {
+  const reached = Type.Enum(['ok', 'unreachable'])
+  const state = closed({
+    status: Type.Enum(['ready', 'not ready']),
+    dependencies: closed({ database: reached, temporal: reached }),
+  })
+  return health('readyz', 'Which dependency is missing', {
+    200: plain(state, 'It serves; without Temporal it still accepts.'),
+    [FAILURES.UNAVAILABLE.status]: plain(state, 'The database is away.'),
+  })
+}
+
+function metrics(): Operation {
+  return health('metrics', 'Numbers for Prometheus', {
+    200: {
+      description: 'Numbers of this process.',
+      content: { 'text/plain': { schema: { type: 'string' } } },
+    },
+  })
+}
+
+function health(operationId: string, summary: string, responses: Operation): Operation {
+  return { operationId, tags: ['Health'], summary, ...NO_TOKEN, responses }
+}
+
+function plain(schema: TSchema, description: string): Operation {
+  return { description, content: { 'application/json': { schema } } }
+}
+
+function pathText(name: string, description: string, example?: string): Operation {
+  const schema = { type: 'string', minLength: 1 }
+  return { name, in: 'path', required: true, description, schema, ...(example !== undefined && { example }) }
+}
+
+function succeeded(data: TSchema): TSchema {
+  return closed({ success: Type.Literal(true), data })
+}
+
+function closed(properties: Record<string, TSchema>): TSchema {
+  return Type.Object(properties, { additionalProperties: false })
+}

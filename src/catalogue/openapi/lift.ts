@@ -1,0 +1,83 @@
+type Json = Record<string, unknown>
+
+/** Members whose values are data and no schemas. */
+const DATA = new Set(['example', 'examples', 'default', 'enum', 'const'])
+const LEAST_MEMBERS = 3
+
+/**
+ * Gives each record that stands in several places a name among `components.schemas`, so that a reader sees one
+ * Campaign and a generator of clients makes one type. The name is that of the member that holds it; where two records
+ * claim one name, the more frequent has it and the other stays where it is.
+ */
+export function liftShared(document: Json): { document: Json; schemas: Json } {
+  const names = nameShared(document)
+  const schemas: Json = {}
+  const replaced = replace(document, names, schemas)
+  const sorted = Object.entries(schemas).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return { document: replaced, schemas: Object.fromEntries(sorted) }
+}
+
+/** The name of each shared record, by its text. */
+function nameShared(document: Json): Map<string, string> {
+  const places = new Map<string, { name: string; count: number }>()
+  countRecords(document, '', (record, name) => {
+    const text = JSON.stringify(record)
+    const known = places.get(text) ?? { name: '', count: 0 }
+    places.set(text, { name: known.name === '' ? name : known.name, count: known.count + 1 })
+  })
+  const shared = [...places].filter(([, { name, count }]) => name !== '' && count > 1)
+  const owners = new Map<string, string>()
+  for (const [text, { name }] of shared.toSorted(([, one], [, other]) => other.count - one.count)) {
+    if (!owners.has(name)) owners.set(name, text)
+  }
+  return new Map([...owners].map(([name, text]) => [text, name]))
+}
+
+function countRecords(value: unknown, holder: string, found: (record: object, name: string) => void): void {
+  if (Array.isArray(value)) for (const item of value) countRecords(item, holder, found)
+  if (!isJson(value)) return
+  if (isRecord(value)) found(value, typeName(holder))
+  for (const [key, member] of Object.entries(value)) {
+    if (DATA.has(key)) continue
+    if (key !== 'properties' || !isJson(member)) countRecords(member, keywordHolder(key, holder), found)
+    else for (const [name, schema] of Object.entries(member)) countRecords(schema, name, found)
+  }
+}
+
+/** What stands in the items, or in a branch, of a member is named by that member. */
+function keywordHolder(key: string, holder: string): string {
+  return key === 'items' || key === 'anyOf' ? holder : ''
+}
+
+function replace(value: Json, names: ReadonlyMap<string, string>, schemas: Json): Json {
+  const within = Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [
+      key,
+      DATA.has(key) ? member : replaceAny(member, names, schemas),
+    ]),
+  )
+  const name = isRecord(value) ? names.get(JSON.stringify(value)) : undefined
+  if (name === undefined) return within
+  schemas[name] = within
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+function replaceAny(value: unknown, names: ReadonlyMap<string, string>, schemas: Json): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown) => replaceAny(item, names, schemas))
+  return isJson(value) ? replace(value, names, schemas) : value
+}
+
+function isRecord(value: Json): boolean {
+  const { type, properties } = value
+  return type === 'object' && isJson(properties) && Object.keys(properties).length >= LEAST_MEMBERS
+}
+
+/** `campaigns` and `campaign` are both a Campaign. */
+function typeName(member: string): string {
+  const single = member.replace(/ies$/, 'y').replace(/(?<![isu])s$/, '')
+  return single.charAt(0).toUpperCase() + single.slice(1)
+}
+
+function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

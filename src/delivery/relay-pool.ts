@@ -1,0 +1,234 @@
+import { nameOf, type Relay } from './relay.ts'
+import type { SmtpReply } from './replies.ts'
+import { openSmtpConnection, type SendGate, type SmtpConnection } from './smtp-connection.ts'
+import { SmtpFailure } from './smtp-wire.ts'
+
+/** An email on its way to a relay: return path, recipient, content. */
+export type Envelope = { from: string; to: string; data: string; gate: SendGate }
+
+/** Says that a relay is out of use or back in use. */
+export type RelayNews = (news: { relay: string; restMs: number; reason: string }) => void
+
+const IDLE_MS = 20_000
+const SWEEP_MS = 5_000
+const MAILS_A_CONNECTION = 500
+const FIRST_REST_MS = 250
+const LONGEST_REST_MS = 15_000
+/** So long after a sign of life, a connection that is not granted means that there are too many. */
+const SIGN_OF_LIFE_MS = 10_000
+/** One more connection than the relay granted is tried after so long. */
+const REGROWTH_MS = 5_000
+/** So many conversations in a row that broke say something of the relay and not of their emails. */
+const LOSSES = 3
+/** So many emails in a row that were put off say that the relay wants less of them at once. */
+const DEFERRALS = 10
+/** RFC 3463: no storage, not accepting. What a relay says before it knows a recipient concerns nobody's email. */
+const OVERLOAD = /^4\.3\.[12]\b/
+
+/**
+ * The connections to one relay, and whether it can be used. It rests for a while that doubles when it grants none; then
+ * one email tries it. When it grants fewer connections than asked for, fewer are used.
+ */
+export class RelayPool {
+  readonly relay: Relay
+  readonly #news: RelayNews
+  /** The one that waits longest is first. */
+  readonly #idle: { connection: SmtpConnection; since: number }[] = []
+  #sweeping: NodeJS.Timeout | undefined
+  /** Connections that are idle, used or being opened. */
+  #open = 0
+  #allowed: number
+  #regrowAt = 0
+  #isOut = false
+  #restUntil = 0
+  /** How often it was put out of use since an email last had an answer. */
+  #troubles = 0
+  #isProbed = false
+  #failure: SmtpFailure | undefined
+  #losses = 0
+  #deferrals = 0
+  /** When it was last heard, or first asked, in performance.now() milliseconds. */
+  #aliveAt = 0
+
+  constructor(relay: Relay, news: RelayNews) {
+    this.relay = relay
+    this.#news = news
+    this.#allowed = relay.connections
+  }
+
+  /** Whether it is in use; one that rested and is tried by one email is not yet. */
+  get isHealthy(): boolean {
+    return !this.#isOut
+  }
+
+  get isProbed(): boolean {
+    return this.#isProbed
+  }
+
+  /** Why it is out of use. */
+  get failure(): SmtpFailure | undefined {
+    return this.isHealthy ? undefined : this.#failure
+  }
+
+  /** Until it may be tried again. */
+  get restMs(): number {
+    return Math.max(0, this.#restUntil - performance.now())
+  }
+
+  hasRoom(): boolean {
+    if (!this.isHealthy) return !this.#isProbed && this.restMs === 0
+    this.#regrow()
+    return this.#open < this.#allowed || this.#idle.length > 0
+  }
+
+  /** Sends over a kept connection or a new one, whose place is taken before this returns. Only after hasRoom. */
+  async send(mail: Envelope): Promise<SmtpReply> {
+    const kept = this.#takeIdle()
+    if (!kept) this.#open += 1
+    if (this.#open === 1 && !kept) this.#aliveAt = performance.now()
+    this.#isProbed = !this.isHealthy
+    if (kept) {
+      try {
+        return await this.#converse(kept, mail)
+      } catch (error) {
+        // A relay may close what was idle at any moment; nothing of this email was said yet.
+        if (!isStale(error)) throw this.#judged(error, kept)
+      }
+    }
+    const connection = await this.#connect()
+    try {
+      return await this.#converse(connection, mail)
+    } catch (error) {
+      throw this.#judged(error, connection)
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#sweeping)
+    for (const { connection } of this.#idle.splice(0)) this.#drop(connection)
+  }
+
+  async #connect(): Promise<SmtpConnection> {
+    try {
+      const connection = await openSmtpConnection(this.relay)
+      this.#greet()
+      return connection
+    } catch (error) {
+      this.#open -= 1
+      if (error instanceof SmtpFailure) this.#lessen(error)
+      else this.#isProbed = false
+      throw error
+    }
+  }
+
+  async #converse(connection: SmtpConnection, { from, to, data, gate }: Envelope): Promise<SmtpReply> {
+    const reply = await connection.send(from, to, data, gate)
+    this.#aliveAt = performance.now()
+    this.#troubles = 0
+    this.#losses = 0
+    this.#deferrals = 0
+    this.#isProbed = false
+    this.#keep(connection)
+    return reply
+  }
+
+  /** What a failed conversation says of the relay; the failure as the sender has to understand it. */
+  #judged(error: unknown, connection: SmtpConnection): unknown {
+    this.#keep(connection)
+    this.#isProbed = false
+    if (!(error instanceof SmtpFailure)) return error
+    const { stage, reply } = error
+    if (reply && stage === 'mail' && (reply.code === 421 || OVERLOAD.test(reply.text))) {
+      this.#lessen(error)
+      return new SmtpFailure('connect', reply)
+    }
+    if (!reply) {
+      this.#losses += 1
+      if (this.#losses >= LOSSES) this.#rest(error)
+    } else {
+      this.#losses = 0
+      this.#troubles = 0
+      this.#deferrals = reply.code < 500 ? this.#deferrals + 1 : 0
+      if (this.#deferrals > 0 && this.#deferrals % DEFERRALS === 0) this.#allow(this.#allowed >> 1)
+    }
+    return error
+  }
+
+  /** It grants a connection: whatever it rested for is over. */
+  #greet(): void {
+    this.#aliveAt = performance.now()
+    this.#isProbed = false
+    if (!this.#isOut) return
+    this.#isOut = false
+    this.#restUntil = 0
+    this.#losses = 0
+    this.#allowed = this.relay.connections
+    this.#news({ relay: nameOf(this.relay), restMs: 0, reason: 'it answers' })
+  }
+
+  /** It granted no connection, or no email on one: too many are open, or it cannot be used at all. */
+  #lessen(failure: SmtpFailure): void {
+    const lives = performance.now() - this.#aliveAt < SIGN_OF_LIFE_MS
+    if (this.isHealthy && this.#open > 0 && lives) this.#allow(this.#open)
+    else this.#rest(failure)
+  }
+
+  #allow(connections: number): void {
+    this.#allowed = Math.max(1, Math.min(this.#allowed, connections))
+    this.#regrowAt = performance.now() + REGROWTH_MS
+  }
+
+  #regrow(): void {
+    if (this.#allowed >= this.relay.connections || performance.now() < this.#regrowAt) return
+    this.#allowed += 1
+    this.#regrowAt = performance.now() + REGROWTH_MS
+  }
+
+  #rest(failure: SmtpFailure): void {
+    this.#isProbed = false
+    // Others that were under way when it failed say nothing new.
+    if (this.restMs > 0) return
+    const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** this.#troubles)
+    this.#troubles += 1
+    this.#isOut = true
+    this.#failure = failure
+    this.#restUntil = performance.now() + restMs
+    this.#news({ relay: nameOf(this.relay), restMs, reason: failure.message })
+  }
+
+  #takeIdle(): SmtpConnection | null {
+    for (let kept = this.#idle.pop(); kept; kept = this.#idle.pop()) {
+      if (kept.connection.isOpen) return kept.connection
+      this.#open -= 1
+    }
+    return null
+  }
+
+  #keep(connection: SmtpConnection): void {
+    const isDone = connection.used >= MAILS_A_CONNECTION || this.#open > this.#allowed
+    if (!connection.isOpen || isDone) return this.#drop(connection)
+    this.#idle.push({ connection, since: performance.now() })
+    this.#sweeping ??= setInterval(() => this.#closeIdle(), SWEEP_MS).unref()
+  }
+
+  #drop(connection: SmtpConnection): void {
+    this.#open -= 1
+    connection.quit()
+  }
+
+  /** One look now and then, because a timer for each email would be set and taken back thousands of times a second. */
+  #closeIdle(): void {
+    const end = performance.now() - IDLE_MS
+    for (let kept = this.#idle[0]; kept && kept.since <= end; kept = this.#idle[0]) {
+      this.#idle.shift()
+      this.#drop(kept.connection)
+    }
+    if (this.#idle.length > 0) return
+    clearInterval(this.#sweeping)
+    this.#sweeping = undefined
+  }
+}
+
+function isStale(error: unknown): boolean {
+  return error instanceof SmtpFailure && error.stage === 'mail' && (!error.reply || error.reply.code === 421)
+}

@@ -1,0 +1,154 @@
+import { sql } from 'kysely'
+
+import type { Definition, Settings } from '../../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { Workflow } from '../../../../schema/workflow.ts'
+import { Failure, type Fault, refuseFaults } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { execute, json } from '../../../database.ts'
+import { filtersOf, type PlacedFilter, referenceFaults } from '../../audience/check.ts'
+import { placesOf } from '../../audience/references.ts'
+import { fieldFaults } from './field-faults.ts'
+import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
+import { type Reading, readDefinition, readSettings } from './validate.ts'
+import { joinPath } from '../../../catalogue/schema-faults.ts'
+import { namingEmails, planEmails } from './internal-emails.ts'
+import { writeEmails } from './internal-email-rows.ts'
+import { triggerFaults } from '../triggers/trigger-faults.ts'
+import { type Automation, findAutomation, readAutomation, refuseStale } from './records.ts'
+
+/** A complete replacement of a draft as it came in; what is undefined stays as it is. */
+export type DraftChange = {
+  workflowId: string
+  expectedUpdatedAt: string
+  definition: unknown
+  settings?: unknown
+  successGoals?: unknown
+  /** Where the graph stands in the caller's input: its faults are named from there. */
+  path?: string
+}
+
+/**
+ * Replaces a draft in one piece: the graph, the internal email of each EMAIL step, and the settings that came with it.
+ * Nothing is published or sent. Refuses with every fault at once (INVALID_INPUT), or with STALE_VERSION.
+ */
+export async function saveDraft(call: Call, change: DraftChange): Promise<Workflow> {
+  const automation = await findAutomation(call, change.workflowId)
+  refuseStale(automation, change.expectedUpdatedAt)
+  const reading = readDefinition(change.definition)
+  const settings = change.settings === undefined ? undefined : readSettings(change.settings)
+  const emails = await planEmails(call, automation, reading.definition, reading.unreadable)
+  // Goals that are left out stay, and are judged with the new graph all the same.
+  const wanted = change.successGoals === undefined ? automation.successGoals : change.successGoals
+  const goals = readGoals(wanted, reading.definition.steps)
+  const graphFaults = [
+    ...reading.faults,
+    ...emails.faults,
+    ...(await namedFaults(call, reading)),
+    ...goalStepFaults(reading.definition, reading.unreadable, goalIds(wanted)),
+  ].map((fault) => within(change.path ?? '', fault))
+  const faults = [
+    ...graphFaults,
+    ...(settings?.faults ?? []),
+    ...goals.faults,
+    ...(await goalReferenceFaults(call, goals.filters)),
+  ]
+  const missing = emails.missing.map((fault) => within(change.path ?? '', fault))
+  if (faults.length > 0) refuseFaults([...faults, ...missing], 'The workflow')
+  if (missing.length > 0) refuseMissing(missing)
+  await writeEmails(call, automation.id, emails.plans)
+  await writeDraft(call, automation, namingEmails(reading.definition, emails.plans), {
+    settings: settings?.settings ?? automation.settings,
+    goals: goals.goals,
+  })
+  return await readAutomation(call, automation.id)
+}
+
+/** What the filters and tag steps of a definition name: tags need not exist, they are made on publishing. */
+export async function namedFaults(
+  call: Call,
+  { definition, unreadable }: Pick<Reading, 'definition' | 'unreadable'>,
+): Promise<Fault[]> {
+  const readable = withoutUnreadable(definition, unreadable)
+  const scope = { organizationId: call.organization.id }
+  const missing = await referenceFaults(call.em, scope, filtersOf(readable), { tagsOnDemand: true })
+  return [
+    ...tagNameFaults(readable, filtersOf(readable)),
+    ...missing,
+    ...(await triggerFaults(call, readable)),
+    ...(await fieldFaults(call, readable)),
+  ]
+}
+
+/** The same for what the filters of goals name. */
+export async function goalReferenceFaults(call: Call, placed: readonly PlacedFilter[]): Promise<Fault[]> {
+  const scope = { organizationId: call.organization.id }
+  const missing = await referenceFaults(call.em, scope, placed, { tagsOnDemand: true })
+  return [...tagNameFaults({ steps: [], edges: [] }, placed), ...missing]
+}
+
+async function writeDraft(
+  { em, organization, actor }: Call,
+  automation: Automation,
+  definition: Definition,
+  { settings, goals }: { settings: Settings; goals: readonly SuccessGoal[] },
+): Promise<void> {
+  await execute(
+    em,
+    sql`update automation set draft = ${json(definition)}, updated_by = ${actor.name},
+        settings = ${json(settings)}, success_goals = ${json(goals)}
+      where organization_id = ${organization.id} and id = ${automation.id}`,
+  )
+}
+
+/** Ids that exist nowhere, or with somebody else, are the only fault: the answer is that of any missing id. */
+export function refuseMissing(faults: readonly Fault[]): never {
+  const [first] = faults
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more, see details)` : ''
+  throw new Failure('NOT_FOUND', `At ${first?.path}, ${first?.message}${more}.`, { details: faults })
+}
+
+/** Tags are made from these names on publishing, so they must be names that a tag can have. */
+function tagNameFaults(definition: Definition, placed: readonly PlacedFilter[]): Fault[] {
+  const inSteps = definition.steps.flatMap((step, position) => {
+    const names = step.type !== 'EMAIL' && 'tagNames' in step.config ? step.config.tagNames : []
+    return names.map((name, index) => ({
+      stepId: step.id as string | undefined,
+      name,
+      path: `steps[${position}].config.tagNames[${index}]`,
+    }))
+  })
+  const inFilters = placed.flatMap(({ filter, path, stepId }) =>
+    placesOf([filter], '').flatMap(({ leaf, path: inner }) => {
+      if (leaf.field !== 'tags' || !Array.isArray(leaf.value)) return []
+      const at = joinPath(path + inner.slice(3), 'value')
+      return leaf.value.map((name, index) => ({ stepId, name: String(name), path: joinPath(at, index) }))
+    }),
+  )
+  return [...inSteps, ...inFilters].flatMap(({ stepId, name, path }) => {
+    const message = tagNameFault(name)
+    return message === null ? [] : [{ ...(stepId !== undefined && { stepId }), path, message }]
+  })
+}
+
+function tagNameFault(name: string): string | null {
+  if (name.trim() === '') return 'is blank; a tag name has 1 to 100 characters'
+  if (name !== name.trim()) return 'begins or ends with a blank; remove it'
+  return /\p{Cc}/u.test(name) ? 'holds a control character, such as a line break; write one line' : null
+}
+
+/** A step that cannot be read keeps its position, with nothing in it that could be asked about. */
+function withoutUnreadable(definition: Definition, unreadable: ReadonlySet<number>): Definition {
+  const steps = definition.steps.map((step, position) =>
+    unreadable.has(position)
+      ? { id: step.id, type: 'EXIT' as const, onError: 'FAIL' as const, config: {} }
+      : step,
+  )
+  return { ...definition, steps }
+}
+
+/** A fault under the place where what it is about stands. */
+export function within(base: string, fault: Fault): Fault {
+  if (base === '') return fault
+  return { ...fault, path: fault.path === '' ? base : `${base}.${fault.path}` }
+}

@@ -1,0 +1,259 @@
+import { sql } from 'kysely'
+
+import type { Definition } from '../../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import {
+  TIMED_TRIGGERS,
+  type TriggerConfig,
+  type TriggerType,
+} from '../../../../schema/automation-triggers.ts'
+import type { WorkflowStatus } from '../../../../schema/values.ts'
+import type { InboundWebhook, Workflow } from '../../../../schema/workflow.ts'
+import { compileContent } from '../../../content/compile.ts'
+import { type Fault, refuseFaults } from '../../../catalogue/failure.ts'
+import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import { array, execute, json, row } from '../../../database.ts'
+import { encodeId, newId } from '../../../ids.ts'
+import { customFieldTypes } from '../../audience/references.ts'
+import { tagNamesOf } from '../../audience/check.ts'
+import { readDefinition } from './validate.ts'
+import { lockSegments } from '../../segments/lock.ts'
+import { syncWatchedSegments } from '../../segments/watch.ts'
+import { ensureTags } from '../../tags.ts'
+import { count } from '../../text.ts'
+import { goalReferenceFaults, namedFaults } from './draft.ts'
+import { goalIds, goalStepFaults, goalWarnings, readGoals, windowFaultsOf } from '../goals/goal-faults.ts'
+import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
+import { syncWebhooks } from '../webhooks/inbound-webhooks.ts'
+import { freezeEmails } from './publish-emails.ts'
+import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
+import { countActiveRuns } from '../runs/runs.ts'
+import { countHeldRuns } from './status.ts'
+import type { FrozenEmail, PublishedDefinition } from './versions.ts'
+import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
+import { webhookSecret } from '../../webhooks/signature.ts'
+
+/** What publishing answers: the workflow, its new version, and the runs that continue because it went live. */
+export type Publication = {
+  workflow: Workflow
+  version: { id: string; number: number }
+  /** What receivers of its webhooks check signatures with. */
+  webhookSecret?: string
+  inboundWebhooks: InboundWebhook[]
+} & Pick<RunsMoved, 'resumedRuns'>
+
+/** A draft that may be published, with its emails as they will be frozen. */
+type Candidate = { definition: Definition; emails: Record<string, FrozenEmail> }
+
+/** Makes the draft the published version: immutable, with the emails frozen into it, and the triggers replaced. */
+export async function publish(
+  call: Call,
+  workflowId: string,
+  activate: boolean | undefined,
+): Promise<Publication> {
+  await lockSegments(call)
+  const automation = await findAutomation(call, workflowId)
+  const { definition, emails } = await candidateOf(call, automation)
+  await makeTags(call, definition, automation.successGoals)
+  const { settings, successGoals } = automation
+  const version = await writeVersion(call, automation, { ...definition, settings, successGoals, emails })
+  await replaceTriggers(call, automation.id, definition)
+  const inboundWebhooks = await syncWebhooks(call, automation.id, definition)
+  const next = statusAfter(automation, activate)
+  const { resumedRuns } = await setStatus(call, automation, next)
+  await syncWatchedSegments(call)
+  // A change of status brings them in step already.
+  if (next === automation.status) await syncTriggerSchedules(call, [automation.id])
+  return {
+    workflow: await readAutomation(call, automation.id),
+    version: { id: encodeId('wfv', version.id), number: version.number },
+    resumedRuns,
+    ...(definition.steps.some(({ type }) => type === 'WEBHOOK') && {
+      webhookSecret: webhookSecret(call.services.config.secret, call.organization.id),
+    }),
+    inboundWebhooks,
+  }
+}
+
+/** What publishing will do; refuses a draft that cannot be published with every fault at once. */
+export async function summarizePublish(
+  call: Call,
+  workflowId: string,
+  activate: boolean | undefined,
+): Promise<ConfirmationSummary> {
+  const automation = await findAutomation(call, workflowId, { lock: false })
+  const { definition, emails } = await candidateOf(call, automation)
+  const number = await nextNumber(call, automation.id)
+  const next = statusAfter(automation, activate)
+  const effects = [
+    `Version ${number} is made from the draft; the workflow is ${automation.status} now and ${next} after it.`,
+    LIVE[next],
+    ...(await runEffects(call, automation, next)),
+    `Triggers: ${definition.steps.flatMap(triggerWords).join('; ')}.`,
+    ...emailEffects(emails),
+  ]
+  return {
+    action: `Publishing version ${number} of the workflow`,
+    target: titleOf(automation),
+    effects,
+    warnings: [
+      ...(await contentWarnings(call, emails)),
+      ...goalWarnings(definition, automation.successGoals),
+    ],
+  }
+}
+
+const LIVE: Readonly<Record<WorkflowStatus, string>> = {
+  ACTIVE: 'It is live: subscribers enter by its triggers and get its emails.',
+  PAUSED: 'It is not live: nobody enters and no step runs until it is set to ACTIVE.',
+  ARCHIVED: 'It stays in the archive: nobody enters it.',
+  DRAFT: 'It stays a draft.',
+}
+
+function statusAfter({ status }: Automation, activate: boolean | undefined): WorkflowStatus {
+  const wish: Activation = activate === undefined ? 'omitted' : activate ? 'activate' : 'pause'
+  return STATUS_AFTER_PUBLISH[status][wish]
+}
+
+/** The draft, judged as saving judges it (what it names may be gone by now) and for completeness. */
+async function candidateOf(call: Call, automation: Automation): Promise<Candidate> {
+  const reading = readDefinition(automation.draft, { publishing: true })
+  const { emails, faults } = await freezeEmails(call, automation.id, reading.definition)
+  const goals = readGoals(automation.successGoals, reading.definition.steps)
+  const all: Fault[] = [
+    ...reading.faults,
+    ...faults,
+    ...(await namedFaults(call, reading)),
+    ...goalStepFaults(reading.definition, reading.unreadable, goalIds(automation.successGoals)),
+    ...goals.faults,
+    ...windowFaultsOf(goals.goals, reading.definition),
+    ...(await goalReferenceFaults(call, goals.filters)),
+  ]
+  if (all.length > 0) refuseFaults(all, 'The draft cannot be published yet: it')
+  return { definition: reading.definition, emails }
+}
+
+const TAGS_A_CALL = 100
+
+async function makeTags(call: Call, definition: Definition, goals: readonly SuccessGoal[]): Promise<void> {
+  const names = tagNamesOf(definition, goals)
+  for (let from = 0; from < names.length; from += TAGS_A_CALL) {
+    await ensureTags(call, names.slice(from, from + TAGS_A_CALL))
+  }
+}
+
+async function nextNumber({ em, organization }: Call, automationId: string): Promise<number> {
+  const last = await row<{ number: number | null }>(
+    em,
+    sql`select max(number) as number from automation_version
+      where organization_id = ${organization.id} and automation_id = ${automationId}`,
+  )
+  return (last?.number ?? 0) + 1
+}
+
+/** The automation's row lock makes the number the next one. */
+async function writeVersion(
+  call: Call,
+  { id: automationId }: Automation,
+  definition: PublishedDefinition,
+): Promise<{ id: string; number: number }> {
+  const { em, organization, actor } = call
+  const version = { id: newId(), number: await nextNumber(call, automationId) }
+  await execute(
+    em,
+    sql`insert into automation_version (id, organization_id, automation_id, number, definition, created_by)
+      values (${version.id}, ${organization.id}, ${automationId}, ${version.number}, ${json(definition)}, ${actor.name})`,
+  )
+  await execute(
+    em,
+    sql`update automation set published_version_id = ${version.id}, updated_by = ${actor.name}
+      where organization_id = ${organization.id} and id = ${automationId}`,
+  )
+  return version
+}
+
+const NOT_BY_EVENTS: ReadonlySet<TriggerType> = new Set(['MANUAL', 'INBOUND_WEBHOOK', ...TIMED_TRIGGERS])
+
+/** MANUAL, INBOUND_WEBHOOK and timed triggers have no row: no event fires them. Tags are compared in the case that the database folds them to. */
+async function replaceTriggers(
+  { em, organization }: Call,
+  automationId: string,
+  definition: Definition,
+): Promise<void> {
+  const triggers = definition.steps.flatMap((step) => {
+    if (step.type !== 'TRIGGER' || NOT_BY_EVENTS.has(step.config.type)) return []
+    const { type } = step.config
+    return keysOf(step.config).map((key) => ({ stepId: step.id, type, key }))
+  })
+  await execute(
+    em,
+    sql`delete from automation_trigger where organization_id = ${organization.id} and automation_id = ${automationId}`,
+  )
+  if (triggers.length === 0) return
+  const column = (member: 'stepId' | 'type' | 'key') =>
+    array(
+      triggers.map((trigger) => trigger[member]),
+      'text',
+    )
+  await execute(
+    em,
+    sql`insert into automation_trigger (organization_id, automation_id, step_id, type, match_key)
+      select distinct ${organization.id}::uuid, ${automationId}::uuid, step_id, type,
+        case when type in ('TAG_ADDED', 'TAG_REMOVED') then lower(key) else key end
+      from unnest(${column('stepId')}, ${column('type')}, ${column('key')}) as given (step_id, type, key)`,
+  )
+}
+
+/** What events find the trigger by. */
+function keysOf(config: TriggerConfig): string[] {
+  if ('tagNames' in config) return config.tagNames
+  if ('segmentId' in config) return [config.segmentId]
+  if ('field' in config) return [config.field]
+  if (config.type === 'WORKFLOW_EVENT') return [`${config.workflowId}/${config.event}`]
+  return ['eventType' in config ? config.eventType : '']
+}
+
+async function runEffects(call: Call, automation: Automation, next: WorkflowStatus): Promise<string[]> {
+  const active = await countActiveRuns(call.em, call.organization.id, automation.id)
+  const held = next === 'ACTIVE' ? await countHeldRuns(call, automation.id) : 0
+  const staying =
+    active === 0
+      ? 'There are no active runs.'
+      : `${count(active, 'active run')} ${active === 1 ? 'stays' : 'stay'} on the version entered on.`
+  return [staying, ...(held > 0 ? [`${count(held, 'held run')} will continue, spread out.`] : [])]
+}
+
+function triggerWords(step: Definition['steps'][number]): string[] {
+  if (step.type !== 'TRIGGER') return []
+  const { config } = step
+  const detail = config.type === 'SCHEDULE' ? config.cron : keysOf(config).join(', ')
+  const filtered = config.filters?.length ? ' (filtered)' : ''
+  return [`${config.type}${detail && ` ${detail}`}${filtered}`]
+}
+
+function emailEffects(emails: Record<string, FrozenEmail>): string[] {
+  return Object.entries(emails).map(([stepId, { subject, sender, transactional }]) => {
+    const kind = transactional ? ' (transactional)' : ''
+    return `Email ${stepId}: “${subject}” from ${sender?.email ?? 'nobody'}${kind}.`
+  })
+}
+
+async function contentWarnings(call: Call, emails: Record<string, FrozenEmail>): Promise<string[]> {
+  const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  return Object.entries(emails).flatMap(([stepId, email]) => {
+    const compiled = compileContent({
+      contentType: email.contentType,
+      source: email.content,
+      subject: email.subject,
+      preview: email.preview,
+      kind: email.transactional ? 'transactional' : 'marketing',
+      knownVariables: fields.keys(),
+    })
+    const footer = compiled.unsubscribeLinkAdded
+      ? ['it has no unsubscribe link; a footer with one is added.']
+      : []
+    return [...compiled.warnings.map(({ message }) => message), ...footer].map(
+      (message) => `Email ${stepId}: ${message}`,
+    )
+  })
+}

@@ -1,0 +1,208 @@
+import type { TSchema } from 'typebox'
+import Type from 'typebox'
+
+import { type Step, STEP_TYPES, StepMembers, type StepType } from '../../../../schema/automation.ts'
+import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../../schema/automation-parts.ts'
+import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../../../../schema/automation-steps.ts'
+import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../../schema/automation-triggers.ts'
+import { closed } from '../../../../schema/define.ts'
+import { durationMilliseconds } from '../../../../temporal/graph.ts'
+import type { Fault } from '../../../catalogue/failure.ts'
+import { isTimeZone, readMoment } from '../../audience/moment.ts'
+import { type FilterContext, validateFilters, validateWhere } from '../../audience/validate.ts'
+import { isRecord } from '../../audience/values.ts'
+import { detailFaults } from './step-faults.ts'
+import { cronFault } from '../triggers/trigger-times.ts'
+import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
+
+/** A step as it was read: with its defaults, or a stand-in that keeps its place in the graph, and its faults. */
+export type StepReading = { step: Step; readable: boolean; faults: Fault[] }
+
+type Raw = Record<string, unknown>
+type ConfigChoice = { schema: TSchema } | { fault: Fault }
+
+const AnyStep = closed({ ...StepMembers, type: Type.Unknown(), config: Type.Unknown() })
+
+/** Reads one step at `path`, judging its members, its configuration and its filters. */
+export function readStep(raw: unknown, path: string, context: FilterContext): StepReading {
+  if (!isRecord(raw)) {
+    const fault = { path, message: `must be a step {id, type, config}, not ${kindOf(raw)}` }
+    return { step: standIn({}), readable: false, faults: [fault] }
+  }
+  const whole: Raw = raw.type === 'EXIT' && raw.config === undefined ? { ...raw, config: {} } : raw
+  const faults = [...memberFaults(whole, path), ...configFaults(whole, path, context)]
+  if (whole.conditions !== undefined && Array.isArray(whole.conditions)) {
+    faults.push(...validateFilters(whole.conditions, joinPath(path, 'conditions'), context))
+  }
+  const named = typeof raw.id === 'string' ? { stepId: raw.id.slice(0, 64) } : {}
+  const marked = faults.map((fault) => ({ ...named, ...fault }))
+  if (faults.length > 0) return { step: standIn(whole), readable: false, faults: marked }
+  return { step: filled(whole), readable: true, faults: marked }
+}
+
+/** The ids of the EMAIL steps, which filters may name; of raw steps, because they are read one by one. */
+export function emailStepIds(steps: readonly unknown[]): Set<string> {
+  const ids = steps.map((step) => (isRecord(step) && step.type === 'EMAIL' ? step.id : undefined))
+  return new Set(ids.filter((id) => typeof id === 'string'))
+}
+
+/** "… is not available yet" for a known word, else what is known; null when the word is built. */
+function wordFault(
+  what: string,
+  word: unknown,
+  built: readonly string[],
+  later: readonly string[],
+): string | null {
+  if (typeof word !== 'string') return `must be a ${what}, one of ${built.join(', ')}, not ${kindOf(word)}`
+  if (built.includes(word)) return null
+  if (later.includes(word)) return `${what} ${word} is not available yet; available are ${built.join(', ')}`
+  return `there is no ${what} ${JSON.stringify(word.slice(0, 64))}; ${didYouMean(word, built)}`
+}
+
+function memberFaults(step: Raw, path: string): Fault[] {
+  const wrongType = wordFault('step type', step.type, STEP_TYPES, [])
+  const faults = schemaFaults(AnyStep, step, path)
+  return wrongType === null ? faults : [...faults, { path: joinPath(path, 'type'), message: wrongType }]
+}
+
+function configFaults(step: Raw, path: string, context: FilterContext): Fault[] {
+  const type = STEP_TYPES.find((known) => known === step.type)
+  if (type === undefined || step.config === undefined) return []
+  const at = joinPath(path, 'config')
+  if (!isRecord(step.config)) return [{ path: at, message: `must be an object, not ${kindOf(step.config)}` }]
+  const choice = configSchema(type, step.config, at)
+  if ('fault' in choice) return [choice.fault]
+  const shape = schemaFaults(choice.schema, step.config, at)
+  return [
+    ...shape,
+    ...filterFaults(type, step.config, at, context),
+    ...timeFaults(type, step.config, at),
+    ...(shape.length === 0 ? detailFaults(type, step.config, at) : []),
+  ]
+}
+
+function configSchema(type: StepType, config: Raw, path: string): ConfigChoice {
+  switch (type) {
+    case 'TRIGGER':
+      return chosen(TRIGGER_CONFIGS, 'trigger type', config.type, joinPath(path, 'type'), {
+        built: TRIGGER_TYPES,
+        later: [],
+      })
+    case 'WAIT_UNTIL':
+      return chosen(WAIT_UNTIL_CONFIGS, 'WAIT_UNTIL mode', config.mode, joinPath(path, 'mode'), {
+        built: WAIT_MODES,
+        later: [],
+      })
+    default:
+      return { schema: STEP_CONFIGS[type] }
+  }
+}
+
+function chosen(
+  schemas: Readonly<Record<string, TSchema>>,
+  what: string,
+  word: unknown,
+  path: string,
+  words: { built: readonly string[]; later: readonly string[] },
+): ConfigChoice {
+  const message = wordFault(what, word, words.built, words.later)
+  const schema = message === null && typeof word === 'string' ? schemas[word] : undefined
+  return schema ? { schema } : { fault: { path, message: message ?? `is no ${what}` } }
+}
+
+function filterFaults(type: StepType, config: Raw, path: string, context: FilterContext): Fault[] {
+  const faults: Fault[] = []
+  if (Array.isArray(config.where)) faults.push(...validateWhere(config.where, joinPath(path, 'where')))
+  // Nothing has been sent when a trigger fires, so its filters cannot ask for a step's email.
+  const onEntry: FilterContext = { ...context, emailSteps: new Set() }
+  if (type === 'TRIGGER' && Array.isArray(config.filters)) {
+    faults.push(...validateFilters(config.filters, joinPath(path, 'filters'), onEntry))
+  }
+  if (type === 'WAIT_UNTIL' && Array.isArray(config.filters)) {
+    faults.push(...validateFilters(config.filters, joinPath(path, 'filters'), context))
+  }
+  if (type !== 'BRANCH' || !Array.isArray(config.paths)) return faults
+  config.paths.forEach((branch: unknown, index) => {
+    if (!isRecord(branch) || !Array.isArray(branch.filters)) return
+    const at = joinPath(joinPath(joinPath(path, 'paths'), index), 'filters')
+    faults.push(...validateFilters(branch.filters, at, context))
+  })
+  return faults
+}
+
+/** Members that are lengths of time. */
+const LENGTHS: { [Type in StepType]?: string[] } = {
+  WAIT_UNTIL: ['timeout', 'offset'],
+  TRIGGER: ['offset', 'inactiveFor'],
+}
+
+function timeFaults(type: StepType, config: Raw, path: string): Fault[] {
+  const faults: Fault[] = []
+  const isWindow = type === 'WAIT_UNTIL' && config.mode === 'TIME_WINDOW'
+  if (!isWindow && typeof config.timezone === 'string' && !isTimeZone(config.timezone)) {
+    faults.push({ path: joinPath(path, 'timezone'), message: timeZoneSentence(config.timezone) })
+  }
+  if (type === 'WAIT') faults.push(...lengthFaults(config, path))
+  for (const member of LENGTHS[type] ?? []) {
+    if (isRecord(config[member])) faults.push(...lengthFaults(config[member], joinPath(path, member)))
+  }
+  if (isWindow) faults.push(...windowFaults(config, path))
+  if (type === 'TRIGGER' && config.type === 'SCHEDULE' && typeof config.cron === 'string') {
+    const wrong = cronFault(config.cron)
+    if (wrong !== null) faults.push({ path: joinPath(path, 'cron'), message: wrong })
+  }
+  if (type === 'EMAIL' && isRecord(config.sendWindow)) {
+    faults.push(...windowFaults(config.sendWindow, joinPath(path, 'sendWindow')))
+  }
+  if (type === 'WAIT_UNTIL' && typeof config.date === 'string' && readMoment(config.date, 'UTC') === null) {
+    const message = `${JSON.stringify(config.date.slice(0, 40))} is no ISO date; write "2025-01-31" or "2025-01-31T09:00:00Z"`
+    faults.push({ path: joinPath(path, 'date'), message })
+  }
+  return faults
+}
+
+/** What the schema cannot say of the hours of a day: they begin and end at different times, in a zone that exists. */
+export function windowFaults({ start, end, timezone }: Raw, path: string): Fault[] {
+  const faults: Fault[] = []
+  if (typeof start === 'string' && start === end) {
+    const message = `is the start as well; a window from ${start} to ${start} never says when it is closed`
+    faults.push({ path: joinPath(path, 'end'), message })
+  }
+  if (typeof timezone === 'string' && !isTimeZone(timezone)) {
+    faults.push({ path: joinPath(path, 'timezone'), message: timeZoneSentence(timezone) })
+  }
+  return faults
+}
+
+/** The sentence for a time zone that nobody knows. */
+export function timeZoneSentence(name: string): string {
+  return `${JSON.stringify(name.slice(0, 64))} is no time zone; write an IANA name, such as "Europe/Paris"`
+}
+
+/** A length of time that is longer than any wait. */
+export function lengthFaults({ amount, unit }: Raw, path: string): Fault[] {
+  const known = DURATION_UNITS.find((candidate) => candidate === unit)
+  if (typeof amount !== 'number' || known === undefined) return []
+  const most = AUTOMATION_LIMITS.waitSeconds
+  if (durationMilliseconds({ amount, unit: known }) <= most * 1000) return []
+  return [{ path: joinPath(path, 'amount'), message: `a wait lasts at most ${most / 86_400} days` }]
+}
+
+function filled(step: Raw): Step {
+  const choice = configSchema(
+    STEP_TYPES.find((type) => type === step.type) ?? 'EXIT',
+    isRecord(step.config) ? step.config : {},
+    '',
+  )
+  const config = 'schema' in choice ? withDefaults(choice.schema, step.config) : step.config
+  const whole = withDefaults(AnyStep, step)
+  // The schemas of the step and of its configuration have just accepted it.
+  return { ...(whole as object), config } as Step
+}
+
+/** Keeps id and type where they can be read; its ports and configuration are never looked at. */
+function standIn(step: Raw): Step {
+  const type = STEP_TYPES.find((known) => known === step.type) ?? 'ADD_TAG'
+  // Only id and type are read of a step that is marked as unreadable.
+  return { id: typeof step.id === 'string' ? step.id : '', type, config: {} } as unknown as Step
+}

@@ -1,0 +1,170 @@
+import { sql } from 'kysely'
+
+import type { Definition, Settings } from '../../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { WorkflowStatus } from '../../../../schema/values.ts'
+import { type Workflow, WORKFLOW_LIMITS, type WorkflowSummary } from '../../../../schema/workflow.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { execute, json, row, rows } from '../../../database.ts'
+import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
+import { readSettings } from './validate.ts'
+import { likeLiteral, oneLine, refuse, timestamp } from '../../text.ts'
+import { IS_ACTIVE } from '../runs/active.ts'
+
+/** An automation inside the database layer, as writers of drafts, versions and statuses need it. */
+export type Automation = {
+  id: string
+  name: string
+  status: WorkflowStatus
+  draft: Definition
+  settings: Settings
+  successGoals: SuccessGoal[]
+  publishedVersionId: string | null
+  updatedBy: string | null
+  /** As the wire has it. */
+  updatedAt: string
+}
+
+type SummaryRow = {
+  id: string
+  name: string
+  status: WorkflowStatus
+  versionId: string | null
+  versionNumber: number
+  publishedAt: string
+  publishedBy: string | null
+  activeSubscribers: number
+  createdAt: string
+  updatedAt: string
+}
+
+const SUMMARY = sql`automation.id, automation.name, automation.status, automation.created_at as "createdAt",
+  automation.updated_at as "updatedAt", version.id as "versionId", version.number as "versionNumber",
+  version.created_at as "publishedAt", version.created_by as "publishedBy",
+  (select count(distinct run.subscriber_id)::int from automation_run run
+    where run.organization_id = automation.organization_id and run.automation_id = automation.id
+      and run.${IS_ACTIVE}) as "activeSubscribers"`
+
+const FROM = sql`automation left join automation_version version
+  on version.organization_id = automation.organization_id and version.id = automation.published_version_id`
+
+/** Workflows whose name contains `query`, newest first. */
+export async function listAutomations(
+  { em, organization }: Call,
+  { limit, query }: { limit: number; query?: string | undefined },
+): Promise<{ workflows: WorkflowSummary[]; hasMore: boolean }> {
+  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  const found = await rows<SummaryRow>(
+    em,
+    sql`select ${SUMMARY} from ${FROM} where automation.organization_id = ${organization.id}
+      and (${pattern}::text is null or automation.name ilike ${pattern})
+      order by automation.id desc limit ${limit + 1}`,
+  )
+  return { workflows: found.slice(0, limit).map(summary), hasMore: found.length > limit }
+}
+
+/** A workflow in full, by its TypeID. */
+export async function getAutomation(call: Call, workflowId: string): Promise<Workflow> {
+  return await readAutomation(call, decodeId('wf', workflowId))
+}
+
+/** A workflow in full, by its uuid. */
+export async function readAutomation({ em, organization }: Call, id: string): Promise<Workflow> {
+  const found = await row<SummaryRow & { draft: Definition; settings: unknown; successGoals: SuccessGoal[] }>(
+    em,
+    sql`select ${SUMMARY}, automation.draft, automation.settings, automation.success_goals as "successGoals"
+      from ${FROM} where automation.organization_id = ${organization.id} and automation.id = ${id}`,
+  )
+  if (!found) missing('wf', encodeId('wf', id))
+  const { draft, settings, successGoals } = found
+  const { createdAt, updatedAt, publishedVersion, activeSubscribers, ...named } = summary(found)
+  return {
+    ...named,
+    draft,
+    settings: readSettings(settings).settings,
+    successGoals,
+    publishedVersion,
+    activeSubscribers,
+    createdAt,
+    updatedAt,
+  }
+}
+
+/** Makes an empty draft; nobody can enter it before it is configured and published. */
+export async function createAutomation(call: Call, name: string): Promise<Workflow> {
+  const id = newId()
+  await execute(
+    call.em,
+    sql`insert into automation (id, organization_id, name, settings, updated_by)
+      values (${id}, ${call.organization.id}, ${readName(name)}, ${json(readSettings({}).settings)}, ${call.actor.name})`,
+  )
+  return await readAutomation(call, id)
+}
+
+/**
+ * The automation, locked against other writers until the end of the transaction unless `lock` is false. Not against its
+ * keys: a new run refers to it while its subscriber is locked, which comes after this lock.
+ */
+export async function findAutomation(
+  { em, organization }: Call,
+  workflowId: string,
+  { lock = true }: { lock?: boolean } = {},
+): Promise<Automation> {
+  const found = await row<Automation>(
+    em,
+    sql`select id, name, status, draft, settings, success_goals as "successGoals",
+        published_version_id as "publishedVersionId", updated_by as "updatedBy", updated_at as "updatedAt"
+      from automation where organization_id = ${organization.id} and id = ${decodeId('wf', workflowId)}
+      ${lock ? sql`for no key update` : sql``}`,
+  )
+  if (!found) missing('wf', workflowId)
+  return {
+    ...found,
+    settings: readSettings(found.settings).settings,
+    updatedAt: timestamp(found.updatedAt),
+  }
+}
+
+/** Refuses a write that was made from another state of the workflow than the one it has now. */
+export function refuseStale({ updatedAt, updatedBy }: Automation, expected: string): void {
+  if (updatedAt === expected) return
+  throw new Failure(
+    'STALE_VERSION',
+    `The workflow has changed since it was read: expectedUpdatedAt is ${JSON.stringify(expected.slice(0, 40))}, now it is ` +
+      `${JSON.stringify(updatedAt)}${updatedBy ? ` (by ${updatedBy})` : ''}; read it again with get_workflow and apply the change to that.`,
+    { details: { updatedAt, updatedBy } },
+  )
+}
+
+/** How a workflow is named to people: its name and its id. */
+export function titleOf({ id, name }: Pick<Automation, 'id' | 'name'>): string {
+  return `“${name}” (${encodeId('wf', id)})`
+}
+
+function readName(name: string): string {
+  const line = oneLine(name, 'name', WORKFLOW_LIMITS.name).trim()
+  if (line === '') refuse('name', 'is blank; send a name that people recognise, such as "Welcome series".')
+  return line
+}
+
+function summary(found: SummaryRow): WorkflowSummary {
+  const { id, name, status, versionId, activeSubscribers } = found
+  return {
+    id: encodeId('wf', id),
+    name,
+    status,
+    publishedVersion:
+      versionId === null
+        ? null
+        : {
+            id: encodeId('wfv', versionId),
+            number: found.versionNumber,
+            publishedAt: timestamp(found.publishedAt),
+            publishedBy: found.publishedBy,
+          },
+    activeSubscribers,
+    createdAt: timestamp(found.createdAt),
+    updatedAt: timestamp(found.updatedAt),
+  }
+}

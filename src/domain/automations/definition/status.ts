@@ -1,0 +1,97 @@
+import { sql } from 'kysely'
+
+import type { SettableStatus, Workflow } from '../../../../schema/workflow.ts'
+import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import { execute, row } from '../../../database.ts'
+import { lockSegments } from '../../segments/lock.ts'
+import { count } from '../../text.ts'
+import { nextStatus, type RunsMoved, setStatus } from './lifecycle.ts'
+import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
+import { countActiveRuns } from '../runs/runs.ts'
+
+/** What deleting came to: an unused draft is gone, anything else is in the archive. */
+export type Deletion = { workflowId: string; deleted: boolean; archived: boolean; canceledRuns: number }
+
+/** Sets a published workflow's status; the one it already has changes nothing. */
+export async function updateStatus(
+  call: Call,
+  workflowId: string,
+  wish: SettableStatus,
+): Promise<{ workflow: Workflow } & RunsMoved> {
+  await lockSegments(call)
+  const automation = await findAutomation(call, workflowId)
+  const moved = await setStatus(call, automation, nextStatus(automation, wish))
+  return { workflow: await readAutomation(call, automation.id), ...moved }
+}
+
+/** What setting a status will do, or why it cannot be set. */
+export async function summarizeStatus(
+  call: Call,
+  workflowId: string,
+  wish: SettableStatus,
+): Promise<ConfirmationSummary> {
+  const automation = await findAutomation(call, workflowId, { lock: false })
+  const next = nextStatus(automation, wish)
+  const action = next === 'ARCHIVED' ? 'Archiving the workflow' : 'Activating the workflow'
+  const effects =
+    next === automation.status
+      ? [`The workflow is ${next} already; nothing changes.`]
+      : next === 'ARCHIVED'
+        ? await archiveEffects(call, automation)
+        : await activationEffects(call, automation)
+  return { action, target: titleOf(automation), effects, warnings: [] }
+}
+
+/** Deletes a draft that was never published, with its emails; archives any other workflow. */
+export async function deleteAutomation(call: Call, workflowId: string): Promise<Deletion> {
+  await lockSegments(call)
+  const automation = await findAutomation(call, workflowId)
+  if (automation.publishedVersionId !== null) {
+    const { canceledRuns } = await setStatus(call, automation, 'ARCHIVED')
+    return { workflowId, deleted: false, archived: true, canceledRuns }
+  }
+  await execute(
+    call.em,
+    sql`delete from automation where organization_id = ${call.organization.id} and id = ${automation.id}`,
+  )
+  return { workflowId, deleted: true, archived: false, canceledRuns: 0 }
+}
+
+/** What deleting will do. */
+export async function summarizeDeletion(call: Call, workflowId: string): Promise<ConfirmationSummary> {
+  const automation = await findAutomation(call, workflowId, { lock: false })
+  const target = titleOf(automation)
+  if (automation.publishedVersionId === null) {
+    const emails = automation.draft.steps.filter(({ type }) => type === 'EMAIL').length
+    const effects = [`The draft is deleted for good, with its ${count(emails, 'email')}.`]
+    return { action: 'Deleting the draft', target, effects, warnings: [] }
+  }
+  const effects =
+    automation.status === 'ARCHIVED'
+      ? ['It was published, so it stays in the archive, where it is already; nothing changes.']
+      : ['It was published, so it is archived and not deleted.', ...(await archiveEffects(call, automation))]
+  return { action: 'Archiving the workflow', target, effects, warnings: [] }
+}
+
+/** How many runs of an automation are held by its pause. */
+export async function countHeldRuns({ em, organization }: Call, automationId: string): Promise<number> {
+  const found = await row<{ held: number }>(
+    em,
+    sql`select count(*)::int as held from automation_run
+      where organization_id = ${organization.id} and automation_id = ${automationId} and held`,
+  )
+  return found?.held ?? 0
+}
+
+async function archiveEffects(call: Call, automation: Automation): Promise<string[]> {
+  const active = await countActiveRuns(call.em, call.organization.id, automation.id)
+  return [`${count(active, 'active run')} will be canceled.`, 'Nobody enters it any more.']
+}
+
+async function activationEffects(call: Call, automation: Automation): Promise<string[]> {
+  const held = await countHeldRuns(call, automation.id)
+  return [
+    'Subscribers enter it by its triggers and get its emails.',
+    `${count(held, 'held run')} will continue, spread out.`,
+  ]
+}

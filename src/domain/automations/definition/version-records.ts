@@ -1,0 +1,82 @@
+import { sql } from 'kysely'
+
+import type { VersionComparison, WorkflowVersion } from '../../../../schema/workflow-version.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { row, rows } from '../../../database.ts'
+import { encodeId } from '../../../ids.ts'
+import { timestamp } from '../../text.ts'
+import { IS_ACTIVE } from '../runs/active.ts'
+import { compareDefinitions } from './compare.ts'
+import { freezeEmails } from './publish-emails.ts'
+import { type Automation, findAutomation } from './records.ts'
+import type { PublishedDefinition } from './versions.ts'
+
+type VersionRow = Omit<WorkflowVersion, 'id'> & { id: string }
+
+/** The versions of a workflow, newest first. */
+export async function listVersions(
+  call: Call,
+  { workflowId, limit }: { workflowId: string; limit: number },
+): Promise<{ versions: WorkflowVersion[]; hasMore: boolean }> {
+  const automation = await findAutomation(call, workflowId, { lock: false })
+  const { em, organization } = call
+  const found = await rows<VersionRow>(
+    em,
+    sql`select version.id, version.number, version.created_at as "publishedAt", version.created_by as "publishedBy",
+        version.id is not distinct from ${automation.publishedVersionId}::uuid as "isCurrent",
+        jsonb_array_length(version.definition -> 'steps') as steps,
+        (select count(*)::int from automation_run run where run.organization_id = version.organization_id
+          and run.automation_id = version.automation_id and run.version_id = version.id and run.${IS_ACTIVE}) as "activeRuns"
+      from automation_version version
+      where version.organization_id = ${organization.id} and version.automation_id = ${automation.id}
+      order by version.number desc limit ${limit + 1}`,
+  )
+  const versions = found.slice(0, limit).map(({ id, publishedAt, ...version }) => ({
+    ...version,
+    id: encodeId('wfv', id),
+    publishedAt: timestamp(publishedAt),
+  }))
+  return { versions, hasMore: found.length > limit }
+}
+
+/** What changed from one version to another, or to the draft as publishing would freeze it now. */
+export async function compareVersions(
+  call: Call,
+  {
+    workflowId,
+    fromVersion,
+    toVersion,
+  }: { workflowId: string; fromVersion: number; toVersion?: number | undefined },
+): Promise<VersionComparison> {
+  const automation = await findAutomation(call, workflowId, { lock: false })
+  const from = await readVersion(call, automation, fromVersion)
+  const to =
+    toVersion === undefined ? await draftOf(call, automation) : await readVersion(call, automation, toVersion)
+  return { from: { number: fromVersion }, to: { number: toVersion ?? null }, ...compareDefinitions(from, to) }
+}
+
+async function readVersion(
+  { em, organization }: Call,
+  { id }: Automation,
+  number: number,
+): Promise<PublishedDefinition> {
+  const found = await row<{ definition: PublishedDefinition }>(
+    em,
+    sql`select definition from automation_version where organization_id = ${organization.id}
+      and automation_id = ${id} and number = ${number}`,
+  )
+  if (found) return found.definition
+  throw new Failure(
+    'NOT_FOUND',
+    `The workflow has no version ${number}; list_workflow_versions tells which there are.`,
+  )
+}
+
+async function draftOf(
+  call: Call,
+  { id, draft, settings, successGoals }: Automation,
+): Promise<PublishedDefinition> {
+  const { emails } = await freezeEmails(call, id, draft)
+  return { ...draft, settings, successGoals, emails }
+}

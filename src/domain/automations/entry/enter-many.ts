@@ -1,0 +1,83 @@
+import { sql } from 'kysely'
+
+import type { Filter } from '../../../../schema/audience.ts'
+import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
+import { row } from '../../../database.ts'
+import { decodeId, missing } from '../../../ids.ts'
+import { checkFilters } from '../../audience/check.ts'
+import { refuse } from '../../text.ts'
+import { refuseStatus } from './enter-by-hand.ts'
+import { beginIntake, type Crowd, crowdPredicate } from './intake.ts'
+import { titleOf } from '../definition/records.ts'
+import { findEnterable } from '../runs/run-control.ts'
+import { loadVersion } from '../definition/versions.ts'
+
+/** Who is to enter: exactly one of filters and segmentId. */
+export type CrowdChoice = {
+  workflowId: string
+  filters?: unknown
+  segmentId?: string | undefined
+  limit?: number | undefined
+}
+
+/** Lets everybody who matches into a workflow, in the background; answers how many match now. */
+export async function enterMany(
+  call: Call,
+  choice: CrowdChoice,
+): Promise<{ count: number; temporalUrl: string | null }> {
+  const crowd = await findCrowd(call, choice)
+  const workflowId = await beginIntake(call, crowd)
+  const temporalUrl = workflowId === null ? null : call.services.temporal.workflowUrl(workflowId)
+  return { count: crowd.expected, temporalUrl }
+}
+
+/** What it will do, or why it cannot be done. */
+export async function summarizeMany(call: Call, choice: CrowdChoice): Promise<ConfirmationSummary> {
+  const { automation, expected, most, filters } = await findCrowd(call, choice)
+  const everybody = filters.length === 0 && most === null
+  return {
+    action: 'Adding subscribers to the workflow',
+    target: titleOf(automation),
+    recipients: expected,
+    effects: [
+      `${expected} subscriber${expected === 1 ? ' enters' : 's enter'} in the background, where re-entry and the group allow it.`,
+      'They get its emails as if they had entered one by one.',
+    ],
+    warnings: everybody ? ['There are no filters: this is the whole audience.'] : [],
+  }
+}
+
+async function findCrowd(call: Call, { workflowId, limit, ...choice }: CrowdChoice): Promise<Crowd> {
+  const automation = await findEnterable(call, workflowId)
+  const filters = await filtersOf(call, choice)
+  if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
+  const version = await loadVersion(call.em, call.organization.id, automation.versionId)
+  const predicate = await crowdPredicate(call, automation.id, version, filters)
+  const found = await row<{ count: number }>(
+    call.em,
+    sql`select count(*)::int as count from subscriber s
+      where s.organization_id = ${call.organization.id} and ${predicate}`,
+  )
+  const count = found?.count ?? 0
+  const most = limit ?? null
+  const cause = { type: 'MANUAL', by: call.actor.id }
+  return { automation, filters, cause, most, expected: most === null ? count : Math.min(count, most) }
+}
+
+async function filtersOf(
+  call: Call,
+  { filters, segmentId }: Pick<CrowdChoice, 'filters' | 'segmentId'>,
+): Promise<Filter[]> {
+  if ((filters === undefined) === (segmentId === undefined)) {
+    refuse('filters', 'and segmentId say who enters: send exactly one of them.')
+  }
+  if (segmentId === undefined) {
+    return await checkFilters(call.em, { organizationId: call.organization.id }, filters, 'filters')
+  }
+  const found = await row(
+    call.em,
+    sql`select from segment where organization_id = ${call.organization.id} and id = ${decodeId('seg', segmentId)}`,
+  )
+  if (!found) missing('seg', segmentId)
+  return [{ field: 'segment', operator: 'has_any', value: [segmentId] }]
+}

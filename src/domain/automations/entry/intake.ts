@@ -1,0 +1,289 @@
+import { sql } from 'kysely'
+
+import type { Filter } from '../../../../schema/audience.ts'
+import type { TimedTrigger } from '../../../../schema/automation-triggers.ts'
+import type { WorkflowStatus } from '../../../../schema/values.ts'
+import { AUTOMATION_INTAKE, type IntakeProgress, intakeWorkflowId } from '../../../../temporal/contract.ts'
+import { manualEntry } from '../../../../temporal/graph.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { unitOfWork } from '../../../catalogue/unit-of-work.ts'
+import { execute, json, row, rows } from '../../../database.ts'
+import { encodeId, newId } from '../../../ids.ts'
+import type { Services } from '../../../services.ts'
+import { audiencePredicate } from '../../audience/match.ts'
+import type { Predicate } from '../../audience/predicate.ts'
+import { BULK_PRIORITY } from '../../outbox.ts'
+import { recordDecisions } from '../runs/decisions.ts'
+import { nextDue, takeOccasions, type Timed, timedTrigger } from '../triggers/due-people.ts'
+import { type Candidate, enrol } from './enrolment.ts'
+import type { Stretch } from '../triggers/trigger-times.ts'
+import { loadVersion, type Version } from '../definition/versions.ts'
+
+/** People of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */
+const PAGE = 500
+/** One activity works about this long, so that its history tells how an intake goes on. */
+const SLICE_MS = 5_000
+
+/** A crowd that is to enter: of which automation, who, and what their runs say they were begun by. Ids are uuids. */
+export type Crowd = {
+  automation: { id: string; name: string }
+  filters: readonly Filter[]
+  cause: Record<string, unknown>
+  most: number | null
+  expected: number
+  /** By which timed trigger, of whoever is due in which stretch of time. */
+  due?: { stepId: string } & Stretch
+}
+
+type Intake = {
+  id: string
+  automationId: string
+  filters: Filter[]
+  cause: Record<string, unknown>
+  most: number | null
+  expected: number
+  status: 'RUNNING' | 'COMPLETED' | 'CANCELED' | 'FAILED'
+  error: string | null
+  reached: string
+  looked: number
+  entered: number
+  createdAt: string
+  stepId: string | null
+  dueFrom: string | null
+  dueTo: string | null
+  automationName: string
+  automationStatus: WorkflowStatus
+  versionId: string | null
+}
+
+/** Hears of progress after each page, and says whether the worker has to stop. */
+export type IntakeControl = { report: (progress: IntakeProgress) => void; isStopping: () => boolean }
+
+/**
+ * Writes an intake down and starts its workflow once this has committed. Answers the workflow's id; null where this
+ * trigger has fired for this moment already.
+ */
+export async function beginIntake(call: Call, crowd: Crowd): Promise<string | null> {
+  const { organization } = call
+  const id = newId()
+  const moment = (member: 'from' | 'to') =>
+    crowd.due ? sql`to_timestamp(${crowd.due[member] / 1000}::float8)` : sql`null`
+  const count = await execute(
+    call.em,
+    sql`insert into automation_intake (id, organization_id, automation_id, filters, cause, most, expected, step_id,
+        due_from, due_to)
+      values (${id}, ${organization.id}, ${crowd.automation.id}, ${json(crowd.filters)}, ${json(crowd.cause)},
+        ${crowd.most}, ${crowd.expected}, ${crowd.due?.stepId ?? null}, ${moment('from')}, ${moment('to')})
+      on conflict (organization_id, automation_id, step_id, due_to) do nothing`,
+  )
+  if (count === 0) return null
+  const automationId = encodeId('wf', crowd.automation.id)
+  const workflowId = intakeWorkflowId(automationId, id)
+  call.emit({
+    kind: 'start',
+    workflowId,
+    payload: {
+      workflow: AUTOMATION_INTAKE,
+      input: { organizationId: encodeId('org', organization.id), automationId, intakeId: id },
+      summary: `${crowd.expected} people into ${crowd.automation.name.slice(0, 120)}`,
+      details: `Lets many people into ${automationId}. A crash repeats nobody: the row of the intake says how far it is.`,
+    },
+  })
+  return workflowId
+}
+
+/** The condition of who enters: the crowd's own filters and those of the trigger that they enter by. */
+export async function crowdPredicate(
+  { em, organization }: Call,
+  automationId: string,
+  version: Version,
+  filters: readonly Filter[],
+): Promise<Predicate> {
+  const own = manualEntry(version.definition)?.config.filters ?? []
+  const context = { entry: {}, run: { automationId } }
+  return await audiencePredicate(em, { organizationId: organization.id }, [...filters, ...own], context)
+}
+
+/**
+ * Lets people in for some seconds. Each page is one transaction with its checkpoint, under the lock of the intake, so
+ * that a crash at any moment lets nobody in twice and leaves nobody out.
+ */
+export async function continueIntake(
+  services: Services,
+  organizationId: string,
+  intakeId: string,
+  { report, isStopping }: IntakeControl,
+): Promise<IntakeProgress> {
+  const scope = { organizationId, actor: { kind: 'system', id: intakeId, name: 'intake' } as const }
+  const until = Date.now() + SLICE_MS
+  for (;;) {
+    const progress = await unitOfWork(services, scope, (call) => takePage(call, intakeId))
+    report(progress)
+    if (progress.state !== 'RUNNING' || Date.now() > until || isStopping()) return progress
+  }
+}
+
+/** Ends an intake; who is in stays in. */
+export async function cancelIntake(
+  services: Services,
+  organizationId: string,
+  intakeId: string,
+): Promise<IntakeProgress> {
+  const scope = { organizationId, actor: { kind: 'system', id: intakeId, name: 'operator' } as const }
+  return await unitOfWork(services, scope, async (call) => {
+    const intake = await lockIntake(call, intakeId)
+    if (!intake) return GONE
+    return intake.status === 'RUNNING' ? await end(call, intake, 'CANCELED') : progressOf(intake)
+  })
+}
+
+const GONE: IntakeProgress = { state: 'CANCELED', looked: 0, expected: 0, entered: 0, error: null }
+
+async function takePage(call: Call, intakeId: string): Promise<IntakeProgress> {
+  const intake = await lockIntake(call, intakeId)
+  if (!intake) return GONE
+  const { automationStatus, versionId } = intake
+  if (intake.status !== 'RUNNING') return progressOf(intake)
+  if (automationStatus === 'PAUSED') return { ...progressOf(intake), state: 'PAUSED' }
+  if (automationStatus !== 'ACTIVE' || versionId === null) return await end(call, intake, 'CANCELED')
+  try {
+    return await letIn(call, intake, await loadVersion(call.em, call.organization.id, versionId))
+  } catch (error) {
+    // A filter names what is gone: nothing has been written yet, and nobody can be asked.
+    if (!(error instanceof Failure)) throw error
+    return await end(call, { ...intake, error: `A filter cannot be asked (${error.code}).` }, 'FAILED')
+  }
+}
+
+async function letIn(call: Call, intake: Intake, version: Version): Promise<IntakeProgress> {
+  const size = Math.min(PAGE, intake.most === null ? PAGE : intake.most - intake.looked)
+  const page =
+    size > 0 ? await nextPage(call, intake, version, size) : { people: [], candidates: [], reached: null }
+  if (page === null) return await end(call, intake, 'CANCELED')
+  const { people, candidates, reached } = page
+  const enrolments = await enrol(call, candidates, { priority: BULK_PRIORITY })
+  const moved: Intake = {
+    ...intake,
+    reached: reached ?? intake.reached,
+    looked: intake.looked + people.length,
+    entered: intake.entered + enrolments.filter((each) => 'runId' in each).length,
+  }
+  const isLast = reached === null || moved.looked === intake.most
+  return await (isLast ? end(call, moved, 'COMPLETED') : save(call, moved))
+}
+
+/** Everybody who is looked at, of them who may enter, and where the next page begins: null for none. */
+type Page = { people: string[]; candidates: Candidate[]; reached: string | null }
+
+/** Null where the trigger that began the intake is gone. */
+async function nextPage(call: Call, intake: Intake, version: Version, size: number): Promise<Page | null> {
+  const { automationId, automationName, cause, stepId } = intake
+  const common = { automationId, automationName, version }
+  if (stepId !== null) {
+    const timed = timedTrigger(version, stepId)
+    if (!timed || timed.config.type !== cause.type) return null
+    return await duePage(call, intake, timed, size)
+  }
+  const start = manualEntry(version.definition)?.id ?? ''
+  const people = await nextPeople(call, intake, version, size)
+  const candidates = people.map((subscriberId): Candidate => ({
+    ...common,
+    subscriberId,
+    stepId: start,
+    trigger: cause,
+    context: {},
+  }))
+  return { people, candidates, reached: people.length < size ? null : (people.at(-1) ?? null) }
+}
+
+/** Of whoever is due: refusals stand in the ledger, and nobody enters by one occasion twice. */
+async function duePage(call: Call, intake: Intake, timed: Timed, size: number): Promise<Page> {
+  const { automationId, automationName, cause, reached, createdAt } = intake
+  const { version, stepId } = timed
+  const stretch = { from: Date.parse(intake.dueFrom ?? ''), to: Date.parse(intake.dueTo ?? '') }
+  const page = await nextDue(call, timed, stretch, { reached, createdAt, size })
+  const due = page.people
+  const keys = { automationId, stepId }
+  await recordDecisions(
+    call,
+    due.flatMap(({ id, refusal }) =>
+      refusal === null ? [] : [{ ...keys, subscriberId: id, action: 'ENTRY_REFUSED', reason: refusal }],
+    ),
+  )
+  const admitted = due.filter(({ refusal }) => refusal === null)
+  const isOnce = timed.config.type !== 'SCHEDULE'
+  const fresh = isOnce ? await takeOccasions(call, timed, admitted) : null
+  return {
+    reached: page.reached,
+    people: due.map(({ id }) => id),
+    candidates: admitted
+      .filter(({ id }) => fresh?.has(id) ?? true)
+      .map(({ id, occasion, dueAt }): Candidate => ({
+        ...keys,
+        automationName,
+        version,
+        subscriberId: id,
+        trigger: { ...cause, dueAt: new Date(dueAt).toISOString() },
+        context: contextOf(timed.config, occasion, new Date(dueAt).toISOString()),
+      })),
+  }
+}
+
+/** What filters and keys of the run read as `entry.<path>`. */
+export function contextOf(config: TimedTrigger, occasion: string, dueAt: string): Record<string, unknown> {
+  switch (config.type) {
+    case 'DATE_FIELD':
+      return { field: config.field, date: occasion, dueAt }
+    case 'INACTIVITY':
+      return { eventType: config.eventType, inactiveSince: occasion, dueAt }
+    case 'SCHEDULE':
+      return { dueAt }
+  }
+}
+
+/** Who comes later than the intake itself is not meant, so that it has an end. */
+async function nextPeople(call: Call, intake: Intake, version: Version, size: number): Promise<string[]> {
+  const predicate = await crowdPredicate(call, intake.automationId, version, intake.filters)
+  const found = await rows<{ id: string }>(
+    call.em,
+    sql`select s.id from subscriber s where s.organization_id = ${call.organization.id}
+      and s.id > ${intake.reached} and s.created_at <= ${intake.createdAt} and ${predicate}
+      order by s.id limit ${size}`,
+  )
+  return found.map(({ id }) => id)
+}
+
+async function lockIntake({ em, organization }: Call, id: string): Promise<Intake | null> {
+  return await row<Intake>(
+    em,
+    sql`select intake.id, intake.automation_id as "automationId", intake.filters, intake.cause, intake.most,
+        intake.expected, intake.status, intake.error, intake.reached, intake.looked, intake.entered,
+        intake.created_at as "createdAt", intake.step_id as "stepId", intake.due_from as "dueFrom",
+        intake.due_to as "dueTo", automation.name as "automationName",
+        automation.status as "automationStatus", automation.published_version_id as "versionId"
+      from automation_intake intake
+      join automation on automation.organization_id = intake.organization_id and automation.id = intake.automation_id
+      where intake.organization_id = ${organization.id} and intake.id = ${id}
+      for update of intake for share of automation`,
+  )
+}
+
+async function end(call: Call, intake: Intake, status: Intake['status']): Promise<IntakeProgress> {
+  return await save(call, { ...intake, status })
+}
+
+async function save({ em, organization }: Call, intake: Intake): Promise<IntakeProgress> {
+  await execute(
+    em,
+    sql`update automation_intake set status = ${intake.status}, error = ${intake.error}, reached = ${intake.reached},
+        looked = ${intake.looked}, entered = ${intake.entered},
+        finished_at = case when ${intake.status !== 'RUNNING'} then now() end
+      where organization_id = ${organization.id} and id = ${intake.id}`,
+  )
+  return progressOf(intake)
+}
+
+function progressOf({ status, looked, expected, entered, error }: Intake): IntakeProgress {
+  return { state: status, looked, expected, entered, error }
+}

@@ -1,0 +1,104 @@
+import { sql } from 'kysely'
+
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, execute } from '../../../database.ts'
+import type { RecordedEvent } from '../../event-rows.ts'
+import { startRuns } from './run-starts.ts'
+import type { Version } from '../definition/versions.ts'
+
+/** A run that was decided on and is to be written. */
+export type NewRun = {
+  id: string
+  number: number
+  entryKey: string
+  groupId: string | null
+  /** Whether it begins, waits for its turn in the group, or never begins. */
+  turn: 'HOLDS' | 'QUEUES' | 'SKIPPED'
+  /** How long it may wait for its turn. */
+  maxQueueMs?: number | null
+  candidate: {
+    automationId: string
+    automationName: string
+    version: Version
+    subscriberId: string
+    stepId: string
+    trigger: Record<string, unknown>
+    context: Record<string, unknown>
+  }
+}
+
+/**
+ * Writes runs and starts those whose turn it is. The caller holds the locks of their entries and places, and lets runs
+ * answer to the events that this gives back.
+ */
+export async function insertRuns(
+  call: Call,
+  runs: readonly NewRun[],
+  priority: number,
+): Promise<RecordedEvent[]> {
+  if (runs.length === 0) return []
+  await writeRuns(call, runs)
+  const starting = runs.filter(({ turn }) => turn === 'HOLDS')
+  if (starting.length === 0) return []
+  return await startRuns(
+    call,
+    starting.map(({ id, number, candidate: { automationId, automationName, version, subscriberId } }) => ({
+      id,
+      number,
+      automationId,
+      automationName,
+      versionNumber: version.number,
+      subscriberId,
+    })),
+    priority,
+  )
+}
+
+async function writeRuns({ em, organization, actor }: Call, runs: readonly NewRun[]): Promise<void> {
+  const column = (pick: (run: NewRun) => unknown, type: Parameters<typeof array>[1]) =>
+    array(runs.map(pick), type)
+  await execute(
+    em,
+    sql`with given as (
+        select * from unnest(
+          ${column(({ id }) => id, 'uuid')},
+          ${column(({ candidate }) => candidate.automationId, 'uuid')},
+          ${column(({ candidate }) => candidate.version.id, 'uuid')},
+          ${column(({ candidate }) => candidate.subscriberId, 'uuid')},
+          ${column(({ number }) => number, 'int')},
+          ${column(({ entryKey }) => entryKey, 'text')},
+          ${column(({ groupId }) => groupId, 'uuid')},
+          ${column(({ turn }) => turn, 'text')},
+          ${column(({ maxQueueMs }) => maxQueueMs ?? null, 'text')},
+          ${column(({ candidate }) => candidate.stepId, 'text')},
+          ${column(
+            ({ candidate }) => ({
+              stepId: candidate.stepId,
+              ...(actor.depth !== undefined && { depth: actor.depth + 1 }),
+              ...candidate.trigger,
+            }),
+            'jsonb',
+          )},
+          ${column(({ candidate }) => candidate.context, 'jsonb')}
+        ) as run (id, automation_id, version_id, subscriber_id, number, entry_key, group_id, turn, max_queue_ms,
+          step_id, trigger, context)
+      ), made as (
+        insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number, entry_key,
+          group_id, queued_at, queue_expires_at, status, exit_reason, ended_at, current_step_id, wake_at, trigger, context)
+        select id, ${organization.id}, automation_id, version_id, subscriber_id, number, entry_key, group_id,
+          case turn when 'QUEUES' then clock_timestamp() end,
+          case turn when 'QUEUES' then now() + make_interval(secs => max_queue_ms::float8 / 1000) end,
+          case turn when 'SKIPPED' then 'SKIPPED' else 'QUEUED' end,
+          case turn when 'SKIPPED' then 'GROUP_CONFLICT' end,
+          case turn when 'SKIPPED' then now() end,
+          step_id, case turn when 'HOLDS' then now() end, trigger, context
+        from given)
+      update automation_entry entry set runs = made.number, entered = entry.entered + made.entered,
+        last_entered_at = case when made.entered > 0 then now() else last_entered_at end
+      from (select automation_id, subscriber_id, max(number) as number,
+          (count(*) filter (where turn <> 'SKIPPED'))::int as entered
+        from given group by 1, 2) as made
+      where entry.organization_id = ${organization.id} and entry.automation_id = made.automation_id
+        and entry.subscriber_id = made.subscriber_id`,
+  )
+}

@@ -1,0 +1,52 @@
+import { sql } from 'kysely'
+
+import { NUDGE, runWorkflowId } from '../../../../temporal/contract.ts'
+import { array, type EntityManager, execute, rows } from '../../../database.ts'
+import { encodeId } from '../../../ids.ts'
+
+/** The parts of a run that its workflow id is made of, as uuids. */
+export type RunKey = { automationId: string; subscriberId: string; number: number }
+
+const SIGNAL_PRIORITY = 5
+
+/** The id of a run's workflow. */
+export function workflowIdOf({ automationId, subscriberId, number }: RunKey): string {
+  return runWorkflowId(encodeId('wf', automationId), encodeId('sub', subscriberId), number)
+}
+
+/**
+ * Tells these runs to look at the database once this transaction has committed: outbox rows, and a ring for the relay.
+ * A nudge too many changes nothing.
+ */
+export async function nudgeRuns(
+  em: EntityManager,
+  organizationId: string,
+  runIds: readonly string[],
+): Promise<void> {
+  if (runIds.length === 0) return
+  const keys = await rows<RunKey>(
+    em,
+    sql`select automation_id as "automationId", subscriber_id as "subscriberId", number from automation_run
+      where organization_id = ${organizationId} and id = any(${array(runIds, 'uuid')}) order by id`,
+  )
+  await writeNudges(em, organizationId, keys)
+}
+
+/** As nudgeRuns, for runs whose keys are known; `spreadMs` lets many of them go one after the other. */
+export async function writeNudges(
+  em: EntityManager,
+  organizationId: string,
+  keys: readonly RunKey[],
+  spread: { afterMs: number; eachMs: number } = { afterMs: 0, eachMs: 0 },
+): Promise<void> {
+  if (keys.length === 0) return
+  await execute(
+    em,
+    sql`insert into outbox (organization_id, workflow_id, kind, payload, priority, available_at)
+      select ${organizationId}, workflow_id, 'signal', ${JSON.stringify({ signal: NUDGE })}::jsonb, ${SIGNAL_PRIORITY},
+        now() + make_interval(secs => (${spread.afterMs}::float8 + (position - 1) * ${spread.eachMs}::float8) / 1000)
+      from unnest(${array(keys.map(workflowIdOf), 'text')}) with ordinality as run (workflow_id, position)
+      order by position`,
+  )
+  await execute(em, sql`select pg_notify('postloom_outbox', '')`)
+}

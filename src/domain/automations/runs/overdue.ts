@@ -1,0 +1,124 @@
+import { sql } from 'kysely'
+
+import type { Call } from '../../../catalogue/tool.ts'
+import { type EntityManager, execute, rows } from '../../../database.ts'
+import { MAY_WAKE, type RecordedEvent } from '../../event-rows.ts'
+import { IS_ACTIVE } from './active.ts'
+import { IS_OPEN, OPENS } from '../goals/goals.ts'
+import { workflowIdOf } from './nudge.ts'
+import { startPayload } from '../entry/run-starts.ts'
+import { cancelRuns, endEventWaits } from './runs.ts'
+
+/** A run that should have moved by now. Ids are uuids. */
+export type OverdueRun = {
+  id: string
+  organizationId: string
+  automationId: string
+  automationName: string
+  versionNumber: number
+  subscriberId: string
+  number: number
+  /** The Temporal run in which it failed last, before it was retried. */
+  failedIn: string | null
+}
+
+/** What Temporal says of an overdue run's workflow, and of which Temporal run it says so. */
+export type WorkflowState = {
+  state: 'MISSING' | 'COMPLETED' | 'CANCELED' | 'TERMINATED' | 'FAILED' | 'TIMED_OUT'
+  temporalRunId: string | null
+}
+
+/** Runs of all organizations whose time came a while ago, in no order, so that none blocks the others. */
+export async function findOverdueRuns(
+  em: EntityManager,
+  lateSeconds: number,
+  limit: number,
+): Promise<OverdueRun[]> {
+  return await rows<OverdueRun>(
+    em,
+    sql`select run.id, run.organization_id as "organizationId", run.automation_id as "automationId",
+        automation.name as "automationName", version.number as "versionNumber",
+        run.subscriber_id as "subscriberId", run.number, run.failed_in as "failedIn"
+      from (select * from automation_run
+        where ${IS_ACTIVE} and not held
+          and wake_at < now() - make_interval(secs => ${lateSeconds}) order by random() limit ${limit}) as run
+      join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
+      join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id`,
+  )
+}
+
+/**
+ * Puts a run right whose workflow is not running: what an operator ended is closed, everything else gets a workflow
+ * again, which continues where the run stands. The end of the workflow in which it failed before a retry counts not.
+ */
+export async function repairRun(
+  call: Call,
+  run: OverdueRun,
+  { state, temporalRunId }: WorkflowState,
+): Promise<void> {
+  const isOfBefore = temporalRunId !== null && temporalRunId === run.failedIn
+  if (!isOfBefore && (state === 'TERMINATED' || state === 'CANCELED')) {
+    await cancelRuns(call, [run.id], 'MANUAL')
+    return
+  }
+  if (!isOfBefore && (state === 'FAILED' || state === 'TIMED_OUT')) {
+    await cancelRuns(call, [run.id], 'ERROR', { status: 'FAILED', error: 'The workflow of this run failed.' })
+    return
+  }
+  const count = await execute(
+    call.em,
+    sql`update automation_run set temporal_run_id = null, wake_at = now()
+      where organization_id = ${call.organization.id} and id = ${run.id} and ${IS_ACTIVE}`,
+  )
+  if (count === 0) return
+  call.emit({
+    kind: 'start',
+    workflowId: workflowIdOf(run),
+    payload: { ...startPayload(call.organization.id, run), restart: true },
+  })
+}
+
+/** Organizations with waits and goals that began a moment ago. */
+export async function organizationsWithFreshWaits(em: EntityManager, seconds: number): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`select distinct organization_id as id from run_wait
+      where began_at > now() - make_interval(secs => ${seconds})
+      union select organization_id from goal_watch where began_at > now() - make_interval(secs => ${seconds})`,
+  )
+  return found.map(({ id }) => id)
+}
+
+/**
+ * Delivery writes EMAIL_SENT without the subscriber's lock, so it may commit beside the wait for it, and neither sees
+ * the other: fresh waits are compared once more with the events since they count, which is their own beginning or that
+ * of their run. An event's own moment is its transaction's, so what the run itself did before it waited is earlier.
+ */
+export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
+  const events = await rows<RecordedEvent & { runId: string }>(
+    call.em,
+    sql`select wait.run_id as "runId", event.id, event.subscriber_id as "subscriberId", event.type, event.data
+      from run_wait wait
+      join automation_run run on run.organization_id = wait.organization_id and run.id = wait.run_id
+      join subscriber_event event on event.organization_id = wait.organization_id
+        and event.subscriber_id = wait.subscriber_id and event.type = wait.event_type
+        and event.id >= id_floor(run.entered_at)
+        and (wait.conditions ->> 'scope' = 'RUN' or event.created_at > wait.began_at) and ${MAY_WAKE}
+      where wait.organization_id = ${call.organization.id}
+        and wait.began_at > now() - make_interval(secs => ${seconds})
+      union all
+      select watch.run_id, event.id, event.subscriber_id, event.type, event.data from goal_watch watch
+      join automation_run run on run.organization_id = watch.organization_id and run.id = watch.run_id
+      join subscriber_event event on event.organization_id = watch.organization_id
+        and event.subscriber_id = watch.subscriber_id and event.type = watch.event_type
+        and event.id >= id_floor(run.entered_at) and event.created_at > run.entered_at and ${MAY_WAKE}
+      where watch.organization_id = ${call.organization.id} and ${IS_OPEN} and event.created_at > ${OPENS}
+        and watch.began_at > now() - make_interval(secs => ${seconds})`,
+  )
+  // An event may be too early for another run of the same person, so each is for the run that it was found for.
+  await endEventWaits(
+    call,
+    events,
+    events.map(({ runId }) => runId),
+  )
+}

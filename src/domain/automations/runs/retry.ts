@@ -1,0 +1,123 @@
+import { sql } from 'kysely'
+
+import type { Run } from '../../../../schema/run.ts'
+import { Failure } from '../../../catalogue/failure.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { execute, json, row } from '../../../database.ts'
+import { decodeId, encodeId, missing } from '../../../ids.ts'
+import { idsAround } from '../../event-rows.ts'
+import { IS_ACTIVE } from './active.ts'
+import { lockPlaces } from '../groups/group-places.ts'
+import { workflowIdOf } from './nudge.ts'
+import { readRun } from './run-records.ts'
+import { startPayload } from '../entry/run-starts.ts'
+import { lockRun, type RunState } from './run-state.ts'
+
+/** Whoever waits for a retry goes before crowds, as somebody who enters by hand does. */
+const PRIORITY = 10
+
+/**
+ * Lets a FAILED run go on: it comes to the step that failed once more, and nothing before that is repeated. Its
+ * workflow is started again, or told, where the one that failed has not ended yet.
+ */
+export async function retryRun(call: Call, runId: string): Promise<Run> {
+  const run = await lockRun(call, decodeId('run', runId))
+  if (!run) missing('run', runId)
+  if (run.status !== 'FAILED') {
+    throw new Failure('WRONG_STATE', `The run is ${run.status}; only a run that FAILED can be retried.`, {
+      details: { status: run.status },
+    })
+  }
+  if (run.automationStatus !== 'ACTIVE') {
+    const message = `The workflow is ${run.automationStatus}, so no run moves; set it ACTIVE first (update_workflow_status).`
+    throw new Failure('WRONG_STATE', message, { details: { workflowStatus: run.automationStatus } })
+  }
+  const obstacle = await reopenRun(call, run)
+  if (obstacle !== null) throw new Failure('WRONG_STATE', obstacle)
+  const record = await readRun(call, run.id)
+  const started = { ...run, automationName: record.workflow.name, versionNumber: record.version.number }
+  call.emit({
+    kind: 'start',
+    workflowId: workflowIdOf(run),
+    payload: { ...startPayload(call.organization.id, started), restart: true },
+    priority: PRIORITY,
+  })
+  return record
+}
+
+/** Whether an operator has reset the workflow of a run that failed: the same chain of workflows asks, in another run. */
+export function isReset(run: RunState, asking: { execution: string; attempt: string }): boolean {
+  return (
+    run.status === 'FAILED' &&
+    run.automationStatus !== 'ARCHIVED' &&
+    run.execution === asking.execution &&
+    run.failedIn !== asking.attempt
+  )
+}
+
+/** Makes a FAILED run, which the caller has locked, one that begins at the step that failed; or says why not. */
+export async function reopenRun(call: Call, run: RunState): Promise<string | null> {
+  const { em, organization, actor } = call
+  const groupId = await placeOf(call, run)
+  const obstacle = await findObstacle(call, run, groupId)
+  if (obstacle !== null) return obstacle
+  const retriedBy = actor.kind === 'run' ? 'operator' : actor.id
+  await execute(
+    em,
+    sql`with noted as (
+        update run_step set outcome = outcome || ${json({ retriedBy })} || jsonb_build_object('retriedAt', now())
+        where organization_id = ${organization.id} and run_id = ${run.id} and visit = ${run.visit})
+      update automation_run set status = 'QUEUED', exit_reason = null, error = null, ended_at = null, held = false,
+        temporal_run_id = null, group_id = ${groupId}, wake_at = now()
+      where organization_id = ${organization.id} and id = ${run.id}`,
+  )
+  const reopened = { status: 'QUEUED', exitReason: null, error: null, execution: null, groupId } as const
+  Object.assign(run, reopened, { wakeAt: run.now, wakeReason: null, waitKind: null })
+  return null
+}
+
+/** The group that its workflow is in now, with the subscriber's place in it locked. */
+async function placeOf(call: Call, { automationId, subscriberId }: RunState): Promise<string | null> {
+  const found = await row<{ groupId: string | null }>(
+    call.em,
+    sql`select group_id as "groupId" from automation
+      where organization_id = ${call.organization.id} and id = ${automationId}`,
+  )
+  const groupId = found?.groupId ?? null
+  if (groupId !== null) await lockPlaces(call, [{ groupId, subscriberId }])
+  return groupId
+}
+
+type Obstacles = { result: string | null; isIn: boolean; isTaken: boolean; hasLeft: boolean }
+
+async function findObstacle(call: Call, run: RunState, groupId: string | null): Promise<string | null> {
+  const found = await row<Obstacles>(
+    call.em,
+    sql`select (select outcome ->> 'result' from run_step step where step.organization_id = run.organization_id
+          and step.run_id = run.id and step.visit = run.visit) as result,
+        exists (select from automation_run other where other.organization_id = run.organization_id
+          and other.automation_id = run.automation_id and other.subscriber_id = run.subscriber_id
+          and other.entry_key = run.entry_key and other.${IS_ACTIVE}) as "isIn",
+        exists (select from automation_run other where other.organization_id = run.organization_id
+          and other.group_id = ${groupId} and other.subscriber_id = run.subscriber_id and other.${IS_ACTIVE}) as "isTaken",
+        coalesce((version.definition #>> '{settings,exitOnUnsubscribe}')::boolean, true)
+          and exists (select from subscriber_event event where event.organization_id = run.organization_id
+            and event.subscriber_id = run.subscriber_id and event.type = 'UNSUBSCRIBED'
+            and ${idsAround(sql`run.ended_at`, null, sql`event`)} and event.created_at >= run.ended_at) as "hasLeft"
+      from automation_run run
+      join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id
+      where run.organization_id = ${call.organization.id} and run.id = ${run.id}`,
+  )
+  const who = encodeId('sub', run.subscriberId)
+  if (found?.result !== 'FAILED') {
+    return 'The run did not fail in a step: its workflow was lost. Enter the subscriber again (add_subscriber_to_workflow).'
+  }
+  if (found.isIn) {
+    return `The subscriber ${who} has entered this workflow again since, and is in it; remove them first, or leave the failed run as it is.`
+  }
+  if (found.isTaken) {
+    return `Another workflow of the same group has the subscriber ${who}; retry when that run is over, or remove them there.`
+  }
+  if (!found.hasLeft) return null
+  return `The subscriber ${who} has unsubscribed since, and this workflow lets go of who does (settings.exitOnUnsubscribe).`
+}

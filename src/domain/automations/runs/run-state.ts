@@ -1,0 +1,174 @@
+import { sql } from 'kysely'
+
+import type { ExitReason, RunStatus, WorkflowStatus } from '../../../../schema/values.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, row, rows } from '../../../database.ts'
+import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '../../event-rows.ts'
+
+/**
+ * What a run waits for: a moment, the end of what a wait for a moment may take, an event, filters to hold, a goal, or an
+ * email or a request of its own on its way out.
+ */
+export type WaitKind = 'TIME' | 'LIMIT' | 'EVENT' | 'CONDITION' | 'GOAL' | 'MESSAGE' | 'WEBHOOK'
+
+/** A run under its lock. Times are epoch milliseconds, ids uuids. */
+export type RunState = {
+  id: string
+  automationId: string
+  automationStatus: WorkflowStatus
+  versionId: string
+  subscriberId: string
+  groupId: string | null
+  number: number
+  status: RunStatus
+  exitReason: ExitReason | null
+  error: string | null
+  held: boolean
+  stepId: string | null
+  visit: number
+  waitKind: WaitKind | null
+  wakeAt: number | null
+  wakeReason: 'EVENT' | 'CONDITION' | 'GOAL' | 'FAST_FORWARD' | null
+  /** When a run that is held should have gone on. */
+  dueAt: number | null
+  context: Record<string, unknown>
+  /** How many runs stand before it, each started by the one before. */
+  depth: number
+  enteredAt: number
+  /** The first Temporal run id of the workflow that drives it. */
+  execution: string | null
+  /** The Temporal run in which it failed last. */
+  failedIn: string | null
+  /** The database's time under the lock. */
+  now: number
+}
+
+/** One visit of a step, as run_step keeps it; open while the run waits in it. */
+export type Visit = {
+  visit: number
+  stepId: string
+  type: string
+  port: string | null
+  outcome: { result: string } & Record<string, unknown>
+  open: boolean
+  /** When it was over, where that is not now. */
+  endedAt?: number
+}
+
+const ENDED: ReadonlySet<RunStatus> = new Set(['COMPLETED', 'CANCELED', 'FAILED', 'SKIPPED'])
+
+/** Whether nothing can move the run any more. */
+export function isOver(run: RunState): boolean {
+  return ENDED.has(run.status)
+}
+
+/**
+ * Locks what a run works on, in the order that everybody keeps: the automation (shared, so that its status cannot
+ * change meanwhile), the subscriber, the run. Null when the run is gone.
+ */
+export async function lockRun({ em, organization }: Call, runId: string): Promise<RunState | null> {
+  return await row<RunState>(
+    em,
+    sql`select run.id, run.automation_id as "automationId", automation.status as "automationStatus",
+        run.version_id as "versionId", run.subscriber_id as "subscriberId", run.group_id as "groupId", run.number,
+        run.status,
+        run.exit_reason as "exitReason", run.error, run.held, run.current_step_id as "stepId", run.visit,
+        run.wait_kind as "waitKind", extract(epoch from run.wake_at)::float8 * 1000 as "wakeAt",
+        run.wake_reason as "wakeReason", extract(epoch from run.due_at)::float8 * 1000 as "dueAt", run.context, coalesce((run.trigger ->> 'depth')::int, 0) as depth, extract(epoch from run.entered_at)::float8 * 1000 as "enteredAt",
+        run.temporal_run_id as execution, run.failed_in as "failedIn", extract(epoch from clock_timestamp())::float8 * 1000 as now
+      from automation_run run
+      join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
+      join subscriber on subscriber.organization_id = run.organization_id and subscriber.id = run.subscriber_id
+      where run.organization_id = ${organization.id} and run.id = ${runId}
+      for share of automation for no key update of subscriber for no key update of run`,
+  )
+}
+
+/** How the run ended in this very transaction, by what one of its own steps changed; null while it goes on. */
+export async function readEnd(
+  { em, organization }: Call,
+  runId: string,
+): Promise<Pick<RunState, 'status' | 'exitReason' | 'error'> | null> {
+  const found = await row<Pick<RunState, 'status' | 'exitReason' | 'error'>>(
+    em,
+    sql`select status, exit_reason as "exitReason", error from automation_run
+      where organization_id = ${organization.id} and id = ${runId}`,
+  )
+  return found && ENDED.has(found.status) ? found : null
+}
+
+/**
+ * Stores a run, the visits of this turn and what the turn has to tell in one statement; a visit that was open is
+ * completed, and a run that is over hears of no event any more.
+ */
+export async function saveRun(
+  call: Call,
+  run: RunState,
+  visits: readonly Visit[],
+  events: readonly NewEvent[] = [],
+): Promise<Recorded> {
+  const { em, organization } = call
+  const { statement, read } = writingEvents(call, events)
+  const time = (value: number | null | undefined) =>
+    value === null || value === undefined ? null : value / 1000
+  const written = await row<WrittenRow>(
+    em,
+    sql`with visits as (
+        insert into run_step (organization_id, run_id, visit, step_id, type, port, outcome, ended_at)
+        select ${organization.id}, ${run.id}, visit, step_id, type, port, outcome,
+          case when open then null else coalesce(to_timestamp(ended::float8), now()) end
+        from unnest(${array(
+          visits.map(({ visit }) => visit),
+          'int',
+        )}, ${array(
+          visits.map(({ stepId }) => stepId),
+          'text',
+        )},
+          ${array(
+            visits.map(({ type }) => type),
+            'text',
+          )}, ${array(
+            visits.map(({ port }) => port),
+            'text',
+          )},
+          ${array(
+            visits.map(({ outcome }) => outcome),
+            'jsonb',
+          )}, ${array(
+            visits.map(({ open }) => open),
+            'boolean',
+          )},
+          ${array(
+            visits.map(({ endedAt }) => (endedAt === undefined ? null : String(time(endedAt)))),
+            'text',
+          )}
+        ) as made (visit, step_id, type, port, outcome, open, ended)
+        on conflict (organization_id, run_id, visit) do update set port = excluded.port,
+          outcome = run_step.outcome || excluded.outcome, ended_at = excluded.ended_at
+      ), saved as (update automation_run set status = ${run.status}, exit_reason = ${run.exitReason}, error = ${run.error},
+        held = ${run.held}, current_step_id = ${run.stepId}, visit = ${run.visit}, wait_kind = ${run.waitKind},
+        wake_at = to_timestamp(${time(run.wakeAt)}::float8), wake_reason = ${run.wakeReason}, due_at = to_timestamp(${time(run.dueAt)}::float8),
+        temporal_run_id = ${run.execution}, failed_in = ${run.failedIn},
+        ended_at = case when ${isOver(run)} then now() else null end
+      where organization_id = ${organization.id} and id = ${run.id}),
+      unwatched as (delete from run_wait
+        where ${isOver(run)} and organization_id = ${organization.id} and run_id = ${run.id})
+      ${statement}`,
+  )
+  return read(written)
+}
+
+/** The last visits before this turn, newest first. */
+export async function lastVisits(
+  { em, organization }: Call,
+  runId: string,
+  before: number,
+  count: number,
+): Promise<Visit[]> {
+  return await rows<Visit>(
+    em,
+    sql`select visit, step_id as "stepId", type, port, outcome, ended_at is null as open from run_step
+      where organization_id = ${organization.id} and run_id = ${runId} and visit < ${before}
+      order by visit desc limit ${count}`,
+  )
+}

@@ -1,0 +1,293 @@
+import { sql } from 'kysely'
+
+import type { ExitReason, RunStatus } from '../../../../schema/values.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, execute, type EntityManager, json, rows } from '../../../database.ts'
+import { encodeId } from '../../../ids.ts'
+import { insertEvents, type RecordedEvent } from '../../event-rows.ts'
+import { IS_ACTIVE } from './active.ts'
+import { type Converted, goalOf, reachByEvents } from '../goals/goals.ts'
+import { lockPlaces, type Place } from '../groups/group-places.ts'
+import { releasePlaces } from '../groups/group-queue.ts'
+import { type RunKey, writeNudges } from './nudge.ts'
+import { loadVersions } from '../definition/versions.ts'
+import { findWoken } from './waits.ts'
+
+const PAGE = 1_000
+/** Held runs continue spread out: this far apart, so that a resume is no stampede. */
+const RESUME_EACH_MS = 10
+
+type Ended = RunKey & { id: string }
+
+/** `keepPlaces`: the caller gives the places of these runs in their groups to somebody else. */
+type Cancellation = {
+  error?: string
+  reason?: string
+  status?: Extract<RunStatus, 'COMPLETED' | 'CANCELED' | 'FAILED'>
+  keepPlaces?: boolean
+}
+
+/**
+ * Ends these runs from outside, written first and told to their workflows after: statuses, waits, WORKFLOW_CANCELED or
+ * WORKFLOW_COMPLETED events, nudges. Runs that are over already stay as they are. Answers the ids of those it ended.
+ */
+export async function cancelRuns(
+  call: Call,
+  runIds: readonly string[],
+  exitReason: ExitReason,
+  options: Cancellation = {},
+): Promise<string[]> {
+  if (runIds.length === 0) return []
+  const { em, organization } = call
+  const places = await lockPeople(call, runIds)
+  const ended = await rows<Ended>(
+    em,
+    sql`with locked as (
+        select id from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})
+          and ${IS_ACTIVE} order by id for no key update)
+      update automation_run run set status = ${options.status ?? 'CANCELED'}, exit_reason = ${exitReason},
+        error = ${options.error ?? null}, ended_at = now(), wait_kind = null, wake_at = null, wake_reason = null,
+        held = false, queued_at = null
+      from locked where run.organization_id = ${organization.id} and run.id = locked.id
+      returning run.id, run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
+  )
+  const ids = ended.map(({ id }) => id)
+  if (ids.length === 0) return ids
+  await closeWaits(call, ids, exitReason, options.reason)
+  const recorded = await insertEvents(
+    call,
+    ended.map((run) => ({
+      subscriberId: run.subscriberId,
+      type: options.status === 'COMPLETED' ? 'WORKFLOW_COMPLETED' : 'WORKFLOW_CANCELED',
+      data: { ...runFacts(run), exitReason, ...(options.reason !== undefined && { reason: options.reason }) },
+    })),
+  )
+  await writeNudges(em, organization.id, ended)
+  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
+  if (!options.keepPlaces) await freePlaces(call, places)
+  return ids
+}
+
+/**
+ * Their events take turns with the waits of these people, and that lock comes before those of places and runs. Answers
+ * the places that runs of groups have.
+ */
+async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[]> {
+  const { em, organization } = call
+  const found = await rows<Omit<Place, 'groupId'> & { groupId: string | null }>(
+    em,
+    sql`with people as (
+        select id from subscriber where organization_id = ${organization.id} and id in (select subscriber_id
+          from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')}))
+        order by id for share)
+      select distinct run.group_id as "groupId", people.id as "subscriberId"
+      from people join automation_run run on run.organization_id = ${organization.id} and run.subscriber_id = people.id
+        and run.id = any(${array(runIds, 'uuid')})`,
+  )
+  const places = found.flatMap(({ groupId, subscriberId }) =>
+    groupId === null ? [] : [{ groupId, subscriberId }],
+  )
+  await lockPlaces(call, places)
+  return places
+}
+
+/**
+ * Runs that waited for one of these events go on, and those that have a goal or an exit rule for it end: their row says
+ * so first, then they are nudged. With `forRuns` each event is for the run at its own place of that list only.
+ */
+export async function endEventWaits(
+  call: Call,
+  events: readonly RecordedEvent[],
+  forRuns?: readonly string[],
+): Promise<void> {
+  if (events.length === 0) return
+  await followConversions(call, await reachByEvents(call, events, forRuns))
+  const woken = await findWoken(call, events, forRuns)
+  const byRule = Map.groupBy(
+    woken.filter(({ ruleId }) => ruleId !== null),
+    ({ ruleId }) => ruleId,
+  )
+  for (const [ruleId, runs] of byRule) {
+    const runIds = runs.map(({ runId }) => runId)
+    await cancelRuns(call, runIds, 'EXIT_RULE', { reason: ruleId ?? '' })
+  }
+  await wakeRuns(
+    call,
+    woken.filter(({ ruleId }) => ruleId === null).map(({ runId }) => runId),
+    'EVENT',
+  )
+}
+
+/**
+ * What goals that were reached do to their runs: end them, or let those go on that waited for it in a GOAL step. Runs
+ * that are over stay as they are.
+ */
+export async function followConversions(call: Call, made: readonly Converted[]): Promise<void> {
+  if (made.length === 0) return
+  const versions = await loadVersions(
+    call.em,
+    call.organization.id,
+    made.map(({ versionId }) => versionId),
+  )
+  const leaving = made.filter((each) => goalOf(versions, each)?.exitOnReach)
+  const byGoal = Map.groupBy(leaving, ({ goalId }) => goalId)
+  for (const [reason, runs] of byGoal) {
+    const runIds = runs.map(({ runId }) => runId)
+    await cancelRuns(call, runIds, 'GOAL', { reason, status: 'COMPLETED' })
+  }
+  const waiting = made.filter(({ waitKind, stepId, versionId, goalId }) => {
+    const step = versions.get(versionId)?.graph.steps.get(stepId ?? '')
+    return waitKind === 'GOAL' && step?.type === 'GOAL' && step.config.goalId === goalId
+  })
+  await wakeRuns(
+    call,
+    waiting.map(({ runId }) => runId),
+    'GOAL',
+  )
+}
+
+/**
+ * Lets whoever waited longest begin, in each of these places that nobody holds any more. Everybody who ends a run of a
+ * group calls it, in the same transaction.
+ */
+export async function freePlaces(call: Call, places: readonly Place[]): Promise<void> {
+  await endEventWaits(call, await releasePlaces(call, places))
+}
+
+/** The waits of these runs are over, for the reason given; runs that are over or wait no more stay as they are. */
+export async function wakeRuns(
+  { em, organization }: Call,
+  runIds: readonly string[],
+  reason: 'EVENT' | 'CONDITION' | 'GOAL',
+): Promise<void> {
+  if (runIds.length === 0) return
+  const keys = await rows<RunKey>(
+    em,
+    sql`with locked as (
+        select id from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})
+          and status = 'WAITING' order by id for no key update),
+      dropped as (
+        delete from run_wait where organization_id = ${organization.id} and run_id = any(${array(runIds, 'uuid')})
+          and rule_id = '')
+      update automation_run run set wake_reason = coalesce(run.wake_reason, ${reason}), wake_at = now()
+      from locked where run.organization_id = ${organization.id} and run.id = locked.id
+      returning run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
+  )
+  await writeNudges(em, organization.id, keys)
+}
+
+/** Cancels every active run of an automation, page by page; archiving and deleting use it. Answers how many. */
+export async function cancelActiveRuns(
+  call: Call,
+  automationId: string,
+  exitReason: ExitReason,
+): Promise<number> {
+  let count = 0
+  for (;;) {
+    const page = await rows<{ id: string }>(
+      call.em,
+      sql`select id from automation_run where organization_id = ${call.organization.id}
+        and automation_id = ${automationId} and ${IS_ACTIVE} order by id limit ${PAGE}`,
+    )
+    if (page.length === 0) return count
+    count += (
+      await cancelRuns(
+        call,
+        page.map(({ id }) => id),
+        exitReason,
+      )
+    ).length
+  }
+}
+
+/**
+ * Lets the held runs of an automation continue, spread out, until none is left. The caller has set the automation
+ * ACTIVE in this transaction: a run decides to hold under a share lock on it, so none slips in behind.
+ */
+export async function resumeHeldRuns(call: Call, automationId: string): Promise<number> {
+  let count = 0
+  for (;;) {
+    const page = await rows<RunKey>(
+      call.em,
+      sql`with page as (
+          select id from automation_run where organization_id = ${call.organization.id}
+            and automation_id = ${automationId} and held order by id limit ${PAGE} for update)
+        update automation_run run set held = false, wake_at = now() + make_interval(secs => ${count * RESUME_EACH_MS}::float8 / 1000)
+        from page where run.organization_id = ${call.organization.id} and run.id = page.id
+        returning run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
+    )
+    if (page.length === 0) return count
+    await writeNudges(call.em, call.organization.id, page, {
+      afterMs: count * RESUME_EACH_MS,
+      eachMs: RESUME_EACH_MS,
+    })
+    count += page.length
+  }
+}
+
+/** How many runs of an automation are not over. */
+export async function countActiveRuns(
+  em: EntityManager,
+  organizationId: string,
+  automationId: string,
+): Promise<number> {
+  const [found] = await rows<{ count: number }>(
+    em,
+    sql`select count(*)::int as count from automation_run where organization_id = ${organizationId}
+      and automation_id = ${automationId} and ${IS_ACTIVE}`,
+  )
+  return found?.count ?? 0
+}
+
+/** Who unsubscribed leaves the automations that say so (exitOnUnsubscribe, true unless the version says otherwise). */
+export async function exitUnsubscribed(call: Call, subscriberIds: readonly string[]): Promise<void> {
+  if (subscriberIds.length === 0) return
+  const found = await rows<{ id: string }>(
+    call.em,
+    sql`select run.id from automation_run run
+      join automation_version version on version.organization_id = run.organization_id and version.id = run.version_id
+      where run.organization_id = ${call.organization.id} and run.subscriber_id = any(${array(subscriberIds, 'uuid')})
+        and run.${IS_ACTIVE}
+        and coalesce((version.definition #>> '{settings,exitOnUnsubscribe}')::boolean, true)`,
+  )
+  await cancelRuns(
+    call,
+    found.map(({ id }) => id),
+    'UNSUBSCRIBED',
+  )
+}
+
+/** What events about a run say of it. */
+export function runFacts(run: Ended): Record<string, string> {
+  return { workflowId: encodeId('wf', run.automationId), runId: encodeId('run', run.id) }
+}
+
+/** What the ledger keeps of an end beside its kind: the rule, the goal, or who took somebody out and what they said. */
+function endData({ actor }: Call, exitReason: ExitReason, reason?: string): Record<string, unknown> {
+  if (exitReason === 'MANUAL') return { by: actor.id, ...(reason !== undefined && { reason }) }
+  if (reason === undefined) return {}
+  return exitReason === 'EXIT_RULE' ? { rule: reason } : { goalId: reason }
+}
+
+async function closeWaits(
+  call: Call,
+  runIds: readonly string[],
+  exitReason: ExitReason,
+  reason: string | undefined,
+): Promise<void> {
+  const organizationId = call.organization.id
+  await execute(
+    call.em,
+    sql`with waits as (
+        delete from run_wait where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')})),
+      webhooks as (
+        delete from run_webhook where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')})),
+      decided as (
+        insert into decision (id, organization_id, subscriber_id, automation_id, run_id, step_id, action, reason, data)
+        select new_id(), organization_id, subscriber_id, automation_id, id, current_step_id, 'RUN_ENDED', ${exitReason},
+          ${json(endData(call, exitReason, reason))}
+        from automation_run where organization_id = ${organizationId} and id = any(${array(runIds, 'uuid')}))
+      update run_step set ended_at = now(), outcome = outcome || ${JSON.stringify({ result: 'CANCELED', reason: exitReason })}::jsonb
+      where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}) and ended_at is null`,
+  )
+}

@@ -1,0 +1,211 @@
+import { sql } from 'kysely'
+
+import type { WorkflowStatistics } from '../../../../schema/workflow-statistics.ts'
+import type { ExitReason, RunStatus } from '../../../../schema/values.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, rows } from '../../../database.ts'
+import { decodeId, encodeId } from '../../../ids.ts'
+import { IS_ACTIVE } from './active.ts'
+import { liftOf, shareOf } from './lift.ts'
+import { loadVersion, type Version } from '../definition/versions.ts'
+
+type RunGroup = { status: RunStatus; exitReason: ExitReason | null; stepId: string | null; count: number }
+
+/** How a workflow does: a few grouped queries, whatever the number of its runs. */
+export async function readStatistics(
+  call: Call,
+  workflow: { id: string; publishedVersion: { id: string } | null },
+): Promise<WorkflowStatistics> {
+  const automationId = decodeId('wf', workflow.id)
+  const versionId = workflow.publishedVersion && decodeId('wfv', workflow.publishedVersion.id)
+  const version = versionId === null ? null : await loadVersion(call.em, call.organization.id, versionId)
+  const groups = await countRuns(call, automationId)
+  const sum = (chosen: readonly RunGroup[]) => chosen.reduce((total, { count }) => total + count, 0)
+  const active = groups.filter(({ status }) => ACTIVE.has(status))
+  const entries = sum(groups.filter(({ status }) => status !== 'SKIPPED'))
+  const byReason = Map.groupBy(
+    groups.filter(({ exitReason }) => exitReason !== null),
+    ({ exitReason }) => String(exitReason),
+  )
+  return {
+    entries,
+    active: sum(active),
+    completions: sum(groups.filter(({ status }) => status === 'COMPLETED')),
+    exits: Object.fromEntries([...byReason].map(([reason, chosen]) => [reason, sum(chosen)])),
+    activeByStep: stepsOf(active, version),
+    goals: await readGoals(call, automationId, version, entries),
+    emails: await readEmails(call, version),
+    holdouts: await readHoldouts(call, automationId, version),
+  }
+}
+
+const ACTIVE: ReadonlySet<RunStatus> = new Set(['QUEUED', 'ACTIVE', 'WAITING'])
+
+/** Each half is read from an index of its own, and from nothing else. */
+async function countRuns({ em, organization }: Call, automationId: string): Promise<RunGroup[]> {
+  const own = sql`organization_id = ${organization.id} and automation_id = ${automationId}`
+  return await rows<RunGroup>(
+    em,
+    sql`select status, null as "exitReason", current_step_id as "stepId", count(*)::int as count
+      from automation_run where ${own} and ${IS_ACTIVE} group by status, current_step_id
+      union all
+      select status, exit_reason, null, count(*)::int
+      from automation_run where ${own} and ended_at is not null group by status, exit_reason`,
+  )
+}
+
+/** In the order of the graph; a step that only earlier versions have comes last, without its type. */
+function stepsOf(active: readonly RunGroup[], version: Version | null): WorkflowStatistics['activeByStep'] {
+  const counts = new Map<string, number>()
+  for (const { stepId, count } of active) counts.set(stepId ?? '', (counts.get(stepId ?? '') ?? 0) + count)
+  const known = version?.definition.steps ?? []
+  const order = [
+    ...known.map(({ id }) => id),
+    ...[...counts.keys()].filter((id) => !version?.graph.steps.has(id)),
+  ]
+  return order.flatMap((stepId) => {
+    const runs = counts.get(stepId)
+    const step = version?.graph.steps.get(stepId)
+    return runs === undefined ? [] : [{ stepId, type: step?.type ?? null, name: step?.name ?? null, runs }]
+  })
+}
+
+type GoalGroup = {
+  goalId: string
+  currency: string | null
+  conversions: number
+  people: number
+  total: number | null
+}
+
+async function readGoals(
+  { em, organization }: Call,
+  automationId: string,
+  version: Version | null,
+  entries: number,
+): Promise<WorkflowStatistics['goals']> {
+  const goals = version?.definition.successGoals ?? []
+  if (goals.length === 0) return []
+  const found = await rows<GoalGroup & { isAll: boolean }>(
+    em,
+    sql`select goal_id as "goalId", currency, grouping(currency) = 1 as "isAll", count(*)::int as conversions,
+        count(distinct subscriber_id)::int as people, sum(value)::float8 as total
+      from goal_conversion where organization_id = ${organization.id} and automation_id = ${automationId}
+      group by grouping sets ((goal_id), (goal_id, currency)) order by 1, 2`,
+  )
+  return goals.map(({ id, name }) => {
+    const own = found.filter(({ goalId }) => goalId === id)
+    const { conversions = 0, people = 0 } = own.find(({ isAll }) => isAll) ?? {}
+    const values = own.flatMap(({ isAll, currency, total }) =>
+      isAll || total === null ? [] : [{ currency, total }],
+    )
+    return { id, name, conversions, people, rate: shareOf(conversions, entries), values }
+  })
+}
+
+type Counts = Omit<
+  WorkflowStatistics['emails'][number],
+  'stepId' | 'campaignId' | 'subject' | 'opens' | 'clicks'
+> & {
+  campaignId: string
+} & Record<'uniqueOpens' | 'totalOpens' | 'uniqueClicks' | 'totalClicks', number>
+
+/** By the totals that are kept with the emails; opens and clicks are those of people. */
+async function readEmails(
+  { em, organization }: Call,
+  version: Version | null,
+): Promise<WorkflowStatistics['emails']> {
+  const emails = Object.entries(version?.definition.emails ?? {})
+  if (emails.length === 0) return []
+  const ids = array(
+    emails.map(([, { campaignId }]) => campaignId),
+    'uuid',
+  )
+  const found = await rows<Counts>(
+    em,
+    sql`select asked.id as "campaignId", coalesce(tally.sent, 0)::int as sent, coalesce(tally.delivered, 0)::int as delivered,
+        coalesce(tally.bounced, 0)::int as bounced, coalesce(tally.complained, 0)::int as complained,
+        coalesce(tally.failed, 0)::int as failed, coalesce(tally.skipped, 0)::int as skipped,
+        coalesce(visit.unique_opens, 0)::int as "uniqueOpens", coalesce(visit.opens, 0)::int as "totalOpens",
+        coalesce(visit.unique_clicks, 0)::int as "uniqueClicks", coalesce(visit.clicks, 0)::int as "totalClicks",
+        coalesce(visit.unsubscribes, 0)::int as unsubscribes
+      from unnest(${ids}) as asked (id)
+      left join lateral (select sum(emails) filter (where sent_hour > '-infinity') as sent, sum(delivered) as delivered,
+          sum(emails) filter (where status = 'BOUNCED') as bounced, sum(emails) filter (where status = 'COMPLAINED') as complained,
+          sum(emails) filter (where status = 'FAILED') as failed, sum(emails) filter (where status = 'SKIPPED') as skipped
+        from campaign_tally where organization_id = ${organization.id} and campaign_id = asked.id) tally on true
+      left join lateral (select sum(emails_by_people) filter (where kind = 'OPEN') as unique_opens,
+          sum(people) filter (where kind = 'OPEN') as opens,
+          sum(emails_by_people) filter (where kind = 'CLICK') as unique_clicks,
+          sum(people) filter (where kind = 'CLICK') as clicks,
+          sum(emails_by_people) filter (where kind = 'UNSUBSCRIBE') as unsubscribes
+        from campaign_engagement where organization_id = ${organization.id} and campaign_id = asked.id) visit on true`,
+  )
+  const counted = new Map(found.map((counts) => [counts.campaignId, counts]))
+  return emails.flatMap(([stepId, { campaignId, subject }]) => {
+    const counts = counted.get(campaignId)
+    if (!counts) return []
+    const { uniqueOpens, totalOpens, uniqueClicks, totalClicks, ...sums } = counts
+    return [
+      {
+        ...sums,
+        stepId,
+        campaignId: encodeId('cmp', campaignId),
+        subject,
+        opens: { unique: uniqueOpens, total: totalOpens },
+        clicks: { unique: uniqueClicks, total: totalClicks },
+      },
+    ]
+  })
+}
+
+type ArmRow = { stepId: string; variantId: string; goalId: string; people: number; converted: number }
+
+/** People count by the variant they were first given, and convert once, in whichever of their runs. */
+async function readHoldouts(
+  { em, organization }: Call,
+  automationId: string,
+  version: Version | null,
+): Promise<WorkflowStatistics['holdouts']> {
+  const splits = (version?.definition.steps ?? []).flatMap((step) =>
+    step.type === 'SPLIT' && step.config.holdoutVariantId !== undefined ? [step] : [],
+  )
+  const goals = version?.definition.successGoals ?? []
+  if (splits.length === 0 || goals.length === 0) return []
+  const found = await rows<ArmRow>(
+    em,
+    sql`select given.step_id as "stepId", given.variant_id as "variantId", goal.id as "goalId",
+        count(*)::int as people, count(made.subscriber_id)::int as converted
+      from automation_variant given
+      cross join unnest(${array(
+        goals.map(({ id }) => id),
+        'text',
+      )}) as goal (id)
+      left join (select distinct goal_id, subscriber_id from goal_conversion
+        where organization_id = ${organization.id} and automation_id = ${automationId}) made
+        on made.goal_id = goal.id and made.subscriber_id = given.subscriber_id
+      where given.organization_id = ${organization.id} and given.automation_id = ${automationId}
+        and given.step_id = any(${array(
+          splits.map(({ id }) => id),
+          'text',
+        )})
+      group by 1, 2, 3`,
+  )
+  return splits.flatMap(({ id: stepId, config }) =>
+    goals.map(({ id: goalId }) => {
+      const arm = (variantId: string | undefined) => {
+        const own = found.find(
+          (each) => each.stepId === stepId && each.goalId === goalId && each.variantId === variantId,
+        )
+        return { people: own?.people ?? 0, converted: own?.converted ?? 0 }
+      }
+      const { holdoutVariantId = '' } = config
+      const variants = config.variants.map(({ id }) => {
+        const { people, converted } = arm(id)
+        const lift = id === holdoutVariantId ? null : liftOf({ people, converted }, arm(holdoutVariantId))
+        return { id, people, converted, rate: shareOf(converted, people), lift }
+      })
+      return { stepId, goalId, holdoutVariantId, variants }
+    }),
+  )
+}

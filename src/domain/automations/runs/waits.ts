@@ -1,0 +1,84 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Where } from '../../../../schema/audience.ts'
+import type { Call } from '../../../catalogue/tool.ts'
+import { array, rows } from '../../../database.ts'
+import { judge } from '../../audience/judge.ts'
+import type { RecordedEvent } from '../../event-rows.ts'
+
+/** Stands in place of an event type where a run waits for filters to hold. */
+export const CONDITION_TYPE = ''
+
+/** What an event does to a run: ends its wait, or ends it by the exit rule of this id. */
+export type Woken = { runId: string; ruleId: string | null }
+
+type Waiting = { runId: string; ruleId: string; where: Where[]; positions: number[] }
+
+/**
+ * The runs that one of these events moves on or ends. With `forRuns` each event is for the run at its own place of that
+ * list only.
+ */
+export async function findWoken(
+  call: Call,
+  events: readonly RecordedEvent[],
+  forRuns?: readonly string[],
+): Promise<Woken[]> {
+  const waiting = await rows<Waiting>(
+    call.em,
+    sql`select wait.run_id as "runId", wait.rule_id as "ruleId", coalesce(wait.conditions -> 'where', '[]') as "where",
+        array_agg((event.position - 1)::int) as positions
+      from ${eventRows(events)} as event (subscriber_id, type, data, position)
+      join run_wait wait on wait.organization_id = ${call.organization.id}
+        and wait.subscriber_id = event.subscriber_id and wait.event_type = event.type
+        ${forRuns ? sql`and wait.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
+      group by wait.run_id, wait.rule_id, wait.conditions`,
+  )
+  const meant = await eventsMeant(call, events, waiting)
+  return waiting.flatMap(({ runId, ruleId }, index) =>
+    meant[index] === undefined ? [] : [{ runId, ruleId: ruleId || null }],
+  )
+}
+
+/**
+ * For each of these, the first of the events at its positions (from 0) whose data fulfil its conditions. However many
+ * ask, each list of conditions is judged once, and many lists in one statement.
+ */
+export async function eventsMeant(
+  call: Call,
+  events: readonly RecordedEvent[],
+  asking: readonly { where: readonly Where[]; positions: readonly number[] }[],
+): Promise<(RecordedEvent | undefined)[]> {
+  const groups = Map.groupBy(asking, ({ where }) => JSON.stringify(where))
+  const questions = [...groups.values()].map((group) => ({
+    automationId: '',
+    where: group[0]?.where ?? [],
+    filters: [],
+    places: [...new Set(group.flatMap(({ positions }) => positions))],
+  }))
+  const verdicts = await judge(call.em, { organizationId: call.organization.id }, events, questions)
+  const meant = new Map([...groups.keys()].map((key, index) => [key, new Set(verdicts[index]?.meant)]))
+  return asking.map(({ where, positions }) => {
+    const fulfilling = meant.get(JSON.stringify(where))
+    const [first] = positions
+      .filter((position) => fulfilling?.has(position))
+      .toSorted((one, other) => one - other)
+    return first === undefined ? undefined : events[first]
+  })
+}
+
+/** Events as rows (subscriber_id, type, data, position from 1), for joins. */
+function eventRows(events: readonly RecordedEvent[]): RawBuilder<unknown> {
+  return sql`unnest(
+    ${array(
+      events.map(({ subscriberId }) => subscriberId),
+      'uuid',
+    )},
+    ${array(
+      events.map(({ type }) => type),
+      'text',
+    )},
+    ${array(
+      events.map(({ data }) => data),
+      'jsonb',
+    )}) with ordinality`
+}

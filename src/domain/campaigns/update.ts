@@ -1,0 +1,52 @@
+import { sql } from 'kysely'
+
+import { audit } from '../../catalogue/audit.ts'
+import type { Campaign } from '../../../schema/campaign.ts'
+import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import { execute } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { lockSegments } from '../segments/lock.ts'
+import { type CampaignChange, editCampaign, updateFilters } from './edit.ts'
+import { findCampaign, getCampaign, titleOf } from './records.ts'
+import { nextStatus } from './status.ts'
+
+/** A merge into a campaign: its audience beside everything that an edit changes. */
+type CampaignPatch = Omit<CampaignChange, 'operations'> & { recipientFilters?: unknown }
+
+/** Changes what is given of a campaign, all of it or nothing; an empty change changes nothing. */
+export async function updateCampaign(
+  call: Call,
+  campaignId: string,
+  { recipientFilters, ...change }: CampaignPatch,
+): Promise<Campaign> {
+  if (recipientFilters !== undefined) await updateFilters(call, campaignId, recipientFilters)
+  if (Object.keys(change).length > 0) await editCampaign(call, campaignId, change)
+  return await getCampaign(call, campaignId)
+}
+
+/** Deletes a draft or an archived campaign with its history; answers its id. */
+export async function deleteCampaign(call: Call, campaignId: string): Promise<string> {
+  // Filters may ask for it, and nobody may be adding one meanwhile.
+  await lockSegments(call)
+  const campaign = await findCampaign(call, campaignId, { lock: true })
+  nextStatus(campaign, 'delete')
+  await execute(
+    call.em,
+    sql`delete from campaign where organization_id = ${call.organization.id} and id = ${campaign.id}`,
+  )
+  const id = encodeId('cmp', campaign.id)
+  await audit(call, 'campaign.deleted', id, { status: campaign.status })
+  return id
+}
+
+/** What deleting a campaign does, or why it cannot be. */
+export async function summarizeDeletion(call: Call, campaignId: string): Promise<ConfirmationSummary> {
+  const campaign = await findCampaign(call, campaignId)
+  nextStatus(campaign, 'delete')
+  return {
+    action: 'delete_campaign',
+    target: `the campaign ${titleOf(campaign)}`,
+    effects: ['It is deleted with its history; this cannot be undone.'],
+    warnings: [],
+  }
+}

@@ -1,0 +1,76 @@
+import { sql } from 'kysely'
+
+import type { Domain } from '../../../schema/domain.ts'
+import { audit } from '../../catalogue/audit.ts'
+import { Failure } from '../../catalogue/failure.ts'
+import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
+import { execute, row, rows } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { nudgeSend } from '../campaigns/schedule.ts'
+import { type DomainRow, findDomain, presentDomain } from '../domains/domains.ts'
+import { count } from '../text.ts'
+import { presentStop } from './stop-words.ts'
+
+/** Lets a domain send again: what was held is queued in the same transaction, and only what is sent from now on is judged. */
+export async function resumeSending(call: Call, name: string): Promise<Domain> {
+  const { em, organization } = call
+  const domain = await findDomain(call, name, 'for no key update')
+  refuseUnlessStopped(domain)
+  const own = sql`organization_id = ${organization.id}`
+  const sends = await rows<{ id: string; scheduleVersion: number }>(
+    em,
+    sql`select c.id, c.schedule_version as "scheduleVersion" from campaign c
+      join campaign_send send on send.organization_id = c.organization_id and send.campaign_id = c.id
+        and send.number = c.schedule_version
+      where c.organization_id = ${organization.id} and c.status = 'SENDING'
+        and stopped_by(c.organization_id, true, send.sender_email) = ${domain.id}`,
+  )
+  await execute(em, sql`delete from sending_stop where ${own} and domain_id = ${domain.id}`)
+  await execute(em, sql`update domain set resumed_at = now() where ${own} and id = ${domain.id}`)
+  await execute(
+    em,
+    sql`update delivery_queue set state = 'queued', held_by = null
+      where ${own} and held_by = ${domain.id} and state = 'held'`,
+  )
+  const streams = domain.stops.map(({ stream }) => stream)
+  await audit(call, 'sending.resumed', encodeId('dom', domain.id), { streams })
+  call.wakeLane('transactional')
+  call.wakeLane('bulk')
+  for (const send of sends) nudgeSend(call, send)
+  return presentDomain({ ...domain, stops: [] })
+}
+
+/** What resuming will do. */
+export async function summarizeResuming(call: Call, name: string): Promise<ConfirmationSummary> {
+  const domain = await findDomain(call, name)
+  refuseUnlessStopped(domain)
+  const found = await row<{ held: number; left: number }>(
+    call.em,
+    sql`select (select count(*)::int from delivery_queue
+          where organization_id = ${call.organization.id} and held_by = ${domain.id} and state = 'held') as held,
+        (select coalesce(sum(send.total - send.enqueued - send.skipped), 0)::int from campaign_send send
+          join campaign c on c.organization_id = send.organization_id and c.id = send.campaign_id
+            and c.schedule_version = send.number and c.status = 'SENDING'
+          where send.organization_id = ${call.organization.id} and send.finished_at is null
+            and stopped_by(send.organization_id, true, send.sender_email) = ${domain.id}) as left`,
+  )
+  const waiting = (found?.held ?? 0) + (found?.left ?? 0)
+  return {
+    action: 'resume_sending',
+    target: `the domain ${domain.domain}`,
+    recipients: waiting,
+    effects: [`Sending goes on at once: ${count(waiting, 'email')} that waited, and whatever follows.`],
+    warnings: [
+      ...domain.stops.map((stop) => presentStop(domain.domain, stop).message),
+      'What made it stop has to be repaired first: it stops again at the same line, and receivers remember.',
+    ],
+  }
+}
+
+function refuseUnlessStopped({ domain, stops }: DomainRow): void {
+  if (stops.length > 0) return
+  throw new Failure(
+    'WRONG_STATE',
+    `Sending from ${domain} is not stopped, so there is nothing to resume; get_deliverability_health shows how it fares.`,
+  )
+}

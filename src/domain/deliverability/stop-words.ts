@@ -1,0 +1,29 @@
+import type { SendingStop, StopReason, Stream } from '../../../schema/deliverability.ts'
+import { timestamp } from '../text.ts'
+import { LINES } from './lines.ts'
+
+/** A stop as it is stored, with the figures of the moment. */
+export type StopRow = {
+  stream: Stream
+  reason: StopReason
+  days: number
+  emails: number
+  counted: number
+  stoppedAt: string
+}
+
+/** What there is too much of, as a word in a sentence. */
+export const WORDS_OF: Readonly<Record<StopReason, string>> = { BOUNCES: 'bounces', COMPLAINTS: 'complaints' }
+
+/** A stop on the wire. */
+export function presentStop(domain: string, { stream, reason, stoppedAt, ...figures }: StopRow): SendingStop {
+  const { days, emails, counted } = figures
+  const period = days === 1 ? 'the last day' : `the last ${days} days`
+  const message = `${stream === 'MARKETING' ? 'Marketing' : 'Transactional'} email from ${domain} stopped by itself: ${counted} ${WORDS_OF[reason]} of ${emails} emails in ${period}, where the line is ${percent(LINES[reason].stop)}. What is queued waits until resume_sending.`
+  return { stream, reason, message, stoppedAt: timestamp(stoppedAt) }
+}
+
+/** A rate as people write it. */
+export function percent(rate: number): string {
+  return `${Math.round(rate * 10_000) / 100} %`
+}

@@ -1,0 +1,246 @@
+import { sql } from 'kysely'
+
+import type { Stream } from '../../../schema/deliverability.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, json, row, rows } from '../../database.ts'
+import { asciiDomain } from '../addresses.ts'
+import { NO_MX, UNKNOWN_FAMILY } from './families.ts'
+import { awaitDelivery } from './deliveries.ts'
+import { readFamilies } from './receivers.ts'
+import { judgeDomains } from './stops.ts'
+
+/** What a round of counting took; `strangers` are domains that have to be asked for first, and then nothing was taken. */
+export type Counted = { taken: number; strangers: string[] }
+
+/** Emails of which a statement said the same, with the first and the last of their ids. */
+type Batch = { id: string; kind: Kind; first: string; last: string }
+type Kind = 'SENT' | 'BOUNCED' | 'FAILED' | 'COMPLAINED' | 'OPENED'
+
+/** Emails that are counted alike. Times are milliseconds since 1970. */
+type Group = {
+  kind: Kind
+  from: string
+  receiver: string
+  marketing: boolean
+  tracking: boolean
+  /** A server took them at some time; others were refused or failed before. */
+  wasSent: boolean
+  hour: number
+  /** The latest resuming, of any domain, before they were sent. */
+  resumed: number | null
+  emails: number
+}
+type OwnDomain = { id: string; domain: string; resumedAt: number | null }
+
+type TotalKey = { domainId: string; stream: Stream; at: string; family: string }
+/** What is added to a row of domain_total. */
+type Total = TotalKey & {
+  emails: number
+  bounced: number
+  failed: number
+  complained: number
+  tracked: number
+  opened: number
+}
+
+const BATCHES = 64
+/** Families of a domain and hour that have a row of their own, the largest of a round first. */
+const MOST_FAMILIES = 50
+/** Of all others. */
+export const OTHER_FAMILIES = 'other'
+/** Totals are kept this long. */
+export const KEPT_DAYS = 31
+
+/**
+ * Counts what became of an organization's oldest emails that are not counted yet, in the caller's transaction and once
+ * whatever crashes: what is counted is deleted with it. What crosses the line by it is stopped. Nobody else counts for the same organization meanwhile.
+ */
+export async function countOutcomes(call: Call): Promise<Counted> {
+  const { em, organization } = call
+  const turn = await row<{ isMine: boolean }>(
+    em,
+    sql`select pg_try_advisory_xact_lock(hashtext('count_outcomes'), hashtext(${organization.id})) as "isMine"`,
+  )
+  const batches = turn?.isMine ? await readBatches(call) : []
+  if (batches.length === 0) return { taken: 0, strangers: [] }
+  const domains = await readDomains(call)
+  const groups = await readGroups(call, batches, domains)
+  const receivers = [...new Set(groups.flatMap(({ receiver }) => asciiDomain(receiver) ?? []))]
+  const families = await readFamilies(em, receivers)
+  const strangers = receivers.filter((receiver) => !families.has(receiver))
+  if (strangers.length > 0) return { taken: 0, strangers }
+  const totals = await withFewFamilies(call, totalsOf(groups, domains, families))
+  await addTotals(call, totals)
+  await awaitDelivery(call, idsOf(batches.filter(({ kind }) => kind === 'SENT')))
+  await execute(
+    em,
+    sql`delete from outcome_batch where organization_id = ${organization.id}
+      and id = any(${array(idsOf(batches), 'uuid')})`,
+  )
+  await judgeDomains(
+    call,
+    totals.map(({ domainId }) => domainId),
+  )
+  return { taken: batches.length, strangers: [] }
+}
+
+async function readBatches({ em, organization }: Call): Promise<Batch[]> {
+  return await rows<Batch>(
+    em,
+    sql`select id, kind, (select m from unnest(messages) m order by m limit 1) as first,
+        (select m from unnest(messages) m order by m desc limit 1) as last
+      from outcome_batch where organization_id = ${organization.id} order by id limit ${BATCHES}`,
+  )
+}
+
+function idsOf(batches: readonly { id: string }[]): string[] {
+  return batches.map(({ id }) => id)
+}
+
+async function readDomains({ em, organization }: Call): Promise<Map<string, OwnDomain>> {
+  const found = await rows<OwnDomain>(
+    em,
+    sql`select id, domain, extract(epoch from resumed_at)::float8 * 1000 as "resumedAt" from domain
+      where organization_id = ${organization.id}`,
+  )
+  return new Map(found.map((each) => [each.domain, each]))
+}
+
+/** Tests are in no total. What no conversation with a server ended says nothing of a domain. */
+async function readGroups(
+  { em, organization }: Call,
+  batches: readonly Batch[],
+  domains: ReadonlyMap<string, OwnDomain>,
+): Promise<Group[]> {
+  // Bounds that are known before the statement begins keep it from opening the other partitions.
+  const [first] = batches.map((batch) => batch.first).toSorted()
+  const last = batches
+    .map((batch) => batch.last)
+    .toSorted()
+    .at(-1)
+  const resumes = [...domains.values()].flatMap(({ resumedAt }) => resumedAt ?? [])
+  // Nobody has resumed anything in most organizations, and asking costs as much as finding the email.
+  const resumed =
+    resumes.length === 0
+      ? sql`null::float8`
+      : sql`(select max(resume) from unnest(${resumes}::float8[]) resume
+          where resume <= extract(epoch from moment.at)::float8 * 1000)`
+  return await rows<Group>(
+    em,
+    sql`select batch.kind, split_part(m.from_email, '@', -1) as "from", split_part(m.recipient, '@', -1) as receiver,
+        m.marketing, m.tracking, m.sent_at is not null as "wasSent",
+        extract(epoch from date_trunc('hour', moment.at, 'UTC'))::float8 * 1000 as hour,
+        ${resumed} as resumed, count(*)::int as emails
+      from outcome_batch batch cross join unnest(batch.messages) as given (id)
+      cross join lateral (select * from message m where m.organization_id = ${organization.id} and m.id = given.id
+        and m.id between ${first} and ${last} offset 0) m
+      cross join lateral (select coalesce(m.sent_at, m.failed_at, m.created_at) as at) moment
+      where batch.organization_id = ${organization.id} and batch.id = any(${array(idsOf(batches), 'uuid')})
+        and m.class <> 'TEST' and (batch.kind <> 'FAILED' or m.response is not null)
+      group by 1, 2, 3, 4, 5, 6, 7, 8`,
+  )
+}
+
+/** Emails from domains that the organization has no more are left out. */
+function totalsOf(
+  groups: readonly Group[],
+  domains: ReadonlyMap<string, OwnDomain>,
+  families: ReadonlyMap<string, string>,
+): Total[] {
+  const totals = new Map<string, Total>()
+  for (const group of groups) {
+    const domain = domains.get(asciiDomain(group.from) ?? '')
+    if (!domain) continue
+    const stream = group.marketing ? 'MARKETING' : 'TRANSACTIONAL'
+    const family = families.get(asciiDomain(group.receiver) ?? '') ?? UNKNOWN_FAMILY
+    const key = { domainId: domain.id, stream, at: new Date(bucketOf(group, domain)).toISOString() } as const
+    const name = [...Object.values(key), family].join(' ')
+    const total = totals.get(name) ?? { ...key, family, ...NOTHING }
+    totals.set(name, added(total, group))
+  }
+  return [...totals.values()]
+}
+
+const NOTHING = { emails: 0, bounced: 0, failed: 0, complained: 0, tracked: 0, opened: 0 }
+
+/** The hour, but nothing that was sent before a resuming is counted with what was sent after it. */
+function bucketOf({ hour, resumed }: Group, { resumedAt }: OwnDomain): number {
+  const isAfter = resumedAt !== null && resumed !== null && resumed >= resumedAt
+  return isAfter ? Math.max(hour, resumedAt) : hour
+}
+
+function added(total: Total, { kind, wasSent, tracking, emails }: Group): Total {
+  const first = kind === 'SENT' || (!wasSent && (kind === 'BOUNCED' || kind === 'FAILED')) ? emails : 0
+  const of = (one: Kind) => (kind === one ? emails : 0)
+  return {
+    ...total,
+    emails: total.emails + first,
+    bounced: total.bounced + of('BOUNCED'),
+    failed: total.failed + of('FAILED'),
+    complained: total.complained + of('COMPLAINED'),
+    tracked: total.tracked + (kind === 'SENT' && tracking ? emails : 0),
+    opened: total.opened + of('OPENED'),
+  }
+}
+
+/** Many receivers have a server of their own; beyond the largest they share a row. */
+async function withFewFamilies(call: Call, totals: readonly Total[]): Promise<Total[]> {
+  const bucket = ({ domainId, stream, at }: Omit<TotalKey, 'family'>) => [domainId, stream, at].join(' ')
+  const kept = Map.groupBy(await readKept(call, totals), bucket)
+  const names = new Map([...kept].map(([key, found]) => [key, new Set(found.map(({ family }) => family))]))
+  const few = totals
+    .toSorted((one, other) => other.emails - one.emails)
+    .map((total) => {
+      const own = names.get(bucket(total)) ?? new Set<string>()
+      names.set(bucket(total), own)
+      const isFree = total.family === NO_MX || total.family === UNKNOWN_FAMILY || own.size < MOST_FAMILIES
+      const family = own.has(total.family) || isFree ? total.family : OTHER_FAMILIES
+      own.add(family)
+      return { ...total, family }
+    })
+  return few
+}
+
+async function readKept({ em, organization }: Call, totals: readonly Total[]) {
+  return await rows<TotalKey>(
+    em,
+    sql`select domain_id as "domainId", stream, to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, family
+      from domain_total where organization_id = ${organization.id}
+        and domain_id = any(${array([...new Set(totals.map(({ domainId }) => domainId))], 'uuid')})
+        and at = any(${array([...new Set(totals.map(({ at }) => at))], 'timestamptz')})`,
+  )
+}
+
+async function addTotals({ em, organization }: Call, totals: readonly Total[]): Promise<void> {
+  await execute(
+    em,
+    sql`insert into domain_total as total (organization_id, domain_id, stream, at, family, emails, bounced, failed,
+        complained, tracked, opened)
+      select ${organization.id}, "domainId", stream, at, family, sum(emails), sum(bounced), sum(failed),
+        sum(complained), sum(tracked), sum(opened)
+      from jsonb_to_recordset(${json(totals)}) as added ("domainId" uuid, stream text, at timestamptz, family text,
+        emails int, bounced int, failed int, complained int, tracked int, opened int)
+      where at > now() - make_interval(days => ${KEPT_DAYS})
+      group by 2, 3, 4, 5 order by 2, 3, 4, 5
+      on conflict (organization_id, domain_id, stream, at, family) do update set
+        emails = total.emails + excluded.emails, bounced = total.bounced + excluded.bounced,
+        failed = total.failed + excluded.failed, complained = total.complained + excluded.complained,
+        tracked = total.tracked + excluded.tracked, opened = total.opened + excluded.opened`,
+  )
+}
+
+/** The organizations whose outcomes wait to be counted. */
+export async function organizationsToCount(em: Call['em']): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em,
+    sql`with recursive waiting (id) as (
+        (select organization_id from outcome_batch order by organization_id limit 1)
+        union all
+        select (select organization_id from outcome_batch where organization_id > waiting.id
+          order by organization_id limit 1)
+        from waiting where waiting.id is not null
+      )
+      select id from waiting where id is not null`,
+  )
+  return found.map(({ id }) => id)
+}

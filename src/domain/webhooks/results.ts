@@ -1,0 +1,102 @@
+import { sql } from 'kysely'
+
+import { audit } from '../../catalogue/audit.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, execute, row } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { disabling } from './webhooks.ts'
+
+/**
+ * What came of an attempt; `wasAsked` false where the endpoint had no part in it. `status` null: nobody answered.
+ * `waitSeconds` is how long the endpoint asked to be left alone; `isOver` where no other attempt follows.
+ */
+export type DeliveryResult = {
+  eventId: string
+  attempt: number
+  wasAsked: boolean
+  status: number | null
+  body: string | null
+  error: string | null
+  waitSeconds: number
+  isOver: boolean
+}
+
+/** A delivery is tried for this long from when it was queued. */
+export const HOURS = 24
+const FIRST_RETRY_SECONDS = 5
+const LONGEST_RETRY_SECONDS = 14_400
+/** Nothing but failures for so long, and so many of them, disable a webhook. */
+const FAILING_DAYS = 5
+const FAILING_ATTEMPTS = 20
+
+/**
+ * Notes what came of attempts: delivered, tried again later and later, or given up. An attempt that somebody else made
+ * meanwhile is not noted twice. An endpoint that only fails, or says that it is gone, is disabled; answers whether.
+ */
+export async function reportResults(
+  call: Call,
+  webhookId: string,
+  results: readonly DeliveryResult[],
+): Promise<boolean> {
+  const { em, organization } = call
+  const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key])
+  await execute(
+    em,
+    sql`with given as materialized (
+        select *, error is null as succeeded, greatest(least(wait_seconds, ${LONGEST_RETRY_SECONDS}), least(${LONGEST_RETRY_SECONDS},
+          ${FIRST_RETRY_SECONDS} * 3 ^ least(attempt - 1, 10)) * (0.8 + 0.4 * random())) as delay
+        from unnest(${array(column('eventId'), 'uuid')}, ${array(column('attempt'), 'int')},
+          ${array(column('status'), 'int')}, ${array(column('body'), 'text')}, ${array(column('error'), 'text')},
+          ${array(column('waitSeconds'), 'int')}, ${array(column('isOver'), 'boolean')})
+          as given (event_id, attempt, status, body, error, wait_seconds, is_over)
+      )
+      update webhook_delivery delivery set attempts = given.attempt, last_attempt_at = now(),
+        response_status = given.status, response_body = given.body, error = given.error,
+        status = judged.status,
+        next_attempt_at = case judged.status when 'PENDING' then now() + make_interval(secs => delay) end
+      from given cross join lateral (select queued_at from webhook_delivery before
+          where before.organization_id = ${organization.id} and before.webhook_id = ${webhookId}
+            and before.event_id = given.event_id) before
+        cross join lateral (select case when succeeded then 'DELIVERED'
+          when is_over or now() + make_interval(secs => delay) > before.queued_at + make_interval(hours => ${HOURS})
+            then 'FAILED' else 'PENDING' end as status) judged
+      where delivery.organization_id = ${organization.id} and delivery.webhook_id = ${webhookId}
+        and delivery.event_id = given.event_id and delivery.status = 'PENDING'
+        and delivery.attempts = given.attempt - 1`,
+  )
+  return await noteHealth(call, webhookId, results)
+}
+
+async function noteHealth(
+  call: Call,
+  webhookId: string,
+  results: readonly DeliveryResult[],
+): Promise<boolean> {
+  const { em, organization, services } = call
+  const asked = results.filter(({ wasAsked }) => wasAsked)
+  const failed = asked.filter(({ error }) => error !== null).length
+  const own = sql`organization_id = ${organization.id} and id = ${webhookId}`
+  if (failed < asked.length) {
+    await execute(
+      em,
+      sql`update webhook set failures = 0, failing_since = null where ${own} and failing_since is not null`,
+    )
+    return false
+  }
+  if (failed === 0) return false
+  const noted = await row<{ isOver: boolean }>(
+    em,
+    sql`update webhook set failures = failures + ${failed}, failing_since = coalesce(failing_since, now())
+      where ${own} returning failures >= ${FAILING_ATTEMPTS}
+        and failing_since <= now() - make_interval(days => ${FAILING_DAYS}) as "isOver"`,
+  )
+  const isGone = asked.some(({ status }) => status === 410)
+  if (!noted?.isOver && !isGone) return false
+  const reason = isGone ? 'GONE' : 'FAILING'
+  const changed = await execute(em, sql`update webhook set ${disabling(reason)} where ${own} and enabled`)
+  if (changed > 0) {
+    await audit(call, 'webhook.disabled', encodeId('whk', webhookId), { reason })
+    services.log.warn({ webhookId: encodeId('whk', webhookId), reason }, 'a webhook is disabled')
+  }
+  return true
+}

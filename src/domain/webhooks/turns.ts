@@ -1,0 +1,132 @@
+import { sql } from 'kysely'
+
+import type { EventCause } from '../../../schema/event.ts'
+import { WEBHOOK_PING } from '../../../schema/webhook.ts'
+import { type EntityManager, execute, row, rows } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { presentEvent } from '../subscriber-history.ts'
+import { openSecret } from './secrets.ts'
+
+/** A turn of one worker at one endpoint: until its lease is over nobody else tells the endpoint anything. Ids are uuids. */
+export type Turn = {
+  organizationId: string
+  webhookId: string
+  turn: number
+  enabled: boolean
+  isDeleted: boolean
+  isReplaying: boolean
+  /** Attempts that failed since the last that did not. */
+  failures: number
+}
+
+/**
+ * An event to be told: its body is the same at every attempt, as long as the event is, and null where that is gone.
+ * `isOnce` where no other attempt follows.
+ */
+export type DueDelivery = { eventId: string; attempt: number; body: string | null; isOnce: boolean }
+
+/** Longer than a turn and its last request take. */
+const LEASE_SECONDS = 60
+/** Between turns at an endpoint that fails: a second for each failure, up to this. */
+const LONGEST_PAUSE_SECONDS = 60
+
+/** Takes endpoints that have something due, of all organizations, those first that were served longest ago. */
+export async function claimTurns(em: EntityManager, most: number): Promise<Turn[]> {
+  return await rows<Turn>(
+    em,
+    sql`update webhook set turn = webhook.turn + 1,
+        lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
+      from (
+        select organization_id, id from webhook hook
+        where (lease_until is null or lease_until < now()) and next_turn_at <= now()
+          and (deleted_at is not null or replay_after is not null or exists (select from webhook_delivery delivery
+            where delivery.organization_id = hook.organization_id and delivery.webhook_id = hook.id
+              and delivery.next_attempt_at <= case when hook.enabled then now() else 'infinity' end))
+        order by next_turn_at limit ${most} for update skip locked
+      ) due
+      where webhook.organization_id = due.organization_id and webhook.id = due.id
+      returning webhook.organization_id as "organizationId", webhook.id as "webhookId", turn, enabled, failures,
+        deleted_at is not null as "isDeleted", replay_after is not null as "isReplaying"`,
+  )
+}
+
+/** Gives an endpoint back; one that failed is left alone for a moment. */
+export async function endTurn(em: EntityManager, { organizationId, webhookId, turn }: Turn): Promise<void> {
+  await execute(
+    em,
+    sql`update webhook set lease_until = null, next_turn_at = now() + make_interval(secs => case
+        when deleted_at is not null and not exists (select from webhook_delivery delivery
+          where delivery.organization_id = ${organizationId} and delivery.webhook_id = ${webhookId})
+          then ${LONGEST_PAUSE_SECONDS}
+        when enabled then least(failures, ${LONGEST_PAUSE_SECONDS}) else 0 end)
+      where organization_id = ${organizationId} and id = ${webhookId} and turn = ${turn}`,
+  )
+}
+
+/** Where to tell, and the secrets that sign it, the present one first. */
+export type Endpoint = { url: string; secrets: string[] }
+
+/** The endpoint as it is now; null where the turn is over: it was disabled, or the lease was and another began. */
+export async function readEndpoint(
+  em: EntityManager,
+  encryptionKey: Buffer,
+  { organizationId, webhookId, turn }: Turn,
+): Promise<Endpoint | null> {
+  const found = await row<{ url: string; sealed: Buffer[] }>(
+    em,
+    sql`select url, array_remove(array[secret, case when previous_until > now() then previous_secret end], null) as sealed
+      from webhook where organization_id = ${organizationId} and id = ${webhookId} and turn = ${turn} and enabled`,
+  )
+  if (!found) return null
+  return { url: found.url, secrets: found.sealed.map((each) => openSecret(encryptionKey, webhookId, each)) }
+}
+
+type DueRow = {
+  eventId: string
+  type: string
+  attempts: number
+  queuedAt: string
+  subscriberId: string | null
+  email: string | null
+  data: Record<string, unknown>
+  cause: EventCause
+  createdAt: string
+}
+
+/** What is due at the endpoint, what has waited longest first. */
+export async function readDue(
+  em: EntityManager,
+  { organizationId, webhookId }: Turn,
+  most: number,
+): Promise<DueDelivery[]> {
+  const found = await rows<DueRow>(
+    em,
+    sql`select due.event_id as "eventId", due.type, attempts, queued_at as "queuedAt",
+        subscriber_id as "subscriberId", email, data, cause, event.created_at as "createdAt"
+      from (select * from webhook_delivery where organization_id = ${organizationId} and webhook_id = ${webhookId}
+        and next_attempt_at <= now() order by next_attempt_at limit ${most}) due
+      left join lateral (select * from subscriber_event event where event.organization_id = ${organizationId}
+        and event.id = due.event_id offset 0) event on true
+      left join subscriber on subscriber.organization_id = ${organizationId} and subscriber.id = event.subscriber_id
+      order by next_attempt_at`,
+  )
+  return found.map((due) => ({
+    eventId: due.eventId,
+    attempt: due.attempts + 1,
+    body: bodyOf(organizationId, webhookId, due),
+    isOnce: due.type === WEBHOOK_PING,
+  }))
+}
+
+/** Standard Webhooks: what happened, when, and all there is to say of it. */
+function bodyOf(organizationId: string, webhookId: string, due: DueRow): string | null {
+  const { eventId, type, subscriberId, queuedAt } = due
+  const own = { organizationId: encodeId('org', organizationId), webhookId: encodeId('whk', webhookId) }
+  if (type === WEBHOOK_PING) {
+    const timestamp = new Date(queuedAt).toISOString()
+    return JSON.stringify({ type, timestamp, data: { id: encodeId('evt', eventId), ...own } })
+  }
+  if (subscriberId === null) return null
+  const event = presentEvent({ ...due, id: eventId, subscriberId })
+  return JSON.stringify({ type, timestamp: event.createdAt, data: { ...event, email: due.email, ...own } })
+}

@@ -1,0 +1,61 @@
+import Type from 'typebox'
+
+import { closed } from '../../schema/define.ts'
+import { DOCUMENT_LIMITS } from '../../schema/document.ts'
+import { BATCH_EMAILS, Email, NewEmail } from '../../schema/email.ts'
+import { defineTool } from '../catalogue/tool.ts'
+import { createEmail as create, createEmails as createAll, isReadAtOnce } from '../domain/emails/create.ts'
+import { getEmail as read } from '../domain/emails/records.ts'
+import { sentAnswer } from '../domain/transactional.ts'
+
+const id = Type.String({ description: 'eml_…' })
+
+const sending = {
+  group: 'emails',
+  effect: 'write',
+  permission: 'emails',
+  listed: false,
+  counted: false,
+  bodyLimit: DOCUMENT_LIMITS.bytes,
+  jsonDepth: DOCUMENT_LIMITS.jsonDepth,
+} as const
+
+/** One transactional email as REST v2 takes it; the same acceptance as every other door's. */
+export const createEmail = defineTool({
+  ...sending,
+  name: 'create_email',
+  title: 'Send an email',
+  description:
+    'Accepts one email to one person for sending, written as html, tiptap or markdown. It is stored when this answers.',
+  singleStatement: isReadAtOnce,
+  input: NewEmail,
+  output: closed({ id }),
+  handler: async (call, input) => sentAnswer(await create(call, input)),
+})
+
+export const createEmails = defineTool({
+  ...sending,
+  name: 'create_emails',
+  title: 'Send a batch of emails',
+  description: `Accepts up to ${BATCH_EMAILS} emails, each to one person: all of them, or none and why.`,
+  input: closed({ emails: Type.Array(NewEmail, { minItems: 1, maxItems: BATCH_EMAILS }) }),
+  output: closed({ data: Type.Array(closed({ id })) }),
+  handler: async (call, { emails }) => {
+    const ids = await createAll(call, emails)
+    return { data: ids.map(sentAnswer) }
+  },
+})
+
+export const getEmail = defineTool({
+  name: 'get_email',
+  title: 'Get an email',
+  description:
+    'Reads one email of any kind: its bodies and how it was written, as far as they are kept, and everything that became of it.',
+  group: 'emails',
+  effect: 'read',
+  permission: 'emails',
+  listed: false,
+  input: closed({ emailId: id }),
+  output: Email,
+  handler: (call, { emailId }) => read(call, emailId),
+})

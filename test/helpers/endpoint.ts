@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { Webhook, WebhookVerificationError } from 'standardwebhooks'
+
+/** A request that a webhook made. */
+export type Told = { path: string; headers: IncomingHttpHeaders; body: string }
+
+/** What is answered to a request; the first one is number 1 of its path. */
+export type Answering = (response: ServerResponse, number: number) => void
+
+/** Endpoints on 127.0.0.1, one for each path; `allow` is the setting that lets webhooks reach them. */
+export type Endpoints = {
+  url: string
+  allow: { WEB_ALLOW_PRIVATE: string }
+  told(path: string): Told[]
+  /** The ids of the events that a path was told, each as often as it was. */
+  ids(path: string): string[]
+  answer(path: string, answering: Answering): void
+  /** The most requests that a path had open at once. */
+  mostOpen(path: string): number
+  close(): void
+}
+
+/** Answers 200 on every path until it is told otherwise. */
+export async function startEndpoints(): Promise<Endpoints> {
+  const all: Told[] = []
+  const answers = new Map<string, Answering>()
+  const open = new Map<string, number>()
+  const most = new Map<string, number>()
+  const told = (path: string) => all.filter((each) => each.path === path)
+  const server = createServer((request, response) => {
+    const path = request.url ?? ''
+    const now = (open.get(path) ?? 0) + 1
+    open.set(path, now)
+    most.set(path, Math.max(now, most.get(path) ?? 0))
+    response.once('close', () => open.set(path, (open.get(path) ?? 0) - 1))
+    const parts: Buffer[] = []
+    request.on('data', (part: Buffer) => parts.push(part))
+    request.on('end', () => {
+      all.push({ path, headers: request.headers, body: Buffer.concat(parts).toString('utf8') })
+      const answering = answers.get(path)
+      if (answering) answering(response, told(path).length)
+      else response.end()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A listening TCP server has an address object.
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    allow: { WEB_ALLOW_PRIVATE: `127.0.0.1:${port}` },
+    told,
+    ids: (path) => told(path).map(({ headers }) => String(headers['webhook-id'])),
+    answer: (path, answering) => answers.set(path, answering),
+    mostOpen: (path) => most.get(path) ?? 0,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+/** An answer of this status, and what goes with it. */
+export function status(code: number, body = '', headers: Record<string, string> = {}): Answering {
+  return (response) => response.writeHead(code, headers).end(body)
+}
+
+/** How many of the signatures of a message the library of Standard Webhooks takes under a secret. */
+export function countRight(secret: string, { headers, body }: Told): number {
+  const said = (name: string) => String(headers[name])
+  return said('webhook-signature')
+    .split(' ')
+    .filter((signature) => {
+      try {
+        new Webhook(secret).verify(body, {
+          'webhook-id': said('webhook-id'),
+          'webhook-timestamp': said('webhook-timestamp'),
+          'webhook-signature': signature,
+        })
+        return true
+      } catch (error) {
+        if (error instanceof WebhookVerificationError) return false
+        throw error
+      }
+    }).length
+}

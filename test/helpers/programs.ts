@@ -1,0 +1,20 @@
+import { existsSync } from 'node:fs'
+import { delimiter, isAbsolute, join } from 'node:path'
+
+import type { Implementation, TestFn } from 'ava'
+
+/** A test that needs programs (or files, by path) of the machine; where one is missing it is skipped and says which. */
+export function where<Context>(test: TestFn<Context>, ...needed: readonly string[]) {
+  const missing = needed.find((each) => !isThere(each))
+  return (title: string, body: Implementation<[], Context>): void => {
+    if (missing === undefined) test(title, body)
+    else test.skip(`${title} (not run: ${missing} is not on this machine)`, body)
+  }
+}
+
+function isThere(program: string): boolean {
+  if (isAbsolute(program)) return existsSync(program)
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .some((directory) => existsSync(join(directory, program)))
+}

@@ -1,0 +1,169 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import test from 'ava'
+
+import { documentationRoutes } from '../api/documentation.ts'
+import { restRoutes } from '../api/rest.ts'
+import { toolRoutes } from '../api/tools.ts'
+import { v1Routes } from '../api/v1.ts'
+import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
+import { type Answer, startApi, type TestApi } from './helpers/api.ts'
+import { inWorld, makeWorld, type World } from './helpers/world.ts'
+
+type Operation = {
+  operationId: string
+  summary?: string
+  'x-effect'?: string
+  parameters?: { name: string; in: string; example?: unknown }[]
+  requestBody?: { required: boolean; content: Record<string, { example?: unknown }> }
+  responses: Record<string, unknown>
+}
+type Document = {
+  openapi: string
+  servers: { url: string }[]
+  paths: Record<string, Record<string, Operation>>
+}
+
+let api: TestApi
+let document: Document
+
+test.before(async () => {
+  api = await startApi()
+  document = (await api.request('GET', '/openapi.json')).body
+})
+test.after.always(async () => {
+  await api?.close()
+})
+
+/** What the pages load. */
+const NOT_DESCRIBED = new Set(['/docs/:file'])
+
+test('the document is OpenAPI 3.1, valid by a validator that is not ours', async (t) => {
+  t.is(document.openapi, '3.1.0')
+  t.is(document.servers[0]?.url, api.url)
+  const { valid, errors } = await new Validator().validate(structuredClone(document))
+  t.true(valid, JSON.stringify(errors))
+})
+
+test('every tool and every address of the API is described, and nothing else', (t) => {
+  const { services } = api
+  const doors = [toolRoutes, restRoutes, v1Routes, documentationRoutes].map((door) => door(services))
+  const served = doors
+    .flatMap((door) => door.stack)
+    .flatMap(({ path, methods }) => methods.map((method) => ({ path: String(path), method })))
+    .filter(({ path, method }) => method !== 'HEAD' && !NOT_DESCRIBED.has(path))
+    .map(({ path, method }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}').replace(/(?<=.)\/$/, '')}`)
+    // Each tool has an address of its own in the document.
+    .filter((address) => address !== 'POST /api/v2/tools/{name}')
+  const tools = LISTED_TOOLS.map(({ name }) => `POST /api/v2/tools/${name}`)
+  const health = ['GET /healthz', 'GET /readyz', 'GET /metrics']
+  const described = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
+  )
+  t.deepEqual(described.toSorted(), [...served, ...tools, ...health].toSorted())
+})
+
+test('every operation has a name of its own, says what it does and how it refuses', (t) => {
+  const operations = Object.values(document.paths).flatMap((item) => Object.values(item))
+  const names = operations.map(({ operationId }) => operationId)
+  t.deepEqual(
+    names.filter((name, index) => names.indexOf(name) !== index),
+    [],
+  )
+  t.true(operations.every(({ summary }) => typeof summary === 'string' && summary.length > 5))
+  for (const [path, item] of Object.entries(document.paths)) {
+    if (!path.startsWith('/api/')) continue
+    for (const { responses } of Object.values(item)) {
+      t.true(['401', '429', '500', '503'].every((status) => status in responses))
+    }
+  }
+})
+
+test('anybody may read the document, and who has it is told so', async (t) => {
+  const first = await api.request('GET', '/openapi.json')
+  t.is(first.status, 200)
+  t.is(first.headers.get('content-type'), 'application/json; charset=utf-8')
+  const tag = first.headers.get('etag') ?? ''
+  // fetch() would ask for a fresh one beside it.
+  const headers = { 'if-none-match': tag, 'cache-control': 'max-age=0' }
+  t.is((await api.request('GET', '/openapi.json', { headers })).status, 304)
+})
+
+/** Their examples are right, but what they change has to be in a state that takes an engine, or a read before. */
+const REFUSED_BY_STATE = new Map(
+  Object.entries({
+    remove_suppression: 404,
+    resume_sending: 409,
+    configure_workflow_draft: 409,
+    update_workflow_draft: 409,
+    add_subscriber_to_workflow: 409,
+    fast_forward_workflow_subscriber: 409,
+    retry_workflow_run: 409,
+    delete_workflow_group: 409,
+    unarchive_campaign: 409,
+    cancel_campaign_schedule: 409,
+    pause_campaign: 409,
+    resume_campaign: 409,
+    rotate_dkim_key: 409,
+  }),
+)
+/** They ask an address of the world, which a test does not. */
+const FETCHING = new Set(['fetch_web_page', 'upload_image'])
+
+test('every tool that needs an input shows one', (t) => {
+  const bare = LISTED_TOOLS.filter(({ name, input }) => {
+    const { requestBody } = document.paths[`/api/v2/tools/${name}`]?.['post'] ?? {}
+    return (input.required ?? []).length > 0 && !requestBody?.content['application/json']?.example
+  })
+  t.deepEqual(
+    bare.map(({ name }) => name),
+    [],
+  )
+})
+
+test('what the document shows as a request is answered as a success', async (t) => {
+  t.timeout(10 * 60_000)
+  const shared = await newWorld()
+  const wrong: string[] = []
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(item)) {
+      const { operationId } = operation
+      const request = requestOf(path, operation)
+      if (!request || FETCHING.has(operationId)) continue
+      const world = operation['x-effect'] === 'read' ? shared : await newWorld()
+      const { token } = world
+      const { address, body } = inWorld(request, world)
+      const send = (input: unknown): Promise<Answer> =>
+        api.request(method.toUpperCase(), address, {
+          token,
+          ...(input !== undefined && { body: input }),
+        })
+      let answer = await send(body)
+      if (answer.status === 428) {
+        answer = await send({ ...Object(body), confirmationCode: answer.body.confirmationCode })
+      }
+      const refused = REFUSED_BY_STATE.get(operationId)
+      if (refused === undefined ? answer.status >= 300 : answer.status !== refused)
+        wrong.push(`${operationId} ${answer.status} ${JSON.stringify(answer.body).slice(0, 300)}`)
+    }
+  }
+  t.deepEqual(wrong, [])
+})
+
+/** A record of every kind in an organization of its own, and its token. */
+async function newWorld(): Promise<World & { token: string }> {
+  const organization = await api.organization()
+  return { ...(await makeWorld(api, organization)), token: organization.token }
+}
+
+/** A request as the document shows it; undefined where it shows none. */
+function requestOf(
+  path: string,
+  { parameters = [], requestBody }: Operation,
+): { address: string; body: unknown } | undefined {
+  const inPath = parameters.filter((parameter) => parameter.in === 'path')
+  if (inPath.some(({ example }) => example === undefined)) return undefined
+  const body = requestBody?.content['application/json']?.example
+  if (requestBody?.required && body === undefined) return undefined
+  const address = inPath.reduce((all, { name, example }) => all.replace(`{${name}}`, String(example)), path)
+  return { address, body }
+}

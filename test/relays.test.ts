@@ -1,0 +1,252 @@
+import { createServer } from 'node:net'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+
+import test, { type ExecutionContext } from 'ava'
+import { SMTPServer } from 'smtp-server'
+
+import { readRelays } from '../src/delivery/relay.ts'
+import { createSmtpProvider, type MailProvider } from '../src/delivery/smtp-provider.ts'
+import { SmtpFailure } from '../src/delivery/smtp-wire.ts'
+import { createLogger } from '../src/log.ts'
+import { selfSigned } from '../scripts/services/certificate.ts'
+import { eventually } from './helpers/eventually.ts'
+import { type Sink, type SinkBehaviour, startSmtpSink } from './helpers/smtp-sink.ts'
+
+const LOG = createLogger('test', 'silent')
+const NOBODY = { code: 550, text: '5.1.1 nobody' }
+
+async function relay(t: ExecutionContext, behaviour: SinkBehaviour = {}, port = 0): Promise<Sink> {
+  const sink = await startSmtpSink(behaviour, { port })
+  t.teardown(() => sink.close())
+  return sink
+}
+
+function provider(t: ExecutionContext, ...urls: string[]): MailProvider {
+  const opened = createSmtpProvider(urls.join(' '), LOG)
+  t.teardown(() => opened.close())
+  return opened
+}
+
+async function send(to: MailProvider, number: number, options: { urgent?: boolean; withinMs?: number } = {}) {
+  return await to.send(
+    `return-${number}@send.shop.example`,
+    `reader-${number}@reader.example`,
+    `Message-ID: <${number}@shop.example>\r\nSubject: Hi\r\n\r\nHello\r\n`,
+    {
+      deadline: performance.now() + (options.withinMs ?? 20_000),
+      isUrgent: options.urgent ?? false,
+      beforeData: null,
+      onEnd: () => {},
+    },
+  )
+}
+
+async function refusal(...sending: Parameters<typeof send>): Promise<SmtpFailure> {
+  try {
+    await send(...sending)
+  } catch (error) {
+    if (error instanceof SmtpFailure) return error
+  }
+  throw new Error('the email was taken')
+}
+
+async function sendMany(to: MailProvider, count: number, from = 0): Promise<void> {
+  await Promise.all(Array.from({ length: count }, (_, index) => send(to, from + index)))
+}
+
+async function unusedPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === 'object' ? (address?.port ?? 0) : 0
+}
+
+test('one URL is one relay, and a list has weights, priorities and connections', (t) => {
+  t.deepEqual(readRelays('smtp://127.0.0.1:1025'), [
+    {
+      host: '127.0.0.1',
+      port: 1025,
+      implicitTls: false,
+      tlsRequired: false,
+      credentials: null,
+      weight: 1,
+      priority: 1,
+      connections: 20,
+    },
+  ])
+  const several = readRelays(
+    'smtps://a:p%40ss,word@one.example?weight=3, smtp://two.example:587?starttls=required\n smtp://[::1]?priority=2&connections=5',
+  )
+  t.like(several[0], { host: 'one.example', port: 465, weight: 3, credentials: { password: 'p@ss,word' } })
+  t.like(several[1], { host: 'two.example', port: 587, tlsRequired: true })
+  t.like(several[2], { host: '::1', port: 25, priority: 2, connections: 5 })
+})
+
+const WRONG: Record<string, RegExp> = {
+  'relay.example:25': /RELAY_URL is not a relay; give smtp:/,
+  'smtp://one.example http://u:secret@two.example': /is not a relay \(relay 2\)/,
+  'smtp://u:secret@one.example?weight=0': /weight=0; give a whole number from 1 to 1000/,
+  'smtp://one.example smtp://two.example?connections=many': /connections=many \(relay 2\)/,
+  'smtp://one.example?pool=2': /parameter pool; those there are: starttls, weight, priority, connections/,
+  'smtp://one.example?starttls=yes': /starttls=yes; it can only be required/,
+  'smtp://one.example:25 smtp://one.example': /names one\.example:25 twice/,
+  'smtp://u:%zz@one.example': /not written as URLs write it/,
+}
+
+for (const [text, message] of Object.entries(WRONG)) {
+  test(`a wrong RELAY_URL says what is wrong with it, and no password: ${text}`, (t) => {
+    const error = t.throws(() => readRelays(text))
+    t.regex(error.message, message)
+    t.notRegex(error.message, /secret/)
+  })
+}
+
+test('email is shared by weight, and what is tried again goes the same way', async (t) => {
+  const [small, large] = [await relay(t), await relay(t)]
+  const sender = provider(t, small.url, `${large.url}?weight=3`)
+  for (let from = 0; from < 400; from += 10) await sendMany(sender, 10, from)
+  const share = small.journal.length / 400
+  t.true(share > 0.15 && share < 0.35, String(share))
+  const first = new Set(small.journal.map(({ recipient }) => recipient))
+  small.clear()
+  for (let from = 0; from < 400; from += 10) await sendMany(sender, 10, from)
+  t.deepEqual(new Set(small.journal.map(({ recipient }) => recipient)), first)
+})
+
+test('while a relay cannot be used its email goes by the next, and comes back to it', async (t) => {
+  const port = await unusedPort()
+  const standIn = await relay(t)
+  const sender = provider(t, `smtp://127.0.0.1:${port}`, `${standIn.url}?priority=2`)
+  await sendMany(sender, 30)
+  t.is(standIn.accepted().length, 30)
+  t.is(sender.restMs(), 0)
+  const main = await relay(t, {}, port)
+  await eventually('the first relay to be tried again', async () => {
+    await send(sender, 31)
+    return main.accepted().length > 0
+  })
+  standIn.clear()
+  await sendMany(sender, 30, 40)
+  t.is(standIn.journal.length, 0)
+})
+
+test('a relay that refuses the login or breaks off before the end is passed by, and nothing is lost or doubled', async (t) => {
+  const guard = {
+    ...selfSigned('localhost'),
+    login: { user: 'shop', password: 'right', method: 'PLAIN' as const },
+  }
+  const closed = await startSmtpSink({}, { guard })
+  t.teardown(() => closed.close())
+  const broken = await relay(t, { onRecipient: () => 'drop' })
+  const sound = await relay(t)
+  const sender = provider(
+    t,
+    `smtp://shop:wrong@127.0.0.1:${closed.port}`,
+    `${broken.url}?priority=2`,
+    `${sound.url}?priority=3`,
+  )
+  await sendMany(sender, 40)
+  t.is(sound.accepted().length, 40)
+  t.is(new Set(sound.journal.map(({ recipient }) => recipient)).size, 40)
+  t.is(closed.journal.length + broken.journal.length, 0)
+})
+
+test('an email whose end was written is given to no other relay, and a refusal is final', async (t) => {
+  const mute = await relay(t, { onMessage: () => 'drop' })
+  const other = await relay(t)
+  t.true((await refusal(provider(t, mute.url, `${other.url}?priority=2`), 1)).ambiguous)
+  const strict = await relay(t, { onRecipient: () => NOBODY })
+  t.like(await refusal(provider(t, strict.url, `${other.url}?priority=2`), 2), { reply: { code: 550 } })
+  const grey = await relay(t, { onRecipient: () => ({ code: 451, text: '4.7.1 greylisted' }) })
+  t.like(await refusal(provider(t, grey.url, `${other.url}?priority=2`), 3), { reply: { code: 451 } })
+  t.is(other.journal.length, 0)
+})
+
+test('a relay that grants few connections is used with as many, and holds nothing up', async (t) => {
+  const narrow: Sink = await relay(t, {
+    onConnect: () =>
+      narrow.connections.open > 3 ? { code: 421, text: '4.7.0 too many connections' } : 'accept',
+    onMessage: () => ({ afterMs: 5, reply: 'accept' }),
+  })
+  const sender = provider(t, `${narrow.url}?connections=12`)
+  await sendMany(sender, 60)
+  t.is(narrow.accepted().length, 60)
+  t.is(sender.restMs(), 0)
+  const before = narrow.connections.total
+  await sendMany(sender, 60, 100)
+  t.true(narrow.connections.total - before <= 3, String(narrow.connections.total - before))
+})
+
+test('never more connections are open than the setting says, and urgent email goes first', async (t) => {
+  const slow = await relay(t, { onMessage: () => ({ afterMs: 20, reply: 'accept' }) })
+  const sender = provider(t, `${slow.url}?connections=2`)
+  const bulk = sendMany(sender, 20)
+  await send(sender, 1_000, { urgent: true })
+  t.true(slow.accepted().length <= 6, String(slow.accepted().length))
+  await bulk
+  t.is(slow.connections.peak, 2)
+  t.is(slow.accepted().length, 21)
+})
+
+test('with no relay left the sender hears when to come back, and with none free in time that it was late', async (t) => {
+  const nowhere = provider(
+    t,
+    `smtp://127.0.0.1:${await unusedPort()}`,
+    `smtp://127.0.0.1:${await unusedPort()}`,
+  )
+  t.like(await refusal(nowhere, 1), { stage: 'connect', reply: undefined })
+  t.true(nowhere.restMs() > 0)
+  const silent = await relay(t, { onMessage: () => 'hang' })
+  const full = provider(t, `${silent.url}?connections=1`)
+  const stuck = refusal(full, 2)
+  await eventually('the email to be there', async () => silent.journal.length === 1)
+  t.regex((await refusal(full, 3, { withinMs: 200 })).message, /no connection to the relay was free in time/)
+  await silent.close()
+  t.true((await stuck).ambiguous)
+})
+
+test('a relay that puts everything off is asked by fewer at once', async (t) => {
+  const busy = await relay(t, { onRecipient: () => ({ code: 450, text: '4.7.1 slow down' }) })
+  const sender = provider(t, `${busy.url}?connections=8`)
+  await Promise.all(Array.from({ length: 60 }, (_, index) => refusal(sender, index)))
+  const before = busy.connections.total
+  busy.behaviour = {}
+  await sendMany(sender, 20, 100)
+  t.is(busy.connections.total, before)
+  t.true(busy.connections.open <= 2, String(busy.connections.open))
+})
+
+test('TLS from the first byte with a login: the certificate must be right, and then connections are kept', async (t) => {
+  const certificate = selfSigned('localhost')
+  const taken: string[] = []
+  const server = new SMTPServer({
+    secure: true,
+    ...certificate,
+    onAuth: ({ username, password }, _session, done) =>
+      username === 'shop' && password === 'a secret'
+        ? done(null, { user: username })
+        : done(new Error('wrong name or password')),
+    onData(stream, session, done) {
+      taken.push(session.id)
+      stream.resume()
+      stream.once('end', () => done())
+    },
+  })
+  // A client that does not like the certificate ends the handshake.
+  server.on('error', () => {})
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())))
+  const bound = server.server.address()
+  const port = typeof bound === 'object' ? bound?.port : 0
+  const url = (password: string) => `smtps://shop:${password}@localhost:${port}`
+  t.regex((await refusal(provider(t, url('a%20secret')), 1)).message, /self-signed certificate/)
+  setDefaultCACertificates([...getCACertificates('default'), certificate.cert])
+  t.like(await refusal(provider(t, url('wrong')), 2), { stage: 'connect', reply: { code: 535 } })
+  const sender = provider(t, url('a%20secret'))
+  for (const number of [3, 4, 5]) t.is((await send(sender, number)).code, 250)
+  t.deepEqual(
+    taken,
+    Array.from({ length: 3 }, () => taken[0] ?? ''),
+  )
+})
