@@ -232,35 +232,41 @@ test('a circle of different steps is cut at the same depth as one of a kind', as
 })
 
 test('THROTTLE lets as many through as it may in each window, in the order they come, and SKIP sends the rest on', async (t) => {
-  const throttle = (overflow: 'HOLD' | 'SKIP') =>
-    step('slow', 'THROTTLE', { limit: 2, per: { amount: 2, unit: 'SECONDS' }, overflow })
-  const held = await world.publish(chain([throttle('HOLD'), TAGGED]))
+  const throttle = (limit: number, amount: number, unit: 'SECONDS' | 'MINUTES') =>
+    step('slow', 'THROTTLE', { limit, per: { amount, unit }, overflow: 'HOLD' })
+  const passes = (automationId: string) =>
+    rows<{ status: string; until: string | null; endedAt: string | null }>(
+      services.orm.em.fork(),
+      sql`select run.status, outcome ->> 'until' as until, run_step.ended_at as "endedAt" from run_step
+        join automation_run run on run.id = run_step.run_id
+        where run.automation_id = ${automationId} and run_step.step_id = 'slow' order by outcome ->> 'until' nulls first`,
+    )
   const people = await Promise.all(Array.from({ length: 6 }, () => tenant.subscribe()))
-  await Promise.all(people.map((subscriberId) => world.enter(held, subscriberId)))
-  await eventually('all to pass', async () =>
-    (await runsOf(services, tenant, held)).every(({ status }) => status === 'COMPLETED'),
-  )
-  const passed = await rows<{ result: string; window: string | null }>(
-    services.orm.em.fork(),
-    sql`select outcome ->> 'result' as result, outcome ->> 'until' as window from run_step
-      join automation_run run on run.id = run_step.run_id
-      where run.automation_id = ${held} and run_step.step_id = 'slow' order by 2 nulls first`,
-  )
-  t.is(passed.filter(({ window }) => window === null).length, 2)
-  const windows = new Map(
-    passed.map(({ window }) => [window, passed.filter((each) => each.window === window).length]),
-  )
-  t.deepEqual([...windows.values()], [2, 2, 2])
-  const [, first, second] = [...windows.keys()].map((window) => Date.parse(window ?? ''))
-  t.is((second ?? 0) - (first ?? 0), 2_000)
+
+  const slow = await world.publish(chain([throttle(2, 30, 'MINUTES'), TAGGED]))
+  await Promise.all(people.map((subscriberId) => world.enter(slow, subscriberId)))
+  await eventually('two to pass and four to be held', async () => {
+    const statuses = (await passes(slow)).map(({ status }) => status)
+    return statuses.join() === 'COMPLETED,COMPLETED,WAITING,WAITING,WAITING,WAITING'
+  })
+  const held = (await passes(slow)).map(({ until }) => until)
+  t.deepEqual(held.slice(0, 2), [null, null])
+  const [third = 0, fourth = 0, fifth = 0, sixth = 0] = held.slice(2).map((until) => Date.parse(until ?? ''))
+  t.deepEqual([fourth - third, fifth - third, sixth - third], [0, 1_800_000, 1_800_000])
+
+  const brisk = await world.publish(chain([throttle(1, 2, 'SECONDS'), TAGGED]))
+  await Promise.all(people.slice(0, 3).map((subscriberId) => world.enter(brisk, subscriberId)))
+  await eventually('all to pass', async () => {
+    const statuses = (await passes(brisk)).map(({ status }) => status)
+    return statuses.join() === 'COMPLETED,COMPLETED,COMPLETED'
+  })
+  for (const { until, endedAt } of await passes(brisk))
+    if (until) t.true(Date.parse(endedAt ?? '') >= Date.parse(until))
 
   const skipping = await world.publish({
     steps: [
       START,
-      {
-        ...throttle('SKIP'),
-        config: { limit: 1, per: { amount: 1, unit: 'HOURS' }, overflow: 'SKIP' },
-      } as Step,
+      step('slow', 'THROTTLE', { limit: 1, per: { amount: 1, unit: 'HOURS' }, overflow: 'SKIP' }),
       TAGGED,
     ],
     edges: edges(['start', 'slow', 'tag']),
