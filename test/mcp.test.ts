@@ -186,6 +186,23 @@ test('a workflow is edited as the instructions say: document, read, one whole wr
   t.is((await data('get_campaign', { campaignId })).campaign.subject, 'Welcome, {{name}}')
   t.regex((await data('render_campaign', { campaignId })).html, /Hello/)
   t.is(after.status, 'DRAFT')
+  await data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: after.updatedAt,
+    edges: graph.edges,
+    steps: after.draft.steps.with(2, {
+      ...after.draft.steps[2],
+      config: { ...after.draft.steps[2].config, subject: 'Hello, {{name}}' },
+    }),
+  })
+  const { entries } = await organization.data('list_campaign_history', { campaignId })
+  t.deepEqual(
+    entries.map(({ subject, source }: { subject: string; source: string }) => [subject, source]),
+    [
+      ['Hello, {{name}}', 'ai'],
+      ['Welcome, {{name}}', 'ai'],
+    ],
+  )
 })
 
 test('what an agent changes says so in the history of a campaign', async (t) => {

@@ -2,38 +2,21 @@ import test from 'ava'
 import { type RawBuilder, sql } from 'kysely'
 
 import { execute, row } from '../src/database.ts'
-import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
-
 import { decodeId } from '../src/ids.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { QUICK } from './helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
 
+let stack: Stack
 let api: TestApi
-let sink: Sink
-let engine: Engine
-let lanes: Lanes
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  api = await startApi({
-    TEMPORAL_TASK_QUEUE: `quota-${process.pid}`,
-    RELAY_URL: sink.url,
-    LANE_RATE_TRANSACTIONAL: '0',
-  })
-  engine = await startEngine(api.services)
-  lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 100 })
+  stack = await startStack({ queue: 'quota', env: { LANE_RATE_TRANSACTIONAL: '0' } })
+  api = stack.api
 })
-test.after.always(async () => {
-  await engine?.stop()
-  await lanes?.stop()
-  await api?.close()
-  await sink?.close()
-})
+test.after.always(() => stack?.close())
 
-const em = () => api.services.orm.em.fork()
+const em = () => stack.em()
 const limited = (emailsPerMonth: number) =>
   api.organization({ customLimits: { requestsPerMinute: 0, emailsPerMonth } })
 

@@ -3,31 +3,21 @@ import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
 
 import { execute } from '../src/database.ts'
-import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { newId } from '../src/ids.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { QUICK } from './helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import type { Sink } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
 
+let stack: Stack
 let api: TestApi
 let sink: Sink
-let engine: Engine
-let lanes: Lanes
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  api = await startApi({ TEMPORAL_TASK_QUEUE: `stand-in-${process.pid}`, RELAY_URL: sink.url })
-  engine = await startEngine(api.services)
-  lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 100 })
+  stack = await startStack({ queue: 'stand-in' })
+  ;({ api, sink } = stack)
 })
-test.after.always(async () => {
-  await engine?.stop()
-  await lanes?.stop()
-  await api?.close()
-  await sink?.close()
-})
+test.after.always(() => stack?.close())
 
 /** An organization whose own domain is lost, beside two others that are VERIFIED. */
 async function office(t: { is: (one: unknown, other: unknown) => void }) {
@@ -35,7 +25,7 @@ async function office(t: { is: (one: unknown, other: unknown) => void }) {
   const hosts = { second: `second-${organization.domain}`, first: `first-${organization.domain}` }
   for (const host of Object.values(hosts)) {
     await execute(
-      api.services.orm.em.fork(),
+      stack.em(),
       sql`insert into domain (id, organization_id, domain, status)
         values (${newId()}, ${organization.id}, ${host}, 'VERIFIED')`,
     )
@@ -54,7 +44,7 @@ async function office(t: { is: (one: unknown, other: unknown) => void }) {
 
 async function lose({ id }: TestOrganization, host: string): Promise<void> {
   await execute(
-    api.services.orm.em.fork(),
+    stack.em(),
     sql`update domain set status = 'DEGRADED' where organization_id = ${id} and domain = ${host}`,
   )
 }
@@ -94,16 +84,13 @@ test('the domain that stands in first takes the place of one that is lost, and a
 
   const stop = async (host: string) => {
     await execute(
-      api.services.orm.em.fork(),
+      stack.em(),
       sql`insert into sending_stop (organization_id, domain_id, stream, names, reason, days, emails, counted)
         select organization_id, id, 'TRANSACTIONAL', array[domain], 'BOUNCES', 1, 100, 20 from domain
         where organization_id = ${organization.id} and domain = ${host}`,
     )
     return async () => {
-      await execute(
-        api.services.orm.em.fork(),
-        sql`delete from sending_stop where organization_id = ${organization.id}`,
-      )
+      await execute(stack.em(), sql`delete from sending_stop where organization_id = ${organization.id}`)
     }
   }
   const resumeFirst = await stop(hosts.first)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Campaign, HistoryEntry, HistorySource, HistorySummary } from '../../../schema/campaign.ts'
-import type { Call } from '../../catalogue/tool.ts'
+import type { Actor, Call } from '../../catalogue/tool.ts'
 import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { readPosition } from '../cursor.ts'
@@ -13,18 +13,22 @@ type EntryRow = Omit<HistorySummary, 'savedAt'> & { createdAt: string }
 const COLUMNS = sql`id, source, subject, preview, content_type as "contentType", restored_from as "restoredFrom",
   created_at as "createdAt"`
 
+/** Who wrote what a history entry keeps, as campaigns and the emails of automations tell it. */
+export function historySource({ isAgent }: Pick<Actor, 'isAgent'>): HistorySource {
+  return isAgent ? 'ai' : 'manual'
+}
+
 /** Keeps what the campaign says now, as the entry of the change that has just been written. */
 export async function recordHistory(
   { em, organization, actor }: Call,
   campaignId: string,
   restoredFrom: string | null = null,
 ): Promise<void> {
-  const source: HistorySource = actor.isAgent ? 'ai' : 'manual'
   await execute(
     em,
     sql`insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type,
         restored_from)
-      select ${newId()}, organization_id, id, ${source}, subject, preview, content, content_type, ${restoredFrom}
+      select ${newId()}, organization_id, id, ${historySource(actor)}, subject, preview, content, content_type, ${restoredFrom}
       from campaign where organization_id = ${organization.id} and id = ${campaignId}`,
   )
 }

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, json } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
+import { historySource } from '../../campaigns/history.ts'
 import type { EmailPlan } from './internal-emails.ts'
 
 /** Writes the planned emails in set-based statements and removes those that no step and no version has. */
@@ -26,7 +27,7 @@ function inputOf(plans: readonly EmailPlan[]) {
 }
 
 async function insertEmails(
-  { em, organization }: Call,
+  { em, organization, actor }: Call,
   automationId: string,
   plans: readonly EmailPlan[],
 ): Promise<void> {
@@ -45,7 +46,7 @@ async function insertEmails(
         order by input.id
         returning id, subject, preview, content, content_type)
       insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type)
-      select input."historyId", ${organization.id}, made.id, 'manual', made.subject, made.preview, made.content,
+      select input."historyId", ${organization.id}, made.id, ${historySource(actor)}, made.subject, made.preview, made.content,
         made.content_type
       from made join input on input.id = made.id order by made.id`,
   )
@@ -53,7 +54,7 @@ async function insertEmails(
 
 /** Touches only what differs, and keeps a history entry of every change of what a reader sees. */
 async function updateEmails(
-  { em, organization }: Call,
+  { em, organization, actor }: Call,
   automationId: string,
   plans: readonly EmailPlan[],
 ): Promise<void> {
@@ -80,7 +81,7 @@ async function updateEmails(
           is distinct from (wanted."stepId", wanted.name, wanted.subject, wanted.preview, wanted.content,
             wanted.content_type, wanted.sender_id, wanted.reply_to))
       insert into campaign_history (id, organization_id, campaign_id, source, subject, preview, content, content_type)
-      select "historyId", ${organization.id}, id, 'manual', subject, preview, content, content_type from wanted
+      select "historyId", ${organization.id}, id, ${historySource(actor)}, subject, preview, content, content_type from wanted
       where (subject, preview, content) is distinct from before order by id`,
   )
 }

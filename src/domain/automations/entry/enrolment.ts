@@ -17,23 +17,8 @@ import {
   placeKey,
   readPlaces,
 } from '../groups/group-places.ts'
-import { insertRuns, type NewRun } from './run-inserts.ts'
+import { type Candidate, insertRuns, type NewRun } from './run-inserts.ts'
 import { cancelRuns, endEventWaits } from '../runs/runs.ts'
-import type { Version } from '../definition/versions.ts'
-
-/** A subscriber whom a trigger or a call lets in, if the automation's re-entry allows. Ids are uuids. */
-export type Candidate = {
-  automationId: string
-  automationName: string
-  version: Version
-  subscriberId: string
-  /** Where the run begins: a TRIGGER, or any step when a call says so. */
-  stepId: string
-  /** Stored with the run: what started it. */
-  trigger: Record<string, unknown>
-  /** What filters read as `entry.<path>`. */
-  context: Record<string, unknown>
-}
 
 /** Why re-entry refuses; words for the ledger and for errors. */
 export type Refusal = 'ALREADY_ENTERED' | 'ALREADY_ACTIVE' | 'COOLDOWN' | 'MAX_ENTRIES' | 'NO_KEY' | 'LOOP'

@@ -6,6 +6,20 @@ import type { RecordedEvent } from '../../event-rows.ts'
 import { startRuns } from './run-starts.ts'
 import type { Version } from '../definition/versions.ts'
 
+/** A subscriber whom a trigger or a call lets in, if the automation's re-entry allows. Ids are uuids. */
+export type Candidate = {
+  automationId: string
+  automationName: string
+  version: Version
+  subscriberId: string
+  /** Where the run begins: a TRIGGER, or any step when a call says so. */
+  stepId: string
+  /** Stored with the run: what started it. */
+  trigger: Record<string, unknown>
+  /** What filters read as `entry.<path>`. */
+  context: Record<string, unknown>
+}
+
 /** A run that was decided on and is to be written. */
 export type NewRun = {
   id: string
@@ -16,15 +30,7 @@ export type NewRun = {
   turn: 'HOLDS' | 'QUEUES' | 'SKIPPED'
   /** How long it may wait for its turn. */
   maxQueueMs?: number | null
-  candidate: {
-    automationId: string
-    automationName: string
-    version: Version
-    subscriberId: string
-    stepId: string
-    trigger: Record<string, unknown>
-    context: Record<string, unknown>
-  }
+  candidate: Candidate
 }
 
 /**

@@ -8,7 +8,8 @@ import { encodeId, readId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
 import type { NewEvent, RecordedEvent } from '../../event-rows.ts'
 import { type Decision, recordDecisions } from '../runs/decisions.ts'
-import { type Candidate, enrol, MOST_DEPTH } from '../entry/enrolment.ts'
+import { enrol, MOST_DEPTH } from '../entry/enrolment.ts'
+import type { Candidate } from '../entry/run-inserts.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
 
 /** An event that may start something; `depth` is how many runs that started each other stand before what it starts. */
