@@ -8,9 +8,9 @@ import {
   isWellFormedAdminKey,
   isWellFormedToken,
   lastFour,
-  makeAdminKey,
   makeToken,
 } from './catalogue/tokens.ts'
+import { createAdminKey } from './domain/admin-keys.ts'
 import { findSigningKey, insertSigningKey, makeDkimPair } from './domain/domains/keys.ts'
 import { newId } from './ids.ts'
 
@@ -41,7 +41,7 @@ export async function seedDevelopment(
       return {
         apiToken:
           (await keepToken(em, organizationId, keep.apiToken)) ?? (await addToken(em, organizationId)),
-        adminKey: (await keepAdminKey(em, keep.adminKey)) ?? (await addAdminKey(em)),
+        adminKey: (await keepAdminKey(em, keep.adminKey)) ?? (await createAdminKey(em, 'Development')).key,
       }
     })
   } finally {
@@ -127,14 +127,4 @@ async function keepAdminKey(em: EntityManager, key: string | undefined): Promise
     sql`select id from admin_key where key_hash = ${hashToken(key)} and revoked_at is null`,
   )
   return found ? key : null
-}
-
-async function addAdminKey(em: EntityManager): Promise<string> {
-  const key = makeAdminKey()
-  await execute(
-    em,
-    sql`insert into admin_key (id, name, key_hash, last_four)
-      values (${newId()}, 'Development', ${hashToken(key)}, ${lastFour(key)})`,
-  )
-  return key
 }

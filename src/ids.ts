@@ -27,6 +27,7 @@ export const ID_PREFIXES = {
   whk: 'webhook',
   imp: 'import',
   sup: 'suppression',
+  adm: 'admin key',
 } as const
 export type IdPrefix = keyof typeof ID_PREFIXES
 

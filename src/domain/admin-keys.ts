@@ -1,0 +1,57 @@
+import { sql } from 'kysely'
+
+import type { AdminKey, NewAdminKey } from '../../schema/admin.ts'
+import { Failure } from '../catalogue/failure.ts'
+import { hashToken, lastFour, makeAdminKey } from '../catalogue/tokens.ts'
+import { type EntityManager, row, rows } from '../database.ts'
+import { encodeId, newId, readId } from '../ids.ts'
+import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+
+const COLUMNS = sql`id, name, last_four as "lastFour", created_at as "createdAt", last_used_at as "lastUsedAt",
+  revoked_at as "revokedAt"`
+const MAXIMUM_NAME = 100
+
+/** Makes an admin key, whose text only this answer has. */
+export async function createAdminKey(em: EntityManager, asked: string): Promise<NewAdminKey> {
+  const name = oneLine(asked.trim(), 'name', MAXIMUM_NAME)
+  if (name === '') refuse('name', 'is blank; say who or what the key is for.')
+  const key = makeAdminKey()
+  const made = await row<AdminKey>(
+    em,
+    sql`insert into admin_key (id, name, key_hash, last_four)
+      values (${newId()}, ${name}, ${hashToken(key)}, ${lastFour(key)})
+      returning ${COLUMNS}`,
+  )
+  if (!made) throw new Error('an admin key was not written')
+  return { ...presentKey(made), key }
+}
+
+/** Every admin key, newest first; those that were revoked are among them. */
+export async function listAdminKeys(em: EntityManager): Promise<AdminKey[]> {
+  return (await rows<AdminKey>(em, sql`select ${COLUMNS} from admin_key order by id desc`)).map(presentKey)
+}
+
+/** Ends an admin key at once; one that is ended already stays as it is. */
+export async function revokeAdminKey(em: EntityManager, id: string): Promise<AdminKey> {
+  const revoked = await row<AdminKey>(
+    em,
+    sql`update admin_key set revoked_at = coalesce(revoked_at, now()) where id = ${readId('adm', id)}::uuid
+      returning ${COLUMNS}`,
+  )
+  if (revoked) return presentKey(revoked)
+  throw new Failure(
+    'NOT_FOUND',
+    `There is no admin key ${JSON.stringify(id.slice(0, 80))}; the list of admin keys shows their ids.`,
+  )
+}
+
+/** From what the driver gives: an id is a uuid, a time its own text. */
+function presentKey({ id, createdAt, lastUsedAt, revokedAt, ...rest }: AdminKey): AdminKey {
+  return {
+    id: encodeId('adm', id),
+    ...rest,
+    createdAt: timestamp(createdAt),
+    lastUsedAt: timestampOrNull(lastUsedAt),
+    revokedAt: timestampOrNull(revokedAt),
+  }
+}
