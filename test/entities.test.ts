@@ -6,7 +6,7 @@ import { type TestServices, testServices } from './helpers/database.ts'
 
 type Column = { table: string; column: string; type: string; isNullable: boolean }
 
-/** Keys that hold over all organizations: of organizations and secrets, of one verified domain, of what DNS says, and of shared work. */
+/** Keys that hold over all organizations: of organizations, people and secrets, of one verified domain, of what DNS says, and of shared work. */
 const OVER_ALL = [
   'organization_pkey',
   'organization_slug_key',
@@ -14,6 +14,9 @@ const OVER_ALL = [
   'admin_key_key_hash_key',
   'api_token_pkey',
   'api_token_token_hash_key',
+  'member_pkey',
+  'member_email_key_key',
+  'membership_member_id_fkey',
   'domain_verified_once',
   'delivery_queue_pkey',
   'lane_bucket_pkey',

@@ -65,6 +65,7 @@ import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 import { AutomationIntake, AutomationWebhook, AutomationWebhookReceipt } from './intakes.ts'
 import { AutomationOccasion, AutomationSchedule } from './timed-triggers.ts'
 import { SnippetUse, StoredFile } from './library.ts'
+import { Member, Membership } from './members.ts'
 import { Webhook, WebhookDelivery } from './webhooks.ts'
 
 /** Every entity the database maps. */
@@ -72,6 +73,8 @@ export const ENTITIES = [
   Organization,
   ApiToken,
   AdminKey,
+  Member,
+  Membership,
   ConfirmationChallenge,
   IdempotencyRecord,
   RateWindow,

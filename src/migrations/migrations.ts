@@ -17,6 +17,7 @@ import { M017Reports } from './m017-reports.ts'
 import { M018Deliverability } from './m018-deliverability.ts'
 import { M019Webhooks } from './m019-webhooks.ts'
 import { M020Quotas } from './m020-quotas.ts'
+import { M021Members } from './m021-members.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -39,6 +40,7 @@ export const MIGRATIONS = [
   M018Deliverability,
   M019Webhooks,
   M020Quotas,
+  M021Members,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

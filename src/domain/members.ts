@@ -1,0 +1,155 @@
+import { sql } from 'kysely'
+
+import { audit } from '../catalogue/audit.ts'
+import { Failure } from '../catalogue/failure.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { type EntityManager, execute, row, rows } from '../database.ts'
+import { encodeId, missing, newId, readId } from '../ids.ts'
+import { readEmail } from './addresses.ts'
+import { hashPassword, isPassword } from './passwords.ts'
+import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+
+/** A person who logs in, as one organization sees them. */
+export type Member = {
+  id: string
+  email: string
+  name: string
+  hasPassword: boolean
+  lastLoginAt: string | null
+  /** Since when they belong to the organization. */
+  createdAt: string
+}
+
+/** An organization that somebody may choose. */
+export type MemberOrganization = { id: string; name: string }
+
+type MemberRow = Omit<Member, 'id'> & { uuid: string }
+
+const MAXIMUM_NAME = 100
+const COLUMNS = sql`member.id as uuid, member.email, member.name, member.password is not null as "hasPassword",
+  member.last_login_at as "lastLoginAt", membership.created_at as "createdAt"`
+
+/**
+ * Makes somebody a member of the organization. Who is a member elsewhere keeps name and password, which are theirs and
+ * not this organization's: sending a password for them is refused.
+ */
+export async function createMember(
+  call: Call,
+  input: { email: string; name?: string | undefined; password?: string | undefined },
+): Promise<Member> {
+  const { em, organization } = call
+  const email = readEmail(input.email, 'email')
+  const name = oneLine(input.name ?? '', 'name', MAXIMUM_NAME)
+  const password = input.password === undefined ? null : await hashPassword(input.password)
+  const made = await execute(
+    em,
+    sql`insert into member (id, email, name, password) values (${newId()}, ${email}, ${name}, ${password})
+      on conflict (email_key) do nothing`,
+  )
+  if (made === 0 && password !== null) {
+    refuse('password', 'was sent for somebody who logs in already; leave it out, or set it by itself.')
+  }
+  const joined = await execute(
+    em,
+    sql`insert into membership (organization_id, member_id)
+      select ${organization.id}, id from member where email_key = lower(${email}) on conflict do nothing`,
+  )
+  if (joined === 0) {
+    throw new Failure('ALREADY_EXISTS', `${JSON.stringify(email)} is a member of this organization already.`)
+  }
+  const member = await readMember(call, email)
+  await audit(call, 'member.created', member.id, {})
+  return member
+}
+
+/** Gives a member a new password, which holds in every organization they belong to: for whoever runs the installation. */
+export async function setMemberPassword(call: Call, member: string, password: string): Promise<Member> {
+  const hashed = await hashPassword(password)
+  const { id } = await readMember(call, member)
+  await execute(call.em, sql`update member set password = ${hashed} where id = ${readId('usr', id)}`)
+  await audit(call, 'member.password_set', id, {})
+  return await readMember(call, id)
+}
+
+/** The members of the organization, by address. */
+export async function listMembers({ em, organization }: Call): Promise<Member[]> {
+  const found = await rows<MemberRow>(
+    em,
+    sql`select ${COLUMNS} from membership join member on member.id = membership.member_id
+      where membership.organization_id = ${organization.id} order by member.email_key`,
+  )
+  return found.map(present)
+}
+
+/** Takes somebody, by id or address, out of the organization; who belongs to none any more is forgotten. */
+export async function removeMember(call: Call, member: string): Promise<Member> {
+  const { em, organization } = call
+  const removed = await readMember(call, member)
+  const uuid = readId('usr', removed.id)
+  // Waits for whoever makes them a member elsewhere at this moment, so that the last statement sees it.
+  await execute(em, sql`select id from member where id = ${uuid} for update`)
+  await execute(
+    em,
+    sql`delete from membership where organization_id = ${organization.id} and member_id = ${uuid}`,
+  )
+  await execute(
+    em,
+    sql`delete from member where id = ${uuid} and not exists (select from membership where member_id = ${uuid})`,
+  )
+  await audit(call, 'member.removed', removed.id, {})
+  return removed
+}
+
+/** Who has this address and this password, or null; it takes as long for an address that nobody has. */
+export async function logIn(
+  em: EntityManager,
+  { email, password }: { email: string; password: string },
+): Promise<string | null> {
+  const found = await row<{ id: string; password: string | null }>(
+    em,
+    sql`select id, password from member where email_key = lower(${email})`,
+  )
+  const isRight = await isPassword(password, found?.password ?? null)
+  if (!found || !isRight) return null
+  await execute(em, sql`update member set last_login_at = now() where id = ${found.id}`)
+  return encodeId('usr', found.id)
+}
+
+/** The address of a member and the organizations they belong to, or null where there is no such member. */
+export async function readMemberships(
+  em: EntityManager,
+  memberId: string,
+): Promise<{ email: string; organizations: MemberOrganization[] } | null> {
+  const found = await rows<{ email: string } & MemberOrganization>(
+    em,
+    sql`select member.email, organization.id, organization.name
+      from member join membership on membership.member_id = member.id
+      join organization on organization.id = membership.organization_id
+      where member.id = ${readId('usr', memberId)} order by organization.name, organization.id`,
+  )
+  const [first] = found
+  if (!first) return null
+  const organizations = found.map(({ id, name }) => ({ id: encodeId('org', id), name }))
+  return { email: first.email, organizations }
+}
+
+async function readMember({ em, organization }: Call, member: string): Promise<Member> {
+  const found = await row<MemberRow>(
+    em,
+    sql`select ${COLUMNS} from membership join member on member.id = membership.member_id
+      where membership.organization_id = ${organization.id}
+        and (member.id = ${readId('usr', member)} or member.email_key = lower(${member}))`,
+  )
+  return found ? present(found) : missing('usr', member)
+}
+
+function present({ uuid, ...member }: MemberRow): Member {
+  return {
+    id: encodeId('usr', uuid),
+    email: member.email,
+    name: member.name,
+    hasPassword: member.hasPassword,
+    lastLoginAt: timestampOrNull(member.lastLoginAt),
+    createdAt: timestamp(member.createdAt),
+  }
+}
