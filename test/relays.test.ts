@@ -27,7 +27,9 @@ function provider(t: ExecutionContext, ...urls: string[]): MailProvider {
   return opened
 }
 
-async function send(to: MailProvider, number: number, options: { urgent?: boolean; withinMs?: number } = {}) {
+type SendOptions = { urgent?: boolean; withinMs?: number; beforeData?: () => Promise<void> }
+
+async function send(to: MailProvider, number: number, options: SendOptions = {}) {
   return await to.send(
     `return-${number}@send.shop.example`,
     `reader-${number}@reader.example`,
@@ -35,7 +37,7 @@ async function send(to: MailProvider, number: number, options: { urgent?: boolea
     {
       deadline: performance.now() + (options.withinMs ?? 20_000),
       isUrgent: options.urgent ?? false,
-      beforeData: null,
+      beforeData: options.beforeData ?? null,
       onEnd: () => {},
     },
   )
@@ -150,6 +152,64 @@ test('a relay that refuses the login or breaks off before the end is passed by, 
   t.is(sound.accepted().length, 40)
   t.is(new Set(sound.journal.map(({ recipient }) => recipient)).size, 40)
   t.is(closed.journal.length + broken.journal.length, 0)
+})
+
+/** A provider whose relay is out of use after three emails it broke off, and `kept` connections that are as they were. */
+async function putOut(t: ExecutionContext, kept: number): Promise<{ unwell: Sink; sender: MailProvider }> {
+  const unwell = await relay(t)
+  const sender = provider(t, unwell.url)
+  await sendMany(sender, kept + 3)
+  unwell.behaviour = { onRecipient: () => 'drop' }
+  for (const number of [101, 102, 103]) t.is((await refusal(sender, number)).reply, undefined)
+  unwell.behaviour = {}
+  unwell.clear()
+  t.is(unwell.connections.total, kept + 3)
+  await eventually('the relay to have rested', () => sender.restMs() === 0)
+  return { unwell, sender }
+}
+
+test('a relay that was out of use and answers on a kept connection has its part of the email at once', async (t) => {
+  for (const answer of ['accept', NOBODY] as const) {
+    const { unwell, sender } = await putOut(t, 2)
+    unwell.behaviour = { onRecipient: () => answer }
+    const answered = send(sender, 1)
+    await (answer === 'accept' ? answered : t.throwsAsync(answered, { instanceOf: SmtpFailure }))
+    t.is(unwell.connections.total, 5)
+    unwell.clear()
+    unwell.behaviour = { onMessage: () => 'hang' }
+    const stuck = [2, 3, 4, 5].map((number) => refusal(sender, number))
+    await eventually('four emails to be under way', () => unwell.journal.length === 4)
+    await unwell.close()
+    await Promise.all(stuck)
+  }
+})
+
+test('one email at a time tries a relay that is out of use, whatever ends that was under way before', async (t) => {
+  const unwell = await relay(t)
+  const sender = provider(t, unwell.url)
+  await sendMany(sender, 5)
+  const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const beforeData = async () => {
+    reached.resolve()
+    await held.promise
+  }
+  const under = send(sender, 6, { beforeData })
+  await reached.promise
+  unwell.behaviour = { onRecipient: () => 'drop' }
+  for (const number of [101, 102, 103]) await refusal(sender, number)
+  await eventually('the relay to have rested', () => sender.restMs() === 0)
+  unwell.clear()
+  unwell.behaviour = { onMessage: ({ recipient }) => (recipient.includes('-7@') ? 'hang' : 'accept') }
+  const probe = refusal(sender, 7)
+  await eventually('an email to try it', () => unwell.journal.length === 1)
+  held.reject(new Error('the worker stops'))
+  await t.throwsAsync(under, { message: 'the worker stops' })
+  t.regex(
+    (await refusal(sender, 8, { withinMs: 200 })).message,
+    /no connection to the relay was free in time/,
+  )
+  await unwell.close()
+  t.true((await probe).ambiguous)
 })
 
 test('an email whose end was written is given to no other relay, and a refusal is final', async (t) => {

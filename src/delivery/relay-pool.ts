@@ -43,7 +43,8 @@ export class RelayPool {
   #restUntil = 0
   /** How often it was put out of use since an email last had an answer. */
   #troubles = 0
-  #isProbed = false
+  /** The email that tries it while it is out of use; nothing that was under way before speaks for that one. */
+  #probe: Envelope | null = null
   #failure: SmtpFailure | undefined
   #losses = 0
   #deferrals = 0
@@ -62,7 +63,7 @@ export class RelayPool {
   }
 
   get isProbed(): boolean {
-    return this.#isProbed
+    return this.#probe !== null
   }
 
   /** Why it is out of use. */
@@ -76,17 +77,29 @@ export class RelayPool {
   }
 
   hasRoom(): boolean {
-    if (!this.isHealthy) return !this.#isProbed && this.restMs === 0
+    if (!this.isHealthy) return !this.isProbed && this.restMs === 0
     this.#regrow()
     return this.#open < this.#allowed || this.#idle.length > 0
   }
 
   /** Sends over a kept connection or a new one, whose place is taken before this returns. Only after hasRoom. */
   async send(mail: Envelope): Promise<SmtpReply> {
-    const kept = this.#takeIdle()
+    if (!this.isHealthy) this.#probe = mail
+    try {
+      return await this.#sendOver(this.#takeIdle(), mail)
+    } finally {
+      if (this.#probe === mail) this.#probe = null
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#sweeping)
+    for (const { connection } of this.#idle.splice(0)) this.#drop(connection)
+  }
+
+  async #sendOver(kept: SmtpConnection | null, mail: Envelope): Promise<SmtpReply> {
     if (!kept) this.#open += 1
     if (this.#open === 1 && !kept) this.#aliveAt = performance.now()
-    this.#isProbed = !this.isHealthy
     if (kept) {
       try {
         return await this.#converse(kept, mail)
@@ -103,20 +116,15 @@ export class RelayPool {
     }
   }
 
-  close(): void {
-    clearInterval(this.#sweeping)
-    for (const { connection } of this.#idle.splice(0)) this.#drop(connection)
-  }
-
   async #connect(): Promise<SmtpConnection> {
     try {
       const connection = await openSmtpConnection(this.relay)
-      this.#greet()
+      this.#aliveAt = performance.now()
+      this.#revive()
       return connection
     } catch (error) {
       this.#open -= 1
       if (error instanceof SmtpFailure) this.#lessen(error)
-      else this.#isProbed = false
       throw error
     }
   }
@@ -127,15 +135,14 @@ export class RelayPool {
     this.#troubles = 0
     this.#losses = 0
     this.#deferrals = 0
-    this.#isProbed = false
     this.#keep(connection)
+    this.#revive()
     return reply
   }
 
   /** What a failed conversation says of the relay; the failure as the sender has to understand it. */
   #judged(error: unknown, connection: SmtpConnection): unknown {
     this.#keep(connection)
-    this.#isProbed = false
     if (!(error instanceof SmtpFailure)) return error
     const { stage, reply } = error
     if (reply && stage === 'mail' && (reply.code === 421 || OVERLOAD.test(reply.text))) {
@@ -148,18 +155,19 @@ export class RelayPool {
     } else {
       this.#losses = 0
       this.#troubles = 0
+      // A refusal of one email is a sign of life, unless it announces the end.
+      if (reply.code !== 421) this.#revive()
       this.#deferrals = reply.code < 500 ? this.#deferrals + 1 : 0
       if (this.#deferrals > 0 && this.#deferrals % DEFERRALS === 0) this.#allow(this.#allowed >> 1)
     }
     return error
   }
 
-  /** It grants a connection: whatever it rested for is over. */
-  #greet(): void {
-    this.#aliveAt = performance.now()
-    this.#isProbed = false
+  /** It grants a connection, or answers on one that was kept: whatever it rested for is over. */
+  #revive(): void {
     if (!this.#isOut) return
     this.#isOut = false
+    this.#probe = null
     this.#restUntil = 0
     this.#losses = 0
     this.#allowed = this.relay.connections
@@ -185,7 +193,6 @@ export class RelayPool {
   }
 
   #rest(failure: SmtpFailure): void {
-    this.#isProbed = false
     // Others that were under way when it failed say nothing new.
     if (this.restMs > 0) return
     const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** this.#troubles)
