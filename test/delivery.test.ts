@@ -546,7 +546,9 @@ test.serial(
 test.serial(
   'what is withdrawn before submission is skipped with its reason, or held while its automation is paused',
   async (t) => {
-    const room = await openMailroom()
+    const room = await openMailroom({
+      behaviour: { onRecipient: () => ({ code: 451, text: '4.7.1 greylisted' }) },
+    })
     t.teardown(() => room.close())
     const em = room.services.orm.em.fork()
     const person = await room.person()
@@ -570,7 +572,10 @@ test.serial(
       (await row<{ state: string }>(em.fork(), sql`select state from delivery_queue where id = ${heldId}`))
         ?.state
     await eventually('the email to be held', async () => (await state()) === 'held')
+    await execute(em, sql`update delivery_queue set first_tried_at = now() - interval '25 hours'`)
     await execute(em, sql`update automation set status = 'ACTIVE' where id = ${automationId}`)
+    await eventually('another day of tries', async () => (await room.message(heldId)).status === 'DELAYED')
+    room.sink.behaviour = {}
     await eventually('the held email to go out', async () => (await room.message(heldId)).status === 'SENT')
     t.is((await room.message(heldId)).subject, 'Welcome Lin')
     const nudges = await row<{ nudges: number }>(em, sql`select count(*)::int as nudges from outbox`)

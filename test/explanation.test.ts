@@ -283,11 +283,15 @@ test.serial('what a mail server puts off, and gives up after a day, says what th
     paused.verdict.message,
     /is on the way to getting .* The campaign is paused until somebody resumes it\.$/,
   )
-  await execute(
-    em(),
-    sql`update delivery_queue set first_tried_at = now() - interval '25 hours' where organization_id = ${organization.id}`,
-  )
+  const aDayIsOver = sql`update delivery_queue set first_tried_at = now() - interval '25 hours'
+    where organization_id = ${organization.id}`
+  await execute(em(), aDayIsOver)
   await organization.confirmed('resume_campaign', { campaignId })
+  await eventually('it to be tried for another day, because the pause was ours', async () => {
+    const now = await explain(organization, { email, campaignId })
+    return told(now).includes('WAITING RETRYING')
+  })
+  await execute(em(), aDayIsOver)
   await ended(organization, campaignId)
   const over = await explain(organization, { email, campaignId })
   t.deepEqual(told(over), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'AGAINST RETRIES_OVER', 'AGAINST NOTHING_SENT'])

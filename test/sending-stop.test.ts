@@ -228,11 +228,18 @@ test.serial(
     t.is(gated.body.code, 'WRONG_STATE', 'before the challenge')
 
     const waits = await hold(organization)
+    await execute(
+      em(),
+      sql`update delivery_queue set first_tried_at = now() - interval '25 hours' where id = ${waits}`,
+    )
+    const statusOf = async () =>
+      (await row<{ status: string }>(em(), sql`select status from message where id = ${waits}`))?.status
+    const behaviour = sink.behaviour
+    sink.behaviour = { onRecipient: () => ({ code: 451, text: '4.7.1 greylisted' }) }
     t.is((await organization.confirmed('resume_sending', { domain: organization.domain })).status, 200)
-    await eventually('what waited to be sent', async () => {
-      const found = await row<{ status: string }>(em(), sql`select status from message where id = ${waits}`)
-      return found?.status === 'SENT'
-    })
+    await eventually('what waited to have another day of tries', async () => (await statusOf()) === 'DELAYED')
+    sink.behaviour = behaviour
+    await eventually('what waited to be sent', async () => (await statusOf()) === 'SENT')
     const late = await rows<{ id: string }>(
       em(),
       sql`select id from message where organization_id = ${organization.id} and status = 'SENT' and id <> ${waits}`,

@@ -117,7 +117,7 @@ export async function renewLeases(
 
 /**
  * Makes claimable again what is due (retries), what may go on (its automation or campaign is no longer
- * paused, its domain no longer stopped) and what lost its sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
+ * paused, its domain no longer stopped; its day of tries begins anew) and what lost its sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
  */
 export async function reviveQueue(em: EntityManager): Promise<number> {
   return await execute(
@@ -134,6 +134,7 @@ export async function reviveQueue(em: EntityManager): Promise<number> {
               where s.organization_id = q.organization_id and s.domain_id = q.held_by))
         order by q.id limit 5000 for update skip locked)
       update delivery_queue q set state = 'queued', lease_until = null, held_by = null,
+        first_tried_at = case when q.state <> 'held' then q.first_tried_at end,
         ambiguous = q.ambiguous or q.submitting, submitting = false
       from revived where q.id = revived.id`,
   )

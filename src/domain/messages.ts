@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { ContentType } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
-import { json, rows } from '../database.ts'
+import { execute, json, rows } from '../database.ts'
 import { newId } from '../ids.ts'
 
 /** Who asked for an email, which decides its lane and its share of the lane. */
@@ -128,6 +128,15 @@ function insertion(organizationId: string, input: readonly ReturnType<typeof asR
       select id, ${organizationId}, lane, weight from fresh order by id
     )
     select input.position, coalesce(keyed.message_id, input.id) as id from input left join keyed using (key)`
+}
+
+/** Queues again what waited for this campaign or domain. It waited for us, so its day of tries begins anew. */
+export async function releaseHeld({ em, organization }: Call, holderId: string): Promise<void> {
+  await execute(
+    em,
+    sql`update delivery_queue set state = 'queued', held_by = null, first_tried_at = null
+      where organization_id = ${organization.id} and held_by = ${holderId} and state = 'held'`,
+  )
 }
 
 /** Whether nobody knows yet what becomes of an email; is_pending() in SQL. */

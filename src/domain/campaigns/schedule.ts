@@ -12,6 +12,7 @@ import { execute, row } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { findStop } from '../deliverability/stops.ts'
 import { spoken } from '../explanation/words.ts'
+import { releaseHeld } from '../messages.ts'
 import { count } from '../text.ts'
 import { countRecipients } from './audience.ts'
 import { readDueTime, type WishedTime } from './due-time.ts'
@@ -123,11 +124,7 @@ export async function pauseCampaign(call: Call, campaignId: string): Promise<Cam
 export async function resumeCampaign(call: Call, campaignId: string): Promise<Campaign> {
   const campaign = await findCampaign(call, campaignId, { lock: true })
   await setPaused(call, campaign, 'resume')
-  await execute(
-    call.em,
-    sql`update delivery_queue set state = 'queued', held_by = null
-      where organization_id = ${call.organization.id} and held_by = ${campaign.id} and state = 'held'`,
-  )
+  await releaseHeld(call, campaign.id)
   call.wakeLane('bulk')
   nudgeSend(call, campaign)
   return await getCampaign(call, campaignId)

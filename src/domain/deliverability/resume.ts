@@ -8,6 +8,7 @@ import { execute, row, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { nudgeSend } from '../campaigns/schedule.ts'
 import { type DomainRow, findDomain, presentDomain } from '../domains/domains.ts'
+import { releaseHeld } from '../messages.ts'
 import { count } from '../text.ts'
 import { presentStop } from './stop-words.ts'
 
@@ -27,11 +28,7 @@ export async function resumeSending(call: Call, name: string): Promise<Domain> {
   )
   await execute(em, sql`delete from sending_stop where ${own} and domain_id = ${domain.id}`)
   await execute(em, sql`update domain set resumed_at = now() where ${own} and id = ${domain.id}`)
-  await execute(
-    em,
-    sql`update delivery_queue set state = 'queued', held_by = null
-      where ${own} and held_by = ${domain.id} and state = 'held'`,
-  )
+  await releaseHeld(call, domain.id)
   const streams = domain.stops.map(({ stream }) => stream)
   await audit(call, 'sending.resumed', encodeId('dom', domain.id), { streams })
   call.wakeLane('transactional')
