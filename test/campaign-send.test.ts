@@ -93,11 +93,13 @@ function received(mark: string): number[] {
   return [...counts.values()]
 }
 
+/** What the ledger says of a campaign, beside how often an email was put off. */
 async function decisions(campaignId: string): Promise<string[]> {
   const found = await rows<{ text: string }>(
     em(),
     sql`select action || ' ' || reason || ' ' || count(*) as text from decision
-      where campaign_id = ${decodeId('cmp', campaignId)} group by action, reason order by 1`,
+      where campaign_id = ${decodeId('cmp', campaignId)} and action <> 'EMAIL_DEFERRED'
+      group by action, reason order by 1`,
   )
   return found.map(({ text }) => text)
 }
@@ -685,12 +687,25 @@ test.serial('a resumption puts everything that was held back into the queue with
   await organization.confirmed('schedule_campaign', { campaignId })
   await eventually('every email to be held', async () => (await states()).join() === 'held')
   await release()
+  const deferrals = async () =>
+    await rows<{ reason: string; emails: number; rows: number }>(
+      em(),
+      sql`select reason, count(distinct message_id)::int as emails, count(*)::int as rows from decision
+        where organization_id = ${organization.id} and action = 'EMAIL_DEFERRED' group by reason`,
+    )
+  const held = await row<{ emails: number }>(
+    em(),
+    sql`select count(*)::int as emails from delivery_queue where organization_id = ${organization.id}`,
+  )
+  const emails = held?.emails ?? 0
+  t.deepEqual(await deferrals(), [{ reason: 'CAMPAIGN_PAUSED', emails, rows: emails }])
   await stack.lanes.stop()
   await organization.confirmed('resume_campaign', { campaignId })
   t.deepEqual(await states(), ['queued'])
   await organization.data('pause_campaign', { campaignId })
   await stack.lanes.start()
   await eventually('every email to be held again', async () => (await states()).join() === 'held')
+  t.deepEqual(await deferrals(), [{ reason: 'CAMPAIGN_PAUSED', emails, rows: emails * 2 }])
   await organization.confirmed('resume_campaign', { campaignId })
   t.like(await ended(organization, campaignId), { status: 'SENT', sent: 30 })
 })

@@ -294,7 +294,13 @@ test.serial('what a mail server puts off, and gives up after a day, says what th
   await execute(em(), aDayIsOver)
   await ended(organization, campaignId)
   const over = await explain(organization, { email, campaignId })
-  t.deepEqual(told(over), ['FOR IN_AUDIENCE', 'FOR QUEUED', 'AGAINST RETRIES_OVER', 'AGAINST NOTHING_SENT'])
+  t.deepEqual(told(over), [
+    'FOR IN_AUDIENCE',
+    'FOR QUEUED',
+    'NOTE CAMPAIGN_PAUSED',
+    'AGAINST RETRIES_OVER',
+    'AGAINST NOTHING_SENT',
+  ])
   t.regex(reason(over, 'RETRIES_OVER').message, /given up after \d+ tries, because a day was over\./)
   sink.behaviour = {}
 })
@@ -583,6 +589,48 @@ test.serial(
       return told(now).includes('NOTE END') ? now : null
     })
     t.is(told(after).filter((each) => each === 'NOTE PAUSED').length, 1)
+  },
+)
+
+test.serial(
+  'of a workflow: an email that a pause held in its lane is told after it went out too',
+  async (t) => {
+    const organization = await api.organization()
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const workflowId = await publishWorkflow(organization, [start, HELLO])
+    const email = await person(organization, 'Queued')
+    await stack.lanes.stop()
+    await organization.data('add_subscriber_to_workflow', { workflowId, email })
+    await eventually('the email to be queued', async () =>
+      told(await explain(organization, { email, workflowId })).includes('WAITING IN_QUEUE'),
+    )
+    await organization.data('update_workflow_status', { workflowId, status: 'PAUSED' })
+    await stack.lanes.start()
+    const held = await eventually('the email to be held', async () => {
+      const now = await explain(organization, { email, workflowId })
+      return told(now).includes('WAITING HELD') && now
+    })
+    t.deepEqual(told(held), [
+      'FOR ENTERED',
+      'FOR QUEUED',
+      'NOTE PAUSED',
+      'WAITING IN_WORKFLOW',
+      'WAITING HELD',
+      'AGAINST WORKFLOW_PAUSED',
+      'FOR SUBSCRIBED',
+    ])
+    const note = reason(held, 'PAUSED')
+    t.is(note.message, 'The email was held back. The workflow was paused when its time came.')
+    t.like(note, { stepId: 'hello', emailId: reason(held, 'QUEUED').emailId })
+    t.is(held.verdict.outcome, 'UNDER_WAY')
+    await organization.confirmed('update_workflow_status', { workflowId, status: 'ACTIVE' })
+    const after = await eventually('the end', async () => {
+      const now = await explain(organization, { email, workflowId })
+      return told(now).includes('NOTE END') ? now : null
+    })
+    t.deepEqual(told(after).slice(0, 4), ['FOR ENTERED', 'FOR QUEUED', 'NOTE PAUSED', 'FOR SENT'])
+    t.is(after.verdict.outcome, 'GOT_IT')
+    t.deepEqual(reason(after, 'PAUSED'), note)
   },
 )
 

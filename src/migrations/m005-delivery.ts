@@ -259,11 +259,15 @@ export class M005Delivery extends Migration {
             and m.id between first_id and last_id and is_pending(m.status)
           returning m.id
         ), decided as (
+          -- EMAIL_DEFERRED: not now, but when what holds it goes on.
           insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id, message_id,
             action, reason)
           select new_id(), mine.organization_id, mine.subscriber_id, mine.automation_id, mine.campaign_id,
-            mine.run_id, mine.step_id, mine.id, 'SEND_EMAIL', mine.refusal
-          from mine join skipped on skipped.id = mine.id
+            mine.run_id, mine.step_id, mine.id, case when mine.verdict = 'HELD' then 'EMAIL_DEFERRED' else 'SEND_EMAIL' end,
+            coalesce(mine.refusal, case mine.holder when mine.automation_id then 'PAUSED'
+              when mine.campaign_id then 'CAMPAIGN_PAUSED' else 'SENDING_STOPPED' end)
+          from mine left join skipped on skipped.id = mine.id
+          where mine.verdict = 'HELD' or skipped.id is not null
         )
         select candidate.id, candidate.organization_id, coalesce(mine.verdict, 'LOST'), mine.subscriber_id, mine.run_id
         from unnest(ids, organizations) as candidate (id, organization_id) left join mine on mine.id = candidate.id

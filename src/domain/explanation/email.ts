@@ -8,7 +8,7 @@ import { isPending } from '../messages.ts'
 import { standInWords } from '../stand-in.ts'
 import { presentStop, type StopRow } from '../deliverability/stop-words.ts'
 import { timestampOrNull } from '../text.ts'
-import { type Decision, decisionWords } from './ledger.ts'
+import { type Decision, decisionWords, isDeferral } from './ledger.ts'
 import { spoken } from './words.ts'
 
 /** An email with its place in the queue. Ids are uuids, times the wire's. */
@@ -86,7 +86,8 @@ export function hasArrived({ status }: Email): boolean {
 
 /** What happened to an email, in order; a decision of the ledger is told in place of the row that it led to. */
 export function emailReasons(call: Call, email: Email, ledger: readonly Decision[]): Reason[] {
-  const decided = ledger.findLast(({ messageId }) => messageId === email.id)
+  const about = ledger.filter(({ messageId }) => messageId === email.id)
+  const decided = about.findLast((decision) => !isDeferral(decision))
   const own = {
     emailId: encodeId('eml', email.id),
     ...(email.runId !== null && { runId: encodeId('run', email.runId) }),
@@ -99,6 +100,9 @@ export function emailReasons(call: Call, email: Email, ledger: readonly Decision
   if (email.stoodInFor !== null) {
     const words = standInWords({ email: email.from, stoodInFor: email.stoodInFor })
     tell(email.createdAt, 'NOTE', 'DOMAIN_STOOD_IN', words)
+  }
+  for (const { at, reason, data } of about.filter(isDeferral)) {
+    tell(at, 'NOTE', reason, `The email was held back. ${decisionWords(reason, data)}`)
   }
   if (email.sentAt !== null) {
     tell(email.sentAt, 'FOR', 'SENT', `The mail server took the email${replied(email)}.`)

@@ -36,6 +36,11 @@ export async function readDecisions(
   return found.toReversed().map((decision) => ({ ...decision, at: timestamp(decision.at) }))
 }
 
+/** Whether it only put off what it is about. */
+export function isDeferral({ action }: Pick<Decision, 'action'>): boolean {
+  return action === 'STEP_DEFERRED' || action === 'EMAIL_DEFERRED'
+}
+
 const CATEGORIES: Readonly<Record<string, string>> = {
   NO_SUCH_USER:
     'The mail server said that there is no such mailbox, so nothing more is sent to this address.',
@@ -59,6 +64,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ARCHIVED: 'The workflow was archived.',
   RUN_ENDED: 'Their way through the workflow had ended.',
   PAUSED: 'The workflow was paused when its time came.',
+  CAMPAIGN_PAUSED: 'The campaign was paused when its turn came.',
+  SENDING_STOPPED: 'Sending from its domain was stopped when its turn came.',
   EXIT_STEP: 'Their way through the workflow had ended.',
   END: 'Their way through the workflow had ended.',
   GROUP_CONFLICT: 'Another workflow of its group took their place.',

@@ -10,7 +10,7 @@ import { loadVersion, loadVersions, type Version } from '../automations/definiti
 import { isPending } from '../messages.ts'
 import { type Email, emailReasons, hasArrived, readEmails } from './email.ts'
 import { entryReasons, refusalWords } from './entry.ts'
-import { type Decision, decisionWords, readDecisions } from './ledger.ts'
+import { type Decision, decisionWords, isDeferral, readDecisions } from './ledger.ts'
 import { consentReasons, type Person } from './person.ts'
 import { inOrder, verdictOf } from './verdict.ts'
 import { spoken } from './words.ts'
@@ -90,7 +90,7 @@ function isAhead(run: Run, facts: Facts): boolean {
 /** Whether a run came to a step whose email, or the decision against it, is known. */
 function hasMet(run: Run, stepId: string, { emails, ledger }: Facts): boolean {
   const runId = decodeId('run', run.id)
-  const decided = ledger.filter(({ action }) => action !== 'STEP_DEFERRED')
+  const decided = ledger.filter((decision) => !isDeferral(decision))
   return [...emails, ...decided].some((each) => each.runId === runId && each.stepId === stepId)
 }
 
