@@ -2,48 +2,38 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import { execute, row, rows } from '../src/database.ts'
-import { type Lanes, startLanes } from '../src/delivery/lanes.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
 import { decodeId, newId } from '../src/ids.ts'
 import { countAll, startDeliverability } from '../worker/deliverability.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import type { Answer, TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { QUICK } from './helpers/mailroom.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import type { Sink, SinkBehaviour } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
 
 const CONTENT = 'Hi {{name}}, [leave]({{unsubscribeUrl}}).'
 
+const GONE: SinkBehaviour = {
+  onRecipient: (address) =>
+    address.startsWith('gone') ? { code: 550, text: '5.1.1 no such user' } : 'accept',
+}
+
+let stack: Stack
 let api: TestApi
 let sink: Sink
-let engine: Engine
-let lanes: Lanes
 let counting: { stop(): Promise<void> }
 
 test.before(async () => {
-  sink = await startSmtpSink({
-    onRecipient: (address) =>
-      address.startsWith('gone') ? { code: 550, text: '5.1.1 no such user' } : 'accept',
-  })
-  api = await startApi({
-    TEMPORAL_TASK_QUEUE: `stops-${process.pid}`,
-    RELAY_URL: sink.url,
-    LANE_RATE_BULK: '60',
-    LOG_LEVEL: 'fatal',
-  })
-  engine = await startEngine(api.services)
-  lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 100 })
+  stack = await startStack({ queue: 'stops', env: { LANE_RATE_BULK: '60', LOG_LEVEL: 'fatal' } })
+  ;({ api, sink } = stack)
+  sink.behaviour = GONE
   counting = startDeliverability(api.services)
 })
 test.after.always(async () => {
   await counting?.stop()
-  await engine?.stop()
-  await lanes?.stop()
-  await api?.close()
-  await sink?.close()
+  await stack?.close()
 })
 
-const em = () => api.services.orm.em.fork()
+const em = () => stack.em()
 
 /** Every sixth of them has an address that is gone. */
 async function people(organization: TestOrganization, count: number): Promise<void> {
@@ -81,17 +71,25 @@ function send(organization: TestOrganization, to: string): Promise<Answer> {
   })
 }
 
-/** Sends so many receipts, every sixth to an address that is gone, and waits until each has an outcome. */
+/**
+ * Sends so many receipts, every sixth to an address that is gone, and waits until each has an outcome or is held, because
+ * those before it stopped the domain. None is refused for that: all are accepted before the first is sent.
+ */
 async function sendReceipts(organization: TestOrganization, count: number): Promise<void> {
   const mark = newId().slice(-12)
+  await stack.lanes.stop()
   await Promise.all(
     Array.from({ length: count }, async (_, n) => {
       const { status } = await send(organization, `${n % 6 === 0 ? 'gone' : 'reader'}${n}@${mark}.example`)
       if (status !== 200) throw new Error(`${status}`)
     }),
   )
+  await stack.lanes.start()
   await eventually('every receipt to have an outcome', async () => {
-    const left = await rows(em(), sql`select from delivery_queue where organization_id = ${organization.id}`)
+    const left = await rows(
+      em(),
+      sql`select from delivery_queue where organization_id = ${organization.id} and state <> 'held'`,
+    )
     const uncounted = await rows(
       em(),
       sql`select from outcome_batch where organization_id = ${organization.id}`,
@@ -198,10 +196,7 @@ test.serial(
       trail.map(({ action }) => action),
       ['sending.stopped', 'sending.resumed'],
     )
-    sink.behaviour = {
-      onRecipient: (address) =>
-        address.startsWith('gone') ? { code: 550, text: '5.1.1 no such user' } : 'accept',
-    }
+    sink.behaviour = GONE
   },
 )
 
@@ -283,5 +278,10 @@ async function hold(organization: TestOrganization): Promise<string> {
     const { domains } = await organization.data('list_domains')
     return found?.state === 'held' && found.heldBy === decodeId('dom', domains[0].id)
   })
+  const deferral = await row<{ reason: string }>(
+    em(),
+    sql`select reason from decision where organization_id = ${organization.id} and message_id = ${id}`,
+  )
+  if (deferral?.reason !== 'SENDING_STOPPED') throw new Error('that it is held is not in the ledger')
   return id
 }
