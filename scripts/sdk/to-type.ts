@@ -1,0 +1,76 @@
+type Json = Record<string, unknown>
+
+/** Gives the name under which a schema stands elsewhere, or nothing where it has to be written out. */
+export type NameOf = (schema: object) => string | undefined
+
+const ROOT_NOTES = new Set(['description', 'default', 'examples'])
+
+/** What tells one schema from another, whatever its place says about it. */
+export function identityOf(schema: object): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(schema).filter(([key]) => !ROOT_NOTES.has(key))))
+}
+
+/** A schema of the catalogue as a TypeScript type: the few keywords that it uses. */
+export function toType(schema: object, nameOf: NameOf): string {
+  const { enum: values, anyOf, type, items, ...rest }: Json = Object(schema)
+  const name = nameOf(schema)
+  if (name !== undefined) return name
+  if (Array.isArray(values)) return values.map((value) => literal(value)).join(' | ')
+  if (Array.isArray(anyOf)) return [...new Set(anyOf.map((one: Json) => toType(one, nameOf)))].join(' | ')
+  switch (type) {
+    case 'string':
+    case 'boolean':
+    case 'null':
+      return type
+    case 'integer':
+    case 'number':
+      return 'number'
+    case 'array':
+      return arrayOf(isJson(items) ? toType(items, nameOf) : 'unknown')
+    case 'object':
+      return objectType(rest, nameOf)
+    case undefined:
+      return 'unknown'
+    default:
+      throw new Error(`the SDK's types know no schema of the type ${JSON.stringify(type)}`)
+  }
+}
+
+/** A comment of documentation, when there is something to say. */
+export function comment(text: unknown): string {
+  return typeof text === 'string' && text !== '' ? `/** ${text.replaceAll('*/', '*\\/')} */\n` : ''
+}
+
+function objectType({ properties, patternProperties, required }: Json, nameOf: NameOf): string {
+  if (isJson(patternProperties)) {
+    const kinds = Object.values(patternProperties).map((one) =>
+      isJson(one) ? toType(one, nameOf) : 'unknown',
+    )
+    return `Record<string, ${kinds.join(' | ')}>`
+  }
+  if (!isJson(properties)) return 'Record<string, unknown>'
+  if (Object.keys(properties).length === 0) return 'Record<string, never>'
+  const needed = new Set(Array.isArray(required) ? required : [])
+  const members = Object.entries(properties).map(([key, value]) => {
+    const member = isJson(value) ? value : {}
+    const mark = needed.has(key) ? '' : '?'
+    return `${comment(member['description'])}${propertyName(key)}${mark}: ${toType(member, nameOf)}\n`
+  })
+  return `{\n${members.join('')}}`
+}
+
+function arrayOf(item: string): string {
+  return /^[\w.]+(?:<[^<>|]*>)?$/.test(item) ? `${item}[]` : `(${item})[]`
+}
+
+function propertyName(key: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : `'${key}'`
+}
+
+function literal(value: unknown): string {
+  return typeof value === 'string' ? `'${value.replaceAll("'", "\\'")}'` : JSON.stringify(value)
+}
+
+function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

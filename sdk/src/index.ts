@@ -1,0 +1,6 @@
+export { Postloom } from './postloom.ts'
+export { PostloomError, type AnswerHeaders, type Challenge, type List, type Result } from './result.ts'
+export type { CallOptions, PostloomOptions, WriteOptions } from './settings.ts'
+export type { ToolDescription, ToolMethods, ToolOptions } from './tools.ts'
+export type { ImportFile } from './resources/imports.ts'
+export type * from './catalogue.ts'

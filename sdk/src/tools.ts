@@ -1,0 +1,112 @@
+import { READING_TOOLS, type Tools } from './catalogue.ts'
+import { failed, PostloomError, type Challenge, type Result } from './result.ts'
+import type { CallOptions, WriteOptions } from './settings.ts'
+import type { Transport } from './transport.ts'
+
+/** What can be said of a call of a tool. */
+export type ToolOptions = WriteOptions & {
+  /**
+   * Answers the challenge of a gated tool: `true` goes on at once; a function is told what would happen and decides.
+   * Without it, or when it says no, the result is the error CONFIRMATION_REQUIRED with its `challenge`.
+   */
+  confirm?: boolean | ((challenge: Challenge) => boolean | Promise<boolean>)
+}
+
+// An input whose members can all be left out can be left out itself.
+type ToolArguments<Input> =
+  Partial<Input> extends Input
+    ? [input?: Input, options?: ToolOptions]
+    : [input: Input, options?: ToolOptions]
+
+/** Every tool of the catalogue as a method of its name. */
+export type ToolMethods = {
+  readonly [Name in keyof Tools]: (
+    ...call: ToolArguments<Tools[Name]['input']>
+  ) => Promise<Result<Tools[Name]['output']>>
+}
+
+/** A tool as the service describes it. */
+export type ToolDescription = {
+  name: string
+  description: string
+  group: string
+  /** JSON Schema. */
+  inputSchema: Record<string, unknown>
+  /** JSON Schema of `data`. */
+  outputSchema: Record<string, unknown>
+  annotations: {
+    title: string
+    readOnlyHint: boolean
+    destructiveHint: boolean
+    idempotentHint: boolean
+    openWorldHint: boolean
+  }
+  requiresConfirmation: boolean
+}
+
+/** The tools as the service has them now, whatever this version of the SDK knows of them. */
+export class Catalogue {
+  readonly #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** Every tool with its schemas. */
+  async list(options?: CallOptions): Promise<Result<{ tools: ToolDescription[]; total: number }>> {
+    return await this.#send('GET', '/tools', [], undefined, options)
+  }
+
+  /** One tool of them. */
+  async get(name: string, options?: CallOptions): Promise<Result<ToolDescription>> {
+    return await this.#send('GET', '/tools/:name', [name], undefined, options)
+  }
+
+  /** Runs a tool by its name; `tools.<name>()` is the same with types. */
+  async run(name: string, input: object = {}, options: ToolOptions = {}): Promise<Result<unknown>> {
+    const first = await this.#send('POST', '/tools/:name', [name], input, options)
+    const challenge = first.error?.challenge
+    if (!challenge) return first
+    try {
+      const { confirm = false } = options
+      const isConfirmed = typeof confirm === 'function' ? await confirm(challenge) : confirm
+      if (!isConfirmed) return first
+    } catch (error) {
+      return failed(new PostloomError('aborted', `confirm() failed: ${String(error)}`, { cause: error }))
+    }
+    const { confirmationCode } = challenge
+    return await this.#send('POST', '/tools/:name', [name], { ...input, confirmationCode }, options)
+  }
+
+  async #send<Data>(
+    method: string,
+    path: string,
+    parameters: readonly string[],
+    body: object | undefined,
+    options: ToolOptions | undefined,
+  ): Promise<Result<Data>> {
+    const [name = ''] = parameters
+    const isSafe = method === 'GET' || READING_TOOLS.has(name)
+    const read = (text: string) => readData(text) as Data | undefined
+    return await this.#transport.send({ method, path, parameters, body, isSafe, read }, options)
+  }
+}
+
+/** Methods that are made when they are asked for, so that a tool newer than this SDK has one too. */
+export function toolMethods(catalogue: Catalogue): ToolMethods {
+  const known = {}
+  // The proxy answers every name with a method that takes what the service takes under it.
+  return new Proxy(known, {
+    get: (_, name) =>
+      // What asks whether this is a promise must hear no.
+      typeof name === 'string' && name !== 'then'
+        ? (input?: object, options?: ToolOptions) => catalogue.run(name, input, options)
+        : undefined,
+  }) as ToolMethods
+}
+
+/** The service holds its answers to the schemas that the types are made from. */
+function readData(text: string): unknown {
+  const { success, data }: Record<string, unknown> = JSON.parse(text)
+  return success === true ? data : undefined
+}

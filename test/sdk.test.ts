@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs'
+
+import test from 'ava'
+
+import { ROUTES } from '../api/routes.ts'
+import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
+import { Postloom } from '../sdk/src/index.ts'
+import { sdkTypes } from '../scripts/sdk/types.ts'
+
+/** Of the addresses that answer no JSON, so that they are no row of the table. */
+const OTHER_ADDRESSES = ['GET /imports/first/rejected']
+
+/** A client that only says what it would have asked. */
+function recorder(): { client: Postloom; asked: string[] } {
+  const asked: string[] = []
+  const client = new Postloom('pl_key', {
+    baseUrl: 'http://service.example/',
+    fetch: (input, init) => {
+      const { method, url } = new Request(input, init)
+      asked.push(`${method} ${new URL(url).pathname.replace('/api/v2', '')}`)
+      return Promise.resolve(Response.json({}))
+    },
+  })
+  return { client, asked }
+}
+
+type Method = (...values: unknown[]) => Promise<unknown>
+
+/** Every method of a resource and of the resources in it; a walk is a list told otherwise. */
+function methodsOf(resource: object): Method[] {
+  const own = Object.getOwnPropertyNames(Object.getPrototypeOf(resource))
+    .filter((name) => name !== 'constructor' && name !== 'each')
+    .map((name) => Reflect.get(resource, name).bind(resource))
+  const inner = Object.values(resource).filter((value) => typeof value === 'object')
+  return [...own, ...inner.flatMap(methodsOf)]
+}
+
+test('every address of REST has its method, and every method its address', async (t) => {
+  const { client, asked } = recorder()
+  const { tools: _tools, catalogue: _catalogue, ...resources } = client
+  for (const method of Object.values(resources).flatMap(methodsOf)) await method('first', 'second')
+  const values = ['first', 'second']
+  const rows = ROUTES.map(({ method, path }) => {
+    const left = [...values]
+    return `${method.toUpperCase()} ${path.replaceAll(/:\w+/g, () => left.shift() ?? '')}`
+  })
+  t.deepEqual(asked.toSorted(), [...rows, ...OTHER_ADDRESSES].toSorted())
+})
+
+test('every tool has a method of its name, also one that is newer than the client', async (t) => {
+  const { client, asked } = recorder()
+  for (const { name } of [...LISTED_TOOLS, { name: 'tool_of_tomorrow' }]) {
+    const method: Method = Reflect.get(client.tools, name)
+    await method({})
+    t.is(asked.at(-1), `POST /tools/${name}`)
+  }
+  t.is(await Promise.resolve(client.tools), client.tools)
+})
+
+test('the types are those of the catalogue: npm run sdk-types', async (t) => {
+  const committed = readFileSync(new URL('../sdk/src/catalogue.ts', import.meta.url), 'utf8')
+  t.true((await sdkTypes()) === committed, 'the catalogue has changed: npm run sdk-types')
+})
