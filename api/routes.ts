@@ -29,6 +29,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'get', path: '/tags/:tag', operation: 'get_tag', ...one('tag'), v1 },
   { method: 'patch', path: '/tags/:tag', operation: 'rename_tag', ...one('tag'), v1 },
 
+  { method: 'get', path: '/events', operation: 'browse_events', ...many('events') },
   { method: 'post', path: '/events', operation: 'create_custom_event', status: 201, ...one('event'), v1 },
 
   { method: 'get', path: '/domains', operation: 'browse_domains', ...many('domains') },

@@ -62,6 +62,14 @@ const LISTS: Record<
         ...(made % 2 ? { name: 'Needle' } : { tags: ['the needle'] }),
       }),
   }),
+  'events of everybody': async (organization) => ({
+    path: '/events?eventType=TOLD',
+    async add() {
+      const email = `told${(made += 1)}@example.com`
+      await post(organization, '/subscribers', { email })
+      return await post(organization, '/events', { email, eventType: 'TOLD' })
+    },
+  }),
   events: async (organization) => {
     const email = 'told@example.com'
     await post(organization, '/subscribers', { email })

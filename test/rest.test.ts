@@ -325,7 +325,7 @@ test('HEAD, OPTIONS and 405 say what an address can do, and no other origin is l
   for (const [method, path, allowed] of [
     ['DELETE', '/tags/one', ['GET', 'HEAD', 'PATCH']],
     ['PUT', '/campaigns/x', ['DELETE', 'GET', 'HEAD', 'PATCH']],
-    ['GET', '/events', ['POST']],
+    ['DELETE', '/events', ['GET', 'HEAD', 'POST']],
     ['POST', '/tokens/current', ['DELETE', 'GET', 'HEAD']],
     ['PATCH', '/emails', ['GET', 'HEAD', 'POST']],
   ] as const) {

@@ -203,6 +203,17 @@ export type BrowseEmailsQuery = {
   before?: string
 }
 
+export type BrowseEventsQuery = {
+  /** How many to return, 1 to 100. */
+  limit?: number
+  /** The id that the page before ended with: what follows it, older. */
+  after?: string
+  /** The id that a page began with: what stands before it, newer. Not both. */
+  before?: string
+  /** 2 to 64 capital letters, digits and underscores, beginning with a letter, such as ORDER_PLACED. */
+  eventType?: string
+}
+
 export type BrowseImportsQuery = {
   /** How many to return, 1 to 100. */
   limit?: number
@@ -3549,6 +3560,8 @@ export type Routes = {
   'GET /tags/:tag': { path: [tag: string]; input: Record<string, never>; output: Tag }
   /** Gives a tag another name; everybody who has it keeps it. Refused while a workflow, a segment or a campaign names it. */
   'PATCH /tags/:tag': { path: [tag: string]; input: RenameTagBody; output: Tag }
+  /** Lists what happened to all subscribers, newest first, both ways, all of it or one type. */
+  'GET /events': { path: []; input: BrowseEventsQuery; output: List<SubscriberEvent> }
   /** Records an event of any name that is not one of the service itself; payments and refunds move revenue. Starts or continues workflows that wait for it. */
   'POST /events': { path: []; input: CreateCustomEventBody; output: SubscriberEvent }
   /** Lists sending domains, newest first, both ways, with the DNS records they need. */

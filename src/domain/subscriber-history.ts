@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import {
   type EventCause,
@@ -107,23 +107,35 @@ export async function listEvents(
   return { events: found.slice(0, limit).map(presentEvent), hasMore: found.length > limit }
 }
 
-/** The same, to be walked both ways. */
+type Browsing = Walk & { eventType?: string | undefined }
+
+/** What happened to everybody, to be walked both ways. */
 export async function browseEvents(
   call: Call,
-  {
-    eventType,
-    limit,
-    after,
-    before,
-    ...choice
-  }: SubscriberChoice & Walk & { eventType?: string | undefined },
+  asked: Browsing,
+): Promise<{ events: SubscriberEvent[]; hasMore: boolean }> {
+  return await browse(call, asked, sql``)
+}
+
+/** The same of one person. */
+export async function browseSubscriberEvents(
+  call: Call,
+  { eventType, limit, after, before, ...choice }: SubscriberChoice & Browsing,
 ): Promise<{ events: SubscriberEvent[]; hasMore: boolean }> {
   const { id } = await findSubscriber(call, choice)
+  return await browse(call, { eventType, limit, after, before }, sql`and subscriber_id = ${id}`)
+}
+
+async function browse(
+  { em, organization }: Call,
+  { eventType, limit, after, before }: Browsing,
+  whose: RawBuilder<unknown>,
+): Promise<{ events: SubscriberEvent[]; hasMore: boolean }> {
   const walk = readWalk('evt', { limit, after, before })
   const found = await rows<EventRow>(
-    call.em,
+    em,
     sql`select ${EVENT_COLUMNS} from subscriber_event
-      where organization_id = ${call.organization.id} and subscriber_id = ${id}
+      where organization_id = ${organization.id} ${whose}
         ${eventType === undefined ? sql`` : sql`and type = ${eventType}`} ${walk.part(sql`id`)}`,
   )
   const { page, hasMore } = walk.page(found)

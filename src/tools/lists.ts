@@ -13,7 +13,10 @@ import { defineTool } from '../catalogue/tool.ts'
 import { browseCampaigns as readCampaigns } from '../domain/campaigns/records.ts'
 import { browseDomains as readDomains } from '../domain/domains/domains.ts'
 import { browseEmails as readEmails } from '../domain/emails/records.ts'
-import { browseEvents } from '../domain/subscriber-history.ts'
+import {
+  browseEvents as readEvents,
+  browseSubscriberEvents as readSubscriberEvents,
+} from '../domain/subscriber-history.ts'
 import { browseSubscribers as readSubscribers } from '../domain/subscriber-queries.ts'
 import { browseTags as readTags } from '../domain/tag-records.ts'
 import { browseTokens as readTokens } from '../domain/tokens.ts'
@@ -61,7 +64,19 @@ export const browseSubscriberEvents = defineTool({
   permission: 'subscribers',
   input: closed({ ...subscriberChoice, ...walkOf(), eventType: Type.Optional(EventType) }),
   output: listOf('events', SubscriberEvent),
-  handler: browseEvents,
+  handler: readSubscriberEvents,
+})
+
+export const browseEvents = defineTool({
+  ...restOnly,
+  name: 'browse_events',
+  title: 'Browse events',
+  description: 'Lists what happened to all subscribers, newest first, both ways, all of it or one type.',
+  group: 'events',
+  permission: 'subscribers',
+  input: closed({ ...walkOf(), eventType: Type.Optional(EventType) }),
+  output: listOf('events', SubscriberEvent),
+  handler: readEvents,
 })
 
 export const browseTags = defineTool({
