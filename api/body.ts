@@ -53,10 +53,15 @@ export async function readText(ctx: Context, limit: number): Promise<string> {
     if (!isTooLarge(error)) throw error
     // The rest of the body is not read, so the connection cannot carry another request.
     ctx.set('Connection', 'close')
-    throw new Failure('TOO_LARGE', `The body is larger than ${limit} bytes; send less in one request.`)
+    throw tooLarge(limit)
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** What a body, or an input within one, of more bytes than this is refused with. */
+export function tooLarge(limit: number): Failure {
+  return new Failure('TOO_LARGE', `The body is larger than ${limit} bytes; send less in one request.`)
 }
 
 function isTooLarge(error: unknown): boolean {

@@ -25,8 +25,6 @@ export async function runOperation(
   readInput: (tool: Tool) => Promise<unknown> = (tool) => readJson(ctx, tool.bodyLimit),
   file?: AsyncIterable<Buffer>,
 ): Promise<unknown> {
-  // An empty one is no key, and who sent it meant to be safe.
-  const key = 'idempotency-key' in ctx.headers ? ctx.get('idempotency-key') : undefined
   const onRate = (state: RateState) => writeRate(ctx, state)
   let read: Promise<unknown> | undefined
   return await withPrincipal(
@@ -37,7 +35,7 @@ export async function runOperation(
       // A remembered one is judged by the operation's own statement.
       if (!principal.isRemembered) noteToken(ctx)
       const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
-      const idempotencyKey = readIdempotencyKey(key)
+      const idempotencyKey = idempotencyKeyOf(ctx)
       read ??= readInput(tool)
       return await invoke(services, principal, {
         tool,
@@ -48,6 +46,11 @@ export async function runOperation(
       })
     },
   )
+}
+
+/** The key of a request that may be repeated. An empty one is refused: who sent it meant to be safe. */
+export function idempotencyKeyOf(ctx: Context): string | undefined {
+  return readIdempotencyKey('idempotency-key' in ctx.headers ? ctx.get('idempotency-key') : undefined)
 }
 
 /** Authenticates a request that runs no operation, or several, which count by themselves. */

@@ -14,7 +14,6 @@ import type { Context } from 'koa'
 
 import { describeTool } from '../src/catalogue/describe-tool.ts'
 import { Failure } from '../src/catalogue/failure.ts'
-import { readIdempotencyKey } from '../src/catalogue/idempotency.ts'
 import { countRequest, invoke } from '../src/catalogue/invoke.ts'
 import type { Principal } from '../src/catalogue/principal.ts'
 import { findOperation, LISTED_TOOLS, unknownTool } from '../src/catalogue/registry.ts'
@@ -22,13 +21,18 @@ import type { Tool } from '../src/catalogue/tool.ts'
 import { startDocument } from '../src/public/developer-pages.ts'
 import type { Services } from '../src/services.ts'
 import { SKILL_TYPES, SKILLS } from '../src/skills/skills.ts'
-import { readJson } from './body.ts'
+import { readJson, tooLarge } from './body.ts'
 import { openApiText } from './documentation.ts'
-import { recognize, writeRate } from './doors.ts'
+import { idempotencyKeyOf, recognize, writeRate } from './doors.ts'
 import { toFailure, toolFailureBody } from './errors.ts'
 
-/** Who speaks in one request, and the request. */
-type Caller = { principal: Principal; ctx: Context; idempotencyKey: string | undefined }
+/** Who speaks in one request, the request, and its messages as they came: the protocol's own copies leave keys out. */
+type Caller = {
+  principal: Principal
+  ctx: Context
+  messages: readonly unknown[]
+  idempotencyKey: string | undefined
+}
 
 const INSTRUCTIONS =
   'Email marketing and transactional email: subscribers, tags, segments, campaigns, workflows. Before a task, read its ' +
@@ -56,11 +60,13 @@ export function mcpRoutes(services: Services): Router {
     refuseForeignOrigin(services, ctx)
     const principal = await recognize(services, ctx)
     const body = ctx.method === 'POST' ? await readJson(ctx, BODY_LIMIT) : undefined
-    for (const message of Array.isArray(body) ? body : [body]) await count(services, ctx, principal, message)
+    const messages: readonly unknown[] = Array.isArray(body) ? body : [body]
+    for (const message of messages) await count(services, ctx, principal, message)
     const caller: Caller = {
       principal: { ...principal, actor: { ...principal.actor, isAgent: true } },
       ctx,
-      idempotencyKey: readIdempotencyKey(ctx.get('idempotency-key') || undefined),
+      messages,
+      idempotencyKey: idempotencyKeyOf(ctx),
     }
     await answer(
       ctx,
@@ -143,9 +149,9 @@ function createServer(services: Services, caller: Caller): Server {
     { capabilities: { tools: {}, prompts: {}, resources: {} }, instructions: INSTRUCTIONS },
   )
   server.setRequestHandler('tools/list', () => ({ tools: [...LISTED] }))
-  server.setRequestHandler('tools/call', async ({ params }) => {
-    const tool = TOOLS.get(params.name) ?? refuseTool(params.name)
-    return await callTool(services, caller, tool, params.arguments ?? {})
+  server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq }) => {
+    const tool = TOOLS.get(name) ?? refuseTool(name)
+    return await callTool(services, caller, tool, argumentsOf(caller, { id: mcpReq.id, name }))
   })
   server.setRequestHandler('prompts/list', () => ({ prompts: PROMPTS }))
   server.setRequestHandler('prompts/get', async ({ params }) => await readPrompt(services, caller, params))
@@ -166,8 +172,24 @@ function refuseTool(name: string): never {
   try {
     return unknownTool(name)
   } catch (error) {
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, error instanceof Error ? error.message : name)
+    if (!(error instanceof Failure)) throw error
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, toolFailureBody(error))
   }
+}
+
+/** The input of a call, in which `__proto__` is a key like any other and refused by its name. */
+function argumentsOf({ messages }: Caller, called: { id: string | number; name: string }): unknown {
+  const message = messages.find((each) => {
+    const { id, params } = Object(each)
+    return id === called.id && Object(params).name === called.name
+  })
+  return Object(Object(message).params).arguments ?? {}
+}
+
+/** A message may be as large as any tool's input; this is what its own tool takes. */
+function refuseTooLarge(ctx: Context, { bodyLimit }: Tool, input: unknown): void {
+  if ((ctx.request.length ?? Infinity) <= bodyLimit) return
+  if (Buffer.byteLength(JSON.stringify(input)) > bodyLimit) throw tooLarge(bodyLimit)
 }
 
 /** A refusal, a challenge too, is a result that says so, as the body of the Tools API would. */
@@ -178,6 +200,7 @@ async function callTool(
   input: unknown,
 ): Promise<CallToolResult> {
   try {
+    refuseTooLarge(ctx, tool, input)
     const data = await invoke(services, principal, { tool, input, gated: true, idempotencyKey })
     return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: Object(data) }
   } catch (error) {

@@ -1,0 +1,260 @@
+import { ROUTES } from '../../api/routes.ts'
+import {
+  type Failure,
+  type FailureCode,
+  FAILURES,
+  type Fault,
+  toolCode,
+} from '../../src/catalogue/failure.ts'
+import { findOperation } from '../../src/catalogue/registry.ts'
+import { bare, type Reply, type Route, v1Reply } from '../../src/catalogue/route.ts'
+import type { Tool } from '../../src/catalogue/tool.ts'
+import type { Answer, TestApi } from './api.ts'
+
+/** One call of an operation by its name, as any door can be asked for it. */
+export type Asked = {
+  token: string
+  operation: string
+  input: Readonly<Record<string, unknown>>
+  headers?: Record<string, string>
+}
+
+/** What a door answers: its status, and the body without the envelope of its protocol. */
+export type Said = { status: number; body: unknown }
+
+/** One way to the operations. */
+export type Door = {
+  name: string
+  /** Whether what has impact asks for a confirmation here. */
+  gated: boolean
+  /** Whether the operation is here, and this input of it can be said. */
+  takes(tool: Tool, input: Asked['input']): boolean
+  call(api: TestApi, asked: Asked): Promise<Said>
+  /** What it has to answer when the core gives this data, or refuses with this. */
+  giving(tool: Tool, data: unknown): unknown
+  refusing(failure: Failure, asked: Asked): Said
+  /** What it has to answer when it refuses before it knows which operation is meant. */
+  refusingUnread(failure: Failure, asked: Asked): Said
+  /** Sends something to where add_subscriber is called, which may be no call at all. */
+  post(api: TestApi, sent: Sent): Promise<Said & { retryAfter: string | null }>
+}
+
+/** A request to add_subscriber: `input` in the words of the door, or `raw` as it is. */
+export type Sent = { token?: string; input?: object; raw?: string; headers?: Record<string, string> }
+
+type Post = Door['post']
+
+/** Sends to an address; `wrap` makes a message of an input, `open` finds what an answer says. */
+function postTo(
+  address: string,
+  { wrap, open }: { wrap: (input: object) => object; open: (body: Answer['body']) => unknown },
+): Post {
+  return async (api, { token, input = {}, raw = JSON.stringify(wrap(input)), headers }) => {
+    const answer = await api.request('POST', address, {
+      ...(token !== undefined && { token }),
+      raw,
+      headers: { accept: 'application/json, text/event-stream', ...headers },
+    })
+    return {
+      status: answer.status,
+      body: open(answer.body),
+      retryAfter: answer.headers.get('retry-after'),
+    }
+  }
+}
+
+const AS_IT_IS = { wrap: (input: object) => input, open: (body: unknown) => body }
+
+/** `POST /api/v2/tools/{name}`. */
+export const TOOLS_DOOR: Door = {
+  name: 'Tools API',
+  gated: true,
+  takes: (tool) => tool.listed,
+  async call(api, { operation, input, token, headers }) {
+    const path = `/api/v2/tools/${operation}`
+    return said(await api.request('POST', path, { token, body: input, ...(headers && { headers }) }))
+  },
+  giving: (_tool, data) => ({ success: true, data }),
+  refusing: refusingByStatus,
+  refusingUnread: refusingByStatus,
+  post: postTo('/api/v2/tools/add_subscriber', AS_IT_IS),
+}
+
+/** The addresses of REST, in the shape of one version. */
+function restDoor(version: 'v1' | 'v2'): Door {
+  const refusing: Door['refusing'] = (failure, { operation, input }) => {
+    const route = routeOf(version, findOperation(operation))
+    const [name, statusCode] = FAILURES[codeInAddress(failure, route, input)].rest
+    const { message, details } = failure
+    const body =
+      version === 'v1'
+        ? { success: false, message: sentence(failure) }
+        : { name, message, statusCode, ...(details !== undefined && { details }) }
+    return { status: statusCode, body }
+  }
+  return {
+    name: `REST ${version}`,
+    gated: false,
+    takes(tool, input) {
+      const route = routeOf(version, tool)
+      return route !== undefined && isSayable(route, tool, input)
+    },
+    async call(api, { operation, input, token, headers }) {
+      const route = routeOf(version, findOperation(operation))
+      if (!route) throw new Error(`${operation} has no address in ${version}`)
+      const { path, body } = placed(route, input)
+      return said(
+        await api.request(route.method.toUpperCase(), `/api/${version}${path}`, {
+          token,
+          ...(route.method !== 'get' && { body }),
+          ...(headers && { headers }),
+        }),
+      )
+    },
+    giving(tool, data) {
+      const route = routeOf(version, tool)
+      return route && replyOf(version, route).body(data)
+    },
+    refusing,
+    refusingUnread: refusing,
+    post: postTo(`/api/${version}/subscribers`, AS_IT_IS),
+  }
+}
+
+/** MCP at `address`, as the messages of the protocol; `isThere` says which tools it shows. */
+const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean): Door => ({
+  name,
+  gated: true,
+  takes: (tool) => tool.listed && isThere(tool),
+  async call(api, { operation, input, token, headers }) {
+    const { status, body } = await api.request('POST', address, {
+      token,
+      body: callOf(operation, input),
+      headers: { accept: 'application/json, text/event-stream', ...headers },
+    })
+    return { status, body: contentOf(readMessage(body)) }
+  },
+  giving: (_tool, data) => data,
+  // A refusal of a tool is a result; what is no call of one is an error of the protocol, which holds the same.
+  refusing: (failure) => ({ status: 200, body: toolBody(failure) }),
+  refusingUnread: refusingByStatus,
+  post: postTo(address, {
+    wrap: (input) => callOf('add_subscriber', input),
+    open: (body) => contentOf(readMessage(body)),
+  }),
+})
+
+/** MCP with an API token. */
+export const MCP_DOOR: Door = mcpDoor('token MCP', '/api/mcp/sse', () => true)
+
+/** Every door that runs operations; a new one is one entry. */
+export const DOORS: readonly Door[] = [TOOLS_DOOR, restDoor('v2'), restDoor('v1'), MCP_DOOR]
+
+function said({ status, body }: Answer): Said {
+  return { status, body }
+}
+
+/** The one table's words for the doors that speak as the Tools API does. */
+function toolBody({ code, message, details, body }: Failure): object {
+  return {
+    success: false,
+    error: message,
+    code: toolCode(code),
+    ...(details !== undefined && { details }),
+    ...body,
+  }
+}
+
+function refusingByStatus(failure: Failure): Said {
+  return { status: FAILURES[failure.code].status, body: toolBody(failure) }
+}
+
+function callOf(name: string, input: object): object {
+  return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: input } }
+}
+
+function contentOf({ error, result }: Answer['body']): unknown {
+  return error ? error.data : result.structuredContent
+}
+
+/** A message of the protocol, alone or as the only event of a stream. */
+export function readMessage(body: Answer['body']): Answer['body'] {
+  if (typeof body !== 'string') return body
+  const data = /^data: (.+)$/m.exec(body)?.[1]
+  if (data === undefined) throw new Error(`no message: ${body}`)
+  return JSON.parse(data)
+}
+
+/** v1 has no details, so its message lists them. */
+function sentence({ message, details }: Failure): string {
+  if (!Array.isArray(details) || details.length < 2) return message
+  return details.map((fault: Fault) => `${fault.path}: ${fault.message}`).join('; ')
+}
+
+/** REST tells a fault in the address from one in the body. */
+function codeInAddress({ code, details }: Failure, route: Route | undefined, input: object): FailureCode {
+  if (code !== 'INVALID_INPUT' || !route || !Array.isArray(details)) return code
+  const names = route.method === 'get' ? Object.keys(input) : parametersOf(route)
+  const isThere = details.some((fault: Fault) => names.includes(fault.path.split(/[.[]/, 1)[0] ?? ''))
+  return isThere ? 'INVALID_PARAMETER' : code
+}
+
+/** The frozen send, which has an address and no row. */
+const SEND: Route = { method: 'post', path: '/emails', operation: 'send_transactional_email', v1: {} }
+
+function routeOf(version: 'v1' | 'v2', tool: Tool): Route | undefined {
+  return [...ROUTES, ...(version === 'v1' ? [SEND] : [])].find(({ operation, v1, file, list }) => {
+    // A file, or a list without a name, is no input of members.
+    if (file !== undefined || list !== undefined) return false
+    return version === 'v2' ? operation === tool.name : v1 && (v1.operation ?? operation) === tool.name
+  })
+}
+
+function replyOf(version: 'v1' | 'v2', route: Route): Reply {
+  return version === 'v1' ? v1Reply(route) : (route.reply ?? bare)
+}
+
+/** The names of the input that stand in the path. */
+function parametersOf({ path }: Route): string[] {
+  return Array.from(path.matchAll(/:(\w+)/g), ([, name = '']) => name)
+}
+
+/** Which member of the input a place of the path takes: where either an id or an email will do, the one that is there. */
+function memberAt(route: Route, place: string, input: Asked['input']): string | undefined {
+  const names = route.input?.standsFor[place] ?? [place]
+  const there = names.filter((name) => name in input)
+  return there.length === 1 ? there[0] : undefined
+}
+
+/** Whether the path can hold its part of an input, and a query the rest: all that they know is text. */
+function isSayable(route: Route, tool: Tool, input: Asked['input']): boolean {
+  const inPath = parametersOf(route).map((place) => memberAt(route, place, input))
+  if (!inPath.every((name) => name !== undefined && isWord(input[name], route, name))) return false
+  if (route.method !== 'get') return true
+  return Object.entries(input).every(([name, value]) => {
+    if (inPath.includes(name)) return true
+    const type: unknown = Reflect.get(tool.input.properties[name] ?? {}, 'type')
+    if (typeof value === 'string') return type !== 'array' && type !== 'object'
+    return typeof value === type || (typeof value === 'number' && type === 'integer')
+  })
+}
+
+/** What is no text or empty has no address, and the `@` tells an email from an id. */
+function isWord(value: unknown, { input }: Route, name: string): boolean {
+  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value) || /^\.+$/.test(value)) return false
+  return input === undefined || value.includes('@') === (name === 'email')
+}
+
+function placed(route: Route, input: Asked['input']): { path: string; body: object } {
+  const rest: Record<string, unknown> = { ...input }
+  const path = route.path.replaceAll(/:(\w+)/g, (_, place: string) => {
+    const name = memberAt(route, place, input) ?? place
+    delete rest[name]
+    return encodeURIComponent(String(input[name]))
+  })
+  if (route.method !== 'get') return { path, body: rest }
+  const query = new URLSearchParams(
+    Object.entries(rest).map(([name, value]): [string, string] => [name, String(value)]),
+  )
+  return { path: `${path}?${query.toString()}`, body: {} }
+}

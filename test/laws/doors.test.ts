@@ -1,0 +1,475 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+import anyTest, { type ExecutionContext, type TestFn } from 'ava'
+import type { TSchema } from 'typebox'
+
+import { describeTool, type ToolDescription } from '../../src/catalogue/describe-tool.ts'
+import { Failure, type FailureCode, FAILURES } from '../../src/catalogue/failure.ts'
+import { invoke } from '../../src/catalogue/invoke.ts'
+import { EXAMPLES } from '../../src/catalogue/openapi/examples.ts'
+import { authenticate } from '../../src/catalogue/principal.ts'
+import { CATALOGUE, findOperation, findTool, LISTED_TOOLS } from '../../src/catalogue/registry.ts'
+import { makeToken } from '../../src/catalogue/tokens.ts'
+import type { Tool } from '../../src/catalogue/tool.ts'
+import { newId } from '../../src/ids.ts'
+import { startApi, type TestApi, type TestOrganization } from '../helpers/api.ts'
+import {
+  type Asked,
+  type Door,
+  DOORS,
+  MCP_DOOR,
+  readMessage,
+  type Said,
+  type Sent,
+  TOOLS_DOOR,
+} from '../helpers/doors.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { inWorld, makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
+
+/**
+ * Every door only translates: for whatever is asked, it says what the core said, with the code, the status and the name
+ * of the one table in failure.ts, and the same sentence and details as every other door.
+ */
+type Worlds = { own: World; missing: World }
+type Law = { api: TestApi; organization: TestOrganization; worlds: Worlds }
+
+const test = anyTest as TestFn<Law>
+/** Every refusal that was met somewhere below. */
+const met = new Set<FailureCode>()
+
+test.before(async (t) => {
+  const api = await startApi({ TEMPORAL_TASK_QUEUE: `doors-${process.pid}` })
+  const organization = await api.organization()
+  t.context = {
+    api,
+    organization,
+    worlds: {
+      own: await makeWorld(api, organization),
+      missing: makeMissingWorld(api, organization),
+    },
+  }
+})
+test.after.always(async (t) => {
+  await t.context.api?.close()
+})
+
+/** What the core refuses with; null where it does it. */
+async function refusalOf({ api }: Law, asked: Asked, gated: boolean): Promise<Failure | null> {
+  try {
+    await runCore(api, asked, gated)
+    return null
+  } catch (error) {
+    if (error instanceof Failure) return error
+    throw error
+  }
+}
+
+async function runCore(api: TestApi, { token, operation, input }: Asked, gated: boolean): Promise<unknown> {
+  const principal = await authenticate(api.services, `Bearer ${token}`)
+  return await invoke(api.services, principal, { tool: findOperation(operation), input, gated })
+}
+
+/** Asks the core, and then every door that has the operation, which says the same. */
+async function holdsEverywhere(t: ExecutionContext<Law>, asked: Asked, code?: FailureCode): Promise<void> {
+  const tool = findOperation(asked.operation)
+  const doors = DOORS.filter((door) => door.takes(tool, asked.input))
+  for (const [gated, alike] of Map.groupBy(doors, (door) => door.gated)) {
+    const failure = await refusalOf(t.context, asked, gated)
+    if (code !== undefined) t.is(failure?.code, code, JSON.stringify(asked))
+    if (failure === null) continue
+    met.add(failure.code)
+    for (const door of alike) {
+      const title = `${door.name}, ${asked.operation} ${JSON.stringify(asked.input)}`
+      const seen = await door.call(t.context.api, asked)
+      t.deepEqual(timeless(seen), timeless(door.refusing(failure, asked)), title)
+    }
+  }
+}
+
+/** Without what is new in every answer: codes of confirmations, moments and how long to wait. */
+function timeless(said: Said): unknown {
+  const text = JSON.stringify(said)
+  const moments = /(?<=")\d{5}(?=\\?")|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b\d+ s\b/g
+  return JSON.parse(text.replaceAll(moments, '*'))
+}
+
+/** Asking the network is no part of a door. */
+const ASKS_THE_WORLD = new Set(['fetch_web_page', 'upload_image', 'verify_domain', 'verify_email_address'])
+
+const KINDS: Record<string, keyof World> = {
+  subscriber: 'sub',
+  tag: 'tag',
+  campaignId: 'cmp',
+  domain: 'dom',
+  emailId: 'eml',
+  tokenId: 'tok',
+  importId: 'imp',
+  webhookId: 'whk',
+  deliveryId: 'evt',
+}
+
+/** The documented example of an operation in a world, with a record of it at each place that has to be there. */
+function exampleOf(tool: Tool, world: Partial<World>): Record<string, unknown> {
+  const places = Object.entries(KINDS).filter(([name]) => tool.input.required?.includes(name))
+  const ids = Object.fromEntries(places.map(([name, kind]) => [name, world[kind] ?? kind]))
+  return { ...ids, ...inWorld(EXAMPLES[tool.name] ?? {}, world) }
+}
+
+/** Inputs that are wrong, by a way of being wrong; a query can say only some of them. */
+function wrongInputs(tool: Tool, example: Record<string, unknown>): Record<string, unknown>[] {
+  const { properties } = tool.input
+  const required = tool.input.required ?? []
+  const members = Object.entries(properties).map(
+    ([name, schema]: [string, object]) => [name, Reflect.get(schema, 'type') as unknown] as const,
+  )
+  const noNumbers = members
+    .filter(([, type]) => type === 'integer' || type === 'number' || type === 'boolean')
+    .map(([name]) => [name, 'x'] as const)
+  const noTypes = members.map(([name, type]) => [name, type === 'object' ? 'x' : { unexpected: [] }] as const)
+  return [
+    {},
+    { ...example, noSuchField: 'x', emial: 'x' },
+    { ...example, ...Object.fromEntries(noNumbers), noSuchField: 'x' },
+    { ...Object.fromEntries(noTypes), noSuchField: 'x' },
+    ...required.map((missing) =>
+      Object.fromEntries(Object.entries(example).filter(([name]) => name !== missing)),
+    ),
+    { ...example, noSuchField: 'bell\u0007' },
+    { ...example, noSuchField: nested(80) },
+    { ...example, ...JSON.parse('{"__proto__": {"a": 1}}') },
+  ]
+}
+
+function nested(levels: number): unknown {
+  let value: unknown = 'x'
+  for (let level = 0; level < levels; level += 1) value = [value]
+  return value
+}
+
+/** Those that some door takes by their members. */
+const OPERATIONS = [...CATALOGUE.values()].filter((tool) =>
+  DOORS.some((door) => door.takes(tool, exampleOf(tool, {}))),
+)
+
+for (const tool of OPERATIONS) {
+  const { name: operation } = tool
+  test(`${operation}: a wrong input and a missing permission are told in the same words at every door`, async (t) => {
+    const { organization, worlds } = t.context
+    const example = exampleOf(tool, worlds.own)
+    const powerless = await organization.tokenWith([])
+    const refused = tool.permission === null ? undefined : 'FORBIDDEN'
+    await holdsEverywhere(t, { token: powerless, operation, input: example }, refused)
+    for (const input of wrongInputs(tool, example)) {
+      await holdsEverywhere(t, { token: organization.token, operation, input })
+    }
+  })
+
+  // One after the other: what one makes may be what another misses.
+  test.serial(`${operation}: what is missing is so in the same words at every door`, async (t) => {
+    const { organization, worlds } = t.context
+    const input = exampleOf(tool, worlds.missing)
+    if (!ASKS_THE_WORLD.has(operation)) {
+      await holdsEverywhere(t, { token: organization.token, operation, input })
+    }
+    t.pass()
+  })
+}
+
+test.serial('what one door reads, every door reads', async (t) => {
+  const { api, organization, worlds } = t.context
+  const { token } = organization
+  for (const tool of CATALOGUE.values()) {
+    if (tool.effect !== 'read' || ASKS_THE_WORLD.has(tool.name)) continue
+    const input = exampleOf(tool, worlds.own)
+    const doors = DOORS.filter((door) => door.takes(tool, input))
+    for (const door of doors) {
+      const asked = { token, operation: tool.name, input }
+      const data = await runCore(api, asked, door.gated)
+      const { status, body } = await door.call(api, asked)
+      t.is(status, 200, `${door.name}, ${tool.name}`)
+      t.deepEqual(timeless({ status, body }), timeless({ status, body: door.giving(tool, data) }), door.name)
+    }
+  }
+})
+
+/** What takes more than an input: how it comes about, and with which refusal. */
+const STATES: Partial<Record<FailureCode, (law: Law) => Promise<Omit<Asked, 'token'> & { token?: string }>>> =
+  {
+    async WRONG_STATE({ organization }) {
+      const { campaign } = await organization.data('create_campaign', { subject: 'Old' })
+      await organization.confirmed('archive_campaign', { campaignId: campaign.id })
+      return { operation: 'schedule_campaign', input: { campaignId: campaign.id } }
+    },
+    async CONFIRMATION_REQUIRED({ organization }) {
+      const { tag } = await organization.data('create_tag', { name: 'to be deleted' })
+      return { operation: 'delete_tag', input: { tagId: tag.id } }
+    },
+    async STALE_VERSION({ worlds }) {
+      const input = { workflowId: worlds.own.wf, expectedUpdatedAt: '2026-01-01T00:00:00.000Z' }
+      return { operation: 'configure_workflow_draft', input: { ...input, steps: [], edges: [] } }
+    },
+    async ALREADY_EXISTS({ worlds }) {
+      return { operation: 'create_tag', input: { name: worlds.own.tagName } }
+    },
+    async FILTER_REFERENCE_MISSING({ organization }) {
+      const { tag } = await organization.data('create_tag', { name: 'short-lived' })
+      const { campaign } = await organization.data('create_campaign', {
+        subject: 'News',
+        contentType: 'MARKDOWN',
+        content: '[Leave]({{unsubscribeUrl}})',
+      })
+      const filters = [{ field: 'tags', operator: 'has_any', value: ['short-lived'] }]
+      await organization.data('update_campaign_filters', { campaignId: campaign.id, filters })
+      await organization.confirmed('delete_tag', { tagId: tag.id })
+      return { operation: 'schedule_campaign', input: { campaignId: campaign.id } }
+    },
+    async INVALID_FROM_ADDRESS() {
+      return { operation: 'create_email', input: { ...EMAIL, from: 'nobody' } }
+    },
+    async DOMAIN_NOT_VERIFIED() {
+      return { operation: 'create_email', input: { ...EMAIL, from: 'hello@unknown.example' } }
+    },
+    async QUOTA_EXCEEDED({ api }) {
+      const { token, domain } = await api.organization({ customLimits: { emailsPerMonth: 1 } })
+      const input = { ...EMAIL, from: `hello@${domain}` }
+      await api.request('POST', '/api/v2/emails', { token, body: input })
+      return { token, operation: 'create_email', input }
+    },
+  }
+const EMAIL = { to: 'reader@reader.example', subject: 'Hi', html: 'Hi' }
+
+for (const code of Object.keys(STATES)) {
+  test.serial(`${code} is the same at every door`, async (t) => {
+    const known = code as FailureCode
+    const asked = await STATES[known]?.(t.context)
+    if (asked) await holdsEverywhere(t, { token: t.context.organization.token, ...asked }, known)
+  })
+}
+
+/** What is wrong with a request whatever it asks for: what is sent, and whether a door refuses it before it reads a call. */
+const REQUESTS: Partial<Record<FailureCode, { unread: boolean; sent: (law: Law) => Sent | Promise<Sent> }>> =
+  {
+    MISSING_TOKEN: { unread: true, sent: () => ({}) },
+    UNAUTHENTICATED: { unread: true, sent: () => ({ token: makeToken() }) },
+    MALFORMED_BODY: { unread: true, sent: ({ organization: { token } }) => ({ token, raw: '{"email": ' }) },
+    UNSUPPORTED_MEDIA_TYPE: {
+      unread: true,
+      sent: ({ organization: { token } }) => ({ token, headers: { 'content-type': 'text/plain' } }),
+    },
+    TOO_LARGE: {
+      unread: false,
+      sent: ({ organization: { token } }) => ({
+        token,
+        input: { email: PERSON, name: 'x'.repeat(1_000_000) },
+      }),
+    },
+    INVALID_IDEMPOTENCY_KEY: {
+      unread: true,
+      sent: ({ organization: { token } }) => ({ token, headers: { 'idempotency-key': '' } }),
+    },
+    IDEMPOTENCY_MISMATCH: {
+      unread: false,
+      async sent({ organization }) {
+        const headers = { 'idempotency-key': newId() }
+        await organization.call('add_subscriber', { email: PERSON }, headers)
+        return { token: organization.token, input: { email: PERSON, name: 'Ada' }, headers }
+      },
+    },
+    RATE_LIMITED: {
+      unread: true,
+      async sent({ api }) {
+        const { token } = await api.organization({ customLimits: { requestsPerMinute: 1 } })
+        return { token, input: { email: PERSON } }
+      },
+    },
+  }
+const PERSON = 'person@reader.example'
+
+for (const code of Object.keys(REQUESTS)) {
+  test.serial(`${code} is the same at every door, whatever is asked for`, async (t) => {
+    // The keys of the table.
+    const known = code as FailureCode
+    const { unread, sent } = REQUESTS[known] ?? {}
+    if (sent)
+      await refusedEverywhere(t, t.context.api, {
+        code: known,
+        unread: unread === true,
+        sent: await sent(t.context),
+      })
+  })
+}
+
+/** Asks every door the same, until it refuses; what the Tools API says, all of them have to. */
+async function refusedEverywhere(
+  t: ExecutionContext<Law>,
+  api: TestApi,
+  { code, unread, sent }: { code: FailureCode; unread: boolean; sent: Sent },
+): Promise<void> {
+  const asked = { token: '', operation: 'add_subscriber', input: {} }
+  const {
+    error: message,
+    code: _word,
+    success: _no,
+    details,
+    ...body
+  } = Object((await untilRefused(api, TOOLS_DOOR, sent)).body)
+  const failure = new Failure(code, message, { details, body })
+  for (const door of DOORS) {
+    const { retryAfter, ...seen } = await untilRefused(api, door, sent)
+    const expected = unread ? door.refusingUnread(failure, asked) : door.refusing(failure, asked)
+    t.deepEqual(timeless(seen), timeless(expected), door.name)
+    t.is(retryAfter !== null, code === 'RATE_LIMITED' || code === 'UNAVAILABLE', door.name)
+  }
+  met.add(code)
+}
+
+/** A window of one request has two where a minute begins between them. */
+async function untilRefused(
+  api: TestApi,
+  door: Door,
+  sent: Sent,
+): Promise<Awaited<ReturnType<Door['post']>>> {
+  return await eventually('the door to refuse', async () => {
+    const seen = await door.post(api, sent)
+    return (seen.status >= 400 || Object(seen.body).success === false) && seen
+  })
+}
+
+test.serial('UNAVAILABLE is the same at every door while there is no database', async (t) => {
+  const { api, organization } = t.context
+  const line = await startLine(api.services.databaseUrl)
+  const cut = await startApi({ DATABASE_URL: line.url, LOG_LEVEL: 'silent' })
+  t.teardown(() => cut.close())
+  t.is((await TOOLS_DOOR.post(cut, { token: organization.token, input: { email: PERSON } })).status, 200)
+  await line.cut()
+  await refusedEverywhere(t, cut, { code: 'UNAVAILABLE', unread: true, sent: organization })
+})
+
+/** A line to the database, which can be cut. */
+async function startLine(databaseUrl: string): Promise<{ url: string; cut: () => Promise<void> }> {
+  const url = new URL(databaseUrl)
+  const [host, port] = [url.hostname, Number(url.port)]
+  const ends = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = connect(port, host)
+    for (const end of [near, far]) ends.add(end.on('error', () => end.destroy()))
+    near.pipe(far).pipe(near)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A listening TCP server has an address object.
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    url: url.href,
+    async cut() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const end of ends) end.destroy()
+      await closed
+    },
+  }
+}
+
+test.serial('a tool that does not exist is told in the same words by those who take names', async (t) => {
+  const { api, organization } = t.context
+  const asked = { token: organization.token, operation: 'add_subscribr', input: {} }
+  const failure = t.throws(() => findTool(asked.operation), { instanceOf: Failure })
+  for (const door of [TOOLS_DOOR, MCP_DOOR]) {
+    const { body } = await door.call(api, asked)
+    t.deepEqual(body, door.refusing(failure, asked).body, door.name)
+  }
+  met.add(failure.code)
+})
+
+/** Refusals that no call of an operation brings about. */
+const NOT_MET = new Set([
+  // Of REST alone, which tells a fault of the address from one of the body: INVALID_INPUT everywhere else.
+  'INVALID_PARAMETER',
+  // Of an address without a method.
+  'METHOD_NOT_ALLOWED',
+  // While the first of two has not answered.
+  'IDEMPOTENCY_IN_PROGRESS',
+  // A mistake of ours.
+  'FAULT',
+])
+
+test.after('every refusal there is was met at every door', (t) => {
+  t.deepEqual(
+    Object.keys(FAILURES).filter((code) => !NOT_MET.has(code) && !met.has(code as FailureCode)),
+    [],
+  )
+})
+
+/** Who shows the catalogue, as far as each tells of a tool. */
+const CATALOGUES: Record<string, (law: Law) => Promise<Partial<ToolDescription>[]>> = {
+  async 'Tools API'({ api, organization: { token } }) {
+    const { body } = await api.request('GET', '/api/v2/tools', { token })
+    return body.data.tools
+  },
+  async OpenAPI({ api }) {
+    const { body: document } = await api.request('GET', '/openapi.json')
+    return Object.entries<{ post: OpenApiOperation }>(document.paths).flatMap(([path, { post }]) => {
+      const name = /^\/api\/v2\/tools\/(\w+)$/.exec(path)?.[1]
+      if (name === undefined) return []
+      const schemaOf = ({ content }: OpenApiBody) => resolved(content['application/json'].schema, document)
+      const answer = schemaOf(post.responses['200'])
+      return [
+        {
+          name,
+          inputSchema: schemaOf(post.requestBody),
+          outputSchema: Object(answer).properties.data,
+          description: post.description.split('\n\n')[0] ?? '',
+        },
+      ]
+    })
+  },
+  async 'token MCP'({ api, organization: { token } }) {
+    const { body } = await api.request('POST', '/api/mcp/sse', {
+      token,
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      headers: { accept: 'application/json, text/event-stream' },
+    })
+    return readMessage(body).result.tools
+  },
+}
+
+type OpenApiBody = { content: { 'application/json': { schema: object } } }
+type OpenApiOperation = {
+  description: string
+  requestBody: OpenApiBody
+  responses: { 200: OpenApiBody }
+}
+
+/** A schema with what it refers to in its place. */
+function resolved(schema: unknown, document: object): TSchema {
+  const text = JSON.stringify(schema, (_key, value: unknown) => {
+    const reference: unknown = Object(value).$ref
+    if (typeof reference !== 'string') return value
+    return reference
+      .slice(2)
+      .split('/')
+      .reduce<unknown>((at, name) => Reflect.get(Object(at), name), document)
+  })
+  return JSON.parse(text)
+}
+
+for (const [name, read] of Object.entries(CATALOGUES)) {
+  test(`${name} shows every tool by the same name, with the same schemas and words`, async (t) => {
+    const shown = await read(t.context)
+    t.deepEqual(
+      shown.map((tool) => tool.name),
+      LISTED_TOOLS.map((tool) => tool.name),
+    )
+    for (const [index, tool] of LISTED_TOOLS.entries()) {
+      const { title, ...described } = { title: tool.title, ...describeTool(tool) }
+      const facts = { title, ...(JSON.parse(JSON.stringify(described)) as typeof described) }
+      const seen = shown[index] ?? {}
+      const common = Object.fromEntries(
+        Object.keys(facts)
+          .filter((key) => key in seen)
+          .map((key) => [key, Reflect.get(facts, key)]),
+      )
+      t.deepEqual(seen, common, tool.name)
+    }
+  })
+}
