@@ -12,10 +12,11 @@ export function identityOf(schema: object): string {
 
 /** A schema of the catalogue as a TypeScript type: the few keywords that it uses. */
 export function toType(schema: object, nameOf: NameOf): string {
-  const { enum: values, anyOf, type, items, ...rest }: Json = Object(schema)
+  const { const: value, enum: values, anyOf, type, items, ...rest }: Json = Object(schema)
   const name = nameOf(schema)
   if (name !== undefined) return name
-  if (Array.isArray(values)) return values.map((value) => literal(value)).join(' | ')
+  if (value !== undefined) return literal(value)
+  if (Array.isArray(values)) return values.map(literal).join(' | ')
   if (Array.isArray(anyOf)) return [...new Set(anyOf.map((one: Json) => toType(one, nameOf)))].join(' | ')
   switch (type) {
     case 'string':

@@ -3540,10 +3540,10 @@ export type Routes = {
     path: [campaignId: string]
     input: Record<string, never>
     output: {
-      object: string
+      object: 'campaign'
       /** The id it had (cmp_…). */
       id: string
-      deleted: boolean
+      deleted: true
     }
   }
   /** Sends a draft to its audience at a time, or now without date. It needs a subject, content with an unsubscribe link, and a sender on a verified domain. Asks for a confirmation code and says how many people get it. */
@@ -3605,10 +3605,10 @@ export type Routes = {
     path: [subscriber: string]
     input: Record<string, never>
     output: {
-      object: string
+      object: 'subscriber'
       /** The id they had (sub_…). */
       id: string
-      deleted: boolean
+      deleted: true
     }
   }
   /** Reads everything that is kept of one person: profile, consent, events, emails, visits and runs. */
@@ -3652,10 +3652,10 @@ export type Routes = {
     path: [tokenId: string]
     input: Record<string, never>
     output: {
-      object: string
+      object: 'token'
       /** The id it had (tok_…). */
       id: string
-      deleted: boolean
+      deleted: true
     }
   }
   /** Lists imports of files, newest first, both ways. */
@@ -3687,9 +3687,9 @@ export type Routes = {
     path: [webhookId: string]
     input: Record<string, never>
     output: {
-      object: string
+      object: 'webhook'
       id: string
-      deleted: boolean
+      deleted: true
     }
   }
   /** Makes a new secret and answers it, once. For 24 hours every message carries two signatures, by the new secret and by the one before. */

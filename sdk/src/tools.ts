@@ -14,7 +14,7 @@ export type ToolOptions = WriteOptions & {
 
 // An input whose members can all be left out can be left out itself.
 type ToolArguments<Input> =
-  Partial<Input> extends Input
+  Record<never, never> extends Input
     ? [input?: Input, options?: ToolOptions]
     : [input: Input, options?: ToolOptions]
 
