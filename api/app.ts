@@ -7,6 +7,7 @@ import helmet from 'koa-helmet'
 import { Failure } from '../src/catalogue/failure.ts'
 import { createTracking, type Tracking } from '../src/public/tracking.ts'
 import type { Services } from '../src/services.ts'
+import { adminRoutes } from './admin.ts'
 import { readClientAddress } from './client-address.ts'
 import { documentationRoutes } from './documentation.ts'
 import { answerFailures } from './errors.ts'
@@ -45,6 +46,7 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
     toolRoutes(services),
     restRoutes(services),
     v1Routes(services),
+    adminRoutes(services),
     reportRoutes(services),
     mcpRoutes(services),
   ]) {

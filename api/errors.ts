@@ -47,6 +47,12 @@ const writeV1Failure: FailureWriter = (ctx, failure) => {
   ctx.body = { success: false, message: faultSentences(failure.details) ?? failure.message }
 }
 
+/** The admin refusal, `{message}` alone; it lists every fault as well (contract, "Errors"). */
+const writeAdminFailure: FailureWriter = (ctx, failure) => {
+  ctx.status = FAILURES[failure.code].status
+  ctx.body = { message: faultSentences(failure.details) ?? failure.message }
+}
+
 /** The REST v2 refusal: `{name, message, statusCode, details?}` (contract, "Errors"). */
 const writeRestFailure: FailureWriter = (ctx, failure) => {
   const [name, statusCode] = FAILURES[failure.code].rest
@@ -75,6 +81,7 @@ export function answerFailures(log: Logger): Middleware {
 }
 
 function writerOf(path: string): FailureWriter {
+  if (path.startsWith('/api/v1/admin/')) return writeAdminFailure
   if (path.startsWith('/api/v1/')) return writeV1Failure
   if (path.startsWith('/api/mcp/')) return writeMcpFailure
   const isRest = path.startsWith('/api/v2/') && !/^\/api\/v2\/tools(?:\/|$)/.test(path)

@@ -29,7 +29,7 @@ export function holdOffStrangers(): Middleware {
       await next()
     } catch (error) {
       if (error instanceof Failure && error.code === 'UNAUTHENTICATED') {
-        strangers.fail(ctx.ip)
+        strangers.count(ctx.ip)
         known.delete(token)
       }
       throw error

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http'
 
 import { sql } from 'kysely'
 
-import { hashToken } from '../src/catalogue/tokens.ts'
+import { hashToken, makeAdminKey } from '../src/catalogue/tokens.ts'
 import { execute, row } from '../src/database.ts'
 import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
 import { type InboundDoor, openSubmission } from '../test/helpers/reports.ts'
@@ -15,12 +15,12 @@ const CUSTOMER = '127.0.0.77'
 const AT_ONCE = 8
 /** What each door bears of one address within its window; see api/strangers.ts, smtp/submission.ts, smtp/server.ts. */
 const BORNE = { http: { most: 100, minutes: 1 }, smtp: { most: 10, minutes: 10 } }
-const ROUTES = ['/api/v2/tools/list_tags', '/api/v1/emails', '/api/v2/tokens/current']
+const ROUTES = ['/api/v2/tools/list_tags', '/api/v1/emails', '/api/v2/tokens/current', '/api/v1/admin/tools']
 
 type Counts = Record<string, number>
 
 /**
- * One address tries tokens that are mistyped, cut, revoked, expired or of no form at all, by HTTP and by SMTP. It is
+ * One address tries tokens and admin keys that are mistyped, cut, revoked, expired or of no form at all, by HTTP and by SMTP. It is
  * held off at both doors before it costs a look into the database; whoever has a token that works goes on, from other
  * addresses, and by HTTP also from the same one.
  */
@@ -114,6 +114,7 @@ async function wrongOnes(
     () => good.toLowerCase(),
     () => `${good}x`,
     () => `pl_${'x'.repeat(40)}`,
+    makeAdminKey,
     () => Buffer.from(String(random())).toString('base64url'),
     () => "'; drop table api_token; --".replaceAll(' ', '+'),
   ]

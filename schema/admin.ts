@@ -1,3 +1,9 @@
+import Type, { type Static } from 'typebox'
+
+import { closed, nullable, oneOf } from './define.ts'
+import { Domain } from './domain.ts'
+import { PLANS } from './values.ts'
+
 /** An admin key without its text, which is shown once and never stored (contract, "Authentication"). */
 export type AdminKey = {
   /** adm_… */
@@ -12,3 +18,39 @@ export type AdminKey = {
 
 /** An admin key as only the call that makes it shows it. */
 export type NewAdminKey = AdminKey & { key: string }
+
+/** An organization as those see it who run the service (contract, "Organization (admin view)"). */
+export const AdminOrganization = closed({
+  organization: closed({
+    id: Type.String({ description: 'org_…' }),
+    name: Type.String(),
+    slug: Type.String(),
+    logo: nullable(Type.String()),
+    email: nullable(Type.String()),
+    timezone: Type.String(),
+    verified: Type.Boolean(),
+    createdAt: Type.String(),
+  }),
+  subscription: nullable(
+    closed({
+      plan: oneOf(PLANS),
+      status: nullable(Type.String({ description: 'Null where nobody bills it.' })),
+      periodStart: nullable(Type.String()),
+      periodEnd: nullable(Type.String()),
+      cancelAtPeriodEnd: Type.Boolean(),
+      customLimits: nullable(
+        Type.Object({
+          requestsPerMinute: Type.Optional(Type.Integer({ description: '0: no limit.' })),
+          emailsPerMonth: Type.Optional(Type.Integer({ description: '0: no limit.' })),
+        }),
+      ),
+    }),
+  ),
+  stats: closed({
+    members: Type.Integer(),
+    subscribers: Type.Integer(),
+    campaigns: Type.Integer({ description: 'Broadcasts; emails inside workflows are not counted.' }),
+  }),
+  domains: Type.Array(Domain),
+})
+export type AdminOrganization = Static<typeof AdminOrganization>

@@ -130,7 +130,7 @@ export class Door extends SMTPServer {
 
   /** Counts an offence of an address. */
   offended(address: string): void {
-    this.#offenders.fail(address)
+    this.#offenders.count(address)
   }
 
   /** What an address is told that is not heard for a while, or null. */

@@ -13,11 +13,14 @@ const CONTROL_CHARACTERS = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/
 /** So much of a key stands in the path of a fault below it. */
 const KEY_SHOWN = 100
 
+/** What reading an input takes of a tool. */
+export type InputReader = Pick<Tool, 'name' | 'listed' | 'effect' | 'jsonDepth' | 'input' | 'validator'>
+
 /** A tool's input as the handler takes it, with the confirmation code that came beside it. */
 export type ReadInput = { input: unknown; confirmationCode: string | undefined }
 
 /** Validates strictly, refusing with every fault at once, and fills the defaults. */
-export function readInput(tool: Tool, raw: unknown): ReadInput {
+export function readInput(tool: InputReader, raw: unknown): ReadInput {
   const what = tool.listed ? `The input of ${tool.name}` : 'The body'
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
     throw new Failure('INVALID_INPUT', `${what} must be a JSON object; send {} when it takes nothing.`)
@@ -33,13 +36,13 @@ export function readInput(tool: Tool, raw: unknown): ReadInput {
 }
 
 /** Whether every fault is a required field that was not sent; REST has a name of its own for that. */
-function isOnlyMissing(tool: Tool, input: object, faults: readonly Fault[]): boolean {
+function isOnlyMissing(tool: InputReader, input: object, faults: readonly Fault[]): boolean {
   const missing = new Set(tool.input.required?.filter((name) => !Object.hasOwn(input, name)))
   return faults.every(({ path }) => missing.has(path))
 }
 
 function takeCode(
-  tool: Tool,
+  tool: InputReader,
   raw: object,
 ): { confirmationCode: string | undefined } & Record<string, unknown> {
   const fields: Record<string, unknown> = { ...raw }

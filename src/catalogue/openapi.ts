@@ -34,6 +34,11 @@ export function describeService(baseUrl: string, routes: readonly Route[]): Reco
       schemas,
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer', description: 'An API token of your organization, `pl_…`.' },
+        adminKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'An admin key of those who run the service, `pladmin_…`.',
+        },
       },
     },
   }
@@ -67,7 +72,10 @@ function tagsOf(paths: Paths): string[] {
 
 const HEADERS = {
   RequestId: header('string', 'Finds this request in the logs.'),
-  RateLimit: header('integer', 'Requests that the organization has in a minute.'),
+  RateLimit: header(
+    'integer',
+    'Requests that the organization, at the admin door the address, has in a minute.',
+  ),
   RateRemaining: header('integer', 'Requests that are left of them.'),
   RateReset: header('integer', 'Seconds until they are all there again.'),
   RetryAfter: { ...header('integer', 'Seconds until a repetition can succeed.'), required: true },

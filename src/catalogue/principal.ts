@@ -57,7 +57,7 @@ export async function authenticate(
   const found = await row<TokenRow>(crossOrganization(services), readToken(hash))
   if (!found) refuseToken()
   const { tokenId, tokenName, permissions, customLimits, isStale, now, ...organization } = found
-  if (isStale) noteUse(services, hash)
+  if (isStale) noteUse(services, 'api_token', 'token_hash', hash)
   const principal = {
     organization,
     actor: { kind: 'token', id: encodeId('tok', tokenId), name: tokenName } as const,
@@ -128,12 +128,13 @@ export function requirePermission(principal: Principal, permission: Permission):
   )
 }
 
-function bearerToken(authorization: string | undefined): string {
+/** The secret behind `Authorization: Bearer <secret>`; `named` and `form` say what this door takes. */
+export function bearerToken(authorization: string | undefined, named = 'API token', form = 'pl_…'): string {
   const match = /^Bearer ([^\s]{1,200})$/i.exec(authorization ?? '')
   if (match?.[1]) return match[1]
   throw new Failure(
     authorization ? 'UNAUTHENTICATED' : 'MISSING_TOKEN',
-    'No API token was sent; send the header "Authorization: Bearer pl_…".',
+    `No ${named} was sent; send the header "Authorization: Bearer ${form}".`,
     {
       details: { reason: authorization ? 'malformed' : 'missing' },
     },
@@ -149,10 +150,16 @@ export function refuseToken(): never {
   )
 }
 
-function noteUse(services: Services, hash: Buffer): void {
+/** Writes the time of last use in the background; of many calls within a minute one does. */
+export function noteUse(
+  services: Services,
+  table: 'api_token' | 'admin_key',
+  key: 'token_hash' | 'key_hash',
+  hash: Buffer,
+): void {
   execute(
     crossOrganization(services),
-    sql`update api_token set last_used_at = now() where token_hash = ${hash}
+    sql`update ${sql.table(table)} set last_used_at = now() where ${sql.ref(key)} = ${hash}
       and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
   ).catch((error: unknown) => services.log.warn({ err: error }, 'the time of last use was not written'))
 }

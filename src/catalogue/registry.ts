@@ -1,3 +1,4 @@
+import * as admin from '../tools/admin.ts'
 import * as audience from '../tools/audience.ts'
 import * as campaignHistory from '../tools/campaign-history.ts'
 import * as campaignResources from '../tools/campaign-resources.ts'
@@ -32,6 +33,7 @@ import * as workflowGroups from '../tools/workflow-groups.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
 import * as workflowVersions from '../tools/workflow-versions.ts'
 import * as workflows from '../tools/workflows.ts'
+import type { AdminTool } from './admin-tool.ts'
 import { Failure } from './failure.ts'
 import { nearest } from './schema-faults.ts'
 import type { Tool } from './tool.ts'
@@ -80,6 +82,9 @@ export const CATALOGUE: ReadonlyMap<string, Tool> = new Map(
 
 /** The tools that discovery shows, in catalogue order. */
 export const LISTED_TOOLS: readonly Tool[] = [...CATALOGUE.values()].filter(({ listed }) => listed)
+
+/** What the admin door runs, and no other. */
+export const ADMIN_TOOLS: readonly AdminTool[] = Object.values(admin)
 
 /** The operation of this name, or TOOL_NOT_FOUND naming what is close to it. */
 export function findOperation(name: string): Tool {

@@ -22,6 +22,7 @@ const DOCS_PAGES = [
   'rest',
   'migrate-v1',
   'webhooks',
+  'admin',
   'operations',
   'reliability',
   'configuration',

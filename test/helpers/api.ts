@@ -11,6 +11,7 @@ import { array, execute } from '../../src/database.ts'
 import { schemaFaults } from '../../src/catalogue/schema-faults.ts'
 import { hashToken, makeToken } from '../../src/catalogue/tokens.ts'
 import { encodeId, newId } from '../../src/ids.ts'
+import { createAdminKey } from '../../src/domain/admin-keys.ts'
 import { countPendingVisits } from '../../src/domain/visits.ts'
 import { settleAll } from '../../worker/visits.ts'
 import { type TestServices, testServices } from './database.ts'
@@ -50,6 +51,8 @@ export type TestApi = {
     doubleOptIn?: boolean
     customLimits?: unknown
   }): Promise<TestOrganization>
+  /** An admin key. */
+  adminKey(): Promise<string>
   /** Waits until every open and click that was answered is written, judged and counted. */
   settleVisits(): Promise<void>
   close(): Promise<void>
@@ -152,6 +155,9 @@ export async function startApi(env: Record<string, string> = {}): Promise<TestAp
         },
         tokenWith: (permissions) => addToken(id, permissions),
       }
+    },
+    async adminKey() {
+      return (await createAdminKey(services.orm.em.fork(), 'test')).key
     },
     async settleVisits() {
       await eventually('the visits to be settled', async () => {

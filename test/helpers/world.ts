@@ -23,7 +23,8 @@ export type World = Record<
   | 'whk'
   | 'evt'
   | 'eml'
-  | 'tok',
+  | 'tok'
+  | 'org',
   string
 > &
   Record<'email' | 'tagName' | 'host' | 'imageUrl' | 'address', string>
@@ -82,6 +83,7 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
     evt: await oldestDelivery(api, whk),
     eml,
     tok,
+    org: encodeId('org', organization.id),
     email,
     tagName: label,
     host,
@@ -160,6 +162,7 @@ export function makeMissingWorld(api: TestApi, organization: TestOrganization): 
     evt: id('evt'),
     eml: id('eml'),
     tok: id('tok'),
+    org: id('org'),
     email: `${label}@reader.example`,
     tagName: label,
     host: `${label}.example`,

@@ -133,4 +133,6 @@ export const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>
   export_subscriber: { subscriber: PERSON },
   get_domain: { domain: 'shop.example' },
   get_import: { importId: `imp_${ID}` },
+  // At the admin door.
+  get_org: { id: `org_${ID}` },
 }

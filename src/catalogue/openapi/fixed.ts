@@ -4,6 +4,7 @@ import { type FailureCode, FAILURES } from '../failure.ts'
 import { findOperation } from '../registry.ts'
 import { EXAMPLES } from './examples.ts'
 import { answered, IDEMPOTENCY_KEY, jsonBody, type Operation, said } from './operations.ts'
+import { adminPaths } from './admin.ts'
 import { codesOf, refusals } from './refusals.ts'
 
 /** What a request with a token can be answered although it runs no operation. */
@@ -35,6 +36,7 @@ export function fixedPaths(): Record<string, Record<string, Operation>> {
     '/api/v2/imports/{importId}/rejected': { get: rejectedRows() },
     '/api/v1/emails': { post: sendV1() },
     '/api/v1/integrations/webhook/{slug}': { post: takeWebhook() },
+    ...adminPaths(),
     '/': { get: startDocument() },
     '/docs': { get: reference() },
     '/openapi.json': { get: ownDocument() },

@@ -4,7 +4,7 @@ import { type FailureCode, FAILURES, toolCode } from '../failure.ts'
 import type { Tool } from '../tool.ts'
 
 /** Each shape in which refusals are answered, as `api/errors.ts` writes them. */
-export type Door = 'tools' | 'rest' | 'v1'
+export type Door = 'tools' | 'rest' | 'v1' | 'admin'
 
 type Described = { status: number; word: string }
 
@@ -33,6 +33,8 @@ const SHAPES: Record<Door, (words: string[], status: number) => TSchema> = {
       success: Type.Literal(false),
       message: Type.String({ description: 'What was wrong, where, and how to repair it.' }),
     }),
+  admin: () =>
+    closed({ message: Type.String({ description: 'What was wrong, where, and how to repair it.' }) }),
 }
 
 /** The confirmation challenge (decisions, section 2, "Confirmation"). */
@@ -109,7 +111,7 @@ function componentsOf(door: Door): [string, unknown][] {
 
 function describe(door: Door, code: FailureCode): Described {
   const { status, rest } = FAILURES[code]
-  if (door === 'tools') return { status, word: toolCode(code) }
+  if (door === 'tools' || door === 'admin') return { status, word: toolCode(code) }
   return { status: rest[1], word: rest[0] }
 }
 

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Domain, DomainRecord } from '../../../schema/domain.ts'
 import type { DomainStatus } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Call } from '../../catalogue/tool.ts'
+import type { Call, Organization } from '../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../database.ts'
 import { encodeId, readId } from '../../ids.ts'
 import { asciiDomain } from '../addresses.ts'
@@ -43,7 +43,10 @@ export async function listDomains(call: Call): Promise<Domain[]> {
 }
 
 /** The same as they are stored. */
-export async function readDomains({ em, organization }: Call): Promise<DomainRow[]> {
+export async function readDomains({
+  em,
+  organization,
+}: Pick<Call, 'em'> & { organization: Pick<Organization, 'id'> }): Promise<DomainRow[]> {
   return await rows<DomainRow>(
     em,
     sql`select ${DOMAIN_COLUMNS} from domain where organization_id = ${organization.id} order by id`,

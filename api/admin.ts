@@ -1,0 +1,54 @@
+import Router from '@koa/router'
+import type { Context } from 'koa'
+
+import { authenticateAdmin, describeAdminTools, invokeAdmin } from '../src/catalogue/admin.ts'
+import { Failure } from '../src/catalogue/failure.ts'
+import type { Services } from '../src/services.ts'
+import { Throttle } from '../src/throttle.ts'
+import { readJson } from './body.ts'
+import { writeRate } from './doors.ts'
+import { noteToken } from './strangers.ts'
+
+const ADDRESS = '/api/v1/admin/tools'
+
+/** Each address has so many within the window, at each process. */
+const REQUESTS = 60
+const WINDOW_MS = 60_000
+const BODY_LIMIT = 1_000_000
+
+/** `/api/v1/admin/tools`: what those who run the service may ask across organizations (contract, "Admin tools API"). */
+export function adminRoutes(services: Services): Router {
+  const router = new Router({ prefix: ADDRESS })
+  const visits = new Throttle(REQUESTS, WINDOW_MS)
+
+  async function enter(ctx: Context): Promise<void> {
+    countVisit(ctx, visits)
+    await authenticateAdmin(services, ctx.get('authorization') || undefined)
+    noteToken(ctx)
+  }
+
+  router.get('/', async (ctx) => {
+    await enter(ctx)
+    ctx.body = { success: true, ...describeAdminTools(services.config.baseUrl + ADDRESS) }
+  })
+
+  router.post('/', async (ctx) => {
+    await enter(ctx)
+    ctx.body = { success: true, ...(await invokeAdmin(services, await readJson(ctx, BODY_LIMIT))) }
+  })
+
+  return router
+}
+
+/** Every request of an address counts, whatever key it shows, so that keys cannot be tried. */
+function countVisit(ctx: Context, visits: Throttle): void {
+  const { left, endsInMs } = visits.count(ctx.ip)
+  const reset = Math.max(1, Math.ceil(endsInMs / 1_000))
+  writeRate(ctx, { limit: REQUESTS, remaining: Math.max(0, left), reset })
+  if (left >= 0) return
+  throw new Failure(
+    'RATE_LIMITED',
+    `This address made its ${REQUESTS} requests of this minute; repeat the request in ${reset} s.`,
+    { retryAfter: reset },
+  )
+}

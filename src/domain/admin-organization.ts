@@ -1,0 +1,89 @@
+import { sql } from 'kysely'
+
+import type { AdminOrganization } from '../../schema/admin.ts'
+import type { Plan } from '../../schema/values.ts'
+import { Failure, refuseFaults } from '../catalogue/failure.ts'
+import { type EntityManager, row } from '../database.ts'
+import { encodeId, readId } from '../ids.ts'
+import { presentDomain, readDomains } from './domains/domains.ts'
+import { timestamp, timestampOrNull } from './text.ts'
+
+/** How those who run the service name an organization: exactly one of the two. */
+type OrganizationChoice = { id?: string | undefined; slug?: string | undefined }
+
+type OrganizationRow = AdminOrganization['organization'] &
+  Omit<NonNullable<AdminOrganization['subscription']>, 'plan'> & {
+    plan: Plan
+    stats: AdminOrganization['stats']
+  }
+
+/** An organization, whichever it is, with what belongs to it; the admin door alone reads without being inside one. */
+export async function readAnyOrganization(
+  em: EntityManager,
+  choice: OrganizationChoice,
+): Promise<AdminOrganization> {
+  const found = await findOrganization(em, choice)
+  const { id, name, slug, logo, email, timezone, verified, createdAt, stats } = found
+  const domains = await readDomains({ em, organization: { id } })
+  return {
+    organization: {
+      id: encodeId('org', id),
+      name,
+      slug,
+      logo,
+      email,
+      timezone,
+      verified,
+      createdAt: timestamp(createdAt),
+    },
+    subscription: subscriptionOf(found),
+    stats,
+    domains: domains.map(presentDomain),
+  }
+}
+
+async function findOrganization(
+  em: EntityManager,
+  { id, slug }: OrganizationChoice,
+): Promise<OrganizationRow> {
+  if (id !== undefined && slug !== undefined) refuseBoth('stands beside the other; send exactly one of them')
+  if (id === undefined && slug === undefined)
+    refuseBoth('is missing, as is the other; send exactly one of them')
+  const isAsked = id === undefined ? sql`slug = ${slug}` : sql`id = ${readId('org', id)}::uuid`
+  const found = await row<OrganizationRow>(
+    em,
+    sql`select id, name, slug, logo, email, timezone, verified, plan, created_at as "createdAt",
+        subscription_status as status, period_start as "periodStart", period_end as "periodEnd",
+        cancel_at_period_end as "cancelAtPeriodEnd", custom_limits as "customLimits",
+        jsonb_build_object(
+          'members', (select count(*) from membership where organization_id = organization.id),
+          'subscribers', (select count(*) from subscriber where organization_id = organization.id),
+          'campaigns', (select count(*) from campaign
+            where organization_id = organization.id and kind = 'BROADCAST')) as stats
+      from organization where ${isAsked}`,
+  )
+  if (found) return found
+  const shown = JSON.stringify((id ?? slug ?? '').slice(0, 80))
+  throw new Failure('NOT_FOUND', `There is no organization with the ${id ? 'id' : 'slug'} ${shown}.`)
+}
+
+/** Whoever is on the free plan, unbilled and with its ordinary limits, has none. */
+function subscriptionOf(found: OrganizationRow): AdminOrganization['subscription'] {
+  const { plan, status, periodStart, periodEnd, cancelAtPeriodEnd, customLimits } = found
+  if (plan === 'FREE' && status === null && customLimits === null) return null
+  return {
+    plan,
+    status,
+    periodStart: timestampOrNull(periodStart),
+    periodEnd: timestampOrNull(periodEnd),
+    cancelAtPeriodEnd,
+    customLimits,
+  }
+}
+
+function refuseBoth(message: string): never {
+  refuseFaults(
+    ['id', 'slug'].map((path) => ({ path, message })),
+    'The input of get_org',
+  )
+}
