@@ -11,7 +11,8 @@ import type { Services } from '../services.ts'
 /** An email in the queue and the attempt that holds it. */
 export type Held = { id: string; organizationId: string; attempt: number }
 
-const DELIVERY: Actor = { kind: 'system', id: 'delivery', name: 'Delivery' }
+/** In whose name delivery writes. */
+export const DELIVERY: Actor = { kind: 'system', id: 'delivery', name: 'Delivery' }
 
 /**
  * Ends an email that the database takes neither a mark nor an outcome of: it has failed, with the reason. Where even that

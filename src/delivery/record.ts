@@ -1,11 +1,11 @@
 import { isOwnFault } from '../catalogue/database-error.ts'
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
-import type { Actor, Call } from '../catalogue/tool.ts'
+import type { Call } from '../catalogue/tool.ts'
 import { nudgeRuns } from '../domain/automations/runs/nudge.ts'
 import { type NewEvent, recordEvents } from '../domain/events.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
-import { giveUp, type Held } from './give-up.ts'
+import { DELIVERY, giveUp, type Held } from './give-up.ts'
 import {
   type Candidate,
   markCandidates,
@@ -15,8 +15,6 @@ import {
   tick,
   type Withheld,
 } from './tick.ts'
-
-const DELIVERY: Actor = { kind: 'system', id: 'delivery', name: 'Delivery' }
 
 /** Which event a verdict is. */
 const EVENTS: Record<string, string> = {
