@@ -1,5 +1,5 @@
 /** Headers of an answer by their names in lower case; empty where no answer came. */
-export type AnswerHeaders = Readonly<Record<string, string>>
+export type AnswerHeaders = Readonly<Record<string, string | undefined>>
 
 /** What every method gives: data, or the error that stands in its place. Nothing is thrown. */
 export type Result<Data> =

@@ -20,6 +20,7 @@ const DOCS_PAGES = [
   'deliverability',
   'tracking',
   'rest',
+  'sdk',
   'migrate-v1',
   'webhooks',
   'admin',
