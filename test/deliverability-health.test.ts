@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { DomainHealth, ProviderHealth } from '../schema/deliverability.ts'
 import { execute, rows } from '../src/database.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
-import { countAll } from '../worker/deliverability.ts'
+import { countAll, learnAll } from '../worker/deliverability.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { type NameServer, startNameServer } from './helpers/name-server.ts'
 
@@ -70,6 +70,11 @@ async function send({ services }: TestApi, organization: TestOrganization, mail:
 
 async function healthOf({ services }: TestApi, organization: TestOrganization): Promise<DomainHealth> {
   while ((await countAll(services)) > 0);
+  while ((await learnAll(services)) > 0);
+  return await healthNow(organization)
+}
+
+async function healthNow(organization: TestOrganization): Promise<DomainHealth> {
   const { health } = await organization.data('get_deliverability_health', { domain: organization.domain })
   return health.domains[0]
 }
@@ -209,6 +214,35 @@ test.serial('what no name server tells of is counted all the same, and asked for
   await send(api, organization, { to: 'late.com', emails: 10 })
   t.is(at(await healthOf(api, organization), 'late.com')?.windows[0]?.emails, 10)
 })
+
+test.serial(
+  'sending stops while the name servers say nothing; who received is learned when they do',
+  async (t) => {
+    const { api, names } = t.context
+    const [organization, other] = [await api.organization(), await api.organization()]
+    names.mood = 'silent'
+    for (const name of ['deaf.com', 'mute.com']) {
+      names.set(name, { type: 'MX', exchange: 'mx.far.net', priority: 10 })
+      await send(api, organization, { to: name, emails: 100, bounced: 20 })
+    }
+    await send(api, other, { to: 'mute.com', emails: 10 })
+    const asked = names.questions.length
+    while ((await countAll(api.services)) > 0);
+    const stopped = await healthNow(organization)
+    t.is(stopped.stops.length, 1)
+    t.is(at(stopped, 'unknown')?.windows[0]?.emails, 200)
+    t.is(names.questions.length, asked, 'nobody was asked')
+    names.mood = 'records'
+    t.is(await learnAll(api.services), 3)
+    for (const { windows, providers } of [await healthNow(organization), await healthNow(other)]) {
+      t.deepEqual(
+        providers.map(({ provider, windows: [day] }) => [provider, day]),
+        [['far.net', windows[0]]],
+      )
+    }
+    t.is(names.questions.length, asked + 2, 'once for all organizations')
+  },
+)
 
 test.serial(
   'every provider has a finding and what to do about it; many small ones share a line',

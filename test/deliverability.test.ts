@@ -8,6 +8,7 @@ import type { TestOrganization } from './helpers/api.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
 import { testServices, type TestServices } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
+import { startNameServer } from './helpers/name-server.ts'
 import { openPostOffice, type PostOffice, type SentEmail } from './helpers/reports.ts'
 
 const test = anyTest as TestFn<{ office: PostOffice }>
@@ -85,8 +86,14 @@ test('an email whose delay was reported is delivered when no server can be tryin
   t.is((await lastOf(organization, email)).status, 'DELIVERED')
 })
 
-test('whoever is killed while counting, every email is counted once and delivered once', async (t) => {
-  const services = await testServices()
+test('whoever is killed while counting or learning, every email is counted once and delivered once', async (t) => {
+  const names = await startNameServer()
+  t.teardown(() => names.close())
+  for (let n = 0; n < 7; n++) {
+    names.set(`r${n}.com`, { type: 'MX', exchange: `mx.${n < 4 ? 'one' : 'other'}.net`, priority: 10 })
+  }
+  const env = { DNS_SERVERS: names.address }
+  const services = await testServices(env)
   const em = () => services.orm.em.fork()
   const [organizationId, domainId] = [newId(), newId()]
   await execute(
@@ -102,7 +109,7 @@ test('whoever is killed while counting, every email is counted once and delivere
   await execute(
     em(),
     sql`insert into message (id, organization_id, class, marketing, recipient, from_email)
-      select new_id(), ${organizationId}, 'CAMPAIGN', true, 'r' || n || '@r' || n % 7 || '.example', 'a@Shop.example'
+      select new_id(), ${organizationId}, 'CAMPAIGN', true, 'r' || n || '@r' || n % 7 || '.com', 'a@Shop.example'
       from generate_series(1, ${EMAILS}::int) n`,
   )
   const ids = await rows<{ id: string }>(em(), sql`select id from message order by id`)
@@ -113,7 +120,7 @@ test('whoever is killed while counting, every email is counted once and delivere
     )
   // Nobody waits for an hour.
   const hurry = () => execute(em(), sql`update delivery_due set due_at = now()`)
-  let counter = startProcess(services, 'test/helpers/deliverability-process.ts')
+  let counter = startProcess(services, 'test/helpers/deliverability-process.ts', { env })
   try {
     for (let from = 0; from < EMAILS; from += 20) {
       const page = `{${ids
@@ -134,7 +141,7 @@ test('whoever is killed while counting, every email is counted once and delivere
           { withinMs: 60_000 },
         )
         await endProcess(counter)
-        counter = startProcess(services, 'test/helpers/deliverability-process.ts')
+        counter = startProcess(services, 'test/helpers/deliverability-process.ts', { env })
       }
     }
     await execute(
@@ -148,7 +155,8 @@ test('whoever is killed while counting, every email is counted once and delivere
     const left = () =>
       row<{ count: number }>(
         em(),
-        sql`select ((select count(*) from outcome_batch) + (select count(*) from delivery_due))::int as count`,
+        sql`select ((select count(*) from outcome_batch) + (select count(*) from delivery_due)
+          + (select count(*) from domain_total where family like '@%'))::int as count`,
       )
     await eventually(
       'everything to be counted',
@@ -163,6 +171,11 @@ test('whoever is killed while counting, every email is counted once and delivere
   }
   t.is((await of('emails'))?.count, EMAILS)
   t.is((await of('bounced'))?.count, 400)
+  const families = await rows<{ family: string }>(
+    em(),
+    sql`select distinct family from domain_total order by 1`,
+  )
+  t.deepEqual(families, [{ family: 'one.net' }, { family: 'other.net' }])
   const stops = await rows<object>(em(), sql`select stream, reason from sending_stop`)
   t.deepEqual(stops, [{ stream: 'MARKETING', reason: 'BOUNCES' }], 'and the line is crossed once')
   const statuses = await rows<{ status: string; count: number }>(

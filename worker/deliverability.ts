@@ -1,7 +1,7 @@
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import type { Actor, Call } from '../src/catalogue/tool.ts'
 import { confirmDeliveries, dueDeliveries } from '../src/domain/deliverability/deliveries.ts'
-import { askReceivers } from '../src/domain/deliverability/receivers.ts'
+import { learnFamilies, readStrangers, settleStrangers } from '../src/domain/deliverability/strangers.ts'
 import { countOutcomes, organizationsToCount } from '../src/domain/deliverability/totals.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
@@ -9,14 +9,19 @@ import { startRounds } from './rounds.ts'
 
 const ACTOR: Actor = { kind: 'system', id: 'deliverability', name: 'Deliverability' }
 const COUNT_MS = 1_000
+const LEARN_MS = 1_000
 const CONFIRM_MS = 5_000
 const PAGES = 20
 
-/** Counts how email fares, and takes for delivered what nothing came back about; any number of workers may. */
+/** Counts how email fares, learns who receives it, and takes for delivered what nothing came back about; any number of workers may. */
 export function startDeliverability(services: Services): { stop(): Promise<void> } {
   const counting = startRounds(services, countAll, {
     pollMs: COUNT_MS,
     complaint: 'outcomes of email could not be counted',
+  })
+  const learning = startRounds(services, learnAll, {
+    pollMs: LEARN_MS,
+    complaint: 'who receives email could not be learned',
   })
   const confirming = startRounds(services, confirmAll, {
     pollMs: CONFIRM_MS,
@@ -24,7 +29,7 @@ export function startDeliverability(services: Services): { stop(): Promise<void>
   })
   return {
     async stop() {
-      await Promise.all([counting.stop(), confirming.stop()])
+      await Promise.all([counting.stop(), learning.stop(), confirming.stop()])
     },
   }
 }
@@ -33,20 +38,33 @@ export function startDeliverability(services: Services): { stop(): Promise<void>
 export async function countAll(services: Services): Promise<number> {
   let taken = 0
   for (const organizationId of await organizationsToCount(crossOrganization(services))) {
-    taken += await countSome(services, organizationId).catch((error: unknown) => {
-      services.log.warn({ fault: describeFault(error) }, 'outcomes will be counted again')
-      return 0
-    })
+    const counted = await unitOfWork(services, { organizationId, actor: ACTOR }, countOutcomes).catch(
+      (error: unknown) => {
+        services.log.warn({ fault: describeFault(error) }, 'outcomes will be counted again')
+        return 0
+      },
+    )
+    taken += counted
   }
   return taken
 }
 
-async function countSome(services: Services, organizationId: string): Promise<number> {
-  const count = () => unitOfWork(services, { organizationId, actor: ACTOR }, (call) => countOutcomes(call))
-  const { taken, strangers } = await count()
-  if (strangers.length === 0) return taken
-  await askReceivers(services, strangers)
-  return (await count()).taken
+/** One round: some domains whose mail servers are not known, of every organization. Answers how many it learned of. */
+export async function learnAll(services: Services): Promise<number> {
+  const strangers = await readStrangers(crossOrganization(services))
+  const families = await learnFamilies(services, strangers)
+  let learned = 0
+  for (const { organizationId, domains } of strangers) {
+    const settle = (call: Call) => settleStrangers(call, domains, families)
+    const settled = await unitOfWork(services, { organizationId, actor: ACTOR }, settle).catch(
+      (error: unknown) => {
+        services.log.warn({ fault: describeFault(error) }, 'receivers will be counted by family later')
+        return 0
+      },
+    )
+    learned += settled
+  }
+  return learned
 }
 
 /** One round: the pages that are due. Answers how many it took. */

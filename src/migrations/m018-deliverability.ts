@@ -66,6 +66,8 @@ export class M018Deliverability extends Migration {
         foreign key (organization_id, domain_id) references domain (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
       create index on domain_total (at);
+      -- Of receivers whose family nobody has asked for yet, by their domain after an "@".
+      create index domain_total_stranger on domain_total (organization_id, family) where family like '@%';
 
       -- What a domain sends no more of until somebody resumes it.
       create table sending_stop (

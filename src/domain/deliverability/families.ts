@@ -5,6 +5,16 @@ export const UNKNOWN_FAMILY = 'unknown'
 /** Of a domain that names no mail server. */
 export const NO_MX = 'no MX'
 
+/** What stands for the family of a domain until a name server was asked; no host name holds an "@". */
+export function strangerOf(domain: string): string {
+  return `@${domain}`
+}
+
+/** Whether this stands for the family of a domain. */
+export function isStranger(family: string): boolean {
+  return family.startsWith('@')
+}
+
 const KNOWN: readonly (readonly [family: string, suffixes: readonly string[]])[] = [
   ['Google', ['google.com', 'googlemail.com']],
   ['Microsoft', ['outlook.com', 'hotmail.com', 'mx.microsoft']],

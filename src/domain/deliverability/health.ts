@@ -11,6 +11,7 @@ import type {
 import type { Call } from '../../catalogue/tool.ts'
 import { array, rows } from '../../database.ts'
 import { type DomainRow, findDomain, presentDomain, readDomains } from '../domains/domains.ts'
+import { UNKNOWN_FAMILY } from './families.ts'
 import { ownFindings, providerFindings, worstOf } from './findings.ts'
 import { deliveredOf, type Figures, LINES, rateOf, share } from './lines.ts'
 import { SUMS } from './stops.ts'
@@ -41,7 +42,8 @@ async function readSums({ em, organization }: Call, domains: readonly DomainRow[
   )
   return await rows<Sum>(
     em,
-    sql`select total.domain_id as "domainId", total.stream, total.family, told.days, ${SUMS}
+    sql`select total.domain_id as "domainId", total.stream,
+        case when total.family like '@%' then ${UNKNOWN_FAMILY} else total.family end as family, told.days, ${SUMS}
       from unnest(${array(WINDOWS, 'int')}) as told (days)
       join domain_total total on total.at > now() - make_interval(days => told.days)
       where total.organization_id = ${organization.id} and total.domain_id = any(${ids})

@@ -11,7 +11,7 @@ const RESERVED = /\.(?:test|example|invalid|localhost)$/
 const FRESH = sql`receiver.checked_at > now() - case when receiver.family is null then interval '10 minutes'
   else interval '7 days' end`
 
-/** The families of these domains; what is missing has to be asked for with askReceivers. */
+/** The families of these domains; what is missing has to be asked for (askReceivers). */
 export async function readFamilies(
   em: EntityManager,
   domains: readonly string[],
@@ -27,27 +27,36 @@ export async function readFamilies(
   ])
 }
 
-/** Asks DNS who receives for these domains and writes it down, also that nobody said, so that counting never waits twice. */
-export async function askReceivers(services: Services, domains: readonly string[]): Promise<void> {
-  let isSilent = false
-  for (let from = 0; from < domains.length; from += QUESTIONS_AT_ONCE) {
-    const some = domains.slice(from, from + QUESTIONS_AT_ONCE)
-    // Where a whole round of questions got no answer, the others would only take their time.
-    const families: (string | null)[] = isSilent ? some.map(() => null) : await ask(services, some)
-    isSilent = families.every((family) => family === null)
-    await store(crossOrganization(services), some, families)
+/**
+ * Asks DNS who receives for these domains, so many at once, and writes it down, also that nobody said. Those that are not
+ * begun when the time is over are left. Answers the families as readFamilies does.
+ */
+export async function askReceivers(
+  services: Services,
+  domains: readonly string[],
+  withinMs: number,
+): Promise<Map<string, string>> {
+  if (domains.length === 0) return new Map()
+  const until = performance.now() + withinMs
+  const waiting = [...domains]
+  const said: { domain: string; family: string | null }[] = []
+  async function ask(): Promise<void> {
+    for (let domain = waiting.shift(); domain !== undefined; domain = waiting.shift()) {
+      said.push({ domain, family: familyOf(await services.dns.lookUp(domain, 'MX')) })
+      if (performance.now() >= until) return
+    }
   }
-}
-
-async function ask({ dns }: Services, domains: readonly string[]): Promise<(string | null)[]> {
-  return await Promise.all(domains.map(async (domain) => familyOf(await dns.lookUp(domain, 'MX'))))
+  await Promise.all(Array.from({ length: QUESTIONS_AT_ONCE }, ask))
+  await store(crossOrganization(services), said)
+  return new Map(said.map(({ domain, family }) => [domain, family ?? UNKNOWN_FAMILY]))
 }
 
 async function store(
   em: EntityManager,
-  domains: readonly string[],
-  families: readonly (string | null)[],
+  said: readonly { domain: string; family: string | null }[],
 ): Promise<void> {
+  const domains = said.map(({ domain }) => domain)
+  const families = said.map(({ family }) => family)
   await execute(
     em,
     sql`insert into receiver (domain, family)

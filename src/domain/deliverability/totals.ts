@@ -4,13 +4,11 @@ import type { Stream } from '../../../schema/deliverability.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, json, row, rows } from '../../database.ts'
 import { asciiDomain } from '../addresses.ts'
-import { NO_MX, UNKNOWN_FAMILY } from './families.ts'
+import { isStranger, NO_MX, strangerOf, UNKNOWN_FAMILY } from './families.ts'
 import { awaitDelivery } from './deliveries.ts'
+import type { Figures } from './lines.ts'
 import { readFamilies } from './receivers.ts'
 import { judgeDomains } from './stops.ts'
-
-/** What a round of counting took; `strangers` are domains that have to be asked for first, and then nothing was taken. */
-export type Counted = { taken: number; strangers: string[] }
 
 /** Emails of which a statement said the same, with the first and the last of their ids. */
 type Batch = { id: string; kind: Kind; first: string; last: string }
@@ -34,14 +32,7 @@ type OwnDomain = { id: string; domain: string; resumedAt: number | null }
 
 type TotalKey = { domainId: string; stream: Stream; at: string; family: string }
 /** What is added to a row of domain_total. */
-type Total = TotalKey & {
-  emails: number
-  bounced: number
-  failed: number
-  complained: number
-  tracked: number
-  opened: number
-}
+export type Total = TotalKey & Figures
 
 const BATCHES = 64
 /** Families of a domain and hour that have a row of their own, the largest of a round first. */
@@ -53,23 +44,21 @@ export const KEPT_DAYS = 31
 
 /**
  * Counts what became of an organization's oldest emails that are not counted yet, in the caller's transaction and once
- * whatever crashes: what is counted is deleted with it. What crosses the line by it is stopped. Nobody else counts for the same organization meanwhile.
+ * whatever crashes: what is counted is deleted with it. What crosses the line by it is stopped. No name server is waited
+ * for: strangers are counted by their domain until their family is known (strangers.ts). Answers how many batches it took.
  */
-export async function countOutcomes(call: Call): Promise<Counted> {
+export async function countOutcomes(call: Call): Promise<number> {
   const { em, organization } = call
   const turn = await row<{ isMine: boolean }>(
     em,
-    sql`select pg_try_advisory_xact_lock(hashtext('count_outcomes'), hashtext(${organization.id})) as "isMine"`,
+    sql`select pg_try_advisory_xact_lock(${turnOf(organization.id)}) as "isMine"`,
   )
   const batches = turn?.isMine ? await readBatches(call) : []
-  if (batches.length === 0) return { taken: 0, strangers: [] }
+  if (batches.length === 0) return 0
   const domains = await readDomains(call)
   const groups = await readGroups(call, batches, domains)
   const receivers = [...new Set(groups.flatMap(({ receiver }) => asciiDomain(receiver) ?? []))]
-  const families = await readFamilies(em, receivers)
-  const strangers = receivers.filter((receiver) => !families.has(receiver))
-  if (strangers.length > 0) return { taken: 0, strangers }
-  const totals = await withFewFamilies(call, totalsOf(groups, domains, families))
+  const totals = totalsOf(groups, domains, await readFamilies(em, receivers))
   await addTotals(call, totals)
   await awaitDelivery(call, idsOf(batches.filter(({ kind }) => kind === 'SENT')))
   await execute(
@@ -81,7 +70,16 @@ export async function countOutcomes(call: Call): Promise<Counted> {
     call,
     totals.map(({ domainId }) => domainId),
   )
-  return { taken: batches.length, strangers: [] }
+  return batches.length
+}
+
+/** Waits until nobody else changes the totals of the organization; nobody else does until the transaction ends. */
+export async function awaitTurn({ em, organization }: Call): Promise<void> {
+  await execute(em, sql`select pg_advisory_xact_lock(${turnOf(organization.id)})`)
+}
+
+function turnOf(organizationId: string) {
+  return sql`hashtext('count_outcomes'), hashtext(${organizationId})`
 }
 
 async function readBatches({ em, organization }: Call): Promise<Batch[]> {
@@ -152,10 +150,16 @@ function totalsOf(
     const domain = domains.get(asciiDomain(group.from) ?? '')
     if (!domain) continue
     const stream = group.marketing ? 'MARKETING' : 'TRANSACTIONAL'
-    const family = families.get(asciiDomain(group.receiver) ?? '') ?? UNKNOWN_FAMILY
-    const key = { domainId: domain.id, stream, at: new Date(bucketOf(group, domain)).toISOString() } as const
-    const name = [...Object.values(key), family].join(' ')
-    const total = totals.get(name) ?? { ...key, family, ...NOTHING }
+    const receiver = asciiDomain(group.receiver)
+    const family = receiver === null ? UNKNOWN_FAMILY : (families.get(receiver) ?? strangerOf(receiver))
+    const key = {
+      domainId: domain.id,
+      stream,
+      at: new Date(bucketOf(group, domain)).toISOString(),
+      family,
+    } as const
+    const name = Object.values(key).join(' ')
+    const total = totals.get(name) ?? { ...key, ...NOTHING }
     totals.set(name, added(total, group))
   }
   return [...totals.values()]
@@ -193,6 +197,7 @@ async function withFewFamilies(call: Call, totals: readonly Total[]): Promise<To
     .map((total) => {
       const own = names.get(bucket(total)) ?? new Set<string>()
       names.set(bucket(total), own)
+      if (isStranger(total.family)) return total
       const isFree = total.family === NO_MX || total.family === UNKNOWN_FAMILY || own.size < MOST_FAMILIES
       const family = own.has(total.family) || isFree ? total.family : OTHER_FAMILIES
       own.add(family)
@@ -207,18 +212,22 @@ async function readKept({ em, organization }: Call, totals: readonly Total[]) {
     sql`select domain_id as "domainId", stream, to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, family
       from domain_total where organization_id = ${organization.id}
         and domain_id = any(${array([...new Set(totals.map(({ domainId }) => domainId))], 'uuid')})
-        and at = any(${array([...new Set(totals.map(({ at }) => at))], 'timestamptz')})`,
+        and at = any(${array([...new Set(totals.map(({ at }) => at))], 'timestamptz')})
+        and family not like '@%'`,
   )
 }
 
-async function addTotals({ em, organization }: Call, totals: readonly Total[]): Promise<void> {
+/** Adds to what is kept. Only in one's turn. */
+export async function addTotals(call: Call, totals: readonly Total[]): Promise<void> {
+  const { em, organization } = call
+  const few = await withFewFamilies(call, totals)
   await execute(
     em,
     sql`insert into domain_total as total (organization_id, domain_id, stream, at, family, emails, bounced, failed,
         complained, tracked, opened)
       select ${organization.id}, "domainId", stream, at, family, sum(emails), sum(bounced), sum(failed),
         sum(complained), sum(tracked), sum(opened)
-      from jsonb_to_recordset(${json(totals)}) as added ("domainId" uuid, stream text, at timestamptz, family text,
+      from jsonb_to_recordset(${json(few)}) as added ("domainId" uuid, stream text, at timestamptz, family text,
         emails int, bounced int, failed int, complained int, tracked int, opened int)
       where at > now() - make_interval(days => ${KEPT_DAYS})
       group by 2, 3, 4, 5 order by 2, 3, 4, 5

@@ -1,0 +1,83 @@
+import { sql } from 'kysely'
+
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { array, type EntityManager, rows } from '../../database.ts'
+import type { Services } from '../../services.ts'
+import { strangerOf } from './families.ts'
+import { askReceivers, readFamilies } from './receivers.ts'
+import { SUMS } from './stops.ts'
+import { addTotals, awaitTurn, type Total } from './totals.ts'
+
+/** Domains of receivers that an organization's emails are counted by, because their family is not known yet. */
+export type Strangers = { organizationId: string; domains: string[] }
+
+/** Domains of one organization in a round: those of one with thousands leave time for those of the others. */
+const DOMAINS = 256
+/** After this a round asks nothing more; what was asked has its own time (dns.ts). */
+const ASKING_MS = 2_000
+
+/** The families of some of these strangers: as many as there is time for, by turns of the organizations. */
+export async function learnFamilies(
+  services: Services,
+  strangers: readonly Strangers[],
+): Promise<Map<string, string>> {
+  const domains = inTurns(strangers.map((each) => each.domains))
+  const known = await readFamilies(crossOrganization(services), domains)
+  const unknown = domains.filter((domain) => !known.has(domain))
+  return new Map([...known, ...(await askReceivers(services, unknown, ASKING_MS))])
+}
+
+/** Some strangers of every organization that has any. */
+export async function readStrangers(em: EntityManager): Promise<Strangers[]> {
+  return await rows<Strangers>(
+    em,
+    sql`with recursive waiting (id) as (
+        (select organization_id from domain_total where family like '@%' order by organization_id limit 1)
+        union all
+        select (select organization_id from domain_total where family like '@%' and organization_id > waiting.id
+          order by organization_id limit 1)
+        from waiting where waiting.id is not null
+      )
+      select id as "organizationId", array(select distinct substr(total.family, 2) from domain_total total
+        where total.organization_id = waiting.id and total.family like '@%' limit ${DOMAINS}) as domains
+      from waiting where id is not null`,
+  )
+}
+
+/** The first of each list, then the second of each, and each once. */
+function inTurns(lists: readonly (readonly string[])[]): string[] {
+  const longest = Math.max(0, ...lists.map(({ length }) => length))
+  return [
+    ...new Set(Array.from({ length: longest }, (_, at) => lists.flatMap((list) => list[at] ?? [])).flat()),
+  ]
+}
+
+/** Moves what was counted by strangers to the families that are known by now. Answers of how many domains. */
+export async function settleStrangers(
+  call: Call,
+  strangers: readonly string[],
+  families: ReadonlyMap<string, string>,
+): Promise<number> {
+  const domains = strangers.filter((domain) => families.has(domain))
+  if (domains.length === 0) return 0
+  await awaitTurn(call)
+  const counted = await rows<Total>(
+    call.em,
+    sql`with gone as (
+        delete from domain_total where organization_id = ${call.organization.id} and family like '@%'
+          and family = any(${array(domains.map(strangerOf), 'text')}) returning *
+      )
+      select domain_id as "domainId", stream,
+        to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, told.family, ${SUMS}
+      from gone total join unnest(${array(domains.map(strangerOf), 'text')},
+          ${array(
+            domains.map((domain) => families.get(domain)),
+            'text',
+          )}) as told (stranger, family)
+        on told.stranger = total.family
+      group by 1, 2, 3, 4`,
+  )
+  await addTotals(call, counted)
+  return domains.length
+}
