@@ -38,13 +38,22 @@ test.after.always(async (t) => {
 })
 
 type Mail = { to: string; emails: number; marketing?: boolean; daysAgo?: number; bounced?: number }
-type More = { opened?: number; complained?: number; refused?: number; failed?: number; kind?: string }
+type More = {
+  opened?: number
+  complained?: number
+  refused?: number
+  failed?: number
+  lost?: number
+  kind?: string
+}
+/** What no relay of ours took within a day: it says nothing of the domain. */
+const LOST = ['RELAY_UNREACHABLE', 'CONNECTION_LOST', 'RENDER_FAULT']
 
 /** Emails that came to something, as delivery and reports write it. */
 async function send({ services }: TestApi, organization: TestOrganization, mail: Mail & More): Promise<void> {
   const em = services.orm.em.fork()
   const { to, emails, marketing = true, daysAgo = 0, kind = 'CAMPAIGN' } = mail
-  const { bounced = 0, opened = 0, complained = 0, refused = 0, failed = 0 } = mail
+  const { bounced = 0, opened = 0, complained = 0, refused = 0, failed = 0, lost = 0 } = mail
   const made = await rows<{ id: string }>(
     em,
     sql`insert into message (id, organization_id, class, marketing, recipient, from_email)
@@ -61,7 +70,10 @@ async function send({ services }: TestApi, organization: TestOrganization, mail:
     take(refused),
     sql`status = 'BOUNCED', bounce_category = 'NO_SUCH_USER', failed_at = ${at}, response = '550'`,
   )
-  await change(take(failed), sql`status = 'FAILED', failed_at = ${at}, response = '554 5.7.1 sender'`)
+  const failing = (reason: string) =>
+    sql`status = 'FAILED', failed_at = ${at}, response = '554 5.7.1 no', reason = ${reason}`
+  await change(take(failed), failing('SENDER_REFUSED'))
+  for (const reason of LOST) await change(take(lost), failing(reason))
   await change(ids, sql`status = 'SENT', sent_at = ${at}`)
   await change(take(bounced), sql`status = 'BOUNCED', failed_at = now()`)
   await change(take(complained), sql`status = 'COMPLAINED'`)
@@ -90,6 +102,7 @@ test.serial(
     const organization = await api.organization()
     await send(api, organization, { to: 'gmail.com', emails: 200, bounced: 4, refused: 2, opened: 60 })
     await send(api, organization, { to: 'gmail.com', emails: 100, daysAgo: 3, failed: 10 })
+    await send(api, organization, { to: 'gmail.com', emails: 90, lost: 30 })
     await send(api, organization, {
       to: 'gmail.com',
       emails: 100,

@@ -128,9 +128,9 @@ function failureFindings(periods: readonly Period[]): HealthFinding[] {
     {
       level: 'WARN',
       code: 'FAILURES',
-      message: `${period.failed} of ${period.emails} emails failed before a server took them.`,
+      message: `${period.failed} of ${period.emails} emails failed because the relay refused their sender.`,
       repair:
-        'Look at the reasons with explain_delivery: the relay refuses the sender, or cannot be reached for a day.',
+        'Read what it said with explain_delivery, and have whoever runs the relay allow the domain, or take another sender.',
     },
   ]
 }

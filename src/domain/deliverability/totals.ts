@@ -104,7 +104,7 @@ async function readDomains({ em, organization }: Call): Promise<Map<string, OwnD
   return new Map(found.map((each) => [each.domain, each]))
 }
 
-/** Tests are in no total. What no conversation with a server ended says nothing of a domain. */
+/** Tests are in no total. Of failures only a sender that was refused says something: the others are ours, or our relay's. */
 async function readGroups(
   { em, organization }: Call,
   batches: readonly Batch[],
@@ -134,7 +134,7 @@ async function readGroups(
         and m.id between ${first} and ${last} offset 0) m
       cross join lateral (select coalesce(m.sent_at, m.failed_at, m.created_at) as at) moment
       where batch.organization_id = ${organization.id} and batch.id = any(${array(idsOf(batches), 'uuid')})
-        and m.class <> 'TEST' and (batch.kind <> 'FAILED' or m.response is not null)
+        and m.class <> 'TEST' and (batch.kind <> 'FAILED' or m.reason = 'SENDER_REFUSED')
       group by 1, 2, 3, 4, 5, 6, 7, 8`,
   )
 }
