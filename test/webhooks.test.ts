@@ -218,7 +218,7 @@ test('an endpoint that fails is asked again, later each time, under the same id,
   t.is((await tenant.rest('GET', `/${hook.id}`)).body.failingSince, null)
 })
 
-test('a delivery is given up a day after it was queued, and one event is sent again by hand', async (t) => {
+test('a delivery is given up a day after its first attempt, and one event is sent again by hand', async (t) => {
   const { endpoints } = t.context
   const tenant = await tenantOf(t.context)
   const hook = await tenant.hook('/down')
@@ -227,7 +227,7 @@ test('a delivery is given up a day after it was queued, and one event is sent ag
   const { id } = await tenant.delivery(hook, hasTried(1))
   await execute(
     tenant.em(),
-    sql`update webhook_delivery set queued_at = now() - interval '24 hours' where event_id = ${decodeId('evt', id)}`,
+    sql`update webhook_delivery set first_attempt_at = now() - interval '24 hours' where event_id = ${decodeId('evt', id)}`,
   )
   await tenant.hurry(hook)
   const failed = await tenant.delivery(hook, ({ status }) => status === 'FAILED')
@@ -246,6 +246,49 @@ test('a delivery is given up a day after it was queued, and one event is sent ag
   await eventually('the delivered one once more', () => endpoints.ids('/down').length === 4)
   t.is(new Set(endpoints.ids('/down')).size, 1)
   t.is((await tenant.rest('GET', `/${hook.id}/deliveries/${id}`)).body.id, id)
+})
+
+test('what waited for a day is given up where the endpoint failed all day, and not where we were away', async (t) => {
+  const { endpoints } = t.context
+  const tenant = await tenantOf(t.context)
+  const hook = await tenant.hook('/unsteady')
+  endpoints.answer('/unsteady', status(503))
+  await tenant.change(hook, sql`next_turn_at = 'infinity'`)
+  // More than are tried while this looks: three a turn.
+  await tenant.events(300)
+  const wait = async () => {
+    await execute(
+      tenant.em(),
+      sql`update webhook_delivery set queued_at = now() - interval '30 hours',
+          next_attempt_at = now() - interval '25 hours'
+        where webhook_id = ${decodeId('whk', hook.id)} and attempts = 0`,
+    )
+    await tenant.change(hook, sql`next_turn_at = now()`)
+  }
+  const count = async () =>
+    await row<{ tried: number; failed: number; lost: number }>(
+      tenant.em(),
+      sql`select count(*) filter (where attempts > 0)::int as tried,
+          count(*) filter (where status = 'FAILED')::int as failed,
+          count(*) filter (where status = 'FAILED' and attempts > 0)::int as lost
+        from webhook_delivery where webhook_id = ${decodeId('whk', hook.id)}`,
+    )
+  await wait()
+  const later = await eventually('a second turn', async () => {
+    const now = await count()
+    return (now?.tried ?? 0) > 3 && now
+  })
+  t.is(later.failed, 0)
+
+  await tenant.change(hook, sql`failing_since = now() - interval '24 hours', next_turn_at = now()`)
+  const over = await eventually('those that were never tried', async () => {
+    const now = await count()
+    return (now?.failed ?? 0) > 0 && now
+  })
+  t.is(over.failed, 301 - over.tried)
+  t.is(over.lost, 0, 'what was tried has its day')
+  const [last] = await tenant.deliveries(hook, '&status=FAILED')
+  t.is(last.error, 'The endpoint took nothing for 24 hours.')
 })
 
 test('a slow endpoint holds up no other, and is asked no more than eight things at once', async (t) => {

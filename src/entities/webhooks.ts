@@ -46,6 +46,7 @@ const webhookDeliveryEntity = defineEntity({
     attempts: p.integer().default(0),
     queuedAt: p.datetime(3).defaultRaw('now()'),
     nextAttemptAt: p.datetime(3).nullable().defaultRaw('now()'),
+    firstAttemptAt: p.datetime(3).nullable(),
     lastAttemptAt: p.datetime(3).nullable(),
     responseStatus: p.integer().nullable(),
     responseBody: p.text().nullable(),

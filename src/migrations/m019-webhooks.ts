@@ -48,9 +48,10 @@ export class M019Webhooks extends Migration {
         type text not null,
         status text not null default 'PENDING' check (status in ('PENDING', 'DELIVERED', 'FAILED')),
         attempts int not null default 0,
-        -- When it was queued last: from then on it is tried for a day.
         queued_at timestamptz(3) not null default now(),
         next_attempt_at timestamptz(3) default now(),
+        -- Since it was queued last: from then on it is tried for a day. Until then it only waits for us.
+        first_attempt_at timestamptz(3),
         last_attempt_at timestamptz(3),
         response_status int,
         response_body text,

@@ -68,7 +68,8 @@ export async function pingWebhook(call: Call, webhookId: string): Promise<Webhoo
 /** The assignments that queue a delivery again; one that is pending anyway is due at once and keeps its count. */
 export const AGAIN = sql`status = 'PENDING', next_attempt_at = now(),
   queued_at = case when delivery.status = 'PENDING' then delivery.queued_at else now() end,
-  attempts = case when delivery.status = 'PENDING' then delivery.attempts else 0 end`
+  attempts = case when delivery.status = 'PENDING' then delivery.attempts else 0 end,
+  first_attempt_at = case when delivery.status = 'PENDING' then delivery.first_attempt_at end`
 
 /** Sends one event again, whatever became of it. */
 export async function replayDelivery(call: Call, choice: DeliveryChoice): Promise<WebhookDelivery> {

@@ -11,13 +11,19 @@ import type { Turn } from './turns.ts'
 /** Rows that one transaction closes, clears or queues. */
 const PAGE = 5_000
 
-/** Gives up what a disabled webhook has pending, or with `isLate` what a failing one could not take within its time. */
+/**
+ * Gives up what a disabled webhook has pending, or with `isLate` what waited for so long for one that has only failed for
+ * so long. What waited because we were away is told all the same.
+ */
 export async function closePending(
   em: EntityManager,
   { organizationId, webhookId }: Turn,
   { isLate }: { isLate: boolean },
 ): Promise<void> {
   const own = sql`organization_id = ${organizationId} and webhook_id = ${webhookId}`
+  const late = sql`<= now() - make_interval(hours => ${HOURS}) and exists (select from webhook
+    where organization_id = ${organizationId} and id = ${webhookId}
+      and failing_since <= now() - make_interval(hours => ${HOURS}))`
   const why = isLate
     ? `The endpoint took nothing for ${HOURS} hours.`
     : 'The webhook was disabled before this could be delivered.'
@@ -25,7 +31,7 @@ export async function closePending(
     em,
     sql`update webhook_delivery set status = 'FAILED', next_attempt_at = null, error = ${why}
       where ${own} and event_id = any (array(select event_id from webhook_delivery where ${own}
-        and next_attempt_at ${isLate ? sql`<= now() - make_interval(hours => ${HOURS})` : sql`is not null`}
+        and next_attempt_at ${isLate ? late : sql`is not null`}
         order by next_attempt_at limit ${PAGE}))`,
   )
 }

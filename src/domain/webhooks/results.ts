@@ -21,7 +21,7 @@ export type DeliveryResult = {
   isOver: boolean
 }
 
-/** A delivery is tried for this long from when it was queued. */
+/** A delivery is tried for this long from its first attempt on, however long it waited for us before. */
 export const HOURS = 24
 const FIRST_RETRY_SECONDS = 5
 const LONGEST_RETRY_SECONDS = 14_400
@@ -51,14 +51,15 @@ export async function reportResults(
           as given (event_id, attempt, status, body, error, wait_seconds, is_over)
       )
       update webhook_delivery delivery set attempts = given.attempt, last_attempt_at = now(),
-        response_status = given.status, response_body = given.body, error = given.error,
+        first_attempt_at = coalesce(delivery.first_attempt_at, now()), response_status = given.status, response_body = given.body, error = given.error,
         status = judged.status,
         next_attempt_at = case judged.status when 'PENDING' then now() + make_interval(secs => delay) end
-      from given cross join lateral (select queued_at from webhook_delivery before
+      from given cross join lateral (select first_attempt_at from webhook_delivery before
           where before.organization_id = ${organization.id} and before.webhook_id = ${webhookId}
             and before.event_id = given.event_id) before
         cross join lateral (select case when succeeded then 'DELIVERED'
-          when is_over or now() + make_interval(secs => delay) > before.queued_at + make_interval(hours => ${HOURS})
+          when is_over
+            or now() + make_interval(secs => delay) > before.first_attempt_at + make_interval(hours => ${HOURS})
             then 'FAILED' else 'PENDING' end as status) judged
       where delivery.organization_id = ${organization.id} and delivery.webhook_id = ${webhookId}
         and delivery.event_id = given.event_id and delivery.status = 'PENDING'
