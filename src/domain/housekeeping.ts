@@ -15,13 +15,6 @@ export async function keepHouse(em: EntityManager): Promise<void> {
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
   await execute(em, sql`delete from automation_webhook_receipt where created_at < now() - interval '1 day'`)
   await execute(em, sql`delete from email_report where created_at < now() - interval '90 days'`)
-  await execute(
-    em,
-    sql`delete from webhook_delivery delivery using webhook
-      where delivery.organization_id = webhook.organization_id and delivery.webhook_id = webhook.id
-        and delivery.event_id < id_floor(now() - make_interval(days => ${WEBHOOK_LIMITS.days}))
-        and delivery.next_attempt_at is null`,
-  )
   await execute(em, sql`delete from domain_total where at < now() - make_interval(days => ${KEPT_DAYS})`)
   // Long enough for whoever wants to know why they could not be settled.
   await execute(em, sql`delete from pending_visit where apart and created_at < now() - interval '90 days'`)
@@ -72,5 +65,13 @@ async function forgetOld(em: EntityManager): Promise<void> {
     select entry.organization_id, entry.id from organization join audit_entry entry
       on entry.organization_id = organization.id and entry.id < id_floor(now() - interval '1 year')
     where entry.action in ('confirmation.asked', 'confirmation.used') limit ${PAGE})`
-  for (const page of [recipients, contents, confirmations]) while ((await execute(em, page)) === PAGE);
+  const deliveries = sql`delete from webhook_delivery where (organization_id, webhook_id, event_id) in (
+    select old.organization_id, old.webhook_id, old.event_id from webhook cross join lateral (
+      select * from webhook_delivery delivery where delivery.organization_id = webhook.organization_id
+        and delivery.webhook_id = webhook.id and delivery.next_attempt_at is null
+        and delivery.event_id < id_floor(now() - make_interval(days => ${WEBHOOK_LIMITS.days}))
+      order by delivery.event_id limit ${PAGE}) old
+    limit ${PAGE})`
+  for (const page of [recipients, contents, confirmations, deliveries])
+    while ((await execute(em, page)) === PAGE);
 }
