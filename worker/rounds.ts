@@ -31,3 +31,44 @@ export function startRounds(
     },
   }
 }
+
+/** How a loop serves: what it claims, how many it serves at once, and how. */
+export type Serving<Task> = {
+  pollMs: number
+  most: number
+  complaint: string
+  /** At most so many tasks, each under a lease that brings it back when we die. */
+  claim: (free: number) => Promise<Task[]>
+  /** Says itself what went wrong; the signal tells that this process stops. */
+  serve: (task: Task, signal: AbortSignal) => Promise<void>
+}
+
+const LAST_MS = 1_500
+
+/** Serves what is due as long as places are free. `stop` gives what is under way a moment; the rest is for another worker. */
+export function startServing<Task>(
+  services: Services,
+  { pollMs, most, complaint, claim, serve }: Serving<Task>,
+): { stop(): Promise<void> } {
+  const halt = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  async function serveDue(): Promise<number> {
+    const free = most - underWay.size
+    if (free === 0) return 0
+    const claimed = await claim(free)
+    for (const task of claimed) {
+      const serving = serve(task, halt.signal).finally(() => underWay.delete(serving))
+      underWay.add(serving)
+    }
+    // With no place left, looking again at once would find nothing.
+    return underWay.size < most ? claimed.length : 0
+  }
+  const rounds = startRounds(services, serveDue, { pollMs, complaint })
+  return {
+    async stop() {
+      halt.abort()
+      await rounds.stop()
+      await Promise.race([Promise.all(underWay), sleep(LAST_MS, undefined, { ref: false })])
+    },
+  }
+}

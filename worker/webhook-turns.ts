@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { clearDeleted, closePending, replayPage } from '../src/domain/webhooks/pages.ts'
 import { type DeliveryResult, reportResults } from '../src/domain/webhooks/results.ts'
@@ -11,6 +9,7 @@ import {
   endTurn,
   readDue,
   readEndpoint,
+  type RoundPlace,
   type Turn,
 } from '../src/domain/webhooks/turns.ts'
 import { encodeId } from '../src/ids.ts'
@@ -20,7 +19,7 @@ import { WebFault } from '../src/ports/web-fault.ts'
 import type { Services } from '../src/services.ts'
 import { WEBHOOK_LIMITS } from '../schema/webhook.ts'
 import { askedSeconds } from './retry-after.ts'
-import { startRounds } from './rounds.ts'
+import { startServing } from './rounds.ts'
 
 const POLL_MS = 500
 /** Endpoints that this process serves at once, and requests under way at each. */
@@ -33,7 +32,6 @@ const TURN_MS = 10_000
 const MOST_FAILURES = 3
 /** What is done is noted at least this often, so that little is repeated after a crash. */
 const NOTE_MS = 1_000
-const LAST_MS = 1_500
 const ACTOR = { kind: 'system' as const, id: 'webhooks', name: 'webhooks' }
 
 /** How long an endpoint may take; tests are quicker. */
@@ -52,36 +50,33 @@ export function startWebhookTurns(
     allowPrivate: services.config.webAllowPrivate,
     concurrent: MOST_TURNS * MOST_REQUESTS,
   })
-  const halt = new AbortController()
-  const underWay = new Set<Promise<void>>()
+  let place: RoundPlace = null
 
-  async function takeTurns(): Promise<number> {
-    const free = MOST_TURNS - underWay.size
-    if (free === 0) return 0
-    const turns = await claimTurns(crossOrganization(services), free)
-    for (const turn of turns) {
-      const taken = takeTurn({ services, web, requestMs, signal: halt.signal }, turn)
-        .catch((error: unknown) => {
-          // The lease brings it back.
-          services.log.warn({ fault: describeFault(error), webhookId: turn.webhookId }, 'a turn broke off')
-        })
-        .finally(() => underWay.delete(taken))
-      underWay.add(taken)
+  /** Looks on until there is something to do or the round is over. */
+  async function claim(free: number): Promise<Turn[]> {
+    for (;;) {
+      const claimed = await claimTurns(crossOrganization(services), free, place)
+      place = claimed.place
+      if (claimed.turns.length > 0 || place === null) return claimed.turns
     }
-    return underWay.size < MOST_TURNS ? turns.length : 0
   }
 
-  const rounds = startRounds(services, takeTurns, {
-    pollMs: POLL_MS,
-    complaint: 'events cannot be told to webhooks',
-  })
-  return {
-    async stop() {
-      halt.abort()
-      await rounds.stop()
-      await Promise.race([Promise.all(underWay), sleep(LAST_MS, undefined, { ref: false })])
-    },
+  async function serve(turn: Turn, signal: AbortSignal): Promise<void> {
+    try {
+      await takeTurn({ services, web, requestMs, signal }, turn)
+    } catch (error) {
+      // The lease brings it back.
+      services.log.warn({ fault: describeFault(error), webhookId: turn.webhookId }, 'a turn broke off')
+    }
   }
+
+  return startServing(services, {
+    pollMs: POLL_MS,
+    most: MOST_TURNS,
+    complaint: 'events cannot be told to webhooks',
+    claim,
+    serve,
+  })
 }
 
 type Desk = { services: Services; web: Web; requestMs: number; signal: AbortSignal }

@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import {
   claimWebhooks,
@@ -15,7 +13,7 @@ import type { WebAnswer } from '../src/ports/web.ts'
 import { WebFault } from '../src/ports/web-fault.ts'
 import type { Services } from '../src/services.ts'
 import { askedSeconds } from './retry-after.ts'
-import { startRounds } from './rounds.ts'
+import { startServing } from './rounds.ts'
 
 const POLL_MS = 500
 /** Requests under way at any moment in this process. */
@@ -33,31 +31,13 @@ const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429])
  * that dies in between leaves the request to another, with the same id, by which the receiver knows a repetition.
  */
 export function startWebhooks(services: Services): { stop(): Promise<void> } {
-  const underWay = new Set<Promise<void>>()
-
-  async function sendDue(): Promise<number> {
-    const free = MOST - underWay.size
-    if (free === 0) return 0
-    const claimed = await claimWebhooks(crossOrganization(services), free)
-    for (const webhook of claimed) {
-      const sending = send(services, webhook).finally(() => underWay.delete(sending))
-      underWay.add(sending)
-    }
-    // With no place left, looking again at once would find nothing.
-    return underWay.size < MOST ? claimed.length : 0
-  }
-
-  const rounds = startRounds(services, sendDue, {
+  return startServing(services, {
     pollMs: POLL_MS,
+    most: MOST,
     complaint: 'WEBHOOK steps cannot be sent',
+    claim: (free) => claimWebhooks(crossOrganization(services), free),
+    serve: (webhook) => send(services, webhook),
   })
-  return {
-    async stop() {
-      await rounds.stop()
-      // What does not end in time is sent again by another worker, under the same id.
-      await Promise.race([Promise.all(underWay), sleep(1_500, undefined, { ref: false })])
-    },
-  }
 }
 
 async function send(services: Services, webhook: ClaimedWebhook): Promise<void> {

@@ -46,6 +46,8 @@ const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
   left join message_content content on content.organization_id = m.organization_id and content.message_id = m.id`
 
 const ORGANIZATIONS_A_TURN = 64
+/** Of each kind, so many are made claimable again at once. */
+const REVIVED = 5_000
 const claim = prepared('claim_mails', 'select * from claim_mails($1, $2, $3, $4, $5)')
 const claimCampaigns = prepared('claim_campaign_mails', 'select * from claim_campaign_mails($1, $2, $3)')
 
@@ -122,21 +124,36 @@ export async function renewLeases(
 export async function reviveQueue(em: EntityManager): Promise<number> {
   return await execute(
     em,
-    sql`with revived as (
-        select q.id from delivery_queue q
-        where (q.state = 'deferred' and q.next_attempt_at <= now())
-          or (q.state = 'claimed' and q.lease_until < now())
-          or (q.state = 'held' and not exists (select 1 from automation a
-            where a.organization_id = q.organization_id and a.id = q.held_by and a.status = 'PAUSED')
-            and not exists (select 1 from campaign c
-              where c.organization_id = q.organization_id and c.id = q.held_by and c.paused)
-            and not exists (select 1 from sending_stop s
-              where s.organization_id = q.organization_id and s.domain_id = q.held_by))
-        order by q.id limit 5000 for update skip locked)
+    sql`with recursive holders as (
+        (select organization_id, held_by from delivery_queue where state = 'held'
+          order by organization_id, held_by limit 1)
+        union all
+        select following.* from holders cross join lateral (
+          select q.organization_id, q.held_by from delivery_queue q where q.state = 'held'
+            and (q.organization_id, q.held_by) > (holders.organization_id, holders.held_by)
+          order by q.organization_id, q.held_by limit 1) following
+      ), released as materialized (
+        select * from holders where not exists (select from automation a
+            where a.organization_id = holders.organization_id and a.id = holders.held_by and a.status = 'PAUSED')
+          and not exists (select from campaign c
+            where c.organization_id = holders.organization_id and c.id = holders.held_by and c.paused)
+          and not exists (select from sending_stop s
+            where s.organization_id = holders.organization_id and s.domain_id = holders.held_by)
+      ), held as (
+        select q.id from released cross join lateral (select each.id from delivery_queue each
+          where each.state = 'held' and each.organization_id = released.organization_id
+            and each.held_by = released.held_by limit ${REVIVED} for update skip locked) q limit ${REVIVED}
+      ), deferred as (
+        select id from delivery_queue where state = 'deferred' and next_attempt_at <= now()
+        order by next_attempt_at limit ${REVIVED} for update skip locked
+      ), lost as (
+        select id from delivery_queue where state = 'claimed' and lease_until < now()
+        limit ${REVIVED} for update skip locked
+      )
       update delivery_queue q set state = 'queued', lease_until = null, held_by = null,
         first_tried_at = case when q.state <> 'held' then q.first_tried_at end,
         ambiguous = q.ambiguous or q.submitting, submitting = false
-      from revived where q.id = revived.id`,
+      where q.id = any (array(select id from held union all select id from deferred union all select id from lost))`,
   )
 }
 

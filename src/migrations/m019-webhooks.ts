@@ -35,6 +35,9 @@ export class M019Webhooks extends Migration {
         primary key (organization_id, id)
       ) with (fillfactor = 50);
       create index webhook_enabled on webhook (organization_id) where enabled;
+      -- What has work though nothing of it may be pending.
+      create index webhook_unsettled on webhook (organization_id, id)
+        where deleted_at is not null or replay_after is not null;
       -- Not for what workers note.
       create trigger touch before update of url, description, event_types, enabled, secret on webhook
         for each row execute function touch_updated_at();

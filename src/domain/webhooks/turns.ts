@@ -30,24 +30,55 @@ const LEASE_SECONDS = 60
 /** Between turns at an endpoint that fails: a second for each failure, up to this. */
 const LONGEST_PAUSE_SECONDS = 60
 
-/** Takes endpoints that have something due, of all organizations, those first that were served longest ago. */
-export async function claimTurns(em: EntityManager, most: number): Promise<Turn[]> {
-  return await rows<Turn>(
+/** Where a round over the endpoints is; null at its beginning. */
+export type RoundPlace = { organizationId: string; webhookId: string } | null
+
+/** Endpoints with something pending that are looked at at once, due or not. */
+const LOOKED_AT = 256
+const NOWHERE = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Takes endpoints that have something due, of all organizations, those first that were served longest ago. It looks at
+ * some that have something pending, after a place of the round, and answers the next; what has nothing pending costs nothing.
+ */
+export async function claimTurns(
+  em: EntityManager,
+  most: number,
+  place: RoundPlace,
+): Promise<{ turns: Turn[]; place: RoundPlace }> {
+  const found = await rows<{ turn: Turn | null; place: RoundPlace }>(
     em,
-    sql`update webhook set turn = webhook.turn + 1,
-        lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
-      from (
-        select organization_id, id from webhook hook
+    sql`with recursive pending as (
+        (select organization_id, webhook_id, 1 as number from webhook_delivery where next_attempt_at is not null
+          and (organization_id, webhook_id) > (${place?.organizationId ?? NOWHERE}, ${place?.webhookId ?? NOWHERE})
+          order by organization_id, webhook_id limit 1)
+        union all
+        select following.*, pending.number + 1 from pending cross join lateral (
+          select each.organization_id, each.webhook_id from webhook_delivery each where each.next_attempt_at is not null
+            and (each.organization_id, each.webhook_id) > (pending.organization_id, pending.webhook_id)
+          order by each.organization_id, each.webhook_id limit 1) following
+        where pending.number < ${LOOKED_AT}
+      ), asked as materialized (
+        select organization_id, webhook_id as id from pending
+        union select organization_id, id from webhook where deleted_at is not null or replay_after is not null
+      ), due as (
+        select hook.organization_id, hook.id from asked join webhook hook using (organization_id, id)
         where (lease_until is null or lease_until < now()) and next_turn_at <= now()
           and (deleted_at is not null or replay_after is not null or exists (select from webhook_delivery delivery
             where delivery.organization_id = hook.organization_id and delivery.webhook_id = hook.id
               and delivery.next_attempt_at <= case when hook.enabled then now() else 'infinity' end))
-        order by next_turn_at limit ${most} for update skip locked
-      ) due
-      where webhook.organization_id = due.organization_id and webhook.id = due.id
-      returning webhook.organization_id as "organizationId", webhook.id as "webhookId", turn, enabled, failures,
-        deleted_at is not null as "isDeleted", replay_after is not null as "isReplaying"`,
+        order by next_turn_at limit ${most} for update of hook skip locked
+      ), claimed as (
+        update webhook set turn = webhook.turn + 1, lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
+        from due where webhook.organization_id = due.organization_id and webhook.id = due.id
+        returning webhook.organization_id as "organizationId", webhook.id as "webhookId", turn, enabled, failures,
+          deleted_at is not null as "isDeleted", replay_after is not null as "isReplaying"
+      )
+      select to_json(claimed) as turn, (select json_build_object('organizationId', organization_id,
+          'webhookId', webhook_id) from pending where number = ${LOOKED_AT}) as place
+      from (select) once left join claimed on true`,
   )
+  return { turns: found.flatMap(({ turn }) => turn ?? []), place: found[0]?.place ?? null }
 }
 
 /** Gives an endpoint back; one that failed is left alone for a moment. */

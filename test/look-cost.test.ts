@@ -1,0 +1,138 @@
+import test from 'ava'
+import { sql } from 'kysely'
+import pg from 'pg'
+
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { execute } from '../src/database.ts'
+import { reviveQueue } from '../src/delivery/claims.ts'
+import { claimTurns } from '../src/domain/webhooks/turns.ts'
+import { newId } from '../src/ids.ts'
+import { testServices, type TestServices } from './helpers/database.ts'
+
+const MANY = 100_000
+
+type Sent = { text: string; values: unknown[] }
+type Plan = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  Plans?: Plan[]
+}
+
+let services: TestServices
+let sent: Sent[] = []
+
+test.before(async () => {
+  // Before any client is made: each keeps the method it finds.
+  // oxlint-disable-next-line typescript/unbound-method -- it is called on the client that it was called on
+  const { query } = pg.Client.prototype
+  Object.assign(pg.Client.prototype, {
+    query(this: pg.Client, ...parameters: unknown[]) {
+      const [asked, values] = parameters
+      const { text = asked, values: bound = values } = Object(asked)
+      if (typeof text === 'string' && Array.isArray(bound)) sent.push({ text, values: bound })
+      return Reflect.apply(query, this, parameters)
+    },
+  })
+  services = await testServices()
+})
+test.after.always(async () => {
+  await services?.close()
+})
+
+/** How many rows the statement of some work reads; nothing of it stays. */
+async function rowsRead(work: () => Promise<unknown>): Promise<number> {
+  sent = []
+  await work()
+  const statement = sent.find(({ text }) => text.startsWith('with recursive'))
+  if (!statement) throw new Error('the statement was not sent')
+  const client = new pg.Client(services.databaseUrl)
+  await client.connect()
+  try {
+    await client.query('begin')
+    const { rows } = await client.query(`explain (analyze, format json) ${statement.text}`, statement.values)
+    return readBy(rows[0]['QUERY PLAN'][0].Plan)
+  } finally {
+    await client.end()
+  }
+}
+
+function readBy(plan: Plan): number {
+  const own =
+    plan['Relation Name'] === undefined ? 0 : plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)
+  return own * plan['Actual Loops'] + (plan.Plans ?? []).reduce((sum, each) => sum + readBy(each), 0)
+}
+
+test.serial(
+  'a look over the queue reads what is ready, however much is held or waits for its next try',
+  async (t) => {
+    const em = crossOrganization(services)
+    const [organization, campaign] = [newId(), newId()]
+    await execute(em, sql`insert into organization (id, name, slug) values (${organization}, 'Shop', 'shop')`)
+    await execute(
+      em,
+      sql`insert into campaign (id, organization_id, kind, status, paused)
+      values (${campaign}, ${organization}, 'BROADCAST', 'SENDING', true)`,
+    )
+    await execute(
+      em,
+      sql`insert into delivery_queue (id, organization_id, lane, campaign_id, state, held_by, next_attempt_at)
+      select new_id(), ${organization}, 'bulk', ${campaign}, (array['held', 'deferred', 'queued'])[n % 3 + 1],
+        case n % 3 when 0 then ${campaign}::uuid end, now() + interval '1 hour'
+      from generate_series(1, ${MANY}::int) n`,
+    )
+    await execute(
+      em,
+      sql`insert into delivery_queue (id, organization_id, lane, state, held_by, next_attempt_at, lease_until)
+      select new_id(), ${organization}, 'bulk', (array['held', 'deferred', 'claimed'])[n % 3 + 1],
+        case n % 3 when 0 then ${newId()}::uuid end, now() - interval '1 hour', now() - interval '1 minute'
+      from generate_series(1, 30) n`,
+    )
+    await execute(em, sql`analyze delivery_queue`)
+    let revived = 0
+    const read = await rowsRead(async () => {
+      revived = await reviveQueue(em)
+    })
+    t.is(revived, 30)
+    t.log(`${read} rows`)
+    t.true(read < 500, `${read} rows`)
+  },
+)
+
+test.serial('a look for webhooks reads what has something pending, page by page', async (t) => {
+  const em = crossOrganization(services)
+  const organization = newId()
+  await execute(em, sql`insert into organization (id, name, slug) values (${organization}, 'Club', 'club')`)
+  await execute(
+    em,
+    sql`insert into webhook (id, organization_id, url, secret)
+      select new_id(), ${organization}, 'https://club.example/hooks', '' from generate_series(1, ${MANY})`,
+  )
+  // Three hundred wait for a retry; one of them has all the rest, of which nothing is due but ten.
+  await execute(
+    em,
+    sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, next_attempt_at)
+      select organization_id, id, new_id(), 'SUBSCRIBED', now() + interval '1 hour'
+      from (select * from webhook order by id limit 300) webhook`,
+  )
+  await execute(
+    em,
+    sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, next_attempt_at)
+      select organization_id, id, new_id(), 'SUBSCRIBED', now() + case when n > 10 then interval '1 hour' else '-1 hour' end
+      from (select * from webhook order by id offset 299 limit 1) webhook cross join generate_series(1, ${MANY}::int) n`,
+  )
+  await execute(em, sql`analyze webhook, webhook_delivery`)
+  let found = await claimTurns(em, 64, null)
+  t.is(found.turns.length, 0)
+  t.not(found.place, null, 'there are more')
+  const first = await rowsRead(() => claimTurns(em, 64, null))
+  t.log(`${first} rows`)
+  t.true(first < 2_000, `${first} rows`)
+  const { place } = found
+  found = await claimTurns(em, 64, place)
+  t.is(found.turns.length, 1)
+  t.is(found.place, null)
+  t.deepEqual((await claimTurns(em, 64, place)).turns, [], 'it is somebody’s turn')
+})
