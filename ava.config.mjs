@@ -4,7 +4,7 @@ const config = {
   extensions: ['ts'],
   workerThreads: false,
   concurrency: 2,
-  timeout: '2m',
+  timeout: '5m',
 }
 
 export default config

@@ -11,6 +11,7 @@ import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import {
   removeFromWorkflow,
   requestFastForward,
+  type Moved,
   settleFastForward,
 } from '../src/domain/automations/runs/run-control.ts'
 import { listRuns, readTimeline } from '../src/domain/automations/runs/run-records.ts'
@@ -98,11 +99,12 @@ async function setStatus(automationId: string, status: string): Promise<void> {
   })
 }
 
+/** As a client does: what is not known yet is asked again, by the name of the same step. */
 async function fastForward(
   automationId: string,
   subscriberId: string,
   more: { expectedStepId?: string; runId?: string } = {},
-) {
+): Promise<Moved> {
   const input = {
     workflowId: encodeId('wf', automationId),
     subscriberId: encodeId('sub', subscriberId),
@@ -112,7 +114,12 @@ async function fastForward(
     data: await requestFastForward(within, input),
     call: { organization: within.organization, actor: within.actor, services },
   }))
-  return await settleFastForward(call, data)
+  try {
+    return await settleFastForward(call, data)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'UNAVAILABLE') throw error
+    return await fastForward(automationId, subscriberId, { ...more, expectedStepId: data.fromStep.id })
+  }
 }
 
 async function refusal(work: Promise<unknown>): Promise<Failure> {

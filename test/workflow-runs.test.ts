@@ -6,6 +6,7 @@ import { type Engine, startEngine } from '../worker/workers.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import { fastForward } from './helpers/workflow.ts'
 
 let api: TestApi
 let engine: Engine
@@ -141,7 +142,7 @@ test('a wait is WAITING until it ends, and then says how it ended', async (t) =>
   const steps = [MANUAL, LONG, { id: 'paid', type: 'WAIT_UNTIL', config: forPayment }, TAG]
   const { workflowId, subscriberId, run } = await parked(steps)
   const ids = { workflowId, subscriberId }
-  await own.data('fast_forward_workflow_subscriber', ids)
+  await fastForward(own, { ...ids, expectedStepId: 'pause' })
   t.deepEqual(await trail(run.id), ['start ENTERED→next', 'pause FAST_FORWARD→next', 'paid WAITING'])
   await own.data('remove_subscriber_from_workflow', ids)
   t.is((await trail(run.id)).at(-1), 'paid CANCELED')
@@ -222,17 +223,18 @@ test('a fast-forward answers from where and to where the run went, and a repeat 
   const second = { id: 'second', type: 'WAIT', config: { amount: 2, unit: 'DAYS' } }
   const { workflowId, subscriberId, email, run } = await parked([MANUAL, LONG, second, TAG])
   const expected = { workflowId, subscriberId, expectedStepId: 'pause' }
-  const moved = await own.data('fast_forward_workflow_subscriber', expected)
+  const moved = await fastForward(own, expected)
   t.like(moved, {
     run: { id: run.id, status: 'WAITING' },
     fromStep: { id: 'pause' },
     toStep: { id: 'second' },
   })
-  const again = await own.data('fast_forward_workflow_subscriber', expected)
+  const again = await fastForward(own, expected)
   t.like(again, { fromStep: { id: 'pause' }, toStep: { id: 'second' } })
   const wrong = await own.call('fast_forward_workflow_subscriber', { ...expected, expectedStepId: 'tag' })
   t.like(wrong.body, { code: 'WRONG_STATE', details: { waitingIn: ['second'] } })
-  const ended = await own.data('fast_forward_workflow_subscriber', { workflowId, email, runId: run.id })
+  const last = { workflowId, email, runId: run.id, expectedStepId: 'second' }
+  const ended = await fastForward(own, last)
   t.like(ended, { run: { status: 'COMPLETED', exitReason: 'END' }, fromStep: { id: 'second' }, toStep: null })
   const over = await own.call('fast_forward_workflow_subscriber', { workflowId, subscriberId })
   t.is(over.status, 409)
@@ -272,7 +274,7 @@ test('where several runs wait, a fast-forward must say which', async (t) => {
   const [newest, oldest] = runs.map(({ id }) => id)
   const unclear = await own.call('fast_forward_workflow_subscriber', ids)
   t.deepEqual(unclear.body.details, { runs: [oldest, newest] })
-  const { run } = await own.data('fast_forward_workflow_subscriber', { ...ids, runId: oldest })
+  const { run } = await fastForward(own, { ...ids, runId: oldest, expectedStepId: 'pause' })
   t.is(run.id, oldest)
   t.is((await runsOf(subscriberId, workflowId)).find(({ id }) => id === newest)?.status, 'WAITING')
 })
@@ -376,7 +378,7 @@ test('WAIT_UNTIL a DATE waits until then, and not at all for a date that is past
     'soon ELAPSED→next',
     'future WAITING',
   ])
-  const { toStep } = await own.data('fast_forward_workflow_subscriber', { workflowId, subscriberId })
+  const { toStep } = await fastForward(own, { workflowId, subscriberId, expectedStepId: 'future' })
   t.is(toStep, null)
 })
 
@@ -437,7 +439,7 @@ test('a run stays on the version that it entered on, whatever is published meanw
     edges: [{ from: 'start', to: 'tag' }],
   })
   await publish(workflowId)
-  await own.data('fast_forward_workflow_subscriber', { workflowId, subscriberId })
+  await fastForward(own, { workflowId, subscriberId, expectedStepId: 'pause' })
   const ended = await runWhen(subscriberId, workflowId, 'COMPLETED')
   t.like(ended, { id: run.id, version: { number: 1 } })
   const tagsOf = async () => (await own.data('get_subscriber', { subscriberId })).subscriber.tags

@@ -108,11 +108,18 @@ export async function openEngine(
       await tenant.within((call) => recordEvents(call, [{ subscriberId, type, data }]))
     },
     async fastForward(automationId, subscriberId) {
-      const { data, call } = await tenant.within(async (within) => ({
-        data: await requestFastForward(within, idsOf(automationId, subscriberId)),
-        call: { organization: within.organization, actor: within.actor, services },
-      }))
-      await settleFastForward(call, data)
+      let expectedStepId: string | undefined
+      await eventually('the run to move', async () => {
+        const ids = { ...idsOf(automationId, subscriberId), expectedStepId }
+        const { data, call } = await tenant.within(async (within) => ({
+          data: await requestFastForward(within, ids),
+          call: { organization: within.organization, actor: within.actor, services },
+        }))
+        // The answer may be that it is not known yet; then the same step is named again.
+        expectedStepId = data.fromStep.id
+        await settleFastForward(call, data)
+        return true
+      })
     },
     eventsOf: (subscriberId, type) =>
       rows(

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Asks again until the answer is neither undefined, null nor false, and gives it back. When the deadline
- * passes, the error says what was awaited and what the last attempt threw, if it did.
+ * Asks again until the answer is neither undefined, null nor false, and gives it back. When the deadline, which is for
+ * a machine that has ten times as much to do as it can, passes, the error says what was awaited and what the last attempt
+ * threw, if it did.
  */
 export async function eventually<Answer>(
   awaited: string,
   ask: () => Answer | Promise<Answer>,
-  { withinMs = 20_000, everyMs = 25 }: { withinMs?: number; everyMs?: number } = {},
+  { withinMs = 60_000, everyMs = 25 }: { withinMs?: number; everyMs?: number } = {},
 ): Promise<Exclude<Answer, undefined | null | false | void>> {
   const deadline = Date.now() + withinMs
   let cause: unknown

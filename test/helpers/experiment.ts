@@ -8,7 +8,7 @@ import type { Experiment } from '../../faults/experiment.ts'
 export function testSmall(experiments: readonly Experiment[]): void {
   for (const { id, title, run } of experiments) {
     test.serial(`${id}: ${title}`, async (t) => {
-      t.timeout(240_000)
+      t.timeout(600_000)
       const seed = randomInt(1_000_000)
       t.log(`seed ${seed}`)
       const { injected, seen, claims } = await run('small', { seed, say: () => undefined })

@@ -1,4 +1,5 @@
 import type { TestOrganization } from './api.ts'
+import { eventually } from './eventually.ts'
 
 /** A step as the tools take it. */
 type GivenStep = { id: string; type?: string; config?: object }
@@ -23,6 +24,16 @@ export async function publishWorkflow(
   const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
   if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
   return workflow.id
+}
+
+/** Fast-forwards as a client does: what is not known yet is asked again, by the name of the same step. */
+export async function fastForward(
+  organization: TestOrganization,
+  input: { expectedStepId: string } & Record<string, unknown>,
+) {
+  return await eventually('the run to move', () =>
+    organization.data('fast_forward_workflow_subscriber', input),
+  )
 }
 
 function chained(steps: readonly GivenStep[]): object[] {
