@@ -171,16 +171,17 @@ async function readWays(api: TestApi, organization: TestOrganization): Promise<M
   const found = await rows<{ automationId: string; subscriberId: string; trail: string; end: string }>(
     api.services.orm.em.fork(),
     sql`select run.automation_id as "automationId", run.subscriber_id as "subscriberId",
-        string_agg(step.step_id || '→' || coalesce(step.port, 'null'), ' ' order by step.visit) as trail,
+        coalesce(string_agg(step.step_id || '→' || coalesce(step.port, 'null'), ' ' order by step.visit) || ' ', '')
+          as trail,
         run.status || ' ' || run.exit_reason as "end"
       from automation_run run
-      join run_step step on step.organization_id = run.organization_id and step.run_id = run.id
+      left join run_step step on step.organization_id = run.organization_id and step.run_id = run.id
       where run.organization_id = ${organization.id} and run.ended_at is not null group by run.id, 1, 2, run.status, run.exit_reason`,
   )
   return new Map(
     found.map(({ automationId, subscriberId, trail, end }) => [
       `${encodeId('wf', automationId)}/${encodeId('sub', subscriberId)}`,
-      `${trail} ${end}`,
+      trail + end,
     ]),
   )
 }

@@ -1,10 +1,16 @@
 /** A workflow made by chance, as configure_workflow_draft takes it. */
-export type RandomGraph = { steps: RandomStep[]; edges: Edge[]; settings: object }
+export type RandomGraph = {
+  steps: RandomStep[]
+  edges: Edge[]
+  settings: object
+  successGoals: Goal[]
+}
 
 type RandomStep = { id: string; type: string; config: object; conditions?: object[] }
 type Edge = { from: string; to: string; port: string }
+type Goal = { id: string; name: string; windowDays: number; countFrom: string; exitOnReach: boolean }
 /** What has been drawn so far, which later steps and filters may name. */
-type Drawing = { random: () => number; emails: string[]; waits: string[] }
+type Drawing = { random: () => number; emails: string[]; waits: string[]; goals: Goal[] }
 type Made = { config: object; ports: string[] }
 
 const TAGS = ['red', 'green', 'blue']
@@ -18,7 +24,8 @@ const MORE_STEPS = 12
  * exist; each UPDATE_FIELD adds one to `passes`.
  */
 export function randomGraph(random: () => number): RandomGraph {
-  const drawing: Drawing = { random, emails: [], waits: [] }
+  const drawing: Drawing = { random, emails: [], waits: [], goals: [] }
+  if (random() < 0.4) drawing.goals.push(...goals(drawing))
   const steps: RandomStep[] = [{ id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }]
   const edges: Edge[] = []
   let open = [{ from: 'start', port: 'next' }]
@@ -38,11 +45,37 @@ export function randomGraph(random: () => number): RandomGraph {
     if (type === 'WAIT' && conditions.length === 0) drawing.waits.push(id)
   }
   const rule = { id: 'made', on: pick(random, EVENTS) }
-  return { steps, edges, settings: random() < 0.3 ? { exitRules: [rule] } : {} }
+  const settings = random() < 0.3 ? { exitRules: [rule] } : {}
+  // A window that counts from an email needs one.
+  const successGoals = drawing.goals.map((goal) =>
+    drawing.emails.length > 0 ? goal : { ...goal, countFrom: 'ENTRY' },
+  )
+  return { steps, edges, settings, successGoals }
+}
+
+/** One that is reached by an event and one by filters. */
+function goals(drawing: Drawing): Goal[] {
+  const { random } = drawing
+  const goal = (id: string, means: object): Goal => ({
+    id,
+    name: id,
+    ...means,
+    windowDays: 90,
+    countFrom: pick(random, ['ENTRY', 'FIRST_EMAIL']),
+    exitOnReach: random() < 0.5,
+  })
+  return [
+    goal('by-event', { event: pick(random, EVENTS) }),
+    goal('by-filters', { filters: filters(drawing) }),
+  ]
 }
 
 const next = (config: object): Made => ({ config, ports: ['next'] })
-const days = (random: () => number) => ({ amount: 1 + Math.floor(random() * 20), unit: 'DAYS' })
+/** Where there are goals, no way is longer than their windows, because in the engine waits are cut short. */
+const days = ({ random, goals: { length } }: Drawing) => ({
+  amount: 1 + Math.floor(random() * 20),
+  unit: length > 0 ? 'HOURS' : 'DAYS',
+})
 
 const MAKE = {
   EMAIL: ({ random }) =>
@@ -52,8 +85,10 @@ const MAKE = {
       ...(random() < 0.2 && { transactional: true }),
       ...(random() < 0.2 && { sendWindow: { start: '09:00', end: '09:30' } }),
     }),
-  WAIT: ({ random }) =>
-    next({ ...days(random), ...(random() < 0.5 && { at: '09:00', days: ['MON', 'THU'] }) }),
+  WAIT: (drawing) => {
+    const byCalendar = drawing.random() < 0.5 && drawing.goals.length === 0
+    return next({ ...days(drawing), ...(byCalendar && { at: '09:00', days: ['MON', 'THU'] }) })
+  },
   WAIT_UNTIL: (drawing) => ({ config: drawWaitUntil(drawing), ports: ['next', 'timeout'] }),
   BRANCH: (drawing) => {
     const paths = ['a', 'b'].map((id) => ({ id, filters: filters(drawing) }))
@@ -71,6 +106,8 @@ const MAKE = {
       ...(random() < 0.3 && { set: { plan: pick(random, ['free', 'pro']) } }),
     }),
   CREATE_EVENT: ({ random }) => next({ eventType: pick(random, EVENTS) }),
+  GOAL: ({ random, goals: drawn }) =>
+    next({ goalId: pick(random, drawn).id, ifUnmet: pick(random, ['CONTINUE', 'EXIT']) }),
   THROTTLE: () => next({ limit: 1_000, per: { amount: 1, unit: 'HOURS' } }),
   JUMP: ({ random, waits }) =>
     next({ toStepId: pick(random, waits), maxTimes: 1 + Math.floor(random() * 2) }),
@@ -89,6 +126,7 @@ const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
   REMOVE_TAG: 1,
   UPDATE_FIELD: 4,
   CREATE_EVENT: 3,
+  GOAL: 2,
   THROTTLE: 1,
   JUMP: 3,
   SUBSCRIPTION: 0.5,
@@ -99,24 +137,29 @@ const TYPES = (Object.keys(WEIGHTS) as (keyof typeof MAKE)[]).flatMap((type) =>
   Array.from({ length: WEIGHTS[type] * 2 }, () => type),
 )
 
-function drawType({ random, waits }: Drawing): keyof typeof MAKE {
+function drawType({ random, waits, goals: { length } }: Drawing): keyof typeof MAKE {
   const type = pick(random, TYPES)
+  if (type === 'GOAL' && length === 0) return 'BRANCH'
   return type === 'JUMP' && waits.length === 0 ? 'WAIT' : type
 }
 
 function drawWaitUntil(drawing: Drawing): object {
   const { random } = drawing
-  const timeout = days(random)
-  return pick(random, [
-    { mode: 'DATE', date: '2030-01-01T09:00' },
+  const timeout = days(drawing)
+  const near = [
     { mode: 'DATE', date: '2020-01-01' },
     { mode: 'TIME_WINDOW', start: '09:00', end: '09:30' },
     { mode: 'EVENT', eventType: pick(random, EVENTS), scope: pick(random, ['STEP', 'RUN']), timeout },
     { mode: 'CONDITION', filters: filters(drawing), timeout },
+  ]
+  if (drawing.goals.length > 0) return pick(random, near)
+  return pick(random, [
+    ...near,
+    { mode: 'DATE', date: '2030-01-01T09:00' },
     {
       mode: 'FIELD_DATE',
       field: 'due',
-      offset: days(random),
+      offset: days(drawing),
       direction: pick(random, ['BEFORE', 'AFTER']),
       ifMissing: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']),
       ifPast: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']),

@@ -160,20 +160,48 @@ test('a goal by filters is reached when they come to hold, before an email too, 
   t.is((await world.ended(withGoals([EMAIL], goal({ filters: VIP })), subscriberId)).exitReason, 'GOAL')
 
   const late = await tenant.subscribe('late@reader.example')
-  const emailed = await world.publish(withGoals([LONG, EMAIL], goal({ filters: VIP })))
+  const day = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[(new Date().getUTCDay() + 2) % 7]
+  const closed = step('hello', 'EMAIL', {
+    subject: 'Hello',
+    content: 'Hi',
+    contentType: 'MARKDOWN',
+    transactional: false,
+    sendWindow: { days: [day ?? 'SUN'], start: '09:00', end: '10:00' },
+  })
+  const emailed = await world.publish(withGoals([closed], goal({ filters: VIP })))
   await world.enter(emailed, late)
   const run = await world.runWhen(emailed, { status: 'WAITING' })
   // As if nobody had heard of the change yet.
-  await execute(
-    services.orm.em.fork(),
-    sql`with tag as (select id from tag where organization_id = ${tenant.id} and name = 'vip')
-      insert into subscriber_tag (organization_id, subscriber_id, tag_id) select ${tenant.id}, ${late}, id from tag`,
-  )
+  const tag = (person: string, name: string) =>
+    execute(
+      services.orm.em.fork(),
+      sql`with tag as (select id from tag where organization_id = ${tenant.id} and name = ${name})
+        insert into subscriber_tag (organization_id, subscriber_id, tag_id) select ${tenant.id}, ${person}, id from tag`,
+    )
+  await tag(late, 'vip')
   await world.fastForward(emailed, late)
   const ended = await world.endOf(emailed)
   t.deepEqual([ended.exitReason, ended.trail.at(-1)], ['GOAL', 'hello CANCELED'])
   t.is(world.sink.accepted().filter(({ recipient }) => recipient === 'late@reader.example').length, 0)
   t.is(ended.id, run.id)
+
+  // What a run changes itself, or finds changed when its wait is over, ends it before its next step.
+  const own = await tenant.subscribe()
+  const tags = [
+    step('vip', 'ADD_TAG', { tagNames: ['vip'] }),
+    step('more', 'ADD_TAG', { tagNames: ['more'] }),
+  ]
+  const changing = await world.ended(withGoals(tags, goal({ filters: VIP })), own)
+  t.deepEqual([changing.exitReason, changing.trail.at(-1)], ['GOAL', 'vip DONE→next'])
+  t.deepEqual(await conversionsOf(changing.automationId), ['bought'])
+  const other = await tenant.subscribe()
+  const waiting = await world.publish(withGoals([LONG, THANKS], goal({ filters: VIP })))
+  await world.enter(waiting, other)
+  await world.runWhen(waiting, { status: 'WAITING' })
+  await tag(other, 'vip')
+  await world.fastForward(waiting, other)
+  const woken = await world.endOf(waiting)
+  t.deepEqual([woken.exitReason, woken.trail.filter((line) => line.startsWith('thanks'))], ['GOAL', []])
 
   const known = [
     { field: 'createdAt', operator: 'more_than_ago' as const, value: { amount: 1, unit: 'HOURS' as const } },

@@ -19,7 +19,7 @@ const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 const email = (id: string, subject = 'Hello {{name}}') =>
   step(id, 'EMAIL', { subject, content: 'Hello', transactional: false })
 
-type Definition = { steps: unknown[]; edges: unknown[]; settings?: object }
+type Definition = { steps: unknown[]; edges: unknown[]; settings?: object; successGoals?: object[] }
 
 async function simulated(
   definition: Definition,
@@ -365,6 +365,45 @@ test('a real person in a real workflow: their fields and tags, re-entry, and not
       .status,
     404,
   )
+})
+
+test('goals end a way at its start, by a change or with an email; what was reached stays reached', async (t) => {
+  const tagged = (name: string) => [{ field: 'tags', operator: 'has_any', value: [name] }]
+  const goal = (id: string, means: object, more: object = {}) => ({ id, name: id, ...means, ...more })
+  const add = (name: string) => step(`add-${name}`, 'ADD_TAG', { tagNames: [name] })
+  const walk = async (steps: { id: string }[], successGoals: object[], sample: object = {}) => {
+    const graph = { steps: [START, ...steps], edges: edges(['start', ...steps.map(({ id }) => id)]) }
+    const answer = await simulated({ ...graph, successGoals }, sample)
+    return [...trail(answer), answer.ways[0]?.end.exitReason]
+  }
+  const vip = goal('vip', { filters: tagged('vip') })
+  t.deepEqual(await walk([add('vip')], [vip], { tags: ['vip'] }), ['GOAL'])
+  t.deepEqual(await walk([add('vip'), add('more')], [vip]), [
+    'start ENTERED→next',
+    'add-vip DONE→next',
+    'GOAL',
+  ])
+  const mailed = goal(
+    'mailed',
+    { filters: [{ field: 'emailCount', operator: 'gte', value: 1 }] },
+    { countFrom: 'FIRST_EMAIL' },
+  )
+  t.deepEqual(await walk([email('mail'), add('more')], [mailed]), ['start ENTERED→next', 'mail SENT', 'GOAL'])
+  const stays = { exitOnReach: false }
+  const taken = step('less', 'REMOVE_TAG', { tagNames: ['vip'] })
+  const asks = step('asks', 'GOAL', { goalId: 'vip', ifUnmet: 'EXIT' })
+  t.deepEqual(await walk([add('vip'), taken, asks], [{ ...vip, ...stays }]), [
+    'start ENTERED→next',
+    'add-vip DONE→next',
+    'less DONE→next',
+    'asks REACHED→next',
+    'END',
+  ])
+  // What came before the first email is not in a window that begins with it.
+  const early = goal('early', { event: 'BOUGHT' }, { countFrom: 'FIRST_EMAIL' })
+  const bought = step('buy', 'CREATE_EVENT', { eventType: 'BOUGHT' })
+  t.is((await walk([bought, email('mail')], [early])).at(-1), 'END')
+  t.is((await walk([email('mail'), bought, add('more')], [early])).at(-2), 'buy DONE→next')
 })
 
 test('refuses what it cannot simulate, each fault with its place', async (t) => {

@@ -1,4 +1,5 @@
 import type { Step } from '../../../../schema/automation.ts'
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { NextAction, RunRequest } from '../../../../temporal/contract.ts'
 import { JUMP_PORT, nextStep, skipPort } from '../../../../temporal/graph.ts'
 import { Failure } from '../../../catalogue/failure.ts'
@@ -6,7 +7,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import type { NewEvent } from '../../event-rows.ts'
 import { type Decision, recordDecisions } from './decisions.ts'
 import { hitExitRule, watchExitRules } from './exit-rules.ts'
-import { beginGoals } from '../goals/goals.ts'
+import { beginGoals, reachByFilters } from '../goals/goals.ts'
 import { ended, gone, holdAction, nextAction } from './next-action.ts'
 import { isReset, reopenRun } from './retry.ts'
 import { COMPLETED, type End, settlementOf } from './settlement.ts'
@@ -126,17 +127,21 @@ function dueOf(run: RunState): number {
 
 /** From its first turn on the run's goals and exit rules hear of events; what came before that turn is looked for. */
 async function begin(walk: Walk): Promise<void> {
-  const reached = await beginGoals(walk)
-  const goal = reached.find(({ exitOnReach }) => exitOnReach)
-  if (goal) {
-    walk.decisions.push({ ...endKeys(walk), reason: 'GOAL', data: { goalId: goal.id } })
-    return finish(walk, { status: 'COMPLETED', exitReason: 'GOAL', error: null })
-  }
+  if (endsByGoal(walk, await beginGoals(walk))) return
   await watchExitRules(walk)
   const ruleId = await hitExitRule(walk)
   if (ruleId === null) return
   walk.decisions.push({ ...endKeys(walk), reason: 'EXIT_RULE', data: { rule: ruleId } })
   finish(walk, { status: 'CANCELED', exitReason: 'EXIT_RULE', error: null })
+}
+
+/** Ends the run where one of the goals that it has reached says so. */
+function endsByGoal(walk: Walk, reached: readonly SuccessGoal[]): boolean {
+  const goal = reached.find(({ exitOnReach }) => exitOnReach)
+  if (!goal) return false
+  walk.decisions.push({ ...endKeys(walk), reason: 'GOAL', data: { goalId: goal.id } })
+  finish(walk, { status: 'COMPLETED', exitReason: 'GOAL', error: null })
+  return true
 }
 
 function endKeys({ run }: Walk) {
@@ -172,6 +177,8 @@ async function walkOn(walk: Walk): Promise<void> {
     if (result === null) return
     if (result.kind === 'waits') return stay(walk, current, result)
     next = settle(walk, current, result)
+    // An email asks by itself.
+    if (current.type !== 'EMAIL') await noticeGoals(walk)
   }
   for (let count = 0; next && !isOver(run); count++) {
     if (count > MOST_STEPS) throw new Error('a run goes round without waiting')
@@ -184,7 +191,10 @@ async function walkOn(walk: Walk): Promise<void> {
     if (result === null) return
     if (result.kind === 'waits') return stay(walk, step, result)
     next = settle(walk, step, result)
-    if (mayEndItsRun(step)) await noticeEnd(walk)
+    if (mayEndItsRun(step)) {
+      await noticeEnd(walk)
+      await noticeGoals(walk)
+    }
   }
   if (!isOver(run)) finish(walk, COMPLETED)
 }
@@ -195,6 +205,11 @@ async function noticeEnd(walk: Walk): Promise<void> {
   if (end === null) return
   Object.assign(walk.run, end, { waitKind: null, wakeAt: null, wakeReason: null })
   walk.isEndTold = true
+}
+
+/** Filters are heard of a moment after a change: what a step or a wait made true ends the run before its next step. */
+async function noticeGoals(walk: Walk): Promise<void> {
+  if (!isOver(walk.run)) endsByGoal(walk, await reachByFilters(walk, walk.version.definition.successGoals))
 }
 
 function skipped(walk: Walk, step: Step): StepResult {

@@ -2,6 +2,7 @@ import type { StepOf } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import { type GoalWindow, windowOf } from '../goals/goal-window.ts'
 import type { End } from '../runs/settlement.ts'
+import type { State } from './state.ts'
 import { type Option, option, type Place } from './place.ts'
 import { decideGoal } from '../steps/goal.ts'
 
@@ -11,7 +12,7 @@ export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Pr
   const goal = world.goals.find(({ id }) => id === config.goalId)
   if (!goal) return []
   const window = windowIn(place, goal)
-  const known = state.goals.has(goal.id) || (await isReached(place, goal, 0))
+  const known = state.goals.has(goal.id) || (await isReached(place, goal, state.events.length))
   const met = decideGoal(config, goal, { reached: true, window, now: at })
   if (met.kind === 'waits') return []
   if (known) return [option(place, met)]
@@ -29,16 +30,31 @@ export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Pr
   return [option({ ...place, at: until }, over.kind === 'waits' ? null : over, { until }), other]
 }
 
-/** The end of a run by a goal that its latest step has reached, as the engine ends it; null where it goes on. */
-export async function endByGoal(place: Place, each: Option): Promise<End | null> {
-  if (each.state === place.state) return null
+/** The end of a run that has reached a goal with exitOnReach. */
+export const BY_GOAL: End = { status: 'COMPLETED', exitReason: 'GOAL', error: null }
+
+/** Whether a step took time or changed something: then the engine asks for goals. */
+export function mayReach(place: Place, { state, at }: Pick<Option, 'state' | 'at'>): boolean {
+  return at > place.at || state.events.length > place.state.events.length
+}
+
+/**
+ * Notes the goals that are reached at a place, by its events from the given one on or by filters that hold there.
+ * `goalId` is one that ends the run.
+ */
+export async function reachGoals(
+  place: Place,
+  from = place.state.events.length,
+): Promise<{ state: State; goalId: string | null }> {
+  const goals = new Set(place.state.goals)
+  let goalId: string | null = null
   for (const goal of place.world.goals) {
-    if (!goal.exitOnReach) continue
-    if (await isReached({ ...place, state: each.state, at: each.at }, goal, place.state.events.length)) {
-      return { status: 'COMPLETED', exitReason: 'GOAL', error: null }
-    }
+    if (goals.has(goal.id) || !(await isReached(place, goal, from))) continue
+    goals.add(goal.id)
+    if (goal.exitOnReach) goalId ??= goal.id
   }
-  return null
+  const isSame = goals.size === place.state.goals.size
+  return { state: isSame ? place.state : { ...place.state, goals }, goalId }
 }
 
 /** By an event of the way from the given place on, or by filters that hold; both within the window. */

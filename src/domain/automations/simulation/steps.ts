@@ -4,7 +4,7 @@ import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
 import { CONSENT } from '../../consent.ts'
 import { type FieldScalar, typeFaults, typeOf } from '../../fields.ts'
 import { type End, settlementOf } from '../runs/settlement.ts'
-import { endByGoal, simulateGoal } from './goals.ts'
+import { BY_GOAL, mayReach, reachGoals, simulateGoal } from './goals.ts'
 import { momentOf, type Option, option, type Place } from './place.ts'
 import { type State, withEntry, withEvent } from './state.ts'
 import { simulateWait, simulateWaitUntil } from './waits.ts'
@@ -91,16 +91,16 @@ async function guarded(place: Place, work: () => Promise<Option[]>): Promise<Opt
 /** Ends the run where one of its goals or exit rules names what the step has just made happen. */
 async function ruled(place: Place, each: Option): Promise<Option> {
   const { exitRules = [] } = place.world.settings
-  if (each.end !== null) return each
-  const end = await endByGoal(place, each)
-  if (end !== null) return { ...each, end }
+  if (each.end !== null || each.result?.kind === 'ends' || !mayReach(place, each)) return each
+  const { state, goalId } = await reachGoals({ ...place, ...each }, place.state.events.length)
+  if (goalId !== null) return { ...each, state, end: BY_GOAL }
   for (const { type, data } of each.state.events.slice(place.state.events.length)) {
     for (const { on, where = [] } of exitRules) {
       if (on !== type || !(await place.world.filtering.fulfils(data, where))) continue
       return { ...each, end: { status: 'CANCELED', exitReason: 'EXIT_RULE', error: null } }
     }
   }
-  return each
+  return { ...each, state }
 }
 
 /** How the run ends with an option, or null where it goes on by a port. */
@@ -108,23 +108,33 @@ export function endOf(step: Step, { result, end }: Option): End | null {
   return end ?? (result === null ? null : settlementOf(step, result).end)
 }
 
-function simulateEmail(place: Place, { id, config }: StepOf<'EMAIL'>): Option[] {
+async function simulateEmail(place: Place, { id, config }: StepOf<'EMAIL'>): Promise<Option[]> {
   const { world, state } = place
   const wait = decideSending(momentOf(place, place.at), world.settings, config)
   const until = wait?.kind === 'waits' ? wait.wakeAt : null
   const at = until ?? place.at
   const email = world.emails.get(id)
   const shown = { email: email?.render(state) ?? null, at, until }
+  const before = await reachGoals({ ...place, at })
+  if (before.goalId !== null) {
+    const outcome = { result: 'CANCELED', reason: 'GOAL', goalId: before.goalId }
+    return [
+      option({ ...place, state: before.state }, { kind: 'ends', exitReason: 'GOAL', outcome }, { at, until }),
+    ]
+  }
   const refusal = world.consent(state.status, !config.transactional)
   if (refusal !== null) return [option(place, left('next', { result: 'SKIPPED', reason: refusal }), shown)]
   const sent = { stepId: id, campaignId: email?.campaignId ?? null, at }
-  const told = withEvent(state, { type: 'EMAIL_SENT', at, data: { stepId: id } })
-  return [
-    option(place, left('next', { result: 'SENT' }), {
-      ...shown,
-      state: { ...told, emails: [...state.emails, sent] },
-    }),
-  ]
+  const told = withEvent(before.state, { type: 'EMAIL_SENT', at, data: { stepId: id } })
+  const after = { ...told, emails: [...state.emails, sent] }
+  const reached = await reachGoals({ world, state: after, at }, state.events.length)
+  const outcome = {
+    result: 'SENT',
+    ...(reached.goalId !== null && { reason: 'GOAL', goalId: reached.goalId }),
+  }
+  const result =
+    reached.goalId === null ? left('next', outcome) : ({ kind: 'ends', exitReason: 'GOAL', outcome } as const)
+  return [option(place, result, { ...shown, state: reached.state })]
 }
 
 async function simulateBranch(place: Place, { config }: StepOf<'BRANCH'>): Promise<Option[]> {

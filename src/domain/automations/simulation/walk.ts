@@ -1,6 +1,7 @@
 import type { Step } from '../../../../schema/automation.ts'
 import { nextStep } from '../../../../temporal/graph.ts'
 import { COMPLETED, type End, settlementOf } from '../runs/settlement.ts'
+import { BY_GOAL, reachGoals } from './goals.ts'
 import type { Option, Place, World } from './place.ts'
 import type { State } from './state.ts'
 import { endOf, simulateStep } from './steps.ts'
@@ -58,7 +59,12 @@ export async function walkAll(
 
   async function walk({ step: first, place: begin, option: given }: Start, way: Way): Promise<void> {
     let step = first
-    let place = begin
+    const begun = given ? null : await reachGoals(begin)
+    if (begun?.goalId) {
+      way.end = BY_GOAL
+      return
+    }
+    let place = { ...begin, state: begun?.state ?? begin.state }
     while (way.visits.length < MOST_VISITS) {
       const isFirst = way.visits.length === 0
       const [option, ...others] = isFirst && given ? [given] : await simulateStep(place, step)

@@ -88,7 +88,9 @@ async function readOutcome(turn: Turn): Promise<StepResult | null> {
   const outcome = { result: status, ...(reason !== null && { reason }) }
   if (status === 'FAILED') return { kind: 'failed', reason: reason ?? 'the email failed', outcome }
   if (message.sentAt !== null) {
-    const reached = endOf(await openGoals(turn, message.sentAt), status)
+    const opened = await openGoals(turn, message.sentAt)
+    const held = await reachByFilters(turn, turn.version.definition.successGoals)
+    const reached = endOf([...opened, ...held], status)
     if (reached) return reached
   }
   return left('next', outcome, message.sentAt ?? undefined)
