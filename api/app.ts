@@ -13,6 +13,7 @@ import { documentationRoutes } from './documentation.ts'
 import { answerFailures } from './errors.ts'
 import { mcpRoutes } from './mcp.ts'
 import { createMetrics, healthRoutes } from './health.ts'
+import { oauthRoutes } from './oauth.ts'
 import { recognizeInternal } from './internal.ts'
 import { publicRoutes } from './public.ts'
 import { reportRoutes } from './reports.ts'
@@ -49,6 +50,7 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
     adminRoutes(services),
     reportRoutes(services),
     mcpRoutes(services),
+    oauthRoutes(services),
   ]) {
     doors.use(door.routes())
   }

@@ -31,7 +31,7 @@ const writeToolFailure: FailureWriter = (ctx, failure) => {
 /** What keeps a message from the MCP server at all is an error of JSON-RPC, with the status of the Tools API. */
 const writeMcpFailure: FailureWriter = (ctx, failure) => {
   ctx.status = FAILURES[failure.code].status
-  if (ctx.status === 401) ctx.set('WWW-Authenticate', 'Bearer')
+  if (ctx.status === 401 && !ctx.res.hasHeader('WWW-Authenticate')) ctx.set('WWW-Authenticate', 'Bearer')
   const code = failure.code === 'MALFORMED_BODY' ? PARSE_ERROR : SERVER_ERROR
   ctx.body = {
     jsonrpc: '2.0',
@@ -83,7 +83,7 @@ export function answerFailures(log: Logger): Middleware {
 function writerOf(path: string): FailureWriter {
   if (path.startsWith('/api/v1/admin/')) return writeAdminFailure
   if (path.startsWith('/api/v1/')) return writeV1Failure
-  if (path.startsWith('/api/mcp/')) return writeMcpFailure
+  if (path.startsWith('/api/mcp/') || path === '/mcp') return writeMcpFailure
   const isRest = path.startsWith('/api/v2/') && !/^\/api\/v2\/tools(?:\/|$)/.test(path)
   return isRest ? writeRestFailure : writeToolFailure
 }

@@ -13,41 +13,59 @@ import type { CallToolResult, GetPromptResult, Tool as McpTool } from '@modelcon
 import type { Context } from 'koa'
 
 import { describeTool } from '../src/catalogue/describe-tool.ts'
-import { Failure } from '../src/catalogue/failure.ts'
+import { Failure, FAILURES } from '../src/catalogue/failure.ts'
 import { countRequest, invoke } from '../src/catalogue/invoke.ts'
-import type { Principal } from '../src/catalogue/principal.ts'
+import { bearerToken, type Principal } from '../src/catalogue/principal.ts'
 import { findOperation, LISTED_TOOLS, unknownTool } from '../src/catalogue/registry.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
 import { startDocument } from '../src/public/developer-pages.ts'
+import { recognizeClient } from '../src/public/sign-in.ts'
 import type { Services } from '../src/services.ts'
 import { SKILL_TYPES, SKILLS } from '../src/skills/skills.ts'
 import { readJson, tooLarge } from './body.ts'
 import { openApiText } from './documentation.ts'
 import { idempotencyKeyOf, recognize, writeRate } from './doors.ts'
 import { toFailure, toolFailureBody } from './errors.ts'
+import { audienceOf, SCOPES } from './oauth-server.ts'
+import { noteToken } from './strangers.ts'
 
-/** Who speaks in one request, the request, and its messages as they came: the protocol's own copies leave keys out. */
+/**
+ * Who speaks in one request, what there is for them, the request, and its messages as they came: the protocol's own
+ * copies leave keys out.
+ */
 type Caller = {
   principal: Principal
+  catalogue: Catalogue
   ctx: Context
   messages: readonly unknown[]
   idempotencyKey: string | undefined
 }
+
+/** What one door of the protocol shows: its tools by name, and as the protocol lists them. */
+type Catalogue = { tools: ReadonlyMap<string, Tool>; listed: McpTool[]; instructions: string }
+
+/** Finds who speaks and what they may see, or refuses. */
+type Admit = (ctx: Context) => Promise<Pick<Caller, 'principal' | 'catalogue'>>
 
 const INSTRUCTIONS =
   'Email marketing and transactional email: subscribers, tags, segments, campaigns, workflows. Before a task, read its ' +
   'document with get_skill (or as a prompt). To change a workflow: get_skill with type workflow, find it, get_workflow ' +
   'immediately before editing and keep updatedAt, look up what it names (tags, senders, snippets, campaigns, fields, ' +
   'goals, groups), configure_workflow_draft once with the whole graph and expectedUpdatedAt, then read it back and look ' +
-  'at each of its emails with get_campaign and render_campaign. A tool that reaches people or destroys answers with a ' +
-  'confirmation first: tell the person what it says, and repeat the same arguments with the code when they agree.'
+  'at each of its emails with get_campaign and render_campaign. '
+
+const WHOLE = catalogueOf(
+  LISTED_TOOLS,
+  'A tool that reaches people or destroys answers with a confirmation first: tell the person what it says, and repeat ' +
+    'the same arguments with the code when they agree.',
+)
 
 const BODY_LIMIT = 5_000_000
 
 /**
- * `/api/mcp/sse`: the whole catalogue over the Model Context Protocol, Streamable HTTP, with an API token (contract, "MCP
- * server"). Revision 2026-07-28 and those of 2025 at one address; every request stands by itself, so any process
- * answers it.
+ * The catalogue over the Model Context Protocol, Streamable HTTP: whole at `/api/mcp/sse` with an API token; what reads
+ * and drafts at `/mcp` with an access token that a member gave (contract, "MCP server"). Revision 2026-07-28 and those
+ * of 2025 at one address; every request stands by itself, so any process answers it.
  */
 export function mcpRoutes(services: Services): Router {
   const handler = createMcpHandler(
@@ -55,15 +73,15 @@ export function mcpRoutes(services: Services): Router {
     ({ authInfo }) => createServer(services, authInfo?.extra as Caller),
     { onerror: (error) => services.log.warn({ err: error }, 'an MCP request was refused') },
   )
-  const router = new Router()
-  router.all('/api/mcp/sse', async (ctx) => {
+  const serve = async (ctx: Context, admit: Admit): Promise<void> => {
     refuseForeignOrigin(services, ctx)
-    const principal = await recognize(services, ctx)
+    const { principal, catalogue } = await admit(ctx)
     const body = ctx.method === 'POST' ? await readJson(ctx, BODY_LIMIT) : undefined
     const messages: readonly unknown[] = Array.isArray(body) ? body : [body]
-    for (const message of messages) await count(services, ctx, principal, message)
+    for (const message of messages) await count(services, ctx, { principal, catalogue }, message)
     const caller: Caller = {
       principal: { ...principal, actor: { ...principal.actor, isAgent: true } },
+      catalogue,
       ctx,
       messages,
       idempotencyKey: idempotencyKeyOf(ctx),
@@ -75,8 +93,51 @@ export function mcpRoutes(services: Services): Router {
         parsedBody: body,
       }),
     )
-  })
+  }
+  const router = new Router()
+  router.all('/api/mcp/sse', (ctx) =>
+    serve(ctx, async () => ({ principal: await recognize(services, ctx), catalogue: WHOLE })),
+  )
+  router.all('/mcp', (ctx) => serve(ctx, () => admitClient(services, ctx)))
   return router
+}
+
+/** A client that a member let in sees the tools whose effect is one of its scopes, so none that reaches people. */
+async function admitClient(services: Services, ctx: Context): ReturnType<Admit> {
+  try {
+    const { principal, scopes } = await recognizeClient(
+      services,
+      bearerToken(ctx.get('authorization') || undefined, 'access token', '…'),
+      audienceOf(services.config.baseUrl),
+    )
+    noteToken(ctx)
+    return { principal, catalogue: curated(scopes) }
+  } catch (error) {
+    if (error instanceof Failure && FAILURES[error.code].status === 401) {
+      const { baseUrl } = services.config
+      const fault = error.code === 'UNAUTHENTICATED' ? 'error="invalid_token", ' : ''
+      ctx.set(
+        'WWW-Authenticate',
+        `Bearer ${fault}resource_metadata="${baseUrl}/.well-known/oauth-protected-resource/mcp", scope="${SCOPES.join(' ')}"`,
+      )
+    }
+    throw error
+  }
+}
+
+const curatedBy = new Map<string, Catalogue>()
+
+function curated(scopes: readonly string[]): Catalogue {
+  const effects = SCOPES.filter((scope) => scopes.includes(scope))
+  const key = effects.join(' ')
+  const kept =
+    curatedBy.get(key) ??
+    catalogueOf(
+      LISTED_TOOLS.filter(({ effect }) => effects.some((open) => open === effect)),
+      'What sends, schedules, publishes, deletes, archives or unsubscribes is not here: leave it to the person.',
+    )
+  curatedBy.set(key, kept)
+  return kept
 }
 
 /** A page in a browser may only speak for itself: what another site sends is refused (DNS rebinding). */
@@ -94,11 +155,11 @@ function refuseForeignOrigin({ config }: Services, ctx: Context): void {
 async function count(
   services: Services,
   ctx: Context,
-  principal: Principal,
+  { principal, catalogue }: Pick<Caller, 'principal' | 'catalogue'>,
   message: unknown,
 ): Promise<void> {
   const { method, params } = Object(message)
-  const tool = method === 'tools/call' ? TOOLS.get(Object(params).name) : undefined
+  const tool = method === 'tools/call' ? catalogue.tools.get(Object(params).name) : undefined
   await countRequest(services, principal, {
     bucket: 'tools',
     onRate: (state) => writeRate(ctx, state),
@@ -124,9 +185,15 @@ function endOf(ctx: Context): AbortSignal {
   return gone.signal
 }
 
-const TOOLS: ReadonlyMap<string, Tool> = new Map(LISTED_TOOLS.map((tool) => [tool.name, tool]))
+function catalogueOf(tools: readonly Tool[], manners: string): Catalogue {
+  return {
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    listed: tools.map(listTool),
+    instructions: INSTRUCTIONS + manners,
+  }
+}
 
-const LISTED: readonly McpTool[] = LISTED_TOOLS.map((tool) => {
+function listTool(tool: Tool): McpTool {
   const { name, description, inputSchema, outputSchema, annotations } = describeTool(tool)
   // TypeBox makes JSON Schema; these are closed objects at the root, which is all that the protocol asks for.
   const [input, output] = [inputSchema, outputSchema] as unknown as [
@@ -141,16 +208,17 @@ const LISTED: readonly McpTool[] = LISTED_TOOLS.map((tool) => {
     outputSchema: output,
     annotations,
   }
-})
+}
 
 function createServer(services: Services, caller: Caller): Server {
+  const { catalogue } = caller
   const server = new Server(
     { name: 'postloom', title: 'Postloom', version: '2.0.0' },
-    { capabilities: { tools: {}, prompts: {}, resources: {} }, instructions: INSTRUCTIONS },
+    { capabilities: { tools: {}, prompts: {}, resources: {} }, instructions: catalogue.instructions },
   )
-  server.setRequestHandler('tools/list', () => ({ tools: [...LISTED] }))
+  server.setRequestHandler('tools/list', () => ({ tools: catalogue.listed }))
   server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq }) => {
-    const tool = TOOLS.get(name) ?? refuseTool(name)
+    const tool = catalogue.tools.get(name) ?? refuseTool(name)
     return await callTool(services, caller, tool, argumentsOf(caller, { id: mcpReq.id, name }))
   })
   server.setRequestHandler('prompts/list', () => ({ prompts: PROMPTS }))
@@ -169,6 +237,12 @@ function createServer(services: Services, caller: Caller): Server {
 }
 
 function refuseTool(name: string): never {
+  if (WHOLE.tools.has(name)) {
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      `${name} is not open to clients that a member let in; it is at /api/mcp/sse, with an API token.`,
+    )
+  }
   try {
     return unknownTool(name)
   } catch (error) {

@@ -3,6 +3,7 @@ import type { Context } from 'koa'
 
 import type { Services } from '../src/services.ts'
 import { findImage, IMAGE_SECURITY_POLICY } from '../src/public/images.ts'
+import { PAGE_SECURITY_POLICY } from '../src/public/page-frame.ts'
 import { createOnlineViews, VIEW_SECURITY_POLICY } from '../src/public/online-view.ts'
 import { type Confirmation, confirmSubscription, findConfirmation } from '../src/public/confirmation.ts'
 import {
@@ -10,7 +11,6 @@ import {
   lateConfirmationPage,
   lostLinkPage,
   maskEmail,
-  PAGE_SECURITY_POLICY,
   unsubscribePage,
 } from '../src/public/pages.ts'
 import { findLeaver, leave, type Leaver } from '../src/public/unsubscribe.ts'

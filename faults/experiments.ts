@@ -18,6 +18,7 @@ import { headers } from './s5-headers.ts'
 import { injection } from './s6-injection.ts'
 import { tokens } from './s7-tokens.ts'
 import { wrongTokens } from './s9-wrong-tokens.ts'
+import { oauthAttacks } from './s12-oauth.ts'
 
 /** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
 export const EXPERIMENTS: readonly Experiment[] = [
@@ -40,4 +41,5 @@ export const EXPERIMENTS: readonly Experiment[] = [
   injection,
   tokens,
   wrongTokens,
+  oauthAttacks,
 ]

@@ -122,6 +122,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       '@modelcontextprotocol/server',
       'koa',
       'koa-helmet',
+      'oidc-provider',
       'pino',
       'prom-client',
       'raw-body',

@@ -17,6 +17,8 @@ const OVER_ALL = [
   'member_pkey',
   'member_email_key_key',
   'membership_member_id_fkey',
+  'oauth_record_pkey',
+  'oauth_grant_pkey',
   'domain_verified_once',
   'delivery_queue_pkey',
   'lane_bucket_pkey',

@@ -19,8 +19,8 @@ export type Organization = {
 
 /** Who caused a change; it is written into events, history and audit. */
 export type Actor = {
-  kind: 'token' | 'import' | 'run' | 'public' | 'system'
-  /** A TypeID where there is one: of the token, the import, the run or the subscriber. */
+  kind: 'token' | 'member' | 'import' | 'run' | 'public' | 'system'
+  /** A TypeID where there is one: of the token, the member, the import, the run or the subscriber. */
   id: string
   name: string
   /** Of a run: how many runs stand before it, each started by the one before. */

@@ -4,6 +4,7 @@ import { WEBHOOK_LIMITS } from '../../schema/webhook.ts'
 import { type EntityManager, execute } from '../database.ts'
 import { KEPT_DAYS } from './deliverability/totals.ts'
 import { IS_OPEN } from './automations/goals/goals.ts'
+import { forgetOAuth } from './oauth/records.ts'
 
 /**
  * What keeps the database in shape, safe to run by several processes at any time: partitions for the coming months,
@@ -13,6 +14,7 @@ export async function keepHouse(em: EntityManager): Promise<void> {
   await execute(em, sql`select ensure_partitions()`)
   await execute(em, sql`delete from confirmation_challenge where expires_at < now() - interval '1 day'`)
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
+  await forgetOAuth(em)
   await execute(em, sql`delete from automation_webhook_receipt where created_at < now() - interval '1 day'`)
   await execute(em, sql`delete from email_report where created_at < now() - interval '90 days'`)
   await execute(em, sql`delete from domain_total where at < now() - make_interval(days => ${KEPT_DAYS})`)

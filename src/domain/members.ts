@@ -62,11 +62,15 @@ export async function createMember(
   return member
 }
 
-/** Gives a member a new password, which holds in every organization they belong to: for whoever runs the installation. */
+/**
+ * Gives a member a new password, which holds in every organization they belong to, and ends what they let in: for
+ * whoever runs the installation.
+ */
 export async function setMemberPassword(call: Call, member: string, password: string): Promise<Member> {
   const hashed = await hashPassword(password)
   const { id } = await readMember(call, member)
   await execute(call.em, sql`update member set password = ${hashed} where id = ${readId('usr', id)}`)
+  await execute(call.em, sql`delete from oauth_grant where member_id = ${readId('usr', id)}`)
   await audit(call, 'member.password_set', id, {})
   return await readMember(call, id)
 }

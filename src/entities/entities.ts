@@ -66,6 +66,7 @@ import { AutomationIntake, AutomationWebhook, AutomationWebhookReceipt } from '.
 import { AutomationOccasion, AutomationSchedule } from './timed-triggers.ts'
 import { SnippetUse, StoredFile } from './library.ts'
 import { Member, Membership } from './members.ts'
+import { OAuthGrant, OAuthRecord } from './oauth.ts'
 import { Webhook, WebhookDelivery } from './webhooks.ts'
 
 /** Every entity the database maps. */
@@ -75,6 +76,8 @@ export const ENTITIES = [
   AdminKey,
   Member,
   Membership,
+  OAuthRecord,
+  OAuthGrant,
   ConfirmationChallenge,
   IdempotencyRecord,
   RateWindow,

@@ -18,6 +18,7 @@ import { M018Deliverability } from './m018-deliverability.ts'
 import { M019Webhooks } from './m019-webhooks.ts'
 import { M020Quotas } from './m020-quotas.ts'
 import { M021Members } from './m021-members.ts'
+import { M022Oauth } from './m022-oauth.ts'
 
 /** Every migration in the order it runs; a released one is never edited, a new one is added. */
 export const MIGRATIONS = [
@@ -41,6 +42,7 @@ export const MIGRATIONS = [
   M019Webhooks,
   M020Quotas,
   M021Members,
+  M022Oauth,
 ].map((migration) => ({
   name: migration.name,
   class: migration,

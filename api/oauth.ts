@@ -1,0 +1,98 @@
+import Router from '@koa/router'
+import type { Context } from 'koa'
+import type Provider from 'oidc-provider'
+
+import type { Services } from '../src/services.ts'
+import { Throttle } from '../src/throttle.ts'
+import { Failure } from '../src/catalogue/failure.ts'
+import { audienceOf, createOAuthServer, SCOPES, speakAs } from './oauth-server.ts'
+import { signInRoutes } from './sign-in.ts'
+
+const METADATA = '/.well-known/oauth-authorization-server'
+/** New clients from one address in an hour: each is a row that anybody may have written. */
+const NEW_CLIENTS = 60
+const HOUR_MS = 3_600_000
+
+/**
+ * The OAuth 2.1 server for `/mcp`: what it is (RFC 8414, RFC 9728), how clients become known (RFC 7591, or a metadata
+ * document of their own), how members let them in, and how tokens are given, refreshed and revoked.
+ */
+export function oauthRoutes(services: Services): Router {
+  const { config } = services
+  const serverOf = keepServer(services)
+  const newClients = new Throttle(NEW_CLIENTS, HOUR_MS)
+  const router = new Router()
+
+  /** Clients look at the root of the address, or with the path of the resource behind. */
+  for (const behind of ['', '/mcp']) {
+    router.get(`/.well-known/oauth-protected-resource${behind}`, (ctx) => {
+      ctx.set('Access-Control-Allow-Origin', '*')
+      ctx.body = describeResource(config.baseUrl)
+    })
+    for (const method of ['get', 'options'] as const) {
+      router[method](`${METADATA}${behind}`, async (ctx) => {
+        ctx.req.url = METADATA
+        await handOver(serverOf(), ctx)
+      })
+    }
+  }
+
+  router.get('/oauth/authorize', async (ctx) => {
+    ctx.req.url = `/oauth/authorize?${askedScopes(ctx.querystring)}`
+    await handOver(serverOf(), ctx)
+  })
+  router.get('/oauth/authorize/:uid', (ctx) => handOver(serverOf(), ctx))
+  for (const path of ['/oauth/token', '/oauth/revoke']) {
+    router.post(path, (ctx) => handOver(serverOf(), ctx))
+    router.options(path, (ctx) => handOver(serverOf(), ctx))
+  }
+  router.post('/oauth/register', async (ctx) => {
+    const { left, endsInMs } = newClients.count(ctx.ip)
+    if (left < 0) {
+      throw new Failure('RATE_LIMITED', 'Too many clients registered from this address; wait a while.', {
+        retryAfter: Math.ceil(endsInMs / 1_000),
+      })
+    }
+    await handOver(serverOf(), ctx)
+  })
+  router.use(signInRoutes(services, serverOf).routes())
+  return router
+}
+
+/** RFC 9728: which server gives tokens for the MCP server. */
+function describeResource(baseUrl: string): Record<string, unknown> {
+  return {
+    resource: audienceOf(baseUrl),
+    authorization_servers: [new URL(baseUrl).origin],
+    scopes_supported: SCOPES,
+    bearer_methods_supported: ['header'],
+    resource_name: 'Postloom',
+    resource_documentation: `${baseUrl}/`,
+  }
+}
+
+/** One for as long as the service has its address. */
+function keepServer(services: Services): () => Provider {
+  let kept: { baseUrl: string; server: Provider } | undefined
+  return () => {
+    const { baseUrl } = services.config
+    if (kept?.baseUrl !== baseUrl) kept = { baseUrl, server: createOAuthServer(services) }
+    return kept.server
+  }
+}
+
+/** The query with the scopes there are; a client that names none asks for all. */
+function askedScopes(query: string): string {
+  const params = new URLSearchParams(query)
+  const asked = params.getAll('scope').join(' ').split(' ')
+  const known = SCOPES.filter((scope) => asked.includes(scope))
+  params.set('scope', (known.length > 0 ? known : SCOPES).join(' '))
+  return params.toString()
+}
+
+/** Lets the OAuth server answer, under the address that this service is known by, whatever a proxy calls it. */
+async function handOver(server: Provider, ctx: Context): Promise<void> {
+  ctx.respond = false
+  speakAs(server, ctx)
+  await server.callback()(ctx.req, ctx.res)
+}

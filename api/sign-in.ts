@@ -1,0 +1,204 @@
+import Router from '@koa/router'
+import type { Context } from 'koa'
+import { type Client, errors, type InteractionResults, type Interaction } from 'oidc-provider'
+import type Provider from 'oidc-provider'
+
+import { Failure } from '../src/catalogue/failure.ts'
+import { formSecurityPolicy } from '../src/public/page-frame.ts'
+import { findSigner, letIn, signIn } from '../src/public/sign-in.ts'
+import { type ClientCard, consentPage, lostSignInPage, signInPage } from '../src/public/sign-in-pages.ts'
+import type { Services } from '../src/services.ts'
+import { Throttle } from '../src/throttle.ts'
+import { readText } from './body.ts'
+import { audienceOf, GRANT_SECONDS, speakAs } from './oauth-server.ts'
+
+/** Passwords tried, right or wrong, within a quarter of an hour: for one account, and from one address. */
+const TRIES = { account: 10, address: 50 }
+const WINDOW_MS = 15 * 60_000
+const FORM_BYTES = 10_000
+const NAME_LENGTH = 80
+
+/** One sign-in under way, as the browser's cookie names it. */
+type SignIn = { ctx: Context; server: Provider; interaction: Interaction; client: Client }
+
+/** The pages on which a member signs in and lets a client in. Each step is one form that posts to its own address. */
+export function signInRoutes(services: Services, serverOf: () => Provider): Router {
+  const tries = {
+    account: new Throttle(TRIES.account, WINDOW_MS),
+    address: new Throttle(TRIES.address, WINDOW_MS),
+  }
+  const router = new Router()
+
+  router.get('/oauth/sign-in/:uid', async (ctx) => {
+    const signingIn = await find(serverOf(), ctx)
+    if (!signingIn) return showPage(ctx, 400, lostSignInPage())
+    if (signingIn.interaction.prompt.name === 'login') return showSignIn(signingIn, '')
+    await showConsent(services, signingIn)
+  })
+
+  router.post('/oauth/sign-in/:uid', async (ctx) => {
+    refuseForeignForm(services, ctx)
+    const form = await readForm(ctx)
+    const signingIn = await find(serverOf(), ctx)
+    if (!signingIn) return showPage(ctx, 400, lostSignInPage())
+    if (signingIn.interaction.prompt.name === 'login') await takePassword(services, tries, signingIn, form)
+    else await takeConsent(services, signingIn, form)
+  })
+
+  return router
+}
+
+/** The sign-in of this address and this browser, or null where it is over or somebody else's. */
+async function find(server: Provider, ctx: Context): Promise<SignIn | null> {
+  speakAs(server, ctx)
+  try {
+    const interaction = await server.interactionDetails(ctx.req, ctx.res)
+    const client = await server.Client.find(String(interaction.params['client_id']))
+    if (interaction.uid !== ctx.params['uid'] || !client) return null
+    return { ctx, server, interaction, client }
+  } catch (error) {
+    if (error instanceof errors.SessionNotFound) return null
+    throw error
+  }
+}
+
+async function takePassword(
+  services: Services,
+  tries: Record<keyof typeof TRIES, Throttle>,
+  signingIn: SignIn,
+  form: URLSearchParams,
+): Promise<void> {
+  const { ctx, interaction } = signingIn
+  const [email, password] = [(form.get('email') ?? '').trim(), form.get('password') ?? '']
+  // Before the password is looked at, so that those who try many at once are counted too.
+  const counted = [tries.account.count(email.toLowerCase()), tries.address.count(ctx.ip)]
+  const over = counted.filter(({ left }) => left < 0)
+  if (over.length > 0) {
+    const waitMs = Math.max(...over.map(({ endsInMs }) => endsInMs))
+    const minutes = Math.ceil(waitMs / 60_000)
+    ctx.set('Retry-After', String(Math.ceil(waitMs / 1_000)))
+    const alert = `Too many tries. Wait ${minutes} minute${minutes === 1 ? '' : 's'}, then try again.`
+    return showSignIn(signingIn, email, { status: 429, alert })
+  }
+  const accountId = await signIn(services, { email, password })
+  if (accountId === null) {
+    return showSignIn(signingIn, email, { status: 401, alert: 'Address or password is wrong.' })
+  }
+  if (interaction.session) {
+    // Of an earlier sign-in, maybe of somebody else.
+    delete interaction.session
+    await interaction.persist()
+    for (const name of ['_session', '_session.sig']) ctx.cookies.set(name, null, { signed: false })
+  }
+  await goOn(signingIn, { login: { accountId, remember: false } })
+}
+
+async function showConsent(services: Services, signingIn: SignIn): Promise<void> {
+  const { ctx, interaction, client } = signingIn
+  const signer = await findSigner(services, interaction.session?.accountId ?? '')
+  if (!signer) return showPage(ctx, 403, lostSignInPage('You belong to no organization here any more.'))
+  const { email, organizations } = signer
+  const redirect = redirectOf(interaction)
+  const page = consentPage({
+    client: cardOf(client, redirect),
+    email,
+    organizations,
+    scopes: scopesOf(interaction),
+  })
+  showPage(ctx, 200, page, redirectSource(redirect))
+}
+
+async function takeConsent(services: Services, signingIn: SignIn, form: URLSearchParams): Promise<void> {
+  const { server, interaction, client } = signingIn
+  if (form.get('decision') !== 'allow') {
+    return await goOn(signingIn, { error: 'access_denied', error_description: 'The member said no.' })
+  }
+  const signer = await findSigner(services, interaction.session?.accountId ?? '')
+  const organization = signer?.organizations.find(({ id }) => id === form.get('organization'))
+  if (!signer || !organization) return await showConsent(services, signingIn)
+  const grant = new server.Grant({ accountId: signer.id, clientId: client.clientId })
+  grant.addResourceScope(audienceOf(services.config.baseUrl), scopesOf(interaction).join(' '))
+  const grantId = await grant.save()
+  await letIn(services, {
+    grantId,
+    client: { id: client.clientId, name: nameOf(client) },
+    member: signer,
+    organizationId: organization.id,
+    seconds: GRANT_SECONDS,
+  })
+  await goOn(signingIn, { consent: { grantId } })
+}
+
+/** Keeps what was answered and leads on to the next page, or back to the client. */
+async function goOn({ ctx, server }: SignIn, result: InteractionResults): Promise<void> {
+  const next = await server.interactionResult(ctx.req, ctx.res, result)
+  ctx.status = 303
+  ctx.set('Cache-Control', 'no-store')
+  ctx.redirect(next)
+}
+
+function showSignIn(
+  { ctx, interaction, client }: SignIn,
+  email: string,
+  { status = 200, alert }: { status?: number; alert?: string } = {},
+): void {
+  const card = cardOf(client, redirectOf(interaction))
+  showPage(ctx, status, signInPage({ client: card, email: email.slice(0, 254), alert }))
+}
+
+function showPage(ctx: Context, status: number, html: string, ...redirects: string[]): void {
+  ctx.status = status
+  ctx.set('Content-Security-Policy', formSecurityPolicy(...redirects))
+  ctx.set('Cache-Control', 'no-store')
+  // What a browser sends with our own form names where it comes from.
+  ctx.set('Referrer-Policy', 'same-origin')
+  ctx.set('X-Robots-Tag', 'noindex')
+  ctx.type = 'text/html; charset=utf-8'
+  ctx.body = html
+}
+
+/** Its cookie does not come along with forms of other sites; this holds where a browser is old. */
+function refuseForeignForm({ config }: Services, ctx: Context): void {
+  const origin = ctx.get('origin')
+  const site = ctx.get('sec-fetch-site')
+  const isOwn = origin === '' || origin === new URL(config.baseUrl).origin
+  if (isOwn && (site === '' || site === 'same-origin')) return
+  throw new Failure('FORBIDDEN', 'This form belongs to another page; open the sign-in again from your app.')
+}
+
+async function readForm(ctx: Context): Promise<URLSearchParams> {
+  if (ctx.is('application/x-www-form-urlencoded') === false) {
+    throw new Failure('UNSUPPORTED_MEDIA_TYPE', 'The body must be a form as browsers send it.')
+  }
+  return new URLSearchParams(await readText(ctx, FORM_BYTES))
+}
+
+function redirectOf({ params }: Interaction): URL {
+  return new URL(String(params['redirect_uri']))
+}
+
+function scopesOf({ params }: Interaction): string[] {
+  return String(params['scope']).split(' ')
+}
+
+function cardOf(client: Client, redirect: URL): ClientCard {
+  return { name: nameOf(client), destination: destinationOf(redirect) }
+}
+
+/** What it calls itself; one that is known by the address of its document is told by that as well. */
+function nameOf({ clientId, clientName = '' }: Client): string {
+  const host = URL.parse(clientId)?.host
+  const name = clientName.trim().slice(0, NAME_LENGTH).toWellFormed() || 'An app without a name'
+  return host === undefined ? name : `${name} (${host})`
+}
+
+function destinationOf({ protocol, host }: URL): string {
+  if (protocol === 'https:') return host
+  return protocol === 'http:' ? `${host}, on this computer` : `the app for ${protocol} on this computer`
+}
+
+/** What a browser has to allow so that the answer of the form may lead there; it has no notation for IPv6. */
+function redirectSource({ protocol, origin, hostname }: URL): string {
+  const isNamed = (protocol === 'https:' || protocol === 'http:') && !hostname.startsWith('[')
+  return isNamed ? origin : protocol
+}

@@ -1,0 +1,123 @@
+import { sql } from 'kysely'
+
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
+import { hashToken } from '../../catalogue/tokens.ts'
+import { type EntityManager, execute, row } from '../../database.ts'
+import { seal, unseal } from '../../seal.ts'
+import type { Services } from '../../services.ts'
+
+/** What the OAuth server remembers of one thing; the ids in it are secrets, so it is sealed. */
+type Payload = Record<string, unknown> & { grantId?: string | undefined; uid?: string | undefined }
+
+/** Which thing: its kind, and what a client or a browser shows for it. */
+type Key = { model: string; id: string }
+
+/** Keeps a payload for so many seconds, or for good; whether it was used stays as it is. */
+export async function keepRecord(
+  services: Services,
+  { model, id }: Key,
+  payload: Payload,
+  seconds?: number,
+): Promise<void> {
+  const text = Buffer.from(JSON.stringify(payload))
+  const sealed = seal(services.config.encryptionKey, text, contextOf(model, hashToken(id)))
+  await execute(
+    crossOrganization(services),
+    sql`insert into oauth_record (model, id_hash, payload, grant_hash, uid_hash, expires_at)
+      values (${model}, ${hashToken(id)}, ${sealed}, ${hashOf(payload.grantId)}, ${hashOf(payload.uid)},
+        now() + make_interval(secs => ${seconds ?? null}::float8))
+      on conflict (model, id_hash) do update set payload = excluded.payload, grant_hash = excluded.grant_hash,
+        uid_hash = excluded.uid_hash, expires_at = excluded.expires_at`,
+  )
+}
+
+/** What was kept and has not expired; `consumed` says that it was used. A grant that was taken back is gone. */
+export async function findRecord(services: Services, { model, id }: Key): Promise<Payload | undefined> {
+  return await find(services, model, sql`id_hash = ${hashToken(id)}`)
+}
+
+/** The same by the name that other things call it by. */
+export async function findRecordByUid(
+  services: Services,
+  model: string,
+  uid: string,
+): Promise<Payload | undefined> {
+  return await find(services, model, sql`uid_hash = ${hashToken(uid)}`)
+}
+
+/** Notes that it was used: true for exactly one of those who try. For any other, everything of its grant ends. */
+export async function consumeRecord(services: Services, { model, id }: Key): Promise<boolean> {
+  const em = crossOrganization(services)
+  const consumed = await execute(
+    em,
+    sql`update oauth_record set consumed_at = now()
+      where model = ${model} and id_hash = ${hashToken(id)} and consumed_at is null`,
+  )
+  if (consumed === 1) return true
+  await execute(
+    em,
+    sql`delete from oauth_grant where grant_hash = (
+      select grant_hash from oauth_record where model = ${model} and id_hash = ${hashToken(id)})`,
+  )
+  return false
+}
+
+/** Forgets it; with a grant go its tokens. */
+export async function dropRecord(services: Services, { model, id }: Key): Promise<void> {
+  const em = crossOrganization(services)
+  const hash = hashToken(id)
+  await execute(em, sql`delete from oauth_record where model = ${model} and id_hash = ${hash}`)
+  if (model === 'Grant') await execute(em, sql`delete from oauth_grant where grant_hash = ${hash}`)
+}
+
+/** Forgets what of this kind belongs to a grant. */
+export async function dropRecordsOfGrant(services: Services, model: string, grantId: string): Promise<void> {
+  await execute(
+    crossOrganization(services),
+    sql`delete from oauth_record where model = ${model} and grant_hash = ${hashToken(grantId)}`,
+  )
+}
+
+/** Forgets what expired, and clients that nobody lets in. */
+export async function forgetOAuth(em: EntityManager): Promise<void> {
+  await execute(em, sql`delete from oauth_grant where expires_at < now()`)
+  await execute(em, sql`delete from oauth_record where expires_at < now()`)
+  await execute(
+    em,
+    sql`delete from oauth_record client where model = 'Client' and created_at < now() - interval '7 days'
+      and not exists (select from oauth_grant held where held.client_hash = client.id_hash)`,
+  )
+}
+
+async function find(
+  services: Services,
+  model: string,
+  which: ReturnType<typeof sql>,
+): Promise<Payload | undefined> {
+  const found = await row<{ hash: Buffer; payload: Buffer; consumed: number | null }>(
+    crossOrganization(services),
+    sql`select id_hash as hash, payload, extract(epoch from consumed_at)::int as consumed from oauth_record
+      where model = ${model} and ${which} and (expires_at is null or expires_at > now())
+        and (model <> 'Grant' or exists (select from oauth_grant held where held.grant_hash = id_hash))`,
+  )
+  if (!found) return undefined
+  const { hash, payload, consumed } = found
+  return { ...openRecord(services, model, { hash, payload }), ...(consumed !== null && { consumed }) }
+}
+
+/** What was sealed by keepRecord. */
+export function openRecord(
+  { config }: Services,
+  model: string,
+  { hash, payload }: { hash: Buffer; payload: Buffer },
+): Payload {
+  return JSON.parse(unseal(config.encryptionKey, payload, contextOf(model, hash)).toString())
+}
+
+function contextOf(model: string, hash: Buffer): string {
+  return `oauth ${model} ${hash.toString('hex')}`
+}
+
+function hashOf(text: string | undefined): Buffer | null {
+  return text === undefined ? null : hashToken(text)
+}
