@@ -38,6 +38,9 @@ export async function openDatabase(databaseUrl: string, options: DatabaseOptions
   return MikroORM.init({
     clientUrl: databaseUrl,
     entities: ENTITIES,
+    // Standard output belongs to logs and answers that programs read.
+    logger: (line) => console.error(line),
+    colors: false,
     extensions: [Migrator],
     migrations: {
       migrationsList: MIGRATIONS,
@@ -103,6 +106,22 @@ export async function row<Row>(em: EntityManager, statement: Statement): Promise
 export async function execute(em: EntityManager, statement: Statement): Promise<number> {
   const { numAffectedRows } = await statement.execute(em.getKysely())
   return Number(numAffectedRows ?? 0n)
+}
+
+/** What an operator asks of a database: its version, its clock, and which of our migrations it lacks. */
+export async function inspectDatabase(
+  em: EntityManager,
+): Promise<{ version: string; now: Date; pending: string[] }> {
+  const found = await row<{ version: string; now: string; isNew: boolean }>(
+    em,
+    sql`select current_setting('server_version') as version, clock_timestamp() as now,
+      to_regclass('migration') is null as "isNew"`,
+  )
+  if (!found) throw new Error('a statement without a condition gave no row')
+  const applied = found.isNew ? [] : await rows<{ name: string }>(em, sql`select name from migration`)
+  const names = new Set(applied.map(({ name }) => name))
+  const pending = MIGRATIONS.flatMap(({ name }) => (names.has(name) ? [] : [name]))
+  return { version: found.version, now: new Date(found.now), pending }
 }
 
 /** Whether the database answers. */

@@ -3,15 +3,11 @@ import { sql } from 'kysely'
 import { PERMISSIONS } from '../schema/values.ts'
 import type { Config } from './config.ts'
 import { array, type EntityManager, execute, openDatabase, row } from './database.ts'
-import {
-  hashToken,
-  isWellFormedAdminKey,
-  isWellFormedToken,
-  lastFour,
-  makeToken,
-} from './catalogue/tokens.ts'
+import { hashToken, isWellFormedAdminKey, isWellFormedToken } from './catalogue/tokens.ts'
 import { createAdminKey } from './domain/admin-keys.ts'
 import { findSigningKey, insertSigningKey, makeDkimPair } from './domain/domains/keys.ts'
+import { ensureOrganization } from './domain/organizations.ts'
+import { insertToken } from './domain/tokens.ts'
 import { newId } from './ids.ts'
 
 const SLUG = 'development'
@@ -50,14 +46,14 @@ export async function seedDevelopment(
 }
 
 async function seedOrganization(em: EntityManager): Promise<string> {
-  await execute(
-    em,
-    sql`insert into organization (id, name, slug, email, plan, verified)
-      values (${newId()}, 'Development', ${SLUG}, ${`hello@${DOMAIN}`}, 'ENTERPRISE', true) on conflict (slug) do nothing`,
-  )
-  const found = await row<{ id: string }>(em, sql`select id from organization where slug = ${SLUG}`)
-  if (!found) throw new Error('the development organization was not made')
-  return found.id
+  const { organizationId } = await ensureOrganization(em, {
+    name: 'Development',
+    slug: SLUG,
+    email: `hello@${DOMAIN}`,
+    plan: 'ENTERPRISE',
+    verified: true,
+  })
+  return organizationId
 }
 
 async function seedSender(em: EntityManager, organizationId: string): Promise<void> {
@@ -110,13 +106,7 @@ async function keepToken(
 }
 
 async function addToken(em: EntityManager, organizationId: string): Promise<string> {
-  const token = makeToken()
-  await execute(
-    em,
-    sql`insert into api_token (id, organization_id, name, token_hash, last_four, permissions)
-      values (${newId()}, ${organizationId}, 'Development', ${hashToken(token)}, ${lastFour(token)},
-        ${array(PERMISSIONS, 'text')})`,
-  )
+  const { token } = await insertToken(em, organizationId, { name: 'Development', permissions: PERMISSIONS })
   return token
 }
 

@@ -6,11 +6,13 @@ import test from 'ava'
 type Import = { from: string; to: string; isTypeOnly: boolean }
 
 const ROOT = join(import.meta.dirname, '..')
-const ROOMS = ['schema', 'src', 'temporal', 'worker', 'api', 'smtp', 'mailbox', 'sdk/src']
+const ROOMS = ['schema', 'src', 'temporal', 'worker', 'api', 'smtp', 'mailbox', 'sdk/src', 'cli']
 /** These run where Node is not. */
 const WITHOUT_NODE = new Set(['schema', 'temporal', 'sdk/src'])
 const COMPUTED = 'a computed name'
-const FILES = ROOMS.flatMap((room) => globSync(`${room}/**/*.ts`, { cwd: ROOT }))
+const FILES = ROOMS.flatMap((room) =>
+  globSync(`${room}/**/*.ts`, { cwd: ROOT, exclude: ['**/node_modules'] }),
+)
 
 /** What each room may import: our own paths by prefix, packages by name. The longest matching room decides. */
 const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
@@ -145,6 +147,11 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
     packages: ['@koa/router', 'koa', 'mailparser', 'pino', 'smtp-server'],
   },
   'sdk/src': { own: ['sdk/src/'], packages: [] },
+  cli: { own: ['cli/'], packages: ['@clack/prompts', '@postloom/sdk', 'commander'] },
+  'cli/local': {
+    own: ['cli/local/', 'cli/failure.ts', 'src/', 'schema/', 'temporal/contract.ts'],
+    packages: ['@temporalio/client', 'scripts/services'],
+  },
 }
 
 test('the import table of CONTRIBUTING holds', (t) => {
@@ -169,6 +176,15 @@ test('only the registry knows tools, and no tool knows another', (t) => {
     ({ from, to }) => to.startsWith('src/tools/') && from !== 'src/catalogue/registry.ts',
   )
   t.deepEqual(offences, [])
+})
+
+test('what of the command line works on the installation is reached by one file, and only when it is needed', (t) => {
+  const offences = allImports().filter(
+    ({ from, to }) =>
+      to.startsWith('cli/local/') && !from.startsWith('cli/local/') && from !== 'cli/installation.ts',
+  )
+  t.deepEqual(offences, [])
+  t.notRegex(read('cli/installation.ts'), /^(?:import|export)[^(]*from '\.\/local/m)
 })
 
 test('the deterministic zone takes only types from the schema', (t) => {
@@ -233,7 +249,7 @@ test('every experiment has its line in the documentation', (t) => {
 
 test('what a file exports, another one takes', (t) => {
   const readers = globSync(
-    '{schema,src,temporal,worker,api,smtp,mailbox,sdk/src,scripts,bench,faults,test}/**/*.{ts,mjs}',
+    '{schema,src,temporal,worker,api,smtp,mailbox,sdk/src,cli,scripts,bench,faults,test}/**/*.{ts,mjs}',
     {
       cwd: ROOT,
     },

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 
 import test from 'ava'
@@ -8,21 +7,13 @@ import { startLanes } from '../src/delivery/lanes.ts'
 import { startEngine } from '../worker/workers.ts'
 import { startApi } from './helpers/api.ts'
 import { QUICK } from './helpers/mailroom.ts'
+import { commandsOf } from './helpers/pages.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
 import { startWebServer } from './helpers/web-server.ts'
 
 const PROJECT = new URL('..', import.meta.url).pathname
 const GIF = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
 const PEOPLE = 200
-
-/** The commands of a section of a page, in their order; where the service is, is up to who runs them. */
-function commandsOf(page: string, section: string): string {
-  const text = readFileSync(`${PROJECT}docs/${page}`, 'utf8')
-  const [, own = ''] = text.split(`\n## ${section}\n`)
-  const [body = ''] = own.split('\n## ')
-  const blocks = [...body.matchAll(/^```sh\n([^]+?)\n```$/gm)].map(([, commands = '']) => commands)
-  return blocks.join('\n').replaceAll(/^export .*$/gm, '')
-}
 
 test('the campaign from nothing to analytics runs as it is written', async (t) => {
   t.timeout(120_000)

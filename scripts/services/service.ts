@@ -76,7 +76,7 @@ export class Service {
     ])
     await this.#startProgram('smtp', 'smtp/main.ts', settings.ports.smtpHealth, environment)
     const { baseUrl, ...addresses } = settings.addresses
-    const dev = { baseUrl, ...keys, ...addresses }
+    const dev = { baseUrl, ...keys, ...addresses, database: { url: databaseUrl } }
     if (settings.isDevelopment) writeDevFile(dev)
     this.#listener.ready()
     return dev

@@ -22,7 +22,7 @@ export interface Settings {
   databaseUrl: string | undefined
   ports: Ports
   environment: Environment
-  addresses: Omit<DevFile, 'apiToken' | 'adminKey'>
+  addresses: Omit<DevFile, 'apiToken' | 'adminKey' | 'database'>
 }
 
 type Ports = Record<
@@ -156,5 +156,6 @@ function findAddresses(
       url: isDevelopment ? `http://${reachable}:${ports.mailbox}` : '',
       smtpPort: isDevelopment ? ports.mailboxSmtp : 0,
     },
+    health: { worker: ports.worker, smtp: ports.smtpHealth },
   }
 }

@@ -13,6 +13,9 @@ export interface DevFile {
   /** SMTP submission: STARTTLS, and the API token as the password. */
   smtp: { host: string; port: number; inboundPort: number }
   mailbox: { url: string; smtpPort: number }
+  /** For what works beside the API: its database, and where each process tells how it is. */
+  database: { url: string }
+  health: { worker: number; smtp: number }
 }
 
 /** Everything a development service keeps, private to its user. */

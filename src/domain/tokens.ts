@@ -6,7 +6,7 @@ import { audit } from '../catalogue/audit.ts'
 import { Failure } from '../catalogue/failure.ts'
 import { hashToken, lastFour, makeToken } from '../catalogue/tokens.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
-import { array, row, rows } from '../database.ts'
+import { array, type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
 import { readWalk, type Walk } from './keyset.ts'
 import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
@@ -53,18 +53,27 @@ export async function createToken(
   const name = oneLine(input.name, 'name', MAXIMUM_NAME)
   const expiresAt = input.expiresAt === undefined ? null : readExpiry(input.expiresAt, call.now)
   await refuseMore(call, permissions, expiresAt)
+  const token = await insertToken(em, organization.id, { name, permissions, expiresAt })
+  await audit(call, 'token.created', token.id, { name, permissions, expiresAt: token.expiresAt })
+  return token
+}
+
+/** Writes a new token of an organization; the answer is the only one that has its text. */
+export async function insertToken(
+  em: EntityManager,
+  organizationId: string,
+  given: { name: string; permissions: readonly Permission[]; expiresAt?: string | null },
+): Promise<NewToken & { token: string }> {
   const text = makeToken()
   const made = await row<TokenRow>(
     em,
     sql`insert into api_token (id, organization_id, name, token_hash, last_four, permissions, expires_at)
-      values (${newId()}, ${organization.id}, ${name}, ${hashToken(text)}, ${lastFour(text)},
-        ${array(permissions, 'text')}, ${expiresAt}::timestamptz)
+      values (${newId()}, ${organizationId}, ${given.name}, ${hashToken(text)}, ${lastFour(text)},
+        ${array(given.permissions, 'text')}, ${given.expiresAt ?? null}::timestamptz)
       returning ${COLUMNS}`,
   )
   if (!made) throw new Error('a token was not written')
-  const token = presentToken(made)
-  await audit(call, 'token.created', token.id, { name, permissions, expiresAt: token.expiresAt })
-  return { ...token, token: text }
+  return { ...presentToken(made), token: text }
 }
 
 /** Ends a token at once; answers its id. */

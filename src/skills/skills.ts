@@ -15,6 +15,7 @@ const DOCS_PAGES = [
   'automations',
   'library',
   'http-api',
+  'cli',
   'mcp',
   'smtp',
   'deliverability',

@@ -1,0 +1,131 @@
+import { openAsBlob } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { CreateImportQuery, Postloom, SubscriberImport } from '@postloom/sdk'
+import { type Command, Option } from 'commander'
+
+import { dataOf } from '../api.ts'
+import type { Context } from '../context.ts'
+import { CommandFailure, misused } from '../failure.ts'
+import { facts, type Output } from '../output.ts'
+
+type Options = {
+  map?: string[]
+  tag?: string[]
+  status?: 'SUBSCRIBED' | 'UNSUBSCRIBED'
+  resubscribe?: boolean
+  triggerWorkflows?: boolean
+  rejected?: string
+}
+
+const EVERY_MS = 500
+/** A file of a gigabyte takes its time. */
+const UPLOAD_MS = 86_400_000
+/** The import goes on while the service is away for a moment. */
+const RETRIES = 5
+const BAR = 30
+
+/** `import`: a CSV file of people, with its progress. */
+export function addImport(program: Command, context: Context): void {
+  program
+    .command('import')
+    .description('import people from a CSV file and show how far it is')
+    .argument('<file>', 'its first row names the columns')
+    .option(
+      '-m, --map <column=field...>',
+      'where a column goes, such as "E-mail=email" or "Plan=fields.plan"',
+    )
+    .option('-t, --tag <name...>', 'tags that everybody gets')
+    .addOption(
+      new Option('-s, --status <status>', 'of every row without one of its own').choices([
+        'SUBSCRIBED',
+        'UNSUBSCRIBED',
+      ]),
+    )
+    .option('--resubscribe', 'subscribe those again who are unsubscribed')
+    .option('--trigger-workflows', 'start the workflows that match')
+    .option('--rejected <file>', 'write the rows that are refused into this CSV file')
+    .action((file: string, options: Options) => importFile(context, file, options))
+}
+
+async function importFile({ connect, output }: Context, file: string, options: Options): Promise<void> {
+  const content = await open(file)
+  const query = queryOf(options)
+  const { client } = await connect()
+  const started = dataOf(await client.imports.create(content, query, { timeout: UPLOAD_MS }))
+  output.note(`The file is uploaded as ${started.id}; it is imported also when this command ends.`)
+  const done = await follow(client, output, started)
+  if (options.rejected !== undefined && done.failed > 0) {
+    await writeFile(options.rejected, dataOf(await client.imports.rejected(done.id)))
+  }
+  if (done.status !== 'COMPLETED') {
+    throw new CommandFailure(
+      `IMPORT_${done.status}`,
+      `The import ${done.id} is ${done.status}: ${done.error ?? 'somebody ended it'} (${done.rows} rows were dealt with).`,
+      { body: { import: done } },
+    )
+  }
+  output.result(done, summary(done, options.rejected))
+}
+
+async function open(file: string): Promise<Blob> {
+  try {
+    return await openAsBlob(file, { type: 'text/csv' })
+  } catch (error) {
+    misused(`${file} cannot be read (${String(Object(error).code)}).`)
+  }
+}
+
+async function follow(
+  client: Postloom,
+  output: Output,
+  started: SubscriberImport,
+): Promise<SubscriberImport> {
+  let current = started
+  while (current.status === 'PENDING' || current.status === 'RUNNING') {
+    output.progress(bar(current))
+    await sleep(EVERY_MS)
+    current = dataOf(await client.imports.get(current.id, { retries: RETRIES }))
+  }
+  output.progress('')
+  return current
+}
+
+function bar({ status, rows, expectedRows }: SubscriberImport): string {
+  if (status === 'PENDING') return 'Waiting for a worker'
+  const share = Math.min(1, rows / Math.max(1, expectedRows))
+  const full = Math.round(share * BAR)
+  return `${'█'.repeat(full)}${'░'.repeat(BAR - full)} ${Math.round(share * 100)} %  ${rows} of about ${expectedRows} rows`
+}
+
+function summary(
+  { id, rows, imported, updated, failed }: SubscriberImport,
+  rejected: string | undefined,
+): string {
+  const place = rejected === undefined ? '; --rejected FILE writes them down' : `, written to ${rejected}`
+  return facts([
+    ['Import', id],
+    ['Rows', rows],
+    ['New', imported],
+    ['Updated', updated],
+    ['Refused', failed === 0 ? 0 : `${failed}${place}`],
+  ])
+}
+
+function queryOf({ map, tag, status, resubscribe, triggerWorkflows }: Options): CreateImportQuery {
+  return {
+    ...(map && { mapping: Object.fromEntries(map.map(readMapping)) }),
+    ...(tag && { tags: tag }),
+    ...(status && { status }),
+    ...(resubscribe && { resubscribe }),
+    ...(triggerWorkflows && { triggerWorkflows }),
+  }
+}
+
+/** A column may have an equals sign in its name, a field has none. */
+function readMapping(text: string): [column: string, field: string] {
+  const at = text.lastIndexOf('=')
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
+  misused(`--map ${JSON.stringify(text)} is not COLUMN=FIELD, such as "E-mail=email".`)
+}

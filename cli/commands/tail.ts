@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { List, PostloomError, Result, SubscriberEvent } from '@postloom/sdk'
+import type { Command } from 'commander'
+
+import { dataOf, refusalOf } from '../api.ts'
+import type { Context } from '../context.ts'
+import { misused } from '../failure.ts'
+import { type Output, toJson } from '../output.ts'
+
+type Reading = { limit: number; before?: string }
+type Read = (asked: Reading) => Promise<Result<List<SubscriberEvent>>>
+type Options = { type?: string; subscriber?: string; last: string }
+
+const EVERY_MS = 2_000
+const PAGE = 100
+
+/** `tail`: events as they happen. */
+export function addTail(program: Command, context: Context): void {
+  program
+    .command('tail')
+    .description('show what happens to subscribers as it happens, until it is stopped')
+    .option('-t, --type <type>', 'only events of this type, such as EMAIL_CLICKED')
+    .option('-s, --subscriber <id or email>', 'only events of this person')
+    .option('-n, --last <number>', 'begin with so many that happened before', '10')
+    .action((options: Options) => tail(context, options))
+}
+
+async function tail({ connect, output }: Context, { type, subscriber, last }: Options): Promise<void> {
+  if (!/^\d{1,3}$/.test(last) || Number(last) > PAGE) misused(`--last is a number from 0 to ${PAGE}.`)
+  const { client } = await connect()
+  const kind = type === undefined ? {} : { eventType: type }
+  const read: Read = (asked) =>
+    subscriber === undefined
+      ? client.events.list({ ...asked, ...kind })
+      : client.subscribers.events.list(subscriber, { ...asked, ...kind })
+  const { data } = dataOf(await read({ limit: PAGE }))
+  const known = data.toReversed()
+  for (const event of known.slice(known.length - Number(last))) show(output, event)
+  await follow(output, read, known)
+}
+
+/** Shows what is new; `known` are the youngest events so far, oldest first, and none of them is shown again. */
+async function follow(output: Output, read: Read, known: readonly SubscriberEvent[]): Promise<never> {
+  let recent = [...known]
+  for (;;) {
+    await sleep(EVERY_MS)
+    const seen = new Set(recent.map(({ id }) => id))
+    // From before the youngest: an event can appear after a younger one, when its transaction took longer.
+    const found = await pagesFrom(output, read, recent[0]?.id)
+    const fresh = found.filter(({ id }) => !seen.has(id))
+    for (const event of fresh) show(output, event)
+    recent = [...recent, ...fresh].toSorted((one, other) => (one.id < other.id ? -1 : 1)).slice(-PAGE)
+  }
+}
+
+/** Everything after a position, oldest first; what was read before the service went away counts. */
+async function pagesFrom(output: Output, read: Read, from: string | undefined): Promise<SubscriberEvent[]> {
+  const found: SubscriberEvent[] = []
+  for (let before = from, more = true; more; before = found.at(-1)?.id) {
+    const { data, error } = await read({ limit: PAGE, ...(before !== undefined && { before }) })
+    if (error && !isPassing(error)) throw refusalOf(error)
+    if (error) output.note(`${error.message} Going on.`)
+    found.push(...(data?.data.toReversed() ?? []))
+    // Without a position the newest page was read, and what lies beyond it is older.
+    more = data?.has_more === true && before !== undefined
+  }
+  return found
+}
+
+/** Whether it may be over at the next look. */
+function isPassing({ statusCode }: PostloomError): boolean {
+  return statusCode === null || statusCode === 429 || statusCode >= 500
+}
+
+function show(output: Output, event: SubscriberEvent): void {
+  const { createdAt, type, subscriberId, data, cause } = event
+  const because = cause.name ? `  (${cause.kind}: ${cause.name})` : ''
+  const text = Object.keys(data).length > 0 ? `  ${toJson(data)}` : ''
+  output.item(event, `${createdAt}  ${type.padEnd(20)}  ${subscriberId}${text}${because}`)
+}

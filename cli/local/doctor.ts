@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs'
+
+import { crossOrganization } from '../../src/catalogue/unit-of-work.ts'
+import type { Config, Environment } from '../../src/config.ts'
+import { inspectDatabase, isReachable } from '../../src/database.ts'
+import { checkStoredKeys } from '../../src/domain/domains/keys.ts'
+import type { Services } from '../../src/services.ts'
+import { installationEnvironment } from './development-service.ts'
+import { certificateFinding, type Finding, greets, isReady, siteCertificate } from './reachable.ts'
+import { readInstallation, withServices } from './services.ts'
+import { examineTemporal } from './temporal.ts'
+
+/** The oldest release that the migrations and queries are written for. */
+const OLDEST_POSTGRES = 15
+const SKEW_WARN_MS = 2_000
+const SKEW_FAIL_MS = 60_000
+
+/** Looks at everything that an installation needs, and says of each how it is and how to put it right. */
+export async function examine(env: Environment): Promise<Finding[]> {
+  let config: Config
+  try {
+    config = readInstallation(env)
+  } catch (error) {
+    return [
+      { name: 'configuration', status: 'fail', ...told(error, 'docs/configuration.md names each variable.') },
+    ]
+  }
+  const full = installationEnvironment(env)
+  return await withServices(env, async (services) => {
+    const checks = await Promise.all([
+      examineDatabase(services),
+      examineTemporal(config.temporal),
+      examineDns(services),
+      examineProcesses(config, full),
+      examineCertificates(config, full),
+    ])
+    return [examineSecrets(config), ...checks.flat()]
+  })
+}
+
+function examineSecrets({ env, baseUrl }: Config): Finding {
+  if (env === 'development') {
+    return { name: 'configuration', status: 'ok', detail: `development, at ${baseUrl}` }
+  }
+  return baseUrl.startsWith('https:')
+    ? { name: 'configuration', status: 'ok', detail: `production, at ${baseUrl}` }
+    : {
+        name: 'configuration',
+        status: 'warn',
+        detail: `links in email begin with ${baseUrl}, without TLS`,
+        repair: 'Put a proxy with a certificate in front and set POSTLOOM_BASE_URL to its https address.',
+      }
+}
+
+async function examineDatabase(services: Services): Promise<Finding[]> {
+  const em = crossOrganization(services)
+  let asked = 0
+  let found
+  try {
+    // A connection that is made first makes no difference to the clocks.
+    await isReachable(em)
+    asked = Date.now()
+    found = await inspectDatabase(em)
+  } catch (error) {
+    return [
+      {
+        name: 'database',
+        status: 'fail',
+        ...told(error, 'Check DATABASE_URL, and whether PostgreSQL runs and lets this machine in.'),
+      },
+    ]
+  }
+  const { version, now, pending } = found
+  const isOld = Number.parseInt(version, 10) < OLDEST_POSTGRES
+  return [
+    {
+      name: 'database',
+      status: isOld ? 'fail' : 'ok',
+      detail: `PostgreSQL ${version}`,
+      ...(isOld && { repair: `Use PostgreSQL ${OLDEST_POSTGRES} or later.` }),
+    },
+    skewFinding(now.getTime() - (asked + Date.now()) / 2),
+    pending.length === 0
+      ? { name: 'migrations', status: 'ok', detail: 'all are applied' }
+      : {
+          name: 'migrations',
+          status: 'fail',
+          detail: `missing: ${pending.join(', ')}`,
+          repair: 'Run "postloom init", "node scripts/prepare.ts", or start the service anew.',
+        },
+    ...(pending.length === 0 ? [await examineKeys(services)] : []),
+  ]
+}
+
+function skewFinding(milliseconds: number): Finding {
+  const ahead = Math.abs(milliseconds)
+  const detail = `the clock of the database and that of this machine differ by ${(ahead / 1_000).toFixed(1)} s`
+  if (ahead < SKEW_WARN_MS) return { name: 'clock', status: 'ok', detail }
+  const repair = 'Let both machines set their clocks by NTP: the database decides what is due.'
+  return { name: 'clock', status: ahead < SKEW_FAIL_MS ? 'warn' : 'fail', detail, repair }
+}
+
+async function examineKeys(services: Services): Promise<Finding> {
+  try {
+    await checkStoredKeys(crossOrganization(services), services.config.encryptionKey)
+    return { name: 'encryption key', status: 'ok', detail: 'it reads what is stored' }
+  } catch (error) {
+    const repair = 'Set POSTLOOM_ENCRYPTION_KEY to the one that was set when the keys were made.'
+    return { name: 'encryption key', status: 'fail', ...told(error, repair) }
+  }
+}
+
+/** Only the verification of domains asks name servers: without them, mail still leaves. */
+async function examineDns({ dns, config }: Services): Promise<Finding[]> {
+  const answers = await dns.lookUp(config.dns.bounceHost, 'MX')
+  return answers.map((answer) =>
+    'fault' in answer
+      ? {
+          name: 'dns',
+          status: config.dns.servers.length > 0 ? 'fail' : 'warn',
+          detail: `${answer.server} does not answer (${answer.fault})`,
+          repair:
+            'Set DNS_SERVERS to name servers that this machine reaches, such as 9.9.9.9; without one, no domain can be verified.',
+        }
+      : { name: 'dns', status: 'ok', detail: `${answer.server} answers` },
+  )
+}
+
+async function examineProcesses(config: Config, env: Environment): Promise<Finding[]> {
+  const local = (variable: string, standard: number) => Number(env[variable] || standard)
+  const relay = new URL(config.relayUrl)
+  const [api, worker, smtp, relayed] = await Promise.all([
+    isReady(`${config.baseUrl}/readyz`),
+    isReady(`http://127.0.0.1:${config.ports.worker}/readyz`),
+    isReady(`http://127.0.0.1:${local('SMTP_HEALTH_PORT', 3002)}/readyz`),
+    greets(relay.hostname, Number(relay.port || 25), relay.protocol === 'smtps:'),
+  ])
+  const elsewhere = 'If it runs on another machine, this is as it should be; otherwise start it.'
+  return [
+    { name: 'api', ...judged(api, 'fail', 'Start it, or set POSTLOOM_BASE_URL to where it is reached.') },
+    { name: 'worker', ...judged(worker, 'warn', elsewhere) },
+    { name: 'smtp', ...judged(smtp, 'warn', elsewhere) },
+    {
+      name: 'relay',
+      ...judged(
+        relayed,
+        'fail',
+        'Check RELAY_URL: without the relay no mail leaves; it is kept and tried again for 24 hours.',
+      ),
+    },
+  ]
+}
+
+async function examineCertificates({ baseUrl }: Config, env: Environment): Promise<Finding[]> {
+  const site = new URL(baseUrl)
+  const findings: Finding[] = []
+  const file = env['SMTP_TLS_CERT']
+  if (file) findings.push(certificateFinding('smtp certificate', () => readFileSync(file)))
+  if (site.protocol === 'https:') findings.push(await siteCertificate(site))
+  return findings
+}
+
+function judged(
+  fault: string | null,
+  status: 'warn' | 'fail',
+  repair: string,
+): Pick<Finding, 'status' | 'detail' | 'repair'> {
+  return fault === null ? { status: 'ok', detail: 'it answers' } : { status, detail: fault, repair }
+}
+
+function told(error: unknown, repair: string): { detail: string; repair: string } {
+  const { message, cause } = Object(error)
+  const why: unknown = message || Object(cause).message || Object(error).code || 'it failed'
+  return { detail: String(why).split('\n')[0] ?? '', repair }
+}

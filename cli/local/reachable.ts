@@ -1,0 +1,84 @@
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+
+/** How one thing is that an installation needs, and how to put it right. */
+export type Finding = { name: string; status: 'ok' | 'warn' | 'fail'; detail: string; repair?: string }
+
+const WAIT_MS = 5_000
+const SOON_DAYS = 14
+const DAY_MS = 86_400_000
+
+/** Why a process is not ready, by its own word; null when it is. */
+export async function isReady(url: string): Promise<string | null> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(WAIT_MS) })
+    if (answer.ok) return null
+    const text = (await answer.text()).slice(0, 200)
+    return `${url} answers ${answer.status}: ${text}`
+  } catch (error) {
+    return `${url} does not answer (${reasonOf(error)})`
+  }
+}
+
+/** Why a mail server does not greet; null when it does. */
+export async function greets(host: string, port: number, isTls: boolean): Promise<string | null> {
+  const where = `${host}:${port}`
+  const socket = isTls ? connectTls({ host, port, servername: host }) : connect({ host, port })
+  try {
+    const [chunk] = await once(socket, 'data', { signal: AbortSignal.timeout(WAIT_MS) })
+    const greeting = String(chunk).split('\r\n')[0] ?? ''
+    return greeting.startsWith('220')
+      ? null
+      : `${where} greets with ${JSON.stringify(greeting.slice(0, 100))}`
+  } catch (error) {
+    return `${where} does not greet (${reasonOf(error)})`
+  } finally {
+    // What follows is nobody's business any more.
+    socket.on('error', () => undefined)
+    socket.destroy()
+  }
+}
+
+/** How long a certificate holds. */
+export function certificateFinding(name: string, read: () => Buffer): Finding {
+  try {
+    const certificate = new X509Certificate(read())
+    const days = Math.floor((Date.parse(certificate.validTo) - Date.now()) / DAY_MS)
+    const detail = `it holds until ${new Date(certificate.validTo).toISOString().slice(0, 10)}`
+    const repair = 'Renew it; a new file is noticed without a restart.'
+    if (days < 0) return { name, status: 'fail', detail: `it held until ${detail.slice(-10)}`, repair }
+    return days < SOON_DAYS ? { name, status: 'warn', detail, repair } : { name, status: 'ok', detail }
+  } catch (error) {
+    const repair = 'SMTP_TLS_CERT is the path of a certificate with its chain, in PEM.'
+    return { name, status: 'fail', detail: `it cannot be read (${reasonOf(error)})`, repair }
+  }
+}
+
+/** The certificate that people see at the public address, and whether they would trust it. */
+export async function siteCertificate(site: URL): Promise<Finding> {
+  const name = 'site certificate'
+  const socket = connectTls({
+    host: site.hostname,
+    port: Number(site.port || 443),
+    servername: site.hostname,
+  })
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(WAIT_MS) })
+    const { raw } = socket.getPeerCertificate()
+    return certificateFinding(name, () => raw)
+  } catch (error) {
+    const repair = `Give the proxy at ${site.host} a valid certificate for this name.`
+    return { name, status: 'fail', detail: `${site.host}: ${reasonOf(error)}`, repair }
+  } finally {
+    socket.on('error', () => undefined)
+    socket.destroy()
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { name, code, message, cause } = Object(error)
+  if (name === 'AbortError' || name === 'TimeoutError') return `no answer within ${WAIT_MS / 1_000} s`
+  return String(Object(cause).code ?? code ?? message)
+}

@@ -1,0 +1,58 @@
+import { CommandFailure } from './failure.ts'
+import type { Output } from './output.ts'
+
+/** Everything that stands on standard input. */
+export async function readInput(): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** A line that is asked for; `isSecret` shows none of it. */
+export async function ask(
+  question: string,
+  { isSecret = false, initial }: { isSecret?: boolean; initial?: string } = {},
+): Promise<string> {
+  const { isCancel, password, text } = await import('@clack/prompts')
+  const validate = (value: string | undefined) => (value?.trim() ? undefined : 'Something is needed here.')
+  const answer = isSecret
+    ? await password({ message: question, validate, output: process.stderr })
+    : await text({
+        message: question,
+        validate,
+        output: process.stderr,
+        ...(initial && { initialValue: initial }),
+      })
+  if (isCancel(answer)) throw declined()
+  return answer.trim()
+}
+
+/**
+ * Lets a command go on that does what cannot be undone: with --confirm, or when somebody at the terminal says so.
+ * Without either it was not used as it is meant, and nothing is done.
+ */
+export async function requireConfirmation(
+  output: Output,
+  isConfirmed: boolean,
+  what: string,
+  body: Record<string, unknown> = {},
+): Promise<void> {
+  if (isConfirmed) return
+  if (!output.isInteractive) {
+    throw new CommandFailure(
+      'NOT_CONFIRMED',
+      `${what} needs a confirmation: repeat the command with --confirm. Nothing was done.`,
+      {
+        exitCode: 2,
+        body,
+      },
+    )
+  }
+  const { confirm, isCancel } = await import('@clack/prompts')
+  const answer = await confirm({ message: `${what}: go ahead?`, initialValue: false, output: process.stderr })
+  if (isCancel(answer) || !answer) throw declined()
+}
+
+function declined(): CommandFailure {
+  return new CommandFailure('DECLINED', 'Nothing was done.')
+}

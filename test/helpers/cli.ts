@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { scratchDirectory } from './services.ts'
+
+const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'postloom.js')
+
+/** What a command said, and how it ended. */
+export type Ran = {
+  code: number | null
+  stdout: string
+  stderr: string
+  // oxlint-disable-next-line typescript/no-explicit-any -- assertions reach into answers of every shape
+  json: any
+}
+
+/** Somebody with a home of their own who uses `postloom`. */
+export type Commander = {
+  /** What the command sees of the environment. */
+  env: Record<string, string>
+  home: string
+  /** Runs it to its end; `input` is its standard input. */
+  run(parameters: readonly string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ran>
+  /** Starts it, to be watched and ended. */
+  start(parameters: readonly string[]): ChildProcess
+}
+
+/** Nothing of the machine's own settings is seen: no login, no service of this checkout. */
+export function commander(settings: Record<string, string> = {}): Commander {
+  const home = scratchDirectory('cli')
+  const bin = join(home, 'bin')
+  mkdirSync(bin)
+  symlinkSync(PROGRAM, join(bin, 'postloom'))
+  const env = {
+    PATH: `${bin}:${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`,
+    HOME: home,
+    POSTLOOM_STATE: join(home, 'state'),
+    ...settings,
+  }
+  const start: Commander['start'] = (parameters) =>
+    spawn(process.execPath, [PROGRAM, ...parameters], { env, cwd: home, stdio: 'pipe' })
+  return {
+    env,
+    home,
+    start,
+    async run(parameters, { input = '', env: more } = {}) {
+      const child = spawn(process.execPath, [PROGRAM, ...parameters], {
+        env: { ...env, ...more },
+        cwd: home,
+        stdio: 'pipe',
+      })
+      return await ended(child, input)
+    },
+  }
+}
+
+/** What a process said, once it has ended. */
+export async function ended(child: ChildProcess, input = ''): Promise<Ran> {
+  let [stdout, stderr] = ['', '']
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  // Whoever does not read its input may be gone before it is written.
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(input)
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  const isJson = /^[[{]/.test(stdout) && !stdout.trim().includes('\n{')
+  return { code, stdout, stderr, json: isJson ? JSON.parse(stdout) : undefined }
+}
