@@ -41,7 +41,9 @@ async function people({ id }: TestOrganization, count: number): Promise<void> {
   await execute(
     em(),
     sql`insert into subscriber (id, organization_id, email, status)
-      select new_id(), ${id}, 'crowd-' || n || '@reader.example', 'SUBSCRIBED' from generate_series(1, ${count}::int) n`,
+      select new_id(), ${id}, 'crowd-' || known + n || '@reader.example', 'SUBSCRIBED'
+      from generate_series(1, ${count}::int) n,
+        (select count(*) as known from subscriber where organization_id = ${id}) before`,
   )
 }
 
@@ -197,6 +199,21 @@ test('a campaign that would exceed the month is refused with what is left, and o
     body: { name: 'monthly_quota_exceeded' },
   })
   const later = new Date(Date.now() + 32 * 86_400_000).toISOString()
+  await people(organization, 8)
+  for (const date of [undefined, later]) {
+    const asked = { token, body: { campaignId: third, ...(date && { date }) } }
+    const never = await api.request('POST', '/api/v2/tools/schedule_campaign', asked)
+    t.like(never, { status: 409, body: { code: 'WRONG_STATE' } })
+    t.is(never.headers.get('retry-after'), null)
+    t.regex(
+      never.body.error,
+      /no month has room for so many, so narrow recipientFilters \(update_campaign_filters\)/,
+    )
+  }
+  await organization.data('update_campaign_filters', {
+    campaignId: third,
+    filters: [{ field: 'email', operator: 'contains', value: 'crowd-1@' }],
+  })
   t.is((await organization.confirmed('schedule_campaign', { campaignId: third, date: later })).status, 200)
 })
 

@@ -8,8 +8,11 @@ import { count } from './text.ts'
 /** What is left of the emails of a month where there are not enough. */
 export type OverQuota = { allowed: number; left: number }
 
-/** Refuses what would exceed the emails of a month. */
+/** Refuses what would exceed the emails of a month: until the next one, or for good where no month has room for it. */
 export function refuseQuota(overQuota: OverQuota, now: Date, wanted = 1): never {
+  if (wanted > overQuota.allowed) {
+    throw new Failure('WRONG_STATE', `${quotaWords(overQuota, wanted)}.`, { details: overQuota })
+  }
   const next = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)
   throw new Failure('QUOTA_EXCEEDED', `${quotaWords(overQuota, wanted)}.`, {
     retryAfter: Math.ceil((next - now.getTime()) / 1_000),
@@ -21,7 +24,11 @@ export function refuseQuota(overQuota: OverQuota, now: Date, wanted = 1): never 
 export function quotaWords({ allowed, left }: OverQuota, wanted: number): string {
   const need = wanted === 1 ? '' : `, and ${wanted} are needed`
   const rest = left === 0 ? 'none is left' : `${count(left, 'email')} ${left === 1 ? 'is' : 'are'} left`
-  return `Your plan has ${count(allowed, 'email')} a month and ${rest}${need}; wait for the first of next month (UTC), or ask for a larger plan`
+  const repair =
+    wanted > allowed
+      ? 'no month has room for so many, so narrow recipientFilters (update_campaign_filters) until they fit'
+      : 'wait for the first of next month (UTC)'
+  return `Your plan has ${count(allowed, 'email')} a month and ${rest}${need}; ${repair}, or ask for a larger plan`
 }
 
 /** Takes so many emails of the month in the caller's transaction; answers what is left where there are not enough. */
