@@ -1,8 +1,10 @@
 import { createHmac, randomUUID } from 'node:crypto'
 
 import test from 'ava'
+import { sql } from 'kysely'
 
 import type { Settings } from '../schema/automation.ts'
+import { rows } from '../src/database.ts'
 import { decodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { decisionsOf, runsOf, step } from './helpers/automation.ts'
@@ -124,6 +126,30 @@ test('the secret is told once, stays with the step, and goes with it', async (t)
   const [other] = await publish(organization, workflowId)
   t.not(other?.slug, made.slug)
   t.not(other?.secret, made.secret)
+})
+
+test('an Idempotency-Key keeps no secret: a repetition is answered without it', async (t) => {
+  const organization = await api.organization()
+  const workflowId = await draft(organization)
+  const { body: challenge } = await organization.call('publish_workflow', { workflowId })
+  const asked = {
+    token: organization.token,
+    headers: { 'idempotency-key': 'publish once' },
+    body: { workflowId, confirmationCode: challenge.confirmationCode },
+  }
+  const [first, again] = [
+    await api.request('POST', '/api/v2/tools/publish_workflow', asked),
+    await api.request('POST', '/api/v2/tools/publish_workflow', asked),
+  ]
+  const [made] = first.body.data.inboundWebhooks
+  t.regex(made.secret, /^whsec_/)
+  t.deepEqual(again.body.data, { ...first.body.data, inboundWebhooks: [{ ...made, secret: null }] })
+  const kept = await rows<{ answer: unknown }>(
+    api.services.orm.em.fork(),
+    sql`select * from idempotency_record where organization_id = ${organization.id}`,
+  )
+  t.is(kept.length, 1)
+  t.false(JSON.stringify(kept).includes('whsec_'))
 })
 
 test('what is not signed, not fresh, not JSON, too large or nobody is refused and leaves no trace', async (t) => {

@@ -147,6 +147,12 @@ export const publishWorkflow = defineTool({
   }),
   summarize: (call, input) => summarizePublish(call, input.workflowId, input.activate),
   handler: (call, input) => publish(call, input.workflowId, input.activate),
+  kept: ({ workflow, version, resumedRuns, inboundWebhooks }) => ({
+    workflow,
+    version,
+    resumedRuns,
+    inboundWebhooks: inboundWebhooks.map((each) => ({ ...each, secret: null })),
+  }),
 })
 
 export const updateWorkflowStatus = defineTool({
