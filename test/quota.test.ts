@@ -1,9 +1,11 @@
 import test from 'ava'
 import { type RawBuilder, sql } from 'kysely'
 
+import { freePort } from '../scripts/services/ports.ts'
 import { execute, row } from '../src/database.ts'
 import { decodeId } from '../src/ids.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
+import { endProcess, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
 
@@ -174,6 +176,51 @@ test('far from the limit nobody waits for anybody, and the totals are right', as
     t.is((await send(organization, 1)).status, 200)
   })
   t.is((await usage(organization)).used, 3)
+})
+
+test('kill -9 between taking an email of the month and its commit neither loses nor doubles any', async (t) => {
+  const organization = await limited(20)
+  const port = await freePort()
+  const server = startProcess(api.services, 'api/main.ts', {
+    env: { API_PORT: String(port), LOG_LEVEL: 'fatal' },
+  })
+  t.teardown(() => endProcess(server))
+  const url = `http://127.0.0.1:${port}`
+  await eventually('the API', async () => (await fetch(`${url}/healthz`)).ok, { withinMs: 60_000 })
+  const key = (number: number) => ({ 'idempotency-key': `email ${number}` })
+  const headers = { authorization: `Bearer ${organization.token}`, 'content-type': 'application/json' }
+  const ask = async (number: number) =>
+    await fetch(`${url}/api/v1/emails`, {
+      method: 'POST',
+      headers: { ...headers, ...key(number) },
+      body: JSON.stringify({ to: `reader-${number}@reader.example`, subject: 'Hi', content: 'Hello' }),
+    })
+  t.is((await ask(0)).status, 200)
+  const waiting = async () =>
+    await row<{ count: number }>(
+      em(),
+      sql`select count(*)::int as count from pg_locks where locktype = 'advisory' and classid = 7305120 and not granted
+        and objid::bigint = hashtext(${organization.id}::text)::bigint & 4294967295`,
+    )
+  // As somebody else who takes the last emails does.
+  await em().transactional(async (within) => {
+    await execute(within, sql`select pg_advisory_xact_lock(7305120, hashtext(${organization.id}::text))`)
+    const cut = [1, 2, 3].map(async (number) => await t.throwsAsync(ask(number)))
+    await eventually('three to be in the middle', async () => (await waiting())?.count === 3)
+    await endProcess(server)
+    await Promise.all(cut)
+  })
+  await eventually('what the database has of them to end', async () => (await waiting())?.count === 0)
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, (_, number) => send(organization, number, key(number))),
+  )
+  t.is(answers.filter(({ status }) => status === 200).length, 20)
+  const stored = await row<{ emails: number }>(
+    em(),
+    sql`select count(*)::int as emails from message where organization_id = ${organization.id}`,
+  )
+  t.is(stored?.emails, 20)
+  t.deepEqual(await usage(organization), { used: 20, limit: 20 })
 })
 
 test('a campaign that would exceed the month is refused with what is left, and one that fits takes what it sends', async (t) => {
