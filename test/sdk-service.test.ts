@@ -84,6 +84,30 @@ test('an email is sent once under its key, and its story can be read', async (t)
   t.is(given(await client.emails.verify({ email: 'nobody@' })).status, 'invalid')
 })
 
+test('an answer that is lost on its way is asked for again, and the email goes out once', async (t) => {
+  const { organization } = await newClient()
+  let lost = 0
+  const client = new Postloom(organization.token, {
+    baseUrl: stack.api.url,
+    retries: 1,
+    fetch: async (...request) => {
+      const answer = await fetch(...request)
+      if (lost++ > 0) return answer
+      await answer.text()
+      throw new TypeError('the connection broke')
+    },
+  })
+  const email = {
+    from: `hello@${organization.domain}`,
+    to: 'hal@lost-reader.example',
+    subject: 'Once',
+    html: 'Once',
+  }
+  given(await client.emails.send(email, { idempotencyKey: 'once' }))
+  t.is(lost, 2)
+  t.is(given(await client.emails.list()).data.length, 1)
+})
+
 test('a walk goes through every page once, and ends with the error of a page that cannot be read', async (t) => {
   const { client, organization } = await newClient()
   const other = await newClient()

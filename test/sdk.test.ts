@@ -54,7 +54,14 @@ test('every tool has a method of its name, also one that is newer than the clien
     await method({})
     t.is(asked.at(-1), `POST /tools/${name}`)
   }
+  t.deepEqual(
+    Object.keys(client.tools),
+    LISTED_TOOLS.map(({ name }) => name),
+  )
+  const calls = asked.length
   t.is(await Promise.resolve(client.tools), client.tools)
+  JSON.stringify(client)
+  t.is(asked.length, calls, 'no question of the runtime is a call of a tool')
 })
 
 test('the types are those of the catalogue: npm run sdk-types', async (t) => {

@@ -32,7 +32,7 @@ export async function sdkTypes(): Promise<string> {
     ...file.declarations(),
     `/** What each tool takes and gives, by its name. */\nexport type Tools = {\n${tools.join('')}}\n`,
     `/** What each address of REST takes and gives: the parameters of its path, its query or body, its answer. */\nexport type Routes = {\n${routes.join('')}}\n`,
-    `/** Tools that change nothing, so that a call can be repeated. */\nexport const READING_TOOLS: ReadonlySet<string> = new Set<keyof Tools>([\n${readingTools().join('')}])\n`,
+    `/** What calling each tool may do; one that only reads can be called again. */\nexport const TOOL_EFFECTS = {\n${LISTED_TOOLS.map(effectMember).join('')}} as const satisfies Record<keyof Tools, 'read' | 'draft' | 'write' | 'impact'>\n`,
   ])
 }
 
@@ -139,8 +139,9 @@ function declareRequest(file: TypeFile, route: Route, tool: Tool, inPath: readon
   return file.declare(`${words}${place}`, schema)
 }
 
-function readingTools(): string[] {
-  return LISTED_TOOLS.filter(({ effect }) => effect === 'read').map(({ name }) => `  '${name}',\n`)
+function effectMember({ name, effect }: Tool): string {
+  return `${name}: '${effect}',
+`
 }
 
 /** The record of a list of REST. */

@@ -1,4 +1,4 @@
-import { READING_TOOLS, type Tools } from './catalogue.ts'
+import { TOOL_EFFECTS, type Tools } from './catalogue.ts'
 import { failed, PostloomError, type Challenge, type Result } from './result.ts'
 import type { CallOptions, WriteOptions } from './settings.ts'
 import type { Transport } from './transport.ts'
@@ -86,23 +86,29 @@ export class Catalogue {
     options: ToolOptions | undefined,
   ): Promise<Result<Data>> {
     const [name = ''] = parameters
-    const isSafe = method === 'GET' || READING_TOOLS.has(name)
+    const isSafe = method === 'GET' || effectOf(name) === 'read'
     const read = (text: string) => readData(text) as Data | undefined
     return await this.#transport.send({ method, path, parameters, body, isSafe, read }, options)
   }
 }
 
-/** Methods that are made when they are asked for, so that a tool newer than this SDK has one too. */
+/** The methods of the tools that this version knows, and of every other name that has the form of a tool's. */
 export function toolMethods(catalogue: Catalogue): ToolMethods {
-  const known = {}
-  // The proxy answers every name with a method that takes what the service takes under it.
+  const methodOf = (name: string) => (input?: object, options?: ToolOptions) =>
+    catalogue.run(name, input, options)
+  const known = Object.fromEntries(Object.keys(TOOL_EFFECTS).map((name) => [name, methodOf(name)]))
+  // Each method answers what the service answers under its name, to which the types are held.
   return new Proxy(known, {
-    get: (_, name) =>
-      // What asks whether this is a promise must hear no.
-      typeof name === 'string' && name !== 'then'
-        ? (input?: object, options?: ToolOptions) => catalogue.run(name, input, options)
-        : undefined,
+    get: (methods, name) =>
+      methods[String(name)] ?? (TOOL_NAME.test(String(name)) ? methodOf(String(name)) : undefined),
   }) as ToolMethods
+}
+
+/** Nothing that a runtime asks of an object by itself is called so. */
+const TOOL_NAME = /^[a-z]+(?:_[a-z0-9]+)+$/
+
+function effectOf(name: string): string | undefined {
+  return Object.entries(TOOL_EFFECTS).find(([known]) => known === name)?.[1]
 }
 
 /** The service holds its answers to the schemas that the types are made from. */
