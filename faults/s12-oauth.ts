@@ -22,6 +22,8 @@ import {
 import { defineExperiment, is } from './experiment.ts'
 
 const CALLBACK = 'https://app.example/callback'
+/** Few, or the address is held off, which S9 shows. */
+const MISTYPED = 6
 
 type Form = Record<string, string>
 /** Who attacks whom. `letThrough` is told of what should have been refused. */
@@ -66,7 +68,7 @@ export const oauthAttacks = defineExperiment({
       await attackAuthorization(scene, mutations)
       honest += await attackExchange(scene, mutations)
       honest += await attackRefresh(scene)
-      honest += await attackResource(scene, mutations)
+      honest += await attackResource(scene)
       honest += await attackPages(scene)
       lab.say(`round ${round + 1} of ${rounds}`)
     }
@@ -193,13 +195,13 @@ async function attackRefresh(scene: Scene): Promise<number> {
 }
 
 /** At the MCP server and the other doors, with tokens that are too old, revoked, mistyped, or for elsewhere. */
-async function attackResource(scene: Scene, mutations: number): Promise<number> {
+async function attackResource(scene: Scene): Promise<number> {
   const { api, random, own, other, member, note } = scene
   const em = api.services.orm.em.fork()
-  const isIn = async (token: string) => (await pingMcp(api, token)).status !== 401
+  const isIn = async (token: string) => (await pingMcp(api, token)).status === 200
   const { access, refresh, client } = await connectClient(api, member, own)
   let honest = (await isIn(access)) ? 1 : 0
-  for (let at = 0; at < mutations; at += 1) note('mistyped access token', await isIn(swapOne(access, random)))
+  for (let at = 0; at < MISTYPED; at += 1) note('mistyped access token', await isIn(swapOne(access, random)))
   note('refresh token as access token', await isIn(refresh))
   note('API token at /mcp', await isIn(own.token))
   const tools = await api.request('POST', '/api/v2/tools/list_tags', { token: access, body: {} })

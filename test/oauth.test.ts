@@ -1,3 +1,7 @@
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+
 import {
   Client,
   type OAuthClientProvider,
@@ -14,7 +18,9 @@ import { removeMember, setMemberPassword } from '../src/domain/members.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { encodeId } from '../src/ids.ts'
+import { selfSigned } from '../scripts/services/certificate.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { conformanceFaults } from './helpers/conformance.ts'
 import {
   askToken,
   authorizeUrl,
@@ -383,6 +389,93 @@ test('what expired, and clients that nobody let in, are forgotten', async (t) =>
   )
   const kept = [held.client.client_id, held.refresh].map((id) => hashToken(id).toString('hex'))
   t.deepEqual(left.map(({ hash }) => hash.toString('hex')).toSorted(), kept.toSorted())
+})
+
+test('the conformance suite of the protocol finds no fault', async (t) => {
+  const { access } = await connectClient(api, member, organization)
+  t.deepEqual(await conformanceFaults(api.url, '/mcp', access), [])
+})
+
+test('a client is known by the address of its own document, which nobody else can name, and which leads nowhere else', async (t) => {
+  const { key, cert } = selfSigned('127.0.0.1')
+  setDefaultCACertificates([...getCACertificates('default'), cert])
+  const asked: string[] = []
+  const server = createServer({ key, cert }, (request, response) => {
+    const path = request.url ?? ''
+    asked.push(path)
+    if (path === '/moved.json') return response.writeHead(302, { location: '/client.json' }).end()
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(documents[path] ?? {}))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => void server.close())
+  // A listening TCP server has an address object.
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const describeClient = (path: string) => ({
+    client_id: `https://${host}${path}`,
+    client_name: 'Editor',
+    redirect_uris: [CALLBACK],
+    grant_types: ['authorization_code', 'refresh_token'],
+    token_endpoint_auth_method: 'none',
+  })
+  const documents: Record<string, object> = {
+    '/client.json': describeClient('/client.json'),
+    '/copy.json': describeClient('/client.json'),
+    '/large.json': { ...describeClient('/large.json'), client_name: 'x'.repeat(6_000) },
+  }
+  const own = await startApi({ WEB_ALLOW_PRIVATE: host })
+  t.teardown(() => own.close())
+  const tenant = await own.organization()
+  const person = await makeMember(own, 'ada@team.example', tenant)
+  const { verifier, challenge } = makePkce()
+  const client = { client_id: `https://${host}/client.json`, redirect_uris: [CALLBACK] }
+  const browser = new TestBrowser(own.url)
+  const login = await follow(browser, await browser.open(authorizeUrl(own, client, challenge)))
+  t.true((await login.text()).includes(`Editor (${host})`))
+  const answer = await signInAt(browser, authorizeUrl(own, client, challenge), person)
+  const { body } = await askToken(own, {
+    grant_type: 'authorization_code',
+    client_id: client.client_id,
+    code: answer.searchParams.get('code') ?? '',
+    redirect_uri: CALLBACK,
+    code_verifier: verifier,
+  })
+  t.is((await pingMcp(own, body.access_token)).status, 200)
+
+  for (const path of ['/copy.json', '/large.json', '/moved.json', '/missing.json']) {
+    const wrong = { ...client, client_id: `https://${host}${path}` }
+    t.is((await browser.open(authorizeUrl(own, wrong, challenge))).status, 400, path)
+  }
+  const seen = asked.length
+  // Here the address is inside a network that nobody may reach.
+  const inside = await new TestBrowser(api.url).open(authorizeUrl(api, client, challenge))
+  t.is(inside.status, 400)
+  t.is(asked.length, seen)
+})
+
+test("clients register with redirects that are theirs alone, and an app on the person's machine may listen on any port", async (t) => {
+  const register = async (uri: string) =>
+    await api.request('POST', '/oauth/register', {
+      body: { redirect_uris: [uri], token_endpoint_auth_method: 'none', scope: 'everything' },
+    })
+  for (const uri of [
+    'http://app.example/callback',
+    'https://app.example/#x',
+    'javascript:alert(1)',
+    'data:,x',
+    'x',
+  ]) {
+    t.is((await register(uri)).status, 400, uri)
+  }
+  for (const uri of ['https://app.example/callback', 'cursor://postloom/callback', 'http://[::1]/callback']) {
+    t.is((await register(uri)).status, 201, uri)
+  }
+  const browser = new TestBrowser(api.url)
+  const client = await registerClient(api, 'http://127.0.0.1/callback')
+  const url = (redirect: string) =>
+    authorizeUrl(api, client, makePkce().challenge, { redirect_uri: redirect })
+  t.is((await browser.open(url('http://127.0.0.1:51234/callback'))).status, 303)
+  t.is((await browser.open(url('http://127.0.0.1:51234/other'))).status, 400)
+  t.is((await browser.open(url('http://localhost:51234/callback'))).status, 400)
 })
 
 test('the documents say where everything is, at the root and behind the path', async (t) => {

@@ -22,7 +22,7 @@ footer{max-width:440px;color:var(--soft);font-size:.9rem;text-align:center;overf
 
 /** What the forms of the sign-in pages add. */
 const FORM_STYLE = `label{display:block;margin:0 0 14px;text-align:left;font-weight:600;font-size:.95rem}
-input[type=email],input[type=password],select{display:block;width:100%;min-height:48px;margin-top:6px;padding:10px 14px;border:1px solid var(--edge);border-radius:10px;background:var(--page);color:var(--text);font:inherit}
+input[type=email],input[type=password],select{display:block;width:100%;min-height:48px;margin-top:6px;padding:10px 14px;border:1px solid var(--edge);border-radius:10px;background:var(--page);color:var(--text);font:inherit;font-size:1rem;font-weight:400}
 input:focus-visible,select:focus-visible{outline:3px solid var(--accent);outline-offset:1px}
 :root{--edge:#8a929c;--alert:#b42318}
 @media (prefers-color-scheme:dark){:root{--edge:#6b737d;--alert:#ff9b91}}

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { createServer, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+
+/** What the conformance suite asks of any server; the rest wants tools, prompts and resources of its own. */
+const SCENARIOS = [
+  'server-initialize',
+  'ping',
+  'tools-list',
+  'prompts-list',
+  'resources-list',
+  'dns-rebinding-protection',
+]
+
+/** What the conformance suite of the protocol finds wrong with the MCP server at a path, as its output. */
+export async function conformanceFaults(url: string, path: string, token: string): Promise<string[]> {
+  const proxy = await startProxy(url, token)
+  const faults: string[] = []
+  try {
+    for (const scenario of SCENARIOS) {
+      const { code, output } = await runScenario(`${proxy.url}${path}`, scenario)
+      if (code !== 0) faults.push(output)
+    }
+  } finally {
+    proxy.server.close()
+  }
+  return faults
+}
+
+/** The suite cannot send a token, so this adds it; everything else passes as it is. */
+async function startProxy(target: string, token: string): Promise<{ server: Server; url: string }> {
+  const { hostname, port } = new URL(target)
+  const server = createServer((incoming, outgoing) => {
+    const headers = { ...incoming.headers, authorization: `Bearer ${token}` }
+    const passed = request(
+      { hostname, port, path: incoming.url, method: incoming.method, headers },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+      },
+    )
+    incoming.pipe(passed)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A listening TCP server has an address object.
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+async function runScenario(url: string, scenario: string): Promise<{ code: number | null; output: string }> {
+  const suite = join(
+    import.meta.dirname,
+    '../../node_modules/@modelcontextprotocol/conformance/dist/index.js',
+  )
+  const child = spawn(process.execPath, [suite, 'server', '--url', url, '--scenario', scenario])
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const code = await new Promise<number | null>((resolve) => child.once('exit', resolve))
+  return { code, output }
+}
