@@ -236,15 +236,15 @@ test('a token that is none, one that lacks the permission, and a foreign page ar
 test('messages spend from the window of the tools, each of a batch too, and a spent one says when to come again', async (t) => {
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   const spend = async (): Promise<Answer[]> => {
-    const { token, call } = await api.organization({ plan: 'FREE', customLimits: { requestsPerMinute: 6 } })
-    const list = () => call('list_tags')
-    const batch = () => post(token, [ping, ping, ping])
+    const own = await api.organization({ plan: 'FREE', customLimits: { requestsPerMinute: 6 } })
+    const list = () => own.call('list_tags')
+    const send = (body: unknown) => post(own.token, body)
     const answers = [
-      await post(token, ping),
+      await send(ping),
       await list(),
-      await batch(),
+      await send([ping, ping, ping]),
       await list(),
-      await post(token, ping),
+      await send(ping),
     ]
     const resets = answers.map(({ headers }) => Number(headers.get('ratelimit-reset') ?? 0))
     // A window that ended on the way shows nothing.
