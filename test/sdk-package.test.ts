@@ -3,7 +3,7 @@ import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFi
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 
@@ -24,7 +24,10 @@ let stack: Stack
 
 /** Runs a program in the scratch directory and gives what it wrote. */
 async function run(file: string, parameters: string[], cwd: string, env: object = {}): Promise<string> {
-  const { stdout } = await promisify(execFile)(file, parameters, { cwd, env: { ...process.env, ...env } })
+  // The scripts of the package ask for our Node and our compiler by name.
+  const PATH = [join(ROOT, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
+  const options = { cwd, env: { ...process.env, PATH, ...env } }
+  const { stdout } = await promisify(execFile)(file, parameters, options)
   return stdout
 }
 

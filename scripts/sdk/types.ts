@@ -38,11 +38,15 @@ export async function sdkTypes(): Promise<string> {
 
 /** As `npm run format` would leave it. */
 function formatted(parts: readonly string[]): string {
-  const { stdout, stderr, status } = spawnSync('oxfmt', ['--stdin-filepath=catalogue.ts'], {
-    input: parts.join('\n'),
-    encoding: 'utf8',
-    cwd: PROJECT,
-  })
+  const { stdout, stderr, status } = spawnSync(
+    `${PROJECT.pathname}node_modules/.bin/oxfmt`,
+    ['--stdin-filepath=catalogue.ts'],
+    {
+      input: parts.join('\n'),
+      encoding: 'utf8',
+      cwd: PROJECT,
+    },
+  )
   if (status !== 0) throw new Error(`oxfmt does not take the types: ${stderr}`)
   return stdout
 }
