@@ -194,7 +194,10 @@ async function oldestDelivery({ services }: TestApi, webhookId: string): Promise
 /** The suffix of every id in a documented example. */
 const EXAMPLE_ID = '01hzy3k8v5e0qs2r7m4n6p8t9w'
 
-/** What documented examples name, as it is in a world: its records, its person, its tag and its domain. */
+/** The moment in documented examples. */
+const EXAMPLE_TIME = '2026-01-31T09:00:00.000Z'
+
+/** What documented examples name, as it is in a world: its records, its person, its tag, its domain and an hour ago. */
 export function inWorld<Value>(value: Value, world: Partial<World>): Value {
   const prefixes = Object.entries(world).map(([key, id]) => [`${key}_${EXAMPLE_ID}`, id] as const)
   const names = [
@@ -202,6 +205,7 @@ export function inWorld<Value>(value: Value, world: Partial<World>): Value {
     ['ada@example.com', world.email ?? 'ada@example.com'],
     ['newsletter', world.tagName ?? 'newsletter'],
     ['shop.example', world.host ?? 'shop.example'],
+    [EXAMPLE_TIME, new Date(Date.now() - 3_600_000).toISOString()],
   ] as const
   const text = names.reduce((all, [name, own]) => all.replaceAll(name, own), JSON.stringify(value))
   // Only words within strings were put in place of others.

@@ -3,6 +3,8 @@ const PERSON = 'ada@example.com'
 const AT = '2026-01-31T09:00:00.000Z'
 
 const [sub, cmp, wf, run] = [`sub_${ID}`, `cmp_${ID}`, `wf_${ID}`, `run_${ID}`]
+const [whk, evt, imp] = [`whk_${ID}`, `evt_${ID}`, `imp_${ID}`]
+const EMAIL = { from: 'Shop <hello@shop.example>', to: PERSON, subject: 'Receipt' }
 const FILTERS = [{ field: 'tags', operator: 'has_any', value: ['newsletter'] }]
 const GRAPH = {
   steps: [
@@ -132,7 +134,37 @@ export const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>
   erase_subscriber: { subscriber: PERSON },
   export_subscriber: { subscriber: PERSON },
   get_domain: { domain: 'shop.example' },
-  get_import: { importId: `imp_${ID}` },
+  update_campaign: { campaignId: cmp, subject: 'Spring is here', recipientFilters: FILTERS },
+  delete_campaign: { campaignId: cmp },
+  get_tag: { tag: 'newsletter' },
+  rename_tag: { tag: 'newsletter', name: 'readers' },
+  create_custom_event: { email: PERSON, eventType: 'ORDER_PLACED', metadata: { order: 7 } },
+  update_domain: { domain: 'shop.example', fallbackPriority: 1 },
+  create_email: { ...EMAIL, markdown: 'Thank you, **Ada**.' },
+  create_emails: { emails: [{ ...EMAIL, html: '<p>Thank you.</p>' }] },
+  get_email: { emailId: `eml_${ID}` },
+  add_subscriber_tags: { email: PERSON, tags: ['vip'] },
+  remove_subscriber_tags: { email: PERSON, tags: ['newsletter'] },
+  browse_subscriber_events: { email: PERSON },
+  create_token: { name: 'Shop', permissions: ['emails', 'subscribers'] },
+  delete_token: { tokenId: `tok_${ID}` },
+  get_import: { importId: imp },
+  cancel_import: { importId: imp },
+  list_rejected_rows: { importId: imp },
+  get_webhook: { webhookId: whk },
+  update_webhook: { webhookId: whk, description: 'The shop', enabled: true },
+  delete_webhook: { webhookId: whk },
+  rotate_webhook_secret: { webhookId: whk },
+  ping_webhook: { webhookId: whk },
+  replay_webhook: { webhookId: whk, since: AT },
+  list_webhook_deliveries: { webhookId: whk },
+  get_webhook_delivery: { webhookId: whk, deliveryId: evt },
+  replay_webhook_delivery: { webhookId: whk, deliveryId: evt },
   // At the admin door.
   get_org: { id: `org_${ID}` },
+}
+
+/** The body of an operation that takes a file, by its name. */
+export const EXAMPLE_FILES: Readonly<Record<string, string>> = {
+  create_import: 'email,name,tags\ngrace@example.com,Grace,newsletter\n',
 }

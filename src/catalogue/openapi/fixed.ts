@@ -78,7 +78,7 @@ function rejectedRows(): Operation {
     tags: ['REST v2: imports'],
     ...said(tool, false),
     description: 'The rows that an import refused, as a CSV file with the number of the row and the error.',
-    parameters: [pathText('importId', 'imp_…')],
+    parameters: [pathText('importId', 'imp_…', EXAMPLES[tool.name]?.['importId'])],
     responses: {
       200: {
         description: 'The refused rows.',
@@ -229,7 +229,7 @@ function plain(schema: TSchema, description: string): Operation {
   return { description, content: { 'application/json': { schema } } }
 }
 
-function pathText(name: string, description: string, example?: string): Operation {
+function pathText(name: string, description: string, example?: unknown): Operation {
   const schema = { type: 'string', minLength: 1 }
   return { name, in: 'path', required: true, description, schema, ...(example !== undefined && { example }) }
 }

@@ -4,7 +4,7 @@ import { describeTool } from '../describe-tool.ts'
 import { findOperation } from '../registry.ts'
 import { bare, type Route, statusesOf, v1Reply } from '../route.ts'
 import { JSON_DEPTH, type Tool } from '../tool.ts'
-import { EXAMPLES } from './examples.ts'
+import { EXAMPLE_FILES, EXAMPLES } from './examples.ts'
 import { codesOf, type Door, refusals } from './refusals.ts'
 
 export type Operation = Record<string, unknown>
@@ -94,7 +94,7 @@ function requestOf(route: Route, tool: Tool): Request {
   const required = new Set(tool.input.required)
   if (route.method === 'get' || route.file !== undefined) {
     const query = rest.map(([name, schema]) => queryParameter(name, schema, required.has(name)))
-    const file = route.file === undefined ? {} : { body: fileBody(route.file) }
+    const file = route.file === undefined ? {} : { body: fileBody(route.file, EXAMPLE_FILES[tool.name]) }
     return { parameters: [...parameters, ...query], ...file }
   }
   if (route.list !== undefined) {
@@ -151,6 +151,6 @@ function queryParameter(name: string, schema: TSchema, required: boolean): Opera
   return { ...common, schema, ...(type === 'array' && { style: 'form', explode: false }) }
 }
 
-function fileBody(type: string): Operation {
-  return { required: true, content: { [type]: { schema: { type: 'string' } } } }
+function fileBody(type: string, example: string | undefined): Operation {
+  return { required: true, content: { [type]: { schema: { type: 'string' }, example } } }
 }
