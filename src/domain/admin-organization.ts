@@ -37,7 +37,7 @@ export async function readAnyOrganization(
       createdAt: timestamp(createdAt),
     },
     subscription: subscriptionOf(found),
-    stats,
+    stats: { members: stats.members, subscribers: stats.subscribers, campaigns: stats.campaigns },
     domains: domains.map(presentDomain),
   }
 }
@@ -46,9 +46,8 @@ async function findOrganization(
   em: EntityManager,
   { id, slug }: OrganizationChoice,
 ): Promise<OrganizationRow> {
-  if (id !== undefined && slug !== undefined) refuseBoth('stands beside the other; send exactly one of them')
-  if (id === undefined && slug === undefined)
-    refuseBoth('is missing, as is the other; send exactly one of them')
+  if (id !== undefined && slug !== undefined) refuseBoth((other) => `stands beside ${other}`)
+  if (id === undefined && slug === undefined) refuseBoth((other) => `is missing, as is ${other}`)
   const isAsked = id === undefined ? sql`slug = ${slug}` : sql`id = ${readId('org', id)}::uuid`
   const found = await row<OrganizationRow>(
     em,
@@ -81,9 +80,12 @@ function subscriptionOf(found: OrganizationRow): AdminOrganization['subscription
   }
 }
 
-function refuseBoth(message: string): never {
+function refuseBoth(why: (other: string) => string): never {
   refuseFaults(
-    ['id', 'slug'].map((path) => ({ path, message })),
+    [
+      { path: 'id', message: `${why('slug')}; send exactly one of the two` },
+      { path: 'slug', message: `${why('id')}; send exactly one of the two` },
+    ],
     'The input of get_org',
   )
 }
