@@ -2,6 +2,9 @@
 FROM node:24-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY sdk/package.json ./sdk/
+COPY cli/package.json ./cli/
+COPY cli/bin ./cli/bin
 RUN npm ci --omit=dev --no-audit --no-fund
 
 FROM node:24-bookworm-slim
@@ -14,6 +17,7 @@ ENV NODE_ENV=production \
 # Checks of certificates, when Temporal or the relay is reached by TLS.
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 COPY --from=packages /app/node_modules ./node_modules
+COPY --from=packages /app/cli/node_modules ./cli/node_modules
 COPY . .
 USER node
 EXPOSE 3000 3001
