@@ -93,7 +93,7 @@ async function follow(
 }
 
 function bar({ status, rows, expectedRows }: SubscriberImport): string {
-  if (status === 'PENDING') return 'Waiting for a worker'
+  if (status === 'PENDING' || expectedRows === 0) return 'Waiting for a worker'
   const share = Math.min(1, rows / Math.max(1, expectedRows))
   const full = Math.round(share * BAR)
   return `${'█'.repeat(full)}${'░'.repeat(BAR - full)} ${Math.round(share * 100)} %  ${rows} of about ${expectedRows} rows`
