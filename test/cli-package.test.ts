@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 
 import test from 'ava'
@@ -45,7 +45,9 @@ test.before(async (t) => {
 test.after.always(() => api?.close())
 
 async function run(file: string, parameters: string[], cwd: string): Promise<string> {
-  return (await promisify(execFile)(file, parameters, { cwd })).stdout
+  // The scripts of the packages ask for our Node and our compiler by name.
+  const PATH = [join(ROOT, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
+  return (await promisify(execFile)(file, parameters, { cwd, env: { ...process.env, PATH } })).stdout
 }
 
 /** The folder of an installed package, and those of what it needs. */
