@@ -203,8 +203,11 @@ function originsOf({ redirectUris = [] }: Client): Set<string> {
 }
 
 /** Makes a request one of the server's own address, which its cookies and redirects go by. */
-export function speakAs({ issuer }: Provider, { req, ip }: Context): void {
+export function speakAs({ issuer }: Provider, ctx: Context): void {
+  const { req, ip } = ctx
   const { host, protocol } = new URL(issuer)
+  // A client that opened us in a window of its own hears from it when the answer has come back.
+  ctx.set('Cross-Origin-Opener-Policy', 'unsafe-none')
   req.headers.host = host
   req.headers['x-forwarded-proto'] = protocol.slice(0, -1)
   req.headers['x-forwarded-for'] = ip

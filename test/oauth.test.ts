@@ -236,6 +236,7 @@ test('a page asks for the password, then shows who wants in, where the answer go
     /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'; .*frame-ancestors 'none'$/,
   )
   t.is(login.headers.get('cache-control'), 'no-store')
+  t.is(login.headers.get('cross-origin-opener-policy'), 'unsafe-none')
   t.regex(await login.text(), /Note&lt;b&gt;book/)
 
   const wrong = await browser.submit(login.url, { email: person.email, password: 'nonsense' })
@@ -368,6 +369,18 @@ test('of many who use one code or one refresh token at once, one is served at mo
   for (const { payload } of kept) {
     for (const secret of [access, refresh]) t.false(payload.includes(secret))
   }
+})
+
+test('what was sealed with another key is as if it were not there, so that clients begin anew', async (t) => {
+  const { client, access, refresh } = await connectClient(api, member, organization)
+  await execute(
+    api.services.orm.em.fork(),
+    sql`update oauth_record set payload = set_byte(payload, 20, get_byte(payload, 20) # 1)
+      where id_hash = any(${[client.client_id, access, refresh].map(hashToken)}::bytea[])`,
+  )
+  t.is((await pingMcp(api, access)).status, 401)
+  const refreshing = { grant_type: 'refresh_token', client_id: client.client_id, refresh_token: refresh }
+  t.is((await askToken(api, refreshing)).body.error, 'invalid_client')
 })
 
 test('what expired, and clients that nobody let in, are forgotten', async (t) => {

@@ -90,7 +90,7 @@ export async function recognizeAccessToken(
     now,
     ...organization
   } = found
-  const { aud, scope } = openRecord(services, 'AccessToken', { hash, payload })
+  const { aud, scope } = openRecord(services, 'AccessToken', { hash, payload }) ?? {}
   if (aud !== audience) refuseAccess()
   if (isStale) {
     await execute(em, sql`update oauth_grant set last_used_at = now() where grant_hash = ${grantHash}`)

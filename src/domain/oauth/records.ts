@@ -102,16 +102,21 @@ async function find(
   )
   if (!found) return undefined
   const { hash, payload, consumed } = found
-  return { ...openRecord(services, model, { hash, payload }), ...(consumed !== null && { consumed }) }
+  const opened = openRecord(services, model, { hash, payload })
+  return opened && { ...opened, ...(consumed !== null && { consumed }) }
 }
 
-/** What was sealed by keepRecord. */
+/** What keepRecord sealed; nothing where the key is another one by now, so that clients begin anew. */
 export function openRecord(
   { config }: Services,
   model: string,
   { hash, payload }: { hash: Buffer; payload: Buffer },
-): Payload {
-  return JSON.parse(unseal(config.encryptionKey, payload, contextOf(model, hash)).toString())
+): Payload | undefined {
+  try {
+    return JSON.parse(unseal(config.encryptionKey, payload, contextOf(model, hash)).toString())
+  } catch {
+    return undefined
+  }
 }
 
 function contextOf(model: string, hash: Buffer): string {
