@@ -44,7 +44,7 @@ type Scene = {
 export const oauthAttacks = defineExperiment({
   id: 'S12',
   title: 'OAuth: proofs, redirects, audiences, browsers and used-up codes that are not right',
-  sizes: { small: { rounds: 1, mutations: 6 }, full: { rounds: 5, mutations: 500 } },
+  sizes: { small: { rounds: 1, mutations: 6 }, full: { rounds: 5, mutations: 100 } },
   async run(lab, { rounds, mutations }) {
     const api = await startApi()
     lab.defer(() => api.close())
