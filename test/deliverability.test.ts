@@ -62,7 +62,14 @@ test('an email that nothing comes back about within the hour is delivered, and b
   const arrived = await lastOf(organization, silent)
   t.like(arrived, { status: 'DELIVERED', lastEvent: 'delivered' })
   t.is(Date.parse(arrived.deliveredAt) - Date.parse(arrived.sentAt), 3_600_000)
-  t.like(await lastOf(organization, bounced), { status: 'BOUNCED', deliveredAt: null })
+  const returned = await lastOf(organization, bounced)
+  t.like(returned, { status: 'BOUNCED', deliveredAt: null })
+  const { token } = organization
+  const { body } = await office.api.request('GET', `/api/v2/emails/${returned.id}`, { token })
+  const detailOf = (name: string) =>
+    body.events.find(({ event }: { event: string }) => event === name)?.detail
+  t.is(detailOf('sent'), null, 'what came back is not what was said first')
+  t.regex(detailOf('bounced'), /^550 5\.1\.1/)
 
   t.is((await lastOf(organization, late)).status, 'DELIVERED')
   await office.bring('postfix-no-such-user', late)

@@ -119,7 +119,7 @@ async function bounce(
   await execute(
     call.em,
     sql`update message set status = 'BOUNCED', bounce_category = ${category}, reason = ${category},
-        response = coalesce(${diagnostic}, response), failed_at = now(), delivered_at = null
+        response = ${diagnostic}, failed_at = now(), delivered_at = null
       where organization_id = ${call.organization.id} and id = ${email.messageId}`,
   )
   if (HARD_BOUNCES.some((hard) => hard === category)) {

@@ -144,7 +144,7 @@ const MOMENTS: RawBuilder<unknown> = sql`
     and told.id > id_floor(m.created_at - interval '1 minute') and told.data ->> 'emailId' = type_id('eml', m.id)
     and told.created_at < coalesce(m.sent_at, 'infinity')
   union all
-  select 'sent', m.sent_at, 2, m.response, null, null, null from m where m.sent_at is not null
+  select 'sent', m.sent_at, 2, case when m.failed_at is null then m.response end, null, null, null from m where m.sent_at is not null
   union all
   select 'delivered', m.delivered_at, 3, null, null, null, null from m where m.delivered_at is not null
   union all

@@ -126,8 +126,9 @@ export function emailReasons(call: Call, email: Email, ledger: readonly Decision
   return reasons
 }
 
-function replied({ response }: Email): string {
-  return response === null ? '' : `, saying “${response}”`
+/** What the server said to the email; of one that came back later, it is known no more. */
+function replied({ response, failedAt }: Email): string {
+  return response === null || failedAt !== null ? '' : `, saying “${response}”`
 }
 
 /** What an email without an outcome waits for. */
