@@ -90,22 +90,22 @@ const WRONG: Record<string, [NeededRecord['purpose'], RegExp, ...string[]]> = {
   'another token': ['OWNERSHIP', /Add postloom-verification=abc123/, 'postloom-verification=zzz'],
   'a mechanism that lacks': [
     'MAIL_FROM_SPF',
-    /to v=spf1 include:relay\.example ip4:192\.0\.2\.7 include:other\.example -all, so that it allows ip4:192\.0\.2\.7\.$/,
+    /^Let it allow ip4:192\.0\.2\.7 by changing \S+ to: v=spf1 include:relay\.example ip4:192\.0\.2\.7 include:other\.example -all$/,
     'v=spf1 include:other.example include:relay.example -all',
   ],
   'a mechanism after the end': [
     'MAIL_FROM_SPF',
-    /allows ip4/,
+    /^Let it allow ip4/,
     'v=spf1 include:relay.example ~all ip4:192.0.2.7',
   ],
   'a mechanism that is forbidden': [
     'MAIL_FROM_SPF',
-    /allows ip4/,
+    /^Let it allow ip4/,
     'v=spf1 include:relay.example -ip4:192.0.2.7 ~all',
   ],
   'two policies': [
     'MAIL_FROM_SPF',
-    /2 SPF records.*v=spf1 include:relay\.example ip4:192\.0\.2\.7 include:other\.example ~all\.$/,
+    /2 SPF records.*v=spf1 include:relay\.example ip4:192\.0\.2\.7 include:other\.example ~all$/,
     'v=spf1 include:relay.example ip4:192.0.2.7 ~all',
     'v=spf1 include:other.example ~all',
   ],

@@ -145,7 +145,7 @@ test('what was found is shown beside what to change, whatever a server sends', a
   t.like(only(checked, 'MAIL_FROM_SPF')[0], {
     status: 'MISMATCH',
     found: ['v=spf1 include:other.example -all'],
-    repair: `Change send.${domain.domain} to v=spf1 include:relay.example include:other.example -all, so that it allows include:relay.example.`,
+    repair: `Let it allow include:relay.example by changing send.${domain.domain} to: v=spf1 include:relay.example include:other.example -all`,
   })
   t.like(only(checked, 'MAIL_FROM_MX')[0], { status: 'MISMATCH', found: ['5 mx.other.example'] })
   t.like(only(checked, 'OWNERSHIP')[0], { status: 'MISMATCH' })

@@ -157,7 +157,7 @@ function recordFindings({ domain, status, records, development }: DomainRow): He
       level: 'WARN',
       code: 'NO_DMARC',
       message: `${domain} has no DMARC policy that holds, which large providers ask of whoever sends to many.`,
-      repair: dmarc.repair ?? `Add a TXT record ${dmarc.name} with ${dmarc.value}.`,
+      repair: dmarc.repair ?? `Add the TXT record ${dmarc.name} with the value: ${dmarc.value}`,
     },
   ]
 }

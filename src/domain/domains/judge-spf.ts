@@ -11,13 +11,13 @@ export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdic
   const [text] = policies
   const wanted = mechanismsOf(needed.value)
   if (text === undefined) {
-    const repair = `Add the TXT record ${needed.name} with ${needed.value}.`
+    const repair = `Add the TXT record ${needed.name} with the value: ${needed.value}`
     return texts.length === 0
       ? { status: 'MISSING', found: [], repair }
       : {
           status: 'MISMATCH',
           found: [...texts],
-          repair: `${repair} What is there now is no SPF policy and may stay.`,
+          repair: `What ${needed.name} holds now is no SPF policy and may stay. ${repair}`,
         }
   }
   if (policies.length > 1) {
@@ -25,7 +25,7 @@ export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdic
     return {
       status: 'MISMATCH',
       found: [...policies],
-      repair: `${needed.name} has ${policies.length} SPF records, which receivers take for an error; merge them into one: ${merged([...all], wanted, text)}.`,
+      repair: `${needed.name} has ${policies.length} SPF records, which receivers take for an error; merge them into one: ${merged([...all], wanted, text)}`,
     }
   }
   const repair = repairOf(needed, text, wanted)
@@ -42,7 +42,7 @@ function repairOf({ name }: NeededRecord, text: string, wanted: readonly string[
   const reached = (end < 0 ? terms : terms.slice(0, end)).map(withoutPlus)
   const lacking = wanted.filter((mechanism) => !reached.includes(mechanism.toLowerCase()))
   if (lacking.length > 0) {
-    return `Change ${name} to ${merged(mechanismsOf(text), wanted, text)}, so that it allows ${lacking.join(' and ')}.`
+    return `Let it allow ${lacking.join(' and ')} by changing ${name} to: ${merged(mechanismsOf(text), wanted, text)}`
   }
   if (terms.filter((term) => LOOKUP_TERM.test(term)).length > MOST_LOOKUPS) {
     return `${name} needs more than ${MOST_LOOKUPS} look-ups, and receivers give up; take some of its mechanisms out.`

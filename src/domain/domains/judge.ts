@@ -3,7 +3,10 @@ import type { DnsRecord } from '../../ports/dns.ts'
 import { judgeSpf } from './judge-spf.ts'
 import type { NeededRecord } from './records.ts'
 
-/** What records mean beside what they must mean; `repair` is one sentence, absent when all is well. */
+/**
+ * What records mean beside what they must mean; `repair` is one sentence, absent when all is well. It ends with a value
+ * to copy, and then without a full stop, which would be copied too.
+ */
 export type Verdict = {
   status: Exclude<DomainRecord['status'], 'PENDING'>
   found: string[]
@@ -28,12 +31,9 @@ export function judge(needed: NeededRecord, records: readonly DnsRecord[]): Verd
 
 /** The verdict where a name has no such record at all. */
 export function missing({ name, type, value, priority, purpose }: NeededRecord): Verdict {
-  const what = priority === undefined ? value : `${value}, priority ${priority}`
-  const repair =
-    purpose === 'DMARC'
-      ? `Recommended: add the ${type} record ${name} with ${what}, because large receivers expect a DMARC policy.`
-      : `Add the ${type} record ${name} with ${what}.`
-  return { status: 'MISSING', found: [], repair }
+  const why = purpose === 'DMARC' ? 'Recommended, because large receivers expect a DMARC policy: add' : 'Add'
+  const what = priority === undefined ? 'the value' : `priority ${priority} and the value`
+  return { status: 'MISSING', found: [], repair: `${why} the ${type} record ${name} with ${what}: ${value}` }
 }
 
 function judgeOwnership(needed: NeededRecord, texts: readonly string[]): Verdict {
@@ -49,12 +49,12 @@ function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
   const [text] = keys
   if (text === undefined) {
     if (texts.length === 0) return missing(needed)
-    return mismatch(texts, `${needed.name} holds no DKIM key; replace its value by ${needed.value}.`)
+    return mismatch(texts, `${needed.name} holds no DKIM key; replace its value by: ${needed.value}`)
   }
   if (keys.length > 1) {
     return mismatch(
       keys,
-      `${needed.name} holds ${keys.length} keys and receivers want one; delete all but ${needed.value}.`,
+      `${needed.name} holds ${keys.length} keys and receivers want one; delete all but this: ${needed.value}`,
     )
   }
   if (/["\\]/.test(text)) {
@@ -67,11 +67,14 @@ function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
   const key = wanted.get('p') ?? ''
   const given = (tags.get('p') ?? '').replaceAll(/\s/g, '')
   if (given === '')
-    return mismatch(keys, `The key of ${needed.name} is empty, which means revoked; set p=${key}.`)
+    return mismatch(
+      keys,
+      `The key of ${needed.name} is empty, which means revoked; its value should be: ${needed.value}`,
+    )
   if (given !== key) {
     const cut = key.startsWith(given)
       ? `The key of ${needed.name} is cut off after ${given.length} of ${key.length} characters; enter it as two quoted strings of at most 255 characters, or in a field that takes it whole.`
-      : `${needed.name} holds another key; replace its value by ${needed.value}.`
+      : `${needed.name} holds another key; replace its value by: ${needed.value}`
     return mismatch(keys, cut)
   }
   const wrong = wrongDkimTag(tags)
@@ -127,7 +130,7 @@ function judgeDmarc(needed: NeededRecord, texts: readonly string[]): Verdict {
     if (texts.length === 0) return missing(needed)
     return mismatch(
       texts,
-      `${needed.name} holds no DMARC policy; it has to begin with v=DMARC1, as in ${needed.value}`,
+      `${needed.name} holds no DMARC policy; it has to begin with v=DMARC1, as in: ${needed.value}`,
     )
   }
   if (policies.length > 1) {
