@@ -8,10 +8,11 @@ import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
 import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { fieldDateDue, windowOpens } from '../src/domain/automations/runs/schedule.ts'
+import { decideWindow } from '../src/domain/automations/steps/timing.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
 import { addTags } from '../src/domain/tags.ts'
-import { encodeId } from '../src/ids.ts'
+import { encodeId, newId } from '../src/ids.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { decisionsOf, edges, makeTenant, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
@@ -153,13 +154,23 @@ test('a wait for a date or an hour lasts no longer than its time-out', async (t)
     person,
   )
   t.deepEqual([shut.exitReason, shut.trail.at(-1)], ['EXPIRED', 'until TIMEOUT'])
-  const open = await world.ended(around(until('TIME_WINDOW', { start: '00:00', end: '23:59' })), person)
+  const hours =
+    new Date().getUTCHours() < 12 ? { start: '00:00', end: '18:00' } : { start: '06:00', end: '05:59' }
+  const open = await world.ended(around(until('TIME_WINDOW', { ...hours, timezone: 'UTC' })), person)
   t.is(open.trail[1], 'until ELAPSED→next')
   const id = await world.publish(around(until('TIME_WINDOW', closed)))
   await world.enter(id, person)
   await world.runWhen(id, { status: 'WAITING' })
   await world.fastForward(id, person)
   t.is((await world.endOf(id)).trail[1], 'until FAST_FORWARD→next')
+})
+
+test('hours that are open are not waited for, at whatever part of a millisecond', (t) => {
+  const now = Date.parse('2027-01-04T10:00:00Z') + 0.4
+  const moment = { run: { id: newId(), now }, clock: { now, timezone: 'UTC' } }
+  const hours = { mode: 'TIME_WINDOW', start: '09:00', end: '17:00', onTimeout: 'CONTINUE' } as const
+  t.like(decideWindow(moment, hours), { kind: 'left', port: 'next' })
+  t.like(decideWindow(moment, { ...hours, start: '11:00' }), { kind: 'waits' })
 })
 
 test('CONDITION ends when its filters begin to hold, whatever made them hold, or by its time-out', async (t) => {

@@ -96,7 +96,8 @@ export function waitUntil(
   const wakeAt = Math.ceil(due)
   const { port = 'next', ...more } = details
   const outcome = { result: 'WAITING', until: new Date(wakeAt).toISOString(), ...more }
-  if (wakeAt <= run.now) return left(port, { ...outcome, result: 'ELAPSED' })
+  // Not by the next whole millisecond: hours that are open now begin at this very moment, a part of one into it.
+  if (due <= run.now) return left(port, { ...outcome, result: 'ELAPSED' })
   return { kind: 'waits', waitKind: 'TIME', wakeAt, outcome }
 }
 
