@@ -52,7 +52,10 @@ export async function openDatabase(databaseUrl: string, options: DatabaseOptions
       application_name: options.applicationName ?? 'postloom',
       ...(options.statementTimeoutMs && { statement_timeout: options.statementTimeoutMs }),
       Client: PreparingClient,
-      onPoolCreated: freeLostClients,
+      onPoolCreated(pool: pg.Pool) {
+        freeLostClients(pool)
+        keepLateClients(pool)
+      },
     },
   })
 }
@@ -74,6 +77,22 @@ function freeLostClients(pool: pg.Pool): void {
       release(true)
     })
   })
+}
+
+/**
+ * Gives nobody a connection that is only there when the pool is closing. Kysely has forgotten the pool by then, stumbles
+ * over that without a release, and closing would wait for the connection for ever.
+ */
+function keepLateClients(pool: pg.Pool): void {
+  const connect = pool.connect.bind(pool)
+  const connectInTime = async (): Promise<pg.PoolClient> => {
+    const client = await connect()
+    if (!pool.ending) return client
+    client.release(true)
+    throw new Error('the connections to the database are being closed')
+  }
+  type Callback = Parameters<typeof connect>[0]
+  Object.assign(pool, { connect: (callback?: Callback) => (callback ? connect(callback) : connectInTime()) })
 }
 
 /** Brings the database up to date; several processes may call it at once, one works and the others wait. */

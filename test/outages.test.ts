@@ -10,13 +10,13 @@ import { startOutboxRelay } from '../worker/outbox.ts'
 import { startEngine } from '../worker/workers.ts'
 import { createApp } from '../api/app.ts'
 import { readConfig } from '../src/config.ts'
-import { migrate, rows } from '../src/database.ts'
+import { migrate, openDatabase, rows } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
 import { createServices } from '../src/services.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { endProcess, isUp, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
-import { scratchDirectory, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
+import { scratchDirectory, services, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
 
@@ -55,6 +55,13 @@ async function untilStanding(organization: TestOrganization, runId: string, step
     return run.status === 'WAITING' && run.currentStep.id === stepId
   })
 }
+
+test('closing ends while a connection to the database is being opened, and nobody gets that one', async (t) => {
+  const { databaseUrl } = await services()
+  const orm = await openDatabase(databaseUrl)
+  const asked = rows(orm.em.fork(), sql`select 1`)
+  await Promise.all([orm.close(), t.throwsAsync(asked, { message: /are being closed/ })])
+})
 
 test('without a worker a fast-forward answers UNAVAILABLE, and a repeat expires the wait once', async (t) => {
   const api = await startApi({ TEMPORAL_TASK_QUEUE: `outage-${process.pid}` })
