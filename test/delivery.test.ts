@@ -353,8 +353,7 @@ test.serial(
       sql`alter table delivery_queue add check (not submitting or id <> ${sql.lit(ids[names.indexOf('unmarked')])})`,
     )
     // A lease that runs out would bring an email back.
-    const short = { leaseMs: 1_500, marginMs: 200 }
-    await room.start(short)
+    await room.start({ leaseMs: 5_000 })
     const states = async () =>
       await rows<{ name: string; state: string }>(
         em,
@@ -366,7 +365,7 @@ test.serial(
     })
     t.deepEqual(await states(), [{ name: 'stuck', state: 'apart' }])
     // Longer than the lease, another email takes its way.
-    room.sink.behaviour = { onMessage: () => ({ afterMs: 2_000, reply: 'accept' }) }
+    room.sink.behaviour = { onMessage: () => ({ afterMs: 5_500, reply: 'accept' }) }
     const later = await room.send(await room.person({ email: 'later@reader.example' }))
     await eventually('the later email', async () => (await room.message(later)).status === 'SENT')
     const found = await Promise.all(ids.map((id) => room.message(id)))
@@ -391,7 +390,7 @@ test.serial('a server that stalls before the final dot is given up before the le
   let stalls = 1
   const room = await openMailroom({ behaviour: { onRecipient: () => (stalls-- > 0 ? 'hang' : 'accept') } })
   t.teardown(() => room.close())
-  await room.start({ leaseMs: 4_000, marginMs: 2_500 })
+  await room.start({ leaseMs: 10_000, marginMs: 6_000 })
   const id = await room.send(await room.person())
   await eventually('the second try', async () => (await room.message(id)).status === 'SENT')
   t.is(room.sink.journal.length, 1)
@@ -446,12 +445,14 @@ test.serial(
 
 test.serial('a sender that froze past its lease sends nothing more once another took over', async (t) => {
   const connections = 4
+  const leaseMs = 15_000
+  const answers = Promise.withResolvers<void>()
   let isFirst = true
   const room = await openMailroom({
     behaviour: {
       // Of the first sender's email, one is written to its end and the others come as far as their recipient.
       onRecipient: (address) =>
-        isFirst && !address.startsWith('late') ? { afterMs: 3_000, reply: 'accept' } : 'accept',
+        isFirst && !address.startsWith('late') ? { after: answers.promise, reply: 'accept' } : 'accept',
       onMessage: () => (isFirst ? 'hang' : 'accept'),
     },
   })
@@ -469,6 +470,7 @@ test.serial('a sender that froze past its lease sends nothing more once another 
       DATABASE_URL: room.services.databaseUrl,
       RELAY_URL: room.sink.url,
       CONNECTIONS: String(connections),
+      LEASE_MS: String(leaseMs),
       LANE_RATE_TRANSACTIONAL: '0',
       LOG_LEVEL: 'silent',
     },
@@ -480,7 +482,8 @@ test.serial('a sender that froze past its lease sends nothing more once another 
   )
   sender.kill('SIGSTOP')
   isFirst = false
-  await room.start({ connections })
+  answers.resolve()
+  await room.start({ connections, leaseMs })
   await eventually('everything to be sent', async () => (await room.queueSize()) === 0)
   sender.kill('SIGCONT')
   // It hears its late answers now, and must not act on them.
@@ -516,6 +519,7 @@ test.serial(
         DATABASE_URL: room.services.databaseUrl,
         RELAY_URL: room.sink.url,
         CONNECTIONS: String(connections),
+        LEASE_MS: '10000',
         LANE_RATE_TRANSACTIONAL: '0',
         LOG_LEVEL: 'silent',
       },
@@ -726,10 +730,11 @@ test.serial('a stop finishes what is being sent and puts back the rest', async (
 })
 
 test.serial('a lane that was stopped tries once to record what ends after its grace', async (t) => {
+  const [quick, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const room = await openMailroom({
     behaviour: {
       onMessage: ({ recipient }) => ({
-        afterMs: recipient.startsWith('slow') ? 2_500 : 1_000,
+        after: recipient.startsWith('slow') ? slow.promise : quick.promise,
         reply: 'accept',
       }),
     },
@@ -746,6 +751,9 @@ test.serial('a lane that was stopped tries once to record what ends after its gr
   await lanes.stop()
   await room.services.close()
   const about = (id: string | undefined) => complaints.filter((line) => id !== undefined && line.includes(id))
+  quick.resolve()
+  await eventually('the end of the quick one', () => about(ids[0]).length > 0)
+  slow.resolve()
   await eventually('the end of the slow one', () => about(ids[1]).length > 0)
   t.deepEqual(
     ids.map((id) => about(id).length),

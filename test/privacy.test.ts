@@ -459,8 +459,9 @@ test.serial(
     const organization = await api.organization()
     const email = `leaving${newId()}@reader.example`
     const { subscriber } = await organization.data('add_subscriber', { email })
+    const answer = Promise.withResolvers<void>()
     sink.behaviour = {
-      onRecipient: (address) => (address === email ? { afterMs: 1_500, reply: 'accept' } : 'accept'),
+      onRecipient: (address) => (address === email ? { after: answer.promise, reply: 'accept' } : 'accept'),
     }
     const sent = await send(organization, email)
     const messageId = readId('eml', sent.body.id) ?? ''
@@ -468,6 +469,7 @@ test.serial(
       row(em(), sql`select from delivery_queue where id = ${messageId} and submitting`),
     )
     const early = await erase(organization, email)
+    answer.resolve()
     t.is(early.status, 503, JSON.stringify(early.body))
     t.regex(early.body.message, /being handed to a mail server.*repeat/)
     t.is((await organization.call('get_subscriber', { email })).status, 200, 'nothing was erased')

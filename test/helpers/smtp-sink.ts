@@ -1,17 +1,19 @@
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as timeOut } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 
 /**
  * What the sink answers: acceptance, a refusal by code and text, nothing for ever (`hang`), or a closed
- * connection in place of the answer (`drop`).
+ * connection in place of the answer (`drop`). A test that must act meanwhile lets it wait for a promise.
  */
 export type SinkReply =
   | 'accept'
   | 'hang'
   | 'drop'
   | { code: number; text: string }
-  | { afterMs: number; reply: Exclude<SinkReply, { afterMs: number }> }
+  | { afterMs: number; reply: Exclude<SinkReply, { reply: unknown }> }
+  | { after: Promise<void>; reply: Exclude<SinkReply, { reply: unknown }> }
 
 /** One recipient of one message, written down before the answer leaves. */
 export interface JournalEntry {
@@ -304,7 +306,7 @@ class Session {
     else if (reply === 'hang') this.#waiting = true
     else if (reply === 'drop') this.#drop()
     else if ('code' in reply) this.#answers += `${reply.code} ${reply.text}\r\n`
-    else this.#answerLater(reply.afterMs, reply.reply, acceptance)
+    else this.#answerLater('after' in reply ? reply.after : sleep(reply.afterMs), reply.reply, acceptance)
   }
 
   #drop(): void {
@@ -313,19 +315,23 @@ class Session {
     this.#socket.destroy()
   }
 
-  #answerLater(afterMs: number, reply: SinkReply, acceptance: string): void {
+  #answerLater(after: Promise<void>, reply: SinkReply, acceptance: string): void {
     this.#waiting = true
-    setTimeout(() => {
+    void after.then(() => {
       this.#waiting = false
       this.#answer(reply, acceptance)
       this.#work()
-    }, afterMs).unref()
+    })
   }
+}
+
+function sleep(milliseconds: number): Promise<void> {
+  return timeOut(milliseconds, undefined, { ref: false })
 }
 
 function isAcceptance(reply: SinkReply | undefined): boolean {
   if (reply === undefined || reply === 'accept') return true
-  return typeof reply === 'object' && 'afterMs' in reply && reply.reply === 'accept'
+  return typeof reply === 'object' && 'reply' in reply && reply.reply === 'accept'
 }
 
 function isRefusal(reply: SinkReply | undefined): boolean {
