@@ -106,8 +106,22 @@ function addOrganizations(program: Command, { env, output }: Context): void {
     .argument('<id or slug>')
     .action(async (idOrSlug: string) => {
       const { showOrganization } = await openInstallation()
-      const organization = await showOrganization(env, idOrSlug)
-      output.result({ organization }, facts(Object.entries(organization)))
+      const shown = await showOrganization(env, idOrSlug)
+      const { organization, subscription, stats, domains } = shown
+      const text = facts([
+        ['ID', organization.id],
+        ['Slug', organization.slug],
+        ['Name', organization.name],
+        ['Email', organization.email],
+        ['Plan', subscription?.plan ?? 'FREE'],
+        ['Time zone', organization.timezone],
+        ['Members', stats.members],
+        ['Subscribers', stats.subscribers],
+        ['Campaigns', stats.campaigns],
+        ['Domains', domains.map(({ domain, status }) => `${domain} (${status})`).join(', ') || null],
+        ['Created', organization.createdAt],
+      ])
+      output.result(shown, text)
     })
   org
     .command('token')

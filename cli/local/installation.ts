@@ -1,4 +1,4 @@
-import type { AdminKey, NewAdminKey } from '../../schema/admin.ts'
+import type { AdminKey, AdminOrganization, NewAdminKey } from '../../schema/admin.ts'
 import type { NewToken } from '../../schema/token.ts'
 import { PERMISSIONS, type Plan } from '../../schema/values.ts'
 import { Failure } from '../../src/catalogue/failure.ts'
@@ -6,6 +6,7 @@ import { crossOrganization } from '../../src/catalogue/unit-of-work.ts'
 import type { Environment } from '../../src/config.ts'
 import { migrate } from '../../src/database.ts'
 import * as adminKeys from '../../src/domain/admin-keys.ts'
+import { readAnyOrganization } from '../../src/domain/admin-organization.ts'
 import * as members from '../../src/domain/members.ts'
 import {
   ensureFirstToken,
@@ -79,12 +80,13 @@ export async function listOrganizations(env: Environment): Promise<OrganizationR
   return await withServices(env, (services) => readOrganizations(crossOrganization(services)))
 }
 
-/** One of them, by its id or slug. */
-export async function showOrganization(env: Environment, idOrSlug: string): Promise<OrganizationRecord> {
-  return await withServices(
-    env,
-    async (services) => (await findOrganization(crossOrganization(services), idOrSlug)).organization,
-  )
+/** One of them, by its id or slug, as the admin API shows it. */
+export async function showOrganization(env: Environment, idOrSlug: string): Promise<AdminOrganization> {
+  return await withServices(env, async (services) => {
+    const em = crossOrganization(services)
+    const { organization } = await findOrganization(em, idOrSlug)
+    return await readAnyOrganization(em, { id: organization.id })
+  })
 }
 
 /** A further token that may do everything, for who has lost the first. */
