@@ -44,6 +44,7 @@ type Scene = {
 export const oauthAttacks = defineExperiment({
   id: 'S12',
   title: 'OAuth: proofs, redirects, audiences, browsers and used-up codes that are not right',
+  // A code holds for a minute; what is tried with one before its honest use has to fit in.
   sizes: { small: { rounds: 1, mutations: 6 }, full: { rounds: 5, mutations: 100 } },
   async run(lab, { rounds, mutations }) {
     const api = await startApi()
