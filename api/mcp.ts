@@ -60,7 +60,10 @@ const WHOLE = catalogueOf(
     'the same arguments with the code when they agree.',
 )
 
-const BODY_LIMIT = 5_000_000
+/** Room for what stands around an input in its message. */
+const ENVELOPE = 10_000
+/** A message may be as large as the largest input; what is more than its own tool takes is refused after reading. */
+const BODY_LIMIT = Math.max(...LISTED_TOOLS.map(({ bodyLimit }) => bodyLimit)) + ENVELOPE
 
 /**
  * The catalogue over the Model Context Protocol, Streamable HTTP: whole at `/api/mcp/sse` with an API token; what reads
@@ -260,7 +263,7 @@ function argumentsOf({ messages }: Caller, called: { id: string | number; name: 
   return Object(Object(message).params).arguments ?? {}
 }
 
-/** A message may be as large as any tool's input; this is what its own tool takes. */
+/** What is larger than its own tool takes. */
 function refuseTooLarge(ctx: Context, { bodyLimit }: Tool, input: unknown): void {
   if ((ctx.request.length ?? Infinity) <= bodyLimit) return
   if (Buffer.byteLength(JSON.stringify(input)) > bodyLimit) throw tooLarge(bodyLimit)

@@ -1,7 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import test from 'ava'
 
-import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
+import { findTool, LISTED_TOOLS } from '../src/catalogue/registry.ts'
 import { SKILL_TYPES } from '../src/skills/skills.ts'
 import { type Answer, startApi, type TestApi } from './helpers/api.ts'
 import { conformanceFaults } from './helpers/conformance.ts'
@@ -258,6 +258,25 @@ test('messages spend from the window of the tools, each of a batch too, and a sp
   t.is(spent?.status, 429)
   t.truthy(spent?.headers.get('retry-after'))
   t.is(spent?.body.error.data.code, 'RATE_LIMITED')
+})
+
+test('an input as large as its tool takes is read, whatever stands around it, and a larger one is refused', async (t) => {
+  const { token, ...organization } = await api.organization()
+  const client = await connect(token)
+  t.teardown(() => client.close())
+  for (const name of ['create_campaign', 'create_tag']) {
+    const { bodyLimit } = findTool(name)
+    const empty = name === 'create_tag' ? { name: '' } : { subject: '' }
+    const [member = ''] = Object.keys(empty)
+    const room = bodyLimit - JSON.stringify(empty).length
+    const [full, over] = [room, room + 1].map((length) => ({ [member]: 'x'.repeat(length) }))
+    const read = await run(client, name, full)
+    t.is(read.structuredContent.code, 'INVALID_INPUT')
+    t.deepEqual(read.structuredContent, (await organization.call(name, full)).body)
+    const refused = await run(client, name, over)
+    t.is(refused.structuredContent.code, 'TOO_LARGE')
+    t.deepEqual(refused.structuredContent, (await organization.call(name, over)).body)
+  }
 })
 
 test('another organization is as far away as over HTTP', async (t) => {
