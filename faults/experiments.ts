@@ -17,6 +17,7 @@ import { randomGraphs } from './g1-random-graphs.ts'
 import { headers } from './s5-headers.ts'
 import { injection } from './s6-injection.ts'
 import { tokens } from './s7-tokens.ts'
+import { confirmations } from './s8-confirmations.ts'
 import { wrongTokens } from './s9-wrong-tokens.ts'
 import { oauthAttacks } from './s12-oauth.ts'
 
@@ -40,6 +41,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   headers,
   injection,
   tokens,
+  confirmations,
   wrongTokens,
   oauthAttacks,
 ]

@@ -9,6 +9,7 @@ export type SkillPage = { slug: string; title: string; markdown: string }
 
 const DOCS_PAGES = [
   'start',
+  'concepts',
   'audience',
   'campaigns',
   'content',
@@ -16,6 +17,10 @@ const DOCS_PAGES = [
   'library',
   'http-api',
   'cli',
+  'errors',
+  'idempotency',
+  'pagination',
+  'limits',
   'mcp',
   'smtp',
   'deliverability',

@@ -1,3 +1,6 @@
+import Type, { type TSchema } from 'typebox'
+
+import { closed } from '../../schema/define.ts'
 import { ROUTES } from '../../api/routes.ts'
 import {
   type Failure,
@@ -9,7 +12,10 @@ import {
 import { findOperation } from '../../src/catalogue/registry.ts'
 import { bare, type Reply, type Route, v1Reply } from '../../src/catalogue/route.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
-import type { Answer, TestApi } from './api.ts'
+import { Postloom } from '../../sdk/src/index.ts'
+import { newId } from '../../src/ids.ts'
+import type { Answer, TestApi, TestOrganization } from './api.ts'
+import { connectClient, makeMember } from './oauth.ts'
 
 /** One call of an operation by its name, as any door can be asked for it. */
 export type Asked = {
@@ -27,22 +33,28 @@ export type Door = {
   name: string
   /** Whether what has impact asks for a confirmation here. */
   gated: boolean
+  /** Whether a token of the API stands for one that it takes; all of them unless said. */
+  admits?(token: string): boolean
+  /** Whether the operation is here. */
+  has(tool: Tool): boolean
   /** Whether the operation is here, and this input of it can be said. */
   takes(tool: Tool, input: Asked['input']): boolean
   call(api: TestApi, asked: Asked): Promise<Said>
   /** What it has to answer when the core gives this data, or refuses with this. */
   giving(tool: Tool, data: unknown): unknown
+  /** The schema of what it answers when the operation is done. */
+  schema(tool: Tool): TSchema
   refusing(failure: Failure, asked: Asked): Said
   /** What it has to answer when it refuses before it knows which operation is meant. */
   refusingUnread(failure: Failure, asked: Asked): Said
-  /** Sends something to where add_subscriber is called, which may be no call at all. */
-  post(api: TestApi, sent: Sent): Promise<Said & { retryAfter: string | null }>
+  /** Sends something to where add_subscriber is called, which may be no call at all; absent where only calls are made. */
+  post?: (api: TestApi, sent: Sent) => Promise<Said & { retryAfter: string | null }>
 }
 
 /** A request to add_subscriber: `input` in the words of the door, or `raw` as it is. */
 export type Sent = { token?: string; input?: object; raw?: string; headers?: Record<string, string> }
 
-type Post = Door['post']
+type Post = NonNullable<Door['post']>
 
 /** Sends to an address; `wrap` makes a message of an input, `open` finds what an answer says. */
 function postTo(
@@ -66,15 +78,17 @@ function postTo(
 const AS_IT_IS = { wrap: (input: object) => input, open: (body: unknown) => body }
 
 /** `POST /api/v2/tools/{name}`. */
-export const TOOLS_DOOR: Door = {
+export const TOOLS_DOOR: Door & { post: Post } = {
   name: 'Tools API',
   gated: true,
+  has: (tool) => tool.listed,
   takes: (tool) => tool.listed,
   async call(api, { operation, input, token, headers }) {
     const path = `/api/v2/tools/${operation}`
     return said(await api.request('POST', path, { token, body: input, ...(headers && { headers }) }))
   },
   giving: (_tool, data) => ({ success: true, data }),
+  schema: ({ output }) => closed({ success: Type.Literal(true), data: output }),
   refusing: refusingByStatus,
   refusingUnread: refusingByStatus,
   post: postTo('/api/v2/tools/add_subscriber', AS_IT_IS),
@@ -95,6 +109,7 @@ function restDoor(version: 'v1' | 'v2'): Door {
   return {
     name: `REST ${version}`,
     gated: false,
+    has: (tool) => routeOf(version, tool) !== undefined,
     takes(tool, input) {
       const route = routeOf(version, tool)
       return route !== undefined && isSayable(route, tool, input)
@@ -115,6 +130,11 @@ function restDoor(version: 'v1' | 'v2'): Door {
       const route = routeOf(version, tool)
       return route && replyOf(version, route).body(data)
     },
+    schema(tool) {
+      const route = routeOf(version, tool)
+      if (!route) return tool.output
+      return route === SEND ? SENT : replyOf(version, route).schema(tool.output)
+    },
     refusing,
     refusingUnread: refusing,
     post: postTo(`/api/${version}/subscribers`, AS_IT_IS),
@@ -125,6 +145,7 @@ function restDoor(version: 'v1' | 'v2'): Door {
 const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean): Door => ({
   name,
   gated: true,
+  has: (tool) => tool.listed && isThere(tool),
   takes: (tool) => tool.listed && isThere(tool),
   async call(api, { operation, input, token, headers }) {
     const { status, body } = await api.request('POST', address, {
@@ -135,6 +156,7 @@ const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean
     return { status, body: contentOf(readMessage(body)) }
   },
   giving: (_tool, data) => data,
+  schema: ({ output }) => output,
   // A refusal of a tool is a result; what is no call of one is an error of the protocol, which holds the same.
   refusing: (failure) => ({ status: 200, body: toolBody(failure) }),
   refusingUnread: refusingByStatus,
@@ -147,8 +169,60 @@ const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean
 /** MCP with an API token. */
 export const MCP_DOOR: Door = mcpDoor('token MCP', '/api/mcp/sse', () => true)
 
-/** Every door that runs operations; a new one is one entry. */
-export const DOORS: readonly Door[] = [TOOLS_DOOR, restDoor('v2'), restDoor('v1'), MCP_DOOR]
+/** The client, whose results are data or an error that was not thrown. */
+export const SDK_DOOR: Door = {
+  name: 'SDK',
+  gated: true,
+  has: (tool) => tool.listed,
+  takes: (tool) => tool.listed,
+  async call(api, { operation, input, token }) {
+    const { data, error } = await new Postloom(token, { baseUrl: api.url }).catalogue.run(operation, input)
+    if (error === null) return { status: 200, body: data }
+    const { name, message, details, challenge } = error
+    return { status: error.statusCode ?? 0, body: { name, message, details, challenge } }
+  },
+  giving: (_tool, data) => data,
+  schema: ({ output }) => output,
+  refusing: refusingAsError,
+  refusingUnread: refusingAsError,
+}
+
+/** The access tokens that members gave, by the token of their organization. */
+const given = new Map<string, string>()
+
+/** Lets a client of MCP into an organization, so that OAUTH_DOOR can be asked with its API token. */
+export async function letIn(api: TestApi, organization: TestOrganization): Promise<void> {
+  const member = await makeMember(api, `${newId()}@member.example`, organization)
+  given.set(organization.token, (await connectClient(api, member, organization)).access)
+}
+
+/** The access token that stands for a token of the API. */
+export function accessTokenOf(token: string): string {
+  return given.get(token) ?? token
+}
+
+const isReadOrDraft = ({ effect }: Tool) => effect === 'read' || effect === 'draft'
+const behindOAuth = mcpDoor('OAuth MCP', '/mcp', isReadOrDraft)
+
+/** MCP for a client that a member let in; what it refuses before it reads a call is shown in oauth.test.ts. */
+const { post: _none, ...withoutPost } = behindOAuth
+export const OAUTH_DOOR: Door = {
+  ...withoutPost,
+  admits: (token) => given.has(token),
+  call: (api, asked) => behindOAuth.call(api, { ...asked, token: accessTokenOf(asked.token) }),
+}
+
+/** The doors of the service itself; a new one is one entry. */
+export const SERVED_DOORS: readonly Door[] = [
+  TOOLS_DOOR,
+  restDoor('v2'),
+  restDoor('v1'),
+  MCP_DOOR,
+  OAUTH_DOOR,
+]
+
+/** Every way to run operations, through what we hand out, too. */
+export const DOORS: readonly Door[] = [...SERVED_DOORS, SDK_DOOR]
 
 function said({ status, body }: Answer): Said {
   return { status, body }
@@ -169,6 +243,11 @@ function refusingByStatus(failure: Failure): Said {
   return { status: FAILURES[failure.code].status, body: toolBody(failure) }
 }
 
+function refusingAsError({ code, message, details, body }: Failure): Said {
+  const challenge = code === 'CONFIRMATION_REQUIRED' ? body : undefined
+  return { status: FAILURES[code].status, body: { name: toolCode(code), message, details, challenge } }
+}
+
 function callOf(name: string, input: object): object {
   return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: input } }
 }
@@ -180,7 +259,7 @@ function contentOf({ error, result }: Answer['body']): unknown {
 /** A message of the protocol, alone or as the only event of a stream. */
 export function readMessage(body: Answer['body']): Answer['body'] {
   if (typeof body !== 'string') return body
-  const data = /^data: (.+)$/m.exec(body)?.[1]
+  const data = /^data: ([^\n]+)$/m.exec(body)?.[1]
   if (data === undefined) throw new Error(`no message: ${body}`)
   return JSON.parse(data)
 }
@@ -200,6 +279,7 @@ function codeInAddress({ code, details }: Failure, route: Route | undefined, inp
 }
 
 /** The frozen send, which has an address and no row. */
+const SENT = closed({ success: Type.Literal(true), message: Type.String(), id: Type.String() })
 const SEND: Route = { method: 'post', path: '/emails', operation: 'send_transactional_email', v1: {} }
 
 function routeOf(version: 'v1' | 'v2', tool: Tool): Route | undefined {

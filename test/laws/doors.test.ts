@@ -16,13 +16,16 @@ import { newId } from '../../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from '../helpers/api.ts'
 import {
   type Asked,
-  type Door,
   DOORS,
+  letIn,
   MCP_DOOR,
+  OAUTH_DOOR,
   readMessage,
   type Said,
+  SDK_DOOR,
   type Sent,
   TOOLS_DOOR,
+  accessTokenOf,
 } from '../helpers/doors.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { inWorld, makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
@@ -41,6 +44,7 @@ const met = new Set<FailureCode>()
 test.before(async (t) => {
   const api = await startApi({ TEMPORAL_TASK_QUEUE: `doors-${process.pid}` })
   const organization = await api.organization()
+  await letIn(api, organization)
   t.context = {
     api,
     organization,
@@ -73,7 +77,7 @@ async function runCore(api: TestApi, { token, operation, input }: Asked, gated: 
 /** Asks the core, and then every door that has the operation, which says the same. */
 async function holdsEverywhere(t: ExecutionContext<Law>, asked: Asked, code?: FailureCode): Promise<void> {
   const tool = findOperation(asked.operation)
-  const doors = DOORS.filter((door) => door.takes(tool, asked.input))
+  const doors = DOORS.filter((door) => door.takes(tool, asked.input) && door.admits?.(asked.token) !== false)
   for (const [gated, alike] of Map.groupBy(doors, (door) => door.gated)) {
     const failure = await refusalOf(t.context, asked, gated)
     if (code !== undefined) t.is(failure?.code, code, JSON.stringify(asked))
@@ -148,9 +152,7 @@ function nested(levels: number): unknown {
 }
 
 /** Those that some door takes by their members. */
-const OPERATIONS = [...CATALOGUE.values()].filter((tool) =>
-  DOORS.some((door) => door.takes(tool, exampleOf(tool, {}))),
-)
+const OPERATIONS = [...CATALOGUE.values()].filter((tool) => DOORS.some((door) => door.has(tool)))
 
 for (const tool of OPERATIONS) {
   const { name: operation } = tool
@@ -313,10 +315,11 @@ async function refusedEverywhere(
     success: _no,
     details,
     ...body
-  } = Object((await untilRefused(api, TOOLS_DOOR, sent)).body)
+  } = Object((await untilRefused(api, TOOLS_DOOR.post, sent)).body)
   const failure = new Failure(code, message, { details, body })
   for (const door of DOORS) {
-    const { retryAfter, ...seen } = await untilRefused(api, door, sent)
+    if (!door.post) continue
+    const { retryAfter, ...seen } = await untilRefused(api, door.post, sent)
     const expected = unread ? door.refusingUnread(failure, asked) : door.refusing(failure, asked)
     t.deepEqual(timeless(seen), timeless(expected), door.name)
     t.is(retryAfter !== null, code === 'RATE_LIMITED' || code === 'UNAVAILABLE', door.name)
@@ -325,13 +328,13 @@ async function refusedEverywhere(
 }
 
 /** A window of one request has two where a minute begins between them. */
-async function untilRefused(
+async function untilRefused<Answer extends Said>(
   api: TestApi,
-  door: Door,
+  post: (api: TestApi, sent: Sent) => Promise<Answer>,
   sent: Sent,
-): Promise<Awaited<ReturnType<Door['post']>>> {
+): Promise<Answer> {
   return await eventually('the door to refuse', async () => {
-    const seen = await door.post(api, sent)
+    const seen = await post(api, sent)
     return (seen.status >= 400 || Object(seen.body).success === false) && seen
   })
 }
@@ -374,9 +377,10 @@ test.serial('a tool that does not exist is told in the same words by those who t
   const { api, organization } = t.context
   const asked = { token: organization.token, operation: 'add_subscribr', input: {} }
   const failure = t.throws(() => findTool(asked.operation), { instanceOf: Failure })
-  for (const door of [TOOLS_DOOR, MCP_DOOR]) {
+  for (const door of [TOOLS_DOOR, MCP_DOOR, OAUTH_DOOR, SDK_DOOR]) {
     const { body } = await door.call(api, asked)
-    t.deepEqual(body, door.refusing(failure, asked).body, door.name)
+    const expected = door.refusing(failure, asked)
+    t.deepEqual(timeless({ ...expected, body }), timeless(expected), door.name)
   }
   met.add(failure.code)
 })
@@ -423,14 +427,22 @@ const CATALOGUES: Record<string, (law: Law) => Promise<Partial<ToolDescription>[
       ]
     })
   },
-  async 'token MCP'({ api, organization: { token } }) {
-    const { body } = await api.request('POST', '/api/mcp/sse', {
-      token,
-      body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-      headers: { accept: 'application/json, text/event-stream' },
-    })
-    return readMessage(body).result.tools
-  },
+  'token MCP': async ({ api, organization }) => await listOverMcp(api, '/api/mcp/sse', organization.token),
+  'OAuth MCP': async ({ api, organization }) =>
+    await listOverMcp(api, '/mcp', accessTokenOf(organization.token)),
+}
+
+async function listOverMcp(
+  api: TestApi,
+  address: string,
+  token: string,
+): Promise<Partial<ToolDescription>[]> {
+  const { body } = await api.request('POST', address, {
+    token,
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    headers: { accept: 'application/json, text/event-stream' },
+  })
+  return readMessage(body).result.tools
 }
 
 type OpenApiBody = { content: { 'application/json': { schema: object } } }
@@ -456,11 +468,13 @@ function resolved(schema: unknown, document: object): TSchema {
 for (const [name, read] of Object.entries(CATALOGUES)) {
   test(`${name} shows every tool by the same name, with the same schemas and words`, async (t) => {
     const shown = await read(t.context)
+    const tools =
+      name === OAUTH_DOOR.name ? LISTED_TOOLS.filter((tool) => OAUTH_DOOR.has(tool)) : LISTED_TOOLS
     t.deepEqual(
       shown.map((tool) => tool.name),
-      LISTED_TOOLS.map((tool) => tool.name),
+      tools.map((tool) => tool.name),
     )
-    for (const [index, tool] of LISTED_TOOLS.entries()) {
+    for (const [index, tool] of tools.entries()) {
       const { title, ...described } = { title: tool.title, ...describeTool(tool) }
       const facts = { title, ...(JSON.parse(JSON.stringify(described)) as typeof described) }
       const seen = shown[index] ?? {}

@@ -1,0 +1,120 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+
+import test from 'ava'
+
+import { REQUESTS_PER_MINUTE } from '../src/catalogue/rate-limit.ts'
+import { FAILURES, type FailureCode, toolCode } from '../src/catalogue/failure.ts'
+import { CATALOGUE } from '../src/catalogue/registry.ts'
+import { JSON_DEPTH } from '../src/catalogue/tool.ts'
+import { startApi, type TestApi } from './helpers/api.ts'
+
+let api: TestApi
+
+test.before(async () => {
+  api = await startApi({ TEMPORAL_TASK_QUEUE: `examples-${process.pid}` })
+})
+test.after.always(async () => {
+  await api?.close()
+})
+
+/** Each page whose commands run by themselves, and what their answers show. */
+const PAGES: Record<string, readonly RegExp[]> = {
+  concepts: [/"permissions":\[/, /"total":1\b/, /"type":"TAG_ADDED"/],
+  errors: [
+    /"code":"INVALID_INPUT".*"path":"emial"/,
+    /NOT_FOUND/,
+    /TOOL_NOT_FOUND.*add_subscriber/,
+    /"statusCode":422/,
+  ],
+  idempotency: [/^(\{"id":"eml_\w+"\})\n\1\n\{"name":"invalid_idempotent_request"/],
+  limits: [/ratelimit-limit: 100\r?\nratelimit-remaining: \d+\r?\nratelimit-reset: \d+/],
+  mcp: [/"structuredContent":\{"tags":\[/],
+  pagination: [/"has_more":true[^]*"has_more":true[^]*"has_more":false/, /"nextCursor":null|"nextCursor":"/],
+  start: [/"status":"DRAFT"/, /"status":"ACTIVE"/, /"run":\{/, /"message":"Email queued for delivery\."/],
+}
+
+for (const [page, patterns] of Object.entries(PAGES)) {
+  test(`docs/${page}.md: the commands run as they are written`, async (t) => {
+    const organization = await api.organization({ plan: 'FREE', customLimits: null })
+    for (const name of ['Ada', 'Bob', 'Cy', 'Di', 'Eve']) {
+      await organization.data('add_subscriber', { email: `${name}@reader.example`, name })
+    }
+    const blocks = [...readPage(page).matchAll(/^```sh\n([^]+?)\n```$/gm)].map(
+      ([, commands = '']) => commands,
+    )
+    t.true(blocks.length > 0)
+    // Where the service is and with which token, and the clients that are somebody else's programs.
+    const commands = blocks.join('\n').replaceAll(/^(?:export|claude|code) .*$/gm, '')
+    const { stdout } = await promisify(execFile)('bash', ['-c', `set -euo pipefail\n${commands}`], {
+      env: {
+        ...process.env,
+        BASE: api.url,
+        TOKEN: organization.token,
+        POSTLOOM_API_KEY: organization.token,
+        FROM: `hello@${organization.domain}`,
+      },
+    })
+    for (const pattern of patterns) t.regex(stdout, pattern)
+  })
+}
+
+test('docs/errors.md has every refusal with the words and statuses of every door', (t) => {
+  const expected = Object.entries(FAILURES).map(([code, { status, rest, smtp }]) =>
+    // The keys of the table.
+    [toolCode(code as FailureCode), status, ...rest, smtp.join(' ')].map(String),
+  )
+  t.deepEqual(
+    rowsOf('errors', 'The table').map((row) => row.slice(0, -1)),
+    expected,
+  )
+})
+
+test('docs/limits.md has the limits that hold', (t) => {
+  const tools = [...CATALOGUE.values()]
+  const size = (value: number) => value.toLocaleString('en-US')
+  t.deepEqual(
+    rowsOf('limits', 'Requests').map(([plan = '', most]) => [plan.toUpperCase(), most]),
+    Object.entries(REQUESTS_PER_MINUTE).map(([plan, most]) => [plan, size(most)]),
+  )
+  t.deepEqual(
+    rowsOf('limits', 'Size of a request'),
+    tools
+      .filter(({ bodyLimit, jsonDepth }) => bodyLimit !== 1_000_000 || jsonDepth !== JSON_DEPTH)
+      .map(({ name, bodyLimit, jsonDepth }) => [name, size(bodyLimit), size(jsonDepth)]),
+  )
+  t.deepEqual(
+    rowsOf('limits', 'Lists'),
+    tools.flatMap(({ name, input }) => {
+      const { default: usual, maximum } = Object(input.properties['limit'])
+      return maximum === undefined ? [] : [[name, usual === undefined ? 'all' : size(usual), size(maximum)]]
+    }),
+  )
+  t.deepEqual(
+    rowsOf('limits', 'How many in one call'),
+    tools.flatMap(({ name, input }) =>
+      Object.entries(input.properties).flatMap(([member, schema]) => {
+        const { maxItems } = Object(schema)
+        return maxItems === undefined ? [] : [[name, member, size(maxItems)]]
+      }),
+    ),
+  )
+})
+
+function readPage(page: string): string {
+  return readFileSync(new URL(`../docs/${page}.md`, import.meta.url), 'utf8')
+}
+
+/** The rows of the table in a section of a page, without its head. */
+function rowsOf(page: string, section: string): string[][] {
+  const [, rest = ''] = readPage(page).split(`\n## ${section}\n`)
+  const [body = ''] = rest.split('\n## ')
+  const lines = body.split('\n').filter((line) => line.startsWith('| '))
+  return lines.slice(2).map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
+}
