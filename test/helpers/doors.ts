@@ -48,7 +48,7 @@ export type Door = {
   /** What it has to answer when it refuses before it knows which operation is meant. */
   refusingUnread(failure: Failure, asked: Asked): Said
   /** Sends something to where add_subscriber is called, which may be no call at all; absent where only calls are made. */
-  post?: (api: TestApi, sent: Sent) => Promise<Said & { retryAfter: string | null }>
+  post?: ((api: TestApi, sent: Sent) => Promise<Said & { retryAfter: string | null }>) | undefined
 }
 
 /** A request to add_subscriber: `input` in the words of the door, or `raw` as it is. */
@@ -205,9 +205,9 @@ const isReadOrDraft = ({ effect }: Tool) => effect === 'read' || effect === 'dra
 const behindOAuth = mcpDoor('OAuth MCP', '/mcp', isReadOrDraft)
 
 /** MCP for a client that a member let in; what it refuses before it reads a call is shown in oauth.test.ts. */
-const { post: _none, ...withoutPost } = behindOAuth
 export const OAUTH_DOOR: Door = {
-  ...withoutPost,
+  ...behindOAuth,
+  post: undefined,
   admits: (token) => given.has(token),
   call: (api, asked) => behindOAuth.call(api, { ...asked, token: accessTokenOf(asked.token) }),
 }

@@ -198,13 +198,13 @@ const EXAMPLE_ID = '01hzy3k8v5e0qs2r7m4n6p8t9w'
 const EXAMPLE_TIME = '2026-01-31T09:00:00.000Z'
 
 /** What documented examples name, as it is in a world: its records, its person, its tag, its domain and an hour ago. */
-export function inWorld<Value>(value: Value, world: Partial<World>): Value {
+export function inWorld<Value>(value: Value, world: World): Value {
   const prefixes = Object.entries(world).map(([key, id]) => [`${key}_${EXAMPLE_ID}`, id] as const)
   const names = [
     ...prefixes,
-    ['ada@example.com', world.email ?? 'ada@example.com'],
-    ['newsletter', world.tagName ?? 'newsletter'],
-    ['shop.example', world.host ?? 'shop.example'],
+    ['ada@example.com', world.email],
+    ['newsletter', world.tagName],
+    ['shop.example', world.host],
     [EXAMPLE_TIME, new Date(Date.now() - 3_600_000).toISOString()],
   ] as const
   const text = names.reduce((all, [name, own]) => all.replaceAll(name, own), JSON.stringify(value))

@@ -103,6 +103,7 @@ const ASKS_THE_WORLD = new Set(['fetch_web_page', 'upload_image', 'verify_domain
 
 const KINDS: Record<string, keyof World> = {
   subscriber: 'sub',
+  subscriberId: 'sub',
   tag: 'tag',
   campaignId: 'cmp',
   domain: 'dom',
@@ -114,10 +115,15 @@ const KINDS: Record<string, keyof World> = {
 }
 
 /** The documented example of an operation in a world, with a record of it at each place that has to be there. */
-function exampleOf(tool: Tool, world: Partial<World>): Record<string, unknown> {
-  const places = Object.entries(KINDS).filter(([name]) => tool.input.required?.includes(name))
-  const ids = Object.fromEntries(places.map(([name, kind]) => [name, world[kind] ?? kind]))
-  return { ...ids, ...inWorld(EXAMPLES[tool.name] ?? {}, world) }
+function exampleOf(tool: Tool, world: World): Record<string, unknown> {
+  const { properties } = tool.input
+  const required: string[] = tool.input.required ?? []
+  const example = inWorld(EXAMPLES[tool.name] ?? {}, world)
+  // Somebody has to be named who may be named in two ways.
+  const isNamed = 'email' in example || 'sample' in example
+  const person = 'subscriberId' in properties && !isNamed ? ['subscriberId'] : []
+  const places = [...required, ...person].filter((name) => name in KINDS)
+  return { ...Object.fromEntries(places.map((name) => [name, world[KINDS[name] ?? 'sub']])), ...example }
 }
 
 /** Inputs that are wrong, by a way of being wrong; a query can say only some of them. */
