@@ -176,7 +176,10 @@ export const SDK_DOOR: Door = {
   has: (tool) => tool.listed,
   takes: (tool) => tool.listed,
   async call(api, { operation, input, token }) {
-    const { data, error } = await new Postloom(token, { baseUrl: api.url }).catalogue.run(operation, input)
+    const { data, error } = await new Postloom(token, { baseUrl: api.url, timeout: 600_000 }).catalogue.run(
+      operation,
+      input,
+    )
     if (error === null) return { status: 200, body: data }
     const { name, message, details, challenge } = error
     return { status: error.statusCode ?? 0, body: { name, message, details, challenge } }

@@ -162,16 +162,19 @@ const OPERATIONS = [...CATALOGUE.values()].filter((tool) => DOORS.some((door) =>
 
 for (const tool of OPERATIONS) {
   const { name: operation } = tool
-  test(`${operation}: a wrong input and a missing permission are told in the same words at every door`, async (t) => {
-    const { organization, worlds } = t.context
-    const example = exampleOf(tool, worlds.own)
-    const powerless = await organization.tokenWith([])
-    const refused = tool.permission === null ? undefined : 'FORBIDDEN'
-    await holdsEverywhere(t, { token: powerless, operation, input: example }, refused)
-    for (const input of wrongInputs(tool, example)) {
-      await holdsEverywhere(t, { token: organization.token, operation, input })
-    }
-  })
+  test.serial(
+    `${operation}: a wrong input and a missing permission are told in the same words at every door`,
+    async (t) => {
+      const { organization, worlds } = t.context
+      const example = exampleOf(tool, worlds.own)
+      const powerless = await organization.tokenWith([])
+      const refused = tool.permission === null ? undefined : 'FORBIDDEN'
+      await holdsEverywhere(t, { token: powerless, operation, input: example }, refused)
+      for (const input of wrongInputs(tool, example)) {
+        await holdsEverywhere(t, { token: organization.token, operation, input })
+      }
+    },
+  )
 
   // One after the other: what one makes may be what another misses.
   test.serial(`${operation}: what is missing is so in the same words at every door`, async (t) => {
