@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { countOutcomes } from './services/ava-report.ts'
 import type { Counts } from './services/ava-report.ts'
 import { projectDirectory } from './services/layout.mjs'
 import { type RunServices, startRunServices } from './services/run-services.ts'
+import { installInspector } from './services/inspector.ts'
 import { installSchemathesis } from './services/schemathesis.ts'
 
 const USAGE = `node scripts/test.ts [ava arguments]
@@ -32,7 +33,7 @@ async function main(): Promise<number> {
   let counts: Counts = { passed: 0, failed: 1, skipped: 0 }
   let services: RunServices | undefined
   try {
-    await prepareFuzzing(parameters)
+    await bringTools(parameters)
     services = await startRunServices('scripts/test.ts', { durable: false })
     const colours = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}
     counts = await runAva(parameters, { ...process.env, ...services.environment, ...colours })
@@ -45,12 +46,19 @@ async function main(): Promise<number> {
   return counts.failed > 0 ? 1 : 0
 }
 
-/** Brings what only the fuzzing of the API needs, unless other files were asked for; without it that one is not run. */
-async function prepareFuzzing(parameters: readonly string[]): Promise<void> {
-  const files = parameters.filter((parameter) => parameter.endsWith('.test.ts'))
-  if (files.length > 0 && !files.some((file) => file.includes('openapi-fuzz'))) return
-  const absent = await installSchemathesis()
-  if (absent !== null) console.log(absent)
+/** What only some test files need is brought for them; where it cannot be had, they say so and the rest runs. */
+const TOOLS = [
+  { files: ['openapi-fuzz'], install: installSchemathesis },
+  { files: ['mcp', 'oauth'], install: installInspector },
+]
+
+async function bringTools(parameters: readonly string[]): Promise<void> {
+  const asked = parameters.filter((parameter) => parameter.endsWith('.test.ts'))
+  for (const { files, install } of TOOLS) {
+    if (asked.length > 0 && !asked.some((file) => files.includes(basename(file, '.test.ts')))) continue
+    const absent = await install()
+    if (absent !== null) console.log(absent)
+  }
 }
 
 async function runAva(parameters: readonly string[], environment: NodeJS.ProcessEnv): Promise<Counts> {

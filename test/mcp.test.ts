@@ -1,10 +1,12 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import test from 'ava'
 
+import { findInspector } from '../scripts/services/inspector.ts'
 import { findTool, LISTED_TOOLS } from '../src/catalogue/registry.ts'
 import { SKILL_TYPES } from '../src/skills/skills.ts'
 import { type Answer, startApi, type TestApi } from './helpers/api.ts'
 import { conformanceFaults } from './helpers/conformance.ts'
+import { inspect } from './helpers/inspector.ts'
 
 const PATH = '/api/mcp/sse'
 const ERAS = { '2026-07-28': { pin: '2026-07-28' }, '2025': 'legacy' } as const
@@ -292,6 +294,25 @@ test('the conformance suite of the protocol finds no fault', async (t) => {
   const { token } = await api.organization()
   t.deepEqual(await conformanceFaults(api.url, PATH, token), [])
 })
+
+const inspector = findInspector()
+
+if (inspector === undefined) {
+  test.skip('the MCP Inspector lists, calls and reads (not run: it is not here; npm test installs it)', (t) =>
+    t.fail())
+} else {
+  test('the MCP Inspector lists, calls and reads', async (t) => {
+    const { token } = await api.organization()
+    const server = { url: `${api.url}${PATH}`, token }
+    t.is((await inspect(inspector, server, 'tools/list')).tools.length, LISTED_TOOLS.length)
+    const tag = ['--tool-name', 'create_tag', '--tool-arg', 'name=Inspected']
+    t.is((await inspect(inspector, server, 'tools/call', ...tag)).structuredContent.tag.name, 'Inspected')
+    const { prompts } = await inspect(inspector, server, 'prompts/list')
+    t.is(prompts.length, SKILL_TYPES.length)
+    const start = ['--uri', `${api.services.config.baseUrl}/`]
+    t.regex((await inspect(inspector, server, 'resources/read', ...start)).contents[0].text, /^# /)
+  })
+}
 
 async function post(token: string | undefined, body: unknown, headers: Record<string, string> = {}) {
   return await api.request('POST', PATH, {

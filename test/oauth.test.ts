@@ -19,8 +19,10 @@ import { hashToken } from '../src/catalogue/tokens.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { encodeId } from '../src/ids.ts'
 import { selfSigned } from '../scripts/services/certificate.ts'
+import { findInspector } from '../scripts/services/inspector.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { conformanceFaults } from './helpers/conformance.ts'
+import { inspect } from './helpers/inspector.ts'
 import {
   askToken,
   authorizeUrl,
@@ -408,6 +410,25 @@ test('the conformance suite of the protocol finds no fault', async (t) => {
   const { access } = await connectClient(api, member, organization)
   t.deepEqual(await conformanceFaults(api.url, '/mcp', access), [])
 })
+
+const inspector = findInspector()
+
+if (inspector === undefined) {
+  test.skip('the MCP Inspector sees what a client was let in for (not run: it is not here; npm test installs it)', (t) =>
+    t.fail())
+} else {
+  test('the MCP Inspector sees and calls what a client was let in for', async (t) => {
+    const { access } = await connectClient(api, member, organization)
+    const server = { url: `${api.url}/mcp`, token: access }
+    const { tools } = await inspect(inspector, server, 'tools/list')
+    const names = tools.map(({ name }: { name: string }) => name)
+    t.true(names.includes('create_campaign'))
+    t.false(names.includes('schedule_campaign'))
+    const draft = ['--tool-name', 'create_campaign', '--tool-arg', 'subject=Inspected']
+    const made = await inspect(inspector, server, 'tools/call', ...draft)
+    t.is(made.structuredContent.campaign.subject, 'Inspected')
+  })
+}
 
 test('a client is known by the address of its own document, which nobody else can name, and which leads nowhere else', async (t) => {
   const { key, cert } = selfSigned('127.0.0.1')
