@@ -21,7 +21,7 @@ export async function runRoute(
   const parameters: Record<string, string> = ctx['params']
   const query = readQuery(tool, ctx.query)
   const readInput = async (): Promise<unknown> =>
-    input.read({ parameters, query, body: file ? {} : await readBody(ctx, tool, list) })
+    input.read({ parameters, query, body: file ? {} : await readBody(ctx, tool, list, query) })
   const opened = file ? openFile(ctx, file, tool.bodyLimit) : undefined
   try {
     return await runOperation(services, ctx, REST_DOOR, () => tool, readInput, opened)
@@ -34,15 +34,26 @@ async function readBody(
   ctx: Context,
   tool: Tool,
   list: string | undefined,
+  query: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return {}
+  const [misplaced] = Object.keys(query)
+  // Many clients send no body with a DELETE.
+  if (misplaced !== undefined && ctx.method !== 'DELETE') refuseQuery(misplaced)
   const body = await readJson(ctx, tool.bodyLimit)
   if (list !== undefined) return { [list]: body }
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) return { ...body }
   throw new Failure('MALFORMED_BODY', 'The body must be a JSON object; send {} when there is nothing to say.')
 }
 
-/** A query is all text; numbers, yes or no, lists (by commas) and JSON are read where expected. */
+function refuseQuery(path: string): never {
+  const message = 'stands in the query, which is not read here; put it into the JSON body'
+  throw new Failure('INVALID_PARAMETER', `${JSON.stringify(path)} ${message}.`, {
+    details: [{ path, message }],
+  })
+}
+
+/** A query is all text; numbers, yes or no, lists (by commas, or as JSON) and JSON are read where expected. */
 function readQuery(tool: Tool, query: Context['query']): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => [name, readValue(tool.input.properties[name], value)]),
@@ -58,12 +69,17 @@ function readValue(schema: object | undefined, value: unknown): unknown {
     case 'boolean':
       return value === 'true' || (value === 'false' ? false : value)
     case 'array':
-      return value.split(',')
+      return readList(value)
     case 'object':
       return readObject(value)
     default:
       return value
   }
+}
+
+function readList(value: string): unknown[] {
+  const found = value.startsWith('[') ? readObject(value) : undefined
+  return Array.isArray(found) ? found : value.split(',')
 }
 
 /** What is no JSON stays text, which the operation refuses by its name. */

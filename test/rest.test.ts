@@ -113,6 +113,12 @@ test('subscribers are created, read, changed, tagged, unsubscribed and erased', 
     'founders',
   ])
   t.deepEqual((await ask('DELETE', `/subscribers/${id}/tags?tags=early,founders`)).body.tags, [])
+  await ask('POST', `/subscribers/${id}/tags`, { tags: ['one, two'] })
+  t.deepEqual((await ask('DELETE', `/subscribers/${id}/tags?tags=["one, two"]`)).body.tags, [])
+  t.like(await ask('PATCH', `/subscribers/${id}?name=Grace`, { phone: '2' }), {
+    status: 422,
+    body: { name: 'invalid_parameter', details: [{ path: 'name' }] },
+  })
   const left = await ask('POST', `/subscribers/${email}/unsubscribe`, { reason: 'enough' })
   t.like(left, { status: 200, body: { status: 'UNSUBSCRIBED' } })
   const events = await ask('GET', `/subscribers/${email}/events?eventType=UNSUBSCRIBED`)

@@ -197,6 +197,8 @@ test('a request has the key, the headers of the client and what was asked, and t
   await client().imports.create('email\na@x.example\n', { tags: ['one', 'two'], mapping: { Mail: 'email' } })
   t.like(asked[1], { body: 'email\na@x.example\n', headers: { 'content-type': 'text/csv' } })
   t.is(decodeURIComponent(asked[1]?.line ?? ''), 'POST /api/v2/imports?tags=one,two&mapping={"Mail":"email"}')
+  await client().imports.create('email\n', { tags: ['one, two'] })
+  t.is(decodeURIComponent(asked[2]?.line ?? ''), 'POST /api/v2/imports?tags=["one, two"]')
 })
 
 test.serial(

@@ -136,7 +136,7 @@ function fill(path: string, parameters: readonly string[]): string {
   })
 }
 
-/** Lists are written with commas, objects as JSON; what is left out is not written. */
+/** Lists are written with commas, or as JSON where an item has one, objects as JSON; what is left out is not written. */
 function queryText(query: object): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [`${encodeURIComponent(name)}=${encodeURIComponent(queryValue(value))}`],
@@ -145,7 +145,7 @@ function queryText(query: object): string {
 }
 
 function queryValue(value: unknown): string {
-  if (Array.isArray(value)) return value.join(',')
+  if (Array.isArray(value) && !value.some((item) => String(item).includes(','))) return value.join(',')
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 

@@ -1,4 +1,6 @@
-import Type, { type TObject, type TSchema } from 'typebox'
+import Type, { type TSchema } from 'typebox'
+
+import { closed } from '../../schema/define.ts'
 
 /** The parts of a request that can hold input, each by name. */
 export type Parts = Record<'parameters' | 'query' | 'body', Record<string, unknown>>
@@ -101,10 +103,6 @@ export function statusOf({ status = 200 }: Pick<Route, 'status'>, data: unknown)
 /** Every status that a success can have. */
 export function statusesOf({ status = 200 }: Pick<Route, 'status'>): readonly number[] {
   return typeof status === 'number' ? [status] : [200, 201]
-}
-
-function closed(properties: Record<string, TSchema>): TObject {
-  return Type.Object(properties, { additionalProperties: false })
 }
 
 function memberOf(output: TSchema, key: string): TSchema {

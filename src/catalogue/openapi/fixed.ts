@@ -1,5 +1,6 @@
 import Type, { type TSchema } from 'typebox'
 
+import { closed } from '../../../schema/define.ts'
 import { type FailureCode, FAILURES } from '../failure.ts'
 import { findOperation } from '../registry.ts'
 import { EXAMPLES } from './examples.ts'
@@ -236,8 +237,4 @@ function pathText(name: string, description: string, example?: unknown): Operati
 
 function succeeded(data: TSchema): TSchema {
   return closed({ success: Type.Literal(true), data })
-}
-
-function closed(properties: Record<string, TSchema>): TSchema {
-  return Type.Object(properties, { additionalProperties: false })
 }

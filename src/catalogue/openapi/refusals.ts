@@ -1,5 +1,6 @@
 import Type, { type TSchema } from 'typebox'
 
+import { closed } from '../../../schema/define.ts'
 import { type FailureCode, FAILURES, toolCode } from '../failure.ts'
 import type { Tool } from '../tool.ts'
 
@@ -123,8 +124,4 @@ function details(): TSchema {
   return Type.Optional(
     Type.Unknown({ description: 'For faults of the input: a list of all of them, each {path, message}.' }),
   )
-}
-
-function closed(properties: Record<string, TSchema>): TSchema {
-  return Type.Object(properties, { additionalProperties: false })
 }
