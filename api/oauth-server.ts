@@ -21,6 +21,8 @@ const CLIENT_DOCUMENT = { bytes: 5 * 1_024, milliseconds: 5_000 }
 /** So many in an hour from one address; a person needs a few in a life. */
 const FETCHES = 60
 const HOUR_MS = 3_600_000
+/** How long a client's document is believed, in seconds, whatever it says itself. */
+const DOCUMENT_AGE = { min: 60 * MINUTE, max: DAY }
 /** The header of an Ed25519 key in PKCS #8 (RFC 8410). */
 const ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
@@ -119,7 +121,9 @@ function describeFeatures(baseUrl: string): NonNullable<Configuration['features'
     clientIdMetadataDocument: {
       enabled: true,
       ack: 'draft-02',
-      allowFetch: async (ctx) => fetches.count(ctx.ip).left >= 0,
+      // Without a request it is a sign-in that goes on, which was counted when it began.
+      allowFetch: async (ctx) => ctx === undefined || fetches.count(ctx.ip).left >= 0,
+      cacheDuration: DOCUMENT_AGE,
     },
     revocation: {
       enabled: true,

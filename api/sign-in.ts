@@ -57,7 +57,8 @@ async function find(server: Provider, ctx: Context): Promise<SignIn | null> {
     if (interaction.uid !== ctx.params['uid'] || !client) return null
     return { ctx, server, interaction, client }
   } catch (error) {
-    if (error instanceof errors.SessionNotFound) return null
+    // It is over, or the document of its client cannot be read any more.
+    if (error instanceof errors.OIDCProviderError) return null
     throw error
   }
 }

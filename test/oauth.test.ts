@@ -223,6 +223,7 @@ test('only what reads and drafts is seen or called, and with one scope only that
   t.is(body.scope, 'read')
   const { error } = await ask(body.access_token, 'tools/call', { name: 'create_campaign', arguments: {} })
   t.is(error.code, -32_602)
+  t.regex(error.message, /ask for the scope "draft"/)
 })
 
 test('a page asks for the password, then shows who wants in, where the answer goes and what it may do', async (t) => {
@@ -479,6 +480,22 @@ test('a client is known by the address of its own document, which nobody else ca
     const wrong = { ...client, client_id: `https://${host}${path}` }
     t.is((await browser.open(authorizeUrl(own, wrong, challenge))).status, 400, path)
   }
+  // Another process has not read the document: it goes on with the sign-in, and without the document it cannot.
+  const second = await startApi({ DATABASE_URL: own.services.databaseUrl, WEB_ALLOW_PRIVATE: host })
+  t.teardown(() => second.close())
+  second.services.config.baseUrl = own.url
+  const credentials = { email: person.email, password: person.password }
+  const elsewhere = (await follow(browser, await browser.open(authorizeUrl(own, client, challenge)))).url
+  const before = asked.length
+  const there = new URL(new URL(elsewhere).pathname, second.url).href
+  const { '/client.json': known = {} } = documents
+  documents['/client.json'] = {}
+  t.is((await browser.submit(there, credentials)).status, 400)
+  documents['/client.json'] = known
+  const sent = await browser.submit(there, credentials)
+  t.is(sent.status, 303, await sent.text())
+  t.is(asked.length, before + 2)
+
   const seen = asked.length
   // Here the address is inside a network that nobody may reach.
   const inside = await new TestBrowser(api.url).open(authorizeUrl(api, client, challenge))
