@@ -79,7 +79,12 @@ export function mcpRoutes(services: Services): Router {
   const serve = async (ctx: Context, admit: Admit): Promise<void> => {
     refuseForeignOrigin(services, ctx)
     const { principal, catalogue } = await admit(ctx)
-    const body = ctx.method === 'POST' ? await readJson(ctx, BODY_LIMIT) : undefined
+    if (ctx.method !== 'POST') {
+      ctx.set('Allow', 'POST')
+      ctx.status = 405
+      return
+    }
+    const body = await readJson(ctx, BODY_LIMIT)
     const messages: readonly unknown[] = Array.isArray(body) ? body : [body]
     for (const message of messages) await count(services, ctx, { principal, catalogue }, message)
     const caller: Caller = {
@@ -240,10 +245,13 @@ function createServer(services: Services, caller: Caller): Server {
 }
 
 function refuseTool(name: string): never {
-  if (WHOLE.tools.has(name)) {
+  const effect = WHOLE.tools.get(name)?.effect
+  if (effect !== undefined) {
     throw new ProtocolError(
       ProtocolErrorCode.InvalidParams,
-      `${name} is not open to clients that a member let in; it is at /api/mcp/sse, with an API token.`,
+      SCOPES.some((scope) => scope === effect)
+        ? `${name} is not open with the scopes that the member gave; sign in again and ask for the scope "${effect}".`
+        : `${name} is not open to clients that a member let in; it is at /api/mcp/sse, with an API token.`,
     )
   }
   try {
@@ -335,6 +343,8 @@ async function readPrompt(
       messages: [{ role: 'user', content: { type: 'text', text: skill.markdown } }],
     }
   } catch (error) {
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, toFailure(ctx, error, services.log).message)
+    const failure = toFailure(ctx, error, services.log)
+    const code = FAILURES[failure.code].status >= 500 ? 'InternalError' : 'InvalidParams'
+    throw new ProtocolError(ProtocolErrorCode[code], failure.message, toolFailureBody(failure))
   }
 }

@@ -230,6 +230,12 @@ test('a token that is none, one that lacks the permission, and a foreign page ar
   t.is(foreign.status, 403)
   const own = await post(organization.token, ping, { origin: new URL(api.url).origin })
   t.is(own.status, 200, JSON.stringify(own.body))
+  for (const method of ['GET', 'DELETE']) {
+    const other = await api.request(method, PATH, { token: organization.token })
+    t.is(other.status, 405)
+    t.is(other.headers.get('allow'), 'POST')
+    t.regex(other.body.error.message, /POST/)
+  }
   const broken = await api.request('POST', PATH, { token: organization.token, raw: '{"jsonrpc":' })
   t.is(broken.status, 400)
   t.is(broken.body.error.code, -32_700)
