@@ -5,7 +5,7 @@ import type Provider from 'oidc-provider'
 
 import { Failure } from '../src/catalogue/failure.ts'
 import { formSecurityPolicy } from '../src/public/page-frame.ts'
-import { findSigner, letIn, signIn } from '../src/public/sign-in.ts'
+import { findSigner, letIn, type Login, signIn } from '../src/public/sign-in.ts'
 import { type ClientCard, consentPage, lostSignInPage, signInPage } from '../src/public/sign-in-pages.ts'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
@@ -81,8 +81,8 @@ async function takePassword(
     const alert = `Too many tries. Wait ${minutes} minute${minutes === 1 ? '' : 's'}, then try again.`
     return showSignIn(signingIn, email, { status: 429, alert })
   }
-  const accountId = await signIn(services, { email, password })
-  if (accountId === null) {
+  const login = await signIn(services, { email, password })
+  if (login === null) {
     return showSignIn(signingIn, email, { status: 401, alert: 'Address or password is wrong.' })
   }
   if (interaction.session) {
@@ -91,13 +91,18 @@ async function takePassword(
     await interaction.persist()
     for (const name of ['_session', '_session.sig']) ctx.cookies.set(name, null, { signed: false })
   }
-  await goOn(signingIn, { login: { accountId, remember: false } })
+  await goOn(signingIn, {
+    login: { accountId: login.id, passwordMark: login.passwordMark, remember: false },
+  })
 }
 
 async function showConsent(services: Services, signingIn: SignIn): Promise<void> {
   const { ctx, interaction, client } = signingIn
-  const signer = await findSigner(services, interaction.session?.accountId ?? '')
-  if (!signer) return showPage(ctx, 403, lostSignInPage('You belong to no organization here any more.'))
+  const signer = await findSigner(services, loginOf(interaction))
+  if (!signer) {
+    const reason = 'You belong to no organization here any more, or have got a new password.'
+    return showPage(ctx, 403, lostSignInPage(reason))
+  }
   const { email, organizations } = signer
   const redirect = redirectOf(interaction)
   const page = consentPage({
@@ -114,7 +119,7 @@ async function takeConsent(services: Services, signingIn: SignIn, form: URLSearc
   if (form.get('decision') !== 'allow') {
     return await goOn(signingIn, { error: 'access_denied', error_description: 'The member said no.' })
   }
-  const signer = await findSigner(services, interaction.session?.accountId ?? '')
+  const signer = await findSigner(services, loginOf(interaction))
   const organization = signer?.organizations.find(({ id }) => id === form.get('organization'))
   if (!signer || !organization) return await showConsent(services, signingIn)
   const grant = new server.Grant({ accountId: signer.id, clientId: client.clientId })
@@ -172,6 +177,12 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
     throw new Failure('UNSUPPORTED_MEDIA_TYPE', 'The body must be a form as browsers send it.')
   }
   return new URLSearchParams(await readText(ctx, FORM_BYTES))
+}
+
+/** What takePassword() kept on the page before. */
+function loginOf({ lastSubmission }: Interaction): Login {
+  const login = lastSubmission?.login
+  return { id: login?.accountId ?? '', passwordMark: String(login?.['passwordMark']) }
 }
 
 function redirectOf({ params }: Interaction): URL {

@@ -18,6 +18,7 @@ import { removeMember, setMemberPassword } from '../src/domain/members.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { encodeId } from '../src/ids.ts'
+import { letIn, signIn } from '../src/public/sign-in.ts'
 import { selfSigned } from '../scripts/services/certificate.ts'
 import { findInspector } from '../scripts/services/inspector.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
@@ -325,8 +326,26 @@ test('who leaves, and who gets a new password, has let nobody in any more', asyn
   const person = await makeMember(api, 'emma@team.example', own)
   const before = await connectClient(api, person, own)
   t.is((await pingMcp(api, before.access)).status, 200)
+  const browser = new TestBrowser(api.url)
+  const url = authorizeUrl(api, await registerClient(api, CALLBACK), makePkce().challenge)
+  const login = await follow(browser, await browser.open(url))
+  const { email, password } = person
+  const consent = await follow(browser, await browser.submit(login.url, { email, password }))
+  t.is(consent.status, 200)
+  const known = await signIn(api.services, { email, password })
   await within((call) => setMemberPassword(call, person.id, 'another long secret'))
   t.is((await pingMcp(api, before.access)).status, 401)
+  // Who signed in with the old one is not heard any more, even past the page.
+  const organizationId = encodeId('org', own.id)
+  t.is((await browser.submit(consent.url, { organization: organizationId, decision: 'allow' })).status, 403)
+  const late = letIn(api.services, {
+    grantId: 'late',
+    client: { id: 'late', name: 'Late' },
+    member: { id: person.id, email, passwordMark: known?.passwordMark ?? '' },
+    organizationId,
+    seconds: 60,
+  })
+  t.like(await t.throwsAsync(late), { code: 'NOT_FOUND' })
   const after = await connectClient(api, { ...person, password: 'another long secret' }, own)
   t.is((await pingMcp(api, after.access)).status, 200)
   await within((call) => removeMember(call, person.id))
@@ -372,6 +391,19 @@ test('of many who use one code or one refresh token at once, one is served at mo
   for (const { payload } of kept) {
     for (const secret of [access, refresh]) t.false(payload.includes(secret))
   }
+})
+
+test('from one address so many sign-ins begin in an hour, and no more', async (t) => {
+  const own = await startApi()
+  t.teardown(() => own.close())
+  const begin = () => own.request('GET', '/oauth/authorize')
+  for (let left = 600; left > 0; left -= 100) {
+    const answers = await Promise.all(Array.from({ length: 100 }, begin))
+    t.false(answers.some(({ status }) => status === 429))
+  }
+  const refused = await begin()
+  t.is(refused.status, 429)
+  t.truthy(refused.headers.get('retry-after'))
 })
 
 test('what was sealed with another key is as if it were not there, so that clients begin anew', async (t) => {

@@ -153,8 +153,8 @@ export function refuseToken(): never {
 /** Writes the time of last use in the background; of many calls within a minute one does. */
 export function noteUse(
   services: Services,
-  table: 'api_token' | 'admin_key',
-  key: 'token_hash' | 'key_hash',
+  table: 'api_token' | 'admin_key' | 'oauth_grant',
+  key: 'token_hash' | 'key_hash' | 'grant_hash',
   hash: Buffer,
 ): void {
   execute(

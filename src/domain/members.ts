@@ -20,6 +20,9 @@ export type Member = {
   createdAt: string
 }
 
+/** Somebody who logged in, and a mark of the password they had: with a new one the login is over. */
+export type Login = { id: string; passwordMark: string }
+
 /** An organization that somebody may choose. */
 export type MemberOrganization = { id: string; name: string }
 
@@ -28,6 +31,7 @@ type MemberRow = Omit<Member, 'id'> & { uuid: string }
 const MAXIMUM_NAME = 100
 const COLUMNS = sql`member.id as uuid, member.email, member.name, member.password is not null as "hasPassword",
   member.last_login_at as "lastLoginAt", membership.created_at as "createdAt"`
+const MARK = sql`encode(sha256(convert_to(member.password, 'UTF8')), 'base64')`
 
 /**
  * Makes somebody a member of the organization. Who is a member elsewhere keeps name and password, which are theirs and
@@ -108,28 +112,33 @@ export async function removeMember(call: Call, member: string): Promise<Member> 
 export async function logIn(
   em: EntityManager,
   { email, password }: { email: string; password: string },
-): Promise<string | null> {
-  const found = await row<{ id: string; password: string | null }>(
+): Promise<Login | null> {
+  const found = await row<{ id: string; password: string | null; passwordMark: string }>(
     em,
-    sql`select id, password from member where email_key = lower(${email})`,
+    sql`select id, password, ${MARK} as "passwordMark" from member where email_key = lower(${email})`,
   )
   const isRight = await isPassword(password, found?.password ?? null)
   if (!found || !isRight) return null
   await execute(em, sql`update member set last_login_at = now() where id = ${found.id}`)
-  return encodeId('usr', found.id)
+  return { id: encodeId('usr', found.id), passwordMark: found.passwordMark }
 }
 
-/** The address of a member and the organizations they belong to, or null where there is no such member. */
+/** The condition that a member is who logged in, with the password that they have still. */
+export function isLogin({ id, passwordMark }: Login): ReturnType<typeof sql> {
+  return sql`member.id = ${readId('usr', id)} and ${MARK} = ${passwordMark}`
+}
+
+/** The address of a member and the organizations they belong to, or null where the login is over. */
 export async function readMemberships(
   em: EntityManager,
-  memberId: string,
+  login: Login,
 ): Promise<{ email: string; organizations: MemberOrganization[] } | null> {
   const found = await rows<{ email: string } & MemberOrganization>(
     em,
     sql`select member.email, organization.id, organization.name
       from member join membership on membership.member_id = member.id
       join organization on organization.id = membership.organization_id
-      where member.id = ${readId('usr', memberId)} order by organization.name, organization.id`,
+      where ${isLogin(login)} order by organization.name, organization.id`,
   )
   const [first] = found
   if (!first) return null

@@ -1,6 +1,6 @@
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import type { Principal } from '../catalogue/principal.ts'
-import { logIn, type MemberOrganization, readMemberships } from '../domain/members.ts'
+import { logIn, type Login, type MemberOrganization, readMemberships } from '../domain/members.ts'
 import { keepGrant, type NewGrant, recognizeAccessToken } from '../domain/oauth/grants.ts'
 import {
   consumeRecord,
@@ -12,21 +12,23 @@ import {
 } from '../domain/oauth/records.ts'
 import type { Services } from '../services.ts'
 
+export type { Login }
+
 /** A member who signs in, and where they belong. */
-export type Signer = { id: string; email: string; organizations: MemberOrganization[] }
+export type Signer = Login & { email: string; organizations: MemberOrganization[] }
 
 /** The member with this address and password, or null; both answers take as long. */
 export async function signIn(
   services: Services,
   credentials: { email: string; password: string },
-): Promise<string | null> {
+): Promise<Login | null> {
   return await logIn(crossOrganization(services), credentials)
 }
 
-/** A member by id, or null where they belong nowhere any more. */
-export async function findSigner(services: Services, id: string): Promise<Signer | null> {
-  const found = await readMemberships(crossOrganization(services), id)
-  return found && { id, ...found }
+/** Who logged in, or null where they belong nowhere any more or have a new password. */
+export async function findSigner(services: Services, login: Login): Promise<Signer | null> {
+  const found = await readMemberships(crossOrganization(services), login)
+  return found && { ...login, ...found }
 }
 
 /** Lets a client into an organization of the member. */

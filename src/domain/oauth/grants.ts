@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { PERMISSIONS } from '../../../schema/values.ts'
 import { audit } from '../../catalogue/audit.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import type { Principal } from '../../catalogue/principal.ts'
+import { noteUse, type Principal } from '../../catalogue/principal.ts'
 import { REQUESTS_PER_MINUTE } from '../../catalogue/rate-limit.ts'
 import { hashToken } from '../../catalogue/tokens.ts'
 import type { Organization } from '../../catalogue/tool.ts'
@@ -11,13 +11,14 @@ import { crossOrganization, unitOfWork } from '../../catalogue/unit-of-work.ts'
 import { execute, row } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
 import type { Services } from '../../services.ts'
+import { isLogin, type Login } from '../members.ts'
 import { openRecord } from './records.ts'
 
 /** A client that a member lets into one of their organizations. */
 export type NewGrant = {
   grantId: string
   client: { id: string; name: string }
-  member: { id: string; email: string }
+  member: Login & { email: string }
   organizationId: string
   seconds: number
 }
@@ -34,7 +35,10 @@ type GrantRow = Organization & {
   now: Date
 }
 
-/** Keeps whom a member let in. Somebody who does not belong to the organization, any more, is refused. */
+/**
+ * Keeps whom a member let in. Somebody who does not belong to the organization, any more, is refused, and who has got a
+ * new password since they logged in.
+ */
 export async function keepGrant(services: Services, grant: NewGrant): Promise<void> {
   const { grantId, client, member, seconds } = grant
   const scope = {
@@ -47,7 +51,8 @@ export async function keepGrant(services: Services, grant: NewGrant): Promise<vo
       sql`insert into oauth_grant (grant_hash, organization_id, member_id, client_hash, client_name, expires_at)
         select ${hashToken(grantId)}, organization_id, member_id, ${hashToken(client.id)}, ${client.name},
           now() + make_interval(secs => ${seconds})
-        from membership where organization_id = ${call.organization.id} and member_id = ${decodeId('usr', member.id)}`,
+        from membership join member on member.id = membership.member_id
+        where organization_id = ${call.organization.id} and ${isLogin(member)} for share of member`,
     )
     if (kept === 0) missing('org', grant.organizationId)
     await audit(call, 'client.let_in', member.id, { client: client.name })
@@ -92,9 +97,7 @@ export async function recognizeAccessToken(
   } = found
   const { aud, scope } = openRecord(services, 'AccessToken', { hash, payload }) ?? {}
   if (aud !== audience) refuseAccess()
-  if (isStale) {
-    await execute(em, sql`update oauth_grant set last_used_at = now() where grant_hash = ${grantHash}`)
-  }
+  if (isStale) noteUse(services, 'oauth_grant', 'grant_hash', grantHash)
   const principal: Principal = {
     organization,
     actor: {
