@@ -20,7 +20,8 @@ export const GRANT_SECONDS = 90 * DAY
 const CLIENT_DOCUMENT = { bytes: 5 * 1_024, milliseconds: 5_000 }
 /** So many in an hour from one address; a person needs a few in a life. */
 const FETCHES = 60
-const HOUR_MS = 3_600_000
+/** The window of what is counted by address. */
+export const HOUR_MS = 3_600_000
 /** How long a client's document is believed, in seconds, whatever it says itself. */
 const DOCUMENT_AGE = { min: 60 * MINUTE, max: DAY }
 /** The header of an Ed25519 key in PKCS #8 (RFC 8410). */

@@ -5,13 +5,14 @@ import type Provider from 'oidc-provider'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
 import { Failure } from '../src/catalogue/failure.ts'
-import { audienceOf, createOAuthServer, SCOPES, speakAs } from './oauth-server.ts'
+import { audienceOf, createOAuthServer, HOUR_MS, SCOPES, speakAs } from './oauth-server.ts'
 import { signInRoutes } from './sign-in.ts'
 
 const METADATA = '/.well-known/oauth-authorization-server'
 /** New clients from one address in an hour: each is a row that anybody may have written. */
 const NEW_CLIENTS = 60
-const HOUR_MS = 3_600_000
+/** Sign-ins that begin, in an hour from one address: each is a row as well. */
+const NEW_SIGN_INS = 600
 
 /**
  * The OAuth 2.1 server for `/mcp`: what it is (RFC 8414, RFC 9728), how clients become known (RFC 7591, or a metadata
@@ -21,6 +22,7 @@ export function oauthRoutes(services: Services): Router {
   const { config } = services
   const serverOf = keepServer(services)
   const newClients = new Throttle(NEW_CLIENTS, HOUR_MS)
+  const newSignIns = new Throttle(NEW_SIGN_INS, HOUR_MS)
   const router = new Router()
 
   /** Clients look at the root of the address, or with the path of the resource behind. */
@@ -38,6 +40,7 @@ export function oauthRoutes(services: Services): Router {
   }
 
   router.get('/oauth/authorize', async (ctx) => {
+    count(newSignIns, ctx, 'Too many sign-ins began from this address; wait a while.')
     ctx.req.url = `/oauth/authorize?${askedScopes(ctx.querystring)}`
     await handOver(serverOf(), ctx)
   })
@@ -47,16 +50,16 @@ export function oauthRoutes(services: Services): Router {
     router.options(path, (ctx) => handOver(serverOf(), ctx))
   }
   router.post('/oauth/register', async (ctx) => {
-    const { left, endsInMs } = newClients.count(ctx.ip)
-    if (left < 0) {
-      throw new Failure('RATE_LIMITED', 'Too many clients registered from this address; wait a while.', {
-        retryAfter: Math.ceil(endsInMs / 1_000),
-      })
-    }
+    count(newClients, ctx, 'Too many clients registered from this address; wait a while.')
     await handOver(serverOf(), ctx)
   })
   router.use(signInRoutes(services, serverOf).routes())
   return router
+}
+
+function count(throttle: Throttle, ctx: Context, message: string): void {
+  const { left, endsInMs } = throttle.count(ctx.ip)
+  if (left < 0) throw new Failure('RATE_LIMITED', message, { retryAfter: Math.ceil(endsInMs / 1_000) })
 }
 
 /** RFC 9728: which server gives tokens for the MCP server. */
