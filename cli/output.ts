@@ -26,27 +26,35 @@ export type Output = {
   failed(failure: CommandFailure): void
 }
 
+type Stream = { isTTY?: boolean; write: (text: string) => unknown }
+
+/** Where a command is run: `process`, or a test. */
+export type Streams = { stdin: Pick<Stream, 'isTTY'>; stdout: Stream; stderr: Stream }
+
 /** What people see is for the terminal; `--json` is looked for before the command line is understood. */
-export function createOutput(parameters: readonly string[]): Output {
+export function createOutput(
+  parameters: readonly string[],
+  { stdin, stdout, stderr }: Streams = process,
+): Output {
   const isJson = parameters.includes('--json')
-  const isLive = process.stderr.isTTY && !isJson
-  const say = (stream: NodeJS.WriteStream, text: string) => void stream.write(`${printable(text)}\n`)
+  const isLive = stderr.isTTY === true && !isJson
+  const say = (stream: Stream, text: string) => void stream.write(`${printable(text)}\n`)
   return {
     isJson,
     isLive,
-    isInteractive: !isJson && process.stdin.isTTY && process.stderr.isTTY,
+    isInteractive: !isJson && stdin.isTTY === true && stderr.isTTY === true,
     result(value, text) {
-      if (isJson || text !== '') say(process.stdout, isJson ? toJson(value) : text)
+      if (isJson || text !== '') say(stdout, isJson ? toJson(value) : text)
     },
-    item: (value, text) => say(process.stdout, isJson ? toJson(value) : text),
-    note: (line) => say(process.stderr, line),
+    item: (value, text) => say(stdout, isJson ? toJson(value) : text),
+    note: (line) => say(stderr, line),
     progress(line) {
-      if (isLive) process.stderr.write(`\r${ESCAPE}[K${printable(line)}`)
+      if (isLive) stderr.write(`\r${ESCAPE}[K${printable(line)}`)
     },
     failed({ code, message, body }) {
-      if (isJson) say(process.stdout, toJson({ error: { code, message, ...body } }))
-      say(process.stderr, `${red('Error')}: ${message}`)
-      for (const line of faultLines(body['details'])) say(process.stderr, line)
+      if (isJson) say(stdout, toJson({ error: { code, message, ...body } }))
+      say(stderr, `${red('Error')}: ${message}`)
+      for (const line of faultLines(body['details'])) say(stderr, line)
     },
   }
 }

@@ -2,6 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { CommandFailure } from '../../cli/failure.ts'
+import { createOutput } from '../../cli/output.ts'
+import { createProgram } from '../../cli/program.ts'
 import { scratchDirectory } from './services.ts'
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'postloom.js')
@@ -55,6 +58,27 @@ export function commander(settings: Record<string, string> = {}): Commander {
   }
 }
 
+let home: string | undefined
+
+/** Runs a command in this process, where thousands of them are wanted; nothing of the machine's own settings is seen. */
+export async function runHere(parameters: readonly string[], settings: Record<string, string>): Promise<Ran> {
+  home ??= scratchDirectory('cli')
+  let [code, stdout, stderr] = [0, '', '']
+  const output = createOutput(parameters, {
+    stdin: {},
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+  })
+  try {
+    await createProgram({ HOME: home, ...settings }, output).parseAsync(parameters, { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error
+    output.failed(error)
+    code = error.exitCode
+  }
+  return asRan(code, stdout, stderr)
+}
+
 /** What a process said, once it has ended. */
 export async function ended(child: ChildProcess, input = ''): Promise<Ran> {
   let [stdout, stderr] = ['', '']
@@ -64,6 +88,10 @@ export async function ended(child: ChildProcess, input = ''): Promise<Ran> {
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(input)
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return asRan(code, stdout, stderr)
+}
+
+function asRan(code: number | null, stdout: string, stderr: string): Ran {
   const isJson = /^[[{]/.test(stdout) && !stdout.trim().includes('\n{')
   return { code, stdout, stderr, json: isJson ? JSON.parse(stdout) : undefined }
 }

@@ -15,6 +15,7 @@ import type { Tool } from '../../src/catalogue/tool.ts'
 import { Postloom } from '../../sdk/src/index.ts'
 import { newId } from '../../src/ids.ts'
 import type { Answer, TestApi, TestOrganization } from './api.ts'
+import { type Ran, runHere } from './cli.ts'
 import { connectClient, makeMember } from './oauth.ts'
 
 /** One call of an operation by its name, as any door can be asked for it. */
@@ -190,6 +191,35 @@ export const SDK_DOOR: Door = {
   refusingUnread: refusingAsError,
 }
 
+/** A command against the service, with `--json`. */
+export async function runCommand(api: TestApi, token: string, parameters: readonly string[]): Promise<Ran> {
+  const settings = { POSTLOOM_BASE_URL: api.url, POSTLOOM_API_KEY: token }
+  return await runHere([...parameters, '--json'], settings)
+}
+
+/** `postloom run`, which ends with 1 when the service refuses, and with 2 when nobody confirmed. */
+export const CLI_DOOR: Door = {
+  name: 'command line',
+  gated: true,
+  has: (tool) => tool.listed,
+  takes: (tool) => tool.listed,
+  async call(api, { operation, input, token }) {
+    const { code: exitCode, json } = await runCommand(api, token, [
+      'run',
+      operation,
+      '--input',
+      JSON.stringify(input),
+    ])
+    if (exitCode === 0) return { status: 200, body: json }
+    const { status = 0, ...error } = json.error
+    return { status, body: { exitCode, ...error } }
+  },
+  giving: (_tool, data) => data,
+  schema: ({ output }) => output,
+  refusing: refusingAsCommand,
+  refusingUnread: refusingAsCommand,
+}
+
 /** The access tokens that members gave, by the token of their organization. */
 const given = new Map<string, string>()
 
@@ -225,7 +255,7 @@ export const SERVED_DOORS: readonly Door[] = [
 ]
 
 /** Every way to run operations, through what we hand out, too. */
-export const DOORS: readonly Door[] = [...SERVED_DOORS, SDK_DOOR]
+export const DOORS: readonly Door[] = [...SERVED_DOORS, SDK_DOOR, CLI_DOOR]
 
 function said({ status, body }: Answer): Said {
   return { status, body }
@@ -249,6 +279,16 @@ function refusingByStatus(failure: Failure): Said {
 function refusingAsError({ code, message, details, body }: Failure): Said {
   const challenge = code === 'CONFIRMATION_REQUIRED' ? body : undefined
   return { status: FAILURES[code].status, body: { name: toolCode(code), message, details, challenge } }
+}
+
+function refusingAsCommand({ code, message, details, body }: Failure): Said {
+  if (code !== 'CONFIRMATION_REQUIRED') {
+    return { status: FAILURES[code].status, body: { exitCode: 1, code: toolCode(code), message, details } }
+  }
+  // It asks by itself, and then the status of the service is not told.
+  const { summary } = Object(body)
+  const unconfirmed = `${summary.action} needs a confirmation: repeat the command with --confirm. Nothing was done.`
+  return { status: 0, body: { exitCode: 2, code: 'NOT_CONFIRMED', message: unconfirmed, summary } }
 }
 
 function callOf(name: string, input: object): object {

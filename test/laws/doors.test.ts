@@ -16,11 +16,13 @@ import { newId } from '../../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from '../helpers/api.ts'
 import {
   type Asked,
+  CLI_DOOR,
   DOORS,
   letIn,
   MCP_DOOR,
   OAUTH_DOOR,
   readMessage,
+  runCommand,
   type Said,
   SDK_DOOR,
   type Sent,
@@ -348,6 +350,16 @@ async function untilRefused<Answer extends Said>(
   })
 }
 
+test.serial('a token of nobody is told in the same words by clients', async (t) => {
+  const asked = { token: makeToken(), operation: 'create_tag', input: { name: 'of nobody' } }
+  const failure = await refusalOf(t.context, asked, true)
+  if (failure?.code !== 'UNAUTHENTICATED') return t.fail()
+  for (const door of [SDK_DOOR, CLI_DOOR]) {
+    const seen = await door.call(t.context.api, asked)
+    t.deepEqual(timeless(seen), timeless(door.refusing(failure, asked)), door.name)
+  }
+})
+
 test.serial('UNAVAILABLE is the same at every door while there is no database', async (t) => {
   const { api, organization } = t.context
   const line = await startLine(api.services.databaseUrl)
@@ -386,7 +398,7 @@ test.serial('a tool that does not exist is told in the same words by those who t
   const { api, organization } = t.context
   const asked = { token: organization.token, operation: 'add_subscribr', input: {} }
   const failure = t.throws(() => findTool(asked.operation), { instanceOf: Failure })
-  for (const door of [TOOLS_DOOR, MCP_DOOR, OAUTH_DOOR, SDK_DOOR]) {
+  for (const door of [TOOLS_DOOR, MCP_DOOR, OAUTH_DOOR, SDK_DOOR, CLI_DOOR]) {
     const { body } = await door.call(api, asked)
     const expected = door.refusing(failure, asked)
     t.deepEqual(timeless({ ...expected, body }), timeless(expected), door.name)
@@ -418,6 +430,10 @@ const CATALOGUES: Record<string, (law: Law) => Promise<Partial<ToolDescription>[
   async 'Tools API'({ api, organization: { token } }) {
     const { body } = await api.request('GET', '/api/v2/tools', { token })
     return body.data.tools
+  },
+  async 'command line'({ api, organization: { token } }) {
+    const { json } = await runCommand(api, token, ['tools'])
+    return json.tools
   },
   async OpenAPI({ api }) {
     const { body: document } = await api.request('GET', '/openapi.json')
