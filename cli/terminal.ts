@@ -24,7 +24,8 @@ export async function ask(
         ...(initial && { initialValue: initial }),
       })
   if (isCancel(answer)) throw declined()
-  return answer.trim()
+  // A password may begin or end with a space.
+  return isSecret ? answer : answer.trim()
 }
 
 /**

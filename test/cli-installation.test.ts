@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -5,7 +6,11 @@ import test from 'ava'
 
 import { selfSigned } from '../scripts/services/certificate.ts'
 import { freePort } from '../scripts/services/ports.ts'
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { logIn } from '../src/domain/members.ts'
 import { type Commander, commander } from './helpers/cli.ts'
+import { eventually } from './helpers/eventually.ts'
+import { where } from './helpers/programs.ts'
 import { createDatabase } from './helpers/services.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
 
@@ -59,9 +64,16 @@ test('init makes an empty database into an installation, once, however often it 
   t.regex(made[0].token, /^pl_/)
   const again = await postloom.run(parameters, { input })
   t.is(again.code, 0)
-  t.like(again.json, { isNew: false, token: null, organization: { slug: 'acme-ltd', tokens: 1 } })
+  t.like(again.json, {
+    isNew: false,
+    isNewMember: false,
+    token: null,
+    organization: { slug: 'acme-ltd', tokens: 1 },
+  })
   t.like(again.json.member, { email: 'ada@acme.example', hasPassword: true })
   t.regex(again.stderr, /postloom org token acme-ltd/)
+  t.regex(again.stderr, /password was not taken: "postloom members set-password"/)
+  t.is(runs.filter(({ stderr }) => stderr.includes('was not taken')).length, 1)
 })
 
 test('organizations are made, listed and shown; a lost token is replaced', async (t) => {
@@ -136,6 +148,29 @@ test('members belong to one organization, and those of another are not there', a
   t.is((await postloom.run(['members', 'remove', id, '--org', own])).code, 2)
   t.is((await postloom.run(['members', 'remove', 'ADA@members.example', '--org', own, '--confirm'])).code, 0)
   t.deepEqual((await postloom.run(['members', 'list', '--org', own, '--json'])).json.members, [])
+})
+
+where(test, 'script')('a password that is typed at a terminal keeps its spaces', async (t) => {
+  const postloom = operator()
+  const { organization } = (await postloom.run(['org', 'create', 'Typed', '--json'])).json
+  const email = 'typed@members.example'
+  await postloom.run(['members', 'create', email, '--org', organization.slug])
+  const command = `stty cols 100 rows 40; postloom members set-password ${email} --org ${organization.slug}`
+  const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+    env: { ...postloom.env, TERM: 'xterm' },
+    stdio: 'pipe',
+  })
+  let shown = ''
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text))
+  const code = new Promise<number | null>((resolve) => terminal.once('exit', resolve))
+  await eventually('the question', () => shown.includes('12 characters at least'), { withinMs: 60_000 })
+  const password = ' correct horse battery '
+  terminal.stdin.write(`${password}\r`)
+  t.is(await code, 0, shown)
+  terminal.stdin.end()
+  const em = crossOrganization(stack.api.services)
+  t.is(await logIn(em, { email, password: password.trim() }), null)
+  t.truthy(await logIn(em, { email, password }))
 })
 
 test('admin keys are made, listed and revoked; the text is shown once', async (t) => {
@@ -225,6 +260,29 @@ test('doctor names what is broken and how to put it right, and ends with 1', asy
   }
   const text = await operator({ TEMPORAL_ADDRESS: closed }).run(['doctor'])
   t.regex(text.stdout, /^fail {2}temporal +.*does not answer\n +Check TEMPORAL_ADDRESS/m)
+})
+
+test('doctor asks each relay by itself, and warns where a proxy in production is not trusted', async (t) => {
+  const { relayUrl } = stack.api.services.config
+  const closed = [`127.0.0.1:${await freePort()}`, `[::1]:${await freePort()}`]
+  const production = operator({
+    POSTLOOM_ENV: 'production',
+    POSTLOOM_SECRET: 'a secret of more than thirty-two characters',
+    POSTLOOM_ENCRYPTION_KEY: 'a key of more than thirty-two characters',
+    RELAY_URL: `${relayUrl} ${closed.map((address) => `smtp://${address}`).join(' ')}`,
+  })
+  const { json } = await production.run(['doctor', '--json'])
+  const statusOf = (name: string) => json.checks.find((check: Check) => check.name === name)?.status
+  t.is(statusOf(`relay ${new URL(relayUrl).host}`), 'ok')
+  for (const address of closed) t.is(statusOf(`relay ${address.replaceAll(/[[\]]/g, '')}`), 'fail')
+  t.is(statusOf('proxies'), 'warn')
+  const env = { TRUSTED_PROXIES: '172.16.0.0/12', RELAY_URL: 'nowhere' }
+  const { checks } = (await production.run(['doctor', '--json'], { env })).json
+  t.like(
+    checks.find(({ name }: Check) => name === 'proxies'),
+    { status: 'ok', detail: '172.16.0.0/12' },
+  )
+  t.regex(checks.find(({ name }: Check) => name === 'relay')?.detail, /RELAY_URL is not a relay/)
 })
 
 test('without an installation, the commands that need one say how to name it', async (t) => {

@@ -47,6 +47,11 @@ test('a member logs in with their own password only, and what is stored does not
   await tenant.within((call) => setMemberPassword(call, 'ada@team.example', 'another long secret'))
   t.is(await enter('ada@team.example', PASSWORD), null)
   t.is(await enter('ada@team.example', 'another long secret'), made.id)
+
+  // Some keyboards write an accent as a character of its own, which makes more than 200 of these.
+  const composed = 'é'.repeat(150)
+  await tenant.within((call) => setMemberPassword(call, 'ada@team.example', composed))
+  t.is(await enter('ada@team.example', composed.normalize('NFD')), made.id)
 })
 
 test('without a password nobody logs in', async (t) => {

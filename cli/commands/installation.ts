@@ -55,6 +55,11 @@ function addInit(program: Command, { env, output }: Context): void {
       )
       if (beginning.member)
         output.note(`${beginning.member.email} is a member${hint(beginning.member.hasPassword)}.`)
+      if (beginning.member && !beginning.isNewMember && password !== undefined) {
+        output.note(
+          'They were a member before, so this password was not taken: "postloom members set-password" gives another.',
+        )
+      }
       if (token) output.note('Its first token, which may do everything; this is the only time it is shown:')
       else
         output.note(`It has a token already; "postloom org token ${organization.slug}" makes a further one.`)

@@ -40,9 +40,8 @@ async function login({ env, output }: Context, options: { baseUrl?: string }): P
     options.baseUrl ??
     (output.isInteractive ? await ask('Address of the service', { initial: preset }) : preset)
   const baseUrl = readBaseUrl(address, '--base-url')
-  const secret = process.stdin.isTTY
-    ? await ask('API token (pl_…)', { isSecret: true })
-    : (await readInput()).trim()
+  const given = process.stdin.isTTY ? await ask('API token (pl_…)', { isSecret: true }) : await readInput()
+  const secret = given.trim()
   if (secret === '') misused('There is no token on standard input; write it there, or log in at a terminal.')
   const token = dataOf(await createClient({ baseUrl, token: secret }).tokens.current())
   const file = writeLogin(env, { baseUrl, token: secret })

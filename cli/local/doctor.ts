@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { crossOrganization } from '../../src/catalogue/unit-of-work.ts'
 import type { Config, Environment } from '../../src/config.ts'
 import { inspectDatabase, isReachable } from '../../src/database.ts'
+import { nameOf, readRelays } from '../../src/delivery/relay.ts'
 import { checkStoredKeys } from '../../src/domain/domains/keys.ts'
 import type { Services } from '../../src/services.ts'
 import { installationEnvironment } from './development-service.ts'
@@ -34,7 +35,7 @@ export async function examine(env: Environment): Promise<Finding[]> {
       examineProcesses(config, full),
       examineCertificates(config, full),
     ])
-    return [examineSecrets(config), ...checks.flat()]
+    return [examineSecrets(config), ...examineProxies(config), ...checks.flat()]
   })
 }
 
@@ -50,6 +51,21 @@ function examineSecrets({ env, baseUrl }: Config): Finding {
         detail: `links in email begin with ${baseUrl}, without TLS`,
         repair: 'Put a proxy with a certificate in front and set POSTLOOM_BASE_URL to its https address.',
       }
+}
+
+/** The API itself has no TLS, so in production a proxy stands in front. */
+function examineProxies({ env, trustedProxies }: Config): Finding[] {
+  if (env === 'development') return []
+  const name = 'proxies'
+  if (trustedProxies.length > 0) return [{ name, status: 'ok', detail: trustedProxies.join(', ') }]
+  return [
+    {
+      name,
+      status: 'warn',
+      detail: 'no proxy is trusted: behind one, all clients share its address and the limits of one address',
+      repair: 'Set TRUSTED_PROXIES to the address of the proxy in front, as the API sees it.',
+    },
+  ]
 }
 
 async function examineDatabase(services: Services): Promise<Finding[]> {
@@ -128,27 +144,34 @@ async function examineDns({ dns, config }: Services): Promise<Finding[]> {
 
 async function examineProcesses(config: Config, env: Environment): Promise<Finding[]> {
   const local = (variable: string, standard: number) => Number(env[variable] || standard)
-  const relay = new URL(config.relayUrl)
-  const [api, worker, smtp, relayed] = await Promise.all([
+  const [api, worker, smtp, relays] = await Promise.all([
     isReady(`${config.baseUrl}/readyz`),
     isReady(`http://127.0.0.1:${config.ports.worker}/readyz`),
     isReady(`http://127.0.0.1:${local('SMTP_HEALTH_PORT', 3002)}/readyz`),
-    greets(relay.hostname, Number(relay.port || 25), relay.protocol === 'smtps:'),
+    examineRelays(config),
   ])
   const elsewhere = 'If it runs on another machine, this is as it should be; otherwise start it.'
   return [
     { name: 'api', ...judged(api, 'fail', 'Start it, or set POSTLOOM_BASE_URL to where it is reached.') },
     { name: 'worker', ...judged(worker, 'warn', elsewhere) },
     { name: 'smtp', ...judged(smtp, 'warn', elsewhere) },
-    {
-      name: 'relay',
-      ...judged(
-        relayed,
-        'fail',
-        'Check RELAY_URL: without the relay no mail leaves; it is kept and tried again for 24 hours.',
-      ),
-    },
+    ...relays,
   ]
+}
+
+async function examineRelays({ relayUrl }: Config): Promise<Finding[]> {
+  const repair = 'Check RELAY_URL: without a relay no mail leaves; it is kept and tried again for 24 hours.'
+  try {
+    const relays = readRelays(relayUrl)
+    return await Promise.all(
+      relays.map(async (relay) => ({
+        name: relays.length === 1 ? 'relay' : `relay ${nameOf(relay)}`,
+        ...judged(await greets(relay.host, relay.port, relay.implicitTls), 'fail', repair),
+      })),
+    )
+  } catch (error) {
+    return [{ name: 'relay', status: 'fail', ...told(error, repair) }]
+  }
 }
 
 async function examineCertificates({ baseUrl }: Config, env: Environment): Promise<Finding[]> {

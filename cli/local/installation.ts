@@ -32,6 +32,7 @@ export type Beginning = {
   isNew: boolean
   token: NewToken | null
   member: members.Member | null
+  isNewMember: boolean
 }
 
 /** Brings the database up to date, and makes the first organization with a token and a member as far as they are missing. */
@@ -48,7 +49,7 @@ export async function begin(
     const made = await inOrganization(services, organizationId, async (call) => ({
       // It also keeps two at once apart, so that the second finds the member of the first.
       token: await ensureFirstToken(call),
-      member: member ? await ensureMember(call, member) : null,
+      ...(member ? await ensureMember(call, member) : { member: null, isNewMember: false }),
     }))
     const { organization } = await findOrganization(em, described(wanted).slug)
     return { organization, isNew, ...made }
@@ -151,11 +152,13 @@ export async function removeMember(
 async function ensureMember(
   call: Parameters<typeof members.createMember>[0],
   member: WantedMember,
-): Promise<members.Member> {
+): Promise<{ member: members.Member; isNewMember: boolean }> {
   const known = (await members.listMembers(call)).find(
     ({ email }) => email.toLowerCase() === member.email.toLowerCase(),
   )
-  return known ?? (await members.createMember(call, member))
+  return known
+    ? { member: known, isNewMember: false }
+    : { member: await members.createMember(call, member), isNewMember: true }
 }
 
 function described({ name, slug, plan }: Wanted): { name: string; slug: string; plan: Plan } {

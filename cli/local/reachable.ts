@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
 /** How one thing is that an installation needs, and how to put it right. */
@@ -25,7 +25,7 @@ export async function isReady(url: string): Promise<string | null> {
 /** Why a mail server does not greet; null when it does. */
 export async function greets(host: string, port: number, isTls: boolean): Promise<string | null> {
   const where = `${host}:${port}`
-  const socket = isTls ? connectTls({ host, port, servername: host }) : connect({ host, port })
+  const socket = isTls ? connectTls({ host, port, ...nameOf(host) }) : connect({ host, port })
   try {
     const [chunk] = await once(socket, 'data', { signal: AbortSignal.timeout(WAIT_MS) })
     const greeting = String(chunk).split('\r\n')[0] ?? ''
@@ -59,11 +59,8 @@ export function certificateFinding(name: string, read: () => Buffer): Finding {
 /** The certificate that people see at the public address, and whether they would trust it. */
 export async function siteCertificate(site: URL): Promise<Finding> {
   const name = 'site certificate'
-  const socket = connectTls({
-    host: site.hostname,
-    port: Number(site.port || 443),
-    servername: site.hostname,
-  })
+  const host = site.hostname.replaceAll(/^\[|\]$/g, '')
+  const socket = connectTls({ host, port: Number(site.port || 443), ...nameOf(host) })
   try {
     await once(socket, 'secureConnect', { signal: AbortSignal.timeout(WAIT_MS) })
     const { raw } = socket.getPeerCertificate()
@@ -75,6 +72,11 @@ export async function siteCertificate(site: URL): Promise<Finding> {
     socket.on('error', () => undefined)
     socket.destroy()
   }
+}
+
+/** What TLS asks for by name; an address is no name (RFC 6066, section 3). */
+function nameOf(host: string): { servername?: string } {
+  return isIP(host) === 0 ? { servername: host } : {}
 }
 
 function reasonOf(error: unknown): string {

@@ -25,7 +25,7 @@ export async function hashPassword(password: string): Promise<string> {
 export async function isPassword(password: string, stored: string | null): Promise<boolean> {
   const [, N, r, p, salt, hash] = FORM.exec(stored ?? '') ?? []
   const cost = salt === undefined ? COST : { N: Number(N), r: Number(r), p: Number(p) }
-  const given = password.slice(0, LONGEST + 1).normalize('NFKC')
+  const given = password.normalize('NFKC').slice(0, LONGEST + 1)
   const derived = await derive(given, Buffer.from(salt ?? '', 'base64url'), cost)
   const expected = Buffer.from(hash ?? '', 'base64url')
   return expected.length === HASH_BYTES && timingSafeEqual(derived, expected)
