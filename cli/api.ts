@@ -1,11 +1,14 @@
-import { Postloom, type PostloomError, type Result } from '@postloom/sdk'
+import { Postloom, type PostloomError, type PostloomOptions, type Result } from '@postloom/sdk'
 
 import { CommandFailure } from './failure.ts'
 import type { Connection } from './settings.ts'
 
 /** The service over HTTP. */
-export function createClient({ baseUrl, token }: Pick<Connection, 'baseUrl' | 'token'>): Postloom {
-  return new Postloom(token, { baseUrl })
+export function createClient(
+  { baseUrl, token }: Pick<Connection, 'baseUrl' | 'token'>,
+  options: Pick<PostloomOptions, 'timeout'> = {},
+): Postloom {
+  return new Postloom(token, { ...options, baseUrl })
 }
 
 /** The data of an answer; what the service refuses ends the command in its own words. */

@@ -8,8 +8,12 @@ import { createProgram } from './program.ts'
 const parameters = process.argv.slice(2)
 const output = createOutput(parameters)
 
-// Whoever read us may have seen enough (`| head`).
-process.stdout.on('error', () => process.exit(0))
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  // Whoever read us may have seen enough (`| head`).
+  if (code === 'EPIPE') process.exit(0)
+  process.stderr.write(`The result could not be written: ${message}\n`)
+  process.exit(1)
+})
 
 try {
   await createProgram(process.env, output).parseAsync(parameters, { from: 'user' })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { ToolDescription } from '@postloom/sdk'
 import { cacheDirectory, type Environment } from './settings.ts'
 
-/** The names of a service's tools as they were when last asked, for completion: nobody waits for a network there. */
+/** The names of a service's tools as they were when last asked, so that completion waits for no network. */
 export function readToolNames(env: Environment, baseUrl: string): string[] | undefined {
   try {
     const names: unknown = JSON.parse(readFileSync(cacheFile(env, baseUrl), 'utf8'))

@@ -253,10 +253,11 @@ test('tail shows what happens as it happens, and nothing of others', async (t) =
     of.data('create_event', { email: 'ada@reader.example', eventType: 'SUBSCRIBER_PAYMENT', amount })
   for (const each of [organization, other.organization]) {
     await each.data('add_subscriber', { email: 'ada@reader.example' })
+    await record(each, 10)
     await record(each, 1)
   }
   const watched = ['tail', '--json', '--type', 'SUBSCRIBER_PAYMENT']
-  const child = postloom.start(watched)
+  const child = postloom.start([...watched, '--last', '3'])
   const person = postloom.start([...watched, '--last', '0', '--subscriber', 'ada@reader.example'])
   const seen: number[][] = [[], []]
   for (const [index, each] of [child, person].entries()) {
@@ -265,13 +266,13 @@ test('tail shows what happens as it happens, and nothing of others', async (t) =
     })
   }
   const ends = [child, person].map((each) => ended(each))
-  await eventually('the event before', () => seen[0]?.length === 1, { withinMs: 60_000 })
+  await eventually('the events before', () => seen[0]?.length === 2, { withinMs: 60_000 })
   await record(other.organization, 2)
   // The second began before or after this one; what counts is that nothing is shown twice or left out.
   await record(organization, 3)
   await record(organization, 4)
-  await eventually('the events after', () => seen[0]?.length === 3, { withinMs: 60_000 })
-  t.deepEqual(seen[0], [1, 3, 4])
+  await eventually('the events after', () => seen[0]?.length === 4, { withinMs: 60_000 })
+  t.deepEqual(seen[0], [10, 1, 3, 4])
   await record(organization, 5)
   await eventually('the last event', () => seen.every((amounts) => amounts.includes(5)), { withinMs: 60_000 })
   t.false(seen[1]?.includes(2))
@@ -358,6 +359,19 @@ test('where no Postloom answers, that is said in a sentence', async (t) => {
     t.false(stderr.includes(token))
   }
 })
+
+where(test, '/dev/full')(
+  'a reader who has seen enough is no failure; a disk that is full is one',
+  async (t) => {
+    const { postloom } = await customer()
+    const shell = (script: string) =>
+      ended(spawn('bash', ['-o', 'pipefail', '-c', script], { env: postloom.env, stdio: 'pipe' }))
+    t.like(await shell('postloom tools | true'), { code: 0, stderr: '' })
+    const full = await shell('postloom tools > /dev/full')
+    t.is(full.code, 1)
+    t.regex(full.stderr, /could not be written: .*ENOSPC/)
+  },
+)
 
 test('open prints addresses; those that are not known, it says', async (t) => {
   const { postloom } = await customer()

@@ -5,6 +5,9 @@ import type { Context } from '../context.ts'
 import { type Environment, findConnection } from '../settings.ts'
 import { keepToolNames, readToolNames } from '../tool-names.ts'
 
+/** Whoever pressed Tab waits for it. */
+const TAB_MS = 2_000
+
 /** Each asks the hidden command `complete` for what fits; where nothing does, the shell offers files. */
 const SCRIPTS = {
   bash: `_postloom() {
@@ -79,7 +82,7 @@ async function toolNames(env: Environment): Promise<string[]> {
     const connection = await findConnection(env)
     const kept = readToolNames(env, connection.baseUrl)
     if (kept) return kept
-    const { tools } = dataOf(await createClient(connection).catalogue.list())
+    const { tools } = dataOf(await createClient(connection, { timeout: TAB_MS }).catalogue.list())
     keepToolNames(env, connection.baseUrl, tools)
     return tools.map(({ name }) => name)
   } catch {

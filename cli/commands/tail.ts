@@ -36,7 +36,7 @@ async function tail({ connect, output }: Context, { type, subscriber, last }: Op
       : client.subscribers.events.list(subscriber, { ...asked, ...kind })
   const { data } = dataOf(await read({ limit: PAGE }))
   const known = data.toReversed()
-  for (const event of known.slice(known.length - Number(last))) show(output, event)
+  for (const event of known.slice(Math.max(0, known.length - Number(last)))) show(output, event)
   await follow(output, read, known)
 }
 

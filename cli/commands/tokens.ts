@@ -41,7 +41,6 @@ async function createToken(
   const made = dataOf(
     await client.tokens.create({
       name,
-      // The service knows which there are, and refuses others by name.
       ...(permission && { permissions: permissionsIn(permission) }),
       ...(expires && { expiresAt: expires }),
     }),
