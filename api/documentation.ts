@@ -41,9 +41,13 @@ export function documentationRoutes({ config }: Services): Router {
 
   /** Made once: nothing in them changes while the process runs. */
   function keep(name: string, make: () => Promise<Document>): Promise<Document> {
-    const kept = made.get(name) ?? make()
-    made.set(name, kept)
-    return kept
+    const kept = made.get(name)
+    if (kept) return kept
+    const making = make()
+    made.set(name, making)
+    // What failed may succeed the next time.
+    making.catch(() => made.delete(name))
+    return making
   }
 
   router.get('/', (ctx) => {
