@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Server } from 'node:net'
 import { join } from 'node:path'
@@ -11,6 +11,7 @@ import pg from 'pg'
 import { countOutcomes } from '../scripts/services/ava-report.ts'
 import { startChild } from '../scripts/services/child.ts'
 import type { Child } from '../scripts/services/child.ts'
+import { findInstalled, installOnce } from '../scripts/services/install-once.ts'
 import { projectDirectory, temporalVersion } from '../scripts/services/layout.mjs'
 import { isProcess, stopLeftover } from '../scripts/services/leftovers.ts'
 import { choosePorts, freePort } from '../scripts/services/ports.ts'
@@ -373,6 +374,24 @@ test.serial('the set-up that cannot get a Temporal server says why, and what to 
   for (const part of ['no route to host', 'docs.temporal.io/cli', 'go.dev/dl', 'TEMPORAL_ADDRESS']) {
     t.true(output.includes(part), `${part} in ${output}`)
   }
+})
+
+test('a tool is installed once, by whoever is first, and a failure says why', async (t) => {
+  const cache = scratchDirectory()
+  const tool = { name: 'the tool 1.0', installer: 'a script', home: join(cache, 'tool'), program: 'run' }
+  const put = (directory: string) => writeFileSync(join(directory, 'run'), '')
+  const refused = await installOnce(tool, () => Promise.reject(new Error('npm failed\nno network')))
+  t.is(refused, 'the tool 1.0 could not be installed with a script: no network')
+  t.is(findInstalled(tool), undefined)
+  const second = await installOnce(tool, async (directory) => {
+    put(directory)
+    mkdirSync(tool.home)
+    put(tool.home)
+  })
+  t.is(second, null)
+  t.is(findInstalled(tool), join(tool.home, 'run'))
+  t.is(await installOnce(tool, () => Promise.reject(new Error('nobody asks again'))), null)
+  t.deepEqual(readdirSync(cache), ['tool'])
 })
 
 test('the count of a test run knows crashes, hooks and skipped tests', (t) => {
