@@ -49,7 +49,7 @@ export type Door = {
   /** What it has to answer when it refuses before it knows which operation is meant. */
   refusingUnread(failure: Failure, asked: Asked): Said
   /** Sends something to where add_subscriber is called, which may be no call at all; absent where only calls are made. */
-  post?: ((api: TestApi, sent: Sent) => Promise<Said & { retryAfter: string | null }>) | undefined
+  post?: (api: TestApi, sent: Sent) => Promise<Said & { retryAfter: string | null }>
 }
 
 /** A request to add_subscriber: `input` in the words of the door, or `raw` as it is. */
@@ -143,7 +143,7 @@ function restDoor(version: 'v1' | 'v2'): Door {
 }
 
 /** MCP at `address`, as the messages of the protocol; `isThere` says which tools it shows. */
-const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean): Door => ({
+const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean): Door & { post: Post } => ({
   name,
   gated: true,
   has: (tool) => tool.listed && isThere(tool),
@@ -237,10 +237,11 @@ export function accessTokenOf(token: string): string {
 const isReadOrDraft = ({ effect }: Tool) => effect === 'read' || effect === 'draft'
 const behindOAuth = mcpDoor('OAuth MCP', '/mcp', isReadOrDraft)
 
-/** MCP for a client that a member let in; what it refuses before it reads a call is shown in oauth.test.ts. */
+/** MCP for a client that a member let in; what it says to other tokens is shown in oauth.test.ts. */
 export const OAUTH_DOOR: Door = {
   ...behindOAuth,
-  post: undefined,
+  post: (api, sent) =>
+    behindOAuth.post(api, { ...sent, ...(sent.token !== undefined && { token: accessTokenOf(sent.token) }) }),
   admits: (token) => given.has(token),
   call: (api, asked) => behindOAuth.call(api, { ...asked, token: accessTokenOf(asked.token) }),
 }
