@@ -2,30 +2,22 @@ import { Readable } from 'node:stream'
 
 import Router from '@koa/router'
 import { toWebRequest } from '@modelcontextprotocol/node'
-import {
-  createMcpHandler,
-  ProtocolError,
-  ProtocolErrorCode,
-  ResourceNotFoundError,
-  Server,
-} from '@modelcontextprotocol/server'
-import type { CallToolResult, GetPromptResult, Tool as McpTool } from '@modelcontextprotocol/server'
+import { createMcpHandler, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/server'
 import type { Context } from 'koa'
 
 import { describeTool } from '../src/catalogue/describe-tool.ts'
 import { Failure, FAILURES } from '../src/catalogue/failure.ts'
 import { countRequest, invoke } from '../src/catalogue/invoke.ts'
 import { bearerToken, type Principal } from '../src/catalogue/principal.ts'
-import { findOperation, LISTED_TOOLS, unknownTool } from '../src/catalogue/registry.ts'
+import { LISTED_TOOLS, unknownTool } from '../src/catalogue/registry.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
-import { startDocument } from '../src/public/developer-pages.ts'
 import { recognizeClient } from '../src/public/sign-in.ts'
 import type { Services } from '../src/services.ts'
-import { SKILL_TYPES, SKILLS } from '../src/skills/skills.ts'
 import { readJson, tooLarge } from './body.ts'
-import { openApiText } from './documentation.ts'
 import { idempotencyKeyOf, recognize, writeRate } from './doors.ts'
 import { toFailure, toolFailureBody } from './errors.ts'
+import { serveDocuments } from './mcp-documents.ts'
 import { audienceOf, SCOPES } from './oauth-server.ts'
 import { noteToken } from './strangers.ts'
 
@@ -229,18 +221,7 @@ function createServer(services: Services, caller: Caller): Server {
     const tool = catalogue.tools.get(name) ?? refuseTool(name)
     return await callTool(services, caller, tool, argumentsOf(caller, { id: mcpReq.id, name }))
   })
-  server.setRequestHandler('prompts/list', () => ({ prompts: PROMPTS }))
-  server.setRequestHandler('prompts/get', async ({ params }) => await readPrompt(services, caller, params))
-  server.setRequestHandler('resources/list', () => ({
-    resources: resourcesOf(services.config.baseUrl).map(({ resource }) => resource),
-  }))
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
-  server.setRequestHandler('resources/read', ({ params }) => {
-    const found = resourcesOf(services.config.baseUrl).find(({ resource }) => resource.uri === params.uri)
-    if (!found) throw new ResourceNotFoundError(params.uri)
-    const { uri, mimeType } = found.resource
-    return { contents: [{ uri, mimeType, text: found.read() }] }
-  })
+  serveDocuments(server, services, caller)
   return server
 }
 
@@ -291,60 +272,5 @@ async function callTool(
   } catch (error) {
     const body = toolFailureBody(toFailure(ctx, error, services.log))
     return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body, isError: true }
-  }
-}
-
-/** The documents for developers, which anybody may read at the same addresses. */
-function resourcesOf(baseUrl: string) {
-  return [
-    {
-      resource: {
-        uri: `${baseUrl}/`,
-        name: 'start',
-        title: 'Developer start',
-        description: 'What the API is, and the first calls.',
-        mimeType: 'text/markdown',
-      },
-      read: () => startDocument(baseUrl),
-    },
-    {
-      resource: {
-        uri: `${baseUrl}/openapi.json`,
-        name: 'openapi',
-        title: 'OpenAPI 3.1',
-        description: 'Every address with its input, its answers and its refusals.',
-        mimeType: 'application/json',
-      },
-      read: () => openApiText(baseUrl),
-    },
-  ]
-}
-
-const PROMPTS = SKILL_TYPES.map((type) => ({
-  name: type,
-  title: SKILLS[type].length === 1 ? SKILLS[type][0]?.title : 'Documentation',
-  description: `How to do it, with examples: ${SKILLS[type].map(({ title }) => title).join(', ')}.`,
-  ...(SKILLS[type].length > 1 && {
-    arguments: [{ name: 'page', description: 'The slug of one page; without it, the list of pages.' }],
-  }),
-}))
-
-async function readPrompt(
-  services: Services,
-  { principal, ctx }: Caller,
-  { name, arguments: { page } = {} }: { name: string; arguments?: Record<string, string> },
-): Promise<GetPromptResult> {
-  try {
-    const tool = findOperation('get_skill')
-    const input = { type: name, ...(page !== undefined && { page }) }
-    const { skill } = Object(await invoke(services, principal, { tool, input, gated: true }))
-    return {
-      description: skill.title,
-      messages: [{ role: 'user', content: { type: 'text', text: skill.markdown } }],
-    }
-  } catch (error) {
-    const failure = toFailure(ctx, error, services.log)
-    const code = FAILURES[failure.code].status >= 500 ? 'InternalError' : 'InvalidParams'
-    throw new ProtocolError(ProtocolErrorCode[code], failure.message, toolFailureBody(failure))
   }
 }
