@@ -16,6 +16,12 @@ const USAGE = `node scripts/test.ts [ava arguments]
 
 DATABASE_URL_ADMIN and TEMPORAL_ADDRESS, where set, are used in place of own servers.`
 
+/** What only some test files need is brought for them; where it cannot be had, they say so and the rest runs. */
+const TOOLS = [
+  { files: ['openapi-fuzz'], install: installSchemathesis },
+  { files: ['mcp', 'oauth'], install: installInspector },
+]
+
 process.exitCode = await main()
 
 /**
@@ -45,12 +51,6 @@ async function main(): Promise<number> {
   console.log(`${counts.passed} passed, ${counts.failed} failed`)
   return counts.failed > 0 ? 1 : 0
 }
-
-/** What only some test files need is brought for them; where it cannot be had, they say so and the rest runs. */
-const TOOLS = [
-  { files: ['openapi-fuzz'], install: installSchemathesis },
-  { files: ['mcp', 'oauth'], install: installInspector },
-]
 
 async function bringTools(parameters: readonly string[]): Promise<void> {
   const asked = parameters.filter((parameter) => parameter.endsWith('.test.ts'))

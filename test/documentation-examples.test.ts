@@ -28,9 +28,11 @@ const PAGES: Record<string, readonly RegExp[]> = {
     /TOOL_NOT_FOUND.*add_subscriber/,
     /"statusCode":422/,
   ],
+  'http-api': [/"tag":\{[^]*"tags":\[\{[^]*"subscriberCount":0/],
   idempotency: [/^(\{"id":"eml_\w+"\})\n\1\n\{"name":"invalid_idempotent_request"/],
   limits: [/ratelimit-limit: 100\r?\nratelimit-remaining: \d+\r?\nratelimit-reset: \d+/],
   mcp: [/"structuredContent":\{"tags":\[/],
+  'migrate-v1': [/\{"success":true,"message":"[^"]+","id":"eml_\w+"\}\n\{"id":"eml_\w+"\}/],
   pagination: [/"has_more":true[^]*"has_more":true[^]*"has_more":false/, /"nextCursor":null|"nextCursor":"/],
   start: [/"status":"DRAFT"/, /"status":"ACTIVE"/, /"run":\{/, /"message":"Email queued for delivery\."/],
 }
