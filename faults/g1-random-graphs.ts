@@ -77,7 +77,7 @@ async function open(
   lab.defer(() => engine.stop())
   await engine.ready
   const organization = await api.organization()
-  const fields = { plan: 'free', points: 0, passes: 0, due: '2030-01-01' }
+  const fields = { plan: 'free', points: 0, passes: 0, due: '2030-01-01', over: '2020-01-01' }
   await organization.data('add_subscriber', { email: 'fields@reader.example', fields })
   return { api, organization, delivered: () => sink.accepted().length }
 }
@@ -106,6 +106,7 @@ async function drawPeople(
   count: number,
 ): Promise<string[]> {
   const people = Array.from({ length: count }, () => {
+    const over = new Date(Date.now() - 50 * DAY_MS).toISOString()
     const due = new Date(Date.now() + (random() * 40 - 10) * DAY_MS).toISOString()
     return {
       id: newId(),
@@ -115,6 +116,7 @@ async function drawPeople(
         points: Math.floor(random() * 10),
         passes: 0,
         ...(random() < 0.7 && { due }),
+        ...(random() < 0.7 && { over }),
       },
     }
   })

@@ -20,8 +20,8 @@ const MORE_STEPS = 12
 
 /**
  * A valid graph of every kind of step that decides by itself. Steps are hung on ports of earlier ones, so all are
- * reached and only JUMP leads back: to a wait, and at most twice. The fields `plan`, `points`, `passes` and `due` must
- * exist; each UPDATE_FIELD adds one to `passes`.
+ * reached and only JUMP leads back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `due` and `over`
+ * must exist, `over` being past by more than any offset; each UPDATE_FIELD adds one to `passes`.
  */
 export function randomGraph(random: () => number): RandomGraph {
   const drawing: Drawing = { random, emails: [], waits: [], goals: [] }
@@ -158,11 +158,14 @@ function drawWaitUntil(drawing: Drawing): object {
     { mode: 'DATE', date: '2030-01-01T09:00' },
     {
       mode: 'FIELD_DATE',
-      field: 'due',
       offset: days(drawing),
       direction: pick(random, ['BEFORE', 'AFTER']),
       ifMissing: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']),
-      ifPast: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']),
+      ...pick(random, [
+        // A wait before it that is cut short may leave it in the future, so a date that is past must lead the same way.
+        { field: 'due', ifPast: 'CONTINUE' },
+        { field: 'over', ifPast: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']) },
+      ]),
     },
   ])
 }
