@@ -9,6 +9,7 @@ import type { Context } from 'koa'
 import { describeTool } from '../src/catalogue/describe-tool.ts'
 import { Failure, FAILURES } from '../src/catalogue/failure.ts'
 import { countRequest, invoke } from '../src/catalogue/invoke.ts'
+import { API_VERSION } from '../src/catalogue/openapi.ts'
 import { bearerToken, type Principal } from '../src/catalogue/principal.ts'
 import { LISTED_TOOLS, unknownTool } from '../src/catalogue/registry.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
@@ -213,7 +214,7 @@ function listTool(tool: Tool): McpTool {
 function createServer(services: Services, caller: Caller): Server {
   const { catalogue } = caller
   const server = new Server(
-    { name: 'postloom', title: 'Postloom', version: '2.0.0' },
+    { name: 'postloom', title: 'Postloom', version: API_VERSION },
     { capabilities: { tools: {}, prompts: {}, resources: {} }, instructions: catalogue.instructions },
   )
   server.setRequestHandler('tools/list', () => ({ tools: catalogue.listed }))

@@ -1,4 +1,5 @@
-type Json = Record<string, unknown>
+/** What JSON calls an object. */
+export type Json = Record<string, unknown>
 
 /** Gives the name under which a schema stands elsewhere, or nothing where it has to be written out. */
 export type NameOf = (schema: object) => string | undefined
@@ -72,6 +73,7 @@ function literal(value: unknown): string {
   return typeof value === 'string' ? `'${value.replaceAll("'", "\\'")}'` : JSON.stringify(value)
 }
 
-function isJson(value: unknown): value is Json {
+/** Whether a value is such an object. */
+export function isJson(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

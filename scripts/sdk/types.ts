@@ -8,9 +8,7 @@ import { describeTool } from '../../src/catalogue/describe-tool.ts'
 import { findOperation, LISTED_TOOLS } from '../../src/catalogue/registry.ts'
 import { bare, type Route } from '../../src/catalogue/route.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
-import { comment, identityOf, type NameOf, toType } from './to-type.ts'
-
-type Json = Record<string, unknown>
+import { comment, identityOf, isJson, type Json, type NameOf, toType } from './to-type.ts'
 
 const HEAD = `// Made by \`npm run sdk-types\` from the catalogue; a test compares it. Do not edit.
 import type { List } from './result.ts'
@@ -169,8 +167,4 @@ function pascal(name: string): string {
 
 function isSchema(value: unknown): value is TSchema {
   return isJson(value) && ('type' in value || 'anyOf' in value || 'enum' in value)
-}
-
-function isJson(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -7,6 +7,9 @@ import type { Route } from './route.ts'
 
 type Paths = Record<string, Record<string, Operation>>
 
+/** What the API says of itself: the version of its tools and of REST v2. */
+export const API_VERSION = '2.0.0'
+
 const ABOUT = `Email marketing and transactional email that you run yourself.
 
 **Tools** (\`/api/v2/tools\`) are the whole of it: one address for each thing that can be done. **REST v2** shows the common
@@ -24,7 +27,7 @@ export function describeService(baseUrl: string, routes: readonly Route[]): Reco
   const paths = Object(document['paths'])
   return {
     openapi: '3.1.0',
-    info: { title: 'Postloom', version: '2.0.0', description: ABOUT },
+    info: { title: 'Postloom', version: API_VERSION, description: ABOUT },
     servers: [{ url: baseUrl }],
     security: [{ token: [] }],
     tags: tagsOf(paths).map((name) => ({ name })),
