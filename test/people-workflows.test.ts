@@ -42,6 +42,18 @@ test('a new subscriber enters, unless the call says not to start workflows', asy
   t.is((await runs(organization, 'loud@example.com')).length, 1)
 })
 
+test('what has just happened is within the last of any length for the filters of the trigger it fires', async (t) => {
+  const organization = await api.organization()
+  const filters = [{ field: 'createdAt', operator: 'within_last', value: { amount: 1, unit: 'DAYS' } }]
+  await publish(organization, 'Fresh', { type: 'SUBSCRIBED', filters })
+  // Moments are kept in milliseconds, and half of them are rounded up.
+  const emails = Array.from({ length: 12 }, (_, index) => `fresh-${index}@example.com`)
+  for (const email of emails) {
+    await organization.data('add_subscriber', { email })
+    t.is((await runs(organization, email)).length, 1, email)
+  }
+})
+
 test('somebody who has not confirmed enters when the confirmation is skipped', async (t) => {
   const organization = await api.organization({ doubleOptIn: true })
   await publish(organization, 'Welcome', { type: 'SUBSCRIBED' })

@@ -15,9 +15,9 @@ import { isPeriod } from './values.ts'
 /** When now is and in whose zone days begin: the database's clock, or that of a simulation. */
 export type Calendar = { timezone: string; now: RawBuilder<unknown> }
 
-/** The database's clock in a time zone. */
+/** The database's clock in a time zone, rounded as what is stored is: what has just been written is not in the future. */
 export function calendarOf(timezone: string): Calendar {
-  return { timezone, now: sql`now()` }
+  return { timezone, now: sql`now()::timestamptz(3)` }
 }
 
 /** A date in SQL: the point in time, and whether it is a whole day rather than an instant (null: never). */

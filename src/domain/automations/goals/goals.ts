@@ -38,8 +38,8 @@ const BY_FILTERS = ''
 /** When the window of a watch begins: what is written, or the first email that has gone in the meantime. */
 export const OPENS = sql`coalesce(watch.opens_at, (select min(m.sent_at) from message m
   where m.organization_id = watch.organization_id and m.run_id = watch.run_id))`
-/** The condition that the window of a watch is open now. */
-export const IS_OPEN = sql`${OPENS} <= now() and ${OPENS} + watch.window_days * interval '24 hours' > now()`
+/** The condition that the window of a watch is open now. Stored moments are rounded to milliseconds, perhaps ahead of now. */
+export const IS_OPEN = sql`${OPENS} <= now()::timestamptz(3) and ${OPENS} + watch.window_days * interval '24 hours' > now()`
 
 /**
  * Lets events and changes find the goals of a run from its first turn on, and looks for what came before that turn.
