@@ -15,6 +15,8 @@ type Made = { config: object; ports: string[] }
 
 const TAGS = ['red', 'green', 'blue']
 const EVENTS = ['MADE_ONE', 'MADE_TWO']
+/** What a run makes happen, by steps that do it at once and by email, which happens while it waits. */
+const HEARD = [...EVENTS, 'TAG_ADDED', 'EMAIL_SENT']
 const LEAST_STEPS = 4
 const MORE_STEPS = 12
 
@@ -44,7 +46,7 @@ export function randomGraph(random: () => number): RandomGraph {
     if (type === 'EMAIL') drawing.emails.push(id)
     if (type === 'WAIT' && conditions.length === 0) drawing.waits.push(id)
   }
-  const rule = { id: 'made', on: pick(random, EVENTS) }
+  const rule = { id: 'made', on: pick(random, HEARD) }
   const settings = random() < 0.3 ? { exitRules: [rule] } : {}
   // A window that counts from an email needs one.
   const successGoals = drawing.goals.map((goal) =>
@@ -64,10 +66,7 @@ function goals(drawing: Drawing): Goal[] {
     countFrom: pick(random, ['ENTRY', 'FIRST_EMAIL']),
     exitOnReach: random() < 0.5,
   })
-  return [
-    goal('by-event', { event: pick(random, EVENTS) }),
-    goal('by-filters', { filters: filters(drawing) }),
-  ]
+  return [goal('by-event', { event: pick(random, HEARD) }), goal('by-filters', { filters: filters(drawing) })]
 }
 
 const next = (config: object): Made => ({ config, ports: ['next'] })
@@ -149,7 +148,7 @@ function drawWaitUntil(drawing: Drawing): object {
   const near = [
     { mode: 'DATE', date: '2020-01-01' },
     { mode: 'TIME_WINDOW', start: '09:00', end: '09:30' },
-    { mode: 'EVENT', eventType: pick(random, EVENTS), scope: pick(random, ['STEP', 'RUN']), timeout },
+    { mode: 'EVENT', eventType: pick(random, HEARD), scope: pick(random, ['STEP', 'RUN']), timeout },
     { mode: 'CONDITION', filters: filters(drawing), timeout },
   ]
   if (drawing.goals.length > 0) return pick(random, near)
@@ -187,7 +186,7 @@ function filter({ random, emails }: Drawing): object {
     { field: 'tags', operator: pick(random, ['has_any', 'has_none']), value: [pick(random, TAGS)] },
     { field: 'status', operator: 'equals', value: 'SUBSCRIBED' },
     { field: 'emailCount', operator: 'gte', value: 1 + Math.floor(random() * 2) },
-    { field: 'event', operator: 'performed', event: pick(random, EVENTS) },
+    { field: 'event', operator: 'performed', event: pick(random, HEARD) },
     { field: 'random', operator: 'percent', value: 50, seed: 'drawn' },
     ...(stepId === null ? [] : [{ field: 'campaign', operator: 'received', value: { stepId } }]),
     ...(stepId === null ? [] : [{ field: 'campaign', operator: 'not_clicked', value: { stepId } }]),

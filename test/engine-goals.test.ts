@@ -123,6 +123,28 @@ test('an event that comes while the goal is awaited sends nobody the email that 
   t.is(world.sink.accepted().filter(({ recipient }) => recipient === 'goal@reader.example').length, 0)
 })
 
+test('an email that has gone stays SENT where its own event ends the run, by a goal or by a rule', async (t) => {
+  const rules = [
+    {
+      id: 'sent',
+      on: 'EMAIL_SENT',
+      where: [{ path: 'stepId', operator: 'equals' as const, value: 'hello' }],
+    },
+  ]
+  const graphs = [
+    withGoals([EMAIL, THANKS], goal({ event: 'EMAIL_SENT', countFrom: 'FIRST_EMAIL' })),
+    chain([EMAIL, THANKS], { exitRules: rules }),
+  ]
+  const ends = ['COMPLETED GOAL', 'CANCELED EXIT_RULE']
+  for (const [index, graph] of graphs.entries()) {
+    const run = await world.ended(graph, await tenant.subscribe())
+    t.deepEqual(
+      [...run.trail, `${run.status} ${run.exitReason}`],
+      ['start ENTERED→next', 'hello SENT', ends[index]],
+    )
+  }
+})
+
 test('what came before the first step is found, but not what the run begins with, nor what happens in silence', async (t) => {
   const subscriberId = await tenant.subscribe()
   const id = await world.publish({

@@ -12,12 +12,16 @@ let organization: TestOrganization
 test.before(async () => {
   api = await startApi()
   organization = await api.organization()
+  await organization.data('add_subscriber', { email: 'due@reader.example', fields: { due: '2027-01-15' } })
 })
 test.after.always(() => api?.close())
 
 const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 const email = (id: string, subject = 'Hello {{name}}') =>
   step(id, 'EMAIL', { subject, content: 'Hello', transactional: false })
+
+/** Hours that open once a week. */
+const HOURS = { days: ['TUE'], start: '09:00', end: '10:00' }
 
 type Definition = { steps: unknown[]; edges: unknown[]; settings?: object; successGoals?: object[] }
 
@@ -404,6 +408,104 @@ test('goals end a way at its start, by a change or with an email; what was reach
   const bought = step('buy', 'CREATE_EVENT', { eventType: 'BOUGHT' })
   t.is((await walk([bought, email('mail')], [early])).at(-1), 'END')
   t.is((await walk([email('mail'), bought, add('more')], [early])).at(-2), 'buy DONE→next')
+})
+
+test('what time makes true ends a wait as it does in the engine, at the next quarter of an hour', async (t) => {
+  const within = (amount: number, unit: string) => [
+    { field: 'customFields.due', operator: 'within_next', value: { amount, unit } },
+  ]
+  const goal = (more: object = {}) => ({ id: 'near', name: 'near', filters: within(2, 'HOURS'), ...more })
+  const sample = { customFields: { due: '2027-01-15T12:20:00Z' } }
+  const walk = async (waits: { id: string }[], successGoals: object[]) => {
+    const steps = [START, ...waits, email('after')]
+    const chain = edges(steps.map(({ id }) => id))
+    const { ways } = await simulated({ steps, edges: chain, successGoals }, sample)
+    const timeline = ways[0]?.timeline.slice(1) ?? []
+    return [
+      ...timeline.map(({ stepId, result, until }) => [stepId, result, until?.slice(5, 16)]),
+      ways[0]?.end.exitReason,
+    ]
+  }
+  const near = '01-15T10:30'
+  const open = { onTimeout: 'CONTINUE' } as const
+  const waits = [
+    step('wait', 'WAIT', { amount: 30, unit: 'DAYS' }),
+    step('wait', 'WAIT_UNTIL', { mode: 'EVENT', eventType: 'NEVER', scope: 'STEP', ...open }),
+    step('wait', 'GOAL', { goalId: 'near', ifUnmet: 'WAIT' }),
+  ]
+  for (const wait of waits) t.deepEqual(await walk([wait], [goal()]), [['wait', 'CANCELED', near], 'GOAL'])
+  const mail = { ...email('mail'), config: { subject: 'x', content: 'x', sendWindow: HOURS } }
+  const week = step('week', 'WAIT', { amount: 8, unit: 'DAYS' })
+  t.deepEqual((await walk([week, mail], [goal()])).slice(1), [['mail', 'CANCELED', near], 'GOAL'])
+  // Two hours once in a year are seen, and what does not end the run stays reached when they are over.
+  const condition = step('wait', 'WAIT_UNTIL', {
+    mode: 'CONDITION',
+    filters: within(2, 'HOURS') as never,
+    ...open,
+  })
+  t.deepEqual((await walk([condition], []))[0], ['wait', 'CONDITION', near])
+  const stays = goal({ exitOnReach: false })
+  const asks = step('asks', 'GOAL', { goalId: 'near', ifUnmet: 'EXIT' })
+  t.deepEqual((await walk([step('wait', 'WAIT', { amount: 30, unit: 'DAYS' }), asks], [stays])).slice(0, 2), [
+    ['wait', 'ELAPSED', '02-03T09:00'],
+    ['asks', 'REACHED', undefined],
+  ])
+  t.deepEqual((await walk([step('asks', 'GOAL', { goalId: 'near', ifUnmet: 'WAIT' })], [stays]))[0], [
+    'asks',
+    'REACHED',
+    near,
+  ])
+  // Beyond the window nothing is reached, and a wait that is over sooner is left as it is.
+  const short = goal({ windowDays: 11 })
+  t.is((await walk([step('wait', 'WAIT', { amount: 30, unit: 'DAYS' })], [short])).at(-1), 'END')
+  t.is((await walk([step('wait', 'WAIT', { amount: 11, unit: 'DAYS' })], [goal()])).at(-1), 'END')
+})
+
+test('goals and exit rules answer to what email, tags and requests make happen, with the data of the engine', async (t) => {
+  const walk = async (steps: { id: string }[], means: { rule?: object; goal?: object }) => {
+    const graph = { steps: [START, ...steps], edges: edges(['start', ...steps.map(({ id }) => id)]) }
+    const { rule, goal } = means
+    const answer = await simulated({
+      ...graph,
+      ...(rule && { settings: { exitRules: [{ id: 'rule', ...rule }] } }),
+      ...(goal && { successGoals: [{ id: 'goal', name: 'goal', ...goal }] }),
+    })
+    const { status, exitReason } = answer.ways[0]?.end ?? {}
+    return [...trail(answer).slice(1), `${status} ${exitReason}`]
+  }
+  const tag = step('tag', 'ADD_TAG', { tagNames: ['vip'] })
+  const vip = { filters: [{ field: 'tags', operator: 'has_any', value: ['vip'] }] }
+  const at = (path: string, value: string | boolean) => [{ path, operator: 'equals', value }]
+  const sent = { on: 'EMAIL_SENT' }
+  t.deepEqual(await walk([email('mail'), tag], { rule: sent }), ['mail SENT', 'CANCELED EXIT_RULE'])
+  t.deepEqual(await walk([email('mail'), tag], { goal: { event: 'EMAIL_SENT' } }), [
+    'mail SENT',
+    'COMPLETED GOAL',
+  ])
+  for (const where of [at('stepId', 'mail'), at('subject', 'Hello there')]) {
+    const rule = { ...sent, where }
+    t.deepEqual((await walk([email('mail', 'Hello there'), tag], { rule })).at(-1), 'CANCELED EXIT_RULE')
+    t.is((await walk([email('other', 'Hello here'), tag], { rule })).at(-1), 'COMPLETED END')
+  }
+  // A rule comes before what filters say, and after a goal by the same event.
+  const tagged = { on: 'TAG_ADDED', where: at('tag', 'vip') }
+  t.deepEqual(await walk([tag], { rule: tagged, goal: vip }), ['tag DONE→next', 'CANCELED EXIT_RULE'])
+  t.deepEqual(await walk([tag], { rule: tagged, goal: { event: 'TAG_ADDED' } }), [
+    'tag DONE→next',
+    'COMPLETED GOAL',
+  ])
+  const call = step('call', 'WEBHOOK', {
+    url: 'https://example.com',
+    method: 'PUT',
+    timeoutSeconds: 10,
+    retries: 0,
+  })
+  const asked = { on: 'WEBHOOK_EXECUTED', where: at('method', 'PUT') }
+  t.deepEqual(await walk([call], { rule: asked }), ['call CANCELED', 'CANCELED EXIT_RULE'])
+  t.deepEqual(await walk([call], { rule: { ...asked, where: at('succeeded', false) } }), [
+    'call DONE→next',
+    'COMPLETED END',
+  ])
 })
 
 test('refuses what it cannot simulate, each fault with its place', async (t) => {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client'
 
+import { TIME_LOOK_MS } from '../src/domain/audience/dates.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 import { SEGMENT_REFRESH, segmentScheduleId, taskQueue } from '../temporal/contract.ts'
@@ -37,7 +38,7 @@ export async function ensureSchedules(client: Client, prefix: string): Promise<v
   try {
     await client.schedule.create({
       scheduleId,
-      spec: { intervals: [{ every: '15 minutes' }] },
+      spec: { intervals: [{ every: TIME_LOOK_MS }] },
       policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
       action: {
         type: 'startWorkflow',

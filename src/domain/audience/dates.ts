@@ -33,9 +33,17 @@ export function comparesDates(operator: FilterOperator, value: FilterValue | und
   return ORDERED.has(operator) && operator !== 'equals' && typeof sample === 'string'
 }
 
+/** What the passing of time alone changes is looked at this often, on the quarters of an hour of UTC. */
+export const TIME_LOOK_MS = 15 * 60_000
+
 /** Whether somebody can begin or cease to match by the passing of time alone. */
 export function changesWithTime({ operator, within, where = [] }: Leaf): boolean {
   return RELATIVE.has(operator) || within !== undefined || where.some((each) => RELATIVE.has(each.operator))
+}
+
+/** The periods that a comparison counts from now. */
+export function periodsOf({ value, within, where = [] }: Leaf): Period[] {
+  return [value, within, ...where.map((each) => each.value)].filter(isPeriod)
 }
 
 /** Compares a date; a day given as value stands for all of it, in the time zone. Not total: null is unknown. */

@@ -269,6 +269,7 @@ function endData({ actor }: Call, exitReason: ExitReason, reason?: string): Reco
   return exitReason === 'EXIT_RULE' ? { rule: reason } : { goalId: reason }
 }
 
+/** An email that has gone remains what it is; everything else that was under way is canceled. */
 async function closeWaits(
   call: Call,
   runIds: readonly string[],
@@ -287,7 +288,10 @@ async function closeWaits(
         select new_id(), organization_id, subscriber_id, automation_id, id, current_step_id, 'RUN_ENDED', ${exitReason},
           ${json(endData(call, exitReason, reason))}
         from automation_run where organization_id = ${organizationId} and id = any(${array(runIds, 'uuid')}))
-      update run_step set ended_at = now(), outcome = outcome || ${JSON.stringify({ result: 'CANCELED', reason: exitReason })}::jsonb
+      update run_step step set ended_at = now(), outcome = outcome || jsonb_build_object('reason', ${exitReason}::text,
+        'result', coalesce(case when type = 'EMAIL' then (select status from message
+          where message.organization_id = step.organization_id and message.run_id = step.run_id
+            and message.step_id = step.step_id and message.visit = step.visit and sent_at is not null) end, 'CANCELED'))
       where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}) and ended_at is null`,
   )
 }

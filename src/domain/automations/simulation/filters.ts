@@ -1,12 +1,21 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import { CUSTOM_FIELD_PREFIX, type Filter, type Where } from '../../../../schema/audience.ts'
+import {
+  CUSTOM_FIELD_PREFIX,
+  type Filter,
+  type Period,
+  type PeriodUnit,
+  type Where,
+} from '../../../../schema/audience.ts'
 import { array, type EntityManager, json, row } from '../../../database.ts'
 import { compileFilters } from '../../audience/compile.ts'
-import { changesWithTime } from '../../audience/dates.ts'
+import { changesWithTime, periodsOf, TIME_LOOK_MS } from '../../audience/dates.ts'
 import { compileWhere } from '../../audience/match.ts'
 import { placesOf, type References } from '../../audience/references.ts'
 import { NOBODY, type State } from './state.ts'
+
+const DAY_MS = 86_400_000
+const SHORT_UNITS: Readonly<Partial<Record<PeriodUnit, number>>> = { MINUTES: 60_000, HOURS: 3_600_000 }
 
 /** Who is simulated, as rows of the tables that filters read, and what the filters of the graph name. Ids are uuids. */
 export type Subject = {
@@ -22,12 +31,14 @@ export type Subject = {
 
 type Branch = { id: string; filters: readonly Filter[] }
 
+type Between = { after: number; before: number }
+
 /** Asks the filters of a simulation; what was asked of the same state before is known. */
 export type Filtering = {
   /** The id of the first branch whose filters hold at a moment; null when none does. */
   firstHolding(branches: readonly Branch[], state: State, at: number): Promise<string | null>
-  /** The first of these moments at which filters hold. */
-  firstMoment(filters: readonly Filter[], state: State, moments: readonly number[]): Promise<number | null>
+  /** When the engine first sees that filters hold which only the passing of time makes hold; ends excluded. */
+  firstMoment(filters: readonly Filter[], state: State, between: Between): Promise<number | null>
   /** Whether an event's data fulfil conditions. */
   fulfils(data: Record<string, unknown>, where: readonly Where[]): Promise<boolean>
 }
@@ -57,6 +68,21 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
     return position === null ? null : (branches[position]?.id ?? null)
   }
 
+  /** The first of these moments at which filters hold. */
+  async function firstOf(
+    filters: readonly Filter[],
+    state: State,
+    moments: readonly number[],
+  ): Promise<number | null> {
+    const dates = moments.map((at) => new Date(at).toISOString())
+    const found = await row<{ at: string | null }>(
+      em,
+      sql`with ${tables(subject, state)} select min(probe.at) as at from subscriber s
+        cross join unnest(${array(dates, 'timestamptz')}) as probe (at) where ${compiled(filters, sql`probe.at`)}`,
+    )
+    return found?.at ? Date.parse(found.at) : null
+  }
+
   return {
     async firstHolding(branches, state, at) {
       if (branches.length === 0) return null
@@ -65,15 +91,16 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
       known.set(key, answer)
       return await answer
     },
-    async firstMoment(filters, state, moments) {
-      if (!places(filters, subject.references).some(({ leaf }) => changesWithTime(leaf))) return null
-      const dates = moments.map((at) => new Date(at).toISOString())
-      const found = await row<{ at: string | null }>(
-        em,
-        sql`with ${tables(subject, state)} select min(probe.at) as at from subscriber s
-          cross join unnest(${array(dates, 'timestamptz')}) as probe (at) where ${compiled(filters, sql`probe.at`)}`,
-      )
-      return found?.at ? Date.parse(found.at) : null
+    async firstMoment(filters, state, { after, before }) {
+      const periods = places(filters, subject.references).flatMap(({ leaf }) => periodsOf(leaf))
+      const first = (Math.floor(after / TIME_LOOK_MS) + 1) * TIME_LOOK_MS
+      const last = (Math.ceil(before / TIME_LOOK_MS) - 1) * TIME_LOOK_MS
+      if (periods.length === 0 || last < first) return null
+      const stride = strideOf(periods)
+      const found = await firstOf(filters, state, [...looks(first, last, stride), last])
+      if (found === null) return null
+      const since = Math.max(first, found - stride + TIME_LOOK_MS)
+      return await firstOf(filters, state, looks(since, found, TIME_LOOK_MS))
     },
     async fulfils(data, where) {
       if (where.length === 0) return true
@@ -104,6 +131,17 @@ function dependencies(
     names((field) => field === 'campaign' || field === 'emailCount') && state.emails,
     names((field) => field === 'event' || field === 'revenue') && state.events,
   ]
+}
+
+function looks(first: number, last: number, stride: number): number[] {
+  const count = Math.floor((last - first) / stride) + 1
+  return Array.from({ length: count }, (_, index) => first + index * stride)
+}
+
+/** What holds for a period, such as the day before a date, holds at one of two looks that are half of it apart. */
+function strideOf(periods: readonly Period[]): number {
+  const lengths = periods.map(({ amount, unit }) => amount * (SHORT_UNITS[unit] ?? DAY_MS))
+  return Math.max(1, Math.floor(Math.min(DAY_MS, ...lengths) / 2 / TIME_LOOK_MS)) * TIME_LOOK_MS
 }
 
 function places(filters: readonly Filter[], { segments }: References) {

@@ -2,17 +2,17 @@ import type { StepOf } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import { type GoalWindow, windowOf } from '../goals/goal-window.ts'
 import type { End } from '../runs/settlement.ts'
-import type { State } from './state.ts'
+import type { SimulatedEvent, State } from './state.ts'
 import { type Option, option, type Place } from './place.ts'
 import { decideGoal } from '../steps/goal.ts'
 
-/** A GOAL step, by what has happened on the way; and as it goes where that is the other way round. */
+/** A GOAL step, by what has happened on the way or time brings; and as it goes where that is the other way round. */
 export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Promise<Option[]> {
   const { world, state, at } = place
   const goal = world.goals.find(({ id }) => id === config.goalId)
   if (!goal) return []
   const window = windowIn(place, goal)
-  const known = state.goals.has(goal.id) || (await isReached(place, goal, state.events.length))
+  const known = state.goals.has(goal.id) || (await holds(place, goal))
   const met = decideGoal(config, goal, { reached: true, window, now: at })
   if (met.kind === 'waits') return []
   if (known) return [option(place, met)]
@@ -25,53 +25,93 @@ export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Pr
   const unmet = decideGoal(config, goal, { reached: false, window, now: at })
   if (unmet.kind !== 'waits') return [option(place, unmet), other]
   // The wait is over when the window closes.
-  const over = decideGoal(config, goal, { reached: false, window, now: unmet.wakeAt ?? at })
   const until = unmet.wakeAt ?? at
-  return [option({ ...place, at: until }, over.kind === 'waits' ? null : over, { until }), other]
+  const closed = decideGoal(config, goal, { reached: false, window, now: until })
+  const over = option({ ...place, at: until }, closed.kind === 'waits' ? null : closed, { until })
+  // A goal that ends the run ends it in this wait as in any other.
+  const reachedAt = goal.exitOnReach ? null : await comesToHold(place, goal, until)
+  if (reachedAt === null) return [over, other]
+  return [
+    option({ ...place, at: reachedAt }, met, { state: assuming, until: reachedAt }),
+    { ...over, assumed: `The goal ${goal.name} is not reached before its window closes.` },
+  ]
 }
 
 /** The end of a run that has reached a goal with exitOnReach. */
 export const BY_GOAL: End = { status: 'COMPLETED', exitReason: 'GOAL', error: null }
 
-/** Whether a step took time or changed something: then the engine asks for goals. */
-export function mayReach(place: Place, { state, at }: Pick<Option, 'state' | 'at'>): boolean {
-  return at > place.at || state.events.length > place.state.events.length
+/** The goals that a way has reached by a place; `goalId` is one that ends the run. */
+type Reaching = { state: State; goalId: string | null }
+
+/** Notes the goals whose filters hold at a place. */
+export async function reachByFilters(place: Place): Promise<Reaching> {
+  return await reachWhere(place, (goal) => holds(place, goal))
+}
+
+/** Notes the goals that one of these events, which have just come, is. */
+export async function reachByEvents(place: Place, events: readonly SimulatedEvent[]): Promise<Reaching> {
+  return await reachWhere(place, async (goal) => {
+    for (const { type, data } of events) {
+      if (type !== goal.event || !isOpen(windowIn(place, goal), place.at)) continue
+      if (await place.world.filtering.fulfils(data, goal.where ?? [])) return true
+    }
+    return false
+  })
 }
 
 /**
- * Notes the goals that are reached at a place, by its events from the given one on or by filters that hold there.
- * `goalId` is one that ends the run.
+ * What a wait comes to where goals are reached in the midst of it, because time makes their filters hold: the engine
+ * looks for them as it does for a condition. One that ends the run cuts the wait short.
  */
-export async function reachGoals(
-  place: Place,
-  from = place.state.events.length,
-): Promise<{ state: State; goalId: string | null }> {
-  const goals = new Set(place.state.goals)
-  let goalId: string | null = null
+export async function passTime(place: Place, each: Option): Promise<Option> {
+  const end = each.result === null ? Infinity : each.at
+  if (end === place.at) return each
+  const reached: { goal: SuccessGoal; at: number }[] = []
   for (const goal of place.world.goals) {
-    if (goals.has(goal.id) || !(await isReached(place, goal, from))) continue
-    goals.add(goal.id)
-    if (goal.exitOnReach) goalId ??= goal.id
+    const at = place.state.goals.has(goal.id) ? null : await comesToHold(place, goal, end)
+    if (at !== null) reached.push({ goal, at })
   }
-  const isSame = goals.size === place.state.goals.size
-  return { state: isSame ? place.state : { ...place.state, goals }, goalId }
+  reached.sort((one, other) => one.at - other.at)
+  const last = reached.find(({ goal }) => goal.exitOnReach)
+  const noted = reached.filter(({ at }) => last === undefined || at <= last.at).map(({ goal }) => goal.id)
+  const state = noted.length === 0 ? each.state : withGoals(last ? place.state : each.state, noted)
+  if (!last) return { ...each, state }
+  const { at } = last
+  const outcome = { result: 'CANCELED', reason: 'GOAL', goalId: last.goal.id }
+  return { ...each, result: { kind: 'ends', exitReason: 'GOAL', outcome }, state, at, until: at, email: null }
 }
 
-/** By an event of the way from the given place on, or by filters that hold; both within the window. */
-async function isReached(place: Place, goal: SuccessGoal, from: number): Promise<boolean> {
+async function reachWhere(
+  { world, state }: Place,
+  isReached: (goal: SuccessGoal) => Promise<boolean>,
+): Promise<Reaching> {
+  const reached: SuccessGoal[] = []
+  for (const goal of world.goals) if (!state.goals.has(goal.id) && (await isReached(goal))) reached.push(goal)
+  const ids = reached.map(({ id }) => id)
+  const goalId = reached.find(({ exitOnReach }) => exitOnReach)?.id ?? null
+  return { state: ids.length === 0 ? state : withGoals(state, ids), goalId }
+}
+
+function withGoals(state: State, ids: readonly string[]): State {
+  return { ...state, goals: new Set([...state.goals, ...ids]) }
+}
+
+async function holds(place: Place, goal: SuccessGoal): Promise<boolean> {
   const { world, state, at } = place
+  if (!goal.filters || !isOpen(windowIn(place, goal), at)) return false
+  return (await world.filtering.firstHolding([{ id: goal.id, filters: goal.filters }], state, at)) !== null
+}
+
+/** When time alone makes the filters of a goal hold, within its window and before a wait is over. */
+async function comesToHold(place: Place, goal: SuccessGoal, end: number): Promise<number | null> {
   const window = windowIn(place, goal)
-  if (window === null) return false
-  const isOpen = (moment: number) => moment >= window.opensAt && moment < window.expiresAt
-  if (goal.filters) {
-    if (!isOpen(at)) return false
-    return (await world.filtering.firstHolding([{ id: goal.id, filters: goal.filters }], state, at)) !== null
-  }
-  for (const event of state.events.slice(from)) {
-    if (event.type !== goal.event || !isOpen(event.at)) continue
-    if (await world.filtering.fulfils(event.data, goal.where ?? [])) return true
-  }
-  return false
+  if (!goal.filters || window === null) return null
+  const between = { after: place.at, before: Math.min(end, window.expiresAt) }
+  return await place.world.filtering.firstMoment(goal.filters, place.state, between)
+}
+
+function isOpen(window: GoalWindow | null, at: number): boolean {
+  return window !== null && at >= window.opensAt && at < window.expiresAt
 }
 
 function windowIn({ world, state }: Place, goal: SuccessGoal): GoalWindow | null {

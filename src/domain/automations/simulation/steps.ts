@@ -2,17 +2,21 @@ import { ELSE_PORT, type Step, type StepOf, type StepType } from '../../../../sc
 import { skipPort } from '../../../../temporal/graph.ts'
 import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
 import { CONSENT } from '../../consent.ts'
+import { emailFacts } from '../../email-facts.ts'
 import { type FieldScalar, typeFaults, typeOf } from '../../fields.ts'
+import { tagEvents } from '../../tags.ts'
 import { type End, settlementOf } from '../runs/settlement.ts'
-import { BY_GOAL, mayReach, reachGoals, simulateGoal } from './goals.ts'
+import { BY_GOAL, passTime, reachByEvents, reachByFilters, simulateGoal } from './goals.ts'
 import { momentOf, type Option, option, type Place } from './place.ts'
-import { type State, withEntry, withEvent } from './state.ts'
+import { NOBODY, type SimulatedEvent, type State, withEntry, withEvent } from './state.ts'
 import { simulateWait, simulateWaitUntil } from './waits.ts'
-import { changedFields } from '../steps/changes.ts'
+import { changedFields, createdFacts } from '../steps/changes.ts'
 import { decideExit, decideJump, decideSplit } from '../steps/choices.ts'
 import { decideSending } from '../steps/email.ts'
 import { left } from '../steps/step.ts'
+import { mayEndItsRun } from '../steps/table.ts'
 import { decideFailedRequest } from '../steps/webhook.ts'
+import { requestFacts } from '../webhooks/webhooks.ts'
 
 type Simulate<Type extends StepType> = (place: Place, step: StepOf<Type>) => Option[] | Promise<Option[]>
 
@@ -30,12 +34,7 @@ const SIMULATE: { [Type in StepType]: Simulate<Type> } = {
   SUBSCRIPTION: simulateUnsubscribe,
   CREATE_EVENT: simulateCreateEvent,
   NOTIFY: (place) => [option(place, left('next', { result: 'DONE' }))],
-  WEBHOOK: (place, { id }) => [
-    option(place, left('next', { result: 'DONE' })),
-    option(place, decideFailedRequest(place.world.graph, id, 'the request failed'), {
-      assumed: 'The request fails for good.',
-    }),
-  ],
+  WEBHOOK: simulateWebhook,
   START_WORKFLOW: (place) => [option(place, left('next', { result: 'ASKED' }))],
   STOP_WORKFLOW: (place) => [option(place, left('next', { result: 'ASKED' }))],
   THROTTLE: (place, { config }) => [
@@ -74,7 +73,7 @@ async function entered(place: Place, step: Step): Promise<Option[]> {
   // The table has the function of this step's type under its type.
   const simulate = SIMULATE[step.type] as Simulate<StepType>
   const options = await guarded(place, async () => await simulate(place, step))
-  return await Promise.all(options.map((each) => ruled(place, each)))
+  return await Promise.all(options.map((each) => ruled(place, step, each)))
 }
 
 /** A refusal inside a step is the step's failure, as in the engine. */
@@ -88,19 +87,42 @@ async function guarded(place: Place, work: () => Promise<Option[]>): Promise<Opt
   }
 }
 
-/** Ends the run where one of its goals or exit rules names what the step has just made happen. */
-async function ruled(place: Place, each: Option): Promise<Option> {
-  const { exitRules = [] } = place.world.settings
-  if (each.end !== null || each.result?.kind === 'ends' || !mayReach(place, each)) return each
-  const { state, goalId } = await reachGoals({ ...place, ...each }, place.state.events.length)
-  if (goalId !== null) return { ...each, state, end: BY_GOAL }
-  for (const { type, data } of each.state.events.slice(place.state.events.length)) {
-    for (const { on, where = [] } of exitRules) {
-      if (on !== type || !(await place.world.filtering.fulfils(data, where))) continue
-      return { ...each, end: { status: 'CANCELED', exitReason: 'EXIT_RULE', error: null } }
+/**
+ * Ends the run where one of its goals or exit rules names what the step has just made happen, or the time that it took:
+ * goals by events, then rules, then goals by filters, as the engine comes to them.
+ */
+async function ruled(place: Place, step: Step, given: Option): Promise<Option> {
+  if (given.end !== null) return given
+  const each = await passTime(place, given)
+  if (each.result === null || each.result.kind === 'ends') return each
+  const events = each.state.events.slice(place.state.events.length)
+  const byEvents = await reachByEvents({ ...place, ...each }, events)
+  const told = { ...each, state: byEvents.state }
+  if (byEvents.goalId !== null) return endedBy(step, told, 'GOAL')
+  if (await hitsRule(place, events)) return endedBy(step, told, 'EXIT_RULE')
+  const isUnchanged = events.length === 0 && each.at === place.at
+  if (isUnchanged || settlementOf(step, each.result).end !== null) return told
+  const { state, goalId } = await reachByFilters({ ...place, ...told })
+  if (goalId === null) return { ...told, state }
+  const reached = { ...told, state }
+  // The run itself asks for these: in the midst of an EMAIL, and after any other step.
+  return step.type === 'EMAIL' ? endedBy(step, reached, 'GOAL') : { ...reached, end: BY_GOAL }
+}
+
+async function hitsRule({ world }: Place, events: readonly SimulatedEvent[]): Promise<boolean> {
+  for (const { type, data } of events) {
+    for (const { on, where = [] } of world.settings.exitRules ?? []) {
+      if (on === type && (await world.filtering.fulfils(data, where))) return true
     }
   }
-  return { ...each, state }
+  return false
+}
+
+/** An event ends the run after a step that makes it at once, and in the midst of one that waits for its own outcome. */
+function endedBy(step: Step, each: Option, exitReason: 'GOAL' | 'EXIT_RULE'): Option {
+  const outcome = { result: step.type === 'EMAIL' ? 'SENT' : 'CANCELED', reason: exitReason }
+  const result = { kind: 'ends', exitReason, outcome } as const
+  return mayEndItsRun(step) ? { ...each, end: settlementOf(step, result).end } : { ...each, result }
 }
 
 /** How the run ends with an option, or null where it goes on by a port. */
@@ -114,8 +136,9 @@ async function simulateEmail(place: Place, { id, config }: StepOf<'EMAIL'>): Pro
   const until = wait?.kind === 'waits' ? wait.wakeAt : null
   const at = until ?? place.at
   const email = world.emails.get(id)
-  const shown = { email: email?.render(state) ?? null, at, until }
-  const before = await reachGoals({ ...place, at })
+  const lines = email?.render(state) ?? null
+  const shown = { email: lines, at, until }
+  const before = await reachByFilters({ ...place, at })
   if (before.goalId !== null) {
     const outcome = { result: 'CANCELED', reason: 'GOAL', goalId: before.goalId }
     return [
@@ -123,18 +146,17 @@ async function simulateEmail(place: Place, { id, config }: StepOf<'EMAIL'>): Pro
     ]
   }
   const refusal = world.consent(state.status, !config.transactional)
-  if (refusal !== null) return [option(place, left('next', { result: 'SKIPPED', reason: refusal }), shown)]
-  const sent = { stepId: id, campaignId: email?.campaignId ?? null, at }
-  const told = withEvent(before.state, { type: 'EMAIL_SENT', at, data: { stepId: id } })
-  const after = { ...told, emails: [...state.emails, sent] }
-  const reached = await reachGoals({ world, state: after, at }, state.events.length)
-  const outcome = {
-    result: 'SENT',
-    ...(reached.goalId !== null && { reason: 'GOAL', goalId: reached.goalId }),
+  if (refusal !== null) {
+    const skipped = left('next', { result: 'SKIPPED', reason: refusal })
+    return [option({ ...place, state: before.state }, skipped, shown)]
   }
-  const result =
-    reached.goalId === null ? left('next', outcome) : ({ kind: 'ends', exitReason: 'GOAL', outcome } as const)
-  return [option(place, result, { ...shown, state: reached.state })]
+  const campaignId = email?.campaignId ?? null
+  const { automationId } = world.subject
+  const origin = { messageId: NOBODY, campaignId, automationId, runId: NOBODY, stepId: id }
+  const data = { ...emailFacts(origin), ...(lines !== null && { subject: lines.subject }) }
+  const told = withEvent(before.state, { type: 'EMAIL_SENT', at, data })
+  const after = { ...told, emails: [...state.emails, { stepId: id, campaignId, at }] }
+  return [option(place, left('next', { result: 'SENT' }), { ...shown, state: after })]
 }
 
 async function simulateBranch(place: Place, { config }: StepOf<'BRANCH'>): Promise<Option[]> {
@@ -193,21 +215,37 @@ function simulateJump(place: Place, { id, config }: StepOf<'JUMP'>): Option[] {
   ]
 }
 
-function changeTags(place: Place, names: readonly string[], adds: boolean): Option[] {
+function simulateWebhook(place: Place, { id, config }: StepOf<'WEBHOOK'>): Option[] {
   const { world, at } = place
-  let { state } = place
-  for (const name of names) {
-    const id = world.tagIds.get(name) ?? name
-    if (state.tags.has(id) === adds) continue
-    const tags = new Set(state.tags)
+  const { automationId } = world.subject
+  const told = (succeeded: boolean) => {
+    const data = requestFacts(
+      { automationId, runId: NOBODY, stepId: id, method: config.method },
+      { succeeded },
+    )
+    return withEvent(place.state, { type: 'WEBHOOK_EXECUTED', at, data })
+  }
+  const failed = decideFailedRequest(world.graph, id, 'the request failed')
+  return [
+    option(place, left('next', { result: 'DONE' }), { state: told(true) }),
+    option(place, failed, { state: told(false), assumed: 'The request fails for good.' }),
+  ]
+}
+
+function changeTags(place: Place, names: readonly string[], adds: boolean): Option[] {
+  const { world, state, at } = place
+  const { subscriberId } = world.subject
+  const tags = new Set(state.tags)
+  const changes = names.flatMap((name) => {
+    const id = world.tagIds.get(name)
+    if (id === undefined || tags.has(id) === adds) return []
     if (adds) tags.add(id)
     else tags.delete(id)
-    state = withEvent(
-      { ...state, tags },
-      { type: adds ? 'TAG_ADDED' : 'TAG_REMOVED', at, data: { tag: name } },
-    )
-  }
-  return [option(place, left('next', { result: 'DONE' }), { state })]
+    return [{ subscriberId, tag: { id, name } }]
+  })
+  const told = tagEvents(adds ? 'TAG_ADDED' : 'TAG_REMOVED', changes)
+  const events = [...state.events, ...told.map(({ type, data = {} }) => ({ type, at, data }))]
+  return [option(place, left('next', { result: 'DONE' }), { state: { ...state, tags, events } })]
 }
 
 function simulateUpdate(place: Place, { config }: StepOf<'UPDATE_FIELD'>): Option[] {
@@ -226,17 +264,19 @@ function simulateUpdate(place: Place, { config }: StepOf<'UPDATE_FIELD'>): Optio
     // As in the engine, a field that is new gets the type of its first value.
     if (to !== null && !types.has(field)) types.set(field, typeOf(to, world.timezone))
     const changed: State = { ...state, fields: to === null ? fields : { ...fields, [field]: to } }
-    state = withEvent(changed, { type: 'FIELD_UPDATED', at, data: { field, from, to } })
+    state = withEvent(changed, { type: 'FIELD_UPDATED', at, data: { field, custom: true, from, to } })
   }
   return [option(place, left('next', { result: 'DONE' }), { state })]
 }
 
-function simulateUnsubscribe(place: Place): Option[] {
+function simulateUnsubscribe(place: Place, { config }: StepOf<'SUBSCRIPTION'>): Option[] {
   const { world, state, at } = place
+  const { reason } = config
   const result = left('next', { result: 'DONE' })
   const status = CONSENT[state.status].UNSUBSCRIBE
   if (!status) return [option(place, result)]
-  const changed = withEvent({ ...state, status }, { type: 'UNSUBSCRIBED', at, data: {} })
+  const data = { source: 'workflow', from: state.status, ...(reason !== undefined && { reason }) }
+  const changed = withEvent({ ...state, status }, { type: 'UNSUBSCRIBED', at, data })
   const end: End = { status: 'CANCELED', exitReason: 'UNSUBSCRIBED', error: null }
   return [option(place, result, { state: changed, ...(world.settings.exitOnUnsubscribe && { end }) })]
 }
@@ -244,9 +284,8 @@ function simulateUnsubscribe(place: Place): Option[] {
 const SIGNS: Readonly<Record<string, number>> = { SUBSCRIBER_PAYMENT: 1, SUBSCRIBER_REFUND: -1 }
 
 function simulateCreateEvent(place: Place, { config }: StepOf<'CREATE_EVENT'>): Option[] {
-  const { eventType, amount, currency = 'USD', metadata } = config
-  const data = { ...(amount !== undefined && { amount, currency }), ...(metadata && { metadata }) }
-  const state = withEvent(place.state, { type: eventType, at: place.at, data })
+  const { eventType, amount } = config
+  const state = withEvent(place.state, { type: eventType, at: place.at, data: createdFacts(config) })
   const revenue = state.revenue + (SIGNS[eventType] ?? 0) * (amount ?? 0)
   return [option(place, left('next', { result: 'DONE' }), { state: { ...state, revenue } })]
 }

@@ -16,10 +16,8 @@ import {
 
 type Waiting = Extract<StepResult, { kind: 'waits' }>
 
-const DAY_MS = 86_400_000
-const QUARTER_MS = 900_000
 /** How far ahead a condition is looked for that only time can fulfil. */
-const HORIZON_DAYS = 366
+const HORIZON_MS = 366 * 86_400_000
 
 /** A wait for a time. */
 export function simulateWait(place: Place, { config }: StepOf<'WAIT'>): Option[] {
@@ -84,8 +82,9 @@ async function simulateCondition(place: Place, config: WaitUntilConfigs['CONDITI
     return [option(place, held), ...timeouts(place, config)]
   }
   const result = decideCondition(momentOf(place, place.at), config)
-  const limit = result.kind === 'waits' ? result.wakeAt : null
-  const at = await comesTrue(place, config.filters, limit)
+  const before = (result.kind === 'waits' ? result.wakeAt : null) ?? place.at + HORIZON_MS
+  const between = { after: place.at, before }
+  const at = await place.world.filtering.firstMoment(config.filters, place.state, between)
   const likely =
     at === null ? untilOver(place, result, config) : option({ ...place, at }, held, { until: at })
   return [
@@ -100,33 +99,6 @@ function timeouts(place: Place, config: WaitUntilConfigs['CONDITION']): Option[]
   if (!config.timeout) return []
   const assumed = 'The filters do not hold before the time-out.'
   return [{ ...untilOver(place, decideCondition(momentOf(place, place.at), config), config), assumed }]
-}
-
-/** When only the passing of time makes filters hold: within a quarter of an hour, as the engine hears of it. */
-async function comesTrue(
-  { world, state, at }: Place,
-  filters: WaitUntilConfigs['CONDITION']['filters'],
-  limit: number | null,
-): Promise<number | null> {
-  const within = (moments: number[]) => moments.filter((moment) => limit === null || moment <= limit)
-  const days = Array.from({ length: HORIZON_DAYS }, (_, day) => at + (day + 1) * DAY_MS)
-  const day = await world.filtering.firstMoment(
-    filters,
-    state,
-    within([...days, ...(limit === null ? [] : [limit])]),
-  )
-  if (day === null) return null
-  const quarters = Array.from(
-    { length: DAY_MS / QUARTER_MS },
-    (_, index) => day - DAY_MS + (index + 1) * QUARTER_MS,
-  )
-  return (
-    (await world.filtering.firstMoment(
-      filters,
-      state,
-      quarters.filter((moment) => moment > at),
-    )) ?? day
-  )
 }
 
 async function holds(

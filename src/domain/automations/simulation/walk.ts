@@ -1,7 +1,7 @@
 import type { Step } from '../../../../schema/automation.ts'
 import { nextStep } from '../../../../temporal/graph.ts'
 import { COMPLETED, type End, settlementOf } from '../runs/settlement.ts'
-import { BY_GOAL, reachGoals } from './goals.ts'
+import { BY_GOAL, reachByFilters } from './goals.ts'
 import type { Option, Place, World } from './place.ts'
 import type { State } from './state.ts'
 import { endOf, simulateStep } from './steps.ts'
@@ -59,7 +59,7 @@ export async function walkAll(
 
   async function walk({ step: first, place: begin, option: given }: Start, way: Way): Promise<void> {
     let step = first
-    const begun = given ? null : await reachGoals(begin)
+    const begun = given ? null : await reachByFilters(begin)
     if (begun?.goalId) {
       way.end = BY_GOAL
       return

@@ -1,5 +1,5 @@
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
-import { PAYMENT_EVENT_TYPES } from '../../../../schema/event.ts'
+import { PAYMENT_EVENT_TYPES, type PaymentEventType } from '../../../../schema/event.ts'
 import { encodeId } from '../../../ids.ts'
 import { recordEvents } from '../../events.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
@@ -57,13 +57,25 @@ export const enterCreateEvent: Enter<'CREATE_EVENT'> = async (turn, { config }) 
   refuseLoop(turn)
   const { call, run } = turn
   const { eventType, amount, currency = 'USD', metadata } = config
-  const payment = PAYMENT_EVENT_TYPES.find((type) => type === eventType)
+  const payment = paymentOf(config)
   if (payment) {
     const subscriberId = encodeId('sub', run.subscriberId)
     const event = await recordTold(call, { subscriberId, eventType: payment, amount, currency, metadata })
     return left('next', { result: 'DONE', eventId: event.id })
   }
-  const data = { ...(amount !== undefined && { amount, currency }), ...(metadata && { metadata }) }
+  const data = createdFacts(config)
   const [event] = await recordEvents(call, [{ subscriberId: run.subscriberId, type: eventType, data }])
   return left('next', { result: 'DONE', ...(event && { eventId: encodeId('evt', event.id) }) })
+}
+
+/** What the event of a CREATE_EVENT says; payments and refunds say it as recordTold does. */
+export function createdFacts(config: StepConfigs['CREATE_EVENT']): Record<string, unknown> {
+  const { amount, currency = 'USD', metadata } = config
+  if (paymentOf(config))
+    return { ...(amount !== undefined && { amount }), currency, metadata: metadata ?? {} }
+  return { ...(amount !== undefined && { amount, currency }), ...(metadata && { metadata }) }
+}
+
+function paymentOf({ eventType }: StepConfigs['CREATE_EVENT']): PaymentEventType | undefined {
+  return PAYMENT_EVENT_TYPES.find((type) => type === eventType)
 }

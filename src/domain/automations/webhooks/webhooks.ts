@@ -107,15 +107,25 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
       where organization_id = ${organization.id} and id = ${runId}`,
   )
   if (!run) return
-  const data = {
-    workflowId: encodeId('wf', run.automationId),
-    runId: encodeId('run', runId),
-    stepId: request.stepId,
-    method: request.method,
-    ...details,
-    succeeded: reason === null,
-  }
+  const data = requestFacts(
+    { automationId: run.automationId, runId, ...request },
+    { ...details, succeeded: reason === null },
+  )
   await recordEvents(call, [{ subscriberId: run.subscriberId, type: 'WEBHOOK_EXECUTED', data }])
+}
+
+/** What the event of a request says of it; ids are uuids. */
+export function requestFacts(
+  {
+    automationId,
+    runId,
+    stepId,
+    method,
+  }: { automationId: string; runId: string; stepId: string; method: string },
+  result: { succeeded: boolean; attempts?: number; status?: number; fault?: string },
+): Record<string, unknown> {
+  const ids = { workflowId: encodeId('wf', automationId), runId: encodeId('run', runId) }
+  return { ...ids, stepId, method, ...result }
 }
 
 /** The response becomes part of what the run's filters and variables read; then the run goes on. */
