@@ -53,6 +53,14 @@ const CASES: Record<string, Json[]> = {
     { ...el('img', ''), url: PICTURE, alt: 'A picture', width: 300, align: 'left' },
     { ...el('img', ''), url: PICTURE, width: '50%', caption: [{ text: 'With a caption' }] },
   ],
+  'img-in-line': [
+    el('p', 'A ', { ...el('img', ''), url: PICTURE, alt: 'star', width: 16, height: 16 }, ' in a line'),
+    el('p', {
+      ...el('a', { ...el('img', ''), url: PICTURE, alt: 'Shop', width: 900 }),
+      url: 'https://x.test/',
+    }),
+    el('p', { ...el('img', ''), url: PICTURE }),
+  ],
   code_block: [
     el('code_block', el('code_line', 'if (a < b) {'), el('code_line', '  run()'), el('code_line', '}')),
   ],
@@ -165,11 +173,16 @@ test('elements that are not known show what they hold, and a link to unsubscribe
     el('toggle', el('p', 'inside')),
     el('p', { ...el('a', 'Bye'), url: '{{unsubscribeUrl}}' }),
     { ...el('img', ''), url: '' },
+    el('p', 'of ', el('inline_equation', 'E = m'), el('p', ' and more'), el('img', '')),
   ])
   t.deepEqual(
-    compiled.warnings.map(({ code }) => code),
-    ['UNKNOWN_NODE', 'MISSING_ADDRESS'],
+    compiled.warnings.map(({ code, message }) => [code, message.split(';')[0]]),
+    [
+      ['UNKNOWN_NODE', 'The element "toggle" is not known'],
+      ['MISSING_ADDRESS', 'An image has no address'],
+      ['UNKNOWN_NODE', 'The element "inline_equation" is not known in a line of text'],
+    ],
   )
   t.true(compiled.hasUnsubscribeLink)
-  t.true(fill(compiled).text.startsWith('inside\n'))
+  t.regex(fill(compiled).text, /^inside\n[^]*of E = m and more\n/)
 })

@@ -7,6 +7,9 @@ export const CODE_FONT = "'SFMono-Regular',Consolas,'Liberation Mono',Menlo,mono
 /** What the card leaves to its content: 600 pixels without padding and border. */
 export const CARD_WIDTH = 534
 
+/** What it leaves to it on the narrowest phone. */
+export const PHONE_WIDTH = 280
+
 const HEADING = 'font-weight:700;line-height:1.3'
 
 /**

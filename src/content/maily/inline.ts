@@ -1,5 +1,5 @@
 import { decodeEntities } from '../escape.ts'
-import { memberOf, numberOf, colorOf, readNumber, textOf } from '../rich/attributes.ts'
+import { memberOf, colorOf, readNumber, textOf } from '../rich/attributes.ts'
 import { type Look, PLAIN, type Run, textRuns, type TextTag } from '../rich/runs.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
 import { type Node, readNode, readText, readVariable, type Walk } from './node.ts'
@@ -49,24 +49,30 @@ function styled(look: Look, { attributes }: Node): Look {
   }
 }
 
-/** Says once for each kind that a document holds something this renderer does not know. */
-export function warnUnknown({ parts }: Walk, what: 'node' | 'mark', type: string): void {
-  const named = parts.table.plain(type.slice(0, 60))
-  const rest = what === 'node' ? 'its content is shown without it' : 'its text is shown without it'
-  parts.table.warn('UNKNOWN_NODE', `The ${what} "${named}" is not known; ${rest}.`)
+const UNKNOWN = {
+  node: 'is not known; its content is shown without it',
+  'node in a line': 'is not known in a line of text; its content is shown without it',
+  mark: 'is not known; its text is shown without it',
+} as const
+
+/** Says once for each kind that a document holds something that this renderer does not know there. */
+export function warnUnknown({ parts }: Walk, what: keyof typeof UNKNOWN, type: string): void {
+  const [kind] = what.split(' ')
+  parts.table.warn('UNKNOWN_NODE', `The ${kind} "${parts.table.plain(type.slice(0, 60))}" ${UNKNOWN[what]}.`)
 }
 
+/** An image among words; one that the editor made for that has the size of an icon, unless it says another. */
 function imageRun(walk: Walk, node: Node): Run {
   const { attributes } = node
-  const size = DEFAULTS.inlineImage.size
+  const size = node.type === 'inlineImage' ? DEFAULTS.inlineImage.size : null
   return {
     type: 'image',
     image: {
       src: readText(walk, node, 'src', 'isSrcVariable'),
       alt: readText(walk, node, 'alt'),
       title: readText(walk, node, 'title'),
-      width: numberOf(attributes, 'width', size, LIMITS.image, 1),
-      height: numberOf(attributes, 'height', size, LIMITS.image, 1),
+      width: readNumber(memberOf(attributes, 'width'), LIMITS.image, 1) ?? size,
+      height: readNumber(memberOf(attributes, 'height'), LIMITS.image, 1) ?? size,
     },
     link: readText(walk, node, 'externalLink', 'isExternalLinkVariable') || null,
   }
@@ -88,9 +94,10 @@ function nodeRuns(walk: Walk, node: Node, depth: number): Run[] {
     case 'hardBreak':
       return [{ type: 'break', link: null }]
     case 'inlineImage':
+    case 'image':
       return [imageRun(walk, node)]
     default:
-      warnUnknown(walk, 'node', node.type)
+      warnUnknown(walk, 'node in a line', node.type)
       return [
         ...(node.text === '' ? [] : textRuns(walk.budget.read(node.text), PLAIN, null)),
         ...readRuns(walk, node.content, depth + 1),

@@ -13,7 +13,15 @@ import {
 } from '../rich/text-blocks.ts'
 import { INLINE_ELEMENTS, readLine } from './inline.ts'
 import { indentOf, isIndentItem, writeIndentList, writeListElement } from './lists.ts'
-import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
+import {
+  type PlateNode,
+  type PlateSpot,
+  type PlateWalk,
+  readImage,
+  readPlateNode,
+  warnUnknown,
+  within,
+} from './node.ts'
 import { writeCallout, writeColumnGroup, writeTable } from './tables.ts'
 
 type Writer = (walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock) => void
@@ -68,9 +76,7 @@ function writeImage(walk: PlateWalk, node: PlateNode, spot: PlateSpot, { isLast 
   const isShare = textOf(attributes, 'width').trim().endsWith('%')
   const alignment = choiceOf(attributes, 'align', ALIGNMENTS, 'center')
   const image = {
-    src: walk.budget.read(textOf(attributes, 'url')),
-    alt: walk.budget.read(textOf(attributes, 'alt')),
-    title: '',
+    ...readImage(walk, attributes),
     width: width !== null && isShare ? Math.round((width / 100) * spot.room) : width,
     height: null,
     radius: 0,
@@ -78,10 +84,7 @@ function writeImage(walk: PlateWalk, node: PlateNode, spot: PlateSpot, { isLast 
     link: '',
     gap: isBlank(caption) ? (isLast ? 0 : 24) : 8,
   }
-  if (image.src === '') {
-    walk.parts.table.warn('MISSING_ADDRESS', 'An image has no address; set url.')
-    return
-  }
+  if (image.src === '') return
   writeImageBlock(walk.parts, image, spot.room)
   if (isBlank(caption)) return
   const block = { ...LOOSE, surface: spot.surface, alignment, isLast }
@@ -184,9 +187,6 @@ function wordsOf(value: unknown): { text: string; children: readonly unknown[] }
 function writeBlock(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {
   const writer = WRITERS.get(node.type)
   if (writer !== undefined) return writer(walk, node, spot, block)
-  walk.parts.table.warn(
-    'UNKNOWN_NODE',
-    `The element "${walk.parts.table.plain(node.type.slice(0, 60))}" is not known; its content is shown without it.`,
-  )
+  warnUnknown(walk, node, 'is not known')
   walk.writeBlocks(node.children, { ...within(spot), isTight: block.isLast })
 }

@@ -1,6 +1,6 @@
 import { colorOf, memberOf, readNumber, textOf } from '../rich/attributes.ts'
 import { type Look, type Run, textRuns, type TextTag } from '../rich/runs.ts'
-import { type PlateNode, type PlateWalk, readPlateNode } from './node.ts'
+import { type PlateNode, type PlateWalk, readImage, readPlateNode, warnUnknown } from './node.ts'
 
 /** Elements that stand in a line of text; '' is text itself. */
 export const INLINE_ELEMENTS: ReadonlySet<string> = new Set(['', 'a', 'mention', 'mention_input', 'date'])
@@ -39,7 +39,21 @@ function nodeRuns(walk: PlateWalk, node: PlateNode, link: string | null, depth: 
     const text = walk.budget.read(textOf(node.attributes, 'value'))
     return text === '' ? [] : [{ type: 'text', text: `@${text}`, look: lookOf(node), link }]
   }
+  if (node.type === 'img') return imageRuns(walk, node, link)
+  // A paragraph says no more than what is in it.
+  if (!INLINE_ELEMENTS.has(node.type) && node.type !== 'p') {
+    warnUnknown(walk, node, 'is not known in a line of text')
+  }
   return readLine(walk, node.children, depth + 1, link)
+}
+
+function imageRuns(walk: PlateWalk, { attributes }: PlateNode, link: string | null): Run[] {
+  const image = {
+    ...readImage(walk, attributes),
+    width: readNumber(memberOf(attributes, 'width'), 2_000, 1),
+    height: readNumber(memberOf(attributes, 'height'), 2_000, 1),
+  }
+  return image.src === '' ? [] : [{ type: 'image', image, link }]
 }
 
 /** The inline content of an element; blocks in it, where none belong, give what they hold. */

@@ -1,5 +1,5 @@
 import type { EmailParts } from '../email-parts.ts'
-import { type Attributes, isRecord, memberOf } from '../rich/attributes.ts'
+import { type Attributes, isRecord, memberOf, textOf } from '../rich/attributes.ts'
 import type { Budget } from '../rich/budget.ts'
 import type { Surface } from '../rich/surface.ts'
 
@@ -42,4 +42,20 @@ export interface PlateSpot {
 /** One step further in. */
 export function within(spot: PlateSpot, change: Partial<PlateSpot> = {}): PlateSpot {
   return { ...spot, isTight: true, ...change, depth: spot.depth + 1 }
+}
+
+/** What an image shows; one without an address is a warning. */
+export function readImage(
+  { parts, budget }: PlateWalk,
+  attributes: Attributes,
+): { src: string; alt: string; title: string } {
+  const src = budget.read(textOf(attributes, 'url'))
+  if (src === '') parts.table.warn('MISSING_ADDRESS', 'An image has no address; set url.')
+  return { src, alt: budget.read(textOf(attributes, 'alt')), title: '' }
+}
+
+/** Says once for each kind that a document holds something that has no writer where it stands. */
+export function warnUnknown({ parts }: PlateWalk, { type }: PlateNode, what: string): void {
+  const named = parts.table.plain(type.slice(0, 60))
+  parts.table.warn('UNKNOWN_NODE', `The element "${named}" ${what}; its content is shown without it.`)
 }

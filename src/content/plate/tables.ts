@@ -2,6 +2,7 @@ import { choiceOf, colorOf, memberOf, numberOf, readNumber, textOf } from '../ri
 import { shareWidths, writeBox, writeColumns } from '../rich/boxes.ts'
 import { type Run, writeRuns } from '../rich/runs.ts'
 import { adaptive, inkOf, surfaceOf } from '../rich/surface.ts'
+import { PHONE_WIDTH } from '../theme.ts'
 import { INLINE_ELEMENTS, readLine } from './inline.ts'
 import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
 
@@ -84,8 +85,6 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
   text.endBlock(1)
 }
 
-/** What the card leaves to its content on the narrowest phone. */
-const PHONE_ROOM = 280
 /** Space beside the text of a cell, and an average letter, in pixels. */
 const CELL_EDGES = 26
 const LETTER = 8
@@ -131,7 +130,7 @@ function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: n
   const breaks = letters > lettersPer(columns, spot.room) ? ';word-break:break-word' : ''
   const classes = [
     surface.isCard && 'pl-line',
-    breaks === '' && letters > lettersPer(columns, PHONE_ROOM) && 'pl-long',
+    breaks === '' && letters > lettersPer(columns, PHONE_WIDTH) && 'pl-long',
   ].filter((name) => name !== false)
   const named = classes.length > 0 ? ` class="${classes.join(' ')}"` : ''
   html.fixed(

@@ -1,4 +1,4 @@
-import { CODE_FONT } from '../theme.ts'
+import { CARD_WIDTH, CODE_FONT, PHONE_WIDTH } from '../theme.ts'
 import type { EmailParts } from '../email-parts.ts'
 import { writeImageTag } from './images.ts'
 import { openLink } from './links.ts'
@@ -20,13 +20,13 @@ export interface Look {
 /** Text without any mark. */
 export const PLAIN: Look = { tags: new Set(), isCode: false, color: null, background: null, size: null }
 
-/** An image in running text. `src` and `alt` hold placeholders, as all texts here do. */
+/** An image in running text. `src` and `alt` hold placeholders, as all texts here do; null is what the file has. */
 export interface InlineImage {
   readonly src: string
   readonly alt: string
   readonly title: string
-  readonly width: number
-  readonly height: number
+  readonly width: number | null
+  readonly height: number | null
 }
 
 /** A piece of inline content. Neighbours with the same `link` are one link. */
@@ -72,10 +72,24 @@ function writeRun(parts: EmailParts, run: Run, surface: Surface): void {
     parts.html.fixed('<br>\n')
     return parts.text.lineBreak()
   }
-  const { alt, width, height } = run.image
-  const style = `display:inline;width:${width}px;height:${height}px;border:0;vertical-align:middle`
-  writeImageTag(parts, run.image, `width="${width}" height="${height}" style="${style}"`)
+  const { alt } = run.image
+  writeImageTag(parts, run.image, sizeOf(run.image))
   if (alt.trim() !== '') parts.text.text(`[${alt}]`)
+}
+
+/** An icon is as large as it says; what a phone has no room for is as high as its width makes it. */
+function sizeOf({ width, height }: InlineImage): string {
+  const isIcon = width !== null && height !== null && width <= PHONE_WIDTH
+  const across = width === null ? null : Math.min(width, CARD_WIDTH)
+  const attributes = [across !== null && `width="${across}"`, isIcon && `height="${height}"`]
+  const style = [
+    'display:inline',
+    across !== null && `width:${across}px`,
+    isIcon ? `height:${height}px` : 'max-width:100%;height:auto',
+    'border:0;vertical-align:middle',
+  ]
+  const given = <Piece>(pieces: readonly (Piece | false)[]) => pieces.filter((piece) => piece !== false)
+  return [...given(attributes), `style="${given(style).join(';')}"`].join(' ')
 }
 
 /** The runs cut where the link changes. */
