@@ -3,7 +3,7 @@ import test from 'ava'
 import fc from 'fast-check'
 import { Marked } from 'marked'
 import type { CompiledEmail, ContentSource } from '../src/content/compile.ts'
-import { compileContent, listVariables } from '../src/content/compile.ts'
+import { compileContent } from '../src/content/compile.ts'
 import type { FilledEmail, FillInput } from '../src/content/fill.ts'
 import { fillContent } from '../src/content/fill.ts'
 import type { Block } from '../src/content/markdown-blocks.ts'
@@ -556,7 +556,10 @@ test('the text part keeps each value on its line', (t) => {
 test('unknown variables without a fallback are warnings when the known ones are given', (t) => {
   const source = "{{name}} {{city}} {{ctiy}} {{Org_Name}} {{x | 'f'}}"
   const compiled = compile(source, { knownVariables: ['city'], subject: '{{other}}' })
-  t.deepEqual(listVariables(compiled), ['other', 'name', 'city', 'ctiy', 'Org_Name', 'x'])
+  t.deepEqual(
+    compiled.references.slice(0, 6).map(({ name }) => name),
+    ['other', 'name', 'city', 'ctiy', 'Org_Name', 'x'],
+  )
   t.deepEqual(
     compiled.warnings.map((warning) => warning.message.slice(0, 40)),
     [
@@ -569,11 +572,13 @@ test('unknown variables without a fallback are warnings when the known ones are 
   t.deepEqual(compile(source).warnings, [])
 })
 
-test('a message that Gmail would cut off is a warning', (t) => {
-  t.deepEqual(
-    compile('word '.repeat(25_000)).warnings.map((warning) => warning.code),
-    ['LARGE'],
-  )
+test('a message that Gmail would cut off is a warning: its bytes count, and the addresses of its links', (t) => {
+  const codes = (source: string): string[] => compile(source).warnings.map(({ code }) => code)
+  t.deepEqual(codes('word '.repeat(25_000)), ['LARGE'])
+  t.deepEqual(codes('語 '.repeat(20_000)), [])
+  t.deepEqual(codes('語 '.repeat(30_000)), ['LARGE'])
+  t.deepEqual(codes('[a](https://x.test/a) '.repeat(300)), [])
+  t.deepEqual(codes('[a](https://x.test/a) '.repeat(700)), ['LARGE'])
 })
 
 test('a compiled email is frozen plain data that survives being cloned', (t) => {

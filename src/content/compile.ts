@@ -43,8 +43,6 @@ export interface CompiledEmail {
   readonly targets: readonly LinkTarget[]
   /** The links whose clicks can be counted, by position; `url` is null when it holds variables. */
   readonly links: readonly { readonly position: number; readonly url: string | null }[]
-  /** Names the author used, each once, in order. */
-  readonly variables: readonly string[]
   /** Whether the author put an unsubscribe link into the content. */
   readonly hasUnsubscribeLink: boolean
   /** Whether a footer with an unsubscribe link was added because there was none. */
@@ -87,10 +85,16 @@ function countedLinks(targets: readonly LinkTarget[]): CompiledEmail['links'] {
 /** Gmail shows only the first 102 KB of a message and hides the rest, the unsubscribe link with it. */
 const CLIPPED_FROM = 102_000
 
-/** The size of everything that may show. */
+/** About what the address of a link takes when its clicks are counted. */
+const ADDRESS_BYTES = 100
+
+/** The bytes of everything that may show. */
 function sizeOf({ statics, slots }: Template): number {
-  const fixed = statics.reduce((sum, text) => sum + text.length, 0)
-  return slots.reduce((sum, slot) => sum + ('body' in slot ? sizeOf(slot.body) : 0), fixed)
+  const fixed = statics.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  return slots.reduce((sum, slot) => {
+    if ('body' in slot) return sum + sizeOf(slot.body)
+    return slot.kind === 'link' ? sum + ADDRESS_BYTES : sum
+  }, fixed)
 }
 
 function warnLarge(table: ReferenceTable, html: Template): void {
@@ -122,11 +126,9 @@ export function compileContent(content: ContentSource): CompiledEmail {
   const subject = table.extract(flatten(content.subject))
   const preview = table.extract(flatten(content.preview ?? ''))
   const written = content.text === undefined ? null : table.extract(content.text)
-  let variables: string[] = []
   let hasUnsubscribeLink = false
   /** What is in the tables once the author's content is written; the footer adds to them. */
   const noteAuthored = (): void => {
-    variables = [...new Set(table.references.map((reference) => reference.name))]
     hasUnsubscribeLink = links.hasUnsubscribe
     if (knownVariables !== undefined) warnUnknown(table, knownVariables)
   }
@@ -149,14 +151,8 @@ export function compileContent(content: ContentSource): CompiledEmail {
     references: Object.freeze(table.references),
     targets: Object.freeze(links.targets),
     links: countedLinks(links.targets),
-    variables: Object.freeze(variables),
     hasUnsubscribeLink,
     unsubscribeLinkAdded: links.hasUnsubscribe && !hasUnsubscribeLink,
     warnings: Object.freeze(table.warnings),
   })
-}
-
-/** The names of the variables the author used, for loading their values and for warnings. */
-export function listVariables(compiled: CompiledEmail): readonly string[] {
-  return compiled.variables
 }
