@@ -1,4 +1,5 @@
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
+import { isRecord } from './rich/attributes.ts'
 
 /** What is wrong with a document, and where in it. */
 export type DocumentFault = { path: string; message: string }
@@ -72,10 +73,6 @@ function childrenOf({ content }: Record<string, unknown>, path: string, depth: n
     .slice(0, DOCUMENT_LIMITS.nodes)
     .map((node: unknown, index) => ({ node, path: `${path}.content[${index}]`, depth: depth + 1 }))
     .toReversed()
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isName(value: unknown): value is string {

@@ -1,5 +1,6 @@
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import type { DocumentFault } from './document.ts'
+import { isRecord } from './rich/attributes.ts'
 
 type Visit = { node: unknown; path: string; depth: number }
 
@@ -41,8 +42,4 @@ function visitsOf(nodes: readonly unknown[], path: string, depth: number): Visit
     .slice(0, DOCUMENT_LIMITS.nodes)
     .map((node, index) => ({ node, path: `${path}[${index}]`, depth }))
     .toReversed()
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
