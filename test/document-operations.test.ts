@@ -191,6 +191,15 @@ test('text is replaced where readers read it: buttons, alternatives, link cards,
   t.deepEqual(inside.matched, [2])
 })
 
+test('a text of which nothing is left goes, also one that is itself the target', (t) => {
+  const content = doc(paragraph(text('Old'), text(' price', 'bold')), paragraph(text('Old')))
+  const emptied = doc(paragraph(text(' price', 'bold')), paragraph())
+  const operation = { type: 'replace_text', find: 'Old', replace: '' } as const
+  t.deepEqual(apply(content, [operation]).content, emptied)
+  const targets = [{ path: [0, 0] }, { type: 'text', index: 1 }].map((target) => ({ ...operation, target }))
+  t.deepEqual(apply(content, targets).content, emptied)
+})
+
 test('nodes are put, removed and replaced where each kind of target says, in order', (t) => {
   const content = doc(
     { type: 'heading', attrs: { id: 'top', level: 1 }, content: [text('A')] },

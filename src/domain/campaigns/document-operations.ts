@@ -13,7 +13,7 @@ import {
   type Place,
   placesFrom,
 } from './dialects.ts'
-import type { Operation, Target } from './operations.ts'
+import type { Operation, Replacement, Target } from './operations.ts'
 import { rewrite } from './rewrite.ts'
 
 /** How many types of nodes are named to whoever looks for one that is not there. */
@@ -34,17 +34,17 @@ export function applyOperations(
   if (contentType === 'MARKDOWN') {
     let text = typeof content === 'string' ? content : ''
     const matched = operations.map((operation, index) => {
-      const result = replaceIn([text], operation, `operations[${index}]`, budget)
+      if (operation.type !== 'replace_text') throw new Error(`${operation.type} replaces no text`)
+      const at = `operations[${index}]`
+      const result = replaceIn([text], operation, at, budget)
       text = result.pieces.join('')
-      return counted(result.matched, operation, index)
+      return counted(result.matched, operation, at)
     })
     return { content: text, matched }
   }
   const { root, contentOf } = openDocument(content)
   const editor = new DocumentEditor(DIALECTS[contentType], root, budget)
-  const matched = operations.map((operation, index) =>
-    counted(editor.apply(operation, `operations[${index}]`), operation, index),
-  )
+  const matched = operations.map((operation, index) => editor.apply(operation, `operations[${index}]`))
   return { content: contentOf(root), matched }
 }
 
@@ -63,7 +63,7 @@ class DocumentEditor {
   apply(operation: Operation, at: string): number {
     switch (operation.type) {
       case 'replace_text':
-        return this.#replaceText(operation, at)
+        return counted(this.#replaceText(operation, at), operation, at)
       case 'insert_node':
         if ('at' in operation) this.#insertAt(operation.at, operation.node, at)
         else this.#insertBeside(operation.beside, operation.side, operation.node, at)
@@ -107,7 +107,7 @@ class DocumentEditor {
     siblings.splice(side === 'before' ? index : index + 1, 0, node)
   }
 
-  #replaceText(operation: Operation & { type: 'replace_text' }, at: string): number {
+  #replaceText(operation: Replacement, at: string): number {
     const { isText, attributesOf, readable } = this.#dialect
     const { target } = operation
     const start = target ? this.#find(target, `${at}.target`) : { node: this.#root, parent: null, index: 0 }
@@ -133,18 +133,17 @@ class DocumentEditor {
       if (operation.occurrence === 'first' && matched > 0) break
     }
     if (this.#dialect.keepsEmptyText) return matched
-    for (const { node } of places) {
-      const children = this.#listOf(node)
-      if (children.some((child) => isRecord(child) && emptied.has(child))) {
-        node[this.#dialect.children] = children.filter((child) => !isRecord(child) || !emptied.has(child))
-      }
+    const emptying = places.flatMap(({ node, parent }) => (parent && emptied.has(node) ? [parent] : []))
+    for (const parent of new Set(emptying)) {
+      const left = this.#listOf(parent).filter((child) => !isRecord(child) || !emptied.has(child))
+      parent[this.#dialect.children] = left
     }
     return matched
   }
 
   #rewriteRun(
     run: readonly DocumentNode[],
-    operation: Operation & { type: 'replace_text' },
+    operation: Replacement,
     already: number,
     at: string,
   ): { matched: number; emptied: DocumentNode[] } {
@@ -159,7 +158,7 @@ class DocumentEditor {
   #rewriteMembers(
     attributes: Record<string, unknown>,
     names: readonly string[],
-    operation: Operation & { type: 'replace_text' },
+    operation: Replacement,
     already: number,
     at: string,
   ): number {
@@ -249,13 +248,11 @@ function runFrom(siblings: readonly unknown[], belongs: (node: DocumentNode) => 
 /** One replacement within the bytes a call may add, so that short texts cannot grow into a flood. */
 function replaceIn(
   pieces: readonly string[],
-  operation: Operation,
+  { find, replace, occurrence }: Replacement,
   at: string,
   budget: { left: number },
   already = 0,
 ): { pieces: string[]; matched: number } {
-  if (operation.type !== 'replace_text') throw new Error(`${operation.type} replaces no text`)
-  const { find, replace, occurrence } = operation
   const affordable = Math.floor(budget.left / Math.max(1, replace.length))
   const wanted = occurrence === 'first' ? Math.max(0, 1 - already) : Number.POSITIVE_INFINITY
   const result = rewrite(pieces, find, replace, Math.min(wanted, affordable + 1))
@@ -269,10 +266,10 @@ function replaceIn(
   return result
 }
 
-function counted(matched: number, operation: Operation, index: number): number {
+function counted(matched: number, { find }: Replacement, at: string): number {
   if (matched > 0) return matched
-  const what = operation.type === 'replace_text' ? JSON.stringify(operation.find.slice(0, 80)) : 'its target'
-  return refuse(`operations[${index}]`, `matches nothing: ${what} is not there. No operation was applied.`)
+  const what = JSON.stringify(find.slice(0, 80))
+  return refuse(at, `matches nothing: ${what} is not there. No operation was applied.`)
 }
 
 function shown(target: Target): string {

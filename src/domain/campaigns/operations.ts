@@ -8,15 +8,18 @@ import type { DocumentNode, DocumentType } from './dialects.ts'
 /** Which node of a document is meant. */
 export type Target = { nodeId: string } | { path: readonly number[] } | { type: string; index: number }
 
+/** A replacement of exact text, in the target or everywhere. */
+export type Replacement = {
+  type: 'replace_text'
+  find: string
+  replace: string
+  occurrence: 'first' | 'all'
+  target: Target | null
+}
+
 /** An operation whose members go together. */
 export type Operation =
-  | {
-      type: 'replace_text'
-      find: string
-      replace: string
-      occurrence: 'first' | 'all'
-      target: Target | null
-    }
+  | Replacement
   | { type: 'insert_node'; node: DocumentNode; beside: Target; side: 'before' | 'after' }
   | { type: 'insert_node'; node: DocumentNode; at: readonly number[] }
   | { type: 'append_node' | 'prepend_node'; node: DocumentNode; parent: Target | null }
