@@ -128,6 +128,7 @@ test('a test that cannot be sent is refused by name, and nothing is', async (t) 
     ['INVALID_INPUT', 'emails', { emails: [] }],
     ['INVALID_INPUT', 'emails', { emails: six }],
     ['INVALID_INPUT', 'emails[1]', { emails: ['a@example.com', 'nobody'] }],
+    ['INVALID_INPUT', 'emails[2]', { emails: ['a@example.com', 'b@example.com', 'A@Example.com'] }],
     ['NOT_FOUND', undefined, { campaignId: encodeId('cmp', newId()), emails: ['a@example.com'] }],
   ] as const) {
     const answer = await organization.call('send_test_email', { campaignId, ...input })

@@ -11,8 +11,9 @@ import { readContent } from '../content.ts'
 import { lockSegments } from '../segments/lock.ts'
 import { copyName } from '../text.ts'
 import { recordHistory } from './history.ts'
-import { findSender, readName, readPreview, readReplyTo, readSubject } from './lines.ts'
+import { readName, readPreview, readReplyTo, readSubject } from './lines.ts'
 import { findCampaign, getCampaign } from './records.ts'
+import { findSender } from './sender.ts'
 
 /** A campaign as create_campaign takes it. */
 export type NewCampaign = {

@@ -13,9 +13,10 @@ import { lockSegments } from '../segments/lock.ts'
 import { refuse } from '../text.ts'
 import { applyOperations } from './document-operations.ts'
 import { recordHistory } from './history.ts'
-import { findSender, readName, readPreview, readReplyTo, readSubject } from './lines.ts'
+import { readName, readPreview, readReplyTo, readSubject } from './lines.ts'
 import { readOperations } from './operations.ts'
 import { type CampaignRow, findCampaign, getCampaign } from './records.ts'
+import { findSender } from './sender.ts'
 import { nextStatus } from './status.ts'
 
 /** What edit_campaign changes; what is left out stays. */

@@ -1,9 +1,4 @@
-import { sql } from 'kysely'
-
 import { CAMPAIGN_LIMITS } from '../../../schema/campaign.ts'
-import type { Call } from '../../catalogue/tool.ts'
-import { row } from '../../database.ts'
-import { decodeId, missing } from '../../ids.ts'
 import { readEmail } from '../addresses.ts'
 import { oneLine, refuse } from '../text.ts'
 
@@ -29,14 +24,4 @@ export function readPreview(preview: string | null): string | null {
 /** Where answers go; null is the sender's own. */
 export function readReplyTo(replyTo: string | null): string | null {
   return replyTo === null ? null : readEmail(replyTo, 'replyTo')
-}
-
-/** The uuid of a sender of the organization, or NOT_FOUND. */
-export async function findSender({ em, organization }: Call, senderId: string): Promise<string> {
-  const found = await row<{ id: string }>(
-    em,
-    sql`select id from sender where organization_id = ${organization.id} and id = ${decodeId('snd', senderId)}
-      for key share`,
-  )
-  return found?.id ?? missing('snd', senderId)
 }

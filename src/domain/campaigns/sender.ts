@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { DomainStatus } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { row } from '../../database.ts'
+import { decodeId, missing } from '../../ids.ts'
 import type { CampaignRow } from './records.ts'
 
 /** Who a campaign comes from; `stoodInFor` is the sender's own address, where another domain stands in. */
@@ -15,6 +16,16 @@ export type CampaignSender = {
 
 /** A sender, and whether email may leave from there. */
 type JudgedSender = CampaignSender & { domain: string; domainStatus: DomainStatus; canLeave: boolean }
+
+/** The uuid of a sender of the organization, or NOT_FOUND. */
+export async function findSender({ em, organization }: Call, senderId: string): Promise<string> {
+  const found = await row<{ id: string }>(
+    em,
+    sql`select id from sender where organization_id = ${organization.id} and id = ${decodeId('snd', senderId)}
+      for key share`,
+  )
+  return found?.id ?? missing('snd', senderId)
+}
 
 /** The campaign's sender, else the default one; null where there is none. */
 export async function senderOf(

@@ -4,6 +4,7 @@ import { encodeId } from '../../ids.ts'
 import { readEmail } from '../addresses.ts'
 import { withSnippets } from '../carried-content.ts'
 import { enqueueMessages, type MessageSource } from '../messages.ts'
+import { refuse } from '../text.ts'
 import { refuseBacklog } from '../transactional.ts'
 import { type CampaignRow, findCampaign, titleOf } from './records.ts'
 import { senderFault, senderOf } from './sender.ts'
@@ -22,6 +23,7 @@ export async function sendTest(
 ): Promise<SentTest[]> {
   const campaign = await findCampaign(call, campaignId)
   const emails = addresses.map((address, index) => readEmail(address, `emails[${index}]`))
+  refuseTwice(emails)
   const sender = await senderOf(call, campaign)
   const fault = senderFault(sender)
   if (fault !== null || sender === null) {
@@ -48,6 +50,12 @@ export async function sendTest(
     })),
   )
   return accepted.map(({ id }, index) => ({ id: encodeId('eml', id), email: emails[index] ?? '' }))
+}
+
+function refuseTwice(emails: readonly string[]): void {
+  const keys = emails.map((email) => email.toLowerCase())
+  const again = keys.findIndex((key, index) => keys.indexOf(key) < index)
+  if (again !== -1) refuse(`emails[${again}]`, 'stands there already; name each address once.')
 }
 
 /** What mail keeps of the campaign, so that a later edit does not change a test that waits. */
