@@ -58,7 +58,7 @@ const WORDS: Readonly<Record<CampaignAction, string>> = {
 const REPAIRS: Readonly<Record<CampaignStatus, string>> = {
   DRAFT: 'get_campaign shows its state',
   SCHEDULED: 'cancel_campaign_schedule makes it a draft again',
-  SENDING: 'duplicate_campaign makes a draft of it',
+  SENDING: 'pause_campaign holds it, and duplicate_campaign makes a draft of it',
   SENT: 'duplicate_campaign makes a draft of it',
   ARCHIVED: 'unarchive_campaign makes it a draft again',
   FAILED: 'duplicate_campaign makes a draft of it',
