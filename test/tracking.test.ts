@@ -10,6 +10,7 @@ import { array, execute, row, rows } from '../src/database.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
 import { READER, settleVisits } from '../src/domain/visits.ts'
 import { createTracking } from '../src/public/tracking.ts'
+import { isMachine } from '../src/public/visitors.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { settleAll } from '../worker/visits.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
@@ -347,6 +348,32 @@ test.serial('a visit that cannot be settled is set apart and holds up no other',
   )
   t.deepEqual(apart, [{ id: mails[2]?.id ?? '' }])
   await execute(em(), sql`drop function refuse_visit cascade`)
+})
+
+test('a machine is told by what it calls itself, or does not, and by asking for headers alone', (t) => {
+  const asks = (userAgent: string, method = 'GET'): boolean => isMachine({ method, userAgent })
+  for (const agent of [
+    '',
+    ' ',
+    'Mozilla/5.0',
+    'curl/8.5.0',
+    'python-requests/2.31',
+    'Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)',
+    'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)',
+    'Mozilla/4.0 (compatible; ms-office; MSOffice 16) Microsoft Office Existence Discovery',
+    'BarracudaCentral/1.0',
+    'Mozilla/5.0 (X11; Linux x86_64) HeadlessChrome/120.0',
+  ])
+    t.true(asks(agent), agent)
+  for (const agent of [
+    BROWSER['user-agent'],
+    // Gmail and Yahoo load pictures when their reader opens the email.
+    'Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)',
+    'YahooMailProxy; https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html',
+    'Mozilla/5.0 (Linux; Android 11; CUBOT NOTE 20) AppleWebKit/537.36 Chrome/120.0 Mobile Safari/537.36',
+  ])
+    t.false(asks(agent), agent)
+  t.true(asks(BROWSER['user-agent'], 'HEAD'))
 })
 
 test('two links within a second are a machine, whichever process saw them; two seconds apart they are a person', async (t) => {

@@ -8,9 +8,10 @@ export function keptAgent({ userAgent }: Pick<Visitor, 'userAgent'>): string {
   return userAgent.slice(0, LONGEST_AGENT)
 }
 
-// Scanners, previews and programs that name themselves. Apple's mail privacy proxy is only ever "Mozilla/5.0".
+// Scanners, previews and programs that name themselves, but for the phones called Cubot. Apple's mail privacy proxy is only
+// ever "Mozilla/5.0".
 const MACHINE =
-  /bot\b|crawl|spider|scan|preview|prefetch|monitor|barracuda|proofpoint|mimecast|symantec|messagelabs|trendmicro|safelinks|office existence|fireeye|ironport|headless|phantomjs|curl\/|wget\/|python|go-http-client|okhttp|java\/|libwww|httpclient|axios|node-fetch|undici|^node$|^mozilla\/5\.0$/i
+  /(?<!\bcu)bot\b|crawl|spider|scan|preview|prefetch|monitor|barracuda|proofpoint|mimecast|symantec|messagelabs|trendmicro|safelinks|office existence|fireeye|ironport|headless|phantomjs|curl\/|wget\/|python|go-http-client|okhttp|java\/|libwww|httpclient|axios|node-fetch|undici|^node$|^mozilla\/5\.0$/i
 
 /**
  * Whether a request is a machine's, of those that can be told: it says so, says nothing, or only asks for headers.
