@@ -3428,8 +3428,6 @@ export type Tools = {
   simulate_workflow: { input: SimulateWorkflowInput; output: Simulation }
   /** Takes a draft out of the list; it can no longer be edited until unarchive_campaign. Asks for a confirmation code. */
   archive_campaign: { input: ArchiveCampaignInput; output: ArchiveCampaignOutput }
-  /** Gives the images of a draft or an internal email their natural size, made smaller where they exceed the bounds, never larger. Images of the library are known, others are fetched; one that cannot be read stays as it is and says why. dryRun lists the images and their sizes and changes nothing. */
-  auto_fit_campaign_images: { input: AutoFitCampaignImagesInput; output: AutoFitCampaignImagesOutput }
   /** Makes a draft. Without content it holds a greeting and an unsubscribe link; without senderId it takes the default sender, else the one used last, else any. Nothing is sent until it is scheduled. */
   create_campaign: { input: CreateCampaignInput; output: CreateCampaignOutput }
   /** Makes a draft with the content, sender and audience of a campaign in any state, or of the internal email of a workflow. */
@@ -3440,14 +3438,16 @@ export type Tools = {
   get_campaign: { input: GetCampaignInput; output: GetCampaignOutput }
   /** Lists campaigns without their content, newest first. Archived ones show only with status ARCHIVED; the internal emails of workflows never do. */
   list_campaigns: { input: ListCampaignsInput; output: ListCampaignsOutput }
-  /** Shows the final HTML and text of a campaign or workflow email as it would arrive, without counting, and warns of unknown variables and a missing unsubscribe link. Nothing is sent. Without subscriberId, fallbacks show. */
-  render_campaign: { input: RenderCampaignInput; output: RenderCampaignOutput }
-  /** Sends a campaign or the internal email of a workflow as it is now to up to five addresses, with [Test] before the subject. Fallbacks show for what is not known, and nothing is counted. */
-  send_test_email: { input: SendTestEmailInput; output: SendTestEmailOutput }
   /** Makes an archived campaign a draft again, to be edited and scheduled. */
   unarchive_campaign: { input: UnarchiveCampaignInput; output: UnarchiveCampaignOutput }
   /** Replaces the filters of a draft, all of which must hold; an empty list is every SUBSCRIBED subscriber. get_available_filters describes the language. */
   update_campaign_filters: { input: UpdateCampaignFiltersInput; output: UpdateCampaignFiltersOutput }
+  /** Gives the images of a draft or an internal email their natural size, made smaller where they exceed the bounds, never larger. Images of the library are known, others are fetched; one that cannot be read stays as it is and says why. dryRun lists the images and their sizes and changes nothing. */
+  auto_fit_campaign_images: { input: AutoFitCampaignImagesInput; output: AutoFitCampaignImagesOutput }
+  /** Shows the final HTML and text of a campaign or workflow email as it would arrive, without counting, and warns of unknown variables and a missing unsubscribe link. Nothing is sent. Without subscriberId, fallbacks show. */
+  render_campaign: { input: RenderCampaignInput; output: RenderCampaignOutput }
+  /** Sends a campaign or the internal email of a workflow as it is now to up to five addresses, with [Test] before the subject. Fallbacks show for what is not known, and nothing is counted. */
+  send_test_email: { input: SendTestEmailInput; output: SendTestEmailOutput }
   /** Reads one entry of the history of a campaign, with the content it had then. */
   get_campaign_history_entry: { input: GetCampaignHistoryEntryInput; output: GetCampaignHistoryEntryOutput }
   /** Lists what a campaign said after each change, newest first, without the content; the id of an entry is a cursor. */
@@ -3789,16 +3789,16 @@ export const TOOL_EFFECTS = {
   update_workflow_group: 'write',
   simulate_workflow: 'read',
   archive_campaign: 'impact',
-  auto_fit_campaign_images: 'draft',
   create_campaign: 'draft',
   duplicate_campaign: 'draft',
   edit_campaign: 'draft',
   get_campaign: 'read',
   list_campaigns: 'read',
-  render_campaign: 'read',
-  send_test_email: 'write',
   unarchive_campaign: 'write',
   update_campaign_filters: 'draft',
+  auto_fit_campaign_images: 'draft',
+  render_campaign: 'read',
+  send_test_email: 'write',
   get_campaign_history_entry: 'read',
   list_campaign_history: 'read',
   restore_campaign_history: 'write',

@@ -1,5 +1,6 @@
 import * as admin from '../tools/admin.ts'
 import * as audience from '../tools/audience.ts'
+import * as campaignEmails from '../tools/campaign-emails.ts'
 import * as campaignHistory from '../tools/campaign-history.ts'
 import * as campaignResources from '../tools/campaign-resources.ts'
 import * as campaignSending from '../tools/campaign-sending.ts'
@@ -54,6 +55,7 @@ const GROUPS = [
   workflowGroups,
   simulation,
   campaigns,
+  campaignEmails,
   campaignHistory,
   campaignSending,
   campaignResources,

@@ -2,14 +2,7 @@ import Type from 'typebox'
 
 import { Filters } from '../../schema/audience.ts'
 import { AppliedOperation, MAXIMUM_OPERATIONS, WireOperation } from '../../schema/campaign-edit.ts'
-import {
-  Campaign,
-  CAMPAIGN_LIMITS,
-  CampaignSummary,
-  FittedImage,
-  RENDER_FORMATS,
-  RenderWarning,
-} from '../../schema/campaign.ts'
+import { Campaign, CAMPAIGN_LIMITS, CampaignSummary } from '../../schema/campaign.ts'
 import {
   closed,
   defaulted,
@@ -24,11 +17,8 @@ import { CAMPAIGN_STATUSES, CONTENT_TYPES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { createCampaign as create, duplicateCampaign as duplicate } from '../domain/campaigns/create.ts'
 import { editCampaign as edit, updateFilters } from '../domain/campaigns/edit.ts'
-import { fitCampaignImages, measureCampaignImages } from '../domain/campaigns/fit-images.ts'
 import { getCampaign as readCampaign, listCampaigns as list } from '../domain/campaigns/records.ts'
-import { renderCampaign as render } from '../domain/campaigns/render.ts'
 import { moveCampaign, summarizeArchival } from '../domain/campaigns/status.ts'
-import { sendTest } from '../domain/campaigns/test-send.ts'
 
 const campaignId = Type.String({ description: 'The id of a campaign or of a workflow email, cmp_….' })
 const LINE = `1 to ${CAMPAIGN_LIMITS.line} characters on one line.`
@@ -39,7 +29,6 @@ const content = Type.Unknown({
 })
 const senderId = Type.String({ description: 'The id of a sender, snd_…; get_email_senders lists them.' })
 const replyTo = Type.String({ description: 'Where answers go; null is the sender.' })
-const pixels = Type.Integer({ minimum: 1, maximum: 4_000, description: 'In pixels.' })
 const carriesDocument = { bodyLimit: DOCUMENT_LIMITS.bytes, jsonDepth: DOCUMENT_LIMITS.jsonDepth }
 const campaignOnly = closed({ campaign: Campaign })
 
@@ -155,77 +144,6 @@ export const duplicateCampaign = defineTool({
   }),
   output: campaignOnly,
   handler: async (call, input) => ({ campaign: await duplicate(call, input.campaignId, input.newName) }),
-})
-
-export const renderCampaign = defineTool({
-  name: 'render_campaign',
-  title: 'Render a campaign',
-  description:
-    'Shows the final HTML and text of a campaign or workflow email as it would arrive, without counting, and warns of ' +
-    'unknown variables and a missing unsubscribe link. Nothing is sent. Without subscriberId, fallbacks show.',
-  group: 'campaigns',
-  effect: 'read',
-  permission: 'campaigns',
-  input: closed({
-    campaignId,
-    subscriberId: Type.Optional(Type.String({ description: 'Whose variables fill it in, sub_….' })),
-    format: defaulted(oneOf(RENDER_FORMATS), 'both'),
-  }),
-  output: closed({
-    subject: Type.String(),
-    preview: Type.String(),
-    html: Type.Optional(Type.String()),
-    text: Type.Optional(Type.String()),
-    warnings: Type.Array(RenderWarning),
-  }),
-  handler: render,
-})
-
-export const autoFitCampaignImages = defineTool({
-  name: 'auto_fit_campaign_images',
-  title: 'Fit the images of a campaign',
-  description:
-    'Gives the images of a draft or an internal email their natural size, made smaller where they exceed the bounds, never larger. Images of the library are known, others are fetched; one that cannot be read stays as it is and says why. dryRun lists the images and their sizes and changes nothing.',
-  group: 'campaigns',
-  effect: 'draft',
-  permission: 'campaigns',
-  input: closed({
-    campaignId,
-    imageIndexes: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0 }), {
-        minItems: 1,
-        uniqueItems: true,
-        description: `Which images, by their index in the dry run; all without it. At most ${CAMPAIGN_LIMITS.imagesAtOnce} a call.`,
-      }),
-    ),
-    maxWidth: defaulted(pixels, 600),
-    maxHeight: defaulted(pixels, 400),
-    dryRun: defaulted(Type.Boolean({ description: 'Only tell what would change.' }), false),
-  }),
-  output: closed({ campaign: Campaign, images: Type.Array(FittedImage) }),
-  prepare: measureCampaignImages,
-  handler: fitCampaignImages,
-})
-
-export const sendTestEmail = defineTool({
-  name: 'send_test_email',
-  title: 'Send a test of a campaign',
-  description:
-    'Sends a campaign or the internal email of a workflow as it is now to up to five addresses, with [Test] before the subject. Fallbacks show for what is not known, and nothing is counted.',
-  group: 'campaigns',
-  effect: 'write',
-  permission: 'campaigns',
-  input: closed({
-    campaignId,
-    emails: Type.Array(Type.String(), {
-      minItems: 1,
-      maxItems: CAMPAIGN_LIMITS.testEmails,
-      uniqueItems: true,
-      description: `1 to ${CAMPAIGN_LIMITS.testEmails} addresses; they need not be subscribers.`,
-    }),
-  }),
-  output: closed({ emails: Type.Array(closed({ id: Type.String(), email: Type.String() })) }),
-  handler: async (call, input) => ({ emails: await sendTest(call, input.campaignId, input.emails) }),
 })
 
 export const archiveCampaign = defineTool({
