@@ -171,6 +171,42 @@ test.serial('consent, suppression and the state of the campaign are told as they
 })
 
 test.serial(
+  'what holds a campaign that has no recipients yet is told: its domain, and a pause',
+  async (t) => {
+    const organization = await api.organization()
+    const ann = await person(organization, 'Ann')
+    const campaignId = await draft(organization)
+    await execute(
+      em(),
+      sql`insert into sending_stop (organization_id, domain_id, stream, names, reason, days, emails, counted)
+      select organization_id, id, 'MARKETING', array[domain], 'BOUNCES', 1, 100, 20 from domain
+      where organization_id = ${organization.id}`,
+    )
+    const stopped = await explain(organization, { email: ann, campaignId })
+    t.deepEqual(told(stopped).slice(0, 2), ['WAITING CAMPAIGN_DRAFT', 'WAITING SENDING_STOPPED'])
+    t.is(stopped.verdict.outcome, 'WOULD_GET_IT')
+    t.regex(reason(stopped, 'SENDING_STOPPED').message, /resume_sending/)
+    await execute(
+      em(),
+      sql`with begun as (
+        update campaign set status = 'SENDING', paused = true, schedule_version = 1
+        where id = ${decodeId('cmp', campaignId)} returning *)
+      insert into campaign_send (id, organization_id, campaign_id, number, subject, content, content_type, sender_name,
+        sender_email, recipient_filters)
+      select new_id(), organization_id, id, 1, subject, content, content_type, 'S',
+        ${`hello@${organization.domain}`}, '[]' from begun`,
+    )
+    t.deepEqual(told(await explain(organization, { email: ann, campaignId })).slice(0, 3), [
+      'WAITING CAMPAIGN_SENDING',
+      'WAITING PAUSED',
+      'WAITING SENDING_STOPPED',
+    ])
+    // Nothing is to send it, and it is not to be taken for one that was left behind.
+    await execute(em(), sql`update campaign set status = 'SENT' where id = ${decodeId('cmp', campaignId)}`)
+  },
+)
+
+test.serial(
   'after a campaign was sent, everybody has their reasons from when they were decided',
   async (t) => {
     const organization = await api.organization()

@@ -70,18 +70,28 @@ async function explainRecipient(
 }
 
 function waitingReasons(
-  { paused }: CampaignRow,
+  campaign: CampaignRow,
   { email, stop, ahead }: { email: Email | undefined; stop: SendingStop | null; ahead: number },
 ): Reason[] {
   const many = ahead > MOST_AHEAD ? `more than ${MOST_AHEAD}` : String(ahead)
-  const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
   return [
-    ...(paused ? [waiting('PAUSED', 'The campaign is paused until somebody resumes it.')] : []),
-    ...(stop === null ? [] : [waiting('SENDING_STOPPED', stop.message)]),
+    ...holdReasons(campaign, stop),
     ...(email
       ? []
       : [waiting('IN_QUEUE', `The campaign is on its way to them; ${many} recipients are before them.`)]),
   ]
+}
+
+/** What holds all of a campaign. */
+function holdReasons({ paused }: CampaignRow, stop: SendingStop | null): Reason[] {
+  return [
+    ...(paused ? [waiting('PAUSED', 'The campaign is paused until somebody resumes it.')] : []),
+    ...(stop === null ? [] : [waiting('SENDING_STOPPED', stop.message)]),
+  ]
+}
+
+function waiting(code: string, message: string): Reason {
+  return { at: null, outcome: 'WAITING', code, message }
 }
 
 /** Somebody whom a campaign that is over, or fixed on its audience, does not mean. */
@@ -125,7 +135,7 @@ async function explainProspect(
 ): Promise<Explanation> {
   const reasons = [
     ...stateReasons(call, campaign),
-    ...(send === null && campaign.status !== 'ARCHIVED' ? await contentReasons(call, campaign) : []),
+    ...(campaign.status === 'ARCHIVED' ? [] : await readinessReasons(call, campaign, send)),
     ...(await audienceReasons(call, person, send?.filters ?? campaign.recipientFilters)),
   ]
   const isKeptOut = reasons.some(({ outcome }) => outcome === 'AGAINST')
@@ -146,11 +156,11 @@ function stateReasons({ organization }: Call, { status, sendAt }: CampaignRow): 
   return state('WAITING', `The campaign is due ${due}.`)
 }
 
-/** What would make the campaign fail for everybody if it were due now; filters are told by audienceReasons. */
-async function contentReasons(call: Call, campaign: CampaignRow): Promise<Reason[]> {
+/** What holds the campaign, or would make it fail for everybody if it were due now; filters are told by audienceReasons. */
+async function readinessReasons(call: Call, campaign: CampaignRow, send: Send | null): Promise<Reason[]> {
   try {
-    await readSendable(call, { ...campaign, recipientFilters: [] })
-    return []
+    const from = send?.from ?? (await readSendable(call, { ...campaign, recipientFilters: [] })).sender.email
+    return holdReasons(campaign, await findStop(call, from))
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     return faultsOf(error).map(({ path, message }) => ({
