@@ -184,43 +184,49 @@ type EventKind =
   | 'activityTaskCompletedEventAttributes'
   | 'workflowExecutionSignaledEventAttributes'
 
-/** Waits until this many runs of an automation have a status. */
+/** Waits until this many runs of an automation have a status, and looks `everyMs`. */
 export async function untilRuns(
   system: System,
   automationId: string,
   status: string,
   count: number,
+  everyMs?: number,
 ): Promise<void> {
-  await until(`${count} runs ${status}`, async () => {
+  const hasCome = async () => {
     const found = await row<{ count: number }>(
       system.services.orm.em.fork(),
       sql`select count(*)::int as count from automation_run where automation_id = ${automationId} and status = ${status}`,
     )
     return (found?.count ?? 0) >= count
-  })
+  }
+  await until(`${count} runs ${status}`, hasCome, everyMs)
 }
 
-/** Every run took these steps exactly once, none failed: a figure of wrong work is worth nothing. */
+/**
+ * Every run, or those of a status, took these steps exactly once, none failed: a figure of wrong work is worth nothing.
+ */
 export async function proveSteps(
   system: System,
   automationId: string,
   count: number,
   steps: number,
+  status: string | null = null,
 ): Promise<void> {
   const found = await row<{ runs: number; visits: number }>(
     system.services.orm.em.fork(),
     sql`select count(distinct run.id)::int as runs, count(step.visit)::int as visits from automation_run run
-      join run_step step on step.run_id = run.id where run.automation_id = ${automationId} and run.status <> 'FAILED'`,
+      join run_step step on step.run_id = run.id where run.automation_id = ${automationId} and run.status <> 'FAILED'
+        and run.status = coalesce(${status}, run.status)`,
   )
   if (found?.runs === count && found.visits === count * steps) return
   throw new Error(`expected ${count} runs of ${steps} steps, found ${JSON.stringify(found)}`)
 }
 
-async function until(awaited: string, ask: () => Promise<boolean>): Promise<void> {
+async function until(awaited: string, ask: () => Promise<boolean>, everyMs = 50): Promise<void> {
   const deadline = Date.now() + 600_000
   while (!(await ask())) {
     if (Date.now() > deadline) throw new Error(`waited ten minutes in vain for ${awaited}`)
-    await sleep(50)
+    await sleep(everyMs)
   }
 }
 
