@@ -294,7 +294,8 @@ test.serial('a paused campaign sends nothing more, and goes on to exactly the re
   const held = await eventually('the queue to be held', async () => {
     const states = await rows<{ state: string }>(
       em(),
-      sql`select distinct state from delivery_queue where organization_id = ${organization.id}`,
+      sql`select state from delivery_queue where organization_id = ${organization.id}
+        union select 'taken' from campaign_batch where organization_id = ${organization.id}`,
     )
     return states.length === 1 && states[0]?.state === 'held'
   })
@@ -568,15 +569,15 @@ test.serial('a send that somebody else has locked holds up no other, and goes on
   )
 })
 
-test.serial('a send whose emails cannot be written holds up no other, and is tried again', async (t) => {
+test.serial('a send whose recipients cannot be taken holds up no other, and is tried again', async (t) => {
   const [broken, sound] = [await api.organization(), await api.organization()]
   const marks = [await people(broken, 5), await people(sound, 5)]
   await execute(
     em(),
-    sql`create function refuse_message() returns trigger language plpgsql as $fn$ begin
+    sql`create function refuse_batch() returns trigger language plpgsql as $fn$ begin
       raise 'the disk of this organization is full'; end $fn$;
-      create trigger refuse_message before insert on message for each row
-        when (new.organization_id = ${sql.raw(`'${broken.id}'`)}) execute function refuse_message()`,
+      create trigger refuse_batch before insert on campaign_batch for each row
+        when (new.organization_id = ${sql.raw(`'${broken.id}'`)}) execute function refuse_batch()`,
   )
   const [first, second] = [await draft(broken), await draft(sound)]
   await broken.confirmed('schedule_campaign', { campaignId: first })
@@ -587,7 +588,7 @@ test.serial('a send whose emails cannot be written holds up no other, and is tri
     const { raw } = await client.workflow.getHandle(campaignWorkflowId(first, 1)).describe()
     return raw.pendingActivities?.[0]?.lastFailure?.message?.startsWith('fault ')
   })
-  await execute(em(), sql`drop trigger refuse_message on message; drop function refuse_message`)
+  await execute(em(), sql`drop trigger refuse_batch on campaign_batch; drop function refuse_batch`)
   t.like(await ended(broken, first), { status: 'SENT', sent: 5 })
   t.deepEqual(
     marks.map((mark) => received(mark).length),

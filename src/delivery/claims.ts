@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { type EntityManager, execute, prepared, row, rows } from '../database.ts'
+import { array, type EntityManager, execute, json, prepared, row, rows } from '../database.ts'
 import type { MessageClass, MessageSource } from '../domain/messages.ts'
 
 /** Email that somebody waits for never queues behind email to many. */
@@ -30,8 +30,11 @@ export type Mail = {
   source: MessageSource | null
 }
 
-/** A claimed email: `attempt` is the fence that every later statement about it must match. */
-export type ClaimedMail = Mail & { attempt: number; tries: number }
+/**
+ * A claimed email: `attempt` is the fence that every later statement about it must match. One with a batch is not written
+ * yet: it gets its row with its outcome, or by `writeOut`.
+ */
+export type ClaimedMail = Mail & { attempt: number; tries: number; batchId: string | null }
 
 /** The columns of a Mail, from `m` message, `s` subscriber, `o` organization and `content` message_content. */
 const MAIL_COLUMNS = sql`m.id, m.organization_id as "organizationId", o.name as "organizationName", m.class,
@@ -72,8 +75,8 @@ export async function claimMails(
 }
 
 /**
- * Claims about `want` emails of campaigns for `leaseMs`, which are written by being claimed. The organizations that send
- * campaigns share them.
+ * Claims about `want` recipients of campaigns for `leaseMs`, a batch of each send. The organizations that send campaigns
+ * share them.
  */
 export async function claimCampaignMails(
   em: EntityManager,
@@ -91,9 +94,32 @@ export async function findMail(em: EntityManager, organizationId: string, id: st
   )
 }
 
+/** Writes those of these emails that are of a batch and have no row yet into the queue, where their sender holds them. */
+export async function writeOut(
+  em: EntityManager,
+  mails: readonly Pick<ClaimedMail, 'id' | 'organizationId' | 'batchId' | 'recipient'>[],
+): Promise<void> {
+  const unwritten = mails.filter(({ batchId }) => batchId !== null)
+  if (unwritten.length === 0) return
+  await execute(
+    em,
+    sql`select write_recipients("organizationId", "batchId", array_agg(id), array_agg(recipient))
+      from jsonb_to_recordset(${json(
+        unwritten.map(({ id, organizationId, batchId, recipient }) => ({
+          id,
+          organizationId,
+          batchId,
+          recipient,
+        })),
+      )}) as given (id uuid, "organizationId" uuid, "batchId" uuid, recipient text)
+      group by "organizationId", "batchId" order by "batchId"`,
+  )
+}
+
 /** Puts claimed emails back that were not begun, such as at a stop. */
 export async function releaseClaims(em: EntityManager, mails: readonly ClaimedMail[]): Promise<void> {
   if (mails.length === 0) return
+  await writeOut(em, mails)
   await execute(
     em,
     sql`update delivery_queue q set state = 'queued', lease_until = null
@@ -115,6 +141,16 @@ export async function renewLeases(
       from jsonb_to_recordset(${JSON.stringify(fences(mails))}::jsonb) as given (id uuid, attempt int)
       where q.id = given.id and q.attempt = given.attempt and q.submitting`,
   )
+  const batches = mails.flatMap(({ batchId }) => batchId ?? [])
+  if (batches.length === 0) return
+  await execute(
+    em,
+    sql`update campaign_batch set lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
+      where organization_id = any(${array(
+        mails.map(({ organizationId }) => organizationId),
+        'uuid',
+      )}) and id = any(${array(batches, 'uuid')})`,
+  )
 }
 
 /**
@@ -122,6 +158,7 @@ export async function renewLeases(
  * paused, its domain no longer stopped; its day of tries begins anew) and what lost its sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
  */
 export async function reviveQueue(em: EntityManager): Promise<number> {
+  await execute(em, sql`select revive_batches()`)
   return await execute(
     em,
     sql`with recursive holders as (

@@ -7,9 +7,10 @@ import { execute, rows } from '../database.ts'
 import { nudgeRuns } from '../domain/automations/runs/nudge.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
+import { type ClaimedMail, writeOut } from './claims.ts'
 
-/** An email in the queue and the attempt that holds it. */
-export type Held = { id: string; organizationId: string; attempt: number }
+/** A claimed email and the attempt that holds it. */
+export type Held = Pick<ClaimedMail, 'id' | 'organizationId' | 'attempt' | 'batchId' | 'recipient'>
 
 /** In whose name delivery writes. */
 export const DELIVERY: Actor = { kind: 'system', id: 'delivery', name: 'Delivery' }
@@ -29,7 +30,9 @@ export async function giveUp(services: Services, email: Held, reason: string): P
   }
 }
 
-async function fail({ em, organization }: Call, { id, attempt }: Held, reason: string): Promise<void> {
+async function fail({ em, organization }: Call, email: Held, reason: string): Promise<void> {
+  const { id, attempt } = email
+  await writeOut(em, [email])
   const failed = await rows<{ runId: string | null }>(
     em,
     sql`with gone as (
@@ -52,7 +55,9 @@ async function fail({ em, organization }: Call, { id, attempt }: Held, reason: s
   await nudgeRuns(em, organization.id, runIds)
 }
 
-async function setApart({ em, organization }: Call, { id, attempt }: Held): Promise<void> {
+async function setApart({ em, organization }: Call, email: Held): Promise<void> {
+  const { id, attempt } = email
+  await writeOut(em, [email])
   await execute(
     em,
     sql`update delivery_queue set state = 'apart', submitting = false, lease_until = null

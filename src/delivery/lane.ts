@@ -178,9 +178,9 @@ export function startLane(
 }
 
 function candidateOf({ mail, content }: Ready): TickItem {
-  const { id, organizationId, attempt, runId } = mail
+  const { id, organizationId, attempt, batchId, subscriberId, recipient, runId } = mail
   const targets = typeof content === 'string' ? [] : content.targets
-  return { candidate: { id, organizationId, attempt, targets }, runId }
+  return { candidate: { id, organizationId, attempt, batchId, subscriberId, recipient, targets }, runId }
 }
 
 function idsOfCandidates(items: readonly TickItem[]): Set<string> {

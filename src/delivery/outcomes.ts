@@ -52,11 +52,13 @@ export function failureOutcome(
 }
 
 function base(mail: ClaimedMail, subject: string | null): Omit<Outcome, 'kind'> {
-  const { id, organizationId, attempt, subscriberId } = mail
+  const { id, organizationId, attempt, batchId, recipient, subscriberId } = mail
   return {
     id,
     organizationId,
     attempt,
+    batchId,
+    recipient,
     subscriberId,
     subject,
     response: null,

@@ -1,12 +1,15 @@
 import { sql } from 'kysely'
 
 import { type EntityManager, json, prepared, rows } from '../database.ts'
+import { type ClaimedMail, writeOut } from './claims.ts'
 
 /** How a conversation about one email ended. `soft` is tried again until a day is over; `back` was not its fault. */
 export type Outcome = {
   id: string
   organizationId: string
   attempt: number
+  batchId: string | null
+  recipient: string
   kind: 'sent' | 'soft' | 'hard' | 'failed' | 'back'
   subject: string | null
   response: string | null
@@ -22,7 +25,10 @@ export type Outcome = {
 }
 
 /** An email that is rendered and has a connection waiting, with the targets of its links that only it has. */
-export type Candidate = { id: string; organizationId: string; attempt: number; targets: readonly string[] }
+export type Candidate = Pick<
+  ClaimedMail,
+  'id' | 'organizationId' | 'attempt' | 'batchId' | 'subscriberId' | 'recipient'
+> & { targets: readonly string[] }
 
 /** SENT, BOUNCED, FAILED, DELAYED or BACK; an outcome whose fence was lost has none. */
 export type Recorded = {
@@ -41,16 +47,24 @@ const acceptAndMark = prepared(
   `select id, null as verdict, null as "runId" from record_sent($1, $2, $3, $4, $5, $6) as id
     union all select id, verdict, run_id from mark_candidates($7, $8, $9, $10, $11)`,
 )
+const acceptAndMarkRecipients = prepared(
+  'accept_and_mark_recipients',
+  `select id, null as verdict, null as "runId" from record_recipients($1, $2, $3, $4, $5, $6, $7, $8) as id
+    union all select id, verdict, run_id from mark_recipients($9, $10, $11, $12, $13, $14)`,
+)
 const mark = prepared(
   'mark_candidates',
   'select id, verdict, run_id as "runId" from mark_candidates($1, $2, $3, $4, $5)',
 )
 
+/** What a tick answers of its items; a verdict of null is of an acceptance. */
+type Remaining = Withheld & { verdict: string | null }
+
 /**
- * Records acceptances of any organization with their events, and marks what is next, in one statement; the functions
- * are in the migration of delivery. An acceptance counts whoever holds the email, because it is out. Answers the ids of
- * acceptances that are left, because an automation may be listening for them or their row is gone, and the candidates
- * that are not marked.
+ * Records acceptances of any organization with their events, and marks what is next, in one statement for what is in the
+ * queue and one for recipients of batches; the functions are in the migrations of delivery and of batches. An acceptance
+ * counts whoever holds the email, because it is out. Answers the ids of acceptances that are left, because an automation
+ * may be listening for them or their row is gone, and the candidates that are not marked.
  */
 export async function tick(
   em: EntityManager,
@@ -58,8 +72,41 @@ export async function tick(
   candidates: readonly Candidate[],
   leaseMs: number,
 ): Promise<{ left: string[]; withheld: Withheld[] }> {
-  if (accepted.length + candidates.length === 0) return { left: [], withheld: [] }
-  const found = await rows<Withheld & { verdict: string | null }>(
+  // A batch keeps no links of its emails.
+  const isRecipient = ({ batchId, targets }: Candidate) => batchId !== null && targets.length === 0
+  const queued = candidates.filter((candidate) => !isRecipient(candidate))
+  await writeOut(em, queued)
+  const ofBatches = await tickRecipients(
+    em,
+    accepted.filter(({ batchId }) => batchId !== null),
+    candidates.filter(isRecipient),
+    leaseMs,
+  )
+  const unrecorded = new Set(leftOf(ofBatches))
+  const ofQueue = await tickQueue(
+    em,
+    accepted.filter(({ id, batchId }) => batchId === null || unrecorded.has(id)),
+    queued,
+    leaseMs,
+  )
+  return {
+    left: leftOf(ofQueue),
+    withheld: [...ofBatches, ...ofQueue].filter(({ verdict }) => verdict !== null),
+  }
+}
+
+function leftOf(remaining: readonly Remaining[]): string[] {
+  return remaining.flatMap(({ id, verdict }) => (verdict === null ? [id] : []))
+}
+
+async function tickQueue(
+  em: EntityManager,
+  accepted: readonly Outcome[],
+  candidates: readonly Candidate[],
+  leaseMs: number,
+): Promise<Remaining[]> {
+  if (accepted.length + candidates.length === 0) return []
+  return await rows<Remaining>(
     em,
     acceptAndMark(
       accepted.map(({ id }) => id),
@@ -71,10 +118,34 @@ export async function tick(
       ...marking(candidates, leaseMs),
     ),
   )
-  return {
-    left: found.flatMap(({ id, verdict }) => (verdict === null ? [id] : [])),
-    withheld: found.filter(({ verdict }) => verdict !== null),
-  }
+}
+
+async function tickRecipients(
+  em: EntityManager,
+  accepted: readonly Outcome[],
+  candidates: readonly Candidate[],
+  leaseMs: number,
+): Promise<Remaining[]> {
+  if (accepted.length + candidates.length === 0) return []
+  return await rows<Remaining>(
+    em,
+    acceptAndMarkRecipients(
+      accepted.map(({ organizationId }) => organizationId),
+      accepted.map(({ batchId }) => batchId),
+      accepted.map(({ id }) => id),
+      accepted.map(({ subscriberId }) => subscriberId),
+      accepted.map(({ recipient }) => recipient),
+      accepted.map(({ subject }) => subject),
+      accepted.map(({ response }) => response),
+      accepted.map(({ data }) => JSON.stringify(data)),
+      candidates.map(({ organizationId }) => organizationId),
+      candidates.map(({ batchId }) => batchId),
+      candidates.map(({ id }) => id),
+      candidates.map(({ subscriberId }) => subscriberId),
+      candidates.map(({ recipient }) => recipient),
+      leaseMs / 1_000,
+    ),
+  )
 }
 
 /**
@@ -92,6 +163,7 @@ export async function markCandidates(
 /** Records outcomes of any kind. A row is only touched by who holds its fence. The caller records the events. */
 export async function recordOutcomes(em: EntityManager, outcomes: readonly Outcome[]): Promise<Recorded[]> {
   if (outcomes.length === 0) return []
+  await writeOut(em, outcomes)
   return await rows<Recorded>(
     em,
     sql`select id, verdict, subscriber_id as "subscriberId", run_id as "runId", data

@@ -7,6 +7,7 @@ import { array, execute, row, rows } from '../database.ts'
 import { decodeId, encodeId, newId } from '../ids.ts'
 import { IS_ACTIVE } from './automations/runs/active.ts'
 import { cancelRuns } from './automations/runs/runs.ts'
+import { writeAwaitedOf } from './campaigns/batches.ts'
 import {
   chooseSubscriber,
   findSubscriber,
@@ -40,6 +41,7 @@ export async function eraseSubscriber(call: Call, subscriber: string): Promise<s
   const nobody = newId()
   await cancelRuns(call, await activeRuns(call, person.id), 'MANUAL')
   await holdCampaigns(call)
+  await writeAwaitedOf(call.em, { organizationId: call.organization.id, subscriberId: person.id })
   await anonymizeMessages(call, person, nobody)
   await anonymizeAudiences(call, person, nobody)
   await anonymizeHistory(call, person.id, nobody)

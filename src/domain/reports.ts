@@ -6,6 +6,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Actor, Call } from '../catalogue/tool.ts'
 import { execute, row } from '../database.ts'
 import { encodeId, missing, newId } from '../ids.ts'
+import { writeAwaited } from './campaigns/batches.ts'
 import { type EmailOrigin, emailFacts } from './email-facts.ts'
 import { NO_ADDRESS } from './erasure.ts'
 import { recordEvents } from './events.ts'
@@ -86,6 +87,7 @@ export async function takeReport(call: Call, report: EmailReport): Promise<boole
 }
 
 async function lockEmail({ em, organization }: Call, messageId: string): Promise<Reported> {
+  await writeAwaited(em, [{ organizationId: organization.id, messageId }])
   const found = await row<Reported>(
     em,
     sql`select m.id as "messageId", m.status, m.recipient, m.subscriber_id as "subscriberId", m.subject,

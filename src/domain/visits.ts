@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Actor, Call } from '../catalogue/tool.ts'
 import { type EntityManager, execute, prepared, row, rows } from '../database.ts'
+import { writeAwaited } from './campaigns/batches.ts'
 import { type EmailOrigin, emailFacts } from './email-facts.ts'
 import { type NewEvent, recordEvents } from './events.ts'
 
@@ -53,6 +54,7 @@ export async function setVisitApart({ em, organization }: Call, id: string): Pro
 
 /** Counts an email, once, as one that made its reader leave, and its campaign's number with it. */
 export async function countUnsubscribe({ em, organization }: Call, messageId: string): Promise<void> {
+  await writeAwaited(em, [{ organizationId: organization.id, messageId }])
   await execute(
     em,
     sql`with counted as (

@@ -53,6 +53,26 @@ const campaignRecipientEntity = defineEntity({
 export class CampaignRecipient extends campaignRecipientEntity.class {}
 campaignRecipientEntity.setClass(CampaignRecipient)
 
+const campaignBatchEntity = defineEntity({
+  name: 'CampaignBatch',
+  tableName: 'campaign_batch',
+  filters: ORGANIZATION_FILTER,
+  properties: {
+    organizationId: p.uuid().primary(),
+    id: p.uuid().primary(),
+    campaignId: p.uuid(),
+    sendId: p.uuid(),
+    afterId: p.uuid(),
+    lastId: p.uuid(),
+    markedTo: p.uuid().defaultRaw("'00000000-0000-0000-0000-000000000000'::uuid"),
+    unwritten: p.integer(),
+    queued: p.array().columnType('uuid[]').$type<string[]>(),
+    leaseUntil: p.datetime(3),
+  },
+})
+export class CampaignBatch extends campaignBatchEntity.class {}
+campaignBatchEntity.setClass(CampaignBatch)
+
 const campaignTallyEntity = defineEntity({
   name: 'CampaignTally',
   tableName: 'campaign_tally',

@@ -58,7 +58,7 @@ import {
   GoalWatch,
   Outbox,
 } from './automation.ts'
-import { CampaignRecipient, CampaignSend, CampaignTally } from './campaign-sends.ts'
+import { CampaignBatch, CampaignRecipient, CampaignSend, CampaignTally } from './campaign-sends.ts'
 import { DeliveryDue, DomainTotal, OutcomeBatch, Receiver, SendingStop } from './deliverability.ts'
 import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
@@ -102,6 +102,7 @@ export const ENTITIES = [
   CampaignHistory,
   CampaignSend,
   CampaignRecipient,
+  CampaignBatch,
   CampaignTally,
   Message,
   MessageContent,

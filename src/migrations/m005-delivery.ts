@@ -103,6 +103,23 @@ export class M005Delivery extends Migration {
         select id, "organizationId", verdict, "subscriberId", "runId", data from settled;
       end $fn$;
 
+      -- Acceptances that no automation listens for.
+      create function unheard_acceptances(ids uuid[], organizations uuid[], people uuid[]) returns uuid[]
+      language plpgsql stable as $fn$
+      declare
+        listening uuid[] := array(select o.id from (select distinct id from unnest(organizations) id) o
+          where exists (select from automation_trigger t
+            where t.organization_id = o.id and t.type = 'EVENT' and t.match_key = 'EMAIL_SENT'));
+      begin
+        return array(select given.id from unnest(ids, organizations, people)
+            as given (id, organization_id, subscriber_id)
+          where given.organization_id <> all (listening)
+            and not exists (select from run_wait w where w.organization_id = given.organization_id
+              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT')
+            and not exists (select from goal_watch w where w.organization_id = given.organization_id
+              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT'));
+      end $fn$;
+
       -- Records acceptances and their events. Answers those that are left: their row is gone, or an automation listens.
       create function record_sent(ids uuid[], organizations uuid[], people uuid[], subjects text[], responses text[],
         facts jsonb[])
@@ -112,16 +129,7 @@ export class M005Delivery extends Migration {
       set enable_mergejoin = off as $fn$
       #variable_conflict use_column
       declare
-        listening uuid[] := array(select o.id from (select distinct id from unnest(organizations) id) o
-          where exists (select from automation_trigger t
-            where t.organization_id = o.id and t.type = 'EVENT' and t.match_key = 'EMAIL_SENT'));
-        plain uuid[] := array(select given.id from unnest(ids, organizations, people)
-            as given (id, organization_id, subscriber_id)
-          where given.organization_id <> all (listening)
-            and not exists (select from run_wait w where w.organization_id = given.organization_id
-              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT')
-            and not exists (select from goal_watch w where w.organization_id = given.organization_id
-              and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT'));
+        plain uuid[] := unheard_acceptances(ids, organizations, people);
         removed uuid[];
         tries_of int[];
         ambiguous_of boolean[];
@@ -280,7 +288,8 @@ export class M005Delivery extends Migration {
         marketing boolean, recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean,
         "subscriberId" uuid, "subscriberName" text, phone text, fields jsonb, "campaignId" uuid, "automationId" uuid,
         "versionId" uuid, "runId" uuid, "stepId" text, source jsonb, attempt int, tries smallint,
-        "lastOrganization" uuid);
+        -- Of a recipient of a campaign whose email is not written yet.
+        "batchId" uuid, "lastOrganization" uuid);
       create function claim_mails(of_lane text, want int, lease_seconds float8, after_organization uuid, most_classes int)
       returns setof claimed_mail
       language plpgsql
@@ -332,7 +341,7 @@ export class M005Delivery extends Migration {
         return query select m.id, m.organization_id, o.name, m.class::text, m.marketing, m.recipient, m.from_name,
           m.from_email, m.reply_to, m.tracking, m.subscriber_id, s.name, s.phone, coalesce(s.fields, '{}'),
           m.campaign_id, m.automation_id, m.version_id, m.run_id, m.step_id, content.source, claimed.attempt,
-          claimed.tries, last_organization
+          claimed.tries, null::uuid, last_organization
         from unnest(mails) claimed cross join lateral (select * from message m
           where m.organization_id = claimed.organization_id and m.id = claimed.id
             and m.id between first_id and last_id offset 0) m
@@ -346,7 +355,7 @@ export class M005Delivery extends Migration {
 
   override down(): void {
     this.addSql(`
-      drop function claim_mails, mark_candidates, consent_refusal, record_sent, record_outcomes;
+      drop function claim_mails, mark_candidates, consent_refusal, record_sent, unheard_acceptances, record_outcomes;
       drop type claimed_mail, claim, withheld_mail;
     `)
   }

@@ -83,6 +83,22 @@ export class M010CampaignSends extends Migration {
         primary key (organization_id, campaign_id, slot, status, reason, sent_hour)
       ) with (fillfactor = 50);
 
+      -- Counts emails of a campaign that came to something, or no longer did.
+      create function tally_emails(organization uuid, campaign uuid, came_to message_status, why text, hour timestamptz,
+        changed int, arrived int, repeated int) returns void
+      language sql as $fn$
+        insert into campaign_tally as tally (organization_id, campaign_id, slot, status, reason, sent_hour, emails,
+          delivered, resent, window_at, in_window, before_window)
+        values (organization, campaign, pg_backend_pid() % 64, came_to, why, hour, changed, arrived, repeated,
+          date_bin('10 seconds', clock_timestamp(), 'epoch'), greatest(changed, 0), 0)
+        on conflict (organization_id, campaign_id, slot, status, reason, sent_hour) do update set
+          emails = tally.emails + excluded.emails, delivered = tally.delivered + excluded.delivered,
+          resent = tally.resent + excluded.resent, window_at = excluded.window_at,
+          in_window = excluded.in_window + case when tally.window_at = excluded.window_at then tally.in_window else 0 end,
+          before_window = case tally.window_at when excluded.window_at then tally.before_window
+            when excluded.window_at - interval '10 seconds' then tally.in_window else 0 end
+      $fn$;
+
       -- What the changed rows counted is taken away, and what they count now is added.
       create function tally_messages() returns trigger language plpgsql as $fn$
       begin
@@ -90,32 +106,24 @@ export class M010CampaignSends extends Migration {
         if not exists (select from new_rows where campaign_id is not null) then
           return null;
         end if;
-        insert into campaign_tally as tally (organization_id, campaign_id, slot, status, reason, sent_hour, emails,
-          delivered, resent, window_at, in_window, before_window)
-        select organization_id, campaign_id, pg_backend_pid() % 64, status,
-          case status when 'BOUNCED' then coalesce(bounce_category, 'UNKNOWN')
-            when 'SKIPPED' then coalesce(reason, 'UNKNOWN') when 'FAILED' then coalesce(reason, 'UNKNOWN') else '' end,
-          coalesce(date_trunc('hour', sent_at, 'UTC'), '-infinity'),
-          sum(sign), sum(case when delivered_at is not null then sign else 0 end),
-          sum(case when resent then sign else 0 end),
-          date_bin('10 seconds', clock_timestamp(), 'epoch'), greatest(sum(sign), 0), 0
-        from (
-          select -1 as sign, organization_id, campaign_id, class, status, reason, bounce_category, sent_at, delivered_at,
-            resent from old_rows
-          union all
-          select 1, organization_id, campaign_id, class, status, reason, bounce_category, sent_at, delivered_at,
-            resent from new_rows) changed
-        where campaign_id is not null and class <> 'TEST' and not is_pending(status)
-        group by 1, 2, 4, 5, 6
-        having sum(sign) <> 0 or sum(case when delivered_at is not null then sign else 0 end) <> 0
-          or sum(case when resent then sign else 0 end) <> 0
-        order by 1, 2, 4, 5, 6
-        on conflict (organization_id, campaign_id, slot, status, reason, sent_hour) do update set
-          emails = tally.emails + excluded.emails, delivered = tally.delivered + excluded.delivered,
-          resent = tally.resent + excluded.resent, window_at = excluded.window_at,
-          in_window = excluded.in_window + case when tally.window_at = excluded.window_at then tally.in_window else 0 end,
-          before_window = case tally.window_at when excluded.window_at then tally.before_window
-            when excluded.window_at - interval '10 seconds' then tally.in_window else 0 end;
+        perform tally_emails(organization_id, campaign_id, status, reason, hour, emails, delivered, resent) from (
+          select organization_id, campaign_id, status,
+            case status when 'BOUNCED' then coalesce(bounce_category, 'UNKNOWN')
+              when 'SKIPPED' then coalesce(reason, 'UNKNOWN') when 'FAILED' then coalesce(reason, 'UNKNOWN') else '' end as reason,
+            coalesce(date_trunc('hour', sent_at, 'UTC'), '-infinity') as hour, sum(sign)::int as emails,
+            sum(case when delivered_at is not null then sign else 0 end)::int as delivered,
+            sum(case when resent then sign else 0 end)::int as resent
+          from (
+            select -1 as sign, organization_id, campaign_id, class, status, reason, bounce_category, sent_at, delivered_at,
+              resent from old_rows
+            union all
+            select 1, organization_id, campaign_id, class, status, reason, bounce_category, sent_at, delivered_at,
+              resent from new_rows) changed
+          where campaign_id is not null and class <> 'TEST' and not is_pending(status)
+          group by 1, 2, 3, 4, 5
+          having sum(sign) <> 0 or sum(case when delivered_at is not null then sign else 0 end) <> 0
+            or sum(case when resent then sign else 0 end) <> 0
+          order by 1, 2, 3, 4, 5) moved;
         return null;
       end $fn$;
       create trigger tally after update on message referencing old table as old_rows new table as new_rows
@@ -151,8 +159,8 @@ export class M010CampaignSends extends Migration {
         referencing old table as old_rows new table as new_rows
         for each statement execute function tally_recipients();
 
-      -- Writes the next emails of a send, in the queue as claimed already: who asks sends them. An email that nobody has
-      -- asked for yet is only a row of the audience.
+      -- Hands the next recipients of a send to who asks, as a batch: their emails are written with their outcome. See the
+      -- migration of batches.
       create function claim_recipients(organization uuid, send uuid, want int, lease_seconds float8)
       returns setof claimed_mail
       language plpgsql
@@ -163,6 +171,7 @@ export class M010CampaignSends extends Migration {
         frozen campaign_send;
         is_there boolean;
         reached uuid;
+        batch uuid;
       begin
         -- Whoever waits here goes on where the other ended. Not for long: others wait behind it.
         perform set_config('lock_timeout', '100ms', true);
@@ -175,28 +184,30 @@ export class M010CampaignSends extends Migration {
         if not is_there or not exists (select from campaign c where c.organization_id = organization
           and c.id = frozen.campaign_id and c.status = 'SENDING' and not c.paused and c.schedule_version = frozen.number)
           or stopped_by(organization, true, frozen.sender_email) is not null
+          -- Whose emails cannot be written sends no more of them.
+          or exists (select from campaign_batch b where b.organization_id = organization
+            and b.campaign_id = frozen.campaign_id and b.lease_until < now())
         then
           return;
         end if;
         reached := frozen.enqueued_to;
         loop
+          batch := new_id();
           return query with page as materialized (
             select r.subscriber_id, r.message_id, s.email, s.name, s.phone, s.fields from campaign_recipient r
             left join subscriber s on s.organization_id = r.organization_id and s.id = r.subscriber_id
             where r.organization_id = organization and r.campaign_id = frozen.campaign_id and r.reason is null
               and r.subscriber_id > reached
             order by r.subscriber_id limit want
-          ), messages as (
-            insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
-              stood_in_for, reply_to, campaign_id, version_id)
-            select message_id, organization, 'CAMPAIGN', true, subscriber_id, email, frozen.sender_name,
-              frozen.sender_email, frozen.stood_in_for, frozen.reply_to, frozen.campaign_id, frozen.id
-            from page where email is not null
-          ), queued as (
-            insert into delivery_queue (id, organization_id, lane, weight, campaign_id, state, attempt, lease_until)
-            select message_id, organization, 'bulk', 0, frozen.campaign_id, 'claimed', 1,
+          ), counted as materialized (
+            select count(email)::int as emails, count(*)::int - count(email)::int as others,
+              (array_agg(subscriber_id order by subscriber_id desc))[1] as last_id
+            from page
+          ), batched as (
+            insert into campaign_batch (organization_id, id, campaign_id, send_id, after_id, last_id, unwritten, lease_until)
+            select organization, batch, frozen.campaign_id, frozen.id, reached, last_id, emails,
               clock_timestamp() + make_interval(secs => lease_seconds)
-            from page where email is not null
+            from counted where emails > 0
           ), gone as materialized (
             select subscriber_id from page where email is null
           ), skipped as (
@@ -209,14 +220,15 @@ export class M010CampaignSends extends Migration {
             from gone
           ), advanced as (
             update campaign_send set enqueued = enqueued + counted.emails, skipped = skipped + counted.others,
-              enqueued_to = coalesce((select subscriber_id from page order by subscriber_id desc limit 1), enqueued_to)
-            from (select count(email)::int as emails, count(*)::int - count(email)::int as others from page) counted
+              enqueued_to = coalesce(counted.last_id, enqueued_to)
+            from counted
             where organization_id = organization and id = frozen.id
           )
           select message_id, organization, o.name, 'CAMPAIGN', true, page.email, frozen.sender_name,
             frozen.sender_email, frozen.reply_to, true, subscriber_id, page.name, page.phone, coalesce(fields, '{}'),
-            frozen.campaign_id, null::uuid, frozen.id, null::uuid, null::text, null::jsonb, 1, 0::smallint, null::uuid
-          from page cross join organization o where o.id = organization and page.email is not null;
+            frozen.campaign_id, null::uuid, frozen.id, null::uuid, null::text, null::jsonb, 1, 0::smallint, batch, null::uuid
+          from page cross join organization o where o.id = organization and page.email is not null
+          order by subscriber_id;
           -- Everybody on the page may be gone; then the next one is asked.
           exit when found;
           select s.* into frozen from campaign_send s where s.organization_id = organization and s.id = send;
@@ -296,8 +308,8 @@ export class M010CampaignSends extends Migration {
       drop trigger tally on message;
       drop trigger tally_inserted on campaign_recipient;
       drop trigger tally_changed on campaign_recipient;
-      drop function claim_campaign_mails, claim_recipients, tally_messages, tally_recipients, tally_skipped,
-        link_target;
+      drop function claim_campaign_mails, claim_recipients, tally_messages, tally_emails, tally_recipients,
+        tally_skipped, link_target;
       drop table campaign_tally, campaign_recipient, campaign_send;
     `)
   }

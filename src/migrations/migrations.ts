@@ -13,6 +13,7 @@ import { M012Visits } from './m012-visits.ts'
 import { M013AutomationSteps } from './m013-automation-steps.ts'
 import { M014Intakes } from './m014-intakes.ts'
 import { M015TimedTriggers } from './m015-timed-triggers.ts'
+import { M016CampaignBatches } from './m016-campaign-batches.ts'
 import { M017Reports } from './m017-reports.ts'
 import { M018Deliverability } from './m018-deliverability.ts'
 import { M019Webhooks } from './m019-webhooks.ts'
@@ -37,6 +38,7 @@ export const MIGRATIONS = [
   M013AutomationSteps,
   M014Intakes,
   M015TimedTriggers,
+  M016CampaignBatches,
   M017Reports,
   M018Deliverability,
   M019Webhooks,

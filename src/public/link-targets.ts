@@ -1,5 +1,6 @@
-import { prepared, rows } from '../database.ts'
+import { type EntityManager, prepared, rows } from '../database.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import { writeAwaited } from '../domain/campaigns/batches.ts'
 import type { Services } from '../services.ts'
 
 /** A link of an email; ids are uuids. */
@@ -65,9 +66,18 @@ export function createLinkTargets(services: Services): (link: LinkOfEmail) => Pr
   }
 }
 
+/** By the place of each; asks once more for what was only written by being asked for. */
 async function read(services: Services, batch: readonly Ask[]): Promise<Map<number, string | null>> {
+  const em = crossOrganization(services)
+  const targets = await find(em, batch)
+  const missing = batch.filter((_, place) => (targets.get(place) ?? null) === null).map(({ link }) => link)
+  const isMore = missing.length > 0 && (await writeAwaited(em, missing))
+  return isMore ? await find(em, batch) : targets
+}
+
+async function find(em: EntityManager, batch: readonly Ask[]): Promise<Map<number, string | null>> {
   const found = await rows<{ place: number; target: string | null }>(
-    crossOrganization(services),
+    em,
     findTargets(
       batch.map(({ link }) => link.organizationId),
       batch.map(({ link }) => link.messageId),

@@ -2,6 +2,7 @@ import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { findMail } from '../delivery/claims.ts'
 import { createRenderer } from '../delivery/render.ts'
 import { readToken } from '../delivery/tracking-token.ts'
+import { writeAwaited } from '../domain/campaigns/batches.ts'
 import type { Services } from '../services.ts'
 
 /**
@@ -17,7 +18,9 @@ export function createOnlineViews(services: Services): (token: string) => Promis
   return async (token) => {
     const read = readToken(services.config.secret, 'view', token)
     if (!read) return null
-    const mail = await findMail(crossOrganization(services), read.organizationId, read.messageId)
+    const em = crossOrganization(services)
+    const find = () => findMail(em, read.organizationId, read.messageId)
+    const mail = (await find()) ?? ((await writeAwaited(em, [read])) ? await find() : null)
     const filled = mail && (await renderer.fillForBrowser(mail))
     return filled?.html ?? null
   }

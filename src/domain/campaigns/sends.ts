@@ -32,7 +32,7 @@ export type Send = {
   isStopped: boolean
   /** Recipients that have their outcome, by the totals that are kept. */
   done: number
-  /** There are emails in the queue. */
+  /** Some recipients are with a sender or have an email in the queue. */
   isWaiting: boolean
   /** Some of them go out now; the others wait for their next try. */
   isMoving: boolean
@@ -60,14 +60,16 @@ export async function findSend(
 ): Promise<Send | null> {
   const inQueue = sql`from delivery_queue q where q.organization_id = send.organization_id
     and q.campaign_id = send.campaign_id`
+  const isTaken = sql`exists (select from campaign_batch b where b.organization_id = send.organization_id
+    and b.campaign_id = send.campaign_id)`
   return await row<Send>(
     em,
     sql`select send.id, campaign.status, campaign.paused, campaign.failure,
         campaign.schedule_version <> send.number as "isOld", send.audience_frozen as "audienceFrozen", send.total,
         send.enqueued, send.skipped, send.enqueued_to as "enqueuedTo", send.fault,
         stopped_by(send.organization_id, true, send.sender_email) is not null as "isStopped",
-        ${doneOf(sql`send`)} as done, exists (select ${inQueue}) as "isWaiting",
-        exists (select ${inQueue} and q.state in ('queued', 'claimed')) as "isMoving"
+        ${doneOf(sql`send`)} as done, ${isTaken} or exists (select ${inQueue}) as "isWaiting",
+        ${isTaken} or exists (select ${inQueue} and q.state in ('queued', 'claimed')) as "isMoving"
       from campaign_send send
       join campaign on campaign.organization_id = send.organization_id and campaign.id = send.campaign_id
       where send.organization_id = ${organizationId} and send.campaign_id = ${campaignId} and send.number = ${number}
