@@ -129,7 +129,8 @@ test.serial(
     await eventually('nothing to be under way', async () => {
       const under = await rows(
         em(),
-        sql`select from delivery_queue where organization_id = ${organization.id} and state <> 'held'`,
+        sql`select from delivery_queue where organization_id = ${organization.id} and state <> 'held'
+          union all select from campaign_batch where organization_id = ${organization.id}`,
       )
       return under.length === 0
     })

@@ -1,0 +1,247 @@
+import test from 'ava'
+import { sql } from 'kysely'
+
+import { array, execute, row, rows } from '../src/database.ts'
+import { claimCampaignMails, reviveQueue } from '../src/delivery/claims.ts'
+import { type TrackingToken, signToken } from '../src/delivery/tracking-token.ts'
+import { encodeId } from '../src/ids.ts'
+import type { TestApi, TestOrganization } from './helpers/api.ts'
+import { campaignUnderWay } from './helpers/campaign-under-way.ts'
+import { eventually } from './helpers/eventually.ts'
+import type { Sink } from './helpers/smtp-sink.ts'
+import { type Stack, startStack } from './helpers/stack.ts'
+
+// Emails of campaigns get their rows with their outcome: what happens to those that somebody asks about before, and to
+// those whose sender is gone.
+
+const FROM = 'news@shop.example'
+
+let stack: Stack
+let api: TestApi
+let sink: Sink
+
+test.before(async () => {
+  stack = await startStack()
+  ;({ api, sink } = stack)
+})
+test.after.always(() => stack?.close())
+test.afterEach.always(async () => {
+  sink.behaviour = {}
+  await stack.lanes.stop()
+  await stack.lanes.start()
+})
+
+const em = () => stack.em()
+
+async function peopleOf(organization: TestOrganization, count: number): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    em(),
+    sql`insert into subscriber (id, organization_id, email, name, status)
+      select new_id(), ${organization.id}, 'reader' || n || '@' || ${organization.id} || '.example', 'Reader', 'SUBSCRIBED'
+      from generate_series(1, ${count}::int) n returning id`,
+  )
+  return found.map(({ id }) => id)
+}
+
+async function stateOf(messageId: string | undefined) {
+  return await row<{ status: string; attempts: number; resent: boolean; state: string | null }>(
+    em(),
+    sql`select m.status, m.attempts, m.resent, q.state from message m left join delivery_queue q on q.id = m.id
+      where m.id = ${messageId}`,
+  )
+}
+
+/** Sends a campaign to one person, whose relay answers to the content when the test says so. */
+async function sendSlowly(organization: TestOrganization) {
+  const [subscriberId = ''] = await peopleOf(organization, 1)
+  const answer = Promise.withResolvers<void>()
+  let isTaken = false
+  sink.behaviour = {
+    onMessage: () => {
+      isTaken = true
+      return { after: answer.promise, reply: 'accept' }
+    },
+  }
+  const { messageIds } = await campaignUnderWay(em(), organization.id, {
+    from: FROM,
+    people: [subscriberId],
+    content: '[read](https://shop.example/a), [leave]({{unsubscribeUrl}})',
+  })
+  await eventually('the relay to have the email', () => isTaken)
+  const messageId = messageIds[0] ?? ''
+  return { subscriberId, messageId, answer: () => answer.resolve() }
+}
+
+function address(token: TrackingToken): string {
+  const door = { click: 'c', open: 'o', unsubscribe: 'u', view: 'v', confirm: 's' }[token.kind]
+  return `/${door}/${signToken(api.services.config.secret, token)}`
+}
+
+test.serial('an email is written with its outcome, in the queue it never was', async (t) => {
+  const organization = await api.organization()
+  const { messageId, subscriberId, answer } = await sendSlowly(organization)
+  t.is(await stateOf(messageId), null)
+  answer()
+  const sent = await eventually('the email', () => stateOf(messageId))
+  t.deepEqual(sent, { status: 'SENT', attempts: 1, resent: false, state: null })
+  t.is(await row(em(), sql`select from campaign_batch where organization_id = ${organization.id}`), null)
+  t.deepEqual(
+    await row(
+      em(),
+      sql`select count(*)::int as events, (select email_count from subscriber_stat where subscriber_id = ${subscriberId}) as count
+        from subscriber_event where subscriber_id = ${subscriberId} and type = 'EMAIL_SENT'`,
+    ),
+    { events: 1, count: 1 },
+  )
+})
+
+test.serial(
+  'a reader who is faster than the answer of the relay finds everything an email leads to',
+  async (t) => {
+    for (const kind of ['click', 'view', 'unsubscribe'] as const) {
+      const organization = await api.organization()
+      const { messageId, subscriberId, answer } = await sendSlowly(organization)
+      const ids = { organizationId: organization.id, messageId }
+      const tokens = {
+        click: { kind: 'click', ...ids, position: 0 },
+        view: { kind: 'view', ...ids },
+        unsubscribe: { kind: 'unsubscribe', ...ids, subscriberId },
+      } as const
+      const found = await api.request(kind === 'unsubscribe' ? 'POST' : 'GET', address(tokens[kind]))
+      t.is(found.status, kind === 'click' ? 302 : 200, kind)
+      if (kind === 'click') t.is(found.headers.get('location'), 'https://shop.example/a')
+      t.like(await stateOf(messageId), { status: 'QUEUED', state: 'claimed' }, kind)
+      answer()
+      await eventually('the outcome', async () => (await stateOf(messageId))?.status === 'SENT')
+      t.deepEqual(await stateOf(messageId), { status: 'SENT', attempts: 1, resent: false, state: null }, kind)
+      t.is(sink.journal.filter(({ raw }) => raw.includes(encodeId('eml', messageId))).length, 1, kind)
+    }
+  },
+)
+
+test.serial('a report that comes before the outcome is told again', async (t) => {
+  const organization = await api.organization()
+  const { messageId, answer } = await sendSlowly(organization)
+  const report = () =>
+    api.request('POST', '/internal/reports', {
+      headers: { 'postloom-internal': api.services.config.internalSecret },
+      body: {
+        organizationId: organization.id,
+        messageId,
+        kind: 'BOUNCE',
+        fingerprint: 'f'.repeat(64),
+        status: '5.1.1',
+        diagnostic: 'no such user',
+        subject: null,
+        from: null,
+        raw: Buffer.from('Status: 5.1.1').toString('base64'),
+      },
+    })
+  const early = await report()
+  t.is(early.status, 503, JSON.stringify(early.body))
+  answer()
+  await eventually('the report to be taken', async () => (await report()).status < 300)
+  t.like(await stateOf(messageId), { status: 'BOUNCED' })
+})
+
+test.serial('whoever is being written to at this moment is not erased before that is over', async (t) => {
+  const organization = await api.organization()
+  const { messageId, subscriberId, answer } = await sendSlowly(organization)
+  const erase = () =>
+    api.request('DELETE', `/api/v2/subscribers/${encodeId('sub', subscriberId)}`, {
+      token: organization.token,
+    })
+  const early = await erase()
+  t.is(early.status, 503)
+  t.regex(early.body.message, /being handed to a mail server/)
+  answer()
+  await eventually('the erasure', async () => (await erase()).status === 200)
+  t.like(await stateOf(messageId), { status: 'SENT' })
+})
+
+test.serial('what a sender leaves behind goes on where nobody can have it twice unseen', async (t) => {
+  const organization = await api.organization()
+  await stack.lanes.stop()
+  const { messageIds } = await campaignUnderWay(em(), organization.id, {
+    from: FROM,
+    people: await peopleOf(organization, 4),
+  })
+  const taken = await claimCampaignMails(em(), 4, 60_000)
+  t.is(taken.length, 4)
+  const [first, second] = taken
+  // The first may be with a relay; what became of it nobody knows.
+  await execute(
+    em(),
+    sql`select * from mark_recipients(${array([first?.organizationId], 'uuid')}, ${array([first?.batchId], 'uuid')},
+      ${array([first?.id], 'uuid')}, ${array([first?.subscriberId], 'uuid')}, ${array([first?.recipient], 'text')}, 60)`,
+  )
+  await reviveQueue(em())
+  t.is(await stateOf(first?.id), null, 'not while its sender may live')
+  await execute(
+    em(),
+    sql`update campaign_batch set lease_until = now() - interval '1 second' where organization_id = ${organization.id}`,
+  )
+  t.deepEqual(await claimCampaignMails(em(), 4, 60_000), [])
+  await reviveQueue(em())
+  t.is(await row(em(), sql`select from campaign_batch where organization_id = ${organization.id}`), null)
+  await stack.lanes.start()
+  await eventually('everybody to have their email', async () => {
+    const states = await Promise.all(messageIds.map(stateOf))
+    return states.every((state) => state?.status === 'SENT')
+  })
+  t.like(await stateOf(first?.id), { resent: true })
+  t.like(await stateOf(second?.id), { resent: false })
+  t.is(sink.journal.filter(({ recipient }) => recipient.endsWith(`@${organization.id}.example`)).length, 4)
+})
+
+test.serial('emails that cannot be written hold up nobody else, and are sent once they can', async (t) => {
+  const [broken, sound] = [await api.organization(), await api.organization()]
+  await stack.lanes.stop()
+  const begin = async ({ id }: TestOrganization, people: string[]) =>
+    await campaignUnderWay(em(), id, { from: FROM, people })
+  const campaigns = [
+    await begin(broken, await peopleOf(broken, 3)),
+    await begin(sound, await peopleOf(sound, 3)),
+  ]
+  t.is((await claimCampaignMails(em(), 100, 60_000)).length, 6)
+  await execute(
+    em(),
+    sql`update campaign_batch set lease_until = now() - interval '1 second';
+      create function refuse_message() returns trigger language plpgsql as $fn$ begin
+        raise 'the disk of this organization is full'; end $fn$;
+      create trigger refuse_message before insert on message for each row
+        when (new.organization_id = ${sql.raw(`'${broken.id}'`)}) execute function refuse_message()`,
+  )
+  await stack.lanes.start()
+  const sentOf = async (place: number) => {
+    const states = await Promise.all((campaigns[place]?.messageIds ?? []).map(stateOf))
+    return states.filter((state) => state?.status === 'SENT').length
+  }
+  await eventually('the sound one to be sent', async () => (await sentOf(1)) === 3)
+  t.is(await sentOf(0), 0)
+  t.deepEqual(await row(em(), sql`select fault from campaign_send where organization_id = ${broken.id}`), {
+    fault: 'the disk of this organization is full',
+  })
+  await execute(em(), sql`drop trigger refuse_message on message; drop function refuse_message`)
+  await eventually('the other to be sent', async () => (await sentOf(0)) === 3)
+  t.is(sink.journal.filter(({ recipient }) => recipient.endsWith(`@${broken.id}.example`)).length, 3)
+})
+
+test.serial('an email that a relay refuses is tried again from the queue', async (t) => {
+  const organization = await api.organization()
+  const people = await peopleOf(organization, 1)
+  let tries = 0
+  sink.behaviour = {
+    onMessage: () => ((tries += 1) === 1 ? { code: 451, text: '4.3.0 come back later' } : 'accept'),
+  }
+  const { campaignId, messageIds } = await campaignUnderWay(em(), organization.id, { from: FROM, people })
+  await eventually('the second try', async () => (await stateOf(messageIds[0]))?.status === 'SENT')
+  t.deepEqual(await stateOf(messageIds[0]), { status: 'SENT', attempts: 2, resent: false, state: null })
+  t.deepEqual(
+    await rows(
+      em(),
+      sql`select status, sum(emails)::int as emails from campaign_tally where campaign_id = ${campaignId} group by 1`,
+    ),
+    [{ status: 'SENT', emails: 1 }],
+  )
+})
