@@ -31,7 +31,8 @@ export async function compare(
     sql`select (select count(*)::int from campaign_recipient where ${scope}) as meant,
       (select count(*)::int from subscriber_event where organization_id = ${organization.id}
         and type = 'EMAIL_SENT') as events,
-      (select count(*)::int from delivery_queue where organization_id = ${organization.id}) as waiting`,
+      (select count(*)::int from delivery_queue where organization_id = ${organization.id})
+        + (select count(*)::int from campaign_batch where organization_id = ${organization.id}) as waiting`,
   )
   const { meant = 0, events = 0, waiting = 0 } = counts ?? {}
   const latest = new Map<string, JournalEntry>()
