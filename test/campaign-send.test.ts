@@ -438,6 +438,16 @@ test.serial(
   },
 )
 
+/** A part of an email without what counts its visits, and without whose unsubscribe link it has. */
+async function uncounted(part: string): Promise<string> {
+  let plain = part.replace(/<img src="[^"]*\/o\/[^>]*>/, '').replaceAll(/\/u\/[\w-]+/g, '/u/preview')
+  for (const [url] of part.matchAll(/http:\/\/127\.0\.0\.1:\d+\/c\/[\w-]+/g)) {
+    const answer = await api.request('GET', new URL(url).pathname)
+    plain = plain.replaceAll(url, answer.headers.get('location') ?? '')
+  }
+  return plain.trim()
+}
+
 test.serial('rich text of both kinds arrives as HTML and as text, filled for each reader', async (t) => {
   const organization = await api.organization()
   const mark = await people(organization, 2)
@@ -491,6 +501,12 @@ test.serial('rich text of both kinds arrives as HTML and as text, filled for eac
     t.notRegex(seen, /\{\{|shop\.example\/a"/, contentType)
     const { analytics } = await organization.data('get_campaign_analytics', { campaignId })
     t.is(analytics.links[0].url, 'https://shop.example/a')
+    const reader = await organization.data('get_subscriber', { email: `${mark}-2@reader.example` })
+    const subscriberId = reader.subscriber.id
+    const rendered = await organization.data('render_campaign', { campaignId, subscriberId })
+    const arrived = await simpleParser(mail?.raw ?? '')
+    t.is(await uncounted(String(arrived.html)), rendered.html.trim(), `${contentType}: what is shown arrives`)
+    t.is(await uncounted(arrived.text ?? ''), rendered.text.trim(), contentType)
   }
 })
 
