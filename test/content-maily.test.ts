@@ -259,7 +259,11 @@ const MARKS: Record<string, Json[]> = {
   underline: [mark('underline')],
   strike: [mark('strike')],
   code: [mark('code')],
+  subscript: [mark('subscript')],
+  superscript: [mark('superscript')],
+  highlight: [mark('highlight', { color: '#fde68a' })],
   textStyle: [mark('textStyle', { color: '#b91c1c' })],
+  'textStyle-more': [mark('textStyle', { backgroundColor: '#1e3a8a', fontSize: '20px' })],
   link: [link('https://x.test/{{city}}?q={{name}}')],
   'link-variable': [link('https://unsubscribeUrl', { isUrlVariable: true })],
   all: [
