@@ -2,7 +2,7 @@ import type { EmailParts } from '../email-parts.ts'
 import { linkMark } from '../references.ts'
 import { innerWidth, writeBox } from '../rich/boxes.ts'
 import { writeImageTag } from '../rich/images.ts'
-import { adaptive, inkOf } from '../rich/surface.ts'
+import { adaptive, inkOf, type Surface } from '../rich/surface.ts'
 import { DEFAULTS } from './defaults.ts'
 import { warnMissing } from './media.ts'
 import { type Node, type Place, readText, type Spot, type Walk } from './node.ts'
@@ -24,21 +24,30 @@ function linked(
   parts.html.fixed('</a>')
 }
 
+/** The texts of a card with their placeholders; '' is what it does not have. */
+function readCard(walk: Walk, node: Node) {
+  const read = (name: string): string => readText(walk, node, name)
+  const badge = read('badgeText')
+  return {
+    title: read('title'),
+    description: read('description'),
+    linkTitle: read('linkTitle'),
+    label: badge || read('subTitle'),
+    isBadge: badge !== '',
+    image: read('image'),
+    address: readText(walk, node, 'link', 'isUrlVariable'),
+  }
+}
+
+type Card = ReturnType<typeof readCard>
+
 /** A preview of a page: image, title with a badge, description and link, which all lead to it. */
 export function writeLinkCard(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { parts } = walk
-  const { html, text } = parts
-  const read = (name: string): string => readText(walk, node, name)
-  const title = read('title')
-  const description = read('description')
-  const linkTitle = read('linkTitle')
-  const badge = read('badgeText')
-  const label = badge || read('subTitle')
-  const image = read('image')
-  const address = readText(walk, node, 'link', 'isUrlVariable')
-  if (address === '')
-    warnMissing(walk, `The link card "${parts.table.describe(title)}" has no address; set link.`)
-  const target = address === '' ? null : parts.links.add(address)
+  const card = readCard(walk, node)
+  if (card.address === '')
+    warnMissing(walk, `The link card "${parts.table.describe(card.title)}" has no address; set link.`)
+  const target = card.address === '' ? null : parts.links.add(card.address)
   const { padding, radius, border } = DEFAULTS.linkCard
   const box = {
     background: null,
@@ -52,47 +61,66 @@ export function writeLinkCard(walk: Walk, node: Node, spot: Spot, { isLast }: Pl
     ink: null,
     adapts: adaptive(spot.surface, 'pl-line'),
   } as const
-  const ink = inkOf(spot.surface)
   writeBox(parts, box, () => {
-    if (image !== '') {
-      const room = innerWidth(spot.room, box)
-      linked(parts, target, 'display:block;text-decoration:none', () =>
-        writeImageTag(
-          parts,
-          { src: image, alt: title, title: '' },
-          `width="${room}" style="display:block;width:100%;max-width:100%;height:auto;border:0;border-radius:${radius}px ${radius}px 0 0"`,
-        ),
-      )
-    }
-    html.fixed(`<div style="padding:${padding}px">`)
-    if (title !== '' || label !== '') {
-      html.fixed('<p style="margin:0 0 8px;font-size:18px;font-weight:600;line-height:1.4">')
-      linked(parts, target, 'color:inherit;text-decoration:none', () => parts.both(title))
-      if (label !== '') writeLabel(parts, label, badge !== '', adaptive(spot.surface, 'pl-muted'), ink.muted)
-      html.fixed('</p>')
-      text.endBlock(0)
-    }
-    html.fixed(`<p${adaptive(spot.surface, 'pl-muted')} style="margin:0;color:${ink.muted}">`)
-    parts.both(description)
-    text.endBlock(0)
-    if (linkTitle !== '') {
-      html.fixed(' ')
-      const style = `color:${ink.link};font-weight:600;text-decoration:underline`
-      linked(parts, target, style, () => parts.both(linkTitle), adaptive(spot.surface, 'pl-link'))
-    }
-    if (target !== null) text.text(linkMark(target, linkTitle === '' ? '' : ':'))
-    html.fixed('</p></div>')
+    if (card.image !== '') writePicture(parts, card, target, innerWidth(spot.room, box))
+    parts.html.fixed(`<div style="padding:${padding}px">`)
+    if (card.title !== '' || card.label !== '') writeTitle(parts, card, target, spot.surface)
+    writeDescription(parts, card, target, spot.surface)
+    parts.html.fixed('</div>')
   })
-  text.endBlock(1)
+  parts.text.endBlock(1)
 }
 
-function writeLabel(parts: EmailParts, label: string, isBadge: boolean, adapts: string, muted: string): void {
+function writePicture(parts: EmailParts, { image, title }: Card, target: number | null, room: number): void {
+  const { radius } = DEFAULTS.linkCard
+  const style = `display:block;width:100%;max-width:100%;height:auto;border:0;border-radius:${radius}px ${radius}px 0 0`
+  linked(parts, target, 'display:block;text-decoration:none', () =>
+    writeImageTag(parts, { src: image, alt: title, title: '' }, `width="${room}" style="${style}"`),
+  )
+}
+
+function writeTitle(
+  parts: EmailParts,
+  { title, label, isBadge }: Card,
+  target: number | null,
+  surface: Surface,
+): void {
+  parts.html.fixed('<p style="margin:0 0 8px;font-size:18px;font-weight:600;line-height:1.4">')
+  linked(parts, target, 'color:inherit;text-decoration:none', () => parts.both(title))
+  if (label !== '') writeLabel(parts, label, isBadge, surface)
+  parts.html.fixed('</p>')
+  parts.text.endBlock(0)
+}
+
+function writeDescription(
+  parts: EmailParts,
+  { description, linkTitle }: Card,
+  target: number | null,
+  surface: Surface,
+): void {
+  const ink = inkOf(surface)
+  parts.html.fixed(`<p${adaptive(surface, 'pl-muted')} style="margin:0;color:${ink.muted}">`)
+  parts.both(description)
+  parts.text.endBlock(0)
+  if (linkTitle !== '') {
+    parts.html.fixed(' ')
+    const style = `color:${ink.link};font-weight:600;text-decoration:underline`
+    linked(parts, target, style, () => parts.both(linkTitle), adaptive(surface, 'pl-link'))
+  }
+  if (target !== null) parts.text.text(linkMark(target, linkTitle === '' ? '' : ':'))
+  parts.html.fixed('</p>')
+}
+
+function writeLabel(parts: EmailParts, label: string, isBadge: boolean, surface: Surface): void {
   parts.text.text(' (')
   if (isBadge) {
     parts.html.fixed(
       ' <span style="padding:4px 8px;border-radius:8px;background-color:#fef08a;color:#111827;font-size:12px">',
     )
-  } else parts.html.fixed(` <span${adapts} style="color:${muted};font-size:12px;font-weight:400">`)
+  } else {
+    const adapts = adaptive(surface, 'pl-muted')
+    parts.html.fixed(` <span${adapts} style="color:${inkOf(surface).muted};font-size:12px;font-weight:400">`)
+  }
   parts.both(label)
   parts.text.text(')')
   parts.html.fixed('</span>')
