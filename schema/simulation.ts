@@ -93,7 +93,7 @@ export const SimulatedEntry = closed({
   stepId: Type.String(),
   type: oneOf(TRIGGER_TYPES),
   enters: Type.Boolean({ description: 'Whether they would be let in when it fires.' }),
-  reason: nullable(Type.String({ description: 'FILTERS, ALREADY_ENTERED, PAUSED, …' })),
+  reason: nullable(Type.String({ description: 'FILTERS, ALREADY_ENTERED, COOLDOWN, NOT_SUBSCRIBED, …' })),
   message: nullable(Type.String()),
 })
 export type SimulatedEntry = Static<typeof SimulatedEntry>

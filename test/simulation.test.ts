@@ -5,6 +5,7 @@ import type { Simulation } from '../schema/simulation.ts'
 import { row } from '../src/database.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, step } from './helpers/automation.ts'
+import { publishWorkflow } from './helpers/workflow.ts'
 
 let api: TestApi
 let organization: TestOrganization
@@ -370,6 +371,37 @@ test('a real person in a real workflow: their fields and tags, re-entry, and not
     404,
   )
 })
+
+// Before the others, of which one counts what is written.
+test.serial(
+  're-entry is asked for the moment of entry, and triggers by time take subscribed people only',
+  async (t) => {
+    const email = 'again@reader.example'
+    const { subscriber } = await organization.data('add_subscriber', { email, fields: { due: '2027-03-01' } })
+    const trigger = step('due', 'TRIGGER', {
+      type: 'DATE_FIELD',
+      field: 'due',
+      direction: 'AFTER',
+      anniversary: true,
+    })
+    const settings = { reEntry: { mode: 'EVERY_TIME', cooldown: { amount: 30, unit: 'DAYS' } } }
+    const steps = [trigger, START, step('days', 'WAIT', { amount: 1, unit: 'DAYS' })]
+    const workflowId = await publishWorkflow(organization, steps, {
+      settings,
+      edges: edges(['due', 'days'], ['start', 'next', 'days']),
+    })
+    await organization.data('add_subscriber_to_workflow', { workflowId, email })
+    const reasons = async (input: object) => {
+      const answer: Simulation = await organization.data('simulate_workflow', { workflowId, ...input })
+      return answer.entries.map(({ reason }) => reason)
+    }
+    const person = { subscriberId: subscriber.id }
+    const later = (days: number) => ({ from: new Date(Date.now() + days * 86_400_000).toISOString() })
+    t.deepEqual(await reasons({ ...person, ...later(29) }), ['COOLDOWN', 'COOLDOWN'])
+    t.deepEqual(await reasons({ ...person, ...later(31) }), [null, null])
+    t.deepEqual(await reasons({ sample: { status: 'UNSUBSCRIBED' } }), ['NOT_SUBSCRIBED', null])
+  },
+)
 
 test('goals end a way at its start, by a change or with an email; what was reached stays reached', async (t) => {
   const tagged = (name: string) => [{ field: 'tags', operator: 'has_any', value: [name] }]

@@ -1,4 +1,5 @@
 import type { Step } from '../../../../schema/automation.ts'
+import { TIMED_TRIGGERS, type TriggerType } from '../../../../schema/automation-triggers.ts'
 import type { SamplePerson, SimulatedEntry, Simulation } from '../../../../schema/simulation.ts'
 import { entrySteps, indexGraph, manualEntry } from '../../../../temporal/graph.ts'
 import type { Call } from '../../../catalogue/tool.ts'
@@ -132,6 +133,13 @@ async function readVariants(
   return known
 }
 
+const TIMED: ReadonlySet<TriggerType> = new Set(TIMED_TRIGGERS)
+const ENTRY_REFUSALS = {
+  ...REFUSALS,
+  FILTERS: 'does not fulfil the filters of the trigger',
+  NOT_SUBSCRIBED: 'is not SUBSCRIBED, and such a trigger takes nobody else (settings.exitOnUnsubscribe)',
+} as const
+
 /** Whether each trigger would let the person in, when it fires and the workflow is live. */
 async function readEntries(
   call: Call,
@@ -141,19 +149,15 @@ async function readEntries(
   state: State,
   from: number,
 ): Promise<SimulatedEntry[]> {
-  const refusal = await reEntryRefusal(call, source, person, world)
+  const refusal = await reEntryRefusal(call, source, person, world, from)
+  const isGone = source.settings.exitOnUnsubscribe && state.status !== 'SUBSCRIBED'
   const entries: SimulatedEntry[] = []
   for (const { id, config } of entrySteps(source.definition)) {
     const filters = config.filters ?? []
     const isMeant =
       filters.length === 0 || (await world.filtering.firstHolding([{ id, filters }], state, from)) !== null
-    const reason = isMeant ? refusal : 'FILTERS'
-    const message =
-      reason === null
-        ? null
-        : reason === 'FILTERS'
-          ? 'The filters of the trigger do not hold for them.'
-          : `The person ${REFUSALS[reason]}.`
+    const reason = isGone && TIMED.has(config.type) ? 'NOT_SUBSCRIBED' : isMeant ? refusal : 'FILTERS'
+    const message = reason === null ? null : `The person ${ENTRY_REFUSALS[reason]}.`
     entries.push({ stepId: id, type: config.type, enters: reason === null, reason, message })
   }
   return entries
@@ -164,12 +168,17 @@ async function reEntryRefusal(
   { automationId, definition, settings }: Source,
   { id: subscriberId, entry: context }: SimulatedPerson,
   { graph }: World,
+  from: number,
 ): Promise<Refusal | null> {
   if (automationId === null || subscriberId === NOBODY) return null
   const pair = { automationId, subscriberId }
   const published = { ...definition, settings, successGoals: [], emails: {} }
   const version: Version = { id: NOBODY, automationId, number: 0, definition: published, graph }
-  const entry = (await readEntry(call, automationId, subscriberId)) ?? { entered: 0, idleMs: null }
+  const { entered, idleMs } = (await readEntry(call, automationId, subscriberId)) ?? {
+    entered: 0,
+    idleMs: null,
+  }
+  const entry = { entered, idleMs: idleMs === null ? null : idleMs + from - call.now.getTime() }
   const decided = decide({ ...pair, version, context }, entry, await activeKeys(call, [pair]))
   return 'refusal' in decided ? decided.refusal : null
 }
