@@ -358,6 +358,43 @@ test('only drafts and internal emails of workflows are edited', async (t) => {
   t.is(audience.body.code, 'WRONG_STATE')
 })
 
+test('an internal email is fitted, put back and tried, but not scheduled, held or archived by itself', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await internalEmail(organization)
+  for (const tool of [
+    'schedule_campaign',
+    'cancel_campaign_schedule',
+    'pause_campaign',
+    'resume_campaign',
+    'archive_campaign',
+    'unarchive_campaign',
+  ]) {
+    const answer = await organization.call(tool, { campaignId })
+    t.is(answer.body.code, 'WRONG_STATE', `${tool}: ${JSON.stringify(answer.body)}`)
+    t.deepEqual(answer.body.details, { kind: 'WORKFLOW' })
+    t.regex(answer.body.error, /change the workflow, or make a campaign of it with duplicate_campaign/)
+  }
+  const deletion = await api.request('DELETE', `/api/v2/campaigns/${campaignId}`, {
+    token: organization.token,
+  })
+  t.is(deletion.status, 409)
+
+  const { entries } = await organization.data('list_campaign_history', { campaignId })
+  const image = { type: 'image', attrs: { src: 'https://example.com/{{name}}.png' } }
+  await organization.data('edit_campaign', {
+    id: campaignId,
+    contentType: 'MAILY',
+    content: document(image),
+  })
+  const fitted = await organization.data('auto_fit_campaign_images', { campaignId })
+  t.regex(fitted.images[0].problem, /holds a variable/)
+  const test = await organization.data('send_test_email', { campaignId, emails: ['a@example.com'] })
+  t.is(test.emails.length, 1)
+  const historyId = entries[0].id
+  const { campaign } = await organization.data('restore_campaign_history', { campaignId, historyId })
+  t.like(campaign, { kind: 'WORKFLOW', contentType: 'MARKDOWN', content: 'Hello **world**, hello' })
+})
+
 test('edits at the same time follow one another, and none is lost', async (t) => {
   const organization = await api.organization()
   const words = Array.from({ length: 8 }, (_, index) => `word${index}`)
