@@ -77,19 +77,18 @@ function writeRun(parts: EmailParts, run: Run, surface: Surface): void {
   if (alt.trim() !== '') parts.text.text(`[${alt}]`)
 }
 
-/** An icon is as large as it says; what a phone has no room for is as high as its width makes it. */
+/** An icon is as large as it says; what a phone has no room for shrinks with its column, and its height with it. */
 function sizeOf({ width, height }: InlineImage): string {
-  const isIcon = width !== null && height !== null && width <= PHONE_WIDTH
-  const across = width === null ? null : Math.min(width, CARD_WIDTH)
-  const attributes = [across !== null && `width="${across}"`, isIcon && `height="${height}"`]
-  const style = [
-    'display:inline',
-    across !== null && `width:${across}px`,
-    isIcon ? `height:${height}px` : 'max-width:100%;height:auto',
-    'border:0;vertical-align:middle',
-  ]
-  const given = <Piece>(pieces: readonly (Piece | false)[]) => pieces.filter((piece) => piece !== false)
-  return [...given(attributes), `style="${given(style).join(';')}"`].join(' ')
+  if (width !== null && height !== null && width <= PHONE_WIDTH) {
+    return `width="${width}" height="${height}" ${imageStyle(`width:${width}px;height:${height}px`)}`
+  }
+  if (width === null) return imageStyle('max-width:100%;height:auto')
+  const most = Math.min(width, CARD_WIDTH)
+  return `width="${most}" ${imageStyle(`width:100%;max-width:${most}px;height:auto`)}`
+}
+
+function imageStyle(size: string): string {
+  return `style="display:inline;${size};border:0;vertical-align:middle"`
 }
 
 /** The runs cut where the link changes. */
