@@ -465,6 +465,13 @@ test('what time makes true ends a wait as it does in the engine, at the next qua
     step('wait', 'WAIT_UNTIL', { mode: 'EVENT', eventType: 'NEVER', scope: 'STEP', ...open }),
     step('wait', 'GOAL', { goalId: 'near', ifUnmet: 'WAIT' }),
   ]
+  // A wait that ends as the window closes, and as the goal is reached, is shown in both ways.
+  const far = { ...goal(), filters: [{ field: 'country', operator: 'equals', value: 'XX' }] }
+  const graph = { steps: [START, waits[2]], edges: edges(['start', 'wait']), successGoals: [far] }
+  t.deepEqual(
+    (await simulated(graph, sample)).ways.map(({ end }) => end.exitReason),
+    ['EXPIRED', 'GOAL'],
+  )
   for (const wait of waits) t.deepEqual(await walk([wait], [goal()]), [['wait', 'CANCELED', near], 'GOAL'])
   const mail = { ...email('mail'), config: { subject: 'x', content: 'x', sendWindow: HOURS } }
   const week = step('week', 'WAIT', { amount: 8, unit: 'DAYS' })

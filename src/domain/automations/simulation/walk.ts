@@ -28,7 +28,8 @@ const AMPLE_VISITS = 500
 
 /**
  * Walks every way: the first is what happens by itself; wherever something else may happen, and no way has left by that
- * port yet, another one begins there. So every port that can be taken is taken, and there are never more ways than ports.
+ * port yet, another one begins there. So every port and every end that can be taken is taken, and there are never more
+ * ways than those.
  */
 export async function walkAll(
   world: World,
@@ -102,7 +103,7 @@ export function leavesBy(step: Step, { result }: Option): string | null {
   return result === null ? null : settlementOf(step, result).port
 }
 
-/** What tells the ways out of a step apart. */
+/** What tells the ways out of a step apart: its ports, and how the run may end there. */
 function portOf(step: Step, option: Option): string {
-  return JSON.stringify([step.id, leavesBy(step, option) ?? option.result?.kind ?? 'stays'])
+  return JSON.stringify([step.id, leavesBy(step, option) ?? endOf(step, option)?.exitReason ?? 'stays'])
 }
