@@ -220,7 +220,7 @@ test.serial('emails that cannot be written hold up nobody else, and are sent onc
   await eventually('the sound one to be sent', async () => (await sentOf(1)) === 3)
   t.is(await sentOf(0), 0)
   t.deepEqual(await row(em(), sql`select fault from campaign_send where organization_id = ${broken.id}`), {
-    fault: 'the disk of this organization is full',
+    fault: 'database error P0001',
   })
   await execute(em(), sql`drop trigger refuse_message on message; drop function refuse_message`)
   await eventually('the other to be sent', async () => (await sentOf(0)) === 3)

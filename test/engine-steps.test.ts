@@ -1,5 +1,6 @@
 import test from 'ava'
 import { sql } from 'kysely'
+import { simpleParser } from 'mailparser'
 
 import type { Settings, Step } from '../schema/automation.ts'
 import { execute, row } from '../src/database.ts'
@@ -249,6 +250,19 @@ test('NOTIFY tells a colleague about the subscriber, and does not count as email
     return newest?.status === 'FAILED' ? newest : null
   })
   t.regex(failed.error ?? '', /Step tell failed: .*create_email_sender/)
+})
+
+test('what a subscriber writes into a field is not filled in again in the email of NOTIFY', async (t) => {
+  const subscriberId = await tenant.subscribe('braces@reader.example', { plan: '{{organization_name}}' })
+  const config = { to: 'braces@office.example', subject: 'On {{plan}}', markdown: 'On {{plan}}.' }
+  await world.ended(chain([step('tell', 'NOTIFY', config), TAGGED]), subscriberId)
+  const mail = await eventually('the mail', () =>
+    Promise.resolve(world.sink.accepted().find(({ recipient }) => recipient === 'braces@office.example')),
+  )
+  const { subject, text, html } = await simpleParser(mail.raw)
+  t.is(subject, 'On { {organization_name}}')
+  t.regex(text ?? '', /On \{\{organization_name\}\}\./)
+  t.regex(html || '', /On \{&#123;organization_name\}\}\./)
 })
 
 test('what a run did is not heard by another organization', async (t) => {

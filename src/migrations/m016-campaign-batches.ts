@@ -213,7 +213,7 @@ export class M016CampaignBatches extends Migration {
           exception
             when lock_not_available or transaction_rollback then null;
             when others then
-              update campaign_send s set fault = sqlerrm where s.organization_id = lost.organization_id and s.id = lost.send_id;
+              update campaign_send s set fault = 'database error ' || sqlstate where s.organization_id = lost.organization_id and s.id = lost.send_id;
           end;
         end loop;
         return emails;

@@ -48,7 +48,13 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
       stoodInFor: sender.stoodInFor,
       replyTo: sender.stoodInFor,
       tracking: false,
-      source: { subject: filled.subject, content: filled.html, contentType: 'HTML', preview: null },
+      // What somebody's fields say stays text: rendering would fill in its braces once more.
+      source: {
+        subject: filled.subject.replaceAll('{{', '{ {'),
+        content: filled.html.replaceAll('{{', '{&#123;'),
+        contentType: 'HTML',
+        preview: null,
+      },
     },
   ])
   if (!message) throw new Error('an email was asked for and none was accepted')
