@@ -15,6 +15,8 @@ import { placesOf, type References } from '../../audience/references.ts'
 import { NOBODY, type State } from './state.ts'
 
 const DAY_MS = 86_400_000
+/** So many looks at somebody with thousands of events take some seconds; lengths of time in minutes go no further. */
+const MOST_LOOKS = 10_000
 const SHORT_UNITS: Readonly<Partial<Record<PeriodUnit, number>>> = { MINUTES: 60_000, HOURS: 3_600_000 }
 
 /** Who is simulated, as rows of the tables that filters read, and what the filters of the graph name. Ids are uuids. */
@@ -94,9 +96,12 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
     async firstMoment(filters, state, { after, before }) {
       const periods = places(filters, subject.references).flatMap(({ leaf }) => periodsOf(leaf))
       const first = (Math.floor(after / TIME_LOOK_MS) + 1) * TIME_LOOK_MS
-      const last = (Math.ceil(before / TIME_LOOK_MS) - 1) * TIME_LOOK_MS
-      if (periods.length === 0 || last < first) return null
       const stride = strideOf(periods)
+      const last = Math.min(
+        (Math.ceil(before / TIME_LOOK_MS) - 1) * TIME_LOOK_MS,
+        first + MOST_LOOKS * stride,
+      )
+      if (periods.length === 0 || last < first) return null
       const found = await firstOf(filters, state, [...looks(first, last, stride), last])
       if (found === null) return null
       const since = Math.max(first, found - stride + TIME_LOOK_MS)
