@@ -104,7 +104,8 @@ async function pauseOften(
     const isQuiet = async () => {
       const open = await rows(
         api.services.orm.em.fork(),
-        sql`select from delivery_queue where organization_id = ${organization.id} and submitting limit 1`,
+        sql`select from delivery_queue where organization_id = ${organization.id} and submitting
+          union all select from campaign_batch where organization_id = ${organization.id} limit 1`,
       )
       return open.length === 0
     }

@@ -94,16 +94,20 @@ export async function findMail(em: EntityManager, organizationId: string, id: st
   )
 }
 
-/** Writes those of these emails that are of a batch and have no row yet into the queue, where their sender holds them. */
+/**
+ * Writes those of these emails that are of a batch and have no row yet into the queue, where their sender holds them;
+ * `areOut` says whether they may be with a relay.
+ */
 export async function writeOut(
   em: EntityManager,
   mails: readonly Pick<ClaimedMail, 'id' | 'organizationId' | 'batchId' | 'recipient'>[],
+  { areOut }: { areOut: boolean },
 ): Promise<void> {
   const unwritten = mails.filter(({ batchId }) => batchId !== null)
   if (unwritten.length === 0) return
   await execute(
     em,
-    sql`select write_recipients("organizationId", "batchId", array_agg(id), array_agg(recipient))
+    sql`select write_recipients("organizationId", "batchId", array_agg(id), array_agg(recipient), ${areOut})
       from jsonb_to_recordset(${json(
         unwritten.map(({ id, organizationId, batchId, recipient }) => ({
           id,
@@ -119,7 +123,7 @@ export async function writeOut(
 /** Puts claimed emails back that were not begun, such as at a stop. */
 export async function releaseClaims(em: EntityManager, mails: readonly ClaimedMail[]): Promise<void> {
   if (mails.length === 0) return
-  await writeOut(em, mails)
+  await writeOut(em, mails, { areOut: false })
   await execute(
     em,
     sql`update delivery_queue q set state = 'queued', lease_until = null

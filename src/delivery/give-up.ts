@@ -32,7 +32,7 @@ export async function giveUp(services: Services, email: Held, reason: string): P
 
 async function fail({ em, organization }: Call, email: Held, reason: string): Promise<void> {
   const { id, attempt } = email
-  await writeOut(em, [email])
+  await writeOut(em, [email], { areOut: false })
   const failed = await rows<{ runId: string | null }>(
     em,
     sql`with gone as (
@@ -57,7 +57,7 @@ async function fail({ em, organization }: Call, email: Held, reason: string): Pr
 
 async function setApart({ em, organization }: Call, email: Held): Promise<void> {
   const { id, attempt } = email
-  await writeOut(em, [email])
+  await writeOut(em, [email], { areOut: false })
   await execute(
     em,
     sql`update delivery_queue set state = 'apart', submitting = false, lease_until = null

@@ -75,7 +75,7 @@ export async function tick(
   // A batch keeps no links of its emails.
   const isRecipient = ({ batchId, targets }: Candidate) => batchId !== null && targets.length === 0
   const queued = candidates.filter((candidate) => !isRecipient(candidate))
-  await writeOut(em, queued)
+  await writeOut(em, queued, { areOut: false })
   const ofBatches = await tickRecipients(
     em,
     accepted.filter(({ batchId }) => batchId !== null),
@@ -163,7 +163,7 @@ export async function markCandidates(
 /** Records outcomes of any kind. A row is only touched by who holds its fence. The caller records the events. */
 export async function recordOutcomes(em: EntityManager, outcomes: readonly Outcome[]): Promise<Recorded[]> {
   if (outcomes.length === 0) return []
-  await writeOut(em, outcomes)
+  await writeOut(em, outcomes, { areOut: true })
   return await rows<Recorded>(
     em,
     sql`select id, verdict, subscriber_id as "subscriberId", run_id as "runId", data

@@ -31,8 +31,10 @@ export class M016CampaignBatches extends Migration {
       create index on campaign_batch (organization_id, campaign_id);
 
       -- Writes emails of a batch that have no row yet, all of them if none are named, into the queue, where they are as
-      -- their sender holds them. Of those that are named, the addresses may be given by place.
-      create function write_recipients(organization uuid, batch uuid, emails uuid[], addresses text[]) returns int
+      -- their sender holds them. Of those that are named, the addresses may be given by place. are_out: whether they may
+      -- be with a relay; null where only marked_to tells.
+      create function write_recipients(organization uuid, batch uuid, emails uuid[], addresses text[], are_out boolean)
+      returns int
       language plpgsql
       set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_hashjoin = off
       set enable_mergejoin = off as $fn$
@@ -63,8 +65,7 @@ export class M016CampaignBatches extends Migration {
           returning id, subscriber_id
         ), queued as (
           insert into delivery_queue (id, organization_id, lane, weight, campaign_id, state, submitting, attempt, lease_until)
-          select id, organization, 'bulk', 0, taken.campaign_id, 'claimed', subscriber_id <= taken.marked_to, 1,
-            taken.lease_until
+          select id, organization, 'bulk', 0, taken.campaign_id, 'claimed', coalesce(are_out, subscriber_id <= taken.marked_to), 1, taken.lease_until
           from written
         )
         update campaign_batch b set unwritten = b.unwritten - ended.count, queued = b.queued || ended.ids
@@ -77,7 +78,7 @@ export class M016CampaignBatches extends Migration {
 
       -- Writes an email that a sender has taken and somebody asks about already; says whether it did.
       create function write_awaited(organization uuid, email uuid) returns boolean language sql as $fn$
-        select coalesce(sum(write_recipients(organization, b.id, array[email], null)), 0) > 0 from campaign_batch b
+        select coalesce(sum(write_recipients(organization, b.id, array[email], null, null)), 0) > 0 from campaign_batch b
         where b.organization_id = organization and exists (select from campaign_recipient r
           where r.organization_id = organization and r.campaign_id = b.campaign_id and r.subscriber_id > b.after_id
             and r.subscriber_id <= b.last_id and r.message_id = email)
@@ -116,7 +117,7 @@ export class M016CampaignBatches extends Migration {
           doubtful := array(select given.email from unnest(batches, emails) as given (batch, email)
             join unnest(held) b on b.id = given.batch and given.email <> all (b.queued)
             where given.email <> all (clear));
-          perform write_recipients(given.organization_id, given.batch, array_agg(given.email), array_agg(given.address))
+          perform write_recipients(given.organization_id, given.batch, array_agg(given.email), array_agg(given.address), false)
           from unnest(organizations, batches, emails, addresses) as given (organization_id, batch, email, address)
           where given.email = any (doubtful) group by given.organization_id, given.batch order by given.batch;
           return query select judged.id, judged.verdict, judged.run_id from mark_candidates(doubtful,
@@ -208,7 +209,7 @@ export class M016CampaignBatches extends Migration {
           select organization_id, id, send_id from campaign_batch where lease_until < now() order by id for update skip locked
         loop
           begin
-            emails := emails + write_recipients(lost.organization_id, lost.id, null, null);
+            emails := emails + write_recipients(lost.organization_id, lost.id, null, null, null);
             delete from campaign_batch b where b.organization_id = lost.organization_id and b.id = lost.id;
           exception
             when lock_not_available or transaction_rollback then null;
