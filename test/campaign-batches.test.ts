@@ -1,10 +1,14 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { claimCampaignMails, reviveQueue } from '../src/delivery/claims.ts'
+import { acceptance } from '../src/delivery/outcomes.ts'
 import { tick } from '../src/delivery/tick.ts'
 import { type TrackingToken, signToken } from '../src/delivery/tracking-token.ts'
+import { writeAwaited } from '../src/domain/campaigns/batches.ts'
+import { READER, settleVisits } from '../src/domain/visits.ts'
 import { encodeId } from '../src/ids.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { campaignUnderWay } from './helpers/campaign-under-way.ts'
@@ -75,7 +79,7 @@ async function sendSlowly(organization: TestOrganization) {
 
 function address(token: TrackingToken): string {
   const door = { click: 'c', open: 'o', unsubscribe: 'u', view: 'v', confirm: 's' }[token.kind]
-  return `/${door}/${signToken(api.services.config.secret, token)}`
+  return `/${door}/${signToken(api.services.config.secret, token)}${token.kind === 'open' ? '.gif' : ''}`
 }
 
 test.serial('an email is written with its outcome, in the queue it never was', async (t) => {
@@ -119,6 +123,28 @@ test.serial(
     }
   },
 )
+
+test.serial('an email that is opened before its outcome counts as opened', async (t) => {
+  const organization = await api.organization()
+  const { messageId, answer } = await sendSlowly(organization)
+  const ids = { organizationId: organization.id, messageId }
+  t.is((await api.request('GET', address({ kind: 'open', ...ids }))).status, 200)
+  await eventually('the visit to be settled', () =>
+    unitOfWork(api.services, { organizationId: organization.id, actor: READER }, (call) =>
+      settleVisits(call, 10),
+    ),
+  )
+  t.like(await stateOf(messageId), { status: 'QUEUED', state: 'claimed' })
+  t.deepEqual(
+    await row(
+      em(),
+      sql`select kind, people + machines as visits from engagement where message_id = ${messageId}`,
+    ),
+    { kind: 'OPEN', visits: 1 },
+  )
+  answer()
+  await eventually('the outcome', async () => (await stateOf(messageId))?.status === 'SENT')
+})
 
 test.serial('a report that comes before the outcome is told again', async (t) => {
   const organization = await api.organization()
@@ -273,3 +299,67 @@ test.serial('an email that a relay refuses is tried again from the queue', async
     [{ status: 'SENT', emails: 1 }],
   )
 })
+
+/** Two people, and the email of each of two campaigns to them, taken by one sender. */
+async function takeTwoCampaigns() {
+  const organization = await api.organization()
+  const people = await peopleOf(organization, 2)
+  for (const _ of [1, 2]) await campaignUnderWay(em(), organization.id, { from: FROM, people })
+  const [a1, a2, b1, b2] = await claimCampaignMails(em(), 4, 60_000)
+  if (!a1 || !a2 || !b1 || !b2) throw new Error('not everything was taken')
+  return { organization, a1, a2, b1, b2 }
+}
+
+/** Begins both while no email can be written, and lets them go on when each has locked what it locks before. */
+async function together<Done>(begin: () => Promise<Done>[]): Promise<Done[]> {
+  const { done } = await em().transactional(async (other) => {
+    await execute(other, sql`lock table message in share mode`)
+    const both = Promise.all(begin())
+    await eventually('both to wait', async () => {
+      const waiting = await rows(
+        em(),
+        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return waiting.length === 2
+    })
+    return { done: both }
+  })
+  return await done
+}
+
+test.serial(
+  'two ticks that record and mark the same batches the other way round do not block each other',
+  async (t) => {
+    await stack.lanes.stop()
+    const { organization, a1, a2, b1, b2 } = await takeTwoCampaigns()
+    const candidate = (mail: typeof a1) => ({ ...mail, targets: [] })
+    await tick(em(), [], [candidate(a1), candidate(b1)], 60_000)
+    const done = await together(() => [
+      tick(em(), [acceptance(a1, 'News', '250 ok')], [candidate(b2)], 60_000),
+      tick(em(), [acceptance(b1, 'News', '250 ok')], [candidate(a2)], 60_000),
+    ])
+    t.deepEqual(done, [
+      { left: [], withheld: [] },
+      { left: [], withheld: [] },
+    ])
+    t.deepEqual(
+      await rows(em(), sql`select unwritten from campaign_batch where organization_id = ${organization.id}`),
+      [{ unwritten: 1 }, { unwritten: 1 }],
+    )
+  },
+)
+
+test.serial(
+  'two who ask about emails of the same batches the other way round do not block each other',
+  async (t) => {
+    await stack.lanes.stop()
+    const { organization, a1, a2, b1, b2 } = await takeTwoCampaigns()
+    const ask = (mails: (typeof a1)[]) =>
+      writeAwaited(
+        em(),
+        mails.map(({ organizationId, id }) => ({ organizationId, messageId: id })),
+      )
+    t.deepEqual(await together(() => [ask([a1, b1]), ask([b2, a2])]), [true, true])
+    t.is(await row(em(), sql`select from campaign_batch where organization_id = ${organization.id}`), null)
+  },
+)

@@ -149,11 +149,13 @@ export async function renewLeases(
   if (batches.length === 0) return
   await execute(
     em,
-    sql`update campaign_batch set lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
-      where organization_id = any(${array(
-        mails.map(({ organizationId }) => organizationId),
-        'uuid',
-      )}) and id = any(${array(batches, 'uuid')})`,
+    sql`with held as materialized (
+        select organization_id, id from campaign_batch where organization_id = any(${array(
+          mails.map(({ organizationId }) => organizationId),
+          'uuid',
+        )}) and id = any(${array(batches, 'uuid')}) order by id for update)
+      update campaign_batch b set lease_until = clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)
+      from held where b.organization_id = held.organization_id and b.id = held.id`,
   )
 }
 

@@ -49,7 +49,9 @@ const acceptAndMark = prepared(
 )
 const acceptAndMarkRecipients = prepared(
   'accept_and_mark_recipients',
-  `select id, null as verdict, null as "runId" from record_recipients($1, $2, $3, $4, $5, $6, $7, $8) as id
+  `select id, null as verdict, null::uuid as "runId"
+      from hold_batches($1::uuid[] || $9::uuid[], $2::uuid[] || $10::uuid[]) as id
+    union all select id, null, null::uuid from record_recipients($1, $2, $3, $4, $5, $6, $7, $8) as id
     union all select id, verdict, run_id from mark_recipients($9, $10, $11, $12, $13, $14)`,
 )
 const mark = prepared(

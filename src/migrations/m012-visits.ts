@@ -106,9 +106,12 @@ const SETTLE = `
       return;
     end if;
     if exists (select from campaign_batch b where b.organization_id = organization) then
-      perform write_awaited(organization, visited.message_id) from (select distinct p.message_id from (
-          select * from due_visit d where d.organization_id = organization order by d.id limit most) p) visited
-        where not exists (select from message m where m.organization_id = organization and m.id = visited.message_id);
+      perform write_awaited(array[organization], awaited) from (select array(
+          select distinct p.message_id from (
+            select * from due_visit d where d.organization_id = organization order by d.id limit most) p
+          where not exists (select from message m where m.organization_id = organization and m.id = p.message_id)
+        ) as awaited) visited
+      where awaited <> '{}';
     end if;
     return query with due as materialized (
       select p.* from due_visit p where p.organization_id = organization order by p.id limit most

@@ -9,7 +9,7 @@ export class M016CampaignBatches extends Migration {
     this.addSql(`
       -- Recipients of a send that a sender has taken together: those of the audience after after_id and up to last_id.
       -- Whoever needs the row of such an email has it written into the queue before it has its outcome; what has lost
-      -- its sender goes there too.
+      -- its sender goes there too. Who locks several does so by id, and before anything of their emails.
       create table campaign_batch (
         organization_id uuid not null,
         id uuid not null,
@@ -76,13 +76,25 @@ export class M016CampaignBatches extends Migration {
         return count;
       end $fn$;
 
-      -- Writes an email that a sender has taken and somebody asks about already; says whether it did.
-      create function write_awaited(organization uuid, email uuid) returns boolean language sql as $fn$
-        select coalesce(sum(write_recipients(organization, b.id, array[email], null, null)), 0) > 0 from campaign_batch b
-        where b.organization_id = organization and exists (select from campaign_recipient r
-          where r.organization_id = organization and r.campaign_id = b.campaign_id and r.subscriber_id > b.after_id
-            and r.subscriber_id <= b.last_id and r.message_id = email)
+      -- Writes emails that a sender has taken and somebody asks about already; says whether there were any.
+      create function write_awaited(organizations uuid[], emails uuid[]) returns boolean language sql as $fn$
+        select coalesce(sum(write_recipients(organization_id, id, awaited, null, null)), 0) > 0 from (
+          select b.organization_id, b.id, array_agg(r.message_id) as awaited from campaign_batch b
+          join campaign_recipient r on r.organization_id = b.organization_id and r.campaign_id = b.campaign_id
+            and r.subscriber_id > b.after_id and r.subscriber_id <= b.last_id
+          where b.organization_id = any (organizations) and r.message_id = any (emails)
+          group by b.organization_id, b.id order by b.id) asked
       $fn$;
+
+      -- Locks what a tick records and marks before it does either: two ticks, each of which marks recipients of a batch
+      -- that the other records, would wait for each other.
+      create function hold_batches(organizations uuid[], batches uuid[]) returns setof uuid
+      language plpgsql
+      set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $fn$
+      begin
+        perform from campaign_batch b where b.organization_id = any (organizations) and b.id = any (batches)
+          order by b.id for update;
+      end $fn$;
 
       -- Marks recipients of batches, in the statement that asks whether they still may be sent to. Where anything speaks
       -- against it, the email is written, and judged like every other. Answers what is not marked.
@@ -135,7 +147,7 @@ export class M016CampaignBatches extends Migration {
       end $fn$;
 
       -- Records acceptances of recipients of batches with their events: their emails are written as they ended. Answers
-      -- those that are left: they have a row already, or an automation listens.
+      -- those that are left: they have a row already, or an automation listens. Who calls it holds the batches.
       create function record_recipients(organizations uuid[], batches uuid[], emails uuid[], people uuid[],
         addresses text[], subjects text[], responses text[], facts jsonb[])
       returns setof uuid
@@ -148,9 +160,6 @@ export class M016CampaignBatches extends Migration {
         written uuid[];
         ended record;
       begin
-        -- First, as everybody locks who writes emails of a batch.
-        perform from campaign_batch b where b.organization_id = any (organizations) and b.id = any (batches)
-          order by b.id for update;
         with taken as materialized (
           select b.id as batch, send.* from campaign_batch b
           join campaign_send send on send.organization_id = b.organization_id and send.id = b.send_id
@@ -224,7 +233,7 @@ export class M016CampaignBatches extends Migration {
 
   override down(): void {
     this.addSql(`
-      drop function revive_batches, record_recipients, mark_recipients, write_awaited, write_recipients;
+      drop function revive_batches, record_recipients, mark_recipients, hold_batches, write_awaited, write_recipients;
       drop table campaign_batch;
     `)
   }

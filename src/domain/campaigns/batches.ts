@@ -13,14 +13,13 @@ type EmailKey = { organizationId: string; messageId: string }
 export async function writeAwaited(em: EntityManager, emails: readonly EmailKey[]): Promise<boolean> {
   const found = await row<{ isMore: boolean }>(
     em,
-    sql`select bool_or(write_awaited(organization_id, message_id)) as "isMore" from unnest(
-      ${array(
-        emails.map(({ organizationId }) => organizationId),
-        'uuid',
-      )}, ${array(
-        emails.map(({ messageId }) => messageId),
-        'uuid',
-      )}) as asked (organization_id, message_id)`,
+    sql`select write_awaited(${array(
+      emails.map(({ organizationId }) => organizationId),
+      'uuid',
+    )}, ${array(
+      emails.map(({ messageId }) => messageId),
+      'uuid',
+    )}) as "isMore"`,
   )
   return found?.isMore ?? false
 }
