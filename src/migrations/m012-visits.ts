@@ -101,20 +101,24 @@ const SETTLE = `
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off
   set enable_mergejoin = off as $fn$
   #variable_conflict use_column
+  declare
+    -- Once for all statements: one that comes in between would be of an email that nobody has written.
+    chosen uuid[];
   begin
     if not pg_try_advisory_xact_lock(hashtext('settle_visits'), hashtext(organization::text)) then
       return;
     end if;
+    chosen := array(select p.id from due_visit p where p.organization_id = organization order by p.id limit most);
     if exists (select from campaign_batch b where b.organization_id = organization) then
       perform write_awaited(array[organization], awaited) from (select array(
-          select distinct p.message_id from (
-            select * from due_visit d where d.organization_id = organization order by d.id limit most) p
-          where not exists (select from message m where m.organization_id = organization and m.id = p.message_id)
+          select distinct p.message_id from pending_visit p
+          where p.organization_id = organization and p.id = any (chosen) and not exists (select from message m
+            where m.organization_id = organization and m.id = p.message_id)
         ) as awaited) visited
       where awaited <> '{}';
     end if;
     return query with due as materialized (
-      select p.* from due_visit p where p.organization_id = organization order by p.id limit most
+      select p.* from pending_visit p where p.organization_id = organization and p.id = any (chosen)
     ), partitions as materialized (
       select id_floor(min(created_at) - interval '1 hour') as low, id_floor(max(created_at) + interval '1 hour') as high
       from due
