@@ -21,4 +21,5 @@ COPY --from=packages /app/cli/node_modules ./cli/node_modules
 COPY . .
 USER node
 EXPOSE 3000 3001
+ENV MALLOC_ARENA_MAX=2
 CMD ["node", "--max-semi-space-size=8", "api/main.ts"]

@@ -6,6 +6,7 @@ import { sql } from 'kysely'
 
 import { type Child, startChild } from '../scripts/services/child.ts'
 import { ensureCertificate } from '../scripts/services/certificate.ts'
+import { MEMORY_ENVIRONMENT, memoryFlags } from '../scripts/services/memory.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { startPostgres } from '../scripts/services/postgres.ts'
 import { startTemporal } from '../scripts/services/temporal.ts'
@@ -67,6 +68,7 @@ export async function startSystem({
   ensureCertificate(['localhost', '127.0.0.1'], certificate)
   const environment = {
     ...process.env,
+    ...MEMORY_ENVIRONMENT,
     POSTLOOM_ENV: 'development',
     DATABASE_URL: postgres.url,
     TEMPORAL_ADDRESS: temporal.address,
@@ -77,7 +79,7 @@ export async function startSystem({
     SMTP_TLS_CERT: certificate.certFile,
     SMTP_TLS_KEY: certificate.keyFile,
     // The sink stands for a relay of one's own, whose limit one sets.
-    RELAY_URL: `${sink.url}?connections=80`,
+    RELAY_URL: `${sink.url}?connections=160`,
     LOG_LEVEL: 'warn',
     LANE_RATE_TRANSACTIONAL: '0',
     LANE_RATE_BULK: '0',
@@ -100,11 +102,7 @@ export async function startSystem({
       part,
       await startChild({
         command: process.execPath,
-        arguments: [
-          `--max-semi-space-size=${part === 'worker' ? 16 : 8}`,
-          '--heap-growing-percent=30',
-          join(import.meta.dirname, '..', part, 'main.ts'),
-        ],
+        arguments: [...memoryFlags(part), join(import.meta.dirname, '..', part, 'main.ts')],
         identity: `${part}/main.ts`,
         pidFile: join(directory, `${part}.pid`),
         output: (line) => console.error(`${part}: ${line}`),

@@ -11,7 +11,7 @@ import { createSmtpProvider } from './smtp-provider.ts'
 export type Lanes = { stop(): Promise<void> }
 
 /** While some connections speak, the others wait for the tick that marks their next email. */
-const MOST_CONNECTIONS: Record<LaneName, number> = { transactional: 16, bulk: 64 }
+const MOST_CONNECTIONS: Record<LaneName, number> = { transactional: 16, bulk: 128 }
 /** What of the connections is kept free for email that somebody waits for. */
 const TRANSACTIONAL_SHARE = 1 / 4
 const REVIVE_MS = 1_000
