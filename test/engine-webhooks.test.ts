@@ -205,6 +205,25 @@ test.serial('a run that leaves takes its request with it; a paused workflow send
   t.deepEqual(await claimWebhooks(crossOrganization(services), 10), [])
 })
 
+test.serial('many requests of a paused workflow keep no other workflow waiting', async (t) => {
+  const em = services.orm.em.fork()
+  const paused = await world.publish(chain([hook('/crowd', { retries: 10 })]))
+  answers.set('/crowd', [{ status: 503 }])
+  await world.enter(paused, await tenant.subscribe())
+  await eventually('a first attempt', () => Promise.resolve(at('/crowd').length > 0))
+  await execute(em, sql`update automation set status = 'PAUSED' where id = ${paused}`)
+  await execute(
+    em,
+    sql`insert into run_webhook (organization_id, run_id, visit, request, next_attempt_at)
+      select webhook.organization_id, webhook.run_id, webhook.visit + more, webhook.request, now() - interval '1 day'
+      from run_webhook webhook join automation_run run on run.id = webhook.run_id, generate_series(1, 1000) more
+      where run.automation_id = ${paused}`,
+  )
+  const live = await world.publish(chain([hook('/beside')]))
+  await world.enter(live, await tenant.subscribe())
+  t.deepEqual((await world.endOf(live)).trail.slice(1), ['hook DONE→next'])
+})
+
 test('a worker that died with a request leaves it to another, and what it reports late changes nothing', async (t) => {
   const graph = chain([hook('/twice'), TAGGED])
   answers.set('/twice', [{ status: 503 }])

@@ -53,13 +53,15 @@ export async function claimWebhooks(em: EntityManager, most: number): Promise<Cl
     em,
     sql`with due as materialized (
         select organization_id, run_id, visit, row_number() over (partition by organization_id order by next_attempt_at) as turn
-        from (select * from run_webhook where next_attempt_at <= now() order by next_attempt_at limit ${LOOKED_AT}) as soon
+        from (select webhook.* from run_webhook webhook
+          join automation_run run on run.organization_id = webhook.organization_id and run.id = webhook.run_id
+          join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
+          where webhook.next_attempt_at <= now() and automation.status <> 'PAUSED'
+          order by webhook.next_attempt_at limit ${LOOKED_AT}) as soon
       ), taken as (
         select webhook.organization_id, webhook.run_id, webhook.visit from due
         join run_webhook webhook using (organization_id, run_id, visit)
-        join automation_run run on run.organization_id = webhook.organization_id and run.id = webhook.run_id
-        join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
-        where webhook.next_attempt_at <= now() and automation.status <> 'PAUSED'
+        where webhook.next_attempt_at <= now()
         order by due.turn, webhook.next_attempt_at limit ${most} for update of webhook skip locked
       )
       update run_webhook webhook set attempt = attempt + 1,
