@@ -11,8 +11,9 @@ import { fieldDateDue, windowOpens } from '../src/domain/automations/runs/schedu
 import { decideWindow } from '../src/domain/automations/steps/timing.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
-import { addTags } from '../src/domain/tags.ts'
+import { addTags, ensureTags } from '../src/domain/tags.ts'
 import { encodeId, newId } from '../src/ids.ts'
+import { FAST_FORWARD, type FastForward, type FastForwarded, runWorkflowId } from '../temporal/contract.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { decisionsOf, edges, makeTenant, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
@@ -207,6 +208,29 @@ test('CONDITION ends when its filters begin to hold, whatever made them hold, or
     await tenant.subscribe(),
   )
   t.is(late.trail[1], 'until TIMEOUT→timeout')
+})
+
+test('a wait of a paused workflow is not left by a look that somebody asks for, whatever holds', async (t) => {
+  await tenant.within((call) => ensureTags(call, ['vip']))
+  const id = await world.publish(around(until('CONDITION', { filters: VIP })))
+  const subscriberId = await tenant.subscribe()
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { waitKind: 'CONDITION' })
+  const em = services.orm.em.fork()
+  await execute(em, sql`update automation set status = 'PAUSED' where id = ${id}`)
+  // Given behind the back of whoever watches for it, so that nobody has told the run.
+  await execute(
+    em,
+    sql`insert into subscriber_tag (organization_id, subscriber_id, tag_id)
+      select organization_id, ${subscriberId}, id from tag where organization_id = ${tenant.id} and lower(name) = 'vip'`,
+  )
+  const client = await services.temporal.client()
+  const workflowId = runWorkflowId(encodeId('wf', id), encodeId('sub', subscriberId), 1)
+  const look = { stepId: 'until', visit: 2, requestId: 'look' }
+  const handle = client.workflow.getHandle(workflowId)
+  const answer = await handle.executeUpdate<FastForwarded, [FastForward]>(FAST_FORWARD, { args: [look] })
+  t.like(answer, { stepId: 'until', state: 'WAITING' })
+  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'until WAITING'])
 })
 
 test("CONDITION reads what the run began with and its own emails, and time's passing", async (t) => {

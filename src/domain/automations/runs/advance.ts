@@ -74,7 +74,9 @@ export async function advanceRun(
     await cancelRuns(call, [runId], 'ARCHIVED')
     return ended({ ...run, status: 'CANCELED', exitReason: 'ARCHIVED' }, [])
   }
-  if (run.automationStatus === 'PAUSED' && isDue(run)) {
+  if (run.automationStatus === 'PAUSED') {
+    // Nothing is asked of a wait that goes on: what it waits for may hold already, and it would step on.
+    if (!isDue(run)) return await nextAction(call, run, [])
     // It has not begun: its first turn is still to come.
     if (isFirst) run.execution = null
     return await hold(call, run)
