@@ -701,3 +701,69 @@ test('a run whose workflow is gone is closed or gets one again', async (t) => {
   await canceled.handle.cancel()
   t.is((await runWhen(canceled.automation.id, { status: 'CANCELED' })).exitReason, 'MANUAL')
 })
+
+test('a run that gets its workflow again knows how late it is', async (t) => {
+  const lateSend = { maxLateness: { amount: 1, unit: 'HOURS' as const }, action: 'SKIP' as const }
+  const content = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN' as const, transactional: false }
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT, step('hello', 'EMAIL', content)]
+  const automation = await publish(services, tenant, chain(steps, { lateSend }))
+  const ids = {
+    workflowId: encodeId('wf', automation.id),
+    subscriberId: encodeId('sub', await tenant.subscribe()),
+  }
+  await tenant.within((call) => enterByHand(call, ids))
+  const { id } = await runWhen(automation.id, { status: 'WAITING' })
+  const client = await services.temporal.client()
+  await client.workflowService.deleteWorkflowExecution({
+    namespace: services.config.temporal.namespace,
+    workflowExecution: { workflowId: runWorkflowId(ids.workflowId, ids.subscriberId, 1) },
+  })
+  await execute(
+    services.orm.em.fork(),
+    sql`update automation_run set wake_at = now() - interval '5 hours' where id = ${id}`,
+  )
+  await eventually('it to be put right', async () => {
+    await reconcile(services, 0)
+    const [run] = await runsOf(services, tenant, automation.id)
+    return run?.status === 'COMPLETED'
+  })
+  t.deepEqual((await trailOf(services, id)).slice(-1), ['hello SKIPPED→next'])
+})
+
+test.serial('what cannot be put right in one organization keeps no other waiting', async (t) => {
+  const graph = chain([step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT])
+  const lose = async (owner: Tenant) => {
+    const { id } = await publish(services, owner, graph)
+    const ids = { workflowId: encodeId('wf', id), subscriberId: encodeId('sub', await owner.subscribe()) }
+    await owner.within((call) => enterByHand(call, ids))
+    const [run] = await eventually('a run that waits', async () => {
+      const found = await runsOf(services, owner, id)
+      return found[0]?.status === 'WAITING' && found
+    })
+    const client = await services.temporal.client()
+    await client.workflow.getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1)).terminate()
+    const em = services.orm.em.fork()
+    await execute(
+      em,
+      sql`update automation_run set wake_at = now() - interval '1 hour' where id = ${run?.id}`,
+    )
+    return id
+  }
+  const [sick, well] = [await makeTenant(services), await makeTenant(services)]
+  await lose(sick)
+  const id = await lose(well)
+  const em = services.orm.em.fork()
+  await execute(
+    em,
+    sql`create function refuse_update() returns trigger language plpgsql as $fn$
+      begin raise exception 'as a fault would'; end $fn$`,
+  )
+  await execute(
+    em,
+    sql`create trigger refuse_update before update on automation_run for each row
+      when (new.organization_id = ${sql.lit(sick.id)}::uuid) execute function refuse_update()`,
+  )
+  await reconcile(services, 0)
+  await execute(em, sql`drop trigger refuse_update on automation_run`)
+  t.is((await runsOf(services, well, id))[0]?.status, 'CANCELED')
+})

@@ -1,5 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 
+import type { Call } from '../src/catalogue/tool.ts'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
 import {
@@ -54,15 +55,13 @@ export function startReconciler(services: Services): { stop(): Promise<void> } {
 export async function reconcile(services: Services, lateSeconds = LATE_SECONDS): Promise<number> {
   const em = crossOrganization(services)
   for (const organizationId of await organizationsWithFreshWaits(em, FRESH_SECONDS)) {
-    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) =>
-      catchMissedEvents(call, FRESH_SECONDS),
-    )
+    await within(services, organizationId, (call) => catchMissedEvents(call, FRESH_SECONDS))
   }
   await noteFreshConditions(em, FRESH_SECONDS)
   await restartSends(services, lateSeconds)
   await watchDomains(services)
   for (const { organizationId, places } of await findStalePlaces(em)) {
-    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => freePlaces(call, places))
+    await within(services, organizationId, (call) => freePlaces(call, places))
   }
   const overdue = await findOverdueRuns(em, lateSeconds, BATCH)
   if (overdue.length === 0) return 0
@@ -72,11 +71,24 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
     const found = await stateOf(client, run)
     if (found === 'RUNNING') continue
     services.log.warn({ workflowId: workflowIdOf(run), state: found.state }, 'a run had no workflow')
-    const { organizationId } = run
-    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => repairRun(call, run, found))
-    repaired += 1
+    if (await within(services, run.organizationId, (call) => repairRun(call, run, found))) repaired += 1
   }
   return repaired
+}
+
+/** Whether it succeeded: what fails for one organization is tried in the next round, and keeps no other waiting. */
+async function within(
+  services: Services,
+  organizationId: string,
+  work: (call: Call) => Promise<void> | void,
+): Promise<boolean> {
+  try {
+    await unitOfWork(services, { organizationId, actor: ACTOR }, async (call) => await work(call))
+    return true
+  } catch (error) {
+    services.log.warn({ err: error, organizationId }, 'an organization could not be put right')
+    return false
+  }
 }
 
 /** A send whose workflow is there goes on as it was: starting it again changes nothing. */
@@ -84,9 +96,7 @@ async function restartSends(services: Services, lateSeconds: number): Promise<vo
   for (const send of await findStrandedSends(crossOrganization(services), lateSeconds, BATCH)) {
     const { organizationId, number } = send
     services.log.warn({ campaign: send.id, number }, 'nobody works on a campaign; starting its send again')
-    await unitOfWork(services, { organizationId, actor: ACTOR }, async (call) =>
-      startSend(call, send, number),
-    )
+    await within(services, organizationId, (call) => startSend(call, send, number))
   }
 }
 
@@ -95,7 +105,7 @@ async function watchDomains(services: Services): Promise<void> {
   for (const domain of await findUnwatchedDomains(crossOrganization(services), BATCH)) {
     const { organizationId } = domain
     services.log.warn({ domain: domain.domain }, 'nobody watches a domain; starting its verification again')
-    await unitOfWork(services, { organizationId, actor: ACTOR }, async (call) => watchDomain(call, domain))
+    await within(services, organizationId, (call) => watchDomain(call, domain))
   }
 }
 
