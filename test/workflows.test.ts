@@ -198,6 +198,29 @@ test('update_workflow_draft takes a whole definition and names faults inside it'
   t.deepEqual(right.body.data.workflow.draft, first.draft)
 })
 
+test('update_workflow_draft takes documents as deep as configure_workflow_draft does', async (t) => {
+  const { own } = t.context
+  const { id: workflowId } = await draftOf(own)
+  const list = (levels: number): object =>
+    levels === 0
+      ? { type: 'paragraph', content: [{ type: 'text', text: 'Deep' }] }
+      : { type: 'bulletList', content: [{ type: 'listItem', content: [list(levels - 1)] }] }
+  const content = { type: 'doc', content: [list(8)] }
+  const email = { id: 'hello', type: 'EMAIL', config: { subject: 'Hi', content, contentType: 'MAILY' } }
+  const graph = {
+    steps: [{ id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }, email],
+    edges: [{ from: 'start', to: 'hello' }],
+  }
+  for (const [tool, definition] of [
+    ['configure_workflow_draft', graph],
+    ['update_workflow_draft', { definition: graph }],
+  ] as const) {
+    const { workflow } = await own.data('get_workflow', { workflowId })
+    const answer = await own.call(tool, { workflowId, expectedUpdatedAt: workflow.updatedAt, ...definition })
+    t.is(answer.status, 200, `${tool}: ${JSON.stringify(answer.body)}`)
+  }
+})
+
 test("another workflow's email is copied, also a broadcast, and the original stays as it is", async (t) => {
   const { own, api } = t.context
   const donor = await draftOf(own)

@@ -72,7 +72,7 @@ export const createWorkflow = defineTool({
   handler: async (call, { name }) => ({ workflow: await createAutomation(call, name) }),
 })
 
-/** Members around the content of an email in a definition: steps, step, config. */
+/** Members around the content of an email in a list of steps: steps, step, config; a definition is one more. */
 const DEPTH_OF_CONTENT = 3
 
 export const configureWorkflowDraft = defineTool({
@@ -118,6 +118,8 @@ export const updateWorkflowDraft = defineTool({
     }),
   }),
   output: workflowOnly,
+  bodyLimit: DOCUMENT_LIMITS.bytes,
+  jsonDepth: DOCUMENT_LIMITS.jsonDepth + DEPTH_OF_CONTENT + 1,
   handler: async (call, input) => ({ workflow: await saveDraft(call, { ...input, path: 'definition' }) }),
 })
 
