@@ -146,7 +146,7 @@ test('every fault comes out at once, with its step and its path', (t) => {
   t.regex(messages, /did you mean "onError"/)
 })
 
-test('what is known but not built is refused by its name', (t) => {
+test('a word that is none is refused, with the one it may mean', (t) => {
   const refused = (step: unknown) => validateDefinition(graph([step], chain('start', 'x')))[0]?.message ?? ''
   t.regex(refused({ id: 'x', type: 'SPILT', config: {} }), /there is no step type "SPILT"/)
 })

@@ -46,21 +46,15 @@ export function emailStepIds(steps: readonly unknown[]): Set<string> {
   return new Set(ids.filter((id) => typeof id === 'string'))
 }
 
-/** "… is not available yet" for a known word, else what is known; null when the word is built. */
-function wordFault(
-  what: string,
-  word: unknown,
-  built: readonly string[],
-  later: readonly string[],
-): string | null {
-  if (typeof word !== 'string') return `must be a ${what}, one of ${built.join(', ')}, not ${kindOf(word)}`
-  if (built.includes(word)) return null
-  if (later.includes(word)) return `${what} ${word} is not available yet; available are ${built.join(', ')}`
-  return `there is no ${what} ${JSON.stringify(word.slice(0, 64))}; ${didYouMean(word, built)}`
+/** Says what a word that is none of the known ones may mean; null for one that is. */
+function wordFault(what: string, word: unknown, known: readonly string[]): string | null {
+  if (typeof word !== 'string') return `must be a ${what}, one of ${known.join(', ')}, not ${kindOf(word)}`
+  if (known.includes(word)) return null
+  return `there is no ${what} ${JSON.stringify(word.slice(0, 64))}; ${didYouMean(word, known)}`
 }
 
 function memberFaults(step: Raw, path: string): Fault[] {
-  const wrongType = wordFault('step type', step.type, STEP_TYPES, [])
+  const wrongType = wordFault('step type', step.type, STEP_TYPES)
   const faults = schemaFaults(AnyStep, step, path)
   return wrongType === null ? faults : [...faults, { path: joinPath(path, 'type'), message: wrongType }]
 }
@@ -84,15 +78,9 @@ function configFaults(step: Raw, path: string, context: FilterContext): Fault[] 
 function configSchema(type: StepType, config: Raw, path: string): ConfigChoice {
   switch (type) {
     case 'TRIGGER':
-      return chosen(TRIGGER_CONFIGS, 'trigger type', config.type, joinPath(path, 'type'), {
-        built: TRIGGER_TYPES,
-        later: [],
-      })
+      return chosen(TRIGGER_CONFIGS, 'trigger type', config.type, joinPath(path, 'type'), TRIGGER_TYPES)
     case 'WAIT_UNTIL':
-      return chosen(WAIT_UNTIL_CONFIGS, 'WAIT_UNTIL mode', config.mode, joinPath(path, 'mode'), {
-        built: WAIT_MODES,
-        later: [],
-      })
+      return chosen(WAIT_UNTIL_CONFIGS, 'WAIT_UNTIL mode', config.mode, joinPath(path, 'mode'), WAIT_MODES)
     default:
       return { schema: STEP_CONFIGS[type] }
   }
@@ -103,9 +91,9 @@ function chosen(
   what: string,
   word: unknown,
   path: string,
-  words: { built: readonly string[]; later: readonly string[] },
+  known: readonly string[],
 ): ConfigChoice {
-  const message = wordFault(what, word, words.built, words.later)
+  const message = wordFault(what, word, known)
   const schema = message === null && typeof word === 'string' ? schemas[word] : undefined
   return schema ? { schema } : { fault: { path, message: message ?? `is no ${what}` } }
 }
