@@ -39,14 +39,16 @@ export async function createGroup(
   const name = readName(input.name)
   const { conflictStrategy, maxQueueAge = null } = input
   refuseQueueAge(conflictStrategy, maxQueueAge)
-  await refuseTooMany(call)
   const made = await row<{ id: string }>(
     call.em,
     sql`insert into automation_group (id, organization_id, name, conflict_strategy, max_queue_age)
       values (${newId()}, ${call.organization.id}, ${name}, ${conflictStrategy}, ${ageColumn(maxQueueAge)})
       on conflict (organization_id, name_key) do nothing returning id`,
   )
-  if (made) return await getGroup(call, encodeId('grp', made.id))
+  if (made) {
+    await refuseTooMany(call)
+    return await getGroup(call, encodeId('grp', made.id))
+  }
   const group = await findByName(call, name)
   if (group.conflictStrategy === conflictStrategy && isSameAge(group.maxQueueAge, input.maxQueueAge))
     return group
@@ -171,7 +173,7 @@ async function refuseTooMany({ em, organization }: Call): Promise<void> {
     em,
     sql`select count(*)::int as count from automation_group where organization_id = ${organization.id}`,
   )
-  if (!found || found.count < GROUP_LIMITS.groups) return
+  if (!found || found.count <= GROUP_LIMITS.groups) return
   throw new Failure(
     'WRONG_STATE',
     `An organization has at most ${GROUP_LIMITS.groups} workflow groups; delete one that is not used.`,
