@@ -83,8 +83,9 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
       if (action.kind === 'end') break
       show(action)
       if (workflowInfo().continueAsNewSuggested) {
-        await condition(allHandlersFinished)
-        await continueAsNew<typeof AutomationRun>(input)
+        // Who asked while this turn was under way is answered by the next one, which must come first.
+        await condition(() => nudged || allHandlersFinished())
+        if (allHandlersFinished()) await continueAsNew<typeof AutomationRun>(input)
       }
       await condition(() => nudged, Math.max(SHORTEST_WAIT_MS, action.waitMs), { summary: action.label })
     }

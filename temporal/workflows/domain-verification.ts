@@ -70,8 +70,9 @@ export async function DomainVerification(input: DomainVerificationInput): Promis
       if (!asked) break
     }
     if (workflowInfo().continueAsNewSuggested) {
-      await condition(allHandlersFinished)
-      await continueAsNew<typeof DomainVerification>({ ...request, polls, pace })
+      // Who asked during this look is answered by the next one, which must come first.
+      await condition(() => asked || allHandlersFinished())
+      if (allHandlersFinished()) await continueAsNew<typeof DomainVerification>({ ...request, polls, pace })
     }
   }
   if (checked.status === 'FAILED') {
