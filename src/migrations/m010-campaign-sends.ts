@@ -279,7 +279,8 @@ export class M010CampaignSends extends Migration {
               -- Somebody else has it, such as an erasure; its turn comes again.
               when lock_not_available or transaction_rollback then null;
               when others then
-              update campaign_send s set fault = 'database error ' || sqlstate where s.organization_id = organization and s.id = send;
+              update campaign_send s set fault = 'database error ' || sqlstate
+              where s.organization_id = organization and s.id = send;
             end;
             exit when room <= 0;
           end loop;

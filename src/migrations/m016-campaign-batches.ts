@@ -30,6 +30,13 @@ export class M016CampaignBatches extends Migration {
       ) with (fillfactor = 50);
       create index on campaign_batch (organization_id, campaign_id);
 
+      -- Who is in which batch, whether their email has its row by now or not.
+      create view campaign_batch_member as
+        select b.organization_id, b.id as batch_id, r.subscriber_id, r.message_id from campaign_batch b
+        join campaign_recipient r on r.organization_id = b.organization_id and r.campaign_id = b.campaign_id
+          and r.subscriber_id > b.after_id and r.subscriber_id <= b.last_id
+        where r.reason is null;
+
       -- Writes emails of a batch that have no row yet, all of them if none are named, into the queue, where they are as
       -- their sender holds them. Of those that are named, the addresses may be given by place. are_out: whether they may
       -- be with a relay; null where only marked_to tells.
@@ -50,22 +57,23 @@ export class M016CampaignBatches extends Migration {
         with written as (
           insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_name, from_email,
             stood_in_for, reply_to, campaign_id, version_id)
-          select r.message_id, organization, 'CAMPAIGN', true, r.subscriber_id,
-            coalesce(addresses[array_position(emails, r.message_id)], s.email, 'erased@erased.invalid'),
+          select member.message_id, organization, 'CAMPAIGN', true, member.subscriber_id, known.address,
             send.sender_name, send.sender_email, send.stood_in_for, send.reply_to, send.campaign_id, send.id
           from campaign_send send
-          join campaign_recipient r on r.organization_id = organization and r.campaign_id = taken.campaign_id
-            and r.reason is null and r.subscriber_id > taken.after_id and r.subscriber_id <= taken.last_id
-            and (emails is null or r.message_id = any (emails))
-          left join subscriber s on s.organization_id = organization and s.id = r.subscriber_id
-          -- Who was erased is not among them any more, but for an email that has its own row.
-          where send.organization_id = organization and send.id = taken.send_id
-            and (s.id is not null or emails is not null)
+          join campaign_batch_member member on member.organization_id = organization and member.batch_id = batch
+            and (emails is null or member.message_id = any (emails))
+          left join subscriber s on s.organization_id = organization and s.id = member.subscriber_id
+          cross join lateral (
+            select coalesce(addresses[array_position(emails, member.message_id)], s.email) as address) known
+          -- Who was erased has no address any more, and a row of their own.
+          where send.organization_id = organization and send.id = taken.send_id and known.address is not null
           on conflict (organization_id, id) do nothing
           returning id, subscriber_id
         ), queued as (
-          insert into delivery_queue (id, organization_id, lane, weight, campaign_id, state, submitting, attempt, lease_until)
-          select id, organization, 'bulk', 0, taken.campaign_id, 'claimed', coalesce(are_out, subscriber_id <= taken.marked_to), 1, taken.lease_until
+          insert into delivery_queue (id, organization_id, lane, weight, campaign_id, state, submitting, attempt,
+            lease_until)
+          select id, organization, 'bulk', 0, taken.campaign_id, 'claimed',
+            coalesce(are_out, subscriber_id <= taken.marked_to), 1, taken.lease_until
           from written
         )
         update campaign_batch b set unwritten = b.unwritten - ended.count, queued = b.queued || ended.ids
@@ -78,12 +86,10 @@ export class M016CampaignBatches extends Migration {
 
       -- Writes emails that a sender has taken and somebody asks about already; says whether there were any.
       create function write_awaited(organizations uuid[], emails uuid[]) returns boolean language sql as $fn$
-        select coalesce(sum(write_recipients(organization_id, id, awaited, null, null)), 0) > 0 from (
-          select b.organization_id, b.id, array_agg(r.message_id) as awaited from campaign_batch b
-          join campaign_recipient r on r.organization_id = b.organization_id and r.campaign_id = b.campaign_id
-            and r.subscriber_id > b.after_id and r.subscriber_id <= b.last_id
-          where b.organization_id = any (organizations) and r.message_id = any (emails)
-          group by b.organization_id, b.id order by b.id) asked
+        select coalesce(sum(write_recipients(organization_id, batch_id, awaited, null, null)), 0) > 0 from (
+          select organization_id, batch_id, array_agg(message_id) as awaited from campaign_batch_member
+          where organization_id = any (organizations) and message_id = any (emails)
+          group by organization_id, batch_id order by batch_id) asked
       $fn$;
 
       -- Locks what a tick records and marks before it does either: two ticks, each of which marks recipients of a batch
@@ -97,7 +103,8 @@ export class M016CampaignBatches extends Migration {
       end $fn$;
 
       -- Marks recipients of batches, in the statement that asks whether they still may be sent to. Where anything speaks
-      -- against it, the email is written, and judged like every other. Answers what is not marked.
+      -- against it, the email is written, and judged like every other. Answers what is not marked. Who calls it holds the
+      -- batches.
       create function mark_recipients(organizations uuid[], batches uuid[], emails uuid[], people uuid[],
         addresses text[], lease_seconds float8)
       returns table (id uuid, verdict text, run_id uuid)
@@ -111,9 +118,8 @@ export class M016CampaignBatches extends Migration {
         clear uuid[];
         doubtful uuid[];
       begin
-        select array_agg(locked.b) into held from (select b from campaign_batch b
-          where b.organization_id = any (organizations) and b.id = any (batches) and b.lease_until > now()
-          order by b.id for update) locked;
+        select array_agg(b) into held from campaign_batch b
+          where b.organization_id = any (organizations) and b.id = any (batches) and b.lease_until > now();
         going := array(select b.id from unnest(held) b
           join campaign c on c.organization_id = b.organization_id and c.id = b.campaign_id
           where c.status = 'SENDING' and not c.paused
@@ -129,7 +135,8 @@ export class M016CampaignBatches extends Migration {
           doubtful := array(select given.email from unnest(batches, emails) as given (batch, email)
             join unnest(held) b on b.id = given.batch and given.email <> all (b.queued)
             where given.email <> all (clear));
-          perform write_recipients(given.organization_id, given.batch, array_agg(given.email), array_agg(given.address), false)
+          perform write_recipients(given.organization_id, given.batch, array_agg(given.email),
+            array_agg(given.address), false)
           from unnest(organizations, batches, emails, addresses) as given (organization_id, batch, email, address)
           where given.email = any (doubtful) group by given.organization_id, given.batch order by given.batch;
           return query select judged.id, judged.verdict, judged.run_id from mark_candidates(doubtful,
@@ -215,7 +222,8 @@ export class M016CampaignBatches extends Migration {
         emails int := 0;
       begin
         for lost in
-          select organization_id, id, send_id from campaign_batch where lease_until < now() order by id for update skip locked
+          select organization_id, id, send_id from campaign_batch where lease_until < now()
+          order by id for update skip locked
         loop
           begin
             emails := emails + write_recipients(lost.organization_id, lost.id, null, null, null);
@@ -223,7 +231,8 @@ export class M016CampaignBatches extends Migration {
           exception
             when lock_not_available or transaction_rollback then null;
             when others then
-              update campaign_send s set fault = 'database error ' || sqlstate where s.organization_id = lost.organization_id and s.id = lost.send_id;
+              update campaign_send s set fault = 'database error ' || sqlstate
+              where s.organization_id = lost.organization_id and s.id = lost.send_id;
           end;
         end loop;
         return emails;
@@ -234,6 +243,7 @@ export class M016CampaignBatches extends Migration {
   override down(): void {
     this.addSql(`
       drop function revive_batches, record_recipients, mark_recipients, hold_batches, write_awaited, write_recipients;
+      drop view campaign_batch_member;
       drop table campaign_batch;
     `)
   }

@@ -31,9 +31,7 @@ export async function writeAwaitedOf(
 ): Promise<void> {
   await execute(
     em,
-    sql`select write_recipients(b.organization_id, b.id, array[r.message_id], null, null) from campaign_batch b
-      join campaign_recipient r on r.organization_id = b.organization_id and r.campaign_id = b.campaign_id
-        and r.subscriber_id > b.after_id and r.subscriber_id <= b.last_id
-      where b.organization_id = ${organizationId} and r.subscriber_id = ${subscriberId} order by b.id`,
+    sql`select write_recipients(organization_id, batch_id, array[message_id], null, null) from campaign_batch_member
+      where organization_id = ${organizationId} and subscriber_id = ${subscriberId} order by batch_id`,
   )
 }
