@@ -45,13 +45,23 @@ export async function recordTold(call: Call, input: ToldEvent): Promise<Subscrib
   }
   const amount = input.amount === undefined ? undefined : readAmount(input.amount)
   const { id: subscriberId } = await findSubscriber(call, input, { lock: true })
-  const data = { ...(amount !== undefined && { amount }), currency, metadata }
   // Triggers that look at revenue must see this payment in it.
   const direction = REVENUE[eventType]
   if (amount && direction) await moveRevenue(call, subscriberId, direction * amount)
-  const [recorded] = await recordEvents(call, [{ subscriberId, type: eventType, data }])
+  const [recorded] = await recordEvents(call, [
+    { subscriberId, type: eventType, data: toldFacts({ amount, currency, metadata }) },
+  ])
   if (!recorded) throw new Error('an event was not recorded')
   return presentEvent({ ...recorded, cause: call.actor, createdAt: call.now.toISOString() })
+}
+
+/** What the event of a payment, or of a caller's own, says. */
+export function toldFacts({
+  amount,
+  currency,
+  metadata = {},
+}: Pick<ToldEvent, 'amount' | 'currency' | 'metadata'>): Record<string, unknown> {
+  return { ...(amount !== undefined && { amount }), currency, metadata }
 }
 
 function readAmount(amount: number): number {
@@ -65,7 +75,7 @@ function readAmount(amount: number): number {
 }
 
 /** Which way an event moves revenue; events of callers' own move none. */
-const REVENUE: Readonly<Record<string, 1 | -1>> = {
+export const REVENUE: Readonly<Record<string, 1 | -1>> = {
   SUBSCRIBER_PAYMENT: 1,
   SUBSCRIBER_REFUND: -1,
 } satisfies Record<PaymentEventType, 1 | -1>

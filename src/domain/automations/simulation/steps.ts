@@ -4,6 +4,7 @@ import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
 import { CONSENT } from '../../consent.ts'
 import { emailFacts } from '../../email-facts.ts'
 import { type FieldScalar, typeFaults, typeOf } from '../../fields.ts'
+import { REVENUE } from '../../subscriber-history.ts'
 import { tagEvents } from '../../tags.ts'
 import { type End, settlementOf } from '../runs/settlement.ts'
 import { BY_GOAL, passTime, reachByEvents, reachByFilters, simulateGoal } from './goals.ts'
@@ -281,11 +282,9 @@ function simulateUnsubscribe(place: Place, { config }: StepOf<'SUBSCRIPTION'>): 
   return [option(place, result, { state: changed, ...(world.settings.exitOnUnsubscribe && { end }) })]
 }
 
-const SIGNS: Readonly<Record<string, number>> = { SUBSCRIBER_PAYMENT: 1, SUBSCRIBER_REFUND: -1 }
-
 function simulateCreateEvent(place: Place, { config }: StepOf<'CREATE_EVENT'>): Option[] {
   const { eventType, amount } = config
   const state = withEvent(place.state, { type: eventType, at: place.at, data: createdFacts(config) })
-  const revenue = state.revenue + (SIGNS[eventType] ?? 0) * (amount ?? 0)
+  const revenue = state.revenue + (REVENUE[eventType] ?? 0) * (amount ?? 0)
   return [option(place, left('next', { result: 'DONE' }), { state: { ...state, revenue } })]
 }

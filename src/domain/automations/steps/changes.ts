@@ -3,7 +3,7 @@ import { PAYMENT_EVENT_TYPES, type PaymentEventType } from '../../../../schema/e
 import { encodeId } from '../../../ids.ts'
 import { recordEvents } from '../../events.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
-import { recordTold } from '../../subscriber-history.ts'
+import { recordTold, toldFacts } from '../../subscriber-history.ts'
 import { unsubscribeSubscriber, updateSubscriber } from '../../subscribers.ts'
 import { addTags, removeTags } from '../../tags.ts'
 import { refuse } from '../../text.ts'
@@ -68,11 +68,10 @@ export const enterCreateEvent: Enter<'CREATE_EVENT'> = async (turn, { config }) 
   return left('next', { result: 'DONE', ...(event && { eventId: encodeId('evt', event.id) }) })
 }
 
-/** What the event of a CREATE_EVENT says; payments and refunds say it as recordTold does. */
+/** What the event of a CREATE_EVENT says. */
 export function createdFacts(config: StepConfigs['CREATE_EVENT']): Record<string, unknown> {
   const { amount, currency = 'USD', metadata } = config
-  if (paymentOf(config))
-    return { ...(amount !== undefined && { amount }), currency, metadata: metadata ?? {} }
+  if (paymentOf(config)) return toldFacts({ amount, currency, metadata })
   return { ...(amount !== undefined && { amount, currency }), ...(metadata && { metadata }) }
 }
 
