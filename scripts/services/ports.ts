@@ -1,15 +1,16 @@
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
+
+/** Below the ports that Linux gives to outgoing connections (32,768 and above), one of which would take it again. */
+const CHOSEN_FROM = 15_000
+const CHOSEN_BELOW = 32_768
 
 /** A port that is free now; nothing keeps it so. */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
-  return await new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, host, () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
+  for (;;) {
+    const port = randomInt(CHOSEN_FROM, CHOSEN_BELOW)
+    if (await isPortFree(port, host)) return port
+  }
 }
 
 /** True when nothing listens there. */
