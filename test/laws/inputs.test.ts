@@ -403,13 +403,16 @@ const DOORS = [...SERVED_DOORS, SDK_DOOR]
 /** Asks name servers whatever address it is given; test/email-verification.test.ts has servers of its own. */
 const NOT_ASKED = new Set(['verify_email_address'])
 
+/** Answers with what a workflow saw; no worker runs here, so that a domain made by another test has it say UNAVAILABLE. */
+const ASKS_WORKER = new Set(['verify_domain'])
+
 for (const tool of CATALOGUE.values()) {
   // A file, or a list without a name, is no input of members.
   if (NOT_ASKED.has(tool.name) || !DOORS.some((door) => door.has(tool))) continue
   test(`${tool.name}: ${tries} inputs out of its schema are answered, none by a fault`, async (t) => {
     const { api, organization, worlds } = t.context
     const { token } = organization
-    const inputs = inputsOf(tool, worlds)
+    const inputs = inputsOf(tool, worlds).filter((input) => DOORS.some((door) => door.takes(tool, input)))
     let answered = 0
     for (let turn = 0; turn < tries; turn++) {
       // One at a time: drawing them all keeps the process busy until idle connections are closed under the next request.
@@ -421,7 +424,9 @@ for (const tool of CATALOGUE.values()) {
       if (!door) continue
       const { status, body } = await door.call(api, { token, operation: tool.name, input })
       const title = `seed ${seed}, ${door.name}: ${JSON.stringify(body)} to ${JSON.stringify(input)}`
-      t.true(status < 500 && Object(body).code !== 'FAULT', title)
+      const { code, name } = Object(body)
+      const unanswered = ASKS_WORKER.has(tool.name) && (code ?? name) === 'UNAVAILABLE'
+      t.true(unanswered || (status < 500 && code !== 'FAULT'), title)
       if (status >= 300 || Object(body).success === false) continue
       answered += 1
       t.deepEqual(schemaFaults(door.schema(tool), body), [], title)
