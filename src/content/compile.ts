@@ -24,8 +24,6 @@ export interface ContentSource {
   readonly text?: string | undefined
   /** Marketing mail always names its sender in a footer. */
   readonly kind: 'marketing' | 'transactional'
-  /** A BCP 47 tag for the document; English when absent. */
-  readonly language?: string
   /** Names of custom fields; given, other names without a fallback become warnings. */
   readonly knownVariables?: Iterable<string>
 }
@@ -119,7 +117,7 @@ function asText(source: unknown): string {
 
 /** Reads an email once, so that filling it is only joining strings. Never throws, whatever the source. */
 export function compileContent(content: ContentSource): CompiledEmail {
-  const { contentType, knownVariables, language } = content
+  const { contentType, knownVariables } = content
   const table = new ReferenceTable()
   const links = new LinkTable(table)
   const parts = new EmailParts(table, links)
@@ -137,7 +135,7 @@ export function compileContent(content: ContentSource): CompiledEmail {
     html = writeHtmlSource(parts, table.extract(asText(content.source), { decode: decodeEntities }), preview)
     noteAuthored()
   } else {
-    html = writeFrame(parts, { subject, preview, language, marketing: content.kind === 'marketing' }, () => {
+    html = writeFrame(parts, { subject, preview, marketing: content.kind === 'marketing' }, () => {
       writeBody(parts, content)
       noteAuthored()
     })

@@ -3,18 +3,14 @@ import { linkMark, referenceMark } from './references.ts'
 import { PIXEL, type Template } from './template.ts'
 import { OUTLOOK_SHEET, SHEET, STYLE } from './theme.ts'
 
-const RIGHT_TO_LEFT = new Set(['ar', 'fa', 'he', 'ur', 'ps', 'sd', 'ug', 'yi', 'dv'])
-
 // After the preview come characters that show nothing, or the inbox would go on with the body's first words.
 const PREVIEW_PADDING = '&#847;&zwnj;&nbsp;'.repeat(60)
 
 const HIDDEN =
   'display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;color:transparent;font-size:1px;line-height:1px;mso-hide:all'
 
-/** The document's language as it may stand in an attribute; English when it is not a language tag. */
-function languageTag(language: string | undefined): string {
-  return language !== undefined && /^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$/.test(language) ? language : 'en'
-}
+/** Our own word for the link that stops email; it is English, whatever stands around it. */
+export const UNSUBSCRIBE = '<span lang="en">Unsubscribe</span>'
 
 /** The text that inboxes show beside the subject, invisible in the message itself. */
 export function writePreheader(parts: EmailParts, preview: string): void {
@@ -28,17 +24,17 @@ export function writePreheader(parts: EmailParts, preview: string): void {
 export interface Frame {
   readonly subject: string
   readonly preview: string
-  readonly language?: string | undefined
   /** Marketing always says who sends it; other mail gets a footer when it has no unsubscribe link. */
   readonly marketing: boolean
 }
 
-/** Writes a whole email document around what `body` writes. */
+/**
+ * Writes a whole email document around what `body` writes. It names no language, because nobody says which one it is in:
+ * screen readers then use their listener's, where a wrong name would have them mispronounce every word.
+ */
 export function writeFrame(parts: EmailParts, frame: Frame, body: () => void): Template {
-  const language = languageTag(frame.language)
-  const direction = RIGHT_TO_LEFT.has(language.toLowerCase().split('-')[0] ?? '') ? 'rtl' : 'ltr'
   parts.html.fixed(`<!doctype html>
-<html lang="${language}" dir="${direction}" xmlns="http://www.w3.org/1999/xhtml" xmlns:o="urn:schemas-microsoft-com:office:office">
+<html dir="ltr" xmlns="http://www.w3.org/1999/xhtml" xmlns:o="urn:schemas-microsoft-com:office:office">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -60,7 +56,7 @@ ${SHEET}
   parts.html.fixed(
     `<table role="presentation" class="pl-page" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;background-color:#f3f4f6"><tr><td class="pl-edge" align="center" style="padding:24px 12px">
 <!--[if mso]><table role="presentation" width="600" align="center" cellpadding="0" cellspacing="0" border="0"><tr><td><![endif]-->
-<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;max-width:600px;margin:0 auto"><tr><td class="pl-card" style="${STYLE.card};text-align:${direction === 'rtl' ? 'right' : 'left'}">
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="width:100%;max-width:600px;margin:0 auto"><tr><td class="pl-card" style="${STYLE.card};text-align:left">
 `,
   )
   body()
@@ -85,7 +81,7 @@ function writeFooter(parts: EmailParts): void {
     const target = parts.links.add(address)
     parts.html.fixed('<br><a')
     if (target !== null) parts.html.slot({ kind: 'link', target, before: ' href="', after: '"' })
-    parts.html.fixed(` style="${STYLE.footerLink}">Unsubscribe</a>`)
+    parts.html.fixed(` style="${STYLE.footerLink}">${UNSUBSCRIBE}</a>`)
     if (target !== null) parts.text.text(`Unsubscribe: ${linkMark(target)}`)
     parts.text.endBlock(0)
   }

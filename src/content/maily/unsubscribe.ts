@@ -1,4 +1,5 @@
 import type { EmailParts } from '../email-parts.ts'
+import { UNSUBSCRIBE } from '../frame.ts'
 import { linkMark, referenceMark } from '../references.ts'
 import { openLink } from '../rich/links.ts'
 import type { Surface } from '../rich/surface.ts'
@@ -12,6 +13,6 @@ export function writeUnsubscribe(parts: EmailParts, surface: Surface, isAfterTex
     parts.text.lineBreak()
   }
   openLink(parts, target, surface, null)
-  parts.html.fixed('Unsubscribe</a>')
+  parts.html.fixed(`${UNSUBSCRIBE}</a>`)
   parts.text.text(`Unsubscribe: ${linkMark(target)}`)
 }
