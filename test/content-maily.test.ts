@@ -323,6 +323,17 @@ for (const [name, content] of Object.entries(CASES)) {
   })
 }
 
+test('an image in the text of a narrow column is no wider than it', (t) => {
+  const icon = node('paragraph', {}, node('inlineImage', { src: PICTURE, alt: '', width: 200, height: 100 }))
+  const tag = (document: unknown) => /<img [^>]*>/.exec(fill(compile(document)).html)?.[0]
+  t.regex(tag(doc(icon)) ?? '', / width="200" height="100" style="display:inline;width:200px;height:100px;/)
+  const narrow = node('columns', {}, node('column', { width: 25 }, icon), node('column', {}, paragraph('x')))
+  t.regex(
+    tag(doc(narrow)) ?? '',
+    / width="131" style="display:inline;width:100%;max-width:200px;height:auto;/,
+  )
+})
+
 test('every condition is judged by the value that a person has', (t) => {
   const shows = (rule: Json, variables: Json): boolean => {
     const source = doc(paragraph('inside', { visibilityRule: { action: 'show', value: '', ...rule } }))

@@ -54,7 +54,7 @@ function writeText(walk: Walk, node: Node, spot: Spot, place: Place): void {
 /** An empty line is as high as a full one, as it is in the editor. */
 function writeLine({ parts }: Walk, runs: readonly Run[], spot: Spot): void {
   if (isBlank(runs)) parts.html.fixed('&nbsp;')
-  else writeRuns(parts, runs, spot.surface)
+  else writeRuns(parts, runs, spot)
 }
 
 const LEVELS = [1, 2, 3] as const
@@ -110,7 +110,7 @@ function writeSpacer(walk: Walk, { attributes }: Node): void {
 function writeFooter(walk: Walk, node: Node, spot: Spot, place: Place): void {
   const runs = readRuns(walk, node.content, spot.depth + 1)
   writeSmall(walk.parts, textBlock(node, spot, place), () => {
-    writeRuns(walk.parts, runs, spot.surface)
+    writeRuns(walk.parts, runs, spot)
     if (!walk.parts.links.hasUnsubscribe) writeUnsubscribe(walk.parts, spot.surface, !isBlank(runs))
   })
 }

@@ -47,7 +47,7 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
 
 function writeLine({ parts }: PlateWalk, runs: readonly Run[], spot: PlateSpot): void {
   if (isBlank(runs)) parts.html.fixed('&nbsp;')
-  else writeRuns(parts, runs, spot.surface)
+  else writeRuns(parts, runs, spot)
 }
 
 function writeText(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {
@@ -88,7 +88,7 @@ function writeImage(walk: PlateWalk, node: PlateNode, spot: PlateSpot, { isLast 
   writeImageBlock(walk.parts, image, spot.room)
   if (isBlank(caption)) return
   const block = { ...LOOSE, surface: spot.surface, alignment, isLast }
-  writeParagraph(walk.parts, block, () => writeRuns(walk.parts, caption, spot.surface))
+  writeParagraph(walk.parts, block, () => writeRuns(walk.parts, caption, spot))
 }
 
 const LOOSE: Omit<TextBlock, 'surface'> = {

@@ -138,7 +138,7 @@ function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: n
   )
   const line1 = cellLine(walk, cell, spot)
   if (line1 === null) walk.writeBlocks(cell.children, within(within(within(spot)), { surface }))
-  else writeRuns(walk.parts, line1, surface)
+  else writeRuns(walk.parts, line1, { ...spot, surface })
   html.fixed(`</${tag}>\n`)
 }
 

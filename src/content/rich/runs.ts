@@ -35,6 +35,9 @@ export type Run =
   | { readonly type: 'break'; readonly link: string | null }
   | { readonly type: 'image'; readonly image: InlineImage; readonly link: string | null }
 
+/** Where runs stand: on what, and in a column of how many pixels. */
+type RunsPlace = { readonly surface: Surface; readonly room: number }
+
 /** Writes the text of a run with its marks; the text part has only the text. */
 function writeText(parts: EmailParts, text: string, look: Look, surface: Surface): void {
   const { html } = parts
@@ -66,25 +69,25 @@ function openCode(surface: Surface): string {
   return `<code${adapts} style="padding:2px 4px;border-radius:4px;background-color:${codeBack};color:${code};font-family:${CODE_FONT};font-size:14px">`
 }
 
-function writeRun(parts: EmailParts, run: Run, surface: Surface): void {
+function writeRun(parts: EmailParts, run: Run, { surface, room }: RunsPlace): void {
   if (run.type === 'text') return writeText(parts, run.text, run.look, surface)
   if (run.type === 'break') {
     parts.html.fixed('<br>\n')
     return parts.text.lineBreak()
   }
   const { alt } = run.image
-  writeImageTag(parts, run.image, sizeOf(run.image))
+  writeImageTag(parts, run.image, sizeOf(run.image, room))
   if (alt.trim() !== '') parts.text.text(`[${alt}]`)
 }
 
-/** An icon is as large as it says; what a phone has no room for shrinks with its column, and its height with it. */
-function sizeOf({ width, height }: InlineImage): string {
-  if (width !== null && height !== null && width <= PHONE_WIDTH) {
+/** An icon is as large as it says; what its column or a phone has no room for shrinks, and its height with it. */
+function sizeOf({ width, height }: InlineImage, room: number): string {
+  if (width !== null && height !== null && width <= Math.min(room, PHONE_WIDTH)) {
     return `width="${width}" height="${height}" ${imageStyle(`width:${width}px;height:${height}px`)}`
   }
   if (width === null) return imageStyle('max-width:100%;height:auto')
-  const most = Math.min(width, CARD_WIDTH)
-  return `width="${most}" ${imageStyle(`width:100%;max-width:${most}px;height:auto`)}`
+  // Outlook reads only the attribute; elsewhere columns may be wider on a phone, where they stand under one another.
+  return `width="${Math.min(width, room)}" ${imageStyle(`width:100%;max-width:${Math.min(width, CARD_WIDTH)}px;height:auto`)}`
 }
 
 function imageStyle(size: string): string {
@@ -103,13 +106,13 @@ function groupLinks(runs: readonly Run[]): { link: string | null; runs: Run[] }[
 }
 
 /** Writes inline content in both parts; an address that mail must not carry leaves its text behind. */
-export function writeRuns(parts: EmailParts, runs: readonly Run[], surface: Surface): void {
+export function writeRuns(parts: EmailParts, runs: readonly Run[], place: RunsPlace): void {
   const groups = groupLinks(runs)
   for (const group of groups) {
     const target = group.link === null ? null : parts.links.add(group.link)
     const mark = parts.text.mark
-    if (target !== null) openLink(parts, target, surface, colorOfGroup(group.runs))
-    for (const run of group.runs) writeRun(parts, run, surface)
+    if (target !== null) openLink(parts, target, place.surface, colorOfGroup(group.runs))
+    for (const run of group.runs) writeRun(parts, run, place)
     if (target === null) continue
     parts.html.fixed('</a>')
     parts.addressAfter(target, mark, groups.length === 1)
