@@ -8,7 +8,7 @@ import { sql } from 'kysely'
 
 import type { SubscriberImport } from '../schema/import.ts'
 import { row, rows } from '../src/database.ts'
-import { keepHouse } from '../src/domain/housekeeping.ts'
+import { forgetExpired } from '../src/domain/housekeeping.ts'
 import { importWorkflowId } from '../temporal/contract.ts'
 import { type Engine, startEngine } from '../worker/workers.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
@@ -223,7 +223,7 @@ test('an upload that breaks off leaves nothing, and one whose process died is sw
       values (new_id(), ${organization.id}, '{}', '{}', now() - interval '2 hours')`,
   )
   t.is((await leftOf(organization))?.imports, 1)
-  await keepHouse(em)
+  await forgetExpired(em)
   t.is((await leftOf(organization))?.imports, 0)
 })
 

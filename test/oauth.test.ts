@@ -13,7 +13,7 @@ import { sql } from 'kysely'
 
 import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
 import { execute, row, rows } from '../src/database.ts'
-import { keepHouse } from '../src/domain/housekeeping.ts'
+import { forgetExpired } from '../src/domain/housekeeping.ts'
 import { removeMember, setMemberPassword } from '../src/domain/members.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
@@ -429,7 +429,7 @@ test('what expired, and clients that nobody let in, are forgotten', async (t) =>
       where id_hash = any(${[held.client.client_id, unused.client_id].map(hashToken)}::bytea[])`,
   )
   await expire(held.access)
-  await keepHouse(em)
+  await forgetExpired(em)
   const left = await rows<{ hash: Buffer }>(
     em,
     sql`select id_hash as hash from oauth_record

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { readConfig } from '../src/config.ts'
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import type { EntityManager } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
-import { keepHouse } from '../src/domain/housekeeping.ts'
+import { forgetExpired, keepHouse } from '../src/domain/housekeeping.ts'
 import { createServices } from '../src/services.ts'
 import { startDeliverability } from './deliverability.ts'
 import { startEchoWatch } from './echo-watch.ts'
@@ -15,7 +16,8 @@ import { startVisits } from './visits.ts'
 import { startWebhookTurns } from './webhook-turns.ts'
 import { startEngine } from './workers.ts'
 
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 const HOUSE_RETRY_MS = 60_000
 
 const config = readConfig(process.env)
@@ -33,7 +35,7 @@ const webhooks = startWebhookTurns(services)
 const engine = await startEngine(services, { graceMs })
 const schedules = startSchedules(services)
 const server = startHealthServer(services, engine)
-const housekeeping = keepHouseDaily()
+const housekeeping = [repeat(forgetExpired, HOUR_MS), repeat(keepHouse, DAY_MS)]
 
 let isStopping = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop())
@@ -56,21 +58,21 @@ async function stop(): Promise<void> {
     deliverability.stop(),
     webhooks.stop(),
     schedules.stop(),
-    housekeeping,
+    ...housekeeping,
   ])
   await services.close()
   process.exit(0)
 }
 
-async function keepHouseDaily(): Promise<void> {
+async function repeat(work: (em: EntityManager) => Promise<void>, everyMs: number): Promise<void> {
   while (!halt.signal.aborted) {
-    const done = await keepHouse(crossOrganization(services)).then(
+    const done = await work(crossOrganization(services)).then(
       () => true,
       (error: unknown) => {
         services.log.warn({ err: error }, 'the house could not be kept; trying again')
         return false
       },
     )
-    await sleep(done ? DAY_MS : HOUSE_RETRY_MS, undefined, { signal: halt.signal }).catch(() => undefined)
+    await sleep(done ? everyMs : HOUSE_RETRY_MS, undefined, { signal: halt.signal }).catch(() => undefined)
   }
 }

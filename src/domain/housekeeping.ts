@@ -6,16 +6,24 @@ import { KEPT_DAYS } from './deliverability/totals.ts'
 import { IS_OPEN } from './automations/goals/goals.ts'
 import { forgetOAuth } from './oauth/records.ts'
 
-/**
- * What keeps the database in shape, safe to run by several processes at any time: partitions for the coming months,
- * and the end of what has outlived its use.
- */
-export async function keepHouse(em: EntityManager): Promise<void> {
-  await execute(em, sql`select ensure_partitions()`)
+/** What keeps the database in shape, safe to run by several processes at any time. */
+
+/** Every hour: the end of what lives for a day at the most. */
+export async function forgetExpired(em: EntityManager): Promise<void> {
   await execute(em, sql`delete from confirmation_challenge where expires_at < now() - interval '1 day'`)
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
   await forgetOAuth(em)
   await execute(em, sql`delete from automation_webhook_receipt where created_at < now() - interval '1 day'`)
+  // Uploads whose process died.
+  await execute(
+    em,
+    sql`delete from subscriber_import where status = 'UPLOADING' and updated_at < now() - interval '1 hour'`,
+  )
+}
+
+/** Every day: partitions for the coming months, and the end of what has outlived its use. */
+export async function keepHouse(em: EntityManager): Promise<void> {
+  await execute(em, sql`select ensure_partitions()`)
   await execute(em, sql`delete from email_report where created_at < now() - interval '90 days'`)
   await execute(em, sql`delete from domain_total where at < now() - make_interval(days => ${KEPT_DAYS})`)
   // Long enough for whoever wants to know why they could not be settled.
@@ -35,11 +43,7 @@ export async function keepHouse(em: EntityManager): Promise<void> {
     em,
     sql`delete from automation_intake where step_id is not null and finished_at < now() - interval '90 days'`,
   )
-  // Uploads whose process died, and refused rows that had a month to be fetched.
-  await execute(
-    em,
-    sql`delete from subscriber_import where status = 'UPLOADING' and updated_at < now() - interval '1 hour'`,
-  )
+  // Refused rows had a month to be fetched.
   await execute(
     em,
     sql`delete from import_rejection refused using subscriber_import finished
