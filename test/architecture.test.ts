@@ -178,6 +178,16 @@ test('only the registry knows tools, and no tool knows another', (t) => {
   t.deepEqual(offences, [])
 })
 
+test('a file of tools holds no more than eight', (t) => {
+  const tools = (file: string) => read(file).split(/= define(?:Admin)?Tool\(/).length - 1
+  const groups = FILES.filter((file) => file.startsWith('src/tools/'))
+  t.true(groups.some((file) => tools(file) > 1))
+  t.deepEqual(
+    groups.filter((file) => tools(file) > 8),
+    [],
+  )
+})
+
 test('what of the command line works on the installation is reached by one file, and only when it is needed', (t) => {
   const offences = allImports().filter(
     ({ from, to }) =>

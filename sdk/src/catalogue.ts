@@ -3334,10 +3334,6 @@ export type Tools = {
   }
   /** Finds subscribers by composed filters, status and free text, newest first, with the fields that are asked for. get_available_filters says what filters can be. Go on with nextCursor. */
   query_subscribers: { input: QuerySubscribersInput; output: QuerySubscribersOutput }
-  /** Adds tags to subscribers, making missing tags. Each tag that somebody did not have is one TAG_ADDED event and may start workflows. All or nothing. */
-  bulk_add_tags: { input: BulkAddTagsInput; output: BulkAddTagsOutput }
-  /** Takes tags from subscribers. Each tag that somebody had is one TAG_REMOVED event and may start workflows. All or nothing. */
-  bulk_remove_tags: { input: BulkRemoveTagsInput; output: BulkRemoveTagsOutput }
   /** Makes a tag. A name in use, whatever its letter case, is refused; get_or_create_tags is not so strict. */
   create_tag: { input: CreateTagInput; output: CreateTagOutput }
   /** Deletes a tag, by id or name, and takes it from every subscriber. No workflow starts because of it. Asks for a confirmation code. */
@@ -3346,6 +3342,10 @@ export type Tools = {
   get_or_create_tags: { input: GetOrCreateTagsInput; output: GetOrCreateTagsOutput }
   /** Lists every tag in alphabetical order with the number of subscribers that have it. */
   list_tags: { input: ListTagsInput; output: ListTagsOutput }
+  /** Adds tags to subscribers, making missing tags. Each tag that somebody did not have is one TAG_ADDED event and may start workflows. All or nothing. */
+  bulk_add_tags: { input: BulkAddTagsInput; output: BulkAddTagsOutput }
+  /** Takes tags from subscribers. Each tag that somebody had is one TAG_REMOVED event and may start workflows. All or nothing. */
+  bulk_remove_tags: { input: BulkRemoveTagsInput; output: BulkRemoveTagsOutput }
   /** Saves filters under a name, for campaigns, workflows and other segments. It holds whoever matches when it is asked; without filters everybody. */
   create_segment: { input: CreateSegmentInput; output: CreateSegmentOutput }
   /** Deletes a segment for good. Refused, naming them, while campaigns that are still to be sent, workflows or other segments use it. Needs a confirmation. */
@@ -3748,12 +3748,12 @@ export const TOOL_EFFECTS = {
   get_subscribers_by_tag: 'read',
   list_suppressed_subscribers: 'read',
   query_subscribers: 'read',
-  bulk_add_tags: 'write',
-  bulk_remove_tags: 'write',
   create_tag: 'write',
   delete_tag: 'impact',
   get_or_create_tags: 'write',
   list_tags: 'read',
+  bulk_add_tags: 'write',
+  bulk_remove_tags: 'write',
   create_segment: 'write',
   delete_segment: 'impact',
   duplicate_segment: 'write',

@@ -24,11 +24,13 @@ import * as settings from '../tools/settings.ts'
 import * as simulation from '../tools/simulation.ts'
 import * as snippets from '../tools/snippets.ts'
 import * as statistics from '../tools/statistics.ts'
+import * as subscriberTags from '../tools/subscriber-tags.ts'
 import * as subscribers from '../tools/subscribers.ts'
 import * as suppressions from '../tools/suppressions.ts'
 import * as tags from '../tools/tags.ts'
 import * as tokens from '../tools/tokens.ts'
 import * as web from '../tools/web.ts'
+import * as webhookDeliveries from '../tools/webhook-deliveries.ts'
 import * as webhooks from '../tools/webhooks.ts'
 import * as workflowGroups from '../tools/workflow-groups.ts'
 import * as workflowRuns from '../tools/workflow-runs.ts'
@@ -46,6 +48,7 @@ const GROUPS = [
   imports,
   audience,
   tags,
+  subscriberTags,
   segments,
   fields,
   events,
@@ -74,6 +77,7 @@ const GROUPS = [
   privacy,
   tokens,
   webhooks,
+  webhookDeliveries,
   lists,
 ]
 

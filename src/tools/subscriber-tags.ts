@@ -1,0 +1,97 @@
+import Type from 'typebox'
+
+import { closed } from '../../schema/define.ts'
+import { Subscriber, SUBSCRIBER_LIMITS, subscriberChoice } from '../../schema/subscriber.ts'
+import { TAG_LIMITS } from '../../schema/tag.ts'
+import { defineTool } from '../catalogue/tool.ts'
+import { findSubscriber, findSubscriberIds, readSubscriber } from '../domain/subscriber-records.ts'
+import { addTags, removeTags } from '../domain/tags.ts'
+
+const bulkInput = {
+  subscriberIds: Type.Array(Type.String(), {
+    minItems: 1,
+    maxItems: TAG_LIMITS.bulkSubscribers,
+    description: 'Ids of subscribers (sub_…).',
+  }),
+  tagNames: Type.Array(Type.String(), {
+    minItems: 1,
+    maxItems: TAG_LIMITS.bulkTags,
+    description: 'Tag names, whatever their letter case.',
+  }),
+}
+
+export const bulkAddTags = defineTool({
+  name: 'bulk_add_tags',
+  title: 'Add tags to subscribers',
+  description:
+    'Adds tags to subscribers, making missing tags. Each tag that somebody did not have is one TAG_ADDED event and may start workflows. All or nothing.',
+  group: 'tags',
+  effect: 'write',
+  permission: 'subscribers',
+  input: closed(bulkInput),
+  output: closed({
+    added: Type.Integer({ description: 'How many tags were newly given, over all subscribers.' }),
+  }),
+  handler: async (call, { subscriberIds, tagNames }) => {
+    const ids = await findSubscriberIds(call, subscriberIds)
+    return { added: (await addTags(call, ids, tagNames)).length }
+  },
+})
+
+export const bulkRemoveTags = defineTool({
+  name: 'bulk_remove_tags',
+  title: 'Remove tags from subscribers',
+  description:
+    'Takes tags from subscribers. Each tag that somebody had is one TAG_REMOVED event and may start workflows. All or nothing.',
+  group: 'tags',
+  effect: 'write',
+  permission: 'subscribers',
+  input: closed(bulkInput),
+  output: closed({
+    removed: Type.Integer({ description: 'How many tags were taken, over all subscribers.' }),
+  }),
+  handler: async (call, { subscriberIds, tagNames }) => {
+    const ids = await findSubscriberIds(call, subscriberIds)
+    return { removed: (await removeTags(call, ids, tagNames)).length }
+  },
+})
+
+const ofOne = {
+  group: 'tags',
+  effect: 'write',
+  permission: 'subscribers',
+  listed: false,
+  input: closed({
+    ...subscriberChoice,
+    tags: Type.Array(Type.String(), {
+      minItems: 1,
+      maxItems: SUBSCRIBER_LIMITS.tags,
+      description: 'Tag names, whatever their letter case.',
+    }),
+  }),
+  output: closed({ subscriber: Subscriber }),
+} as const
+
+export const addSubscriberTags = defineTool({
+  ...ofOne,
+  name: 'add_subscriber_tags',
+  title: 'Add tags to a subscriber',
+  description: 'Adds tags to one subscriber as bulk_add_tags does to many, making missing tags.',
+  handler: async (call, { tags, ...choice }) => {
+    const { id } = await findSubscriber(call, choice)
+    await addTags(call, [id], tags, { path: 'tags' })
+    return { subscriber: await readSubscriber(call, id) }
+  },
+})
+
+export const removeSubscriberTags = defineTool({
+  ...ofOne,
+  name: 'remove_subscriber_tags',
+  title: 'Remove tags from a subscriber',
+  description: 'Takes tags from one subscriber as bulk_remove_tags does from many.',
+  handler: async (call, { tags, ...choice }) => {
+    const { id } = await findSubscriber(call, choice)
+    await removeTags(call, [id], tags, { path: 'tags' })
+    return { subscriber: await readSubscriber(call, id) }
+  },
+})
