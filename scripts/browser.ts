@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 
-import { isRecord } from '../src/domain/audience/values.ts'
+import { isRecord } from '../schema/json.ts'
 
 /** A headless Chromium. */
 export type Browser = { newPage(): Promise<Page>; close(): Promise<void> }

@@ -1,5 +1,5 @@
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
-import { isRecord } from './rich/attributes.ts'
+import { isRecord } from '../../schema/json.ts'
 
 /** What is wrong with a document, and where in it. */
 export type DocumentFault = { path: string; message: string }

@@ -1,6 +1,6 @@
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
+import { isRecord } from '../../schema/json.ts'
 import type { DocumentFault } from './document.ts'
-import { isRecord } from './rich/attributes.ts'
 
 type Visit = { node: unknown; path: string; depth: number }
 

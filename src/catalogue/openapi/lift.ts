@@ -1,3 +1,5 @@
+import { isRecord } from '../../../schema/json.ts'
+
 type Json = Record<string, unknown>
 
 /** Members whose values are data and no schemas. */
@@ -35,11 +37,11 @@ function nameShared(document: Json): Map<string, string> {
 
 function countRecords(value: unknown, holder: string, found: (record: object, name: string) => void): void {
   if (Array.isArray(value)) for (const item of value) countRecords(item, holder, found)
-  if (!isJson(value)) return
-  if (isRecord(value)) found(value, typeName(holder))
+  if (!isRecord(value)) return
+  if (describesRecord(value)) found(value, typeName(holder))
   for (const [key, member] of Object.entries(value)) {
     if (DATA.has(key)) continue
-    if (key !== 'properties' || !isJson(member)) countRecords(member, keywordHolder(key, holder), found)
+    if (key !== 'properties' || !isRecord(member)) countRecords(member, keywordHolder(key, holder), found)
     else for (const [name, schema] of Object.entries(member)) countRecords(schema, name, found)
   }
 }
@@ -56,7 +58,7 @@ function replace(value: Json, names: ReadonlyMap<string, string>, schemas: Json)
       DATA.has(key) ? member : replaceAny(member, names, schemas),
     ]),
   )
-  const name = isRecord(value) ? names.get(JSON.stringify(value)) : undefined
+  const name = describesRecord(value) ? names.get(JSON.stringify(value)) : undefined
   if (name === undefined) return within
   schemas[name] = within
   return { $ref: `#/components/schemas/${name}` }
@@ -64,20 +66,16 @@ function replace(value: Json, names: ReadonlyMap<string, string>, schemas: Json)
 
 function replaceAny(value: unknown, names: ReadonlyMap<string, string>, schemas: Json): unknown {
   if (Array.isArray(value)) return value.map((item: unknown) => replaceAny(item, names, schemas))
-  return isJson(value) ? replace(value, names, schemas) : value
+  return isRecord(value) ? replace(value, names, schemas) : value
 }
 
-function isRecord(value: Json): boolean {
+function describesRecord(value: Json): boolean {
   const { type, properties } = value
-  return type === 'object' && isJson(properties) && Object.keys(properties).length >= LEAST_MEMBERS
+  return type === 'object' && isRecord(properties) && Object.keys(properties).length >= LEAST_MEMBERS
 }
 
 /** `campaigns` and `campaign` are both a Campaign. */
 function typeName(member: string): string {
   const single = member.replace(/ies$/, 'y').replace(/(?<![isu])s$/, '')
   return single.charAt(0).toUpperCase() + single.slice(1)
-}
-
-function isJson(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,6 @@
+import { isRecord } from '../../../schema/json.ts'
 import { type Condition, CONDITION_OPERATORS } from '../conditions.ts'
-import { choiceOf, isRecord, memberOf, textOf } from '../rich/attributes.ts'
+import { choiceOf, memberOf, textOf } from '../rich/attributes.ts'
 import { type Node, variableName, type Walk } from './node.ts'
 
 /** Who sees a block: null is everybody. A condition that says nothing hides nothing, and is a warning. */

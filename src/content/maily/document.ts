@@ -1,5 +1,6 @@
+import { isRecord } from '../../../schema/json.ts'
 import type { EmailParts } from '../email-parts.ts'
-import { isRecord, memberOf } from '../rich/attributes.ts'
+import { memberOf } from '../rich/attributes.ts'
 import { Budget } from '../rich/budget.ts'
 import { CARD } from '../rich/surface.ts'
 import { CARD_WIDTH } from '../theme.ts'

@@ -1,6 +1,7 @@
+import { isRecord } from '../../../schema/json.ts'
 import type { EmailParts } from '../email-parts.ts'
 import { referenceMark } from '../references.ts'
-import { type Attributes, choiceOf, isRecord, memberOf, textOf } from '../rich/attributes.ts'
+import { type Attributes, choiceOf, memberOf, textOf } from '../rich/attributes.ts'
 import type { Budget } from '../rich/budget.ts'
 import { directionOfText, firstWords } from '../rich/direction.ts'
 import type { Surface } from '../rich/surface.ts'

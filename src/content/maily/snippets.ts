@@ -1,6 +1,7 @@
+import { isRecord } from '../../../schema/json.ts'
 import { SNIPPET_LIMITS } from '../../../schema/snippet.ts'
 import { writeMarkdown } from '../markdown.ts'
-import { isRecord, memberOf, textOf } from '../rich/attributes.ts'
+import { memberOf, textOf } from '../rich/attributes.ts'
 import { inside, type Node, type Place, readNode, type Spot, type Walk } from './node.ts'
 
 /** A snippet as a document carries it. */

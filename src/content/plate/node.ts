@@ -1,5 +1,6 @@
+import { isRecord } from '../../../schema/json.ts'
 import type { EmailParts } from '../email-parts.ts'
-import { type Attributes, isRecord, memberOf, textOf } from '../rich/attributes.ts'
+import { type Attributes, memberOf, textOf } from '../rich/attributes.ts'
 import type { Budget } from '../rich/budget.ts'
 import type { Surface } from '../rich/surface.ts'
 

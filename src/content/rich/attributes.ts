@@ -3,11 +3,6 @@ import { readColor } from './color.ts'
 /** The attributes of a node, of which nothing is known: each reader answers what may be written, or the default. */
 export type Attributes = Readonly<Record<string, unknown>>
 
-/** Whether a value is an object with members. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** An own member; names of the prototype are no attributes. */
 export function memberOf(attributes: Attributes, name: string): unknown {
   return Object.hasOwn(attributes, name) ? attributes[name] : undefined

@@ -1,6 +1,7 @@
 import { AUDIENCE_LIMITS, CUSTOM_FIELD_PREFIX, type Filter } from '../../../schema/audience.ts'
 import type { Definition } from '../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../schema/automation-goals.ts'
+import { isRecord } from '../../../schema/json.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
 import type { EntityManager } from '../../database.ts'
@@ -20,7 +21,6 @@ import {
 } from './references.ts'
 import { idsOf } from './related.ts'
 import { validateFilters } from './validate.ts'
-import { isRecord } from './values.ts'
 
 /** What a place in which filters stand asks of what they name. */
 export type ReferenceOptions = {

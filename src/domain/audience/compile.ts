@@ -9,6 +9,7 @@ import {
   type FilterValue,
   type Leaf,
 } from '../../../schema/audience.ts'
+import { isRecord } from '../../../schema/json.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import { array } from '../../database.ts'
 import { calendarOf, dateTest } from './dates.ts'
@@ -36,7 +37,6 @@ import {
   textArray,
   textTest,
 } from './scalars.ts'
-import { isRecord } from './values.ts'
 
 /** Everything a compilation needs beside the filters. */
 export type Compilation = {

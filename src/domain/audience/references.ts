@@ -8,11 +8,11 @@ import {
   type Filter,
   type Leaf,
 } from '../../../schema/audience.ts'
+import { isRecord } from '../../../schema/json.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
 import { idsOf } from './related.ts'
-import { isRecord } from './values.ts'
 
 /** The organization that filters are asked in; its time zone spares a look-up where the caller knows it. */
 export type Scope = { organizationId: string; timezone?: string }

@@ -1,12 +1,12 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { FilterOperator, FilterValue, Where } from '../../../schema/audience.ts'
+import { isRecord } from '../../../schema/json.ts'
 import { array } from '../../database.ts'
 import { decodeId } from '../../ids.ts'
 import { IS_ACTIVE } from '../automations/runs/active.ts'
 import { type Calendar, dateTest } from './dates.ts'
 import { always, never, type Predicate, signed, type Test, total } from './predicate.ts'
-import { isRecord } from './values.ts'
 import { jsonTest, numberHolds, numberTest } from './scalars.ts'
 
 /** What the leaves over other tables need to know of the query they stand in. */

@@ -11,10 +11,11 @@ import {
   OPERATORS,
   PATH_SEGMENT,
 } from '../../../schema/audience.ts'
+import { isRecord } from '../../../schema/json.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import type { Fault } from '../../catalogue/failure.ts'
 import { didYouMean, joinPath, kindOf, nearest } from '../../catalogue/schema-faults.ts'
-import { isRecord, periodFault, type ValueRules, valueFault } from './values.ts'
+import { periodFault, type ValueRules, valueFault } from './values.ts'
 
 /** Where filters stand, which decides what they may name. */
 export type FilterContext = {

@@ -6,6 +6,7 @@ import {
   PERIOD_UNITS,
   type PeriodUnit,
 } from '../../../schema/audience.ts'
+import { isRecord } from '../../../schema/json.ts'
 import { SUBSCRIBER_STATUSES } from '../../../schema/values.ts'
 import { type IdPrefix, readId } from '../../ids.ts'
 import { didYouMean, kindOf } from '../../catalogue/schema-faults.ts'
@@ -52,11 +53,6 @@ export function periodFault(value: unknown, least: number): string | null {
   const most = PERIOD_MAXIMUM[unit]
   if (typeof amount === 'number' && Number.isInteger(amount) && amount >= least && amount <= most) return null
   return `must have a whole amount of ${unit} from ${least} to ${most}, ${example}`
-}
-
-/** A plain object, not a list and not null. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Whether a value is `{amount, unit}`. */

@@ -1,5 +1,5 @@
+import { isRecord } from '../../../schema/json.ts'
 import type { ContentType } from '../../../schema/values.ts'
-import { isRecord } from '../audience/values.ts'
 
 /** A node of a document, MAILY's or PLATE's. */
 export type DocumentNode = Record<string, unknown>

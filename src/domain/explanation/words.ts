@@ -6,7 +6,7 @@ import {
   type Leaf,
   type Period,
 } from '../../../schema/audience.ts'
-import { isRecord } from '../audience/values.ts'
+import { isRecord } from '../../../schema/json.ts'
 
 /** A moment as it is said in the organization's time zone: "1 March 2030 at 09:00 (Europe/Paris)". */
 export function spoken(at: string, timezone: string): string {

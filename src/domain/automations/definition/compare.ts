@@ -1,7 +1,7 @@
 import type { Edge, Step } from '../../../../schema/automation.ts'
+import { isRecord } from '../../../../schema/json.ts'
 import type { Difference, VersionComparison } from '../../../../schema/workflow-version.ts'
 import { joinPath } from '../../../catalogue/schema-faults.ts'
-import { isRecord } from '../../audience/values.ts'
 import type { FrozenEmail, PublishedDefinition } from './versions.ts'
 
 /** What two definitions differ in, steps by their ids. Pure. */

@@ -1,8 +1,8 @@
+import { isRecord } from '../../../../schema/json.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { joinPath } from '../../../catalogue/schema-faults.ts'
 import { isTimeZone } from '../../audience/moment.ts'
 import { pathFault, validateWhere } from '../../audience/validate.ts'
-import { isRecord } from '../../audience/values.ts'
 import { lengthFaults, timeZoneSentence, windowFaults } from './read-step.ts'
 
 type Raw = Record<string, unknown>

@@ -1,11 +1,11 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReEntry } from '../../../../schema/automation.ts'
+import { isRecord } from '../../../../schema/json.ts'
 import { durationMilliseconds, reEntryOf } from '../../../../temporal/graph.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, row, rows } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
-import { isRecord } from '../../audience/values.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { type Decision, recordDecisions } from '../runs/decisions.ts'
 import {

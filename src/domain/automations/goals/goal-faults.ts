@@ -1,11 +1,11 @@
 import type { Definition } from '../../../../schema/automation.ts'
 import { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import { AUTOMATION_LIMITS } from '../../../../schema/automation-parts.ts'
+import { isRecord } from '../../../../schema/json.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
 import { goalFiltersOf, type PlacedFilter } from '../../audience/check.ts'
 import { pathFault, validateFilters, validateWhere } from '../../audience/validate.ts'
-import { isRecord } from '../../audience/values.ts'
 import { emailStepIds } from '../definition/read-step.ts'
 
 /**

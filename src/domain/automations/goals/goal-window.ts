@@ -1,5 +1,5 @@
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
-import { isRecord } from '../../audience/values.ts'
+import { isRecord } from '../../../../schema/json.ts'
 
 const DAY_MS = 86_400_000
 /** Beyond this a value does not fit its column, and is no amount of money either. */

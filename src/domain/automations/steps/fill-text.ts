@@ -1,5 +1,5 @@
+import { isRecord } from '../../../../schema/json.ts'
 import { formatValue } from '../../../content/variables.ts'
-import { isRecord } from '../../audience/values.ts'
 
 /** What variables stand for: those of email content by name, and what the run was started with as `entry.<path>`. */
 export type Variables = { named: Record<string, unknown>; entry: Record<string, unknown> }
