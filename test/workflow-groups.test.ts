@@ -294,6 +294,53 @@ test('who queues too long is skipped as EXPIRED, and a queue that nobody release
   t.deepEqual(await decisionsOf(api.services, two), ['ENTRY_REFUSED EXPIRED'])
 })
 
+test('who queued in vain has not entered, by no rule of re-entry', async (t) => {
+  const groupId = await makeGroup('QUEUE', { amount: 1, unit: 'SECONDS' })
+  const holder = await waiting('V0', groupId)
+  const cooldown = { amount: 1, unit: 'HOURS' } as const
+  const once = await waiting('V1', groupId, { reEntry: { mode: 'ONCE' } })
+  const few = await waiting('V2', groupId, { reEntry: { mode: 'EVERY_TIME', maxEntries: 1 } })
+  const seldom = await waiting('V3', groupId, { reEntry: { mode: 'AFTER_EXIT', cooldown } })
+  const all = [once, few, seldom]
+  const subscriberId = await tenant.subscribe()
+  const comeAll = async () => {
+    for (const type of ['V1', 'V2', 'V3']) await happened(subscriberId, type)
+  }
+  const expireAll = () =>
+    eventually('all to queue in vain', async () => {
+      await reconcile(api.services)
+      const runs = await Promise.all(all.map((id) => runsOf(api.services, tenant, id)))
+      return runs.flat().every(({ status }) => status !== 'QUEUED')
+    })
+  await happened(subscriberId, 'V0')
+  await become(t, { [holder]: ['WAITING'] })
+  await comeAll()
+  await expireAll()
+  await comeAll()
+  await expireAll()
+  const twice = ['SKIPPED EXPIRED', 'SKIPPED EXPIRED']
+  await become(t, { [once]: twice, [few]: twice, [seldom]: twice })
+
+  await happened(subscriberId, 'END_V0')
+  await become(t, { [holder]: ['COMPLETED END'] })
+  for (const [number, id] of all.entries()) {
+    const type = `V${number + 1}`
+    await happened(subscriberId, type)
+    await become(t, { [id]: [...twice, 'WAITING'] })
+    await happened(subscriberId, `END_${type}`)
+    await become(t, { [id]: [...twice, 'COMPLETED END'] })
+  }
+  await comeAll()
+  const refusals = (await Promise.all(all.map((id) => decisionsOf(api.services, id)))).map((each) =>
+    each.at(-1),
+  )
+  t.deepEqual(refusals, [
+    'ENTRY_REFUSED ALREADY_ENTERED',
+    'ENTRY_REFUSED MAX_ENTRIES',
+    'ENTRY_REFUSED COOLDOWN',
+  ])
+})
+
 test('a workflow joins or leaves a group with its runs, unless somebody would be in it twice', async (t) => {
   const group = encodeId('grp', await makeGroup('FIRST_WINS'))
   const [one, two] = [await waiting('S1', decodeId('grp', group)), await waiting('S2', null)]

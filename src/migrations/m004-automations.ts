@@ -85,7 +85,7 @@ export class M004Automations extends Migration {
         automation_id uuid not null,
         subscriber_id uuid not null,
         runs int not null default 0,
-        -- The runs that a group did not turn away.
+        -- The runs that a group did not turn away as they came.
         entered int not null default 0,
         last_entered_at timestamptz(3),
         primary key (organization_id, automation_id, subscriber_id),
@@ -141,6 +141,9 @@ export class M004Automations extends Migration {
         where status = 'QUEUED' and queued_at is not null;
       create unique index automation_run_active on automation_run (organization_id, automation_id, subscriber_id, entry_key)
         where status in ('QUEUED', 'ACTIVE', 'WAITING');
+      -- Who queued in a group in vain: re-entry does not count them.
+      create index automation_run_vain on automation_run (organization_id, automation_id, subscriber_id)
+        where status = 'SKIPPED' and exit_reason = 'EXPIRED';
       create index on automation_run (organization_id, subscriber_id, id);
       create index on automation_run (organization_id, automation_id, id);
       create index on automation_run (organization_id, automation_id, id) where held;

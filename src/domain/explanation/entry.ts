@@ -63,10 +63,9 @@ async function reEntryReasons(
 ): Promise<Reason[]> {
   const { definition } = version
   if (reEntryOf(definition, definition.settings).mode === 'PER_KEY') return []
-  const entry = await readEntry(call, automationId, person.id)
-  if (entry === null) return []
-  const candidate = { automationId, subscriberId: person.id, version, context: {} }
-  const decided = decide(candidate, entry, new Set())
+  const entry = await readEntry(call, { automationId, subscriberId: person.id })
+  // Their runs tell themselves that they are under way.
+  const decided = decide({ version, context: {} }, { ...entry, activeKeys: new Set() })
   if (!('refusal' in decided)) return []
   return [
     { at: null, outcome: 'AGAINST', code: decided.refusal, message: refusalWords(person, decided.refusal) },

@@ -4,7 +4,7 @@ import type { ReEntry } from '../../../../schema/automation.ts'
 import { isRecord } from '../../../../schema/json.ts'
 import { durationMilliseconds, reEntryOf } from '../../../../temporal/graph.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, row, rows } from '../../../database.ts'
+import { array, rows } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { type Decision, recordDecisions } from '../runs/decisions.ts'
@@ -29,14 +29,11 @@ export const MOST_DEPTH = 10
 /** What became of a candidate: a run, which a group may have skipped, or none. */
 export type Enrolment = { candidate: Candidate; runId: string } | { candidate: Candidate; refusal: Refusal }
 
-type Entry = {
-  automationId: string
-  subscriberId: string
-  groupId: string | null
-  runs: number
-  entered: number
-  idleMs: number | null
-}
+type Pair = Pick<Candidate, 'automationId' | 'subscriberId'>
+type LockedEntry = Pair & { groupId: string | null; runs: number }
+
+/** What re-entry decides from: how often somebody entered, how long ago last, and the keys of their runs under way. */
+type Entry = { entered: number; idleMs: number | null; activeKeys: Set<string> }
 type Groups = { rules: ReadonlyMap<string, GroupRules>; places: Map<string, Occupation> }
 
 /**
@@ -51,28 +48,29 @@ export async function enrol(
 ): Promise<Enrolment[]> {
   if (candidates.length === 0) return []
   if ((call.actor.depth ?? 0) >= MOST_DEPTH) return await refuseLoop(call, candidates)
-  const entries = await lockEntries(call, candidates)
-  const groups = await lockGroupsOf(call, [...entries.values()])
-  const active = await activeKeys(call, candidates)
+  const locked = await lockEntries(call, candidates)
+  const groups = await lockGroupsOf(call, [...locked.values()])
+  const entries = await readEntries(call, candidates)
   const runs = new Map<string, NewRun>()
   const preempted: string[] = []
   const results: Enrolment[] = []
   for (const candidate of candidates) {
+    const place = locked.get(pairOf(candidate))
     const entry = entries.get(pairOf(candidate))
     // The subscriber was deleted meanwhile.
-    if (!entry) continue
-    const decided = decide(candidate, entry, active)
+    if (!place || !entry) continue
+    const decided = decide(candidate, entry)
     if ('refusal' in decided) {
       results.push({ candidate, refusal: decided.refusal })
       continue
     }
-    entry.runs += 1
+    place.runs += 1
     const run: NewRun = {
       id: newId(),
       candidate,
-      number: entry.runs,
+      number: place.runs,
       ...decided,
-      groupId: entry.groupId,
+      groupId: place.groupId,
       turn: 'HOLDS',
     }
     const loser = takePlace(run, groups)
@@ -84,7 +82,7 @@ export async function enrol(
     if (run.turn === 'SKIPPED') continue
     entry.entered += 1
     entry.idleMs = 0
-    active.add(`${pairOf(candidate)}/${decided.entryKey}`)
+    entry.activeKeys.add(decided.entryKey)
   }
   await cancelRuns(call, preempted, 'GROUP_CONFLICT', { keepPlaces: true })
   await endEventWaits(call, await insertRuns(call, [...runs.values()], options.priority ?? 0))
@@ -138,7 +136,7 @@ function decisionsOn(result: Enrolment, runs: ReadonlyMap<string, NewRun>): Deci
 }
 
 /** Nothing where no automation is in a group. */
-async function lockGroupsOf(call: Call, entries: readonly Entry[]): Promise<Groups> {
+async function lockGroupsOf(call: Call, entries: readonly LockedEntry[]): Promise<Groups> {
   const places = entries.flatMap(({ groupId, subscriberId }) =>
     groupId === null ? [] : [{ groupId, subscriberId }],
   )
@@ -155,7 +153,7 @@ function keysOf({ automationId, subscriberId, stepId }: Candidate) {
   return { automationId, subscriberId, stepId }
 }
 
-function pairOf({ automationId, subscriberId }: { automationId: string; subscriberId: string }): string {
+function pairOf({ automationId, subscriberId }: Pair): string {
   return `${automationId}/${subscriberId}`
 }
 
@@ -163,8 +161,8 @@ function pairOf({ automationId, subscriberId }: { automationId: string; subscrib
  * The people are locked first, so that the events of their entries take turns with waits for them; the automations only
  * against moving to another group.
  */
-async function lockEntries(call: Call, candidates: readonly Candidate[]): Promise<Map<string, Entry>> {
-  const found = await rows<Entry>(
+async function lockEntries(call: Call, candidates: readonly Candidate[]): Promise<Map<string, LockedEntry>> {
+  const found = await rows<LockedEntry>(
     call.em,
     sql`with people as (
         select id from subscriber where organization_id = ${call.organization.id}
@@ -182,66 +180,63 @@ async function lockEntries(call: Call, candidates: readonly Candidate[]): Promis
         join automations on automations.id = asked.automation_id
         order by 2, 3
         on conflict (organization_id, automation_id, subscriber_id) do update set runs = entry.runs
-        returning automation_id, subscriber_id, runs, entered, last_entered_at)
+        returning automation_id, subscriber_id, runs)
       select locked.automation_id as "automationId", locked.subscriber_id as "subscriberId",
-        automations.group_id as "groupId", locked.runs, locked.entered,
-        extract(epoch from now() - locked.last_entered_at)::float8 * 1000 as "idleMs"
+        automations.group_id as "groupId", locked.runs
       from locked join automations on automations.id = locked.automation_id`,
   )
   return new Map(found.map((entry) => [pairOf(entry), entry]))
 }
 
-/** `automation/subscriber/key` of every run that is not over. Asked after the locks, so it is the last word. */
-export async function activeKeys(
-  call: Call,
-  candidates: readonly Pick<Candidate, 'automationId' | 'subscriberId'>[],
-): Promise<Set<string>> {
-  const found = await rows<{ automationId: string; subscriberId: string; entryKey: string }>(
-    call.em,
-    sql`select run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.entry_key as "entryKey"
+/**
+ * What re-entry decides from, of pairs that have entered before. Asked after the locks, so it is the last word. Whoever
+ * queued in a group in vain was counted when they came, and does not count.
+ */
+async function readEntries({ em, organization }: Call, pairs: readonly Pair[]): Promise<Map<string, Entry>> {
+  const runs = sql`automation_run run where run.organization_id = ${organization.id}
+    and run.automation_id = entry.automation_id and run.subscriber_id = entry.subscriber_id`
+  const found = await rows<Pair & Omit<Entry, 'activeKeys'> & { activeKeys: string[] }>(
+    em,
+    sql`select entry.automation_id as "automationId", entry.subscriber_id as "subscriberId",
+        entry.entered - vain.count as entered,
+        extract(epoch from now() - case vain.count when 0 then entry.last_entered_at
+          else (select max(run.entered_at) from ${runs} and run.status <> 'SKIPPED') end)::float8 * 1000 as "idleMs",
+        array(select run.entry_key from ${runs} and run.${IS_ACTIVE}) as "activeKeys"
       from (select distinct automation_id, subscriber_id
-        from ${pairRows(candidates)} as pair (automation_id, subscriber_id)
+        from ${pairRows(pairs)} as pair (automation_id, subscriber_id)
       ) as asked
-      join automation_run run on run.organization_id = ${call.organization.id}
-        and run.automation_id = asked.automation_id and run.subscriber_id = asked.subscriber_id
-        and run.${IS_ACTIVE}`,
+      join automation_entry entry on entry.organization_id = ${organization.id}
+        and entry.automation_id = asked.automation_id and entry.subscriber_id = asked.subscriber_id
+      cross join lateral (select count(*)::int as count
+        from ${runs} and run.status = 'SKIPPED' and run.exit_reason = 'EXPIRED') as vain`,
   )
-  return new Set(found.map((run) => `${pairOf(run)}/${run.entryKey}`))
+  return new Map(
+    found.map(({ activeKeys, ...entry }) => [pairOf(entry), { ...entry, activeKeys: new Set(activeKeys) }]),
+  )
 }
 
-function pairRows(
-  candidates: readonly Pick<Candidate, 'automationId' | 'subscriberId'>[],
-): RawBuilder<unknown> {
-  const automations = candidates.map(({ automationId }) => automationId)
-  const subscribers = candidates.map(({ subscriberId }) => subscriberId)
+function pairRows(pairs: readonly Pair[]): RawBuilder<unknown> {
+  const automations = pairs.map(({ automationId }) => automationId)
+  const subscribers = pairs.map(({ subscriberId }) => subscriberId)
   return sql`unnest(${array(automations, 'uuid')}, ${array(subscribers, 'uuid')})`
 }
 
 /** What re-entry decides from, read without a lock: for telling what it would say. */
-export async function readEntry(
-  { em, organization }: Call,
-  automationId: string,
-  subscriberId: string,
-): Promise<Pick<Entry, 'entered' | 'idleMs'> | null> {
-  return await row(
-    em,
-    sql`select entered, extract(epoch from now() - last_entered_at)::float8 * 1000 as "idleMs" from automation_entry
-      where organization_id = ${organization.id} and automation_id = ${automationId}
-        and subscriber_id = ${subscriberId}`,
-  )
+export async function readEntry(call: Call, pair: Pair): Promise<Entry> {
+  const entries = await readEntries(call, [pair])
+  return entries.get(pairOf(pair)) ?? { entered: 0, idleMs: null, activeKeys: new Set() }
 }
 
-/** The key a run would have, or why re-entry refuses it; `active` holds `automation/subscriber/key` of runs under way. */
+/** The key a run would have, or why re-entry refuses it. */
 export function decide(
-  candidate: Pick<Candidate, 'automationId' | 'subscriberId' | 'version' | 'context'>,
-  entry: Pick<Entry, 'entered' | 'idleMs'>,
-  active: ReadonlySet<string>,
+  candidate: Pick<Candidate, 'version' | 'context'>,
+  entry: Entry,
 ): { entryKey: string } | { refusal: Refusal } {
   const { definition } = candidate.version
   const rule = reEntryOf(definition, definition.settings)
   const entryKey = entryKeyOf(rule, candidate)
   if (entryKey === null) return { refusal: 'NO_KEY' }
-  if (active.has(`${pairOf(candidate)}/${entryKey}`)) return { refusal: 'ALREADY_ACTIVE' }
+  if (entry.activeKeys.has(entryKey)) return { refusal: 'ALREADY_ACTIVE' }
   if (rule.mode === 'ONCE' && entry.entered > 0) return { refusal: 'ALREADY_ENTERED' }
   if (rule.maxEntries !== undefined && entry.entered >= rule.maxEntries) return { refusal: 'MAX_ENTRIES' }
   if (rule.cooldown && entry.idleMs !== null && entry.idleMs < durationMilliseconds(rule.cooldown)) {

@@ -7,7 +7,7 @@ import { filtersOf, tagNamesOf } from '../../audience/check.ts'
 import { loadReferences } from '../../audience/references.ts'
 import { typeOf } from '../../fields.ts'
 import { refuse } from '../../text.ts'
-import { activeKeys, decide, readEntry, type Refusal } from '../entry/enrolment.ts'
+import { decide, readEntry, type Refusal } from '../entry/enrolment.ts'
 import { REFUSALS } from '../entry/enter-by-hand.ts'
 import { createFiltering } from './filters.ts'
 import { momentIn, readConsent, readReal, readSample, readTagIds, type SimulatedPerson } from './person.ts'
@@ -171,14 +171,10 @@ async function reEntryRefusal(
   from: number,
 ): Promise<Refusal | null> {
   if (automationId === null || subscriberId === NOBODY) return null
-  const pair = { automationId, subscriberId }
   const published = { ...definition, settings, successGoals: [], emails: {} }
   const version: Version = { id: NOBODY, automationId, number: 0, definition: published, graph }
-  const { entered, idleMs } = (await readEntry(call, automationId, subscriberId)) ?? {
-    entered: 0,
-    idleMs: null,
-  }
-  const entry = { entered, idleMs: idleMs === null ? null : idleMs + from - call.now.getTime() }
-  const decided = decide({ ...pair, version, context }, entry, await activeKeys(call, [pair]))
+  const entry = await readEntry(call, { automationId, subscriberId })
+  const idleMs = entry.idleMs === null ? null : entry.idleMs + from - call.now.getTime()
+  const decided = decide({ version, context }, { ...entry, idleMs })
   return 'refusal' in decided ? decided.refusal : null
 }
