@@ -1,18 +1,22 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createServer as createHttp2Server } from 'node:http2'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 
-import test from 'ava'
+import { Client, Connection } from '@temporalio/client'
+import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
 
 import { freePort } from '../scripts/services/ports.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
+import { watchSearchAttributes } from '../worker/search-attributes.ts'
 import { startEngine } from '../worker/workers.ts'
 import { createApp } from '../api/app.ts'
 import { readConfig } from '../src/config.ts'
 import { migrate, openDatabase, rows } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
 import { createServices } from '../src/services.ts'
+import { runWorkflowId } from '../temporal/contract.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { endProcess, isUp, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -24,6 +28,10 @@ import { publishWorkflow } from './helpers/workflow.ts'
 const IN_ORDER = 0
 /** A fast-forward gives its answer before this. */
 const ANSWERS_MS = 6_500
+/** Codes of gRPC. */
+const PERMISSION_DENIED = 7
+const UNIMPLEMENTED = 12
+const UNAVAILABLE = 14
 const DAYS = { amount: 3, unit: 'DAYS' }
 
 /** A published workflow of two long waits that is entered by hand. */
@@ -96,6 +104,43 @@ test('without a worker a fast-forward answers UNAVAILABLE, and a repeat expires 
   await api.close()
 })
 
+test('runs go without search attributes where the server says so, and not where it is only away', async (t) => {
+  const attributes = watchSearchAttributes('default')
+  const known = (client: Client) => client.withDeadline(Date.now() + 2_000, () => attributes.known(client))
+  await t.throwsAsync(known(await answering(t, UNAVAILABLE)))
+  t.is(attributes.missing(), null)
+  const connection = await Connection.connect({ address: (await services()).temporalAddress })
+  t.teardown(() => connection.close())
+  t.true(await known(new Client({ connection })))
+  t.deepEqual(attributes.missing(), [])
+
+  for (const refusal of [PERMISSION_DENIED, UNIMPLEMENTED]) {
+    const refused = watchSearchAttributes('default')
+    t.false(await refused.known(await answering(t, refusal)))
+    t.true(refused.missing()?.includes('RunState'))
+  }
+})
+
+/** A client of a server that answers every call with this status of gRPC. */
+async function answering(t: ExecutionContext, status: number): Promise<Client> {
+  const server = createHttp2Server()
+  server.on('stream', (stream) =>
+    stream.respond(
+      { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(status) },
+      { endStream: true },
+    ),
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A listening TCP server has an address object.
+  const connection = Connection.lazy({ address: `127.0.0.1:${(server.address() as AddressInfo).port}` })
+  t.teardown(async () => {
+    await connection.close()
+    server.close()
+  })
+  return new Client({ connection })
+}
+
 test.serial(
   'a worker without Temporal stays up, says so, sends mail, and starts runs when it comes',
   async (t) => {
@@ -126,6 +171,11 @@ test.serial(
         await eventually('a ready worker', async () => (await worker.readiness()).status === 200)
         await untilStanding(organization, runId, 'first')
         await eventually('an empty outbox', () => isOutboxEmpty(api))
+        const client = await api.services.temporal.client()
+        const { searchAttributes } = await client.workflow
+          .getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1))
+          .describe()
+        t.like(searchAttributes, { SubscriberId: [ids.subscriberId], RunState: ['WAITING'], Step: ['first'] })
         t.true(worker.isUp())
         t.is(sink.accepted().length, 1)
       } finally {

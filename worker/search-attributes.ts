@@ -1,14 +1,18 @@
-import type { Client } from '@temporalio/client'
+import { type Client, isGrpcServiceError } from '@temporalio/client'
 
 import { SEARCH } from '../temporal/contract.ts'
 
 /** Whether runs can be found by our search attributes; `missing` is null until a server was asked. */
 export type SearchAttributes = {
+  /** Throws where the server cannot be asked now: a run that began without its attributes would never get them. */
   known(client: Client): Promise<boolean>
   missing(): string[] | null
 }
 
 const RETRY_MS = 60_000
+const NAMES = Object.values(SEARCH).map(({ name }) => name)
+/** What a server answers that keeps its attributes to itself: PERMISSION_DENIED and UNIMPLEMENTED of gRPC. */
+const REFUSALS: ReadonlySet<number> = new Set([7, 12])
 
 /** Asks the server once which attributes it knows; while some are missing, again every minute. */
 export function watchSearchAttributes(namespace: string): SearchAttributes {
@@ -18,15 +22,21 @@ export function watchSearchAttributes(namespace: string): SearchAttributes {
 
   async function ask(client: Client): Promise<void> {
     try {
-      const { customAttributes } = await client.connection.operatorService.listSearchAttributes({ namespace })
-      missing = Object.values(SEARCH)
-        .map(({ name }) => name)
-        .filter((name) => !(name in (customAttributes ?? {})))
-    } catch {
-      missing = Object.values(SEARCH).map(({ name }) => name)
+      missing = await unknownTo(client)
+      askedAt = Date.now()
+    } finally {
+      asking = undefined
     }
-    askedAt = Date.now()
-    asking = undefined
+  }
+
+  async function unknownTo(client: Client): Promise<string[]> {
+    try {
+      const { customAttributes } = await client.connection.operatorService.listSearchAttributes({ namespace })
+      return NAMES.filter((name) => !(name in (customAttributes ?? {})))
+    } catch (error) {
+      if (isGrpcServiceError(error) && REFUSALS.has(error.code)) return NAMES
+      throw error
+    }
   }
 
   return {
