@@ -2,6 +2,7 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import { execute, rows } from '../src/database.ts'
+import { readStory } from '../src/domain/automations/runs/run-story.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { startEchoWatch } from '../worker/echo-watch.ts'
 import { performWork } from '../worker/run-work.ts'
@@ -93,6 +94,24 @@ test('what the other workflow refuses stands in its ledger, and is asked once', 
   t.deepEqual(await decisionsOf(services, picky), ['ENTRY_REFUSED FILTERS'])
 })
 
+test('what a run asks of a workflow that is gone stands in its own ledger', async (t) => {
+  const gone = newId()
+  const asking = await world.ended(chain([start(gone), stop(gone), TAGGED]), await tenant.subscribe())
+  t.deepEqual(asking.trail.slice(1), ['go ASKED→next', 'halt ASKED→next', 'tag DONE→next'])
+  await eventually(
+    'both refusals',
+    async () => (await decisionsOf(services, asking.automationId)).length === 2,
+  )
+  const { decisions } = await tenant.within((call) => readStory(call, encodeId('run', asking.id)))
+  t.deepEqual(
+    decisions.map(({ stepId, action, reason }) => [stepId, action, reason]),
+    [
+      ['go', 'STEP_SKIPPED', 'NOT_FOUND'],
+      ['halt', 'STEP_SKIPPED', 'NOT_FOUND'],
+    ],
+  )
+})
+
 test('a relay that died after, or before, it did what a run asked makes no second run and loses none', async (t) => {
   const other = await publish(services, tenant, {
     ...chain([LONG]),
@@ -104,7 +123,14 @@ test('a relay that died after, or before, it did what a run asked makes no secon
     organizationId: tenant.id,
     workflowId: 'work/test',
     kind: 'work' as const,
-    payload: { work: 'START', runId: newId(), subscriberId, workflowId: encodeId('wf', other.id), depth: 0 },
+    payload: {
+      work: 'START',
+      runId: newId(),
+      stepId: 'go',
+      subscriberId,
+      workflowId: encodeId('wf', other.id),
+      depth: 0,
+    },
     attempts: 1,
   }
   const [written] = await rows<{ id: string }>(

@@ -86,6 +86,8 @@ const REASONS: Readonly<Record<string, string>> = {
   HOLDOUT: 'Chance put them into the group that goes without, which the others are measured against.',
   MISSING: 'The date that the step waits for is missing.',
   PAST: 'The date that the step waits for was over.',
+  NOT_FOUND: 'What the step names was gone.',
+  FILTER_REFERENCE_MISSING: 'A filter names something that was gone.',
   CONDITIONS: 'They did not fulfil the conditions of the step.',
 }
 

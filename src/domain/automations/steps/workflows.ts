@@ -6,18 +6,18 @@ import type { RunWork } from '../runs/run-work.ts'
 import { type Enter, left, type Turn } from './step.ts'
 
 /** Asks another workflow to take the subscriber. */
-export const enterStartWorkflow: Enter<'START_WORKFLOW'> = (turn, { config }) => {
+export const enterStartWorkflow: Enter<'START_WORKFLOW'> = (turn, { id, config }) => {
   refuseLoop(turn)
   const { workflowId, context } = config
-  ask(turn, { work: 'START', workflowId, ...(context && { context }) })
+  ask(turn, { work: 'START', stepId: id, workflowId, ...(context && { context }) })
   return left('next', { result: 'ASKED', workflowId })
 }
 
 /** Asks another workflow to let the subscriber go. */
-export const enterStopWorkflow: Enter<'STOP_WORKFLOW'> = (turn, { config }) => {
+export const enterStopWorkflow: Enter<'STOP_WORKFLOW'> = (turn, { id, config }) => {
   const { workflowId } = config
   const own = `stopped by the run ${encodeId('run', turn.run.id)}`
-  ask(turn, { work: 'STOP', workflowId, reason: config.reason ?? own })
+  ask(turn, { work: 'STOP', stepId: id, workflowId, reason: config.reason ?? own })
   return left('next', { result: 'ASKED', workflowId })
 }
 
@@ -30,7 +30,7 @@ export function refuseLoop({ run }: Turn): void {
   )
 }
 
-function ask({ call, run }: Turn, work: Pick<RunWork, 'work' | 'workflowId' | 'context' | 'reason'>): void {
+function ask({ call, run }: Turn, work: Omit<RunWork, 'runId' | 'subscriberId' | 'depth'>): void {
   const { id: runId, subscriberId, depth } = run
   const payload: RunWork = { ...work, runId, subscriberId, depth }
   // In order for each run, and never mixed up with what its own workflow is told.
