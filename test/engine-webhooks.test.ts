@@ -214,8 +214,8 @@ test.serial('many requests of a paused workflow keep no other workflow waiting',
   await execute(em, sql`update automation set status = 'PAUSED' where id = ${paused}`)
   await execute(
     em,
-    sql`insert into run_webhook (organization_id, run_id, visit, request, next_attempt_at)
-      select webhook.organization_id, webhook.run_id, webhook.visit + more, webhook.request, now() - interval '1 day'
+    sql`insert into run_webhook (organization_id, automation_id, run_id, visit, request, next_attempt_at)
+      select webhook.organization_id, webhook.automation_id, webhook.run_id, webhook.visit + more, webhook.request, now() - interval '1 day'
       from run_webhook webhook join automation_run run on run.id = webhook.run_id, generate_series(1, 1000) more
       where run.automation_id = ${paused}`,
   )

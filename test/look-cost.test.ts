@@ -4,9 +4,11 @@ import pg from 'pg'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { execute } from '../src/database.ts'
+import { claimWebhooks } from '../src/domain/automations/webhooks/webhooks.ts'
 import { reviveQueue } from '../src/delivery/claims.ts'
 import { claimTurns } from '../src/domain/webhooks/turns.ts'
 import { newId } from '../src/ids.ts'
+import { edges, makeTenant, publish, step } from './helpers/automation.ts'
 import { testServices, type TestServices } from './helpers/database.ts'
 
 const MANY = 100_000
@@ -136,3 +138,40 @@ test.serial('a look for webhooks reads what has something pending, page by page'
   t.is(found.place, null)
   t.deepEqual((await claimTurns(em, 64, place)).turns, [], 'it is somebody’s turn')
 })
+
+test.serial(
+  'a look for requests of WEBHOOK steps gives each organization its turn, however many are due',
+  async (t) => {
+    const em = crossOrganization(services)
+    /** A workflow with so many requests that are due, the first of them `dueHours` ago. */
+    async function requests(count: number, dueHours: number, status: 'ACTIVE' | 'PAUSED' = 'ACTIVE') {
+      const tenant = await makeTenant(services)
+      const steps = [step('start', 'TRIGGER', { type: 'MANUAL' })]
+      const { id, versionId } = await publish(services, tenant, { steps, edges: edges([]) }, { status })
+      const [subscriberId, runId] = [await tenant.subscribe(), newId()]
+      await execute(
+        em,
+        sql`insert into automation_run (id, organization_id, automation_id, version_id, subscriber_id, number)
+        values (${runId}, ${tenant.id}, ${id}, ${versionId}, ${subscriberId}, 1)`,
+      )
+      await execute(
+        em,
+        sql`insert into run_webhook (organization_id, automation_id, run_id, visit, request, next_attempt_at)
+        select ${tenant.id}, ${id}, ${runId}, n, '{"timeoutSeconds": 10}',
+          now() - make_interval(hours => ${dueHours}, secs => -n / 1000.0)
+        from generate_series(1, ${count}::int) n`,
+      )
+      return runId
+    }
+    const crowd = await requests(MANY, 3)
+    await requests(MANY, 2, 'PAUSED')
+    const [single, few] = [await requests(1, 1), await requests(3, 1)]
+    await execute(em, sql`analyze run_webhook`)
+    const read = await rowsRead(() => claimWebhooks(em, 4))
+    t.log(`${read} rows`)
+    t.true(read < 100, `${read} rows`)
+    const taken = (await claimWebhooks(em, 6)).map(({ runId }) => runId)
+    const counts = [crowd, single, few].map((runId) => taken.filter((each) => each === runId).length)
+    t.deepEqual(counts, [4, 0, 2], 'the look before took one of each, and one more of whoever waited longest')
+  },
+)

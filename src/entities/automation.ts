@@ -269,6 +269,7 @@ const runWebhookEntity = defineEntity({
   filters: ORGANIZATION_FILTER,
   properties: {
     organizationId: p.uuid().primary(),
+    automationId: p.uuid(),
     runId: p.uuid().primary(),
     visit: p.integer().primary(),
     request: p.json<unknown>(),

@@ -18,6 +18,8 @@ export class M013AutomationSteps extends Migration {
       -- Requests of WEBHOOK steps that are to be sent, or sent again; a row goes when its run was told what came of it.
       create table run_webhook (
         organization_id uuid not null,
+        -- That of the run: each workflow has its share of every look.
+        automation_id uuid not null,
         run_id uuid not null,
         visit int not null,
         request jsonb not null,
@@ -27,7 +29,7 @@ export class M013AutomationSteps extends Migration {
         primary key (organization_id, run_id, visit),
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
       );
-      create index on run_webhook (next_attempt_at);
+      create index on run_webhook (organization_id, automation_id, next_attempt_at);
     `)
   }
 

@@ -20,8 +20,8 @@ export const enterWebhook: Enter<'WEBHOOK'> = async (turn, step) => {
   const request = await requestOf(turn, step)
   await execute(
     call.em,
-    sql`insert into run_webhook (organization_id, run_id, visit, request)
-      values (${call.organization.id}, ${run.id}, ${run.visit}, ${json(request)})
+    sql`insert into run_webhook (organization_id, automation_id, run_id, visit, request)
+      values (${call.organization.id}, ${run.automationId}, ${run.id}, ${run.visit}, ${json(request)})
       on conflict (organization_id, run_id, visit) do nothing`,
   )
   const outcome = { result: 'SENDING', method: request.method }

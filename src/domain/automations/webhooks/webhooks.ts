@@ -44,20 +44,31 @@ export type WebhookResult = {
 
 /** Beyond the time that a request has, a worker has this long to report before another takes it. */
 const GRACE_SECONDS = 30
-/** How many due requests are looked at to share a turn between organizations. */
-const LOOKED_AT = 1_000
 
-/** Takes requests that are due, of all organizations in turn; those of paused workflows wait. */
+/**
+ * Takes requests that are due, of all organizations in turn; those of paused workflows wait. It reads as many as it may
+ * take of each workflow that has some, however many are due.
+ */
 export async function claimWebhooks(em: EntityManager, most: number): Promise<ClaimedWebhook[]> {
   return await rows<ClaimedWebhook>(
     em,
-    sql`with due as materialized (
-        select organization_id, run_id, visit, row_number() over (partition by organization_id order by next_attempt_at) as turn
-        from (select webhook.* from run_webhook webhook
-          join automation_run run on run.organization_id = webhook.organization_id and run.id = webhook.run_id
-          join automation on automation.organization_id = run.organization_id and automation.id = run.automation_id
-          where webhook.next_attempt_at <= now() and automation.status <> 'PAUSED'
-          order by webhook.next_attempt_at limit ${LOOKED_AT}) as soon
+    sql`with recursive place as (
+        (select organization_id, automation_id from run_webhook order by organization_id, automation_id limit 1)
+        union all
+        select following.* from place cross join lateral (
+          select webhook.organization_id, webhook.automation_id from run_webhook webhook
+          where (webhook.organization_id, webhook.automation_id) > (place.organization_id, place.automation_id)
+          order by webhook.organization_id, webhook.automation_id limit 1) following
+      ), due as materialized (
+        select soon.*, row_number() over (partition by soon.organization_id order by soon.next_attempt_at) as turn
+        from place join automation
+          on automation.organization_id = place.organization_id and automation.id = place.automation_id
+        cross join lateral (
+          select organization_id, run_id, visit, next_attempt_at from run_webhook webhook
+          where webhook.organization_id = place.organization_id and webhook.automation_id = place.automation_id
+            and webhook.next_attempt_at <= now()
+          order by webhook.next_attempt_at limit ${most}) soon
+        where automation.status <> 'PAUSED'
       ), taken as (
         select webhook.organization_id, webhook.run_id, webhook.visit from due
         join run_webhook webhook using (organization_id, run_id, visit)
