@@ -357,6 +357,44 @@ test.serial('what passes a schedule by is looked at all the same, and schedules 
   )
 })
 
+test.serial('a schedule that cannot be put right in one organization keeps no other waiting', async (t) => {
+  const { services } = studio.api
+  const em = services.orm.em.fork()
+  const late = async () => {
+    const organization = await studio.api.organization()
+    const workflowId = await studio.live(organization, { type: 'SCHEDULE', cron: '0 0 1 1 *' })
+    await eventually('the schedule', async () => (await studio.handleOf(workflowId)).describe())
+    await execute(
+      em,
+      sql`update automation_schedule set next_at = now() - interval '1 day'
+        where automation_id = ${decodeId('wf', workflowId)}`,
+    )
+    return { organization, workflowId }
+  }
+  const [sick, well] = [await late(), await late()]
+  await execute(
+    em,
+    sql`create function refuse_outbox() returns trigger language plpgsql as $fn$
+      begin raise exception 'as a fault would'; end $fn$`,
+  )
+  await execute(
+    em,
+    sql`create trigger refuse_outbox before insert on outbox for each row
+      when (new.organization_id = ${sql.lit(sick.organization.id)}::uuid) execute function refuse_outbox()`,
+  )
+  t.is(await fireLate(services, 3600), 1)
+  for (const { workflowId } of [sick, well]) await (await studio.handleOf(workflowId)).delete()
+  await eventually(
+    'the schedule of the other one',
+    async () => {
+      await repairSchedules(services)
+      return await (await studio.handleOf(well.workflowId)).describe().catch(() => null)
+    },
+    { withinMs: 90_000 },
+  )
+  await execute(em, sql`drop trigger refuse_outbox on outbox`)
+})
+
 test('explain_delivery says why a trigger by time took somebody, did not, or when it will', async (t) => {
   const organization = await studio.api.organization()
   const hour = ago(HOUR)

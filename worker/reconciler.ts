@@ -1,7 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 
-import type { Call } from '../src/catalogue/tool.ts'
-import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
 import {
   catchMissedEvents,
@@ -18,6 +17,7 @@ import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'
 import type { Services } from '../src/services.ts'
+import { putRight } from './put-right.ts'
 import { fireLate, repairSchedules } from './trigger-repair.ts'
 
 /** How late a run must be before its workflow is looked for. */
@@ -28,8 +28,6 @@ const BATCH = 200
 const SCHEDULES_EVERY = 15
 /** Waits younger than this are compared with the events once more. */
 const FRESH_SECONDS = 180
-
-const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
 
 /** Looks every minute for runs and sends that nobody drives: see repairRun. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
@@ -55,13 +53,13 @@ export function startReconciler(services: Services): { stop(): Promise<void> } {
 export async function reconcile(services: Services, lateSeconds = LATE_SECONDS): Promise<number> {
   const em = crossOrganization(services)
   for (const organizationId of await organizationsWithFreshWaits(em, FRESH_SECONDS)) {
-    await within(services, organizationId, (call) => catchMissedEvents(call, FRESH_SECONDS))
+    await putRight(services, organizationId, (call) => catchMissedEvents(call, FRESH_SECONDS))
   }
   await noteFreshConditions(em, FRESH_SECONDS)
   await restartSends(services, lateSeconds)
   await watchDomains(services)
   for (const { organizationId, places } of await findStalePlaces(em)) {
-    await within(services, organizationId, (call) => freePlaces(call, places))
+    await putRight(services, organizationId, (call) => freePlaces(call, places))
   }
   const overdue = await findOverdueRuns(em, lateSeconds, BATCH)
   if (overdue.length === 0) return 0
@@ -71,24 +69,9 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
     const found = await stateOf(client, run)
     if (found === 'RUNNING') continue
     services.log.warn({ workflowId: workflowIdOf(run), state: found.state }, 'a run had no workflow')
-    if (await within(services, run.organizationId, (call) => repairRun(call, run, found))) repaired += 1
+    if (await putRight(services, run.organizationId, (call) => repairRun(call, run, found))) repaired += 1
   }
   return repaired
-}
-
-/** Whether it succeeded: what fails for one organization is tried in the next round, and keeps no other waiting. */
-async function within(
-  services: Services,
-  organizationId: string,
-  work: (call: Call) => Promise<void> | void,
-): Promise<boolean> {
-  try {
-    await unitOfWork(services, { organizationId, actor: ACTOR }, async (call) => await work(call))
-    return true
-  } catch (error) {
-    services.log.warn({ err: error, organizationId }, 'an organization could not be put right')
-    return false
-  }
 }
 
 /** A send whose workflow is there goes on as it was: starting it again changes nothing. */
@@ -96,7 +79,7 @@ async function restartSends(services: Services, lateSeconds: number): Promise<vo
   for (const send of await findStrandedSends(crossOrganization(services), lateSeconds, BATCH)) {
     const { organizationId, number } = send
     services.log.warn({ campaign: send.id, number }, 'nobody works on a campaign; starting its send again')
-    await within(services, organizationId, (call) => startSend(call, send, number))
+    await putRight(services, organizationId, (call) => startSend(call, send, number))
   }
 }
 
@@ -105,7 +88,7 @@ async function watchDomains(services: Services): Promise<void> {
   for (const domain of await findUnwatchedDomains(crossOrganization(services), BATCH)) {
     const { organizationId } = domain
     services.log.warn({ domain: domain.domain }, 'nobody watches a domain; starting its verification again')
-    await within(services, organizationId, (call) => watchDomain(call, domain))
+    await putRight(services, organizationId, (call) => watchDomain(call, domain))
   }
 }
 

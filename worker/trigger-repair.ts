@@ -1,6 +1,6 @@
 import { type Client, type ScheduleSummary, ScheduleNotFoundError } from '@temporalio/client'
 
-import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import {
   allSchedules,
   emitLateFiring,
@@ -11,10 +11,10 @@ import {
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { triggerScheduleId, triggerSchedulePrefix } from '../temporal/contract.ts'
+import { putRight } from './put-right.ts'
 import { PAUSED_NOTE } from './trigger-schedules.ts'
 
 const BATCH = 200
-const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
 
 /**
  * Looks at timed triggers whose moment passed a while ago without a look: because daylight saving skipped it, which a
@@ -31,12 +31,11 @@ export async function fireLate(services: Services, lateSeconds: number): Promise
     if (state === 'PAUSED') continue
     services.log.warn({ schedule: idOf(services, schedule), state }, 'nobody looked at a trigger in time')
     const { organizationId, automationId, stepId } = schedule
-    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) => {
+    const isRight = await putRight(services, organizationId, (call) => {
       if (state === 'MISSING') emitSchedule(call, automationId, stepId)
       emitLateFiring(call, schedule)
-      return Promise.resolve()
     })
-    count += 1
+    if (isRight) count += 1
   }
   return count
 }
@@ -54,18 +53,18 @@ export async function repairSchedules(services: Services): Promise<number> {
   const wanted = new Set(known.map((schedule) => idOf(services, schedule)))
   const wrong = known.filter((schedule) => isWrong(schedule, found.get(idOf(services, schedule))))
   const left = [...found.keys()].filter((id) => !wanted.has(id))
+  let count = 0
   for (const schedule of wrong) {
     services.log.warn({ schedule: idOf(services, schedule) }, 'a schedule was not as it should be')
     const { organizationId, automationId, stepId } = schedule
-    await unitOfWork(services, { organizationId, actor: ACTOR }, (call) =>
-      Promise.resolve(emitSchedule(call, automationId, stepId)),
-    )
+    if (await putRight(services, organizationId, (call) => emitSchedule(call, automationId, stepId)))
+      count += 1
   }
   for (const id of left) {
     services.log.warn({ schedule: id }, 'a schedule was left over')
     await client.schedule.getHandle(id).delete().catch(ignoreMissing)
   }
-  return wrong.length + left.length
+  return count + left.length
 }
 
 function isWrong({ isPaused }: KnownSchedule, summary: ScheduleSummary | undefined): boolean {

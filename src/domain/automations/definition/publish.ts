@@ -61,9 +61,11 @@ export async function publish(
   const inboundWebhooks = await syncWebhooks(call, automation.id, definition)
   const next = statusAfter(automation, activate)
   const { resumedRuns } = await setStatus(call, automation, next)
-  await syncWatchedSegments(call)
   // A change of status brings them in step already.
-  if (next === automation.status) await syncTriggerSchedules(call, [automation.id])
+  if (next === automation.status) {
+    await syncWatchedSegments(call)
+    await syncTriggerSchedules(call, [automation.id])
+  }
   return {
     workflow: await readAutomation(call, automation.id),
     version: { id: encodeId('wfv', version.id), number: version.number },

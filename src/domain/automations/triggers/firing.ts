@@ -46,18 +46,19 @@ export async function fire(call: Call, automationId: string, stepId: string): Pr
   )
   const stretch = dueStretch(timed.config, zone, { from: Date.parse(looked.until), to: now })
   const fired = { ...IDLE, nextMs: next - now, until: new Date(now).toISOString() }
-  const expected = stretch ? await countExpected(call, timed, stretch) : 0
-  if (!stretch || expected === 0) return { ...fired, state: 'NOTHING' }
+  const due = stretch ? await countExpected(call, timed, stretch) : 0
+  if (!stretch || due === 0) return { ...fired, state: 'NOTHING' }
+  const expected = due ?? 0
   const intake = await beginIntake(call, {
     automation: { id: automationId, name: automation.name },
     filters: [],
     cause: { type: timed.config.type },
     most: null,
-    expected: Math.max(0, expected),
+    expected,
     due: { stepId, ...stretch },
   })
   if (intake === null) return { ...fired, state: 'NOTHING' }
-  return { ...fired, state: 'FIRED', expected: Math.max(0, expected), intake }
+  return { ...fired, state: 'FIRED', expected, intake }
 }
 
 /**
@@ -73,12 +74,12 @@ export function dueStretch(config: TimedTrigger, zone: string, { from, to }: Str
   return last === null ? null : { from: since, to: last }
 }
 
-/** Where a filter names what is gone, the intake itself fails and says so: -1 people. */
-async function countExpected(call: Call, timed: Timed, stretch: Stretch): Promise<number> {
+/** How many are due; null where a filter names what is gone: the intake itself fails and says so. */
+async function countExpected(call: Call, timed: Timed, stretch: Stretch): Promise<number | null> {
   try {
     return await countDue(call, timed, stretch)
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    return -1
+    return null
   }
 }
