@@ -168,6 +168,23 @@ test('what may pass is tried again under the same id; the last failure leaves by
   t.deepEqual([left.status, left.exitReason], ['COMPLETED', 'ERROR'])
 })
 
+test('a request that is over stays what it was where its own event ends the run', async (t) => {
+  const on = 'WEBHOOK_EXECUTED'
+  const rule = { exitRules: [{ id: 'told', on }] }
+  answers.set('/ends', [{ status: 200 }])
+  const ruled = await world.ended(chain([hook('/ends'), TAGGED], rule), await tenant.subscribe())
+  t.deepEqual([ruled.exitReason, ruled.trail.at(-1)], ['EXIT_RULE', 'hook DONE'])
+  const goal = { id: 'told', name: 'Told', windowDays: 1, countFrom: 'ENTRY', exitOnReach: true, event: on }
+  const reached = await world.ended(
+    { ...chain([hook('/ends'), TAGGED]), successGoals: [goal] },
+    await tenant.subscribe(),
+  )
+  t.deepEqual([reached.exitReason, reached.trail.at(-1)], ['GOAL', 'hook DONE'])
+  answers.set('/fails', [{ status: 410 }])
+  const failed = await world.ended(chain([hook('/fails'), TAGGED], rule), await tenant.subscribe())
+  t.deepEqual([failed.exitReason, failed.trail.at(-1)], ['EXIT_RULE', 'hook FAILED'])
+})
+
 test('an address inside, and one that never answers, fail in time and say why', async (t) => {
   answers.set('/silent', [{ status: 0 }])
   const silent = await world.ended(chain([hook('/silent', { timeoutSeconds: 1 })]), await tenant.subscribe())

@@ -540,7 +540,7 @@ test('goals and exit rules answer to what email, tags and requests make happen, 
     retries: 0,
   })
   const asked = { on: 'WEBHOOK_EXECUTED', where: at('method', 'PUT') }
-  t.deepEqual(await walk([call], { rule: asked }), ['call CANCELED', 'CANCELED EXIT_RULE'])
+  t.deepEqual(await walk([call], { rule: asked }), ['call DONE', 'CANCELED EXIT_RULE'])
   t.deepEqual(await walk([call], { rule: { ...asked, where: at('succeeded', false) } }), [
     'call DONE→next',
     'COMPLETED END',

@@ -269,7 +269,7 @@ function endData({ actor }: Call, exitReason: ExitReason, reason?: string): Reco
   return exitReason === 'EXIT_RULE' ? { rule: reason } : { goalId: reason }
 }
 
-/** An email that has gone remains what it is; everything else that was under way is canceled. */
+/** An email that has gone and a request that is over remain what they are; everything else that was under way is canceled. */
 async function closeWaits(
   call: Call,
   runIds: readonly string[],
@@ -289,9 +289,11 @@ async function closeWaits(
           ${json(endData(call, exitReason, reason))}
         from automation_run where organization_id = ${organizationId} and id = any(${array(runIds, 'uuid')}))
       update run_step step set ended_at = now(), outcome = outcome || jsonb_build_object('reason', ${exitReason}::text,
-        'result', coalesce(case when type = 'EMAIL' then (select status from message
-          where message.organization_id = step.organization_id and message.run_id = step.run_id
-            and message.step_id = step.step_id and message.visit = step.visit and sent_at is not null) end, 'CANCELED'))
+        'result', coalesce(case type
+          when 'EMAIL' then (select status from message
+            where message.organization_id = step.organization_id and message.run_id = step.run_id
+              and message.step_id = step.step_id and message.visit = step.visit and sent_at is not null)
+          when 'WEBHOOK' then nullif(outcome ->> 'result', 'SENDING') end, 'CANCELED'))
       where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}) and ended_at is null`,
   )
 }

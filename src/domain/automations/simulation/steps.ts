@@ -121,7 +121,8 @@ async function hitsRule({ world }: Place, events: readonly SimulatedEvent[]): Pr
 
 /** An event ends the run after a step that makes it at once, and in the midst of one that waits for its own outcome. */
 function endedBy(step: Step, each: Option, exitReason: 'GOAL' | 'EXIT_RULE'): Option {
-  const outcome = { result: step.type === 'EMAIL' ? 'SENT' : 'CANCELED', reason: exitReason }
+  const isOver = step.type === 'EMAIL' || step.type === 'WEBHOOK'
+  const outcome = { result: (isOver && each.result?.outcome.result) || 'CANCELED', reason: exitReason }
   const result = { kind: 'ends', exitReason, outcome } as const
   return mayEndItsRun(step) ? { ...each, end: settlementOf(step, result).end } : { ...each, result }
 }

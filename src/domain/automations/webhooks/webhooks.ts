@@ -108,7 +108,7 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
   }
   const count = await execute(em, sql`delete from run_webhook where ${mine} and attempt = ${attempt}`)
   if (count === 0) return
-  const outcome = { ...details, ...(reason !== null && { reason }) }
+  const outcome = reason === null ? { ...details, result: 'DONE' } : { ...details, result: 'FAILED', reason }
   await execute(
     em,
     sql`update run_step set outcome = (outcome - 'lastFailure' - 'fault' - 'status') || ${json(outcome)} where ${mine}`,
