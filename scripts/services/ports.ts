@@ -1,16 +1,24 @@
-import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** Below the ports that Linux gives to outgoing connections (32,768 and above), one of which would take it again. */
-const CHOSEN_FROM = 15_000
-const CHOSEN_BELOW = 32_768
+/** Below the ports that Linux gives to outgoing connections, 32,768 and above, one of which could take a port again. */
+const FIRST = 15_000
+const BLOCKS = 177
+const BLOCK = 100
+/** Coprime with the block, so that all of it is given before any comes again; choosePorts moves on to neighbours. */
+const STEP = 37
+let given = 0
 
-/** A port that is free now; nothing keeps it so. */
+/**
+ * A port that is free now. Nothing keeps it so, but each process takes its ports from a block of its own, and none twice:
+ * what was given to somebody who does not listen yet looks free.
+ */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
-  for (;;) {
-    const port = randomInt(CHOSEN_FROM, CHOSEN_BELOW)
+  const first = FIRST + (process.pid % BLOCKS) * BLOCK
+  for (let tried = 0; tried < BLOCK; tried += 1) {
+    const port = first + ((given++ * STEP) % BLOCK)
     if (await isPortFree(port, host)) return port
   }
+  throw new Error(`no port from ${first} to ${first + BLOCK - 1} is free`)
 }
 
 /** True when nothing listens there. */
