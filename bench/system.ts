@@ -57,7 +57,7 @@ export async function startSystem({
     logFile: join(directory, 'temporal.log'),
     port: 0,
   })
-  const sink = await startSmtpSink({}, { keepRaw: false })
+  const sink = await startSmtpSink({}, { keepRaw: false, chunking: true })
   const [apiPort, workerPort, smtpPort, smtpHealthPort] = [
     await freePort(),
     await freePort(),

@@ -36,7 +36,7 @@ export async function openCampaign(
   lab: Lab,
   { recipients, behaviour = {} }: { recipients: number; behaviour?: SinkBehaviour },
 ): Promise<CampaignLab> {
-  const sink = await startSmtpSink(behaviour, { keepRaw: false })
+  const sink = await startSmtpSink(behaviour, { keepRaw: false, chunking: true })
   lab.defer(() => sink.close())
   const api = await startApi({
     // As many connections as an experiment asks for.

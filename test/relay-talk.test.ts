@@ -14,11 +14,21 @@ const LOG = createLogger('test', 'silent')
  * comes, and what is left of the connection.
  */
 type Answers = { ehlo?: string; mail?: string; rcpt?: string; data?: string; end?: string; rset?: string }
-type Relay = { heard: string[]; connections: number; provider: MailProvider; url: string }
+/** `reads`: how often something came, where nothing was answered in between. */
+type Relay = {
+  heard: string[]
+  chunks: string[]
+  reads: number
+  connections: number
+  provider: MailProvider
+  url: string
+}
 
 async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536): Promise<Relay> {
   const relay: Relay = {
     heard: [],
+    chunks: [],
+    reads: 0,
     connections: 0,
     url: '',
     provider: createSmtpProvider('smtp://127.0.0.1:1', LOG),
@@ -51,12 +61,18 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
       return answer
     }
     socket.on('data', (chunk) => {
+      relay.reads += 1
       unread += chunk.toString('latin1')
       for (let end = unread.indexOf('\r\n'); end >= 0; end = unread.indexOf('\r\n')) {
         const line = unread.slice(0, end)
         unread = unread.slice(end + 2)
         relay.heard.push(line)
-        if (!inData) queue.push(answerTo(line))
+        const [, size] = /^BDAT (\d+) LAST$/.exec(line) ?? []
+        if (size !== undefined) {
+          relay.chunks.push(unread.slice(0, Number(size)))
+          unread = unread.slice(Number(size))
+          queue.push(answers.end ?? '250 taken\r\n')
+        } else if (!inData) queue.push(answerTo(line))
         else if (line === '.') {
           inData = false
           queue.push(answers.end ?? '250 taken\r\n')
@@ -77,6 +93,7 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
   return relay
 }
 
+const CHUNKING = '250-relay\r\n250-PIPELINING\r\n250 CHUNKING\r\n'
 const MAIL = 'Subject: Hi\r\n\r\n.dot\r\n..two\r\nend\r\n'
 
 async function send(relay: Relay, options: { limited?: boolean; data?: string; withinMs?: number } = {}) {
@@ -179,3 +196,68 @@ test('what a sender stumbles over leaves no connection behind that would refuse 
   const nested = await startRelay(t, { mail: '503 5.5.1 nested MAIL\r\n', rcpt: '', data: '' })
   t.like(await refusal(nested), { stage: 'mail', reply: undefined })
 })
+
+test('a relay that takes chunks is told all of an email at once, as it is (RFC 3030)', async (t) => {
+  const relay = await startRelay(t, { ehlo: CHUNKING })
+  t.is((await send(relay)).code, 250)
+  const before = relay.reads
+  t.is((await send(relay)).code, 250)
+  t.is(relay.reads, before + 1)
+  t.deepEqual(relay.chunks, [MAIL, MAIL])
+  t.is(relay.connections, 1)
+})
+
+test('what waits for its turn, or is long, is told no relay before that one has taken its recipient', async (t) => {
+  const relay = await startRelay(t, { ehlo: CHUNKING, rcpt: '550 5.1.1 nobody\r\n' })
+  const long = `Subject: Long\r\n\r\n${'x'.repeat(70_000)}\r\n`
+  for (const options of [{ limited: true }, { data: long }])
+    t.like(await refusal(relay, options), { stage: 'rcpt', reply: { code: 550 } })
+  t.deepEqual(relay.chunks, [])
+})
+
+test('of an email that was told at once, a refusal is what it is, and the relay goes on', async (t) => {
+  const late = '503 5.5.1 no recipient\r\n'
+  const cases = [
+    [
+      { mail: '550 5.7.1 not you\r\n', rcpt: late, end: late },
+      { stage: 'mail', reply: { code: 550 } },
+    ],
+    [
+      { rcpt: '550 5.1.1 nobody\r\n', end: late },
+      { stage: 'rcpt', reply: { code: 550 } },
+    ],
+    [{ end: '552 5.3.4 too long\r\n' }, { stage: 'dot', reply: { code: 552 } }],
+    [{ mail: '503 5.5.1 nested MAIL\r\n' }, { stage: 'mail', reply: undefined }],
+  ] as const
+  for (const [answers, seen] of cases) {
+    const relay = await startRelay(t, { ehlo: CHUNKING, ...answers })
+    t.like(await refusal(relay), seen)
+    if (seen.reply === undefined) continue
+    t.like(await refusal(relay), seen)
+    t.is(relay.connections, 1)
+  }
+  const closing = await startRelay(t, { ehlo: CHUNKING, mail: '421 4.3.2 closing\r\n', rcpt: '', end: '' })
+  t.like(await refusal(closing), { stage: 'connect', reply: { code: 421 }, ambiguous: false })
+})
+
+test('an email that was told at once and has no answer may have been taken', async (t) => {
+  for (const answers of [{ mail: 'HTTP/1.1 400\r\n' }, { end: '250-ok\r\nwhat\r\n' }]) {
+    const relay = await startRelay(t, { ehlo: CHUNKING, ...answers })
+    t.true((await refusal(relay)).ambiguous)
+    t.is(relay.chunks.length, 1)
+  }
+})
+
+test.serial(
+  'a relay that was silent for seconds may be gone, and hears the email only when it answers',
+  async (t) => {
+    const relay = await startRelay(t, { ehlo: CHUNKING })
+    await send(relay)
+    const now = performance.now.bind(performance)
+    performance.now = () => now() + 6_000
+    t.teardown(() => (performance.now = now))
+    await send(relay)
+    t.is(relay.chunks.length, 1)
+    t.is(relay.heard.at(-1), '.')
+  },
+)

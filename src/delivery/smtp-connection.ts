@@ -19,6 +19,8 @@ export type SendGate = {
 /** RFC 5321 4.5.3.2.6 gives a server ten minutes for its answer to the final dot. */
 const AFTER_DOT_MS = 600_000
 const SMALL_MAIL = 65_536
+/** A relay that was silent for longer may have closed, and nobody could tell whether it took an email that was said whole. */
+const FRESH_MS = 5_000
 /** A bad sequence of commands (RFC 5321 4.2.4), which says nothing of the email. */
 const OUT_OF_ORDER = 503
 const DATA = 'DATA\r\n'
@@ -29,6 +31,8 @@ export class SmtpConnection {
   readonly #relay: Relay
   readonly #wire: SmtpWire
   #extensions = new Map<string, string>()
+  /** The last acceptance, or the greeting, in performance.now() milliseconds. */
+  #heardAt = 0
   /** How many emails it has carried. */
   used = 0
 
@@ -47,6 +51,7 @@ export class SmtpConnection {
     await this.#hello()
     if (!this.#relay.implicitTls) await this.#secure()
     if (this.#relay.credentials) await this.#authenticate(this.#relay.credentials)
+    this.#heardAt = performance.now()
   }
 
   /** Hands over one email and gives back the acceptance; throws SmtpFailure, after which `isOpen` says what is left. */
@@ -65,11 +70,10 @@ export class SmtpConnection {
     const sender = `MAIL FROM:<${from}>${size}\r\n`
     const recipient = `RCPT TO:<${to}>\r\n`
     const pipelined = this.#extensions.has('PIPELINING')
+    if (pipelined && this.#takesWhole(data, gate)) return await this.#whole(sender + recipient, data, gate)
     const withData = pipelined && gate.beforeData === null
     this.#wire.write('mail', pipelined ? `${sender}${recipient}${withData ? DATA : ''}` : sender)
-    const sending = await this.#wire.reply('mail', left(gate))
-    if (sending.code === OUT_OF_ORDER)
-      this.#wire.fail('mail', 'the relay was in the middle of something else')
+    const sending = await this.#replyToMail('mail', left(gate))
     if (!pipelined && sending.code === 250) this.#wire.write('rcpt', recipient)
     const isAnswered = pipelined ? sending.code !== 421 : sending.code === 250
     const receiving = isAnswered ? await this.#wire.reply('rcpt', left(gate)) : sending
@@ -83,6 +87,34 @@ export class SmtpConnection {
     const ready = await this.#wire.reply('data', left(gate))
     if (ready.code !== 354) await this.#refuse('data', ready)
     return await this.#content(data, gate)
+  }
+
+  #takesWhole({ length }: string, { beforeData }: SendGate): boolean {
+    const isFresh = performance.now() - this.#heardAt < FRESH_MS
+    return this.#extensions.has('CHUNKING') && beforeData === null && length <= SMALL_MAIL && isFresh
+  }
+
+  /** Says all of an email at once (RFC 3030 4.2), which spares a turn on the wire; from then on it may be out. */
+  async #whole(envelope: string, data: string, gate: SendGate): Promise<SmtpReply> {
+    this.#beforeDot(gate)
+    this.#wire.write('dot', `${envelope}BDAT ${data.length} LAST\r\n${data}`)
+    gate.onEnd()
+    const sending = await this.#replyToMail('dot', COMMAND_MS)
+    const receiving = sending.code === 421 ? sending : await this.#wire.reply('dot', COMMAND_MS)
+    const refusal = refusedBy(sending, receiving)
+    if (refusal) {
+      // What was refused is known, and that is what counts.
+      if (sending.code !== 421)
+        await this.#wire.reply(refusal.stage, COMMAND_MS).catch(() => this.#wire.destroy())
+      return await this.#refuse(refusal.stage, refusal.reply)
+    }
+    return await this.#accepted(await this.#wire.reply('dot', AFTER_DOT_MS))
+  }
+
+  async #replyToMail(stage: SmtpFailure['stage'], withinMs: number): Promise<SmtpReply> {
+    const reply = await this.#wire.reply(stage, withinMs)
+    if (reply.code === OUT_OF_ORDER) this.#wire.fail('mail', 'the relay was in the middle of something else')
+    return reply
   }
 
   /** Says goodbye without waiting for an answer. */
@@ -143,8 +175,12 @@ export class SmtpConnection {
       this.#wire.write('dot', whole)
     }
     gate.onEnd()
-    const answer = await this.#wire.reply('dot', AFTER_DOT_MS)
+    return await this.#accepted(await this.#wire.reply('dot', AFTER_DOT_MS))
+  }
+
+  async #accepted(answer: SmtpReply): Promise<SmtpReply> {
     this.used += 1
+    this.#heardAt = performance.now()
     if (answer.code !== 250) await this.#refuse('dot', answer)
     return answer
   }

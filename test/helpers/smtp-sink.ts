@@ -62,10 +62,19 @@ export interface Sink {
   close(): Promise<void>
 }
 
-/** Starts a sink on 127.0.0.1. `keepRaw: false` saves memory in long runs. */
+type SinkOptions = {
+  port?: number
+  /** False saves memory in long runs. */
+  keepRaw?: boolean
+  guard?: SinkGuard
+  /** Whether it takes an email as one chunk (RFC 3030), as large relays do. */
+  chunking?: boolean
+}
+
+/** Starts a sink on 127.0.0.1. */
 export async function startSmtpSink(
   behaviour: SinkBehaviour = {},
-  { port = 0, keepRaw = true, guard }: { port?: number; keepRaw?: boolean; guard?: SinkGuard } = {},
+  { port = 0, keepRaw = true, guard, chunking = false }: SinkOptions = {},
 ): Promise<Sink> {
   const sockets = new Set<Socket>()
   const server = createServer({ noDelay: true }, (socket) => {
@@ -77,7 +86,7 @@ export async function startSmtpSink(
       sockets.delete(socket)
       sink.connections.open -= 1
     })
-    new Session(socket, sink, { keepRaw, guard }).greet()
+    new Session(socket, sink, { keepRaw, guard, chunking }).greet()
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -128,12 +137,15 @@ class Session {
   #buffer: Buffer = EMPTY
   #searchedTo = 0
   #inData = false
+  /** Bytes that are left of the chunk that is being read (RFC 3030), or null. */
+  #chunk: number | null = null
   /** No more input is read while an answer is late. */
   #waiting = false
   #answers = ''
   #from = ''
   #recipients: string[] = []
   readonly #guard: SinkGuard | undefined
+  readonly #extensions: readonly string[]
   /** What a login still has to say, in the order in which it is asked. */
   #expected: string[] = []
   #isLoggedIn = false
@@ -141,12 +153,13 @@ class Session {
   constructor(
     socket: Socket,
     sink: Sink,
-    { keepRaw, guard }: { keepRaw: boolean; guard: SinkGuard | undefined },
+    { keepRaw, guard, chunking }: { keepRaw: boolean; guard: SinkGuard | undefined; chunking: boolean },
   ) {
     this.#socket = socket
     this.#sink = sink
     this.#keepRaw = keepRaw
     this.#guard = guard
+    this.#extensions = ['PIPELINING', '8BITMIME', ...(chunking ? ['CHUNKING'] : [])]
     this.#connection = sink.connections.total
     this.#listen(socket)
   }
@@ -166,9 +179,14 @@ class Session {
 
   #work(): void {
     while (!this.#waiting && this.#buffer.length > 0) {
-      if (!(this.#inData ? this.#readData() : this.#readCommand())) break
+      if (!this.#read()) break
     }
     this.#flush()
+  }
+
+  #read(): boolean {
+    if (this.#inData) return this.#readData()
+    return this.#chunk === null ? this.#readCommand() : this.#readChunk(this.#chunk)
   }
 
   #flush(): void {
@@ -196,6 +214,7 @@ class Session {
     else if (verb === 'MAIL') this.#startMail(address(line))
     else if (verb === 'RCPT') this.#addRecipient(address(line))
     else if (verb === 'DATA') this.#startData()
+    else if (verb === 'BDAT') this.#chunk = Number(line.split(' ')[1])
     else if (verb === 'RSET') this.#startMail('')
     else if (verb === 'HELO' || verb === 'NOOP') this.#answers += OK
     else if (verb === 'QUIT') this.#quit()
@@ -205,7 +224,7 @@ class Session {
   #hello(): void {
     const isEncrypted = this.#socket instanceof TLSSocket
     const offers = this.#guard ? [isEncrypted ? `AUTH ${this.#guard.login.method}` : 'STARTTLS'] : []
-    const lines = ['sink', 'PIPELINING', '8BITMIME', ...offers]
+    const lines = ['sink', ...this.#extensions, ...offers]
     this.#answers += `${lines.map((each) => `250-${each}\r\n`).join('')}250 SMTPUTF8\r\n`
   }
 
@@ -282,6 +301,17 @@ class Session {
     return true
   }
 
+  /** Only ever the last one. */
+  #readChunk(length: number): boolean {
+    if (this.#buffer.length < length) return false
+    const raw = this.#buffer.subarray(0, length)
+    this.#buffer = this.#buffer.subarray(length)
+    this.#chunk = null
+    if (this.#recipients.length > 0) this.#receive(raw)
+    else this.#answers += '503 5.5.1 no recipient\r\n'
+    return true
+  }
+
   /** Journal first, then answer: what we were given is on record whatever happens to the answer. */
   #receive(raw: Buffer): void {
     const [first = '', ...others] = this.#recipients
@@ -290,7 +320,7 @@ class Session {
       from: this.#from,
       recipient: first,
       time: Date.now(),
-      raw: this.#keepRaw ? raw : EMPTY,
+      raw: this.#keepRaw ? Buffer.from(raw) : EMPTY,
       connection: this.#connection,
     }
     const reply = this.#sink.behaviour.onMessage?.(mail)
@@ -339,9 +369,9 @@ function isRefusal(reply: SinkReply | undefined): boolean {
   return 'code' in reply || isRefusal(reply.reply)
 }
 
-/** A copy of the content as it was meant: a dot that begins a line was doubled (RFC 5321 4.5.2). */
+/** The content as it was meant: a dot that begins a line was doubled (RFC 5321 4.5.2). */
 function withoutStuffing(content: Buffer): Buffer {
-  if (content[0] !== DOT && content.indexOf('\r\n.') === -1) return Buffer.from(content)
+  if (content[0] !== DOT && content.indexOf('\r\n.') === -1) return content
   return Buffer.from(content.toString('latin1').replaceAll(/^\./gm, ''), 'latin1')
 }
 
