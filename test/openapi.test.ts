@@ -21,6 +21,7 @@ type Operation = {
 }
 type Document = {
   openapi: string
+  info: { description: string }
   servers: { url: string }[]
   paths: Record<string, Record<string, Operation>>
 }
@@ -44,6 +45,16 @@ test('the document is OpenAPI 3.1, valid by a validator that is not ours', async
   t.is(document.servers[0]?.url, api.url)
   const { valid, errors } = await new Validator().validate(structuredClone(document))
   t.true(valid, JSON.stringify(errors))
+})
+
+test('the doors of MCP are named, with where more is said of them', async (t) => {
+  const { description } = document.info
+  t.true(description.includes('`/api/mcp/sse`') && description.includes('`/mcp`'))
+  const metadata = /\]\((\/[^)]*)\)/.exec(description)?.[1] ?? ''
+  t.is((await api.request('GET', metadata)).body.issuer, api.url)
+  const page: unknown = JSON.parse(/`get_skill` with `([^`]*)`/.exec(description)?.[1] ?? '')
+  const organization = await api.organization()
+  t.regex((await organization.data('get_skill', Object(page))).skill.markdown, /^# MCP/)
 })
 
 test('every tool and every address of the API is described, and nothing else', (t) => {

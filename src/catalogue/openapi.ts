@@ -16,7 +16,12 @@ const ABOUT = `Email marketing and transactional email that you run yourself.
 resources by address. **REST v1** is frozen.
 
 Send an API token with each request: \`Authorization: Bearer pl_…\`. What changes something takes an \`Idempotency-Key\`, so
-that it can be repeated safely. Ids are a prefix and 26 letters; times are ISO 8601 in UTC.`
+that it can be repeated safely. Ids are a prefix and 26 letters; times are ISO 8601 in UTC.
+
+Two doors speak a protocol of their own and are not described here: AI agents use the same tools over MCP at
+\`/api/mcp/sse\` with an API token, or at \`/mcp\` as a member who signed in by OAuth 2.1, whose addresses stand in
+[its metadata](/.well-known/oauth-authorization-server/mcp). \`get_skill\` with \`{"type": "docs", "page": "mcp"}\` has the page
+about both.`
 
 /** The OpenAPI 3.1 description of every address of a service that is reached under \`baseUrl\`. */
 export function describeService(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
