@@ -2,6 +2,7 @@ import test from 'ava'
 import { type RawBuilder, sql } from 'kysely'
 
 import { freePort } from '../scripts/services/ports.ts'
+import { Postloom } from '../sdk/src/index.ts'
 import { execute, row } from '../src/database.ts'
 import { decodeId } from '../src/ids.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
@@ -133,7 +134,7 @@ test('what is refused, repeated, rolled back or only judged takes nothing, and n
 })
 
 test('a batch that the month has no room for is refused as a whole, by what is left', async (t) => {
-  const organization = await limited(2)
+  const organization = await limited(3)
   const email = {
     from: `hello@${organization.domain}`,
     to: 'a@reader.example',
@@ -142,11 +143,46 @@ test('a batch that the month has no room for is refused as a whole, by what is l
   }
   const batch = [email, { ...email, to: 'b@reader.example' }, { ...email, to: 'c@reader.example' }]
   const { token } = organization
+  t.is((await send(organization, 1)).status, 200)
   const refused = await api.request('POST', '/api/v2/emails/batch', { token, body: batch })
-  t.like(refused.body, { name: 'monthly_quota_exceeded', statusCode: 429 })
+  t.like(refused.body, {
+    name: 'monthly_quota_exceeded',
+    statusCode: 429,
+    message:
+      'Your plan has 3 emails a month and 2 emails are left, and 3 are needed; wait for the first of next month (UTC), or ask for a larger plan.',
+    details: { allowed: 3, left: 2 },
+  })
   t.truthy(refused.headers.get('retry-after'))
   const fits = await api.request('POST', '/api/v2/emails/batch', { token, body: batch.slice(1) })
   t.is(fits.status, 200, JSON.stringify(fits.body))
+})
+
+test('a batch that no month has room for is refused for good, and nothing repeats it', async (t) => {
+  const organization = await limited(2)
+  const { token, domain } = organization
+  const batch = ['a', 'b', 'c'].map((name) => ({
+    from: `hello@${domain}`,
+    to: `${name}@reader.example`,
+    subject: 'Hi',
+    html: '<p>Hi</p>',
+  }))
+  const refused = await api.request('POST', '/api/v2/emails/batch', { token, body: batch })
+  t.like(refused, { status: 409, body: { name: 'wrong_state', details: { allowed: 2, left: 2 } } })
+  t.is(refused.headers.get('retry-after'), null)
+  t.regex(refused.body.message, /no month has room for so many, so leave at most 2 of them in emails/)
+  let requests = 0
+  const client = new Postloom(token, {
+    baseUrl: api.url,
+    retries: 2,
+    fetch: (...request) => {
+      requests += 1
+      return fetch(...request)
+    },
+  })
+  const { error } = await client.emails.batch(batch)
+  t.like(error, { name: 'wrong_state', message: refused.body.message })
+  t.is(requests, 1)
+  t.deepEqual(await usage(organization), { used: 0, limit: 2 })
 })
 
 test('plans have limits, what was sent before a limit counts, and a month ends', async (t) => {

@@ -8,26 +8,28 @@ import { count } from './text.ts'
 /** What is left of the emails of a month where there are not enough. */
 export type OverQuota = { allowed: number; left: number }
 
-/** Refuses what would exceed the emails of a month: until the next one, or for good where no month has room for it. */
-export function refuseQuota(overQuota: OverQuota, now: Date, wanted = 1): never {
-  if (wanted > overQuota.allowed) {
-    throw new Failure('WRONG_STATE', `${quotaWords(overQuota, wanted)}.`, { details: overQuota })
-  }
+const FEWER_RECIPIENTS = 'narrow recipientFilters (update_campaign_filters) until they fit'
+
+/**
+ * Refuses what would exceed the emails of a month: until the next one, or for good where no month has room for it.
+ * `fewer` says how the caller asks for fewer; a campaign does it by its filters.
+ */
+export function refuseQuota(overQuota: OverQuota, now: Date, wanted = 1, fewer = FEWER_RECIPIENTS): never {
+  const words = `${quotaWords(overQuota, wanted, fewer)}.`
+  if (wanted > overQuota.allowed) throw new Failure('WRONG_STATE', words, { details: overQuota })
   const next = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)
-  throw new Failure('QUOTA_EXCEEDED', `${quotaWords(overQuota, wanted)}.`, {
+  throw new Failure('QUOTA_EXCEEDED', words, {
     retryAfter: Math.ceil((next - now.getTime()) / 1_000),
     details: overQuota,
   })
 }
 
 /** Why not so many emails can be sent, without a full stop. */
-export function quotaWords({ allowed, left }: OverQuota, wanted: number): string {
+export function quotaWords({ allowed, left }: OverQuota, wanted: number, fewer = FEWER_RECIPIENTS): string {
   const need = wanted === 1 ? '' : `, and ${wanted} are needed`
   const rest = left === 0 ? 'none is left' : `${count(left, 'email')} ${left === 1 ? 'is' : 'are'} left`
   const repair =
-    wanted > allowed
-      ? 'no month has room for so many, so narrow recipientFilters (update_campaign_filters) until they fit'
-      : 'wait for the first of next month (UTC)'
+    wanted > allowed ? `no month has room for so many, so ${fewer}` : 'wait for the first of next month (UTC)'
   return `Your plan has ${count(allowed, 'email')} a month and ${rest}${need}; ${repair}, or ask for a larger plan`
 }
 

@@ -65,8 +65,8 @@ export function sentAnswer(id: string): { id: string } {
 }
 
 /**
- * Accepts many at once, in the caller's transaction, which ends when one of them is refused; `refused` tells which.
- * Answers their ids in the order of the input.
+ * Accepts many at once, in the caller's transaction, which ends when one of them is refused; `refused` tells which, but
+ * for the emails of the month, of which all of them are too many. Answers their ids in the order of the input.
  */
 export async function sendTransactionals(
   call: Call,
@@ -85,6 +85,12 @@ export async function sendTransactionals(
   const verdicts = new Map(found.map(({ position, verdict }) => [position, verdict]))
   for (const { email, from, position } of drafts) {
     const verdict = verdicts.get(position)
+    if (verdict?.overQuota) {
+      const { allowed } = verdict.overQuota
+      const left = found.filter((each) => each.verdict === null).length
+      const fewer = `leave at most ${allowed} of them in emails`
+      refuseQuota({ allowed, left }, call.now, drafts.length, fewer)
+    }
     try {
       if (verdict) refuse(call, verdict, email.to, from)
     } catch (error) {
