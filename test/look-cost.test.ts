@@ -103,7 +103,7 @@ test.serial(
   },
 )
 
-test.serial('a look for webhooks reads what has something pending, page by page', async (t) => {
+test.serial('a look for webhooks reads what has something due or new, page by page', async (t) => {
   const em = crossOrganization(services)
   const organization = newId()
   await execute(em, sql`insert into organization (id, name, slug) values (${organization}, 'Club', 'club')`)
@@ -112,26 +112,53 @@ test.serial('a look for webhooks reads what has something pending, page by page'
     sql`insert into webhook (id, organization_id, url, secret)
       select new_id(), ${organization}, 'https://club.example/hooks', '' from generate_series(1, ${MANY})`,
   )
-  // Three hundred wait for a retry; one of them has all the rest, of which nothing is due but ten.
+  // Ten thousand wait for a retry; two of them for a great many, of which ten are due.
   await execute(
     em,
-    sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, next_attempt_at)
-      select organization_id, id, new_id(), 'SUBSCRIBED', now() + interval '1 hour'
-      from (select * from webhook order by id limit 300) webhook`,
+    sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, attempts, next_attempt_at)
+      select organization_id, id, new_id(), 'SUBSCRIBED', 1, now() + interval '1 hour'
+      from (select * from webhook order by id limit ${MANY / 10}) webhook`,
   )
   await execute(
     em,
-    sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, next_attempt_at)
-      select organization_id, id, new_id(), 'SUBSCRIBED', now() + case when n > 10 then interval '1 hour' else '-1 hour' end
-      from (select * from webhook order by id offset 299 limit 1) webhook cross join generate_series(1, ${MANY}::int) n`,
+    sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, attempts, next_attempt_at)
+      select organization_id, id, new_id(), 'SUBSCRIBED', 1,
+        now() + case when n > 10 then interval '1 hour' else '-1 hour' end
+      from (select * from webhook order by id offset ${MANY / 10 - 2} limit 2) webhook
+        cross join generate_series(1, ${MANY / 2}::int) n`,
   )
-  await execute(em, sql`analyze webhook, webhook_delivery`)
-  let found = await claimTurns(em, 64, null)
+  await execute(
+    em,
+    sql`update webhook set due_at = first from (select webhook_id, min(next_attempt_at) as first from webhook_delivery
+        group by webhook_id) pending where id = webhook_id`,
+  )
+  await execute(em, sql`vacuum analyze webhook, webhook_delivery`)
+  let found = await claimTurns(em, 1, null)
+  t.is(found.turns.length, 1)
+  t.is(found.place, null)
+  const due = await rowsRead(async () => {
+    found = await claimTurns(em, 1, null)
+  })
+  t.log(`${due} rows`)
+  t.is(found.turns.length, 1)
+  t.true(due < 50, `${due} rows`)
+  t.deepEqual((await claimTurns(em, 64, null)).turns, [], 'nothing else is due, and it is somebody’s turn')
+
+  // Three hundred have something new, but only the last of them may have a turn.
+  await execute(
+    em,
+    sql`with fresh as (update webhook set next_turn_at = case when number < 300 then 'infinity'::timestamptz else now() end
+        from (select id, row_number() over (order by id) as number from webhook order by id limit 300) numbered
+        where webhook.id = numbered.id returning organization_id, webhook.id)
+      insert into webhook_delivery (organization_id, webhook_id, event_id, type)
+      select organization_id, id, new_id(), 'SUBSCRIBED' from fresh`,
+  )
+  found = await claimTurns(em, 64, null)
   t.is(found.turns.length, 0)
   t.not(found.place, null, 'there are more')
-  const first = await rowsRead(() => claimTurns(em, 64, null))
-  t.log(`${first} rows`)
-  t.true(first < 2_000, `${first} rows`)
+  const fresh = await rowsRead(() => claimTurns(em, 64, null))
+  t.log(`${fresh} rows`)
+  t.true(fresh < 2_000, `${fresh} rows`)
   const { place } = found
   found = await claimTurns(em, 64, place)
   t.is(found.turns.length, 1)

@@ -5,6 +5,7 @@ import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row } from '../src/database.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
 import { replayPage } from '../src/domain/webhooks/pages.ts'
+import { reportResults } from '../src/domain/webhooks/results.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startWebhookTurns } from '../worker/webhook-turns.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
@@ -79,7 +80,7 @@ async function tenantOf({ api, endpoints }: { api: TestApi; endpoints: Endpoints
         em(),
         sql`update webhook_delivery set next_attempt_at = now() where webhook_id = ${id} and status = 'PENDING'`,
       )
-      await execute(em(), sql`update webhook set next_turn_at = now() where id = ${id}`)
+      await execute(em(), sql`update webhook set next_turn_at = now(), due_at = now() where id = ${id}`)
     },
     async change(hook: Hook, assignments: ReturnType<typeof sql>) {
       await execute(em(), sql`update webhook set ${assignments} where id = ${decodeId('whk', hook.id)}`)
@@ -289,6 +290,25 @@ test('what waited for a day is given up where the endpoint failed all day, and n
   t.is(over.lost, 0, 'what was tried has its day')
   const [last] = await tenant.deliveries(hook, '&status=FAILED')
   t.is(last.error, 'The endpoint took nothing for 24 hours.')
+})
+
+test('what a worker notes after its turn is tried again, whatever turns there were meanwhile', async (t) => {
+  const { api, endpoints } = t.context
+  const tenant = await tenantOf(t.context)
+  const hook = await tenant.hook('/late')
+  await tenant.change(hook, sql`next_turn_at = 'infinity'`)
+  await tenant.person()
+  const [{ id }] = await tenant.deliveries(hook)
+  const scope = { organizationId: tenant.id, actor: { kind: 'system' as const, id: 'test', name: 'test' } }
+  const failed = { attempt: 1, wasAsked: true, status: 503, body: '', error: 'It answered 503.' }
+  await unitOfWork(api.services, scope, (call) =>
+    reportResults(call, decodeId('whk', hook.id), [
+      { ...failed, eventId: decodeId('evt', id), waitSeconds: 0, isOver: false },
+    ]),
+  )
+  await tenant.change(hook, sql`next_turn_at = now()`)
+  t.is((await tenant.delivery(hook, isDelivered)).attempts, 2)
+  t.deepEqual(endpoints.ids('/late'), [id])
 })
 
 test('a slow endpoint holds up no other, and is asked no more than eight things at once', async (t) => {

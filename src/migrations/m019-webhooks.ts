@@ -22,6 +22,8 @@ export class M019Webhooks extends Migration {
         turn int not null default 0,
         lease_until timestamptz(3),
         next_turn_at timestamptz(3) not null default now(),
+        -- When the first of what its last turn left is due; null while it has a turn, or where nothing was left.
+        due_at timestamptz(3),
         -- Attempts that failed since the last that did not, and when the first of them did.
         failures int not null default 0,
         failing_since timestamptz(3),
@@ -35,9 +37,10 @@ export class M019Webhooks extends Migration {
         primary key (organization_id, id)
       ) with (fillfactor = 50);
       create index webhook_enabled on webhook (organization_id) where enabled;
-      -- What has work though nothing of it may be pending.
+      create index webhook_due on webhook (due_at) where due_at is not null;
+      -- What may have work though nothing of it is known to be pending; a turn may have broken off.
       create index webhook_unsettled on webhook (organization_id, id)
-        where deleted_at is not null or replay_after is not null;
+        where deleted_at is not null or replay_after is not null or lease_until is not null;
       -- Not for what workers note.
       create trigger touch before update of url, description, event_types, enabled, secret on webhook
         for each row execute function touch_updated_at();
@@ -63,6 +66,9 @@ export class M019Webhooks extends Migration {
       ) with (fillfactor = 70);
       create index webhook_delivery_due on webhook_delivery (organization_id, webhook_id, next_attempt_at)
         where next_attempt_at is not null;
+      -- What came since; with webhook.due_at it tells where something is due.
+      create index webhook_delivery_fresh on webhook_delivery (organization_id, webhook_id)
+        where attempts = 0 and next_attempt_at is not null;
       create index webhook_delivery_failed on webhook_delivery (organization_id, webhook_id, event_id)
         where status = 'FAILED';
 

@@ -77,8 +77,11 @@ export async function replayDelivery(call: Call, choice: DeliveryChoice): Promis
   await findDelivery(call, choice)
   await execute(
     call.em,
-    sql`update webhook_delivery delivery set ${AGAIN} where organization_id = ${call.organization.id}
-      and webhook_id = ${id} and event_id = ${decodeId('evt', choice.deliveryId)}`,
+    sql`with queued as (
+        update webhook_delivery delivery set ${AGAIN} where organization_id = ${call.organization.id}
+          and webhook_id = ${id} and event_id = ${decodeId('evt', choice.deliveryId)}
+      )
+      update webhook set due_at = now() where organization_id = ${call.organization.id} and id = ${id}`,
   )
   return await findDelivery(call, choice)
 }

@@ -42,28 +42,36 @@ export async function reportResults(
   const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key])
   await execute(
     em,
-    sql`with given as materialized (
+    // The webhook first, as whoever replays takes them.
+    sql`with own as materialized (
+        select from webhook where organization_id = ${organization.id} and id = ${webhookId} for no key update
+      ), given as materialized (
         select *, error is null as succeeded, greatest(least(wait_seconds, ${LONGEST_RETRY_SECONDS}), least(${LONGEST_RETRY_SECONDS},
           ${FIRST_RETRY_SECONDS} * 3 ^ least(attempt - 1, 10)) * (0.8 + 0.4 * random())) as delay
-        from unnest(${array(column('eventId'), 'uuid')}, ${array(column('attempt'), 'int')},
+        from own cross join unnest(${array(column('eventId'), 'uuid')}, ${array(column('attempt'), 'int')},
           ${array(column('status'), 'int')}, ${array(column('body'), 'text')}, ${array(column('error'), 'text')},
           ${array(column('waitSeconds'), 'int')}, ${array(column('isOver'), 'boolean')})
           as given (event_id, attempt, status, body, error, wait_seconds, is_over)
+      ), noted as (
+        update webhook_delivery delivery set attempts = given.attempt, last_attempt_at = now(),
+          first_attempt_at = coalesce(delivery.first_attempt_at, now()), response_status = given.status,
+          response_body = given.body, error = given.error, status = judged.status,
+          next_attempt_at = case judged.status when 'PENDING' then now() + make_interval(secs => delay) end
+        from given cross join lateral (select first_attempt_at from webhook_delivery before
+            where before.organization_id = ${organization.id} and before.webhook_id = ${webhookId}
+              and before.event_id = given.event_id) before
+          cross join lateral (select case when succeeded then 'DELIVERED'
+            when is_over
+              or now() + make_interval(secs => delay) > before.first_attempt_at + make_interval(hours => ${HOURS})
+              then 'FAILED' else 'PENDING' end as status) judged
+        where delivery.organization_id = ${organization.id} and delivery.webhook_id = ${webhookId}
+          and delivery.event_id = given.event_id and delivery.status = 'PENDING'
+          and delivery.attempts = given.attempt - 1
+        returning delivery.next_attempt_at
       )
-      update webhook_delivery delivery set attempts = given.attempt, last_attempt_at = now(),
-        first_attempt_at = coalesce(delivery.first_attempt_at, now()), response_status = given.status, response_body = given.body, error = given.error,
-        status = judged.status,
-        next_attempt_at = case judged.status when 'PENDING' then now() + make_interval(secs => delay) end
-      from given cross join lateral (select first_attempt_at from webhook_delivery before
-          where before.organization_id = ${organization.id} and before.webhook_id = ${webhookId}
-            and before.event_id = given.event_id) before
-        cross join lateral (select case when succeeded then 'DELIVERED'
-          when is_over
-            or now() + make_interval(secs => delay) > before.first_attempt_at + make_interval(hours => ${HOURS})
-            then 'FAILED' else 'PENDING' end as status) judged
-      where delivery.organization_id = ${organization.id} and delivery.webhook_id = ${webhookId}
-        and delivery.event_id = given.event_id and delivery.status = 'PENDING'
-        and delivery.attempts = given.attempt - 1`,
+      -- The turn may be over by now, and its successor's too.
+      update webhook set due_at = least(due_at, first) from (select min(next_attempt_at) as first from noted) noted
+      where organization_id = ${organization.id} and id = ${webhookId} and first is not null`,
   )
   return await noteHealth(call, webhookId, results)
 }

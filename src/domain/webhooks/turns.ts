@@ -33,13 +33,17 @@ const LONGEST_PAUSE_SECONDS = 60
 /** Where a round over the endpoints is; null at its beginning. */
 export type RoundPlace = { organizationId: string; webhookId: string } | null
 
-/** Endpoints with something pending that are looked at at once, due or not. */
+/** Endpoints with something that nobody has tried that are looked at at once; they may have to wait for their turn. */
 const LOOKED_AT = 256
 const NOWHERE = '00000000-0000-0000-0000-000000000000'
 
+/** What was not tried since it was queued, as webhook_delivery_fresh has it. */
+const IS_FRESH = sql`attempts = 0 and next_attempt_at is not null`
+
 /**
  * Takes endpoints that have something due, of all organizations, those first that were served longest ago. It looks at
- * some that have something pending, after a place of the round, and answers the next; what has nothing pending costs nothing.
+ * some that have something new, after a place of the round, and answers the next, and at all of which a turn left what is
+ * due now; what has nothing pending, or nothing before a later time, costs nothing.
  */
 export async function claimTurns(
   em: EntityManager,
@@ -48,44 +52,51 @@ export async function claimTurns(
 ): Promise<{ turns: Turn[]; place: RoundPlace }> {
   const found = await rows<{ turn: Turn | null; place: RoundPlace }>(
     em,
-    sql`with recursive pending as (
-        (select organization_id, webhook_id, 1 as number from webhook_delivery where next_attempt_at is not null
+    sql`with recursive fresh as (
+        (select organization_id, webhook_id, 1 as number from webhook_delivery where ${IS_FRESH}
           and (organization_id, webhook_id) > (${place?.organizationId ?? NOWHERE}, ${place?.webhookId ?? NOWHERE})
           order by organization_id, webhook_id limit 1)
         union all
-        select following.*, pending.number + 1 from pending cross join lateral (
-          select each.organization_id, each.webhook_id from webhook_delivery each where each.next_attempt_at is not null
-            and (each.organization_id, each.webhook_id) > (pending.organization_id, pending.webhook_id)
+        select following.*, fresh.number + 1 from fresh cross join lateral (
+          select each.organization_id, each.webhook_id from webhook_delivery each where ${IS_FRESH}
+            and (each.organization_id, each.webhook_id) > (fresh.organization_id, fresh.webhook_id)
           order by each.organization_id, each.webhook_id limit 1) following
-        where pending.number < ${LOOKED_AT}
+        where fresh.number < ${LOOKED_AT}
       ), asked as materialized (
-        select organization_id, webhook_id as id from pending
-        union select organization_id, id from webhook where deleted_at is not null or replay_after is not null
+        select organization_id, webhook_id as id from fresh
+        union select organization_id, id from webhook where due_at <= now()
+        union select organization_id, id from webhook
+          where deleted_at is not null or replay_after is not null or lease_until is not null
       ), due as (
         select hook.organization_id, hook.id from asked join webhook hook using (organization_id, id)
         where (lease_until is null or lease_until < now()) and next_turn_at <= now()
-          and (deleted_at is not null or replay_after is not null or exists (select from webhook_delivery delivery
-            where delivery.organization_id = hook.organization_id and delivery.webhook_id = hook.id
-              and delivery.next_attempt_at <= case when hook.enabled then now() else 'infinity' end))
         order by next_turn_at limit ${most} for update of hook skip locked
       ), claimed as (
-        update webhook set turn = webhook.turn + 1, lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
+        update webhook set turn = webhook.turn + 1, lease_until = now() + make_interval(secs => ${LEASE_SECONDS}),
+          due_at = null
         from due where webhook.organization_id = due.organization_id and webhook.id = due.id
         returning webhook.organization_id as "organizationId", webhook.id as "webhookId", turn, enabled, failures,
           deleted_at is not null as "isDeleted", replay_after is not null as "isReplaying"
       )
       select to_json(claimed) as turn, (select json_build_object('organizationId', organization_id,
-          'webhookId', webhook_id) from pending where number = ${LOOKED_AT}) as place
+          'webhookId', webhook_id) from fresh where number = ${LOOKED_AT}) as place
       from (select) once left join claimed on true`,
   )
   return { turns: found.flatMap(({ turn }) => turn ?? []), place: found[0]?.place ?? null }
 }
 
-/** Gives an endpoint back; one that failed is left alone for a moment. */
+/**
+ * Gives an endpoint back; one that failed is left alone for a moment. What is left of one that is disabled is due at once,
+ * to be closed. What `due_at` has by then was noted meanwhile, and may not be seen here among the deliveries.
+ */
 export async function endTurn(em: EntityManager, { organizationId, webhookId, turn }: Turn): Promise<void> {
+  const first = sql`(select next_attempt_at from webhook_delivery where organization_id = ${organizationId}
+    and webhook_id = ${webhookId} and next_attempt_at is not null order by next_attempt_at limit 1)`
   await execute(
     em,
-    sql`update webhook set lease_until = null, next_turn_at = now() + make_interval(secs => case
+    sql`update webhook set lease_until = null,
+        due_at = case when enabled then least(due_at, ${first}) when ${first} is not null then now() end,
+        next_turn_at = now() + make_interval(secs => case
         when deleted_at is not null and not exists (select from webhook_delivery delivery
           where delivery.organization_id = ${organizationId} and delivery.webhook_id = ${webhookId})
           then ${LONGEST_PAUSE_SECONDS}

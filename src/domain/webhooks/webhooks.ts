@@ -116,9 +116,9 @@ export async function updateWebhook(call: Call, patch: WebhookPatch): Promise<We
 const ENABLING = sql`enabled = true, disabled_at = null, disabled_reason = null, failures = 0, failing_since = null,
   next_turn_at = now()`
 
-/** The assignments that disable a webhook; one that is disabled keeps the reason it has. */
+/** The assignments that disable a webhook, and have a worker close what is pending; one that is disabled keeps its reason. */
 export function disabling(reason: NonNullable<Webhook['disabledReason']>) {
-  return sql`enabled = false, disabled_at = coalesce(disabled_at, now()), replay_after = null, replay_until = null,
+  return sql`enabled = false, due_at = now(), disabled_at = coalesce(disabled_at, now()), replay_after = null, replay_until = null,
     disabled_reason = coalesce(disabled_reason, ${reason})`
 }
 
