@@ -1,5 +1,5 @@
 import { memberOf, numberOf, readNumber } from '../rich/attributes.ts'
-import { type EntryReader, isBlockOf, readEntries } from '../rich/entries.ts'
+import { type EntryReader, type Place, placeOf, readEntries, type SpacingTypes } from '../rich/entries.ts'
 import { isBlank, type Run, writeRuns } from '../rich/runs.ts'
 import {
   writeHeading,
@@ -18,7 +18,7 @@ import { INLINE_TYPES, readRuns, warnUnknown } from './inline.ts'
 import { writeColumnsNode, writeRepeat, writeSection } from './layout.ts'
 import { writeLinkCard } from './link-card.ts'
 import { writeButtonNode, writeImage, writeLogo } from './media.ts'
-import { inside, type Node, type Place, readNode, type Spot, textBlock, type Walk } from './node.ts'
+import { inside, type Node, readNode, type Spot, textBlock, type Walk } from './node.ts'
 import { writeSnippet } from './snippets.ts'
 import { writeUnsubscribe } from './unsubscribe.ts'
 
@@ -120,31 +120,18 @@ const ENTRIES: EntryReader<Node> = {
   kindOf: ({ type }) => (INLINE_TYPES.has(type) ? 'line' : 'block'),
 }
 
-const SPACERS: ReadonlySet<string> = new Set(['spacer'])
-const LISTS: ReadonlySet<string> = new Set(['bulletList', 'orderedList'])
-/** Blocks that bring the space under them, which does not collapse with the space over the next one. */
-const SPACED: ReadonlySet<string> = new Set([
-  'spacer',
-  'image',
-  'logo',
-  'button',
-  'linkCard',
-  'columns',
-  'htmlCodeBlock',
-])
+const SPACING: SpacingTypes = {
+  lists: new Set(['bulletList', 'orderedList']),
+  spaced: new Set(['spacer', 'image', 'logo', 'button', 'linkCard', 'columns', 'htmlCodeBlock']),
+  spacers: new Set(['spacer']),
+}
 
-/** Writes the content of a container. Spacers bring all the space there is around them. */
+/** Writes the content of a container. */
 export function writeBlocks(walk: Walk, content: readonly unknown[], spot: Spot): void {
   if (content.length === 0 || !walk.budget.mayNest(spot.depth)) return
   const entries = readEntries(walk.budget, content, ENTRIES)
   for (const [index, entry] of entries.entries()) {
-    const next = entries[index + 1]
-    const isBeforeList = spot.lists > 0 && isBlockOf(next, LISTS)
-    const place = {
-      isFirst: index === 0 || isBlockOf(entries[index - 1], SPACED),
-      isLast: (spot.isTight && next === undefined) || isBlockOf(next, SPACERS) || isBeforeList,
-      textGap: spot.lists > 0 && (next === undefined || isBeforeList) ? 0 : 1,
-    } as const
+    const place = placeOf(entries, index, spot, SPACING)
     if ('line' in entry) writeText(walk, { ...LINE, content: entry.line }, spot, place)
     else if ('block' in entry) writeBlock(walk, entry.block, spot, place)
   }

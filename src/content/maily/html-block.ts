@@ -1,8 +1,9 @@
 import { decodeEntities } from '../escape.ts'
 import { type HtmlToken, scanHtml } from '../html-scan.ts'
 import { HtmlSourceWriter } from '../html-source.ts'
+import type { Place } from '../rich/entries.ts'
 import { inkOf } from '../rich/surface.ts'
-import type { Node, Place, Spot, Walk } from './node.ts'
+import type { Node, Spot, Walk } from './node.ts'
 import { readSource } from './inline.ts'
 
 /** Elements that may stand in mail; of all others only the content stays. */

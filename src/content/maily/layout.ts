@@ -1,9 +1,10 @@
 import { ALIGNMENTS, choiceOf, colorOf, memberOf, numberOf, readNumber, textOf } from '../rich/attributes.ts'
 import { type Box, innerWidth, shareWidths, type Sides, writeBox, writeColumns } from '../rich/boxes.ts'
+import type { Place } from '../rich/entries.ts'
 import { adaptive, inkOf, surfaceOf } from '../rich/surface.ts'
 import { readCondition } from './conditions.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
-import { inside, type Node, type Place, readNode, type Spot, variableName, type Walk } from './node.ts'
+import { inside, type Node, readNode, type Spot, variableName, type Walk } from './node.ts'
 
 /** `paddingTop` and so on; where one is absent, `fallback`. */
 function sidesOf(

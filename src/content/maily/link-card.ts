@@ -1,11 +1,12 @@
 import type { EmailParts } from '../email-parts.ts'
 import { linkMark } from '../references.ts'
 import { innerWidth, writeBox } from '../rich/boxes.ts'
+import type { Place } from '../rich/entries.ts'
 import { writeImageTag } from '../rich/images.ts'
 import { adaptive, inkOf, type Surface } from '../rich/surface.ts'
 import { DEFAULTS } from './defaults.ts'
 import { warnMissing } from './media.ts'
-import { type Node, type Place, readText, type Spot, type Walk } from './node.ts'
+import { type Node, readText, type Spot, type Walk } from './node.ts'
 
 /** Writes something inside the card's link. */
 function linked(

@@ -10,10 +10,11 @@ import {
 } from '../rich/attributes.ts'
 import { writeButton } from '../rich/buttons.ts'
 import { contrast } from '../rich/color.ts'
+import type { Place } from '../rich/entries.ts'
 import { writeImageBlock } from '../rich/images.ts'
 import { BUTTON_RADII, DEFAULTS, LIMITS, LOGO_SIZES } from './defaults.ts'
 import { readPlain } from './inline.ts'
-import { type Node, type Place, readText, type Spot, type Walk } from './node.ts'
+import { type Node, readText, type Spot, type Walk } from './node.ts'
 
 /** The two editions call it by two names. */
 function alignmentOf({ attributes }: Node, fallback: Alignment): Alignment {

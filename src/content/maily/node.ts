@@ -4,6 +4,7 @@ import { referenceMark } from '../references.ts'
 import { type Attributes, choiceOf, memberOf, textOf } from '../rich/attributes.ts'
 import type { Budget } from '../rich/budget.ts'
 import { directionOfText, firstWords } from '../rich/direction.ts'
+import type { Place } from '../rich/entries.ts'
 import type { Surface } from '../rich/surface.ts'
 import type { TextBlock } from '../rich/text-blocks.ts'
 import { isVariableName } from '../variables.ts'
@@ -57,14 +58,6 @@ export interface Spot {
   readonly lists: number
   /** Whether the container ends with its last block, so that this needs no space below. */
   readonly isTight: boolean
-}
-
-/** A block among its neighbours. */
-export interface Place {
-  readonly isFirst: boolean
-  readonly isLast: boolean
-  /** Blank lines after it in the text part: none at the end of an item, or before a list in one. */
-  readonly textGap: 0 | 1
 }
 
 /** One step further in. */

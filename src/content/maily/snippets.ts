@@ -2,7 +2,8 @@ import { isRecord } from '../../../schema/json.ts'
 import { SNIPPET_LIMITS } from '../../../schema/snippet.ts'
 import { writeMarkdown } from '../markdown.ts'
 import { memberOf, textOf } from '../rich/attributes.ts'
-import { inside, type Node, type Place, readNode, type Spot, type Walk } from './node.ts'
+import type { Place } from '../rich/entries.ts'
+import { inside, type Node, readNode, type Spot, type Walk } from './node.ts'
 
 /** A snippet as a document carries it. */
 export interface SnippetSource {

@@ -1,6 +1,6 @@
 import { ALIGNMENTS, choiceOf, memberOf, readNumber, textOf } from '../rich/attributes.ts'
 import { directionOfText, firstWords } from '../rich/direction.ts'
-import { type EntryReader, isBlockOf, readEntries } from '../rich/entries.ts'
+import { type EntryReader, placeOf, readEntries, type SpacingTypes } from '../rich/entries.ts'
 import { writeImageBlock } from '../rich/images.ts'
 import { isBlank, type Run, writeRuns } from '../rich/runs.ts'
 import {
@@ -121,23 +121,18 @@ const ENTRIES: EntryReader<PlateNode> = {
   },
 }
 
-const LISTS: ReadonlySet<string> = new Set(['ul', 'ol'])
-/** Blocks that bring the space under them, which does not collapse with the space over the next one. */
-const SPACED: ReadonlySet<string> = new Set(['img', 'callout', 'column_group'])
+const SPACING: SpacingTypes = {
+  lists: new Set(['ul', 'ol']),
+  spaced: new Set(['img', 'callout', 'column_group']),
+  spacers: new Set(),
+}
 
 /** Writes the content of a container. */
 export function writeBlocks(walk: PlateWalk, content: readonly unknown[], spot: PlateSpot): void {
   if (content.length === 0 || !walk.budget.mayNest(spot.depth)) return
   const entries = readEntries(walk.budget, content, ENTRIES)
   for (const [index, entry] of entries.entries()) {
-    const next = entries[index + 1]
-    const isBeforeList = spot.lists > 0 && isBlockOf(next, LISTS)
-    const place = {
-      surface: spot.surface,
-      isFirst: index === 0 || isBlockOf(entries[index - 1], SPACED),
-      isLast: (spot.isTight && next === undefined) || isBeforeList,
-      textGap: spot.lists > 0 && (next === undefined || isBeforeList) ? 0 : 1,
-    } as const
+    const place = { surface: spot.surface, ...placeOf(entries, index, spot, SPACING) }
     if ('line' in entry) {
       const line = { type: 'p', attributes: {}, children: entry.line }
       writeText(walk, line, spot, { ...LOOSE, ...place })

@@ -34,8 +34,40 @@ export function readEntries<Node>(
   return entries
 }
 
-/** Whether an entry is a block of one of these types. */
-export function isBlockOf<Node extends { readonly type: string }>(
+/** A block among its neighbours. */
+export interface Place {
+  readonly isFirst: boolean
+  readonly isLast: boolean
+  /** Blank lines after it in the text part: none at the end of an item, or before a list in one. */
+  readonly textGap: 0 | 1
+}
+
+/** The types of blocks by which the space beside their neighbours changes. */
+export interface SpacingTypes {
+  readonly lists: ReadonlySet<string>
+  /** They bring the space under them, which does not collapse with the space over the next block. */
+  readonly spaced: ReadonlySet<string>
+  /** They bring all the space there is around them. */
+  readonly spacers: ReadonlySet<string>
+}
+
+/** How an entry stands in its container, which is in so many lists and may end with its last block. */
+export function placeOf<Node extends { readonly type: string }>(
+  entries: readonly Entry<Node>[],
+  index: number,
+  { lists, isTight }: { readonly lists: number; readonly isTight: boolean },
+  types: SpacingTypes,
+): Place {
+  const next = entries[index + 1]
+  const isBeforeList = lists > 0 && isBlockOf(next, types.lists)
+  return {
+    isFirst: index === 0 || isBlockOf(entries[index - 1], types.spaced),
+    isLast: (isTight && next === undefined) || isBlockOf(next, types.spacers) || isBeforeList,
+    textGap: lists > 0 && (next === undefined || isBeforeList) ? 0 : 1,
+  }
+}
+
+function isBlockOf<Node extends { readonly type: string }>(
   entry: Entry<Node> | undefined,
   types: ReadonlySet<string>,
 ): boolean {
