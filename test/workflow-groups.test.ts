@@ -2,7 +2,7 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import type { Settings } from '../schema/automation.ts'
-import { CONFLICT_STRATEGIES, type ConflictStrategy } from '../schema/workflow-group.ts'
+import { CONFLICT_STRATEGIES, type ConflictStrategy, GROUP_LIMITS } from '../schema/workflow-group.ts'
 import { execute, rows } from '../src/database.ts'
 import { assignGroup } from '../src/domain/automations/groups/group-assignment.ts'
 import { cancelRuns } from '../src/domain/automations/runs/runs.ts'
@@ -170,6 +170,22 @@ test('a queue without QUEUE, a blank name and a name of many lines are refused',
   const { group } = await create(organization, {})
   const queue = await organization.call('update_workflow_group', { groupId: group.id, maxQueueAge })
   t.is(queue.body.code, 'INVALID_INPUT')
+})
+
+test('an organization that has all the groups it may still gets the answer to a repeat', async (t) => {
+  const organization = await api.organization()
+  const { group } = await create(organization, {})
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into automation_group (id, organization_id, name, conflict_strategy)
+      select new_id(), ${organization.id}, 'Group ' || n, 'QUEUE' from generate_series(2, ${GROUP_LIMITS.groups}::int) n`,
+  )
+  t.deepEqual(await create(organization, {}), { group })
+  const another = { name: 'Another', conflictStrategy: 'QUEUE' }
+  const refused = await organization.call('create_workflow_group', another)
+  t.like(refused.body, { code: 'WRONG_STATE' })
+  t.regex(refused.body.error, /at most 200 workflow groups/)
+  t.is((await organization.data('list_workflow_groups', {})).groups.length, GROUP_LIMITS.groups)
 })
 
 test('a group is deleted only after a fresh read, while no workflow is assigned, by its own organization', async (t) => {
