@@ -1,10 +1,13 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, json, row, rows } from '../src/database.ts'
 import { claimCampaignMails } from '../src/delivery/claims.ts'
-import { tick } from '../src/delivery/tick.ts'
+import { type Outcome, recordOutcomes, tick } from '../src/delivery/tick.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
+import { eraseSubscriber } from '../src/domain/erasure.ts'
+import { recordEvents } from '../src/domain/events.ts'
 import { newId, readId } from '../src/ids.ts'
 import type { Answer, TestApi, TestOrganization } from './helpers/api.ts'
 import { campaignUnderWay } from './helpers/campaign-under-way.ts'
@@ -533,6 +536,61 @@ test.serial(
     t.false(sink.journal.some(({ recipient }) => recipient === email))
   },
 )
+
+test.serial(
+  'erasing and recording what became of an email wait for each other, and neither is broken off',
+  async (t) => {
+    const organization = await api.organization()
+    const email = `delayed${newId()}@reader.example`
+    const { subscriber } = await organization.data('add_subscriber', { email })
+    const [id, subscriberId] = [newId(), readId('sub', subscriber.id) ?? '']
+    await execute(
+      em(),
+      sql`with made as (insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email)
+        values (${id}, ${organization.id}, 'AUTOMATION', true, ${subscriberId}, ${email}, 'a@b.example'))
+      insert into delivery_queue (id, organization_id, lane, state, submitting, attempt, lease_until)
+      values (${id}, ${organization.id}, 'bulk', 'claimed', true, 1, now() + interval '1 hour')`,
+    )
+    const scope = {
+      organizationId: organization.id,
+      actor: { kind: 'system', id: 'test', name: 'test' },
+    } as const
+    let attempts = 0
+    let erasing: Promise<unknown> | undefined
+    await unitOfWork(api.services, scope, async (call) => {
+      await recordOutcomes(call.em, [delayed(id, organization.id, email, subscriberId)])
+      erasing = unitOfWork(api.services, scope, (own) => {
+        attempts += 1
+        return eraseSubscriber(own, email)
+      })
+      await waitsFor('delivery_queue')
+      await recordEvents(call, [{ type: 'EMAIL_DELIVERY_DELAYED', subscriberId }])
+    })
+    t.is(await erasing, subscriber.id)
+    t.is(attempts, 1)
+    t.deepEqual(await findings([email], organization.id), [])
+  },
+)
+
+/** An email that its relay will take later. */
+function delayed(id: string, organizationId: string, recipient: string, subscriberId: string): Outcome {
+  return {
+    id,
+    organizationId,
+    recipient,
+    subscriberId,
+    attempt: 1,
+    batchId: null,
+    kind: 'soft',
+    delayMs: 3_600_000,
+    subject: null,
+    response: null,
+    reason: null,
+    category: null,
+    ambiguous: false,
+    data: {},
+  }
+}
 
 test.serial('an email that comes while its recipient is being erased waits, and is refused', async (t) => {
   const organization = await api.organization()

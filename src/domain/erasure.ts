@@ -36,12 +36,15 @@ type Person = { id: string; email: string; addresses: string[] }
  * they had, as a TypeID.
  */
 export async function eraseSubscriber(call: Call, subscriber: string): Promise<string> {
-  const person = await lockPerson(call, subscriber)
-  if (!person) return await findErased(call, subscriber)
+  const known = await readPerson(call, subscriber)
+  if (!known) return await findErased(call, subscriber)
+  await holdCampaigns(call)
+  await writeAwaitedOf(call.em, { organizationId: call.organization.id, subscriberId: known.id })
+  await holdEmails(call, known)
+  const person = await readPerson(call, encodeId('sub', known.id), { lock: true })
+  if (!person) return await findErased(call, encodeId('sub', known.id))
   const nobody = newId()
   await cancelRuns(call, await activeRuns(call, person.id), 'MANUAL')
-  await holdCampaigns(call)
-  await writeAwaitedOf(call.em, { organizationId: call.organization.id, subscriberId: person.id })
   await anonymizeMessages(call, person, nobody)
   await anonymizeAudiences(call, person, nobody)
   await anonymizeHistory(call, person.id, nobody)
@@ -68,11 +71,15 @@ export async function summarizeErasure(call: Call, subscriber: string): Promise<
 }
 
 /** The person with every address that emails went to or a change of theirs names, unless it is somebody else's now. */
-async function lockPerson({ em, organization }: Call, subscriber: string): Promise<Person | null> {
+async function readPerson(
+  { em, organization }: Call,
+  subscriber: string,
+  { lock = false } = {},
+): Promise<Person | null> {
   const found = await row<{ id: string; email: string }>(
     em,
     sql`select id, email from subscriber where organization_id = ${organization.id}
-      and ${subscriberCondition(chooseSubscriber(subscriber))} for update`,
+      and ${subscriberCondition(chooseSubscriber(subscriber))} ${lock ? sql`for update` : sql``}`,
   )
   if (!found) return null
   const known = await rows<{ address: string }>(
@@ -122,23 +129,22 @@ async function holdCampaigns({ em, organization }: Call): Promise<void> {
   )
 }
 
-/** Emails keep their outcome and their times. The queue goes first, in the order in which delivery locks. */
-async function anonymizeMessages({ em, organization }: Call, person: Person, nobody: string): Promise<void> {
+/**
+ * Keeps delivery away from the emails of a person until this is over, and answers their ids. It comes before the lock on
+ * the person, because delivery locks in this order; and again after it, for emails that came in between.
+ */
+async function holdEmails({ em, organization }: Call, person: Person): Promise<string[]> {
   const addresses = array(person.addresses, 'text')
   const found = await rows<{ id: string }>(
     em,
     sql`select id from message where organization_id = ${organization.id} and (subscriber_id = ${person.id}
       or (subscriber_id is null and lower(recipient) = any(${addresses})))`,
   )
-  const ids = array(
-    found.map(({ id }) => id),
-    'uuid',
-  )
-  const ofMessages = sql`organization_id = ${organization.id} and message_id = any(${ids})`
+  const ids = found.map(({ id }) => id)
   const leaving = await row(
     em,
     sql`select from (select submitting, lease_until from delivery_queue
-        where organization_id = ${organization.id} and id = any(${ids}) order by id for update) q
+        where organization_id = ${organization.id} and id = any(${array(ids, 'uuid')}) order by id for update) q
       where submitting and lease_until > clock_timestamp() limit 1`,
   )
   if (leaving) {
@@ -148,6 +154,14 @@ async function anonymizeMessages({ em, organization }: Call, person: Person, nob
       { retryAfter: HANDOVER_SECONDS },
     )
   }
+  return ids
+}
+
+/** Emails keep their outcome and their times. */
+async function anonymizeMessages(call: Call, person: Person, nobody: string): Promise<void> {
+  const { em, organization } = call
+  const ids = array(await holdEmails(call, person), 'uuid')
+  const ofMessages = sql`organization_id = ${organization.id} and message_id = any(${ids})`
   await execute(
     em,
     sql`delete from delivery_queue where organization_id = ${organization.id} and id = any(${ids})`,
