@@ -1,6 +1,6 @@
 import type { Definition, Settings, Step } from '../schema/automation.ts'
 import type { TriggerType } from '../schema/automation-triggers.ts'
-import type { Duration, DurationUnit } from '../schema/automation-parts.ts'
+import type { AUTOMATION_LIMITS, Duration, DurationUnit } from '../schema/automation-parts.ts'
 
 /** One fault of a graph; `path` is a JSON path into the definition. */
 export type GraphFault = { stepId?: string; path: string; message: string }
@@ -21,8 +21,9 @@ type Options = {
   unreadable?: { steps: ReadonlySet<number>; edges: ReadonlySet<number> }
 }
 
-const MAX_STEPS = 200
-const MAX_EDGES = 1000
+// The deterministic zone takes types alone; these hold the numbers to those of the schema.
+const MAX_STEPS: (typeof AUTOMATION_LIMITS)['steps'] = 200
+const MAX_EDGES: (typeof AUTOMATION_LIMITS)['edges'] = 1000
 const MINUTE = 60_000
 const UNIT_MILLISECONDS: Readonly<Record<DurationUnit, number>> = {
   SECONDS: 1000,
