@@ -88,7 +88,11 @@ test('versions are listed newest first, and compared with each other and with th
     { number: 1, isCurrent: false, steps: 3, activeRuns: 1 },
   ])
   t.false(hasMore)
-  t.true((await own.data('list_workflow_versions', { workflowId: two.id, limit: 1 })).hasMore)
+  const page = { workflowId: two.id, limit: 1 }
+  const newest = await own.data('list_workflow_versions', page)
+  t.like(newest, { versions: [{ number: 2 }], hasMore: true })
+  const oldest = await own.data('list_workflow_versions', { ...page, cursor: newest.nextCursor })
+  t.like(oldest, { versions: [{ number: 1 }], nextCursor: null, hasMore: false })
 
   const compare = async (fromVersion: number, toVersion?: number) =>
     (

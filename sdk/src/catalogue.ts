@@ -1675,10 +1675,13 @@ export type ListWorkflowVersionsInput = {
   workflowId: string
   /** How many to return, 1 to 100. */
   limit?: number
+  /** nextCursor of the page before. */
+  cursor?: string
 }
 
 export type ListWorkflowVersionsOutput = {
   versions: WorkflowVersion[]
+  nextCursor: string | null
   hasMore: boolean
 }
 

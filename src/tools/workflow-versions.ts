@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-import { closed, limitOf, listOf } from '../../schema/define.ts'
+import { closed, limitOf, pageOf } from '../../schema/define.ts'
 import { VersionComparison, WorkflowVersion } from '../../schema/workflow-version.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { compareVersions, listVersions } from '../domain/automations/definition/version-records.ts'
@@ -17,8 +17,12 @@ export const listWorkflowVersions = defineTool({
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
-  input: closed({ workflowId, limit: limitOf(20) }),
-  output: listOf('versions', WorkflowVersion),
+  input: closed({
+    workflowId,
+    limit: limitOf(20),
+    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+  }),
+  output: pageOf('versions', WorkflowVersion),
   handler: listVersions,
 })
 

@@ -5,6 +5,8 @@ import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { row, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
+import { decodeCursor, encodeCursor } from '../../cursor.ts'
+import { keyset } from '../../keyset.ts'
 import { timestamp } from '../../text.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { compareDefinitions } from './compare.ts'
@@ -14,12 +16,14 @@ import type { PublishedDefinition } from './versions.ts'
 
 type VersionRow = Omit<WorkflowVersion, 'id'> & { id: string }
 
-/** The versions of a workflow, newest first. */
+/** The versions of a workflow, newest first, by keyset pages. */
 export async function listVersions(
   call: Call,
-  { workflowId, limit }: { workflowId: string; limit: number },
-): Promise<{ versions: WorkflowVersion[]; hasMore: boolean }> {
+  { workflowId, limit, cursor }: { workflowId: string; limit: number; cursor?: string | undefined },
+): Promise<{ versions: WorkflowVersion[]; nextCursor: string | null; hasMore: boolean }> {
   const automation = await findAutomation(call, workflowId, { lock: false })
+  const asked = [automation.id]
+  const page = keyset(cursor === undefined ? null : decodeCursor(asked, 'wfv', cursor), limit)
   const { em, organization } = call
   const found = await rows<VersionRow>(
     em,
@@ -30,14 +34,16 @@ export async function listVersions(
           and run.automation_id = version.automation_id and run.version_id = version.id and run.${IS_ACTIVE}) as "activeRuns"
       from automation_version version
       where version.organization_id = ${organization.id} and version.automation_id = ${automation.id}
-      order by version.number desc limit ${limit + 1}`,
+      ${page.part(sql`version.id`)}`,
   )
-  const versions = found.slice(0, limit).map(({ id, publishedAt, ...version }) => ({
+  const shown = page.page(found)
+  const versions = shown.page.map(({ id, publishedAt, ...version }) => ({
     ...version,
     id: encodeId('wfv', id),
     publishedAt: timestamp(publishedAt),
   }))
-  return { versions, hasMore: found.length > limit }
+  const last = shown.hasMore ? versions.at(-1) : undefined
+  return { versions, nextCursor: last ? encodeCursor(asked, last.id) : null, hasMore: shown.hasMore }
 }
 
 /** What changed from one version to another, or to the draft as publishing would freeze it now. */
