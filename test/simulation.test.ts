@@ -533,6 +533,15 @@ test('goals and exit rules answer to what email, tags and requests make happen, 
     'tag DONE→next',
     'COMPLETED GOAL',
   ])
+  // The event says what the tag is called, and not how a step spells it.
+  await organization.data('create_tag', { name: 'Member' })
+  const spelled = step('tag', 'ADD_TAG', { tagNames: ['MEMBER'] })
+  for (const [name, end] of [
+    ['Member', 'CANCELED EXIT_RULE'],
+    ['MEMBER', 'COMPLETED END'],
+  ] as const) {
+    t.is((await walk([spelled], { rule: { on: 'TAG_ADDED', where: at('tag', name) } })).at(-1), end)
+  }
   const call = step('call', 'WEBHOOK', {
     url: 'https://example.com',
     method: 'PUT',

@@ -9,6 +9,7 @@ import { newId } from '../../../ids.ts'
 import { isTimeZone, readMoment } from '../../audience/moment.ts'
 import { type FieldScalar, fieldTypes, shapeFaults, typeFaults } from '../../fields.ts'
 import { findSubscriber, type SubscriberRow } from '../../subscriber-records.ts'
+import type { TagRow } from '../../tags.ts'
 import { refuse } from '../../text.ts'
 import { NOBODY } from './state.ts'
 
@@ -82,22 +83,27 @@ export function momentIn(path: string, text: string, { organization }: Call): nu
   return moment?.start ?? refuse(path, 'is not a date; write ISO 8601, such as "2027-03-27T09:00:00Z".')
 }
 
-/** The ids of tags by their names; those that do not exist get one, because publishing makes them. */
-export async function readTagIds(
+/**
+ * Tags by their names as asked, each as it is stored; publishing makes those that do not exist, under the name that is
+ * asked for first.
+ */
+export async function readTags(
   { em, organization }: Call,
   names: readonly string[],
-): Promise<Map<string, string>> {
-  const found = await rows<{ name: string; key: string; id: string | null }>(
+): Promise<Map<string, TagRow>> {
+  const found = await rows<{ asked: string; key: string; id: string | null; name: string | null }>(
     em,
-    sql`select asked.name, lower(asked.name) as key, tag.id from unnest(${array(names, 'text')}) as asked (name)
-      left join tag on tag.organization_id = ${organization.id} and tag.name_key = lower(asked.name)`,
+    sql`select asked.name as asked, lower(asked.name) as key, tag.id, tag.name
+      from unnest(${array(names, 'text')}) with ordinality as asked (name, position)
+      left join tag on tag.organization_id = ${organization.id} and tag.name_key = lower(asked.name)
+      order by asked.position`,
   )
-  const made = new Map<string, string>()
+  const made = new Map<string, TagRow>()
   return new Map(
-    found.map(({ name, key, id }) => {
-      const known = id ?? made.get(key) ?? newId()
-      made.set(key, known)
-      return [name, known]
+    found.map(({ asked, key, id, name }) => {
+      const tag = made.get(key) ?? { id: id ?? newId(), name: name ?? asked }
+      made.set(key, tag)
+      return [asked, tag]
     }),
   )
 }

@@ -3,6 +3,7 @@ import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { SimulatedVisit } from '../../../../schema/simulation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
 import type { Graph } from '../../../../temporal/graph.ts'
+import type { TagRow } from '../../tags.ts'
 import type { RunState } from '../runs/run-state.ts'
 import type { End } from '../runs/settlement.ts'
 import type { Filtering, Subject } from './filters.ts'
@@ -28,8 +29,8 @@ export type World = {
   subject: Subject
   filtering: Filtering
   emails: ReadonlyMap<string, ShownEmail>
-  /** The ids of the tags that the graph names, as it writes them. */
-  tagIds: ReadonlyMap<string, string>
+  /** The tags that the graph names, by their names as it writes them. */
+  tags: ReadonlyMap<string, TagRow>
   /** The variants that the person had in earlier runs; null where nobody real is simulated in a real workflow. */
   earlier: ReadonlyMap<string, string> | null
   /** Why somebody of this status gets no email, or null. */

@@ -10,7 +10,7 @@ import { refuse } from '../../text.ts'
 import { decide, readEntry, type Refusal } from '../entry/enrolment.ts'
 import { REFUSALS } from '../entry/enter-by-hand.ts'
 import { createFiltering } from './filters.ts'
-import { momentIn, readConsent, readReal, readSample, readTagIds, type SimulatedPerson } from './person.ts'
+import { momentIn, readConsent, readReal, readSample, readTags, type SimulatedPerson } from './person.ts'
 import type { World } from './place.ts'
 import { presentDeadEnds, presentWays } from './present.ts'
 import { readEmails, readSource, type Source } from './source.ts'
@@ -76,8 +76,8 @@ async function prepare(
     ...goals.flatMap(({ filters = [] }) => filters),
   ])
   const names = [...tagNamesOf(definition, goals), ...references.tags.keys(), ...(isReal ? [] : person.tags)]
-  const tagIds = await readTagIds(call, names)
-  for (const [name, id] of tagIds) references.tags.set(name, id)
+  const tags = await readTags(call, names)
+  for (const [name, { id }] of tags) references.tags.set(name, id)
   // A sample's new fields are as those of a new person.
   for (const [name, value] of Object.entries(person.fields)) {
     if (!references.fields.has(name)) references.fields.set(name, typeOf(value, organization.timezone))
@@ -100,14 +100,14 @@ async function prepare(
     subject,
     filtering: createFiltering(em, subject),
     emails: await readEmails(call, source, person),
-    tagIds,
+    tags,
     earlier: isReal && source.automationId !== null ? await readVariants(call, source, person.id) : null,
     consent: await readConsent(call, person),
   }
   const state: State = {
     status: person.status,
     fields: person.fields,
-    tags: new Set(isReal ? person.tags : person.tags.map((name) => tagIds.get(name) ?? name)),
+    tags: new Set(isReal ? person.tags : person.tags.map((name) => tags.get(name)?.id ?? name)),
     revenue: Number(person.numbers['revenue'] ?? 0),
     emails: [],
     events: [],

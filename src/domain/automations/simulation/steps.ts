@@ -239,11 +239,11 @@ function changeTags(place: Place, names: readonly string[], adds: boolean): Opti
   const { subscriberId } = world.subject
   const tags = new Set(state.tags)
   const changes = names.flatMap((name) => {
-    const id = world.tagIds.get(name)
-    if (id === undefined || tags.has(id) === adds) return []
-    if (adds) tags.add(id)
-    else tags.delete(id)
-    return [{ subscriberId, tag: { id, name } }]
+    const tag = world.tags.get(name)
+    if (tag === undefined || tags.has(tag.id) === adds) return []
+    if (adds) tags.add(tag.id)
+    else tags.delete(tag.id)
+    return [{ subscriberId, tag }]
   })
   const told = tagEvents(adds ? 'TAG_ADDED' : 'TAG_REMOVED', changes)
   const events = [...state.events, ...told.map(({ type, data = {} }) => ({ type, at, data }))]
