@@ -108,7 +108,7 @@ export type Settings = Static<typeof Settings>
 
 /**
  * The graph as tools publish it. It is open on purpose: the faults of schema, graph and filters come out together in
- * one list from validateDefinition, with the step each belongs to.
+ * one list from validateDefinition, with the step each belongs to. The OpenAPI document shows the language in its place.
  */
 export const StepList = Type.Unsafe<unknown[]>({
   type: 'array',
@@ -154,4 +154,20 @@ export const SettingsInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   description:
     'timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority.',
+})
+export const GraphInput = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  description: 'The complete graph: {steps, edges}, as in configure_workflow_draft.',
+})
+export const DefinitionInput = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  description: 'A complete graph {steps, edges, settings?, successGoals?} that need not be saved.',
+})
+
+/** The draft of a workflow in answers. */
+export const Draft = closed({
+  steps: Type.Array(Type.Unknown(), {
+    description: 'Steps with their defaults. An EMAIL step names its internal email: get_campaign reads it.',
+  }),
+  edges: Type.Array(Type.Unknown(), { description: 'Edges with their ports.' }),
 })

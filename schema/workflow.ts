@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 
 import { SuccessGoal } from './automation-goals.ts'
-import { Settings } from './automation.ts'
+import { Draft, Settings } from './automation.ts'
 import { closed, nullable, oneOf } from './define.ts'
 import { WORKFLOW_STATUSES } from './values.ts'
 
@@ -35,13 +35,7 @@ export const Workflow = closed({
   id: Type.String(),
   name: Type.String(),
   status: oneOf(WORKFLOW_STATUSES),
-  draft: closed({
-    steps: Type.Array(Type.Unknown(), {
-      description:
-        'Steps with their defaults. An EMAIL step names its internal email: get_campaign reads it.',
-    }),
-    edges: Type.Array(Type.Unknown()),
-  }),
+  draft: Draft,
   settings: Settings,
   successGoals: Type.Array(SuccessGoal),
   publishedVersion: nullable(PublishedVersion),

@@ -1,13 +1,20 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import test from 'ava'
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
 
 import { adminRoutes } from '../api/admin.ts'
 import { documentationRoutes } from '../api/documentation.ts'
 import { restRoutes } from '../api/rest.ts'
 import { toolRoutes } from '../api/tools.ts'
 import { v1Routes } from '../api/v1.ts'
+import { STEP_TYPES } from '../schema/automation.ts'
+import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../schema/automation-steps.ts'
+import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../schema/automation-triggers.ts'
 import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
+import { validateDefinition } from '../src/domain/automations/definition/validate.ts'
 import { type Answer, startApi, type TestApi } from './helpers/api.ts'
+import { STEPS } from './helpers/language.ts'
 import { inWorld, makeWorld, type World } from './helpers/world.ts'
 
 type Operation = {
@@ -23,6 +30,7 @@ type Document = {
   openapi: string
   info: { description: string }
   servers: { url: string }[]
+  components: { schemas: Record<string, object> }
   paths: Record<string, Record<string, Operation>>
 }
 
@@ -92,6 +100,88 @@ test('every operation has a name of its own, says what it does and how it refuse
     }
   }
 })
+
+test('the document says what a workflow is made of, in all places by the same words', (t) => {
+  const item = (name: string) => ({ type: 'array', items: { $ref: `#/components/schemas/${name}` } })
+  const graph = { steps: item('Step'), edges: item('Edge') }
+  const language = {
+    ...graph,
+    settings: { $ref: '#/components/schemas/WorkflowSettings' },
+    successGoals: item('SuccessGoal'),
+  }
+  const takes = (tool: string) =>
+    Object(document.paths[`/api/v2/tools/${tool}`]?.['post']?.requestBody?.content['application/json']).schema
+      .properties
+  t.like(takes('configure_workflow_draft'), language)
+  t.like(takes('update_workflow_draft').definition.properties, graph)
+  t.like(takes('simulate_workflow').definition.properties, language)
+  const { draft, settings, successGoals } = Object(document.components.schemas['Workflow']).properties
+  t.like({ ...draft.properties, settings, successGoals }, language)
+})
+
+test('what validation takes as a step, the document does, and what the document refuses, validation does', (t) => {
+  const { schemas } = document.components
+  const written = Compile(resolved(schemas['Step'], schemas))
+  const faults = (step: object) =>
+    validateDefinition({ steps: [step], edges: [] }).filter(({ path }) => path.startsWith('steps[0].'))
+  for (const step of STEPS) {
+    const name = JSON.stringify(step)
+    t.deepEqual(
+      faults(step).filter(({ path }) => !path.endsWith('.toStepId')),
+      [],
+      name,
+    )
+    t.true(written.Check(step), name)
+    t.deepEqual(Object.keys(step.config).toSorted(), Object.keys(membersOf(step)).toSorted(), name)
+    for (const changed of mistakes(step)) {
+      if (!written.Check(changed)) t.not(faults(changed).length, 0, JSON.stringify(changed))
+    }
+    for (const unknown of [
+      { ...step, other: 1 },
+      { ...step, config: { ...step.config, other: 1 } },
+    ]) {
+      t.false(written.Check(unknown), JSON.stringify(unknown))
+    }
+  }
+  const kinds = [...STEP_TYPES, ...TRIGGER_TYPES, ...WAIT_MODES]
+  const used = new Set(STEPS.flatMap(({ type, config }) => [type, Object(config).type, Object(config).mode]))
+  t.deepEqual(
+    kinds.filter((kind) => !used.has(kind)),
+    [],
+  )
+})
+
+/** Each member left out, and each of a kind that it may not be. */
+function mistakes(step: { config: object }): object[] {
+  const { config } = step
+  const within = Object.keys(config).flatMap((member) => {
+    const { [member]: _left, ...others } = Object(config)
+    return [others, { ...config, [member]: [[]] }, { ...config, [member]: 'other' }]
+  })
+  const around = Object.keys(step).flatMap((member) => {
+    const { [member]: _left, ...others } = Object(step)
+    return [others, { ...step, [member]: [[]] }]
+  })
+  return [...around, ...within.map((changed) => ({ ...step, config: changed }))]
+}
+
+/** The members of the schema that a step's configuration is of. */
+function membersOf({ type, config }: { type: string; config: object }): object {
+  const { type: trigger, mode } = Object(config)
+  if (type === 'TRIGGER') return Object(Object(TRIGGER_CONFIGS)[trigger]).properties
+  return Object(type === 'WAIT_UNTIL' ? Object(WAIT_UNTIL_CONFIGS)[mode] : Object(STEP_CONFIGS)[type])
+    .properties
+}
+
+/** A schema with the components in place of their names. */
+function resolved(schema: unknown, schemas: Record<string, object>): TSchema {
+  return JSON.parse(
+    JSON.stringify(schema, (_key, value: unknown) => {
+      const { $ref } = Object(value)
+      return typeof $ref === 'string' ? resolved(schemas[$ref.split('/').at(-1) ?? ''], schemas) : value
+    }),
+  )
+}
 
 test('anybody may read the document, and who has it is told so', async (t) => {
   const first = await api.request('GET', '/openapi.json')

@@ -815,6 +815,13 @@ export type DomainRecord = {
   checkedAt: string | null
 }
 
+export type Draft = {
+  /** Steps with their defaults. An EMAIL step names its internal email: get_campaign reads it. */
+  steps: unknown[]
+  /** Edges with their ports. */
+  edges: unknown[]
+}
+
 export type DuplicateCampaignInput = {
   /** The id of a campaign or of a workflow email, cmp_…. */
   campaignId: string
@@ -3173,11 +3180,7 @@ export type Workflow = {
   id: string
   name: string
   status: 'DRAFT' | 'ACTIVE' | 'PAUSED' | 'ARCHIVED'
-  draft: {
-    /** Steps with their defaults. An EMAIL step names its internal email: get_campaign reads it. */
-    steps: unknown[]
-    edges: unknown[]
-  }
+  draft: Draft
   settings: Settings
   successGoals: SuccessGoal[]
   publishedVersion: PublishedVersion | null

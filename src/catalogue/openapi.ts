@@ -1,4 +1,5 @@
 import { fixedPaths } from './openapi/fixed.ts'
+import { LANGUAGE, withLanguage } from './openapi/language.ts'
 import { liftShared } from './openapi/lift.ts'
 import { type Operation, routeOperation, toolOperation } from './openapi/operations.ts'
 import { refusalComponents } from './openapi/refusals.ts'
@@ -25,10 +26,14 @@ about both.`
 
 /** The OpenAPI 3.1 description of every address of a service that is reached under \`baseUrl\`. */
 export function describeService(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
-  const { document, schemas } = liftShared({
-    paths: allPaths(routes),
-    components: { responses: refusalComponents(), headers: HEADERS, parameters: PARAMETERS },
-  })
+  const { document, schemas } = liftShared(
+    {
+      paths: withLanguage(allPaths(routes)),
+      components: { responses: refusalComponents(), headers: HEADERS, parameters: PARAMETERS },
+      language: LANGUAGE,
+    },
+    new Set(Object.keys(LANGUAGE)),
+  )
   const paths = Object(document['paths'])
   return {
     openapi: '3.1.0',
@@ -39,7 +44,7 @@ export function describeService(baseUrl: string, routes: readonly Route[]): Reco
     paths,
     components: {
       ...Object(document['components']),
-      schemas,
+      schemas: { ...schemas, ...Object(document['language']) },
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer', description: 'An API token of your organization, `pl_…`.' },
         adminKey: {

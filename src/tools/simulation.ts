@@ -1,5 +1,6 @@
 import Type from 'typebox'
 
+import { DefinitionInput } from '../../schema/automation.ts'
 import { closed } from '../../schema/define.ts'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { SamplePerson, Simulation } from '../../schema/simulation.ts'
@@ -21,12 +22,7 @@ export const simulateWorkflow = defineTool({
     workflowId: Type.Optional(
       Type.String({ description: 'Simulates the draft of this workflow (wf_…). Or send definition.' }),
     ),
-    definition: Type.Optional(
-      Type.Unsafe<Record<string, unknown>>({
-        type: 'object',
-        description: 'A complete graph {steps, edges, settings?, successGoals?} that need not be saved.',
-      }),
-    ),
+    definition: Type.Optional(DefinitionInput),
     subscriberId: Type.Optional(
       Type.String({ description: 'For this person, as they are now (sub_…). Or send sample.' }),
     ),

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
-import { EdgeList, SettingsInput, StepList } from '../../schema/automation.ts'
+import { EdgeList, GraphInput, SettingsInput, StepList } from '../../schema/automation.ts'
 import { SuccessGoalsInput } from '../../schema/automation-goals.ts'
 import { closed, limitOf, listOf, oneOf } from '../../schema/define.ts'
 import { InboundWebhook, SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
@@ -112,10 +112,7 @@ export const updateWorkflowDraft = defineTool({
   input: closed({
     workflowId,
     expectedUpdatedAt,
-    definition: Type.Unsafe<Record<string, unknown>>({
-      type: 'object',
-      description: 'The complete graph: {steps, edges}, as in configure_workflow_draft.',
-    }),
+    definition: GraphInput,
   }),
   output: workflowOnly,
   bodyLimit: DOCUMENT_LIMITS.bytes,

@@ -9,10 +9,10 @@ const LEAST_MEMBERS = 3
 /**
  * Gives each record that stands in several places a name among `components.schemas`, so that a reader sees one
  * Campaign and a generator of clients makes one type. The name is that of the member that holds it; where two records
- * claim one name, the more frequent has it and the other stays where it is.
+ * claim one name, the more frequent has it and the other stays where it is. Names that are `taken` are given to none.
  */
-export function liftShared(document: Json): { document: Json; schemas: Json } {
-  const names = nameShared(document)
+export function liftShared(document: Json, taken: ReadonlySet<string>): { document: Json; schemas: Json } {
+  const names = nameShared(document, taken)
   const schemas: Json = {}
   const replaced = replace(document, names, schemas)
   const sorted = Object.entries(schemas).toSorted(([one], [other]) => (one < other ? -1 : 1))
@@ -20,14 +20,14 @@ export function liftShared(document: Json): { document: Json; schemas: Json } {
 }
 
 /** The name of each shared record, by its text. */
-function nameShared(document: Json): Map<string, string> {
+function nameShared(document: Json, taken: ReadonlySet<string>): Map<string, string> {
   const places = new Map<string, { name: string; count: number }>()
   countRecords(document, '', (record, name) => {
     const text = JSON.stringify(record)
     const known = places.get(text) ?? { name: '', count: 0 }
     places.set(text, { name: known.name === '' ? name : known.name, count: known.count + 1 })
   })
-  const shared = [...places].filter(([, { name, count }]) => name !== '' && count > 1)
+  const shared = [...places].filter(([, { name, count }]) => name !== '' && !taken.has(name) && count > 1)
   const owners = new Map<string, string>()
   for (const [text, { name }] of shared.toSorted(([, one], [, other]) => other.count - one.count)) {
     if (!owners.has(name)) owners.set(name, text)

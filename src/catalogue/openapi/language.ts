@@ -1,0 +1,116 @@
+import Type, { type TSchema } from 'typebox'
+
+import {
+  DefinitionInput,
+  Draft,
+  Edge,
+  EdgeList,
+  GraphInput,
+  Settings,
+  SettingsInput,
+  STEP_TYPES,
+  StepList,
+  StepMembers,
+  type StepType,
+} from '../../../schema/automation.ts'
+import { SuccessGoal, SuccessGoalsInput } from '../../../schema/automation-goals.ts'
+import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
+import { STEP_CONFIGS, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
+import { TRIGGER_CONFIGS } from '../../../schema/automation-triggers.ts'
+import { closed } from '../../../schema/define.ts'
+
+type Json = Record<string, unknown>
+
+const CONFIGS: Readonly<Record<StepType, TSchema>> = {
+  ...STEP_CONFIGS,
+  TRIGGER: named('TriggerConfig'),
+  WAIT_UNTIL: named('WaitUntilConfig'),
+}
+
+/**
+ * The language of workflows as components: every step with its configuration, out of the schemas that validation reads.
+ * What holds between members, and between steps, is said in words by validation alone.
+ */
+export const LANGUAGE: Readonly<Record<string, unknown>> = {
+  ...choice('Step', 'type', Object.fromEntries(STEP_TYPES.map((type) => [type, stepOf(type)]))),
+  ...choice('TriggerConfig', 'type', TRIGGER_CONFIGS),
+  ...choice('WaitUntilConfig', 'mode', WAIT_UNTIL_CONFIGS),
+  Edge,
+  WorkflowSettings: Settings,
+  SuccessGoal,
+}
+
+const steps = Type.Array(named('Step'), { maxItems: AUTOMATION_LIMITS.steps })
+const edges = Type.Array(named('Edge'), { maxItems: AUTOMATION_LIMITS.edges })
+const settings = named('WorkflowSettings')
+const successGoals = Type.Array(named('SuccessGoal'), { maxItems: AUTOMATION_LIMITS.goals })
+const whole = { steps, edges, settings: Type.Optional(settings), successGoals: Type.Optional(successGoals) }
+
+/** What stands in the catalogue, by its text, and what the document says in its place. */
+const WRITTEN = new Map(
+  [
+    [StepList, steps],
+    [Draft.properties.steps, steps],
+    [EdgeList, edges],
+    [Draft.properties.edges, edges],
+    [SettingsInput, settings],
+    [Settings, settings],
+    [SuccessGoalsInput, successGoals],
+    [SuccessGoal, named('SuccessGoal')],
+    [GraphInput, closed({ steps, edges })],
+    [DefinitionInput, closed(whole)],
+  ].map(([known, written]) => [JSON.stringify(known), written]),
+)
+
+/** A document with the language of workflows in place of the open lists and objects that tools take. */
+export function withLanguage(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withLanguage)
+  if (!isJson(value)) return value
+  const written = WRITTEN.get(JSON.stringify(value))
+  if (!written) {
+    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, withLanguage(member)]))
+  }
+  const { description, examples } = value
+  return {
+    ...written,
+    ...(description !== undefined && { description }),
+    ...(examples !== undefined && { examples }),
+  }
+}
+
+function stepOf(type: StepType): TSchema {
+  const { id, name, conditions, onError } = StepMembers
+  // Only an EXIT may leave its configuration out.
+  const config = type === 'EXIT' ? Type.Optional(CONFIGS[type]) : CONFIGS[type]
+  return closed({ id, type: Type.Literal(type), name, config, conditions, onError })
+}
+
+/** One of several under a name, told apart by a member; each is a component of its own. */
+function choice(name: string, member: string, kinds: Readonly<Record<string, TSchema>>): Json {
+  const kindName = (word: string) => pascal(word) + name
+  const mapping = Object.keys(kinds).map((word) => [word, reference(kindName(word))] as const)
+  return {
+    [name]: {
+      anyOf: mapping.map(([, $ref]) => ({ $ref })),
+      discriminator: { propertyName: member, mapping: Object.fromEntries(mapping) },
+    },
+    ...Object.fromEntries(Object.entries(kinds).map(([word, schema]) => [kindName(word), schema])),
+  }
+}
+
+function named(name: string): TSchema {
+  return Type.Unsafe({ $ref: reference(name) })
+}
+
+function reference(name: string): string {
+  return `#/components/schemas/${name}`
+}
+
+/** `ADD_TAG` is AddTag. */
+function pascal(word: string): string {
+  return word.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
+}
+
+function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
