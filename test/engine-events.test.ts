@@ -85,6 +85,34 @@ for (const scope of ['RUN', 'STEP'] as const) {
   })
 }
 
+test('what a run begins with does not end its wait for such an event, a second one does', async (t) => {
+  const type = 'BEGINS_AGAIN'
+  const { id } = await publish(services, tenant, {
+    steps: [
+      step('start', 'TRIGGER', { type: 'EVENT', eventType: type }),
+      step('again', 'WAIT_UNTIL', { mode: 'EVENT', eventType: type, scope: 'RUN', onTimeout: 'CONTINUE' }),
+    ],
+    edges: edges(['start', 'again']),
+  })
+  const subscriberId = await tenant.subscribe()
+  const happened = () => tenant.within((call) => recordEvents(call, [{ subscriberId, type }]))
+  const run = (status: string) =>
+    eventually(`the run to be ${status}`, async () => {
+      const [found] = await runsOf(services, tenant, id)
+      return found?.status === status && (status === 'COMPLETED' || found.stepId === 'again') && found
+    })
+  await happened()
+  await run('WAITING')
+  await reconcile(services, 0)
+  await run('WAITING')
+  await happened()
+  t.deepEqual(await trailOf(services, (await run('COMPLETED')).id), [
+    'start ENTERED→next',
+    'again EVENT→next',
+  ])
+  t.is((await runsOf(services, tenant, id)).length, 1)
+})
+
 // Serial tests come first: the reconciler, which the others call, would repair what these look for.
 test.serial(
   'an event whose transaction is open while the wait begins wakes the run without the reconciler',
@@ -212,7 +240,8 @@ test('the reconciler counts events from the entry where the scope is RUN, for th
       await insertEvents(call, [{ subscriberId, type: 'MISSED', id: early?.id ?? '' }])
       await execute(
         call.em,
-        sql`update subscriber_event event set created_at = run.entered_at from automation_run run
+        sql`update subscriber_event event set created_at = run.entered_at + interval '1 millisecond'
+          from automation_run run
           where run.id = ${run.id} and event.id = ${early?.id}`,
       )
     })

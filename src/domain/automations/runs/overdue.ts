@@ -103,7 +103,7 @@ export async function catchMissedEvents(call: Call, seconds: number): Promise<vo
       join automation_run run on run.organization_id = wait.organization_id and run.id = wait.run_id
       join subscriber_event event on event.organization_id = wait.organization_id
         and event.subscriber_id = wait.subscriber_id and event.type = wait.event_type
-        and event.id >= id_floor(run.entered_at)
+        and event.id >= id_floor(run.entered_at) and event.created_at > run.entered_at
         and (wait.conditions ->> 'scope' = 'RUN' or event.created_at > wait.began_at) and ${MAY_WAKE}
       where wait.organization_id = ${call.organization.id}
         and wait.began_at > now() - make_interval(secs => ${seconds})

@@ -104,7 +104,7 @@ async function holds(
   return await matches(call.em, scopeOf(call), run.subscriberId, filters, entryOf(run))
 }
 
-/** Whether the event came since the run was entered. */
+/** Whether the event came since the run was entered; what let it in is what it began with, and has not come since. */
 async function hasHappened(
   { call, run }: Turn,
   eventType: string,
@@ -115,7 +115,10 @@ async function hasHappened(
     call.em,
     sql`select 1 from subscriber_event event where event.organization_id = ${call.organization.id}
       and event.subscriber_id = ${run.subscriberId} and event.type = ${eventType}
-      and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8)) and ${MAY_WAKE} and ${isSo} limit 1`,
+      and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8))
+      and event.created_at > (select entered_at from automation_run
+        where organization_id = ${call.organization.id} and id = ${run.id})
+      and ${MAY_WAKE} and ${isSo} limit 1`,
   )
   return found !== null
 }
