@@ -1,21 +1,36 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
 import { sql } from 'kysely'
 
 import type { Simulation } from '../schema/simulation.ts'
 import { array, execute, row, rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
-import { encodeId, newId } from '../src/ids.ts'
+import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startEngine } from '../worker/workers.ts'
-import { atOnce, defineExperiment, is, type Lab } from './experiment.ts'
-import { randomGraph } from './random-graphs.ts'
+import { atOnce, defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
+import { type Entry, randomGraph, type RandomGraph, type Surroundings } from './random-graphs.ts'
 
 const CALLERS = 8
 const DAY_MS = 86_400_000
 
-/** A run that is to take the way that was foretold. Ids are those of the wire. */
-type Foretold = { graph: number; workflowId: string; subscriberId: string; way: string }
+/** A run that is to take the way that was foretold, or nobody who gets in. Ids are those of the wire. */
+type Foretold = { graph: number; workflowId: string; person: Person; way: string }
+type Person = { subscriberId: string; email: string }
+type Opened = {
+  api: TestApi
+  organization: TestOrganization
+  around: Surroundings
+  /** How many emails have arrived, and how many requests, each once. */
+  delivered: () => number
+  asked: () => number
+}
+
+const NO_RUN = 'no run'
 
 /** Chance draws graphs and people; the simulator foretells each way, and the engine takes it, its waits cut short. */
 export const randomGraphs = defineExperiment({
@@ -26,50 +41,72 @@ export const randomGraphs = defineExperiment({
     full: { graphs: 200, people: 10 },
   },
   async run(lab, { graphs, people }) {
-    const { api, organization, delivered } = await open(lab)
+    const { api, organization, around, delivered, asked } = await open(lab)
     const foretold: Foretold[] = []
+    const entries: (() => Promise<void>)[] = []
     for (let graph = 0; graph < graphs; graph++) {
-      const workflowId = await publish(organization, randomGraph(lab.random))
-      for (const subscriberId of await drawPeople(lab, api, organization, people)) {
+      const { entry, ...definition } = randomGraph(lab.random, String(graph), around)
+      const workflowId = await publish(organization, definition)
+      for (const person of await drawPeople(lab, api, organization, people)) {
+        const { subscriberId } = person
         const answer: Simulation = await organization.data('simulate_workflow', { workflowId, subscriberId })
-        const [way] = answer.ways
-        const trail = (way?.timeline ?? []).map(({ stepId, port }) => `${stepId}→${port}`)
-        const end = `${way?.end.status} ${way?.end.exitReason}`
-        foretold.push({ graph, workflowId, subscriberId, way: [...trail, end].join(' ') })
+        foretold.push({ graph, workflowId, person, way: wayOf(answer, definition.steps) })
+        entries.push(() => enter(api, organization, { entry, workflowId, person }))
       }
     }
-    lab.say(`${foretold.length} ways are foretold`)
-    await each(foretold, async ({ workflowId, subscriberId }) => {
-      await organization.data('add_subscriber_to_workflow', { workflowId, subscriberId })
-    })
+    const runs = foretold.filter(({ way }) => way !== NO_RUN).length
+    lab.say(`${runs} ways are foretold, and that ${foretold.length - runs} people do not get in`)
+    await each(entries, (begin) => begin())
     await walkAll(lab, api, organization)
-    const taken = await readWays(api, organization)
-    const other = foretold.flatMap(({ graph, subscriberId, workflowId, way }) => {
-      const seen = taken.get(`${workflowId}/${subscriberId}`) ?? 'no run'
+    const taken = await readWays(api, organization, around)
+    const other = foretold.flatMap(({ graph, person, workflowId, way }) => {
+      const seen = taken.get(`${workflowId}/${person.subscriberId}`) ?? NO_RUN
       return seen === way ? [] : [`graph ${graph}: foretold ${way}; taken ${seen}`]
     })
     for (const difference of other) lab.say(difference)
-    const effects = await readEffects(api, organization)
+    const effects = await eventually(
+      'what runs asked for and did not wait for',
+      async () => {
+        const found = await readEffects(api, organization, around)
+        return delivered() >= found.sent + found.notices && found.others >= found.starts && found
+      },
+      PATIENCE,
+    )
     return {
-      injected: { seed: lab.seed, graphs, runs: foretold.length },
-      seen: { ...effects, delivered: delivered(), 'first difference': other[0] ?? 'none' },
+      injected: { seed: lab.seed, graphs, runs, 'kept out': foretold.length - runs },
+      seen: { ...effects, delivered: delivered(), asked: asked(), 'first difference': other[0] ?? 'none' },
       claims: [
         is('runs that took another way than was foretold', other.length, 0),
-        is('runs that ended', taken.size, foretold.length),
-        is('emails that arrived, of those that runs sent', delivered(), effects.sent),
+        is('runs that ended', taken.size, runs),
+        is('emails that arrived, of those that runs sent', delivered(), effects.sent + effects.notices),
         is('additions to a field, of the steps that add', effects.passes, effects.updates),
         is('events, of the steps that make one', effects.events, effects.creations),
+        is('requests, of the steps that make one', asked(), effects.requests),
+        is('events of requests, of the steps that make one', effects.executed, effects.requests),
+        is('runs of the other workflow, of the steps that start one', effects.others, effects.starts),
       ],
     }
   },
 })
 
-async function open(
-  lab: Lab,
-): Promise<{ api: TestApi; organization: TestOrganization; delivered: () => number }> {
+async function open(lab: Lab): Promise<Opened> {
   const sink = await startSmtpSink()
   lab.defer(() => sink.close())
-  const api = await startApi({ TEMPORAL_TASK_QUEUE: `faults-g1-${process.pid}`, RELAY_URL: sink.url })
+  const ids = new Set<unknown>()
+  const server = createServer((request, response) => {
+    ids.add(request.headers['webhook-id'])
+    response.writeHead(request.url === '/refused' ? 410 : 200).end('{}')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  lab.defer(() => Promise.resolve(server.close()))
+  // A listening TCP server has an address object.
+  const { port } = server.address() as AddressInfo
+  const api = await startApi({
+    TEMPORAL_TASK_QUEUE: `faults-g1-${process.pid}`,
+    RELAY_URL: sink.url,
+    WEB_ALLOW_PRIVATE: `127.0.0.1:${port}`,
+  })
   lab.defer(() => api.close())
   const lanes = await startLanes(api.services, { workerName: 'faults' })
   lab.defer(() => lanes.stop())
@@ -79,12 +116,71 @@ async function open(
   const organization = await api.organization()
   const fields = { plan: 'free', points: 0, passes: 0, due: '2030-01-01', over: '2020-01-01' }
   await organization.data('add_subscriber', { email: 'fields@reader.example', fields })
-  return { api, organization, delivered: () => sink.accepted().length }
+  const otherWorkflowId = await publish(organization, {
+    steps: [
+      { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+      { id: 'month', type: 'WAIT', config: { amount: 30, unit: 'DAYS' } },
+    ],
+    edges: [{ from: 'start', to: 'month', port: 'next' }],
+    settings: { reEntry: { mode: 'EVERY_TIME' } },
+  })
+  return {
+    api,
+    organization,
+    around: { url: `http://127.0.0.1:${port}`, team: 'team@office.example', otherWorkflowId },
+    delivered: () => sink.accepted().length,
+    asked: () => ids.size,
+  }
+}
+
+/** The way that a run goes: what happens by itself, but a request that is refused leaves by where it shows that. */
+function wayOf({ entries, ways }: Simulation, steps: RandomGraph['steps']): string {
+  const [likely] = ways
+  if (!likely || entries.some(({ enters }) => !enters)) return NO_RUN
+  const refused = new Set(
+    steps.filter(({ config }) => Object(config).url?.endsWith('/refused')).map(({ id }) => id),
+  )
+  const at = likely.timeline.findIndex(({ stepId }) => refused.has(stepId))
+  const failing = ways.find(
+    ({ branchOf, timeline }) =>
+      branchOf?.way === likely.number && branchOf.visit === at && timeline[0]?.result === 'FAILED',
+  )
+  const isRefused = failing !== undefined && likely.timeline[at]?.result !== 'SKIPPED'
+  const visits = isRefused ? [...likely.timeline.slice(0, at), ...failing.timeline] : likely.timeline
+  const { status, exitReason } = isRefused ? failing.end : likely.end
+  return [...visits.map(({ stepId, port }) => `${stepId}→${port}`), `${status} ${exitReason}`].join(' ')
+}
+
+/** Whoever is kept out is refused by hand, and passed over by events and tags. */
+async function enter(
+  api: TestApi,
+  organization: TestOrganization,
+  { entry, workflowId, person }: { entry: Entry; workflowId: string; person: Person },
+): Promise<void> {
+  const { subscriberId, email } = person
+  if (entry.by === 'hand') {
+    const { status, body } = await organization.call('add_subscriber_to_workflow', {
+      workflowId,
+      subscriberId,
+    })
+    if (status !== 200 && status !== 409) throw new Error(JSON.stringify(body))
+    return
+  }
+  if (entry.by === 'tag') {
+    await organization.data('bulk_add_tags', { subscriberIds: [subscriberId], tagNames: [entry.tagName] })
+    return
+  }
+  const { eventType } = entry
+  const answer = await api.request('POST', '/api/v2/events', {
+    token: organization.token,
+    body: { email, eventType },
+  })
+  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
 }
 
 async function publish(
   organization: TestOrganization,
-  graph: ReturnType<typeof randomGraph>,
+  graph: Partial<Omit<RandomGraph, 'entry'>>,
 ): Promise<string> {
   const { workflow } = await organization.data('create_workflow', { name: 'Drawn' })
   const { updatedAt } = workflow
@@ -104,7 +200,7 @@ async function drawPeople(
   api: TestApi,
   organization: TestOrganization,
   count: number,
-): Promise<string[]> {
+): Promise<Person[]> {
   const people = Array.from({ length: count }, () => {
     const over = new Date(Date.now() - 50 * DAY_MS).toISOString()
     const due = new Date(Date.now() + (random() * 40 - 10) * DAY_MS).toISOString()
@@ -132,7 +228,7 @@ async function drawPeople(
       from unnest(${column('id', 'uuid')}, ${column('status', 'text')}, ${column('fields', 'jsonb')})
         as drawn (id, status, fields)`,
   )
-  return people.map(({ id }) => encodeId('sub', id))
+  return people.map(({ id }) => ({ subscriberId: encodeId('sub', id), email: `${id}@reader.example` }))
 }
 
 /** Cuts every wait short, until no run is under way. */
@@ -169,7 +265,11 @@ async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): 
 }
 
 /** The way of each run that is over, written as it was foretold. */
-async function readWays(api: TestApi, organization: TestOrganization): Promise<Map<string, string>> {
+async function readWays(
+  api: TestApi,
+  organization: TestOrganization,
+  { otherWorkflowId }: Surroundings,
+): Promise<Map<string, string>> {
   const found = await rows<{ automationId: string; subscriberId: string; trail: string; end: string }>(
     api.services.orm.em.fork(),
     sql`select run.automation_id as "automationId", run.subscriber_id as "subscriberId",
@@ -178,7 +278,8 @@ async function readWays(api: TestApi, organization: TestOrganization): Promise<M
         run.status || ' ' || run.exit_reason as "end"
       from automation_run run
       left join run_step step on step.organization_id = run.organization_id and step.run_id = run.id
-      where run.organization_id = ${organization.id} and run.ended_at is not null group by run.id, 1, 2, run.status, run.exit_reason`,
+      where run.organization_id = ${organization.id} and run.ended_at is not null
+        and run.automation_id <> ${decodeId('wf', otherWorkflowId)} group by run.id, 1, 2, run.status, run.exit_reason`,
   )
   return new Map(
     found.map(({ automationId, subscriberId, trail, end }) => [
@@ -188,17 +289,39 @@ async function readWays(api: TestApi, organization: TestOrganization): Promise<M
   )
 }
 
-type Effects = Record<'sent' | 'updates' | 'passes' | 'creations' | 'events', number>
+type Effects = Record<
+  | 'sent'
+  | 'notices'
+  | 'updates'
+  | 'passes'
+  | 'creations'
+  | 'events'
+  | 'requests'
+  | 'executed'
+  | 'starts'
+  | 'others',
+  number
+>
 
-async function readEffects(api: TestApi, { id }: TestOrganization): Promise<Effects> {
-  const done = (type: string, result: string) => sql`(select count(*)::int from run_step
-    where organization_id = ${id} and type = ${type} and outcome ->> 'result' = ${result})`
+async function readEffects(
+  api: TestApi,
+  { id }: TestOrganization,
+  { otherWorkflowId }: Surroundings,
+): Promise<Effects> {
+  const made = (type: string, ...results: string[]) => sql`(select count(*)::int from run_step
+    where organization_id = ${id} and type = ${type} and outcome ->> 'result' = any(${array(results, 'text')}))`
+  const happened = (types: string) =>
+    sql`(select count(*)::int from subscriber_event where organization_id = ${id} and type like ${types})`
   const seen = await row<Effects>(
     api.services.orm.em.fork(),
-    sql`select ${done('EMAIL', 'SENT')} as sent, ${done('UPDATE_FIELD', 'DONE')} as updates,
-      ${done('CREATE_EVENT', 'DONE')} as creations,
+    sql`select ${made('EMAIL', 'SENT')} as sent, ${made('NOTIFY', 'DONE')} as notices,
+      ${made('UPDATE_FIELD', 'DONE')} as updates,
       (select sum((fields ->> 'passes')::int)::int from subscriber where organization_id = ${id}) as passes,
-      (select count(*)::int from subscriber_event where organization_id = ${id} and type like 'MADE_%') as events`,
+      ${made('CREATE_EVENT', 'DONE')} as creations, ${happened('MADE_%')} as events,
+      ${made('WEBHOOK', 'DONE', 'FAILED', 'CANCELED')} as requests, ${happened('WEBHOOK_EXECUTED')} as executed,
+      ${made('START_WORKFLOW', 'ASKED')} as starts,
+      (select count(*)::int from automation_run where organization_id = ${id}
+        and automation_id = ${decodeId('wf', otherWorkflowId)}) as others`,
   )
   if (!seen) throw new Error('nothing was counted')
   return seen

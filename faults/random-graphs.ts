@@ -1,34 +1,59 @@
-/** A workflow made by chance, as configure_workflow_draft takes it. */
+/** A workflow made by chance, as configure_workflow_draft takes it beside `entry`. */
 export type RandomGraph = {
+  entry: Entry
   steps: RandomStep[]
   edges: Edge[]
   settings: object
   successGoals: Goal[]
 }
 
+/** How people get in: by hand, by an event of this type, or by this tag, which both are the graph's own. */
+export type Entry = { by: 'hand' } | { by: 'event'; eventType: string } | { by: 'tag'; tagName: string }
+
+/** What graphs name that is not theirs. */
+export type Surroundings = {
+  /** A server whose `/taken` takes requests and whose `/refused` refuses them for good. */
+  url: string
+  /** Where NOTIFY writes to. */
+  team: string
+  /** A workflow for START_WORKFLOW and STOP_WORKFLOW. */
+  otherWorkflowId: string
+}
+
 type RandomStep = { id: string; type: string; config: object; conditions?: object[] }
 type Edge = { from: string; to: string; port: string }
 type Goal = { id: string; name: string; windowDays: number; countFrom: string; exitOnReach: boolean }
 /** What has been drawn so far, which later steps and filters may name. */
-type Drawing = { random: () => number; emails: string[]; waits: string[]; goals: Goal[] }
+type Drawing = {
+  random: () => number
+  around: Surroundings
+  emails: string[]
+  waits: string[]
+  goals: Goal[]
+  /** Events that nothing of, or before, the run has made happen when it begins. */
+  unheard: string[]
+  refuses: boolean
+}
 type Made = { config: object; ports: string[] }
 
 const TAGS = ['red', 'green', 'blue']
 const EVENTS = ['MADE_ONE', 'MADE_TWO']
 /** What a run makes happen, by steps that do it at once and by email, which happens while it waits. */
-const HEARD = [...EVENTS, 'TAG_ADDED', 'EMAIL_SENT']
+const HEARD = [...EVENTS, 'TAG_ADDED', 'EMAIL_SENT', 'WEBHOOK_EXECUTED']
 const LEAST_STEPS = 4
 const MORE_STEPS = 12
 
 /**
- * A valid graph of every kind of step that decides by itself. Steps are hung on ports of earlier ones, so all are
- * reached and only JUMP leads back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `due` and `over`
- * must exist, `over` being past by more than any offset; each UPDATE_FIELD adds one to `passes`.
+ * A valid graph of every kind of step. Steps are hung on ports of earlier ones, so all are reached and only JUMP leads
+ * back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `due` and `over` must exist, `over` being past
+ * by more than any offset; each UPDATE_FIELD adds one to `passes`. `name` tells its entry from those of other graphs.
  */
-export function randomGraph(random: () => number): RandomGraph {
-  const drawing: Drawing = { random, emails: [], waits: [], goals: [] }
+export function randomGraph(random: () => number, name: string, around: Surroundings): RandomGraph {
+  const entry = drawEntry(random, name)
+  const unheard = HEARD.filter((type) => entry.by !== 'tag' || type !== 'TAG_ADDED')
+  const drawing: Drawing = { random, around, emails: [], waits: [], goals: [], unheard, refuses: false }
   if (random() < 0.4) drawing.goals.push(...goals(drawing))
-  const steps: RandomStep[] = [{ id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }]
+  const steps: RandomStep[] = [{ id: 'start', type: 'TRIGGER', config: drawTrigger(drawing, entry) }]
   const edges: Edge[] = []
   let open = [{ from: 'start', port: 'next' }]
   const size = LEAST_STEPS + Math.floor(random() * MORE_STEPS)
@@ -52,7 +77,22 @@ export function randomGraph(random: () => number): RandomGraph {
   const successGoals = drawing.goals.map((goal) =>
     drawing.emails.length > 0 ? goal : { ...goal, countFrom: 'ENTRY' },
   )
-  return { steps, edges, settings, successGoals }
+  return { entry, steps, edges, settings, successGoals }
+}
+
+function drawEntry(random: () => number, name: string): Entry {
+  return pick(random, [
+    { by: 'hand' },
+    { by: 'event', eventType: `ENTER_${name}` },
+    { by: 'tag', tagName: `Enter ${name}` },
+  ])
+}
+
+function drawTrigger(drawing: Drawing, entry: Entry): object {
+  const some = drawing.random() < 0.2 ? { filters: filters(drawing) } : {}
+  if (entry.by === 'hand') return { type: 'MANUAL', ...some }
+  if (entry.by === 'event') return { type: 'EVENT', eventType: entry.eventType, ...some }
+  return { type: 'TAG_ADDED', tagNames: [entry.tagName.toUpperCase()], ...some }
 }
 
 /** One that is reached by an event and one by filters. */
@@ -111,6 +151,20 @@ const MAKE = {
   JUMP: ({ random, waits }) =>
     next({ toStepId: pick(random, waits), maxTimes: 1 + Math.floor(random() * 2) }),
   SUBSCRIPTION: () => next({ action: 'UNSUBSCRIBE' }),
+  NOTIFY: ({ around }) => next({ to: around.team, subject: 'See {{name}}', markdown: 'Look.' }),
+  WEBHOOK: (drawing) => {
+    const { random, around } = drawing
+    const isRefused = !drawing.refuses && random() < 0.4
+    if (isRefused) {
+      drawing.refuses = true
+      // The simulator shows each way out of a step once, so the run may come there only once.
+      drawing.waits = []
+    }
+    const url = `${around.url}/${isRefused ? 'refused' : 'taken'}`
+    return { config: { url, method: pick(random, ['GET', 'POST']), retries: 0 }, ports: ['next', 'failed'] }
+  },
+  START_WORKFLOW: ({ around }) => next({ workflowId: around.otherWorkflowId }),
+  STOP_WORKFLOW: ({ around }) => next({ workflowId: around.otherWorkflowId }),
   EXIT: () => ({ config: { reason: 'drawn' }, ports: [] }),
 } as const satisfies Record<string, (drawing: Drawing) => Made>
 
@@ -128,6 +182,10 @@ const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
   GOAL: 2,
   THROTTLE: 1,
   JUMP: 3,
+  NOTIFY: 1,
+  WEBHOOK: 3,
+  START_WORKFLOW: 1,
+  STOP_WORKFLOW: 1,
   SUBSCRIPTION: 0.5,
   EXIT: 0.5,
 }
@@ -178,7 +236,7 @@ function filters(drawing: Drawing): object[] {
 }
 
 /** What does not change with the time of day, so that waiting and being fast-forwarded see the same. */
-function filter({ random, emails }: Drawing): object {
+function filter({ random, emails, unheard }: Drawing): object {
   const stepId = emails.length === 0 ? null : pick(random, emails)
   return pick(random, [
     { field: 'customFields.plan', operator: 'equals', value: pick(random, ['free', 'pro']) },
@@ -186,7 +244,7 @@ function filter({ random, emails }: Drawing): object {
     { field: 'tags', operator: pick(random, ['has_any', 'has_none']), value: [pick(random, TAGS)] },
     { field: 'status', operator: 'equals', value: 'SUBSCRIBED' },
     { field: 'emailCount', operator: 'gte', value: 1 + Math.floor(random() * 2) },
-    { field: 'event', operator: 'performed', event: pick(random, HEARD) },
+    { field: 'event', operator: 'performed', event: pick(random, unheard) },
     { field: 'random', operator: 'percent', value: 50, seed: 'drawn' },
     ...(stepId === null ? [] : [{ field: 'campaign', operator: 'received', value: { stepId } }]),
     ...(stepId === null ? [] : [{ field: 'campaign', operator: 'not_clicked', value: { stepId } }]),
