@@ -7,7 +7,8 @@ import { asciiDomain, readEmail } from './addresses.ts'
 import { readLeaving, standInWarnings } from './stand-in.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
 import { refuse } from './text.ts'
-import { type From, judgeTransactional, sendTransactional, type TransactionalEmail } from './transactional.ts'
+import type { From, TransactionalEmail } from './acceptance.ts'
+import { judgeTransactional, sendTransactional } from './transactional.ts'
 import { readWritten, type WrittenType } from './written-email.ts'
 
 /** One email to one person, as send_email takes it. */

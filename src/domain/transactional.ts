@@ -1,46 +1,30 @@
 import { sql } from 'kysely'
 
 import type { StopReason } from '../../schema/deliverability.ts'
-import { type DomainStatus, EMAIL_LINE, type SubscriberStatus } from '../../schema/values.ts'
+import { type DomainStatus, EMAIL_LINE } from '../../schema/values.ts'
 import { Failure } from '../catalogue/failure.ts'
 import { type KeptAnswer, readKept, replay } from '../catalogue/idempotency.ts'
 import { refuseToken } from '../catalogue/principal.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { json, prepared, row, rows } from '../database.ts'
-import { decodeId, encodeId, newId } from '../ids.ts'
+import { row } from '../database.ts'
+import { decodeId, newId } from '../ids.ts'
 import type { Services } from '../services.ts'
+import { acceptInCompany } from './acceptance-groups.ts'
+import {
+  acceptDraft,
+  acceptDrafts,
+  type Draft,
+  type From,
+  scopeOf,
+  type TransactionalEmail,
+  type Verdict,
+  writeDraft,
+} from './acceptance.ts'
 import { asciiDomain, emailFault, readEmail } from './addresses.ts'
-import type { MessageSource } from './messages.ts'
 import { WORDS_OF } from './deliverability/stop-words.ts'
-import { type OverQuota, refuseQuota } from './quota.ts'
+import { refuseQuota } from './quota.ts'
 import { oneLine } from './text.ts'
-
-/** One email to one person, as v1 takes it. */
-export type TransactionalEmail = MessageSource & {
-  to: string
-  /** `a@b`, `Name <a@b>`, or a sender of the organization; the default sender when absent. */
-  from: string | From | undefined
-  replyTo: string | undefined
-  tracking: boolean
-}
-
-/** Who an email comes from. */
-export type From = { name: string | null; email: string; domain: string }
-
-/** What stands in the way of an email. */
-type Verdict = {
-  isTokenGone?: true
-  isFull?: true
-  overQuota?: OverQuota
-  /** What the key of the call has already; then nothing was judged. */
-  kept?: KeptAnswer
-  domainStatus: DomainStatus | null
-  stoppedFor: StopReason | null
-  recipientStatus: SubscriberStatus | null
-  bounceCategory: string | null
-  suppression: string | null
-}
 
 const BACKLOG_SECONDS = 60
 const BACKLOG_FRESH_MS = 250
@@ -48,20 +32,16 @@ const MAXIMUM_NAME = 200
 
 /**
  * Accepts one transactional email: token, sender, recipient and suppression are judged and the rows are written by one
- * function (see the migration), so that it costs one round trip and no planning. An unknown recipient becomes a
- * TRANSACTIONAL subscriber. Answers the id (uuid) of the message, which exists once the transaction commits.
+ * function (see the migration), so that it costs one round trip and no planning, shared with others that come with it. An
+ * unknown recipient becomes a TRANSACTIONAL subscriber. Answers the id (uuid) of the message, which exists once the
+ * transaction commits.
  */
 export async function sendTransactional(call: Call, email: TransactionalEmail): Promise<string> {
   const id = newId()
-  const earlier = await acceptEmail(call, id, email, { judgedOnly: false })
+  const earlier = await acceptEmail(call, id, email)
   if (earlier !== null) return earlier
   call.wakeLane('transactional')
   return id
-}
-
-/** The answer to an email that was accepted; the statement that accepts it keeps it for the key of the call. */
-export function sentAnswer(id: string): { id: string } {
-  return { id: encodeId('eml', id) }
 }
 
 /**
@@ -73,28 +53,28 @@ export async function sendTransactionals(
   emails: readonly TransactionalEmail[],
   refused: (error: unknown, index: number) => never,
 ): Promise<string[]> {
-  const drafts = emails.map((email, position) => {
+  const drafts = emails.map((email, place): Draft => {
     try {
-      return { email, position, id: newId(), from: readEnvelope(email) }
+      return { id: newId(), email, from: readEnvelope(email), isFull: false }
     } catch (error) {
-      return refused(error, position)
+      return refused(error, place)
     }
   })
   await refuseBacklog(call.services)
-  const found = await rows<{ position: number; verdict: Verdict | null }>(call.em, acceptances(call, drafts))
-  const verdicts = new Map(found.map(({ position, verdict }) => [position, verdict]))
-  for (const { email, from, position } of drafts) {
-    const verdict = verdicts.get(position)
+  const written = drafts.map((draft) => writeDraft(call, draft))
+  const verdicts = await acceptDrafts(call.em, scopeOf(call), written)
+  for (const [place, { email, from }] of drafts.entries()) {
+    const verdict = verdicts.get(place)
     if (verdict?.overQuota) {
       const { allowed } = verdict.overQuota
-      const left = found.filter((each) => each.verdict === null).length
+      const left = drafts.length - verdicts.size
       const fewer = `leave at most ${allowed} of them in emails`
       refuseQuota({ allowed, left }, call.now, drafts.length, fewer)
     }
     try {
       if (verdict) refuse(call, verdict, email.to, from)
     } catch (error) {
-      refused(error, position)
+      refused(error, place)
     }
   }
   call.wakeLane('transactional')
@@ -103,23 +83,23 @@ export async function sendTransactionals(
 
 /** Refuses what sendTransactional would refuse, and sends nothing. */
 export async function judgeTransactional(call: Call, email: TransactionalEmail): Promise<void> {
-  await acceptEmail(call, newId(), email, { judgedOnly: true })
+  const draft = await readDraft(call, newId(), email)
+  const verdict = await acceptDraft(call, draft, { judgedOnly: true })
+  if (verdict) refuse(call, verdict, email.to, draft.from)
 }
 
 /** Answers the id (uuid) of the email that the key of the call has made before, or null. */
-async function acceptEmail(
-  call: Call,
-  id: string,
-  email: TransactionalEmail,
-  { judgedOnly }: { judgedOnly: boolean },
-): Promise<string | null> {
-  const from = readEnvelope(email)
-  const isFull = await hasBacklog(call.services)
-  const statement = acceptance(call, { id, email, from, judgedOnly, isFull })
-  const { verdict } = (await row<{ verdict: Verdict | null }>(call.em, statement)) ?? { verdict: null }
+async function acceptEmail(call: Call, id: string, email: TransactionalEmail): Promise<string | null> {
+  const draft = await readDraft(call, id, email)
+  const isAlone = call.em.isInTransaction()
+  const verdict = await (isAlone ? acceptDraft(call, draft) : acceptInCompany(call, draft))
   if (verdict?.kept) return earlierId(verdict.kept)
-  if (verdict) refuse(call, verdict, email.to, from)
+  if (verdict) refuse(call, verdict, email.to, draft.from)
   return null
+}
+
+async function readDraft(call: Call, id: string, email: TransactionalEmail): Promise<Draft> {
+  return { id, email, from: readEnvelope(email), isFull: await hasBacklog(call.services) }
 }
 
 function earlierId(kept: KeptAnswer): string {
@@ -163,65 +143,6 @@ function fromFault(
   if (name.length > MAXIMUM_NAME) return `its name is longer than ${MAXIMUM_NAME} characters`
   if (!isQuoted && /[<>"]/.test(name)) return 'its name holds "<", ">" or a quotation mark outside quotes'
   return emailFault(email)
-}
-
-const acceptTransactional = prepared(
-  'accept_transactional',
-  `select accept_transactional($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
-    as verdict`,
-)
-
-type Acceptance = {
-  id: string
-  email: TransactionalEmail
-  from: From | null
-  judgedOnly: boolean
-  isFull: boolean
-}
-
-function acceptance(
-  { organization, actor, keyed }: Call,
-  { id, email, from, judgedOnly, isFull }: Acceptance,
-) {
-  const { subject, content, contentType, preview, text, to, replyTo, tracking } = email
-  return acceptTransactional(
-    organization.id,
-    actor.kind === 'token' ? decodeId('tok', actor.id) : null,
-    id,
-    newId(),
-    from?.domain ?? null,
-    from?.name ?? null,
-    from?.email ?? null,
-    to,
-    replyTo ?? null,
-    tracking,
-    JSON.stringify({ subject, content, contentType, preview, text }),
-    judgedOnly,
-    isFull,
-    keyed?.key ?? null,
-    keyed?.bodyHash ?? null,
-    keyed?.operation ?? null,
-    keyed ? JSON.stringify({ data: sentAnswer(id) }) : null,
-  )
-}
-
-type Draft = { email: TransactionalEmail; position: number; id: string; from: From | null }
-
-/** One statement for all; people are met in the same order by everybody, so that nobody waits in a circle. */
-function acceptances({ organization, actor }: Call, drafts: readonly Draft[]) {
-  const input = drafts.map(({ email, position, id, from }) => {
-    const { subject, content, contentType, preview, text, to, replyTo, tracking } = email
-    const source = { subject, content, contentType, preview, text }
-    return { position, id, newcomer: newId(), from, to, replyTo, tracking, source }
-  })
-  return sql`select position, accept_transactional(${organization.id},
-      ${actor.kind === 'token' ? decodeId('tok', actor.id) : null}, id, newcomer, "from" ->> 'domain', "from" ->> 'name',
-      "from" ->> 'email', "to", "replyTo", tracking, source, false, false, null, null, null,
-      null) as verdict
-    from (
-      select * from jsonb_to_recordset(${json(input)}) as input (position int, id uuid, newcomer uuid, "from" jsonb,
-        "to" text, "replyTo" text, tracking boolean, source jsonb) order by lower("to"), position offset 0
-    ) as ordered`
 }
 
 function refuse({ now }: Call, verdict: Verdict, to: string, from: From | null): never {

@@ -324,6 +324,31 @@ export class M003Sending extends Migration {
         return null;
       end $fn$;
 
+      -- The same for many emails of one token, in the order of their recipients, so that nobody waits in a circle. Answers
+      -- the places, from 1, of those that something stands in the way of. With patience, a wait for what others hold
+      -- ends after so long, and everything with it (55P03).
+      create function accept_transactionals(organization uuid, token uuid, emails jsonb, patience text)
+      returns table (place int, verdict jsonb) language plpgsql as $fn$
+      #variable_conflict use_column
+      begin
+        if patience is not null then
+          perform set_config('lock_timeout', patience, true);
+        end if;
+        return query select ordered.place::int, judged.verdict
+          from (
+            select * from rows from (jsonb_to_recordset(emails) as (id uuid, newcomer uuid, "fromDomain" text,
+              "fromName" text, "fromEmail" text, "to" text, "replyTo" text, tracking boolean, source jsonb,
+              "isFull" boolean, key text, hash text, operation text, answer jsonb)) with ordinality
+              as email (id, newcomer, "fromDomain", "fromName", "fromEmail", "to", "replyTo", tracking, source, "isFull",
+                key, hash, operation, answer, place)
+            order by lower("to"), place offset 0
+          ) as ordered,
+          lateral (select accept_transactional(organization, token, ordered.id, newcomer, "fromDomain", "fromName",
+            "fromEmail", "to", "replyTo", tracking, source, false, "isFull", key, decode(hash, 'hex'), operation,
+            answer) as verdict offset 0) as judged
+          where judged.verdict is not null;
+      end $fn$;
+
       -- The next free moment of each lane; whoever sends takes moments from here.
       create table lane_bucket (
         lane text primary key,
@@ -405,7 +430,7 @@ export class M003Sending extends Migration {
 
   override down(): void {
     this.addSql(`
-      drop function ensure_partitions, accept_transactional;
+      drop function ensure_partitions, accept_transactionals, accept_transactional;
       drop table decision, tracking_event, link, lane_bucket, delivery_queue, message_key, message_content, message,
         campaign_history, campaign, image, snippet, sender, domain;
       drop function is_pending;

@@ -6,7 +6,7 @@ import { BATCH_EMAILS, Email, NewEmail } from '../../schema/email.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { createEmail as create, createEmails as createAll, isReadAtOnce } from '../domain/emails/create.ts'
 import { getEmail as read } from '../domain/emails/records.ts'
-import { sentAnswer } from '../domain/transactional.ts'
+import { sentAnswer } from '../domain/acceptance.ts'
 
 const id = Type.String({ description: 'eml_…' })
 

@@ -8,7 +8,7 @@ import { EMAIL_LINE } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { lookUpMailServer, verifyEmailAddress as verify } from '../domain/email-verification.ts'
 import { sendEmail as send, summarizeEmail } from '../domain/send-email.ts'
-import { sentAnswer } from '../domain/transactional.ts'
+import { sentAnswer } from '../domain/acceptance.ts'
 import { isWrittenHere, sendWritten, WRITTEN_TYPES } from '../domain/written-email.ts'
 import { encodeId } from '../ids.ts'
 

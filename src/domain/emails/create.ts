@@ -3,7 +3,8 @@ import { Failure, type Fault, faultsOf, refuseFaults } from '../../catalogue/fai
 import type { Call } from '../../catalogue/tool.ts'
 import { readEmail } from '../addresses.ts'
 import { refuse } from '../text.ts'
-import { sendTransactional, sendTransactionals, type TransactionalEmail } from '../transactional.ts'
+import type { TransactionalEmail } from '../acceptance.ts'
+import { sendTransactional, sendTransactionals } from '../transactional.ts'
 import { readWritten, type WrittenType } from '../written-email.ts'
 
 /** The members of which an email has exactly one, and what each is. */

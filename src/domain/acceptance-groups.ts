@@ -1,0 +1,88 @@
+import { databaseCode, isOwnFault } from '../catalogue/database-error.ts'
+import type { Call } from '../catalogue/tool.ts'
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import type { Services } from '../services.ts'
+import {
+  acceptDraft,
+  acceptDrafts,
+  type Draft,
+  scopeOf,
+  type TokenScope,
+  type Verdict,
+  writeDraft,
+} from './acceptance.ts'
+
+const LARGEST_GROUP = 64
+/** In characters; a larger email goes alone. */
+const LONGEST_GROUP = 500_000
+/** So long a group waits for what others hold, such as the row of a recipient who is being erased. */
+const PATIENCE_MS = 50
+/** A deadlock, a serialization failure, and the end of our patience. */
+const CONTENTION = new Set(['40P01', '40001', '55P03'])
+
+type Waiting = {
+  call: Call
+  draft: Draft
+  written: string
+  settle: (verdict: Verdict | null | Promise<Verdict | null>) => void
+}
+
+/** What waits of one token. */
+type Line = { scope: TokenScope; waiting: Waiting[] }
+
+const lines = new WeakMap<Services, Map<string, Line>>()
+
+/**
+ * Accepts an email that is in no transaction. Emails of one token that come in the same turn, or while others of it are
+ * being accepted, share a statement and its commit, which costs more than an email itself. Each has its own verdict, and
+ * what fails for a group is tried again for each alone, so that none suffers from another.
+ */
+export async function acceptInCompany(call: Call, draft: Draft): Promise<Verdict | null> {
+  const { promise, resolve } = Promise.withResolvers<Verdict | null>()
+  const written = writeDraft(call, draft)
+  const open = lines.get(call.services) ?? new Map<string, Line>()
+  lines.set(call.services, open)
+  const scope = scopeOf(call)
+  const key = `${scope.organizationId} ${scope.tokenId}`
+  const line = open.get(key)
+  const waiting = { call, draft, written, settle: resolve }
+  if (line) line.waiting.push(waiting)
+  else {
+    const opened = { scope, waiting: [waiting] }
+    open.set(key, opened)
+    setImmediate(() => void serve(opened, () => open.delete(key)))
+  }
+  return await promise
+}
+
+async function serve({ scope, waiting }: Line, done: () => void): Promise<void> {
+  while (waiting.length > 0) await acceptGroup(scope, waiting.splice(0, sizeOfGroup(waiting)))
+  done()
+}
+
+function sizeOfGroup(waiting: readonly Waiting[]): number {
+  let length = 0
+  const end = waiting.findIndex(({ written }, index) => {
+    length += written.length
+    return index > 0 && (index === LARGEST_GROUP || length > LONGEST_GROUP)
+  })
+  return end < 0 ? waiting.length : end
+}
+
+/** Settles each of a group, and never fails; what is tried again alone is not waited for. */
+async function acceptGroup(scope: TokenScope, group: readonly Waiting[]): Promise<void> {
+  const [first] = group
+  if (!first) return
+  try {
+    const em = crossOrganization(first.call.services)
+    const written = group.map((each) => each.written)
+    const verdicts = await acceptDrafts(em, scope, written, PATIENCE_MS)
+    for (const [place, { settle }] of group.entries()) settle(verdicts.get(place) ?? null)
+  } catch (error) {
+    const isContended = CONTENTION.has(databaseCode(error) ?? '')
+    const mayBeOthers = group.length > 1 && isOwnFault(error)
+    for (const { call, draft, settle } of group) {
+      settle(isContended || mayBeOthers ? acceptDraft(call, draft) : Promise.reject(error))
+    }
+  }
+}
