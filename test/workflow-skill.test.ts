@@ -18,6 +18,7 @@ import {
 } from '../schema/values.ts'
 import { CONFLICT_STRATEGIES } from '../schema/workflow-group.ts'
 import { FAILURES } from '../src/catalogue/failure.ts'
+import type { Decision } from '../src/domain/automations/runs/decisions.ts'
 
 /** The workflow skill in words; its examples are run by another test. */
 const SKILL = readFileSync(new URL('../src/skills/workflow.md', import.meta.url), 'utf8').replaceAll(
@@ -157,6 +158,8 @@ test('it names the members of steps and edges, and no other', (t) => {
   t.deepEqual(missingWords(StepMembers.onError, graph), [])
 })
 
+/** Actions of the ledger that the skill speaks of. */
+const ACTIONS: readonly Decision['action'][] = ['STEP_SKIPPED']
 /** What the skill gives as names of its reader's own, and what it writes in capitals that is no word of ours. */
 const OTHERS = ['PROJECT_CREATED', 'LEAD_SCORED', 'HTML', 'IANA', 'ISO', 'JSON', 'UTC']
 
@@ -173,6 +176,7 @@ test('every word in capitals is one that the service knows', (t) => {
     ...SUBSCRIBER_STATUSES,
     ...SUBSCRIBER_EVENT_TYPES,
     ...Object.keys(FAILURES),
+    ...ACTIONS,
     ...OTHERS,
   ])
   const written = sorted(SKILL.match(/\b[A-Z][A-Z0-9_]{2,}\b/g) ?? [])
