@@ -16,6 +16,8 @@ import { createWaiter } from './waiter.ts'
 export type LaneOptions = {
   /** Emails under way at once, and so connections. */
   connections: number
+  /** Ticks under way at once. Those of one batch of a campaign wait for each other. */
+  ticks: number
   /** How long a claim or a submission is ours. */
   leaseMs: number
   /** This much before the end of its lease, an email is given up unless its end was written. */
@@ -24,7 +26,13 @@ export type LaneOptions = {
   backOff?: (tries: number) => number
 }
 
-export const LANE_DEFAULTS: LaneOptions = { connections: 32, leaseMs: 60_000, marginMs: 10_000, pollMs: 500 }
+export const LANE_DEFAULTS: LaneOptions = {
+  connections: 32,
+  ticks: 2,
+  leaseMs: 60_000,
+  marginMs: 10_000,
+  pollMs: 500,
+}
 
 /** A lane at work. */
 export type Lane = {
@@ -69,7 +77,7 @@ export function startLane(
   /** After its grace, what cannot be recorded at once is left to the leases. */
   let isOver = false
 
-  /** Each tick records what finished and marks as many as have room. Two loops, so that one works while the other waits. */
+  /** Each tick records what finished and marks as many as have room. Of two loops, one works while the other waits. */
   async function work(): Promise<void> {
     while (!halt.signal.aborted || recording.length > 0 || sending.size > 0) {
       if (!hasWork()) {
@@ -159,7 +167,8 @@ export function startLane(
         services.log.warn({ fault: describeFault(error), lane: name }, 'leases could not be renewed'),
       )
   }, leaseMs / 3)
-  const loops = Promise.all([forever(() => intake.run()), forever(work), forever(work)])
+  const works = Array.from({ length: options.ticks }, () => forever(work))
+  const loops = Promise.all([forever(() => intake.run()), ...works])
 
   return {
     ring: () => intake.ring(),

@@ -17,7 +17,11 @@ const TRANSACTIONAL_SHARE = 1 / 4
 const REVIVE_MS = 1_000
 const GRACE_MS = 4_000
 
-/** Starts both lanes of this process on the configured relay. Any number of processes may do so side by side. */
+/**
+ * Starts both lanes of this process on the configured relay. Any number of processes may do so side by side. Campaigns
+ * that may go as fast as they can get two halves of a lane, each with batches of its own, so that neither waits for the
+ * other's ticks.
+ */
 export async function startLanes(
   services: Services,
   options: { workerName: string; lane?: Partial<LaneOptions>; reviveMs?: number; graceMs?: number },
@@ -25,24 +29,21 @@ export async function startLanes(
   const provider = createSmtpProvider(services.config.relayUrl, services.log)
   const connections = shareOut(provider.places)
   const parts = { renderer: createRenderer(services), provider }
-  const open = (name: LaneName): Lane =>
-    startLane(services, name, parts, {
-      ...LANE_DEFAULTS,
-      connections: connections[name],
-      ...options.lane,
-    })
-  const lanes: Record<string, Lane> = {
-    transactional: open('transactional'),
-    bulk: open('bulk'),
+  function open(name: LaneName): Lane[] {
+    const whole = { ...LANE_DEFAULTS, connections: connections[name], ...options.lane }
+    const isHalved = name === 'bulk' && services.config.laneRates.bulk === 0 && whole.connections > 1
+    if (!isHalved) return [startLane(services, name, parts, whole)]
+    const half = whole.connections >> 1
+    return [half, whole.connections - half].map((places) =>
+      startLane(services, name, parts, { ...whole, connections: places, ticks: 1 }),
+    )
   }
-  const listener = await listenForRings(
-    services.config.databaseUrl,
-    (channel) => lanes[channel]?.ring(),
-    services.log,
-  )
+  const lanes: Record<string, Lane[]> = { transactional: open('transactional'), bulk: open('bulk') }
+  const ring = (name: string) => lanes[name]?.forEach((lane) => lane.ring())
+  const listener = await listenForRings(services.config.databaseUrl, ring, services.log)
   let reviving: Promise<void> = Promise.resolve()
   const revival = setInterval(() => {
-    reviving = revive(services, () => Object.values(lanes).forEach((lane) => lane.ring()))
+    reviving = revive(services, () => Object.keys(lanes).forEach(ring))
   }, options.reviveMs ?? REVIVE_MS)
   services.log.info({ worker: options.workerName, rates: services.config.laneRates }, 'lanes are open')
   return {
@@ -51,7 +52,11 @@ export async function startLanes(
       // Its statement must not ask for a connection while the pool closes.
       await reviving
       await listener.close()
-      await Promise.all(Object.values(lanes).map((lane) => lane.stop(options.graceMs ?? GRACE_MS)))
+      await Promise.all(
+        Object.values(lanes)
+          .flat()
+          .map((lane) => lane.stop(options.graceMs ?? GRACE_MS)),
+      )
       provider.close()
     },
   }

@@ -24,6 +24,8 @@ import {
 
 const SLICE_MS = 10_000
 const POLL_MS = 200
+/** When the end is near, so that it is noticed at once. */
+const LAST_POLLS_MS = 20
 /** When only retries are left, nobody has to look often. */
 const IDLE_MS = 5_000
 
@@ -58,7 +60,8 @@ export async function deliver(
     if (isEnqueued(send) && !send.isMoving) {
       return { ...progress, label: 'waiting for the next tries', waitMs: IDLE_MS }
     }
-    await sleep(POLL_MS)
+    const leftMs = (progress.expectedEnd ?? Number.POSITIVE_INFINITY) - Date.now()
+    await sleep(Math.max(LAST_POLLS_MS, Math.min(POLL_MS, leftMs)))
   }
 
   async function look(): Promise<Send | null> {
