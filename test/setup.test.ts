@@ -311,7 +311,17 @@ test('an external Temporal gets a namespace with our retention and search attrib
   await t.throwsAsync(prepareNamespace(clashing(connection), 'other-house'), {
     message: /OrgId .* another type/,
   })
+  const { missingAttributes } = await prepareNamespace(reticent(connection), 'other-house')
+  t.true(missingAttributes.includes('OrgId'))
 })
+
+/** The same server as one that does not say which attributes it knows. */
+function reticent(connection: Connection): Connection {
+  const denied = Object.assign(new Error('denied'), { code: 7, details: 'denied', metadata: {} })
+  const operatorService = { listSearchAttributes: () => Promise.reject(denied) }
+  // Only what is asked before the refusal is there.
+  return { workflowService: connection.workflowService, operatorService } as unknown as Connection
+}
 
 /** The same server as one whose OrgId is a text. */
 function clashing(connection: Connection): Connection {

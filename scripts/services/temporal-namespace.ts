@@ -13,6 +13,9 @@ const PERMISSION_DENIED = 7
 const UNIMPLEMENTED = 12
 /** The first server whose updates with start and search attributes we rely on. */
 const OLDEST_VERSION = [1, 25] as const
+type AttributeName = keyof typeof SEARCH_ATTRIBUTES
+// The keys of the constant are the names.
+const NAMES = Object.keys(SEARCH_ATTRIBUTES) as AttributeName[]
 const RETENTION = msToTs(RETENTION_SECONDS * 1_000)
 const VISIBLE_WITHIN_MS = 60_000
 
@@ -80,15 +83,16 @@ async function ensureRetention(connection: Connection, namespace: string): Promi
 }
 
 async function ensureAttributes(connection: Connection, namespace: string): Promise<string[]> {
-  const missing = await missingAttributes(connection, namespace)
-  if (missing.length === 0) return []
-  const searchAttributes = Object.fromEntries(
-    missing.map((name) => [name, VALUE_TYPES[SEARCH_ATTRIBUTES[name]]]),
-  )
+  let missing = NAMES
   try {
+    missing = await missingAttributes(connection, namespace)
+    if (missing.length === 0) return []
+    const searchAttributes = Object.fromEntries(
+      missing.map((name) => [name, VALUE_TYPES[SEARCH_ATTRIBUTES[name]]]),
+    )
     await connection.operatorService.addSearchAttributes({ namespace, searchAttributes })
   } catch (error) {
-    // A hosted Temporal may leave this to its owner.
+    // A hosted Temporal may leave this to its owner, and even keep to itself which ones there are.
     if (hasCode(error, PERMISSION_DENIED) || hasCode(error, UNIMPLEMENTED)) return missing
     // Another process was faster.
     if (!hasCode(error, ALREADY_EXISTS)) throw error
@@ -98,13 +102,9 @@ async function ensureAttributes(connection: Connection, namespace: string): Prom
   return []
 }
 
-type AttributeName = keyof typeof SEARCH_ATTRIBUTES
-
 async function missingAttributes(connection: Connection, namespace: string): Promise<AttributeName[]> {
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace })
-  // The keys of the constant are the names.
-  const names = Object.keys(SEARCH_ATTRIBUTES) as AttributeName[]
-  for (const name of names) {
+  for (const name of NAMES) {
     const type = customAttributes[name]
     if (type !== undefined && type !== VALUE_TYPES[SEARCH_ATTRIBUTES[name]]) {
       throw new Error(
@@ -112,7 +112,7 @@ async function missingAttributes(connection: Connection, namespace: string): Pro
       )
     }
   }
-  return names.filter((name) => customAttributes[name] === undefined)
+  return NAMES.filter((name) => customAttributes[name] === undefined)
 }
 
 function hasCode(error: unknown, code: number): boolean {
