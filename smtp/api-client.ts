@@ -1,5 +1,6 @@
 import { Agent, request as requestHttp, type IncomingMessage } from 'node:http'
 import { Agent as TlsAgent, request as requestHttps } from 'node:https'
+import { urlToHttpOptions } from 'node:url'
 
 import type { InboundReport } from '../schema/report.ts'
 import { REPLIES, Refusal } from './refusal.ts'
@@ -28,7 +29,8 @@ const LONGEST_ANSWER = 1_000_000
  * reply of a refusal; `host` is the name the API is known by.
  */
 export function createApiClient(options: { url: string; host: string; internalSecret: string }): ApiClient {
-  const isTls = options.url.startsWith('https:')
+  const { protocol, hostname, port } = urlToHttpOptions(new URL(options.url))
+  const isTls = protocol === 'https:'
   const agent = new (isTls ? TlsAgent : Agent)({ keepAlive: true, maxSockets: CONNECTIONS })
   const request = isTls ? requestHttps : requestHttp
 
@@ -40,9 +42,11 @@ export function createApiClient(options: { url: string; host: string; internalSe
   ): Promise<Answer> {
     return await new Promise((resolve, reject) => {
       const outgoing = request(
-        new URL(path, options.url),
         {
+          hostname,
+          port,
           method,
+          path,
           agent,
           timeout: TIMEOUT_MS,
           headers: {
@@ -52,9 +56,7 @@ export function createApiClient(options: { url: string; host: string; internalSe
             ...(body && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
           },
         },
-        (incoming) => {
-          readAnswer(incoming).then(resolve, reject)
-        },
+        (incoming) => readAnswer(incoming, resolve, reject),
       )
       outgoing.on('timeout', () => outgoing.destroy(new Error('the API did not answer in time')))
       outgoing.on('error', reject)
@@ -108,20 +110,32 @@ export function createApiClient(options: { url: string; host: string; internalSe
   }
 }
 
-async function readAnswer(incoming: IncomingMessage): Promise<Answer> {
+/** By events: an iterator over each answer took a third of the time of a request. */
+function readAnswer(
+  incoming: IncomingMessage,
+  resolve: (answer: Answer) => void,
+  reject: (error: unknown) => void,
+): void {
   let text = ''
   incoming.setEncoding('utf8')
-  for await (const part of incoming) {
-    text += String(part)
-    if (text.length > LONGEST_ANSWER) throw new Error('the API answered too much')
-  }
-  const reply = incoming.headers['smtp-reply']
-  const isJson = incoming.headers['content-type']?.includes('json') === true
-  return {
-    status: incoming.statusCode ?? 0,
-    reply: typeof reply === 'string' ? reply : undefined,
-    body: isJson ? JSON.parse(text) : text,
-  }
+  incoming.on('data', (part: string) => {
+    text += part
+    if (text.length > LONGEST_ANSWER) incoming.destroy(new Error('the API answered too much'))
+  })
+  incoming.on('error', reject)
+  incoming.on('end', () => {
+    const reply = incoming.headers['smtp-reply']
+    const isJson = incoming.headers['content-type']?.includes('json') === true
+    try {
+      resolve({
+        status: incoming.statusCode ?? 0,
+        reply: typeof reply === 'string' ? reply : undefined,
+        body: isJson ? JSON.parse(text) : text,
+      })
+    } catch (error) {
+      reject(error)
+    }
+  })
 }
 
 /** The reply the API chose; one that it did not send says that something stands between us and the API. */

@@ -48,6 +48,7 @@ const WANTS_TLS = 538
 /** A conversation whose refusals bring an enhanced status code of their own, where smtp-server has one for each number. */
 class Conversation extends SMTPConnection {
   override send(code: number, text?: string | string[], context?: string | false): void {
+    if (this.secure) this.#holdBack(this._socket)
     if (code === WANTS_TLS) {
       const [reply, enhanced] = REPLIES.AUTH_REQUIRED
       super.send(reply, `${enhanced} Begin with STARTTLS; a token is not taken over an open line`, false)
@@ -63,6 +64,13 @@ class Conversation extends SMTPConnection {
     }
     const hasOwnCode = typeof text === 'string' && /^[245]\.\d{1,3}\.\d{1,3} /.test(text)
     super.send(code, text, hasOwnCode ? false : context)
+  }
+
+  /** Lets the replies to commands that came together leave together, as one TLS record. */
+  #holdBack(socket: Socket): void {
+    if (socket.writableCorked > 0) return
+    socket.cork()
+    process.nextTick(() => socket.uncork())
   }
 }
 

@@ -209,6 +209,17 @@ test('login: only after STARTTLS, PLAIN and LOGIN, any user name, a token that m
   t.deepEqual(body.permissions, ['subscribers'])
 })
 
+test('commands that come together are answered together, in one TLS record, whatever the answers are', async (t) => {
+  const { door, organization } = t.context
+  const talk = await Talk.loggedIn(door, organization.token)
+  t.teardown(() => talk.close())
+  const before = talk.pieces
+  const commands = ['MAIL FROM:<a@b.example>', 'RCPT TO:<c@d.example>', 'RCPT TO:<e@f.example>', 'DATA']
+  talk.write(`${commands.join('\r\n')}\r\n`)
+  for (const code of [250, 250, 550, 354]) t.regex(await talk.reply(), new RegExp(`^${code} `))
+  t.is(talk.pieces - before, 1)
+})
+
 test('what one message may be: each refusal has its reply, and nothing is stored', async (t) => {
   const { api } = t.context
   const organization = await api.organization()

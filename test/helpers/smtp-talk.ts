@@ -7,6 +7,8 @@ export type Speaker = { port: number; cert: string }
 /** A conversation by hand: what is written as it is, and whole replies. */
 export class Talk {
   greeting = ''
+  /** How many pieces have come, each a TLS record where there is TLS. */
+  pieces = 0
   #socket: Socket | TLSSocket
   #text = ''
   #ended = false
@@ -86,6 +88,7 @@ export class Talk {
   #listen(socket: Socket | TLSSocket): void {
     socket.on('data', (chunk) => {
       this.#text += String(chunk)
+      this.pieces += 1
       this.#wake()
     })
     socket.on('error', () => undefined)
