@@ -48,6 +48,7 @@ const WANTS_TLS = 538
 /** A conversation whose refusals bring an enhanced status code of their own, where smtp-server has one for each number. */
 class Conversation extends SMTPConnection {
   override send(code: number, text?: string | string[], context?: string | false): void {
+    // oxlint-disable-next-line no-underscore-dangle -- smtp-server shows its socket under this name only
     if (this.secure) this.#holdBack(this._socket)
     if (code === WANTS_TLS) {
       const [reply, enhanced] = REPLIES.AUTH_REQUIRED
