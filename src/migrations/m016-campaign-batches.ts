@@ -25,8 +25,9 @@ export class M016CampaignBatches extends Migration {
         queued uuid[] not null default '{}',
         -- In no index, so that a tick of a batch writes none.
         lease_until timestamptz(3) not null,
-        primary key (organization_id, id),
-        foreign key (organization_id, send_id) references campaign_send (organization_id, id) on delete cascade
+        primary key (organization_id, id)
+        -- No foreign key to the send, which stays: a tick changes a batch twice, and such a change checks the key again,
+        -- which locks the send against whoever claims from it.
       ) with (fillfactor = 50);
       create index on campaign_batch (organization_id, campaign_id);
 
