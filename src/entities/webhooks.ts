@@ -21,6 +21,7 @@ const webhookEntity = defineEntity({
     turn: p.integer().default(0),
     leaseUntil: p.datetime(3).nullable(),
     nextTurnAt: p.datetime(3).defaultRaw('now()'),
+    dueAt: p.datetime(3).nullable(),
     failures: p.integer().default(0),
     failingSince: p.datetime(3).nullable(),
     replayAfter: p.uuid().nullable(),
