@@ -58,13 +58,20 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
     return compileFilters({ organizationId, references, entry: json(entry), run, single: true, now }, filters)
   }
 
+  /** A query with what the simulation has changed before the tables that it names: each costs more than its answer. */
+  function over(query: RawBuilder<unknown>, state: State): RawBuilder<unknown> {
+    const { sql: text } = query.compile(em.getKysely())
+    const named = tables(subject, state).filter(([name]) => new RegExp(`\\b${name}\\b`).test(text))
+    return sql`with ${sql.join(named.map(([, table]) => table()))} ${query}`
+  }
+
   async function ask(branches: readonly Branch[], state: State, at: number): Promise<string | null> {
     const cases = branches.map(
       ({ filters }, index) => sql`when ${compiled(filters, instant(at))} then ${index}::int`,
     )
     const found = await row<{ position: number | null }>(
       em,
-      sql`with ${tables(subject, state)} select case ${sql.join(cases, sql` `)} end as position from subscriber s`,
+      over(sql`select case ${sql.join(cases, sql` `)} end as position from subscriber s`, state),
     )
     const position = found?.position ?? null
     return position === null ? null : (branches[position]?.id ?? null)
@@ -79,8 +86,11 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
     const dates = moments.map((at) => new Date(at).toISOString())
     const found = await row<{ at: string | null }>(
       em,
-      sql`with ${tables(subject, state)} select min(probe.at) as at from subscriber s
-        cross join unnest(${array(dates, 'timestamptz')}) as probe (at) where ${compiled(filters, sql`probe.at`)}`,
+      over(
+        sql`select min(probe.at) as at from subscriber s
+          cross join unnest(${array(dates, 'timestamptz')}) as probe (at) where ${compiled(filters, sql`probe.at`)}`,
+        state,
+      ),
     )
     return found?.at ? Date.parse(found.at) : null
   }
@@ -157,44 +167,72 @@ function instant(at: number): RawBuilder<unknown> {
   return sql`${new Date(at).toISOString()}::timestamptz`
 }
 
-function tables(subject: Subject, state: State): RawBuilder<unknown> {
+/** The tables that filters read, as they are on a way of the simulation, by their names. */
+function tables(subject: Subject, state: State): [name: string, table: () => RawBuilder<unknown>][] {
   const { organizationId, subscriberId, automationId, person, numbers } = subject
   const keys = { organization_id: organizationId, subscriber_id: subscriberId }
-  const { status, fields, revenue } = state
-  const emails = state.emails.map(({ stepId, campaignId, at }) => ({
-    ...keys,
-    id: NOBODY,
-    class: 'AUTOMATION',
-    status: 'SENT',
-    automation_id: automationId,
-    run_id: NOBODY,
-    step_id: stepId,
-    campaign_id: campaignId,
-    sent_at: new Date(at).toISOString(),
-  }))
-  const events = state.events.map(({ type, at, data }) => ({
-    ...keys,
-    type,
-    data,
-    created_at: new Date(at).toISOString(),
-  }))
-  const stat = {
-    ...numbers,
-    ...keys,
-    revenue,
-    email_count: Number(numbers['email_count'] ?? 0) + emails.length,
-  }
-  const run = { ...keys, id: NOBODY, automation_id: automationId, status: 'ACTIVE' }
-  const tags = [...state.tags].map((id) => ({ ...keys, tag_id: id }))
   const own = sql`organization_id = ${organizationId} and subscriber_id = ${subscriberId}`
-  return sql`subscriber as (select * from jsonb_populate_record(null::subscriber, ${json({ ...person, status, fields })})),
-    subscriber_stat as (select * from jsonb_populate_record(null::subscriber_stat, ${json(stat)})),
-    subscriber_tag as (select * from jsonb_populate_recordset(null::subscriber_tag, ${json(tags)})),
-    message as (select * from message where ${own}
-      union all select * from jsonb_populate_recordset(null::message, ${json(emails)})),
-    automation_run as (select * from automation_run where ${own}
-      union all select * from jsonb_populate_record(null::automation_run, ${json(run)})),
-    subscriber_event as (select * from subscriber_event where ${own}
-      union all select id_floor(created_at), organization_id, subscriber_id, type, data, '{}', created_at
-      from jsonb_populate_recordset(null::subscriber_event, ${json(events)}))`
+  const { status, fields, revenue } = state
+  return [
+    [
+      'subscriber',
+      () => sql`subscriber as (
+        select * from jsonb_populate_record(null::subscriber, ${json({ ...person, status, fields })}))`,
+    ],
+    [
+      'subscriber_stat',
+      () => {
+        const emailCount = Number(numbers['email_count'] ?? 0) + state.emails.length
+        const stat = { ...numbers, ...keys, revenue, email_count: emailCount }
+        return sql`subscriber_stat as (select * from jsonb_populate_record(null::subscriber_stat, ${json(stat)}))`
+      },
+    ],
+    [
+      'subscriber_tag',
+      () => {
+        const tags = [...state.tags].map((id) => ({ ...keys, tag_id: id }))
+        return sql`subscriber_tag as (select * from jsonb_populate_recordset(null::subscriber_tag, ${json(tags)}))`
+      },
+    ],
+    [
+      'message',
+      () => {
+        const emails = state.emails.map(({ stepId, campaignId, at }) => ({
+          ...keys,
+          id: NOBODY,
+          class: 'AUTOMATION',
+          status: 'SENT',
+          automation_id: automationId,
+          run_id: NOBODY,
+          step_id: stepId,
+          campaign_id: campaignId,
+          sent_at: new Date(at).toISOString(),
+        }))
+        return sql`message as (select * from message where ${own}
+          union all select * from jsonb_populate_recordset(null::message, ${json(emails)}))`
+      },
+    ],
+    [
+      'automation_run',
+      () => {
+        const run = { ...keys, id: NOBODY, automation_id: automationId, status: 'ACTIVE' }
+        return sql`automation_run as (select * from automation_run where ${own}
+          union all select * from jsonb_populate_record(null::automation_run, ${json(run)}))`
+      },
+    ],
+    [
+      'subscriber_event',
+      () => {
+        const events = state.events.map(({ type, at, data }) => ({
+          ...keys,
+          type,
+          data,
+          created_at: new Date(at).toISOString(),
+        }))
+        return sql`subscriber_event as (select * from subscriber_event where ${own}
+          union all select id_floor(created_at), organization_id, subscriber_id, type, data, '{}', created_at
+          from jsonb_populate_recordset(null::subscriber_event, ${json(events)}))`
+      },
+    ],
+  ]
 }

@@ -8,7 +8,7 @@ import type { RunState } from '../runs/run-state.ts'
 import type { End } from '../runs/settlement.ts'
 import type { Filtering, Subject } from './filters.ts'
 import { NOBODY, type State } from './state.ts'
-import type { Settled } from '../steps/step.ts'
+import type { Settled, StepResult } from '../steps/step.ts'
 import type { Moment } from '../steps/timing.ts'
 
 /** An email as a simulation shows it. */
@@ -28,6 +28,8 @@ export type World = {
   timezone: string
   subject: Subject
   filtering: Filtering
+  /** What time decides of a step, by the step and the moment: ways that part come to the same ones. */
+  timing: Map<string, StepResult | null>
   emails: ReadonlyMap<string, ShownEmail>
   /** The tags that the graph names, by their names as it writes them. */
   tags: ReadonlyMap<string, TagRow>
@@ -69,6 +71,20 @@ export function momentOf(
 ): Moment & { run: Pick<RunState, 'wakeReason'>; due: number } {
   const run = { id: NOBODY, now: at, wakeReason: null }
   return { run, clock: { now: at, timezone: world.timezone }, due: at }
+}
+
+/** What a step comes to at a place by the time alone; time zones are slow. */
+export function timed<Result extends StepResult | null>(
+  { world: { timing }, at }: Place,
+  { id }: Pick<Step, 'id'>,
+  decide: () => Result,
+): Result {
+  const key = `${at} ${id}`
+  // One step has one decider, whose result this is.
+  const known = timing.get(key) as Result | undefined
+  const result = known === undefined ? decide() : known
+  timing.set(key, result)
+  return result
 }
 
 /** Whether an edge leaves the step by this port. */

@@ -99,6 +99,7 @@ async function prepare(
     timezone: settings.timezone ?? organization.timezone,
     subject,
     filtering: createFiltering(em, subject),
+    timing: new Map(),
     emails: await readEmails(call, source, person),
     tags,
     earlier: isReal && source.automationId !== null ? await readVariants(call, source, person.id) : null,

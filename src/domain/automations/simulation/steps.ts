@@ -8,7 +8,7 @@ import { REVENUE } from '../../subscriber-history.ts'
 import { tagEvents } from '../../tags.ts'
 import { type End, settlementOf } from '../runs/settlement.ts'
 import { BY_GOAL, passTime, reachByEvents, reachByFilters, simulateGoal } from './goals.ts'
-import { momentOf, type Option, option, type Place } from './place.ts'
+import { momentOf, type Option, option, type Place, timed } from './place.ts'
 import { NOBODY, type SimulatedEvent, type State, withEntry, withEvent } from './state.ts'
 import { simulateWait, simulateWaitUntil } from './waits.ts'
 import { changedFields, createdFacts } from '../steps/changes.ts'
@@ -132,9 +132,10 @@ export function endOf(step: Step, { result, end }: Option): End | null {
   return end ?? (result === null ? null : settlementOf(step, result).end)
 }
 
-async function simulateEmail(place: Place, { id, config }: StepOf<'EMAIL'>): Promise<Option[]> {
+async function simulateEmail(place: Place, step: StepOf<'EMAIL'>): Promise<Option[]> {
   const { world, state } = place
-  const wait = decideSending(momentOf(place, place.at), world.settings, config)
+  const { id, config } = step
+  const wait = timed(place, step, () => decideSending(momentOf(place, place.at), world.settings, config))
   const until = wait?.kind === 'waits' ? wait.wakeAt : null
   const at = until ?? place.at
   const email = world.emails.get(id)

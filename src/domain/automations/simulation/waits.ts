@@ -1,6 +1,6 @@
 import type { StepOf } from '../../../../schema/automation.ts'
 import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
-import { isConnected, momentOf, type Option, option, type Place } from './place.ts'
+import { isConnected, momentOf, type Option, option, type Place, timed } from './place.ts'
 import { withEvent } from './state.ts'
 import { left, type Settled, type StepResult } from '../steps/step.ts'
 import {
@@ -20,10 +20,11 @@ type Waiting = Extract<StepResult, { kind: 'waits' }>
 const HORIZON_MS = 366 * 86_400_000
 
 /** A wait for a time. */
-export function simulateWait(place: Place, { config }: StepOf<'WAIT'>): Option[] {
+export function simulateWait(place: Place, step: StepOf<'WAIT'>): Option[] {
+  const result = timed(place, step, () => decideWait(momentOf(place, place.at), step.config))
   const over = ({ wakeAt }: Waiting) =>
     leaveWait({ run: { wakeReason: null, wakeAt, now: wakeAt ?? place.at } })
-  return [waited(place, decideWait(momentOf(place, place.at), config), over)]
+  return [waited(place, result, over)]
 }
 
 /** A wait for a date, an hour, an event or a condition: with the other ways to leave it. */
@@ -32,9 +33,21 @@ export async function simulateWaitUntil(place: Place, step: StepOf<'WAIT_UNTIL'>
   const moment = momentOf(place, place.at)
   switch (config.mode) {
     case 'DATE':
-      return [untilOver(place, decideDate(moment, config), config)]
+      return [
+        untilOver(
+          place,
+          timed(place, step, () => decideDate(moment, config)),
+          config,
+        ),
+      ]
     case 'TIME_WINDOW':
-      return [untilOver(place, decideWindow(moment, config), config)]
+      return [
+        untilOver(
+          place,
+          timed(place, step, () => decideWindow(moment, config)),
+          config,
+        ),
+      ]
     case 'FIELD_DATE':
       return simulateFieldDate(place, step, config)
     case 'EVENT':
