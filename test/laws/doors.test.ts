@@ -8,6 +8,7 @@ import { describeTool, type ToolDescription } from '../../src/catalogue/describe
 import { Failure, type FailureCode, FAILURES } from '../../src/catalogue/failure.ts'
 import { invoke } from '../../src/catalogue/invoke.ts'
 import { EXAMPLES } from '../../src/catalogue/openapi/examples.ts'
+import { LANGUAGE, withLanguage } from '../../src/catalogue/openapi/language.ts'
 import { authenticate } from '../../src/catalogue/principal.ts'
 import { CATALOGUE, findOperation, findTool, LISTED_TOOLS } from '../../src/catalogue/registry.ts'
 import { makeToken } from '../../src/catalogue/tokens.ts'
@@ -492,6 +493,11 @@ function resolved(schema: unknown, document: object): TSchema {
   return JSON.parse(text)
 }
 
+/** The document shows the language of workflows whole, where the catalogue has lists that validation reads. */
+function inWholeLanguage(described: object): object {
+  return resolved(withLanguage(described), { components: { schemas: LANGUAGE } })
+}
+
 for (const [name, read] of Object.entries(CATALOGUES)) {
   test(`${name} shows every tool by the same name, with the same schemas and words`, async (t) => {
     const shown = await read(t.context)
@@ -502,8 +508,8 @@ for (const [name, read] of Object.entries(CATALOGUES)) {
       tools.map((tool) => tool.name),
     )
     for (const [index, tool] of tools.entries()) {
-      const { title, ...described } = { title: tool.title, ...describeTool(tool) }
-      const facts = { title, ...(JSON.parse(JSON.stringify(described)) as typeof described) }
+      const described = JSON.parse(JSON.stringify({ title: tool.title, ...describeTool(tool) }))
+      const facts = name === 'OpenAPI' ? inWholeLanguage(described) : described
       const seen = shown[index] ?? {}
       const common = Object.fromEntries(
         Object.keys(facts)
