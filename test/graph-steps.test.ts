@@ -170,6 +170,11 @@ test('WAIT_UNTIL has two ports in every mode, and its hours, lengths, fields and
     }),
     /config\.filters\[0\]\.field: there is no field "nothing"/,
   )
+  refused(
+    t,
+    faults('THROTTLE', { limit: 5, per: { amount: 400, unit: 'WEEKS' } }),
+    /config\.per\.amount: a wait lasts at most/,
+  )
   const email = { subject: 'Hello', content: 'Hi' }
   t.deepEqual(faults('EMAIL', { ...email, sendWindow: { start: '09:00', end: '17:00' } }), [])
   refused(

@@ -140,6 +140,16 @@ test('a group is made once for its name and strategy, read, renamed and listed',
   t.true(renamed.updatedAt > queue.updatedAt)
   const endless = await organization.data('update_workflow_group', { groupId: queue.id, maxQueueAge: null })
   t.is(endless.group.maxQueueAge, null)
+  for (const tool of ['update_workflow_group', 'create_workflow_group']) {
+    const refused = await organization.call(tool, {
+      ...(tool === 'update_workflow_group'
+        ? { groupId: queue.id }
+        : { name: 'Ages', conflictStrategy: 'QUEUE' }),
+      maxQueueAge: { amount: 262, unit: 'WEEKS' },
+    })
+    t.is(refused.status, 400, tool)
+    t.is(refused.body.details[0].path, 'maxQueueAge.amount', tool)
+  }
   const taken = await organization.call('update_workflow_group', { groupId: queue.id, name: 'onboarding' })
   t.is(taken.body.code, 'ALREADY_EXISTS')
   const changed = await organization.data('update_workflow_group', {

@@ -1,3 +1,5 @@
+import { isRecord } from '../../schema/json.ts'
+
 /** What JSON calls an object. */
 export type Json = Record<string, unknown>
 
@@ -28,7 +30,7 @@ export function toType(schema: object, nameOf: NameOf): string {
     case 'number':
       return 'number'
     case 'array':
-      return arrayOf(isJson(items) ? toType(items, nameOf) : 'unknown')
+      return arrayOf(isRecord(items) ? toType(items, nameOf) : 'unknown')
     case 'object':
       return objectType(rest, nameOf)
     case undefined:
@@ -44,17 +46,17 @@ export function comment(text: unknown): string {
 }
 
 function objectType({ properties, patternProperties, required }: Json, nameOf: NameOf): string {
-  if (isJson(patternProperties)) {
+  if (isRecord(patternProperties)) {
     const kinds = Object.values(patternProperties).map((one) =>
-      isJson(one) ? toType(one, nameOf) : 'unknown',
+      isRecord(one) ? toType(one, nameOf) : 'unknown',
     )
     return `Record<string, ${kinds.join(' | ')}>`
   }
-  if (!isJson(properties)) return 'Record<string, unknown>'
+  if (!isRecord(properties)) return 'Record<string, unknown>'
   if (Object.keys(properties).length === 0) return 'Record<string, never>'
   const needed = new Set(Array.isArray(required) ? required : [])
   const members = Object.entries(properties).map(([key, value]) => {
-    const member = isJson(value) ? value : {}
+    const member = isRecord(value) ? value : {}
     const mark = needed.has(key) ? '' : '?'
     return `${comment(member['description'])}${propertyName(key)}${mark}: ${toType(member, nameOf)}\n`
   })
@@ -71,9 +73,4 @@ function propertyName(key: string): string {
 
 function literal(value: unknown): string {
   return typeof value === 'string' ? `'${value.replaceAll("'", "\\'")}'` : JSON.stringify(value)
-}
-
-/** Whether a value is such an object. */
-export function isJson(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -4,11 +4,12 @@ import { globSync } from 'node:fs'
 import Type, { type TSchema } from 'typebox'
 
 import { ROUTES } from '../../api/routes.ts'
+import { isRecord } from '../../schema/json.ts'
 import { describeTool } from '../../src/catalogue/describe-tool.ts'
 import { findOperation, LISTED_TOOLS } from '../../src/catalogue/registry.ts'
 import { bare, type Route } from '../../src/catalogue/route.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
-import { comment, identityOf, isJson, type Json, type NameOf, toType } from './to-type.ts'
+import { comment, identityOf, type Json, type NameOf, toType } from './to-type.ts'
 
 const HEAD = `// Made by \`npm run sdk-types\` from the catalogue; a test compares it. Do not edit.
 import type { List } from './result.ts'
@@ -149,15 +150,15 @@ function effectMember({ name, effect }: Tool): string {
 /** The record of a list of REST. */
 function listItem(schema: object): object | undefined {
   const { properties }: Json = Object(schema)
-  if (!isJson(properties) || Object.keys(properties).join() !== LIST_MEMBERS) return undefined
+  if (!isRecord(properties) || Object.keys(properties).join() !== LIST_MEMBERS) return undefined
   const items: unknown = Object(properties['data']).items
-  return isJson(items) ? items : undefined
+  return isRecord(items) ? items : undefined
 }
 
 /** Text, numbers and lists explain themselves where they stand. */
 function isWorthAName(schema: object): boolean {
   const { properties, enum: values, anyOf }: Json = Object(schema)
-  if (isJson(properties)) return Object.keys(properties).length > 0
+  if (isRecord(properties)) return Object.keys(properties).length > 0
   return (Array.isArray(values) && values.length > 3) || (Array.isArray(anyOf) && anyOf.length > 2)
 }
 
@@ -166,5 +167,5 @@ function pascal(name: string): string {
 }
 
 function isSchema(value: unknown): value is TSchema {
-  return isJson(value) && ('type' in value || 'anyOf' in value || 'enum' in value)
+  return isRecord(value) && ('type' in value || 'anyOf' in value || 'enum' in value)
 }

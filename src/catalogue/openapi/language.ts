@@ -18,6 +18,7 @@ import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
 import { STEP_CONFIGS, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
 import { TRIGGER_CONFIGS } from '../../../schema/automation-triggers.ts'
 import { closed } from '../../../schema/define.ts'
+import { isRecord } from '../../../schema/json.ts'
 
 type Json = Record<string, unknown>
 
@@ -65,7 +66,7 @@ const WRITTEN = new Map(
 /** A document with the language of workflows in place of the open lists and objects that tools take. */
 export function withLanguage(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withLanguage)
-  if (!isJson(value)) return value
+  if (!isRecord(value)) return value
   const written = WRITTEN.get(JSON.stringify(value))
   if (!written) {
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, withLanguage(member)]))
@@ -109,8 +110,4 @@ function reference(name: string): string {
 /** `ADD_TAG` is AddTag. */
 function pascal(word: string): string {
   return word.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
-}
-
-function isJson(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

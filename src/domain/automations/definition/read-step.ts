@@ -122,6 +122,7 @@ function filterFaults(type: StepType, config: Raw, path: string, context: Filter
 const LENGTHS: { [Type in StepType]?: string[] } = {
   WAIT_UNTIL: ['timeout', 'offset'],
   TRIGGER: ['offset', 'inactiveFor'],
+  THROTTLE: ['per'],
 }
 
 function timeFaults(type: StepType, config: Raw, path: string): Fault[] {

@@ -2,11 +2,12 @@ import { sql } from 'kysely'
 
 import type { Duration } from '../../../../schema/automation-parts.ts'
 import { type ConflictStrategy, GROUP_LIMITS, type WorkflowGroup } from '../../../../schema/workflow-group.ts'
-import { Failure } from '../../../catalogue/failure.ts'
+import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
 import { oneLine, refuse, timestamp } from '../../text.ts'
+import { lengthFaults } from '../definition/read-step.ts'
 
 type GroupRow = Omit<WorkflowGroup, 'workflows'> & { workflows: WorkflowGroup['workflows'] | null }
 
@@ -190,8 +191,11 @@ function refuseTaken({ id, name, conflictStrategy }: WorkflowGroup): never {
 }
 
 function refuseQueueAge(strategy: ConflictStrategy, age: Duration | null): void {
-  if (age === null || strategy === 'QUEUE') return
-  refuse('maxQueueAge', `goes with the strategy QUEUE only, not with ${strategy}; leave it out.`)
+  if (age === null) return
+  if (strategy !== 'QUEUE')
+    refuse('maxQueueAge', `goes with the strategy QUEUE only, not with ${strategy}; leave it out.`)
+  const faults = lengthFaults(age, 'maxQueueAge')
+  if (faults.length > 0) refuseFaults(faults)
 }
 
 function ageColumn(age: Duration | null) {
