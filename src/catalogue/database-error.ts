@@ -18,6 +18,11 @@ export function isOwnFault(error: unknown): boolean {
   return /^(22|23|54|P0)/.test(databaseCode(error) ?? '')
 }
 
+/** Whether the database broke a transaction off for the sake of others (SQLSTATE 40001, 40P01): a repetition may succeed. */
+export function isConcurrencyFault(error: unknown): boolean {
+  return ['40001', '40P01'].includes(databaseCode(error) ?? '')
+}
+
 const CONNECTION_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', '53300'])
 
 /** Whether the database could not be reached or went away: connection failures, SQLSTATE classes 08 and 57P. */

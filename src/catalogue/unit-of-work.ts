@@ -4,7 +4,7 @@ import { array, type EntityManager, execute, row } from '../database.ts'
 import type { Channel } from '../ports/doorbell.ts'
 import type { Services } from '../services.ts'
 import { missing } from '../ids.ts'
-import { databaseCode } from './database-error.ts'
+import { isConcurrencyFault } from './database-error.ts'
 import { Failure } from './failure.ts'
 import type { Actor, Call, Intent, Organization } from './tool.ts'
 
@@ -128,9 +128,4 @@ async function writeOutbox(
       ) with ordinality as intent (workflow_id, kind, payload, priority, position)
       order by intent.position`,
   )
-}
-
-function isConcurrencyFault(error: unknown): boolean {
-  const code = databaseCode(error)
-  return code === '40001' || code === '40P01'
 }

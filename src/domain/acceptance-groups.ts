@@ -1,4 +1,4 @@
-import { databaseCode, isOwnFault } from '../catalogue/database-error.ts'
+import { databaseCode, isConcurrencyFault, isOwnFault } from '../catalogue/database-error.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import type { Services } from '../services.ts'
@@ -17,8 +17,7 @@ const LARGEST_GROUP = 64
 const LONGEST_GROUP = 500_000
 /** So long a group waits for what others hold, such as the row of a recipient who is being erased. */
 const PATIENCE_MS = 50
-/** A deadlock, a serialization failure, and the end of our patience. */
-const CONTENTION = new Set(['40P01', '40001', '55P03'])
+const END_OF_PATIENCE = '55P03'
 
 type Waiting = {
   call: Call
@@ -79,7 +78,7 @@ async function acceptGroup(scope: TokenScope, group: readonly Waiting[]): Promis
     const verdicts = await acceptDrafts(em, scope, written, PATIENCE_MS)
     for (const [place, { settle }] of group.entries()) settle(verdicts.get(place) ?? null)
   } catch (error) {
-    const isContended = CONTENTION.has(databaseCode(error) ?? '')
+    const isContended = isConcurrencyFault(error) || databaseCode(error) === END_OF_PATIENCE
     const mayBeOthers = group.length > 1 && isOwnFault(error)
     for (const { call, draft, settle } of group) {
       settle(isContended || mayBeOthers ? acceptDraft(call, draft) : Promise.reject(error))
