@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 
 import { array, execute, row } from '../../../database.ts'
 import { compileWhere } from '../../audience/match.ts'
-import { MAY_WAKE } from '../../event-rows.ts'
 import type { Turn } from '../steps/step.ts'
+import { isSinceEntry } from './since-entry.ts'
 
 type Asking = Pick<Turn, 'call' | 'run' | 'version'>
 
@@ -27,14 +27,12 @@ export async function watchExitRules({ call, run, version }: Asking): Promise<vo
   )
 }
 
-/**
- * The exit rule whose event has come since the run was entered, or null. What happened in the transaction that let it
- * in is what it began with, and does not end it.
- */
-export async function hitExitRule({ call, run, version }: Asking): Promise<string | null> {
+/** The exit rule whose event has come since the run was entered, or null. */
+export async function hitExitRule(asking: Asking): Promise<string | null> {
+  const { call, version } = asking
   const rules = version.definition.settings.exitRules ?? []
   if (rules.length === 0) return null
-  const { id, timezone } = call.organization
+  const { timezone } = call.organization
   const hits = rules.map(
     (rule) => sql`(event.type = ${rule.on} and ${compileWhere(sql`event.data`, rule.where ?? [], timezone)})`,
   )
@@ -42,11 +40,7 @@ export async function hitExitRule({ call, run, version }: Asking): Promise<strin
   const found = await row<{ ruleId: string }>(
     call.em,
     sql`select case ${sql.join(names, sql` `)} end as "ruleId" from subscriber_event event
-      where event.organization_id = ${id} and event.subscriber_id = ${run.subscriberId}
-        and event.type = any(${array([...new Set(rules.map(({ on }) => on))], 'text')})
-        and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8))
-        and event.created_at > (select entered_at from automation_run
-          where organization_id = ${id} and id = ${run.id}) and ${MAY_WAKE}
+      where ${isSinceEntry(asking)} and event.type = any(${array([...new Set(rules.map(({ on }) => on))], 'text')})
         and (${sql.join(hits, sql` or `)})
       order by event.id limit 1`,
   )

@@ -4,7 +4,7 @@ import type { StepOf } from '../../../../schema/automation.ts'
 import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
 import { execute, row } from '../../../database.ts'
 import { compileWhere, matches } from '../../audience/match.ts'
-import { MAY_WAKE } from '../../event-rows.ts'
+import { isSinceEntry } from '../runs/since-entry.ts'
 import { CONDITION_TYPE } from '../runs/waits.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
 import {
@@ -104,21 +104,17 @@ async function holds(
   return await matches(call.em, scopeOf(call), run.subscriberId, filters, entryOf(run))
 }
 
-/** Whether the event came since the run was entered; what let it in is what it began with, and has not come since. */
+/** Whether the event came since the run was entered. */
 async function hasHappened(
-  { call, run }: Turn,
+  turn: Turn,
   eventType: string,
   where: EventConfig['where'] = [],
 ): Promise<boolean> {
+  const { call } = turn
   const isSo = compileWhere(sql`event.data`, where, call.organization.timezone)
   const found = await row(
     call.em,
-    sql`select 1 from subscriber_event event where event.organization_id = ${call.organization.id}
-      and event.subscriber_id = ${run.subscriberId} and event.type = ${eventType}
-      and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8))
-      and event.created_at > (select entered_at from automation_run
-        where organization_id = ${call.organization.id} and id = ${run.id})
-      and ${MAY_WAKE} and ${isSo} limit 1`,
+    sql`select 1 from subscriber_event event where ${isSinceEntry(turn)} and event.type = ${eventType} and ${isSo} limit 1`,
   )
   return found !== null
 }
