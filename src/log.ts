@@ -15,7 +15,7 @@ export function createLogger(name: string, level: string) {
 
 /**
  * What of an unexpected error may be logged or enter a Temporal history. Messages of the database quote values, so of
- * those only the SQLSTATE and the place are kept.
+ * those only the SQLSTATE and the place are kept. Temporal's client says what failed, and gRPC in its cause why.
  */
 export function describeFault(error: unknown): {
   name: string
@@ -31,8 +31,13 @@ export function describeFault(error: unknown): {
     .join('\n')
   return {
     name: error.name,
-    message: code ? `database error ${code}` : error.message.slice(0, 500),
+    message: code ? `database error ${code}` : `${error.message}${grpcReason(error.cause)}`.slice(0, 500),
     ...(code && { code }),
     ...(stack && { stack }),
   }
+}
+
+function grpcReason(cause: unknown): string {
+  if (!(cause instanceof Error && 'metadata' in cause && 'details' in cause)) return ''
+  return typeof cause.details === 'string' ? `: ${cause.details}` : ''
 }

@@ -1,11 +1,14 @@
+import { Client, Connection } from '@temporalio/client'
 import test from 'ava'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 
 import type { Call } from '../src/catalogue/tool.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, rows } from '../src/database.ts'
 import { fire } from '../src/domain/automations/triggers/firing.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
+import { describeFault } from '../src/log.ts'
 import { triggerScheduleId } from '../temporal/contract.ts'
 import { fireLate, repairSchedules } from '../worker/trigger-repair.ts'
 import { decisionsOf } from './helpers/automation.ts'
@@ -394,6 +397,64 @@ test.serial('a schedule that cannot be put right in one organization keeps no ot
   )
   await execute(em, sql`drop trigger refuse_outbox on outbox`)
 })
+
+test.serial(
+  'a left-over schedule that cannot be deleted is logged with the reason, and keeps no other',
+  async (t) => {
+    const { services } = studio.api
+    const { temporal } = services.config
+    const connection = await Connection.connect({ address: temporal.address })
+    t.teardown(() => connection.close())
+    const client = new Client({ connection, namespace: temporal.namespace })
+    const ids = ['1', '2', '3'].map((stepId) =>
+      triggerScheduleId(temporal.taskQueue, encodeId('wf', newId()), stepId),
+    )
+    for (const scheduleId of ids) {
+      await client.schedule.create({
+        scheduleId,
+        spec: { intervals: [{ every: '1 day' }] },
+        action: { type: 'startWorkflow', workflowType: 'None', taskQueue: temporal.taskQueue },
+      })
+    }
+    const asked: string[] = []
+    const service = connection.workflowService
+    const remove = service.deleteSchedule.bind(service)
+    Object.assign(service, {
+      async deleteSchedule(request: Parameters<typeof remove>[0]) {
+        asked.push(request.scheduleId ?? '')
+        return await remove(request.scheduleId === asked[0] ? { ...request, namespace: 'nowhere' } : request)
+      },
+    })
+    const lines: string[] = []
+    const log = pino({ serializers: { err: describeFault } }, { write: (line) => void lines.push(line) })
+    const told = {
+      ...services,
+      log,
+      temporal: { ...services.temporal, client: () => Promise.resolve(client) },
+    }
+    const isThere = async (id: string) => {
+      const found = client.schedule.getHandle(id).describe()
+      return await found.then(
+        () => true,
+        () => false,
+      )
+    }
+    await eventually(
+      'the others to be deleted',
+      async () => {
+        await repairSchedules(told)
+        const there = await Promise.all(ids.map(isThere))
+        return there.filter(Boolean).length === 1
+      },
+      { withinMs: 90_000 },
+    )
+    const [sick = ''] = asked
+    t.true(await isThere(sick))
+    const said = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg.includes('could not be deleted'))
+    t.is(said.schedule, sick)
+    t.regex(said.err.message, /Namespace not found: 'nowhere'/)
+  },
+)
 
 test('explain_delivery says why a trigger by time took somebody, did not, or when it will', async (t) => {
   const organization = await studio.api.organization()

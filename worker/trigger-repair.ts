@@ -40,7 +40,10 @@ export async function fireLate(services: Services, lateSeconds: number): Promise
   return count
 }
 
-/** Compares the schedules in Temporal with the rows: makes what is missing, deletes what is left over. */
+/**
+ * Compares the schedules in Temporal with the rows: makes what is missing, deletes what is left over. What fails is logged,
+ * tried in the next round, and keeps no other waiting. Answers how many it put right.
+ */
 export async function repairSchedules(services: Services): Promise<number> {
   const client = await services.temporal.client()
   const prefix = triggerSchedulePrefix(services.config.temporal.taskQueue)
@@ -62,9 +65,22 @@ export async function repairSchedules(services: Services): Promise<number> {
   }
   for (const id of left) {
     services.log.warn({ schedule: id }, 'a schedule was left over')
-    await client.schedule.getHandle(id).delete().catch(ignoreMissing)
+    if (await isDeleted(services, client, id)) count += 1
   }
-  return count + left.length
+  return count
+}
+
+async function isDeleted(services: Services, client: Client, scheduleId: string): Promise<boolean> {
+  try {
+    await client.schedule.getHandle(scheduleId).delete().catch(ignoreMissing)
+    return true
+  } catch (error) {
+    services.log.warn(
+      { err: error, schedule: scheduleId },
+      'a schedule that is left over could not be deleted',
+    )
+    return false
+  }
 }
 
 function isWrong({ isPaused }: KnownSchedule, summary: ScheduleSummary | undefined): boolean {
