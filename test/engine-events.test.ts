@@ -7,11 +7,22 @@ import type { Call } from '../src/catalogue/tool.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { removeFromWorkflow } from '../src/domain/automations/runs/run-control.ts'
+import { fireEchoes } from '../src/domain/automations/triggers/echoes.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { encodeId } from '../src/ids.ts'
-import { edges, makeTenant, publish, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
+import {
+  edges,
+  makeTenant,
+  publish,
+  type RunRow,
+  runsOf,
+  step,
+  type Tenant,
+  trailOf,
+} from './helpers/automation.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
+import { chain, type Graph } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
 
 let services: TestServices
@@ -64,6 +75,7 @@ async function enter(eventType: string, scope: 'RUN' | 'STEP') {
   return { automation, subscriberId, at }
 }
 
+const REST = step('rest', 'WAIT', { amount: 1, unit: 'HOURS' })
 const WOKEN = ['start ENTERED→next', 'rest ELAPSED→next', 'paid EVENT→next']
 
 for (const scope of ['RUN', 'STEP'] as const) {
@@ -249,4 +261,101 @@ test('the reconciler counts events from the entry where the scope is RUN, for th
   await reconcile(services, 0)
   t.deepEqual(await trailOf(services, (await ofRun.at('paid', 'COMPLETED')).id), WOKEN)
   t.is((await ofStep.at('paid', 'WAITING')).status, 'WAITING')
+})
+
+const HEARD = 'HEARD'
+const LISTENING: Record<string, Graph> = {
+  'a wait of scope RUN': chain([listen('RUN')]),
+  'a wait of scope STEP': chain([listen('STEP')]),
+  'an exit rule': chain([REST], { exitRules: [{ id: 'heard', on: HEARD }] }),
+  'a goal': {
+    ...chain([REST]),
+    successGoals: [
+      { id: 'heard', name: 'Heard', event: HEARD, windowDays: 1, countFrom: 'ENTRY', exitOnReach: true },
+    ],
+  },
+}
+
+function listen(scope: 'RUN' | 'STEP') {
+  return step('heard', 'WAIT_UNTIL', { mode: 'EVENT', eventType: HEARD, scope, onTimeout: 'CONTINUE' })
+}
+
+/**
+ * A transaction begins, somebody enters the graph, and then the transaction goes on with what it has to tell. With
+ * `isBefore` the run takes no step until that has committed.
+ */
+async function enterWithin(
+  graph: Graph,
+  isBefore: boolean,
+  tell: (call: Call, subscriberId: string) => Promise<unknown>,
+) {
+  const subscriberId = await tenant.subscribe()
+  const { id } = await publish(services, tenant, graph)
+  const state = (isSo: (run: RunRow) => boolean) =>
+    eventually('the run to come so far', async () => {
+      const [run] = await runsOf(services, tenant, id)
+      return run && isSo(run) && run
+    })
+  await tenant.within(async (call) => {
+    if (isBefore) await row(call.em, sql`select 1 from subscriber where id = ${subscriberId} for share`)
+    const isLater = () =>
+      row(call.em, sql`select 1 where clock_timestamp() > now() + interval '2 milliseconds'`)
+    await eventually('a later moment', isLater)
+    const place = { workflowId: encodeId('wf', id), subscriberId: encodeId('sub', subscriberId) }
+    await tenant.within((beside) => enterByHand(beside, place))
+    if (!isBefore) await state(({ status }) => status === 'WAITING')
+    await tell(call, subscriberId)
+  })
+  return state
+}
+
+for (const [name, graph] of Object.entries(LISTENING)) {
+  test(`${name} hears an event whose transaction began before the entry and told nobody of it`, async (t) => {
+    // As delivery does it.
+    const state = await enterWithin(graph, false, (call, subscriberId) =>
+      execute(
+        call.em,
+        sql`insert into subscriber_event (id, organization_id, subscriber_id, type)
+          select new_id(), ${tenant.id}, ${subscriberId}, ${HEARD}`,
+      ),
+    )
+    await reconcile(services, 0)
+    t.truthy(await state(({ status }) => status === 'COMPLETED' || status === 'CANCELED'))
+  })
+
+  if (graph === LISTENING['a wait of scope STEP']) continue
+  test(`${name} hears an event whose transaction began before the entry and ended before the first step`, async (t) => {
+    const state = await enterWithin(graph, true, (call, subscriberId) =>
+      recordEvents(call, [{ subscriberId, type: HEARD }]),
+    )
+    t.truthy(await state(({ status }) => status === 'COMPLETED' || status === 'CANCELED'))
+  })
+}
+
+test('what lets a run in by another transaction is what it begins with, whichever of the two began first', async (t) => {
+  const first = await publish(services, tenant, chain([REST]))
+  const ended = {
+    type: 'WORKFLOW_EVENT',
+    workflowId: encodeId('wf', first.id),
+    event: 'WORKFLOW_CANCELED',
+  } as const
+  const steps = [step('start', 'TRIGGER', ended), REST]
+  const exitRules = [{ id: 'again', on: 'WORKFLOW_CANCELED' }]
+  const second = await publish(services, tenant, {
+    steps,
+    edges: edges(['start', 'rest']),
+    settings: { exitRules },
+  })
+  const subscriberId = await tenant.subscribe()
+  const place = { workflowId: encodeId('wf', first.id), subscriberId: encodeId('sub', subscriberId) }
+  await tenant.within((call) => enterByHand(call, place))
+  await tenant.within(async (call) => {
+    await tenant.within((beside) => removeFromWorkflow(beside, place))
+    await fireEchoes(call)
+  })
+  await eventually('the first turn of the run', async () => {
+    const [run] = await runsOf(services, tenant, second.id)
+    return run && run.status !== 'QUEUED'
+  })
+  t.like((await runsOf(services, tenant, second.id))[0], { status: 'WAITING', exitReason: null })
 })

@@ -170,6 +170,17 @@ test('what came before the first step is found, but not what the run begins with
   t.deepEqual(await conversionsOf(early), ['bought'])
 })
 
+test('an event of a transaction that began before the first email has gone, and tells of it later, counts from there', async (t) => {
+  const subscriberId = await tenant.subscribe()
+  const id = await world.publish(withGoals([EMAIL, LONG], goal({ countFrom: 'FIRST_EMAIL' })))
+  await tenant.within(async (call) => {
+    await world.enter(id, subscriberId)
+    await world.runWhen(id, { stepId: 'pause', status: 'WAITING' })
+    await recordEvents(call, [{ subscriberId, type: 'SUBSCRIBER_PAYMENT' }])
+  })
+  t.is((await world.endOf(id)).exitReason, 'GOAL')
+})
+
 test('a goal by filters is reached when they come to hold, before an email too, and when time makes them', async (t) => {
   const subscriberId = await tenant.subscribe()
   const id = await world.publish(withGoals([LONG], goal({ filters: VIP })))

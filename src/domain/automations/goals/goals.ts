@@ -4,11 +4,12 @@ import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { RunStatus } from '../../../../schema/values.ts'
 import { array, execute, row, rows } from '../../../database.ts'
 import { compileWhere, eachHolds } from '../../audience/match.ts'
-import { MAY_WAKE, type RecordedEvent } from '../../event-rows.ts'
+import type { RecordedEvent } from '../../event-rows.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
 import { entryOf, scopeOf, type Turn } from '../steps/step.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
+import { isSinceEntry } from '../runs/since-entry.ts'
 import { eventsMeant } from '../runs/waits.ts'
 
 /** A goal that a run reaches. Ids of runs and events are uuids. */
@@ -38,8 +39,11 @@ const BY_FILTERS = ''
 /** When the window of a watch begins: what is written, or the first email that has gone in the meantime. */
 export const OPENS = sql`coalesce(watch.opens_at, (select min(m.sent_at) from message m
   where m.organization_id = watch.organization_id and m.run_id = watch.run_id))`
-/** The condition that the window of a watch is open now. Stored moments are rounded to milliseconds, perhaps ahead of now. */
-export const IS_OPEN = sql`${OPENS} <= now()::timestamptz(3) and ${OPENS} + watch.window_days * interval '24 hours' > now()`
+/**
+ * The condition that the window of a watch is open now, which may be later than when the transaction began. Stored
+ * moments are rounded to milliseconds, perhaps ahead of now.
+ */
+export const IS_OPEN = sql`${OPENS} <= clock_timestamp()::timestamptz(3) and ${OPENS} + watch.window_days * interval '24 hours' > now()`
 
 /**
  * Lets events and changes find the goals of a run from its first turn on, and looks for what came before that turn.
@@ -232,11 +236,8 @@ async function catchUp(turn: Asking, goals: readonly SuccessGoal[]): Promise<Suc
           asked.map((goal) => goal.id),
           'text',
         )})[asked.place + 1]
-      where event.organization_id = ${id} and event.subscriber_id = ${run.subscriberId}
-        and event.type = any(${array([...new Set(asked.map(({ event }) => event))], 'text')})
-        and event.id >= id_floor(to_timestamp(${run.enteredAt / 1000}::float8))
-        and event.created_at > watch.opens_at and event.created_at < watch.expires_at
-        and ${MAY_WAKE} and asked.holds
+      where ${isSinceEntry(turn)} and event.type = any(${array([...new Set(asked.map(({ event }) => event))], 'text')})
+        and event.id >= id_floor(watch.opens_at) and event.created_at < watch.expires_at and asked.holds
       order by asked.place, event.id`,
   )
   const conversions = found.flatMap(({ place, ...event }) => {

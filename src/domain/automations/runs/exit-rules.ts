@@ -11,7 +11,7 @@ type Asking = Pick<Turn, 'call' | 'run' | 'version'>
 export async function watchExitRules({ call, run, version }: Asking): Promise<void> {
   const rules = version.definition.settings.exitRules ?? []
   if (rules.length === 0) return
-  const conditions = rules.map(({ where = [] }) => ({ where, scope: 'STEP' }))
+  const conditions = rules.map(({ where = [] }) => ({ where, scope: 'RUN' }))
   await execute(
     call.em,
     sql`insert into run_wait (organization_id, subscriber_id, event_type, run_id, rule_id, visit, conditions)

@@ -2,12 +2,13 @@ import { sql } from 'kysely'
 
 import type { Call } from '../../../catalogue/tool.ts'
 import { type EntityManager, execute, rows } from '../../../database.ts'
-import { MAY_WAKE, type RecordedEvent } from '../../event-rows.ts'
+import type { RecordedEvent } from '../../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
 import { IS_OPEN, OPENS } from '../goals/goals.ts'
 import { workflowIdOf } from './nudge.ts'
 import { startPayload } from '../entry/run-starts.ts'
 import { cancelRuns, endEventWaits } from './runs.ts'
+import { IS_SINCE_ENTRY } from './since-entry.ts'
 
 /** A run that should have moved by now. Ids are uuids. */
 export type OverdueRun = {
@@ -93,7 +94,7 @@ export async function organizationsWithFreshWaits(em: EntityManager, seconds: nu
 /**
  * Delivery writes EMAIL_SENT without the subscriber's lock, so it may commit beside the wait for it, and neither sees
  * the other: fresh waits are compared once more with the events since they count, which is their own beginning or that
- * of their run. An event's own moment is its transaction's, so what the run itself did before it waited is earlier.
+ * of their run. What the run itself did before it waited, at the latest in the same millisecond, is earlier.
  */
 export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
   const events = await rows<RecordedEvent & { runId: string }>(
@@ -103,8 +104,8 @@ export async function catchMissedEvents(call: Call, seconds: number): Promise<vo
       join automation_run run on run.organization_id = wait.organization_id and run.id = wait.run_id
       join subscriber_event event on event.organization_id = wait.organization_id
         and event.subscriber_id = wait.subscriber_id and event.type = wait.event_type
-        and event.id >= id_floor(run.entered_at) and event.created_at > run.entered_at
-        and (wait.conditions ->> 'scope' = 'RUN' or event.created_at > wait.began_at) and ${MAY_WAKE}
+        and ${IS_SINCE_ENTRY}
+        and (wait.conditions ->> 'scope' = 'RUN' or event.id >= id_floor(wait.began_at + interval '1 millisecond'))
       where wait.organization_id = ${call.organization.id}
         and wait.began_at > now() - make_interval(secs => ${seconds})
       union all
@@ -112,8 +113,8 @@ export async function catchMissedEvents(call: Call, seconds: number): Promise<vo
       join automation_run run on run.organization_id = watch.organization_id and run.id = watch.run_id
       join subscriber_event event on event.organization_id = watch.organization_id
         and event.subscriber_id = watch.subscriber_id and event.type = watch.event_type
-        and event.id >= id_floor(run.entered_at) and event.created_at > run.entered_at and ${MAY_WAKE}
-      where watch.organization_id = ${call.organization.id} and ${IS_OPEN} and event.created_at > ${OPENS}
+        and ${IS_SINCE_ENTRY}
+      where watch.organization_id = ${call.organization.id} and ${IS_OPEN} and event.id >= id_floor(${OPENS})
         and watch.began_at > now() - make_interval(secs => ${seconds})`,
   )
   // An event may be too early for another run of the same person, so each is for the run that it was found for.
