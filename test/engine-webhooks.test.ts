@@ -8,10 +8,15 @@ import { sql } from 'kysely'
 
 import type { StepConfigs } from '../schema/automation-steps.ts'
 import type { Step } from '../schema/automation.ts'
-import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { execute, rows } from '../src/database.ts'
+import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { execute, row, rows } from '../src/database.ts'
 import { readTimeline } from '../src/domain/automations/runs/run-records.ts'
-import { claimWebhooks, reportWebhook } from '../src/domain/automations/webhooks/webhooks.ts'
+import { cancelRuns } from '../src/domain/automations/runs/runs.ts'
+import {
+  type ClaimedWebhook,
+  claimWebhooks,
+  reportWebhook,
+} from '../src/domain/automations/webhooks/webhooks.ts'
 import { webhookSecret } from '../src/domain/webhooks/signature.ts'
 import { encodeId } from '../src/ids.ts'
 import { edges, runsOf, step, type Tenant } from './helpers/automation.ts'
@@ -241,45 +246,77 @@ test.serial('many requests of a paused workflow keep no other workflow waiting',
   t.deepEqual((await world.endOf(live)).trail.slice(1), ['hook DONE→next'])
 })
 
-test('a worker that died with a request leaves it to another, and what it reports late changes nothing', async (t) => {
-  const graph = chain([hook('/twice'), TAGGED])
-  answers.set('/twice', [{ status: 503 }])
+/** A run at its request to this path, and the claim of a worker that has it and says nothing. */
+async function claimed(path: string) {
   const subscriberId = await tenant.subscribe()
-  const id = await world.publish({ ...graph, steps: graph.steps.map((each) => ({ ...each })) })
-  // The request as a dead worker has it: claimed, its lease not over yet.
+  const id = await world.publish(chain([hook(path), TAGGED]))
+  const em = services.orm.em.fork()
   await execute(
-    services.orm.em.fork(),
+    em,
     sql`create or replace function hold_webhook() returns trigger language plpgsql as $fn$
       begin new.next_attempt_at := now() + interval '1 hour'; new.attempt := 1; return new; end $fn$`,
   )
   await execute(
-    services.orm.em.fork(),
+    em,
     sql`create trigger hold_webhook before insert on run_webhook for each row
-      when (new.request ->> 'url' like '%/twice') execute function hold_webhook()`,
+      when (new.request ->> 'url' like ${sql.lit(`%${path}`)}) execute function hold_webhook()`,
   )
   await world.enter(id, subscriberId)
   const run = await world.runWhen(id, { waitKind: 'WEBHOOK' })
-  await execute(services.orm.em.fork(), sql`drop trigger hold_webhook on run_webhook`)
-  const [row] = await rows<{ visit: number; request: never }>(
-    services.orm.em.fork(),
-    sql`select visit, request from run_webhook where run_id = ${run.id}`,
+  await execute(em, sql`drop trigger hold_webhook on run_webhook`)
+  const [found] = await rows<Pick<ClaimedWebhook, 'visit' | 'attempt' | 'request'>>(
+    em,
+    sql`select visit, attempt, request from run_webhook where run_id = ${run.id}`,
   )
-  const dead = {
-    organizationId: tenant.id,
-    runId: run.id,
-    visit: row?.visit ?? 0,
-    attempt: 1,
-    request: row?.request as never,
-  }
-  answers.set('/twice', [{ status: 200 }])
-  await execute(
-    services.orm.em.fork(),
-    sql`update run_webhook set next_attempt_at = now() where run_id = ${run.id}`,
-  )
-  t.deepEqual((await world.endOf(id)).trail.slice(1), ['hook DONE→next', 'tag DONE→next'])
-  const actor = { kind: 'system' as const, id: 'test', name: 'test' }
-  const late = { status: 500, fault: null, reason: 'late', retryMs: null, response: null }
-  await unitOfWork(services, { organizationId: tenant.id, actor }, (call) => reportWebhook(call, dead, late))
-  t.is((await world.eventsOf(subscriberId, 'WEBHOOK_EXECUTED')).length, 1)
-  t.is((await runsOf(services, tenant, id))[0]?.status, 'COMPLETED')
-})
+  if (!found) throw new Error('no request was written down')
+  return { id, subscriberId, claim: { organizationId: tenant.id, runId: run.id, ...found } }
+}
+
+test.serial(
+  'a worker that died with a request leaves it to another, and what it reports late changes nothing',
+  async (t) => {
+    const { id, subscriberId, claim } = await claimed('/twice')
+    answers.set('/twice', [{ status: 200 }])
+    await execute(
+      services.orm.em.fork(),
+      sql`update run_webhook set next_attempt_at = now() where run_id = ${claim.runId}`,
+    )
+    t.deepEqual((await world.endOf(id)).trail.slice(1), ['hook DONE→next', 'tag DONE→next'])
+    const late = { status: 500, fault: null, reason: 'late', retryMs: null, response: null }
+    await tenant.within((call) => reportWebhook(call, claim, late))
+    t.is((await world.eventsOf(subscriberId, 'WEBHOOK_EXECUTED')).length, 1)
+    t.is((await runsOf(services, tenant, id))[0]?.status, 'COMPLETED')
+  },
+)
+
+test.serial(
+  'a report that comes while its run is being ended waits for its turn, so that neither is done again',
+  async (t) => {
+    const { id, claim } = await claimed('/ended')
+    const result = { status: 200, fault: null, reason: null, retryMs: null, response: null }
+    const tries = { ending: 0, reporting: 0 }
+    let reporting: Promise<unknown> | undefined
+    await tenant.within(async (call) => {
+      tries.ending += 1
+      await row(call.em, sql`select 1 from automation_run where id = ${claim.runId} for no key update`)
+      const own = await row<{ pid: number }>(call.em, sql`select pg_backend_pid() as pid`)
+      reporting ??= tenant.within((beside) => {
+        tries.reporting += 1
+        return reportWebhook(beside, claim, result)
+      })
+      if (tries.ending === 1) {
+        await eventually('the report to wait', () =>
+          row(
+            services.orm.em.fork(),
+            sql`select 1 from pg_stat_activity
+            where datname = current_database() and ${own?.pid ?? 0} = any(pg_blocking_pids(pid)) limit 1`,
+          ),
+        )
+      }
+      await cancelRuns(call, [claim.runId], 'MANUAL')
+    })
+    await reporting
+    t.deepEqual(tries, { ending: 1, reporting: 1 })
+    t.like((await runsOf(services, tenant, id))[0], { status: 'CANCELED', exitReason: 'MANUAL' })
+  },
+)

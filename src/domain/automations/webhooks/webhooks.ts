@@ -84,10 +84,21 @@ export async function claimWebhooks(em: EntityManager, most: number): Promise<Cl
   )
 }
 
-/** Notes what came of an attempt: it is tried again, or the run goes on. A worker that lost its claim reports in vain. */
+/**
+ * Notes what came of an attempt: it is tried again, or the run goes on. A worker that lost its claim reports in vain. The
+ * person and the run are locked first, as by everybody who ends a run and takes its request away.
+ */
 export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: WebhookResult): Promise<void> {
   const { em, organization } = call
   const { runId, visit, attempt, request } = claim
+  const run = await row<{ automationId: string; subscriberId: string }>(
+    em,
+    sql`select run.automation_id as "automationId", run.subscriber_id as "subscriberId" from automation_run run
+      join subscriber on subscriber.organization_id = run.organization_id and subscriber.id = run.subscriber_id
+      where run.organization_id = ${organization.id} and run.id = ${runId}
+      for share of subscriber for no key update of run`,
+  )
+  if (!run) return
   const mine = sql`organization_id = ${organization.id} and run_id = ${runId} and visit = ${visit}`
   const { status, fault, reason, retryMs } = result
   const details = {
@@ -114,16 +125,7 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
     sql`update run_step set outcome = (outcome - 'lastFailure' - 'fault' - 'status') || ${json(outcome)} where ${mine}`,
   )
   await tellRun(call, claim, result)
-  const run = await row<{ automationId: string; subscriberId: string }>(
-    em,
-    sql`select automation_id as "automationId", subscriber_id as "subscriberId" from automation_run
-      where organization_id = ${organization.id} and id = ${runId}`,
-  )
-  if (!run) return
-  const data = requestFacts(
-    { automationId: run.automationId, runId, ...request },
-    { ...details, succeeded: reason === null },
-  )
+  const data = requestFacts({ ...run, runId, ...request }, { ...details, succeeded: reason === null })
   await recordEvents(call, [{ subscriberId: run.subscriberId, type: 'WEBHOOK_EXECUTED', data }])
 }
 
@@ -152,13 +154,8 @@ async function tellRun(
     request.saveResponseAs !== null && reason === null ? { [request.saveResponseAs]: response } : {}
   await execute(
     em,
-    sql`with person as (
-        select subscriber.id from subscriber where organization_id = ${organization.id}
-          and id = (select subscriber_id from automation_run where organization_id = ${organization.id}
-            and id = ${runId}) for share)
-      update automation_run set context = context || ${json(saved)}, wake_at = now()
-      where organization_id = ${organization.id} and id = ${runId} and visit = ${visit}
-        and wait_kind = 'WEBHOOK' and exists (select from person)`,
+    sql`update automation_run set context = context || ${json(saved)}, wake_at = now()
+      where organization_id = ${organization.id} and id = ${runId} and visit = ${visit} and wait_kind = 'WEBHOOK'`,
   )
   await nudgeRuns(em, organization.id, [runId])
 }
