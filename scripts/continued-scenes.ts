@@ -1,42 +1,35 @@
 import { sql } from 'kysely'
 
 import { execute } from '../src/database.ts'
-import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { cancelSchedule } from '../src/domain/campaigns/schedule.ts'
-import { startImport } from '../src/domain/imports/records.ts'
-import { receiveFile } from '../src/domain/imports/upload.ts'
-import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
-import {
-  domainWorkflowId,
-  importWorkflowId,
-  NUDGE,
-  runWorkflowId,
-  SEGMENT_REFRESH,
-  taskQueue,
-} from '../temporal/contract.ts'
-import { edges, publish, step, type Tenant } from '../test/helpers/automation.ts'
+import { domainWorkflowId, NUDGE } from '../temporal/contract.ts'
+import { step, type Tenant } from '../test/helpers/automation.ts'
+import { chain } from '../test/helpers/engine.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import type { NameServer } from '../test/helpers/name-server.ts'
+import { importReaders, lockReader } from './background-scenes.ts'
 import { schedule } from './campaign-scenes.ts'
 import { failDomain, register, verify } from './domain-scenes.ts'
 import { begin } from './intake-scenes.ts'
+import { enter } from './run-scenes.ts'
+import { cancelWorkflow, outlast, untilDoing } from './slow-work.ts'
 
 type Studio = { services: Services; tenant: Tenant; names: NameServer }
 
 /** So short that each of these scenes is suggested to continue as new. */
 export const SHORT_HISTORY = { 'limit.historyCount.suggestContinueAsNew': 12 }
 
+/** Recipients that are written down, and rows that are imported, in one transaction. */
+const AUDIENCE_PAGE = 10_000
+const IMPORT_PAGE = 500
+
 /** Workflows that continue as new, by name: each is driven to its end, and the id of its workflow answered. */
 export const CONTINUED_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
-  'run-continued': async ({ services, tenant }) => {
+  'run-continued': async (studio) => {
     const wait = (id: string) => step(id, 'WAIT', { amount: 1, unit: 'SECONDS' })
-    const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), ...['a', 'b', 'c', 'd'].map(wait)]
-    const graph = { steps, edges: edges(steps.map(({ id }) => id)) }
-    const { id } = await publish(services, tenant, graph, { name: 'Recorded' })
-    const [workflowId, subscriberId] = [encodeId('wf', id), encodeId('sub', await tenant.subscribe())]
-    await tenant.within((call) => enterByHand(call, { workflowId, subscriberId }))
-    return runWorkflowId(workflowId, subscriberId, 1)
+    const { run } = await enter(studio, chain(['a', 'b', 'c', 'd'].map(wait)))
+    return run
   },
   'intake-continued': async (studio) => {
     const workflowId = await begin(studio, 'PAUSED')
@@ -56,35 +49,33 @@ export const CONTINUED_SCENES: Record<string, (studio: Studio) => Promise<string
     await studio.tenant.within((call) => cancelSchedule(call, campaignId))
     return workflowId
   },
+  // Nothing sends: it lasts until an operator cancels it.
+  'sending-continued': async ({ services, tenant }) => {
+    await execute(
+      services.orm.em.fork(),
+      sql`insert into subscriber (id, organization_id, email, name, status)
+        select new_id(), ${tenant.id}, 'r' || number || '@reader.example', 'Reader', 'SUBSCRIBED'
+        from generate_series(1, ${AUDIENCE_PAGE} + 1) as number`,
+    )
+    const frozen = sql`lock table campaign_recipient in share mode`
+    const workflowId = await outlast(services, frozen, () => schedule({ tenant }))
+    await untilDoing(services, workflowId, 'deliverCampaign')
+    await cancelWorkflow(services, workflowId)
+    return workflowId
+  },
+  'import-continued': async (studio) => {
+    const { services } = studio
+    const [first, second] = [await lockReader(studio, 0), await lockReader(studio, IMPORT_PAGE)]
+    return await outlast(services, second, () =>
+      outlast(services, first, () => importReaders(studio, 2 * IMPORT_PAGE + 1)),
+    )
+  },
   'domain-continued': async (studio) => {
     const domain = await register(studio)
     for (let count = 0; count < 3; count++) await verify(studio, domain.id)
     await failDomain(studio, domain)
     return domainWorkflowId(domain.id)
   },
-}
-
-/** Workflows that are over too soon to continue as new. */
-export const SHORT_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
-  import: async ({ services, tenant }) => {
-    const kept = await tenant.within(({ organization, actor }) =>
-      receiveFile({ services, organization, actor }, { resubscribe: false, triggerWorkflows: false }, file()),
-    )
-    const { id } = await tenant.within((call) => startImport(call, kept))
-    return importWorkflowId(id)
-  },
-  'segment-refresh': async ({ services }) => {
-    const client = await services.temporal.client()
-    const { workflowId } = await client.workflow.start(SEGMENT_REFRESH, {
-      taskQueue: taskQueue(services.config.temporal.taskQueue, 'background'),
-      workflowId: 'segments/refresh/histories',
-    })
-    return workflowId
-  },
-}
-
-async function* file(): AsyncIterable<Buffer> {
-  yield await Promise.resolve(Buffer.from('email\nreader@example.com\n'))
 }
 
 /** Waits until a workflow goes on in another execution, which a nudge brings about sooner. */

@@ -14,35 +14,26 @@ import { txt } from '../test/helpers/name-server.ts'
 type Studio = { services: Services; tenant: Tenant; names: NameServer }
 
 /** Verifications of domains to be recorded, by name: each begins one and answers the id of its workflow. */
-export const DOMAIN_SCENES: Record<
-  string,
-  { isUnfinished: boolean; begin: (studio: Studio) => Promise<string> }
-> = {
-  domain: {
-    isUnfinished: true,
-    async begin(studio) {
-      const domain = await register(studio)
-      await verify(studio, domain.id)
-      for (const { name } of domain.providerRecords) {
-        const held = domain.providerRecords.filter((record) => record.name === name)
-        studio.names.set(
-          name,
-          ...held.map(({ type, value, priority = 0 }) =>
-            type === 'MX' ? { type, exchange: value, priority } : txt(value),
-          ),
-        )
-      }
-      await verify(studio, domain.id)
-      return domainWorkflowId(domain.id)
-    },
+export const DOMAIN_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
+  domain: async (studio) => {
+    const domain = await register(studio)
+    await verify(studio, domain.id)
+    for (const { name } of domain.providerRecords) {
+      const held = domain.providerRecords.filter((record) => record.name === name)
+      studio.names.set(
+        name,
+        ...held.map(({ type, value, priority = 0 }) =>
+          type === 'MX' ? { type, exchange: value, priority } : txt(value),
+        ),
+      )
+    }
+    await verify(studio, domain.id)
+    return domainWorkflowId(domain.id)
   },
-  'domain-failed': {
-    isUnfinished: false,
-    async begin(studio) {
-      const domain = await register(studio)
-      await verify(studio, domain.id)
-      return await failDomain(studio, domain)
-    },
+  'domain-failed': async (studio) => {
+    const domain = await register(studio)
+    await verify(studio, domain.id)
+    return await failDomain(studio, domain)
   },
 }
 

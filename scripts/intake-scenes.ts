@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import type { TimedTrigger } from '../schema/automation-triggers.ts'
 import { execute } from '../src/database.ts'
 import { beginIntake } from '../src/domain/automations/entry/intake.ts'
 import { encodeId } from '../src/ids.ts'
@@ -22,25 +23,32 @@ export const INTAKE_SCENES: Record<string, (studio: Studio) => Promise<string>> 
     return workflowId
   },
   'intake-failed': (studio) => begin(studio, 'ACTIVE', 'nobody made this one'),
-  firing: beginFiring,
+  firing: async (studio) => {
+    const hourAgo = new Date(Date.now() - 3_600_000).toISOString()
+    await studio.tenant.subscribe(undefined, { day: hourAgo })
+    const date = { type: 'DATE_FIELD', field: 'day', direction: 'AFTER', anniversary: false } as const
+    return await beginFiring(studio, date, '1 day')
+  },
+  // It comes a little before its minute, and waits for it.
+  'firing-early': async (studio) => {
+    await eventually('the end of a minute', () => [55, 56].includes(new Date().getSeconds()))
+    return await beginFiring(studio, { type: 'SCHEDULE', cron: '* * * * *' }, '0 seconds')
+  },
 }
 
-/** A look by a trigger for a date, without its schedule. */
-async function beginFiring({ services, tenant }: Studio): Promise<string> {
-  const date = { type: 'DATE_FIELD', field: 'day', direction: 'AFTER', anniversary: false } as const
-  const steps = [step('start', 'TRIGGER', date), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
+/** A look by a trigger that was looked at last so long ago, without its schedule. */
+async function beginFiring({ services, tenant }: Studio, config: TimedTrigger, ago: string): Promise<string> {
+  const steps = [step('start', 'TRIGGER', config), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
   const { id } = await publish(
     services,
     tenant,
     { steps, edges: edges(['start', 'tag']) },
     { name: 'Recorded' },
   )
-  const hourAgo = new Date(Date.now() - 3_600_000).toISOString()
-  await tenant.subscribe(undefined, { day: hourAgo })
   await execute(
     services.orm.em.fork(),
     sql`insert into automation_schedule (organization_id, automation_id, step_id, timing, looked_until, next_at)
-      values (${tenant.id}, ${id}, 'start', '{}', now() - interval '1 day', now())`,
+      values (${tenant.id}, ${id}, 'start', '{}', now() - ${ago}::interval, now())`,
   )
   const automationId = encodeId('wf', id)
   const workflowId = triggerScheduleId('histories', automationId, 'start')
@@ -49,7 +57,7 @@ async function beginFiring({ services, tenant }: Studio): Promise<string> {
     call.emit({
       kind: 'start',
       workflowId,
-      payload: { workflow: TRIGGER_FIRING, input, summary: 'DATE_FIELD of Recorded' },
+      payload: { workflow: TRIGGER_FIRING, input, summary: `${config.type} of Recorded` },
     })
     return Promise.resolve()
   })

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -6,13 +5,12 @@ import { sql } from 'kysely'
 
 import { rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
-import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
-import { encodeId } from '../src/ids.ts'
-import { runWorkflowId } from '../temporal/contract.ts'
-import { makeTenant, publish } from '../test/helpers/automation.ts'
+import { makeTenant } from '../test/helpers/automation.ts'
 import { type TestServices, testServices } from '../test/helpers/database.ts'
+import { startEndpoints } from '../test/helpers/endpoint.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import {
+  editionOf,
   hashSources,
   HISTORIES,
   type Recorded,
@@ -25,46 +23,46 @@ import { startNameServer } from '../test/helpers/name-server.ts'
 import { scratchDirectory, startOwnTemporal } from '../test/helpers/services.ts'
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
+import { startSegmentWatch } from '../worker/segment-watch.ts'
 import { startEngine } from '../worker/workers.ts'
+import { BACKGROUND_SCENES } from './background-scenes.ts'
 import { CAMPAIGN_SCENES } from './campaign-scenes.ts'
-import { CONTINUED_SCENES, SHORT_HISTORY, SHORT_SCENES } from './continued-scenes.ts'
-import { INTAKE_SCENES } from './intake-scenes.ts'
+import { CONTINUED_SCENES, SHORT_HISTORY } from './continued-scenes.ts'
 import { DOMAIN_SCENES } from './domain-scenes.ts'
-import { type Graph, type Performance, PLAIN, RUN_SCENES, type Scene, type Studio } from './run-scenes.ts'
+import { INTAKE_SCENES } from './intake-scenes.ts'
+import { enter, PLAIN, RUN_SCENES } from './run-scenes.ts'
+import { startRunServices } from './services/run-services.ts'
+import { STEP_SCENES } from './step-scenes.ts'
 
 const USAGE = `npm run record-histories
 
-  Runs a few automations, campaigns and domains and stores their Temporal histories in test/histories, which test/replay.test.ts replays.
-  It needs a PostgreSQL to make a database in and a Temporal:
-
-  DATABASE_URL_ADMIN   a superuser's URL
-  TEMPORAL_ADDRESS     host:port of a server with our search attributes
-  TEMPORAL_NAMESPACE   default
-  POSTLOOM_TEST_DIRECTORY  a directory for the Temporal of its own that it starts for long histories
+  Has every workflow do what it can and stores the Temporal histories in test/histories, which test/replay.test.ts replays.
+  It starts a PostgreSQL and two Temporals of its own; DATABASE_URL_ADMIN (a superuser's URL) and TEMPORAL_ADDRESS
+  (a server with our search attributes), where set, are used in place of the first two.
 
   Histories that were recorded with other workflow files are kept, and must still replay.`
 
-/** Recorded as on a server that does not know our search attributes. */
-const UNSEARCHABLE = 'unsearchable'
-/** The one that is recorded in the middle. */
-const UNFINISHED = 'waiting'
+/** Those that are recorded in the middle. */
+const UNFINISHED: ReadonlySet<string> = new Set(['waiting', 'domain'])
 
-await main()
+if (process.argv.includes('--help')) console.log(USAGE)
+else process.exitCode = await main()
 
-async function main(): Promise<void> {
-  process.env['TEMPORAL_NAMESPACE'] ??= 'default'
-  if (
-    !process.env['DATABASE_URL_ADMIN'] ||
-    !process.env['TEMPORAL_ADDRESS'] ||
-    process.argv.includes('--help')
-  ) {
-    console.error(USAGE)
-    process.exitCode = 2
-    return
+async function main(): Promise<number> {
+  const servers = await startRunServices('scripts/record-histories.ts', { durable: false })
+  Object.assign(process.env, servers.environment)
+  delete process.env['DATABASE_URL']
+  try {
+    return await recordAll()
+  } finally {
+    await servers.stop()
   }
+}
+
+async function recordAll(): Promise<number> {
   await mkdir(HISTORIES, { recursive: true })
   const sources = await hashSources()
-  const edition = createHash('sha256').update(JSON.stringify(sources)).digest('hex').slice(0, 8)
+  const edition = editionOf(sources)
   const known = await readHistories()
   const performed = new Map([...(await record()), ...(await recordContinued())])
   const made = [...performed].map(([name, history]) => [`${name}.${edition}.json`, history] as const)
@@ -74,57 +72,61 @@ async function main(): Promise<void> {
   for (const [file, error] of failed) console.error(`${file} does not replay: ${error.message}`)
   if (failed.size > 0) {
     console.error('Nothing was stored: runs under way would break. Put the change behind patched().')
-    process.exitCode = 1
-    return
+    return 1
   }
   for (const [file, history] of recorded) await write(file, history)
   await writeFile(join(HISTORIES, SOURCES), `${JSON.stringify(sources, null, 2)}\n`)
   console.log(`${recorded.size} histories were added to test/histories`)
+  return 0
 }
 
 /** Performs everything against a database of its own and answers the histories by name. */
 async function record(): Promise<Map<string, Recorded>> {
   const sink = await startSmtpSink()
-  const queue = `histories-${process.pid}`
+  const endpoints = await startEndpoints()
   const names = await startNameServer()
   const services = await testServices({
-    TEMPORAL_TASK_QUEUE: queue,
+    TEMPORAL_TASK_QUEUE: `histories-${process.pid}`,
     RELAY_URL: sink.url,
     DNS_SERVERS: names.address,
+    ...endpoints.allow,
   })
-  const studio = { services, tenant: await makeTenant(services) }
+  const studio = { services, tenant: await makeTenant(services), names, endpoints }
+  // As on a server that does not know our search attributes.
   const unsearchable = await enter(studio, PLAIN)
   await tellUnsearchable(services)
   const lanes = await startLanes(services, { workerName: 'recording' })
   const engine = await startEngine(services)
+  const watch = startSegmentWatch(services)
   try {
-    const performed = await Promise.all(
-      Object.entries(RUN_SCENES).map(async ([name, scene]) => [name, await perform(studio, scene)] as const),
-    )
-    const recorded = new Map<string, Recorded>()
-    for (const [name, { ids }] of [...performed, [UNSEARCHABLE, unsearchable] as const]) {
-      const workflowId = runWorkflowId(ids.workflowId, ids.subscriberId, 1)
-      recorded.set(name, await historyOf(services, workflowId, name === UNFINISHED))
-    }
-    for (const [name, begin] of Object.entries(CAMPAIGN_SCENES)) {
-      recorded.set(name, await historyOf(services, await begin(studio), false))
-    }
-    for (const [name, begin] of Object.entries(INTAKE_SCENES)) {
-      recorded.set(name, await historyOf(services, await begin(studio), false))
-    }
-    for (const [name, begin] of Object.entries(SHORT_SCENES)) {
-      recorded.set(name, await historyOf(services, await begin({ ...studio, names }), false))
-    }
-    for (const [name, { isUnfinished, begin }] of Object.entries(DOMAIN_SCENES)) {
-      recorded.set(name, await historyOf(services, await begin({ ...studio, names }), isUnfinished))
-    }
-    return recorded
+    type Scenes = Record<string, (given: typeof studio) => Promise<string>>
+    const play = (scenes: Scenes) =>
+      Promise.all(
+        Object.entries(scenes).map(async ([name, begin]) => {
+          return [name, await historyOf(services, await begin(studio), UNFINISHED.has(name))] as const
+        }),
+      )
+    // Runs bring the people whom the others find.
+    const runs = await play({
+      ...RUN_SCENES,
+      ...STEP_SCENES,
+      unsearchable: () => Promise.resolve(unsearchable.run),
+    })
+    const others = await play({
+      ...CAMPAIGN_SCENES,
+      ...INTAKE_SCENES,
+      ...BACKGROUND_SCENES,
+      ...DOMAIN_SCENES,
+    })
+    return new Map([...runs, ...others])
   } finally {
+    await watch.stop()
     await engine.stop()
     await lanes.stop()
     await services.close()
     await sink.close()
     await names.close()
+    endpoints.close()
   }
 }
 
@@ -163,20 +165,6 @@ function firstExecutionOf({ events }: Recorded): string {
   const begun = Object(events[0]?.['workflowExecutionStartedEventAttributes'])
   if (!begun.continuedExecutionRunId) throw new Error('a workflow ended without continuing as new')
   return begun.firstExecutionRunId
-}
-
-async function enter({ services, tenant }: Studio, graph: Graph): Promise<Performance> {
-  const automation = await publish(services, tenant, graph, { name: 'Recorded' })
-  const subscriberId = await tenant.subscribe()
-  const ids = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
-  await tenant.within((call) => enterByHand(call, ids))
-  return { automationId: automation.id, subscriberId, ids }
-}
-
-async function perform(studio: Studio, { graph, act }: Scene): Promise<Performance> {
-  const who = await enter(studio, graph)
-  await act?.(studio, who)
-  return who
 }
 
 async function tellUnsearchable(services: TestServices): Promise<void> {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { Step } from '../schema/automation.ts'
 import { execute } from '../src/database.ts'
+import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import {
   removeFromWorkflow,
   requestFastForward,
@@ -9,57 +10,64 @@ import {
 } from '../src/domain/automations/runs/run-control.ts'
 import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
+import { encodeId } from '../src/ids.ts'
+import type { Services } from '../src/services.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
-import { edges, runsOf, step, type Tenant } from '../test/helpers/automation.ts'
-import type { TestServices } from '../test/helpers/database.ts'
+import { edges, publish, runsOf, step, type Tenant } from '../test/helpers/automation.ts'
+import { chain, type Graph, START } from '../test/helpers/engine.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 
 /** What scenes are played in. */
-export type Studio = { services: TestServices; tenant: Tenant }
-/** The graph of a scene. */
-export type Graph = { steps: Step[]; edges: ReturnType<typeof edges> }
-/** One person in one workflow. */
+export type Studio = { services: Services; tenant: Tenant }
+/** One person in one workflow, and the id of the Temporal workflow that moves them through it. */
 export type Performance = {
   automationId: string
   subscriberId: string
   ids: { workflowId: string; subscriberId: string }
+  run: string
 }
-type Act = (studio: Studio, who: Performance) => Promise<void>
 
-const START = step('start', 'TRIGGER', { type: 'MANUAL' })
-const SHORT = step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' })
+/** The shortest wait. */
+export const SHORT = step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' })
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
 const TAG = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const MAIL = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN' as const, transactional: false }
 const UNKNOWN_TAG = [{ field: 'tags', operator: 'has_any' as const, value: ['nobody made this one'] }]
 
-/** What is recorded: a graph, and what is done once somebody entered it. */
-export type Scene = { graph: Graph; act?: Act }
-
 /** A wait and a step after it. */
-export const PLAIN: Graph = chain(START, SHORT, TAG)
+export const PLAIN: Graph = chain([SHORT, TAG])
 
-/** Runs to be recorded, by name. */
-export const RUN_SCENES: Record<string, Scene> = {
-  waits: { graph: chain(START, SHORT, TAG, step('again', 'WAIT', { amount: 1, unit: 'SECONDS' })) },
-  email: { graph: chain(START, step('hello', 'EMAIL', MAIL), SHORT, TAG) },
-  branch: { graph: branch() },
-  event: { graph: chain(START, forPayment(3_600), TAG), act: pay },
-  timeout: { graph: chain(START, forPayment(1), TAG) },
-  'fast-forward': {
-    graph: chain(START, LONG, step('second', 'WAIT', { amount: 2, unit: 'DAYS' }), TAG),
-    act: hurry,
-  },
-  waiting: { graph: chain(START, LONG, TAG), act: untilWaiting },
-  paused: { graph: chain(START, SHORT, TAG), act: pauseAndResume },
-  removed: { graph: chain(START, LONG, TAG), act: remove },
-  canceled: { graph: chain(START, LONG, TAG), act: cancel },
-  failed: {
-    graph: chain(START, SHORT, step('broken', 'ADD_TAG', { tagNames: ['x'] }, { conditions: UNKNOWN_TAG })),
-  },
+/** Runs to be recorded, by name: each begins one and answers the id of its workflow. */
+export const RUN_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
+  waits: played(chain([SHORT, TAG, step('again', 'WAIT', { amount: 1, unit: 'SECONDS' })])),
+  email: played(chain([step('hello', 'EMAIL', MAIL), SHORT, TAG])),
+  branch: played(branch()),
+  event: played(chain([forPayment(3_600), TAG]), pay),
+  timeout: played(chain([forPayment(1), TAG])),
+  'fast-forward': played(chain([LONG, step('second', 'WAIT', { amount: 2, unit: 'DAYS' }), TAG]), hurry),
+  waiting: played(chain([LONG, TAG]), untilAsleep),
+  paused: played(chain([SHORT, TAG]), pauseAndResume),
+  removed: played(chain([LONG, TAG]), remove),
+  canceled: played(chain([LONG, TAG]), cancel),
+  failed: played(chain([SHORT, step('broken', 'ADD_TAG', { tagNames: ['x'] }, { conditions: UNKNOWN_TAG })])),
 }
-function chain(...steps: Step[]): Graph {
-  return { steps, edges: edges(steps.map(({ id }) => id)) }
+
+/** A graph that somebody enters, and what is done after that. */
+function played(graph: Graph, act?: (studio: Studio, who: Performance) => Promise<void>) {
+  return async (studio: Studio): Promise<string> => {
+    const who = await enter(studio, graph)
+    await act?.(studio, who)
+    return who.run
+  }
+}
+
+/** Has somebody new enter a graph. */
+export async function enter({ services, tenant }: Studio, graph: Graph): Promise<Performance> {
+  const { id } = await publish(services, tenant, graph, { name: 'Recorded' })
+  const subscriberId = await tenant.subscribe()
+  const ids = { workflowId: encodeId('wf', id), subscriberId: encodeId('sub', subscriberId) }
+  await tenant.within((call) => enterByHand(call, ids))
+  return { automationId: id, subscriberId, ids, run: runWorkflowId(ids.workflowId, ids.subscriberId, 1) }
 }
 
 function branch(): Graph {
@@ -81,14 +89,29 @@ function forPayment(seconds: number): Step {
   })
 }
 
-async function untilWaiting({ services, tenant }: Studio, { automationId }: Performance): Promise<void> {
-  await eventually('the run to wait', async () => {
-    return (await runsOf(services, tenant, automationId))[0]?.status === 'WAITING'
+/** Until the run waits: in this step, where one is named. */
+export async function untilWaiting(
+  { services, tenant }: Studio,
+  { automationId }: Performance,
+  stepId?: string,
+): Promise<void> {
+  await eventually(`the run to wait ${stepId ?? ''}`, async () => {
+    const [run] = await runsOf(services, tenant, automationId)
+    return run?.status === 'WAITING' && (stepId === undefined || run.stepId === stepId)
   })
 }
 
-async function pay(studio: Studio, who: Performance): Promise<void> {
-  await untilWaiting(studio, who)
+async function untilAsleep({ services }: Studio, { run }: Performance): Promise<void> {
+  const client = await services.temporal.client()
+  await eventually('the timer of the run', async () => {
+    const { events = [] } = await client.workflow.getHandle(run).fetchHistory()
+    return events?.some(({ timerStartedEventAttributes }) => timerStartedEventAttributes)
+  })
+}
+
+/** Pays once the run waits. */
+export async function pay(studio: Studio, who: Performance, stepId?: string): Promise<void> {
+  await untilWaiting(studio, who, stepId)
   const { subscriberId } = who
   await studio.tenant.within((call) => recordEvents(call, [{ subscriberId, type: 'PAID', data: {} }]))
 }
@@ -133,5 +156,5 @@ async function remove(studio: Studio, who: Performance): Promise<void> {
 async function cancel(studio: Studio, who: Performance): Promise<void> {
   await untilWaiting(studio, who)
   const client = await studio.services.temporal.client()
-  await client.workflow.getHandle(runWorkflowId(who.ids.workflowId, who.ids.subscriberId, 1)).cancel()
+  await client.workflow.getHandle(who.run).cancel()
 }

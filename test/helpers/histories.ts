@@ -49,6 +49,11 @@ export async function hashSources(): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(hashes))
 }
 
+/** What the files are called that were recorded with workflow files of these hashes: `name.{edition}.json`. */
+export function editionOf(sources: Record<string, string>): string {
+  return createHash('sha256').update(JSON.stringify(sources)).digest('hex').slice(0, 8)
+}
+
 /** The recorded histories, by the names of their files. */
 export async function readHistories(): Promise<Map<string, Recorded>> {
   const names = (await readdir(HISTORIES)).filter((name) => name.endsWith('.json') && name !== SOURCES)
