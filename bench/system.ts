@@ -79,7 +79,7 @@ export async function startSystem({
     SMTP_TLS_CERT: certificate.certFile,
     SMTP_TLS_KEY: certificate.keyFile,
     // The sink stands for a relay of one's own, whose limit one sets.
-    RELAY_URL: `${sink.url}?connections=160`,
+    RELAY_URL: `${sink.url}?connections=320`,
     LOG_LEVEL: 'warn',
     LANE_RATE_TRANSACTIONAL: '0',
     LANE_RATE_BULK: '0',

@@ -18,6 +18,8 @@ export type LaneOptions = {
   connections: number
   /** Ticks under way at once. Those of one batch of a campaign wait for each other. */
   ticks: number
+  /** The share of the connections that may still speak when the next tick begins, unless it would begin too late. */
+  fewShare: number
   /** How long a claim or a submission is ours. */
   leaseMs: number
   /** This much before the end of its lease, an email is given up unless its end was written. */
@@ -29,6 +31,7 @@ export type LaneOptions = {
 export const LANE_DEFAULTS: LaneOptions = {
   connections: 32,
   ticks: 2,
+  fewShare: 1 / 2,
   leaseMs: 60_000,
   marginMs: 10_000,
   pollMs: 500,
@@ -45,7 +48,7 @@ export type Lane = {
 const TICK_MS = 5
 const GATHER_MS = 20
 /** Emails in memory for each connection: a claim costs a round trip and a commit, however many it brings. */
-const CLAIMED_AHEAD = 8
+const CLAIMED_AHEAD = 4
 const TROUBLE_MS = 250
 
 /** Starts moving the email of one lane: claim, render, mark, send, record. */
@@ -103,12 +106,12 @@ export function startLane(
     return recording.length > 0 || canMark()
   }
 
-  /** While most connections speak, what they end gathers: a tick for one email costs much of what one for thirty does. */
+  /** While many connections speak, what they end gathers: a tick for one email costs much of what one for thirty does. */
   async function gather(): Promise<void> {
     const before = tickedAt
     const early = before + TICK_MS - performance.now()
     if (early > 0) await sleep(early)
-    const isFew = () => halt.signal.aborted || sending.size <= slots / 2
+    const isFew = () => halt.signal.aborted || sending.size <= slots * options.fewShare
     await waiter.until(isFew, before + GATHER_MS - performance.now())
   }
 
