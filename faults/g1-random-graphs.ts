@@ -7,13 +7,14 @@ import { sql } from 'kysely'
 import type { Simulation } from '../schema/simulation.ts'
 import { array, execute, row, rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
+import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startEngine } from '../worker/workers.ts'
 import { atOnce, defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
-import { type Entry, randomGraph, type RandomGraph, type Surroundings } from './random-graphs.ts'
+import { type Entry, HUGE, randomGraph, type RandomGraph, type Surroundings } from './random-graphs.ts'
 
 const CALLERS = 8
 const DAY_MS = 86_400_000
@@ -47,6 +48,7 @@ export const randomGraphs = defineExperiment({
     for (let graph = 0; graph < graphs; graph++) {
       const { entry, ...definition } = randomGraph(lab.random, String(graph), around)
       const workflowId = await publish(organization, definition)
+      await fillThrottles(api, organization, workflowId, definition.steps)
       for (const person of await drawPeople(lab, api, organization, people)) {
         const { subscriberId } = person
         const answer: Simulation = await organization.data('simulate_workflow', { workflowId, subscriberId })
@@ -114,7 +116,7 @@ async function open(lab: Lab): Promise<Opened> {
   lab.defer(() => engine.stop())
   await engine.ready
   const organization = await api.organization()
-  const fields = { plan: 'free', points: 0, passes: 0, due: '2030-01-01', over: '2020-01-01' }
+  const fields = { plan: 'free', points: 0, passes: 0, huge: 0, due: '2030-01-01', over: '2020-01-01' }
   await organization.data('add_subscriber', { email: 'fields@reader.example', fields })
   const otherWorkflowId = await publish(organization, {
     steps: [
@@ -133,22 +135,45 @@ async function open(lab: Lab): Promise<Opened> {
   }
 }
 
-/** The way that a run goes: what happens by itself, but a request that is refused leaves by where it shows that. */
+/** What a step comes to that turns people away, which the simulator shows beside what it expects; else undefined. */
+function turningAway({ type, config }: RandomGraph['steps'][number]): string | undefined {
+  const { url, limit, overflow } = Object(config)
+  if (type === 'WEBHOOK' && String(url).endsWith('/refused')) return 'FAILED'
+  return type === 'THROTTLE' && overflow === 'SKIP' && limit === 1 ? 'FULL' : undefined
+}
+
+/** The way that a run goes: what happens by itself, but who is turned away leaves by where that is shown. */
 function wayOf({ entries, ways }: Simulation, steps: RandomGraph['steps']): string {
   const [likely] = ways
   if (!likely || entries.some(({ enters }) => !enters)) return NO_RUN
-  const refused = new Set(
-    steps.filter(({ config }) => Object(config).url?.endsWith('/refused')).map(({ id }) => id),
-  )
-  const at = likely.timeline.findIndex(({ stepId }) => refused.has(stepId))
-  const failing = ways.find(
+  const turned = new Map(steps.map((step) => [step.id, turningAway(step)]))
+  const at = likely.timeline.findIndex(({ stepId }) => turned.get(stepId) !== undefined)
+  const visit = likely.timeline[at]
+  const other = ways.find(
     ({ branchOf, timeline }) =>
-      branchOf?.way === likely.number && branchOf.visit === at && timeline[0]?.result === 'FAILED',
+      branchOf?.way === likely.number &&
+      branchOf.visit === at &&
+      timeline[0]?.result === turned.get(visit?.stepId ?? ''),
   )
-  const isRefused = failing !== undefined && likely.timeline[at]?.result !== 'SKIPPED'
-  const visits = isRefused ? [...likely.timeline.slice(0, at), ...failing.timeline] : likely.timeline
-  const { status, exitReason } = isRefused ? failing.end : likely.end
+  const isTurned = other !== undefined && visit?.result !== 'SKIPPED'
+  const visits = isTurned ? [...likely.timeline.slice(0, at), ...other.timeline] : likely.timeline
+  const { status, exitReason } = isTurned ? other.end : likely.end
   return [...visits.map(({ stepId, port }) => `${stepId}→${port}`), `${status} ${exitReason}`].join(' ')
+}
+
+/** Has those throttles full that turn people away. */
+async function fillThrottles(
+  api: TestApi,
+  { id }: TestOrganization,
+  workflowId: string,
+  steps: RandomGraph['steps'],
+): Promise<void> {
+  const full = steps.filter((step) => turningAway(step) === 'FULL').map((step) => step.id)
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into automation_throttle (organization_id, automation_id, step_id, window_at, taken)
+      select ${id}, ${decodeId('wf', workflowId)}, step, now() + interval '1 day', 1 from unnest(${array(full, 'text')}) step`,
+  )
 }
 
 /** Whoever is kept out is refused by hand, and passed over by events and tags. */
@@ -211,6 +236,7 @@ async function drawPeople(
         plan: random() < 0.5 ? 'free' : 'pro',
         points: Math.floor(random() * 10),
         passes: 0,
+        huge: random() < 0.5 ? HUGE : 0,
         ...(random() < 0.7 && { due }),
         ...(random() < 0.7 && { over }),
       },
@@ -231,14 +257,16 @@ async function drawPeople(
   return people.map(({ id }) => ({ subscriberId: encodeId('sub', id), email: `${id}@reader.example` }))
 }
 
-/** Cuts every wait short, until no run is under way. */
+/** Cuts every wait short, until no run is under way; who waits for a goal waits until its window is over. */
 async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): Promise<void> {
-  type Waiting = { automationId: string; subscriberId: string; runId: string; stepId: string; status: string }
+  type Waiting = Record<'automationId' | 'subscriberId' | 'runId' | 'stepId' | 'status', string> & {
+    waitKind: string | null
+  }
   const look = () =>
     rows<Waiting>(
       api.services.orm.em.fork(),
       sql`select automation_id as "automationId", subscriber_id as "subscriberId", id as "runId",
-          current_step_id as "stepId", status
+          current_step_id as "stepId", status, wait_kind as "waitKind"
         from automation_run where organization_id = ${organization.id} and status in ('QUEUED', 'ACTIVE', 'WAITING')`,
     )
   await eventually(
@@ -247,7 +275,8 @@ async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): 
       const active = await look()
       await each(
         active.filter(({ status }) => status === 'WAITING'),
-        async ({ automationId, subscriberId, runId, stepId }) => {
+        async ({ automationId, subscriberId, runId, stepId, waitKind }) => {
+          if (waitKind === 'GOAL') return await closeWindows(api, organization, runId)
           // Whoever has gone on meanwhile is asked again in the next round.
           await organization.call('fast_forward_workflow_subscriber', {
             workflowId: encodeId('wf', automationId),
@@ -262,6 +291,20 @@ async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): 
     },
     { withinMs: 3_600_000 },
   )
+}
+
+/** As if the run had been entered, and its emails had gone, longer ago than any window is open. */
+async function closeWindows(api: TestApi, { id }: TestOrganization, runId: string): Promise<void> {
+  await api.services.orm.em.fork().transactional(async (em) => {
+    await execute(
+      em,
+      sql`with sent as (
+          update message set sent_at = sent_at - interval '91 days' where organization_id = ${id} and run_id = ${runId})
+        update automation_run set entered_at = entered_at - interval '91 days'
+        where organization_id = ${id} and id = ${runId}`,
+    )
+    await nudgeRuns(em, id, [runId])
+  })
 }
 
 /** The way of each run that is over, written as it was foretold. */

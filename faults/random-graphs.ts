@@ -20,7 +20,7 @@ export type Surroundings = {
   otherWorkflowId: string
 }
 
-type RandomStep = { id: string; type: string; config: object; conditions?: object[] }
+type RandomStep = { id: string; type: string; config: object; onError?: string; conditions?: object[] }
 type Edge = { from: string; to: string; port: string }
 type Goal = { id: string; name: string; windowDays: number; countFrom: string; exitOnReach: boolean }
 /** What has been drawn so far, which later steps and filters may name. */
@@ -32,7 +32,8 @@ type Drawing = {
   goals: Goal[]
   /** Events that nothing of, or before, the run has made happen when it begins. */
   unheard: string[]
-  refuses: boolean
+  /** Whether a step turns people away: a request that is refused, or a throttle that is full. */
+  turnsAway: boolean
 }
 type Made = { config: object; ports: string[] }
 
@@ -40,18 +41,23 @@ const TAGS = ['red', 'green', 'blue']
 const EVENTS = ['MADE_ONE', 'MADE_TWO']
 /** What a run makes happen, by steps that do it at once and by email, which happens while it waits. */
 const HEARD = [...EVENTS, 'TAG_ADDED', 'EMAIL_SENT', 'WEBHOOK_EXECUTED']
+/** Two of these are more than a number can be: a field that has it refuses another. */
+export const HUGE = 1.7e308
+/** What a THROTTLE lets pass that lets everybody pass. */
+const AMPLE = 1_000
 const LEAST_STEPS = 4
 const MORE_STEPS = 12
 
 /**
  * A valid graph of every kind of step. Steps are hung on ports of earlier ones, so all are reached and only JUMP leads
- * back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `due` and `over` must exist, `over` being past
- * by more than any offset; each UPDATE_FIELD adds one to `passes`. `name` tells its entry from those of other graphs.
+ * back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `huge`, `due` and `over` must exist, `over` being past
+ * by more than any offset; each UPDATE_FIELD that is not refused adds one to `passes`. `name` tells its entry from those
+ * of other graphs.
  */
 export function randomGraph(random: () => number, name: string, around: Surroundings): RandomGraph {
   const entry = drawEntry(random, name)
   const unheard = HEARD.filter((type) => entry.by !== 'tag' || type !== 'TAG_ADDED')
-  const drawing: Drawing = { random, around, emails: [], waits: [], goals: [], unheard, refuses: false }
+  const drawing: Drawing = { random, around, emails: [], waits: [], goals: [], unheard, turnsAway: false }
   if (random() < 0.4) drawing.goals.push(...goals(drawing))
   const steps: RandomStep[] = [{ id: 'start', type: 'TRIGGER', config: drawTrigger(drawing, entry) }]
   const edges: Edge[] = []
@@ -62,7 +68,8 @@ export function randomGraph(random: () => number, name: string, around: Surround
     const id = `${type.toLowerCase()}-${number}`
     const { config, ports } = MAKE[type](drawing)
     const conditions = random() < 0.2 ? filters(drawing) : []
-    steps.push({ id, type, config, ...(conditions.length > 0 && { conditions }) })
+    const onError = pick(random, ['FAIL', 'FAIL', 'CONTINUE', 'EXIT'])
+    steps.push({ id, type, config, onError, ...(conditions.length > 0 && { conditions }) })
     const taken = new Set([pick(random, open)])
     // Ways meet again.
     if (random() < 0.3) taken.add(pick(random, open))
@@ -72,7 +79,15 @@ export function randomGraph(random: () => number, name: string, around: Surround
     if (type === 'WAIT' && conditions.length === 0) drawing.waits.push(id)
   }
   const rule = { id: 'made', on: pick(random, HEARD) }
-  const settings = random() < 0.3 ? { exitRules: [rule] } : {}
+  const lateSend = {
+    maxLateness: { amount: 1, unit: 'MINUTES' },
+    action: pick(random, ['SEND', 'SKIP', 'EXIT']),
+  }
+  const settings = {
+    ...(random() < 0.3 && { exitRules: [rule] }),
+    // Whoever is cut short is not late.
+    ...(random() < 0.5 && { lateSend }),
+  }
   // A window that counts from an email needs one.
   const successGoals = drawing.goals.map((goal) =>
     drawing.emails.length > 0 ? goal : { ...goal, countFrom: 'ENTRY' },
@@ -141,32 +156,41 @@ const MAKE = {
   REMOVE_TAG: ({ random }) => next({ tagNames: [pick(random, TAGS)] }),
   UPDATE_FIELD: ({ random }) =>
     next({
-      increment: { passes: 1, points: Math.floor(random() * 10) },
+      increment: { passes: 1, points: Math.floor(random() * 10), ...(random() < 0.15 && { huge: HUGE }) },
       ...(random() < 0.3 && { set: { plan: pick(random, ['free', 'pro']) } }),
     }),
   CREATE_EVENT: ({ random }) => next({ eventType: pick(random, EVENTS) }),
   GOAL: ({ random, goals: drawn }) =>
-    next({ goalId: pick(random, drawn).id, ifUnmet: pick(random, ['CONTINUE', 'EXIT']) }),
-  THROTTLE: () => next({ limit: 1_000, per: { amount: 1, unit: 'HOURS' } }),
+    next({ goalId: pick(random, drawn).id, ifUnmet: pick(random, ['CONTINUE', 'EXIT', 'WAIT']) }),
+  THROTTLE: (drawing) => {
+    const { random } = drawing
+    const per = { amount: 1, unit: 'HOURS' }
+    if (random() < 0.3) return next({ limit: pick(random, [1, AMPLE]), per })
+    const limit = turnAway(drawing) ? 1 : AMPLE
+    return { config: { limit, per, overflow: 'SKIP' }, ports: ['next', 'skipped'] }
+  },
   JUMP: ({ random, waits }) =>
     next({ toStepId: pick(random, waits), maxTimes: 1 + Math.floor(random() * 2) }),
   SUBSCRIPTION: () => next({ action: 'UNSUBSCRIBE' }),
   NOTIFY: ({ around }) => next({ to: around.team, subject: 'See {{name}}', markdown: 'Look.' }),
   WEBHOOK: (drawing) => {
     const { random, around } = drawing
-    const isRefused = !drawing.refuses && random() < 0.4
-    if (isRefused) {
-      drawing.refuses = true
-      // The simulator shows each way out of a step once, so the run may come there only once.
-      drawing.waits = []
-    }
-    const url = `${around.url}/${isRefused ? 'refused' : 'taken'}`
+    const url = `${around.url}/${turnAway(drawing) ? 'refused' : 'taken'}`
     return { config: { url, method: pick(random, ['GET', 'POST']), retries: 0 }, ports: ['next', 'failed'] }
   },
   START_WORKFLOW: ({ around }) => next({ workflowId: around.otherWorkflowId }),
   STOP_WORKFLOW: ({ around }) => next({ workflowId: around.otherWorkflowId }),
   EXIT: () => ({ config: { reason: 'drawn' }, ports: [] }),
 } as const satisfies Record<string, (drawing: Drawing) => Made>
+
+/** Whether a step is to turn people away, which one at most of a graph does. */
+function turnAway(drawing: Drawing): boolean {
+  if (drawing.turnsAway || drawing.random() >= 0.4) return false
+  drawing.turnsAway = true
+  // The simulator shows each way out of a step once, so the run may come there only once.
+  drawing.waits = []
+  return true
+}
 
 /** How often each is drawn. */
 const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
@@ -180,7 +204,7 @@ const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
   UPDATE_FIELD: 4,
   CREATE_EVENT: 3,
   GOAL: 2,
-  THROTTLE: 1,
+  THROTTLE: 2,
   JUMP: 3,
   NOTIFY: 1,
   WEBHOOK: 3,

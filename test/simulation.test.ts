@@ -304,6 +304,24 @@ test('jumps, shares, throttles and requests show every port once', async (t) => 
   t.is(new Set(answer.ways.map((way) => JSON.stringify(way.timeline[0]))).size, answer.ways.length)
 })
 
+test('a sum that is no number any more is refused as the engine refuses it, and onError says what follows', async (t) => {
+  const add = (onError: 'CONTINUE' | 'EXIT' | 'FAIL') =>
+    simulated(
+      {
+        steps: [
+          START,
+          step('add', 'UPDATE_FIELD', { increment: { sum: 1.7e308 } }, { onError }),
+          step('tag', 'ADD_TAG', { tagNames: ['added'] }),
+        ],
+        edges: edges(['start', 'add', 'tag']),
+      },
+      { customFields: { sum: 1.7e308 } },
+    )
+  t.deepEqual(trail(await add('CONTINUE')), ['start ENTERED→next', 'add FAILED→next', 'tag DONE→next'])
+  t.like((await add('EXIT')).ways[0]?.end, { status: 'COMPLETED', exitReason: 'ERROR' })
+  t.like((await add('FAIL')).ways[0]?.end, { status: 'FAILED', exitReason: 'ERROR' })
+})
+
 test('a real person in a real workflow: their fields and tags, re-entry, and nothing is written', async (t) => {
   const person = await organization.data('add_subscriber', {
     email: 'real@reader.example',

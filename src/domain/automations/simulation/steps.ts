@@ -3,7 +3,7 @@ import { skipPort } from '../../../../temporal/graph.ts'
 import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
 import { CONSENT } from '../../consent.ts'
 import { emailFacts } from '../../email-facts.ts'
-import { type FieldScalar, typeFaults, typeOf } from '../../fields.ts'
+import { type FieldScalar, shapeFaults, typeFaults, typeOf } from '../../fields.ts'
 import { REVENUE } from '../../subscriber-history.ts'
 import { tagEvents } from '../../tags.ts'
 import { type End, settlementOf } from '../runs/settlement.ts'
@@ -255,7 +255,7 @@ function simulateUpdate(place: Place, { config }: StepOf<'UPDATE_FIELD'>): Optio
   const { world, at } = place
   const types = world.subject.references.fields
   const changes = Object.entries(changedFields(place.state.fields, config))
-  const faults = typeFaults(changes, types, 'fields')
+  const faults = [...shapeFaults(changes), ...typeFaults(changes, types, 'fields')]
   if (faults.length > 0) refuseFaults(faults)
   let { state } = place
   for (const [field, value] of changes) {
