@@ -31,7 +31,7 @@ import {
   type Tenant,
   trailOf,
 } from './helpers/automation.ts'
-import { type TestServices, testServices } from './helpers/database.ts'
+import { type TestServices, testServices, whileRefused } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
 
@@ -752,18 +752,7 @@ test.serial('what cannot be put right in one organization keeps no other waiting
   const [sick, well] = [await makeTenant(services), await makeTenant(services)]
   await lose(sick)
   const id = await lose(well)
-  const em = services.orm.em.fork()
-  await execute(
-    em,
-    sql`create function refuse_update() returns trigger language plpgsql as $fn$
-      begin raise exception 'as a fault would'; end $fn$`,
-  )
-  await execute(
-    em,
-    sql`create trigger refuse_update before update on automation_run for each row
-      when (new.organization_id = ${sql.lit(sick.id)}::uuid) execute function refuse_update()`,
-  )
-  await reconcile(services, 0)
-  await execute(em, sql`drop trigger refuse_update on automation_run`)
+  const refused = { write: 'update', table: 'automation_run', organizationId: sick.id } as const
+  await whileRefused(services, refused, () => reconcile(services, 0))
   t.is((await runsOf(services, well, id))[0]?.status, 'CANCELED')
 })

@@ -12,6 +12,7 @@ import { describeFault } from '../src/log.ts'
 import { triggerScheduleId } from '../temporal/contract.ts'
 import { fireLate, repairSchedules } from '../worker/trigger-repair.ts'
 import { decisionsOf } from './helpers/automation.ts'
+import { whileRefused } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
 import { ago, draft, HOUR, openStudio, person, type Studio } from './helpers/timed.ts'
 
@@ -375,27 +376,19 @@ test.serial('a schedule that cannot be put right in one organization keeps no ot
     return { organization, workflowId }
   }
   const [sick, well] = [await late(), await late()]
-  await execute(
-    em,
-    sql`create function refuse_outbox() returns trigger language plpgsql as $fn$
-      begin raise exception 'as a fault would'; end $fn$`,
-  )
-  await execute(
-    em,
-    sql`create trigger refuse_outbox before insert on outbox for each row
-      when (new.organization_id = ${sql.lit(sick.organization.id)}::uuid) execute function refuse_outbox()`,
-  )
-  t.is(await fireLate(services, 3600), 1)
-  for (const { workflowId } of [sick, well]) await (await studio.handleOf(workflowId)).delete()
-  await eventually(
-    'the schedule of the other one',
-    async () => {
-      await repairSchedules(services)
-      return await (await studio.handleOf(well.workflowId)).describe().catch(() => null)
-    },
-    { withinMs: 90_000 },
-  )
-  await execute(em, sql`drop trigger refuse_outbox on outbox`)
+  const refused = { write: 'insert', table: 'outbox', organizationId: sick.organization.id } as const
+  await whileRefused(services, refused, async () => {
+    t.is(await fireLate(services, 3600), 1)
+    for (const { workflowId } of [sick, well]) await (await studio.handleOf(workflowId)).delete()
+    await eventually(
+      'the schedule of the other one',
+      async () => {
+        await repairSchedules(services)
+        return await (await studio.handleOf(well.workflowId)).describe().catch(() => null)
+      },
+      { withinMs: 90_000 },
+    )
+  })
 })
 
 test.serial(

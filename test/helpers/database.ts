@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { sql } from 'kysely'
 import pg from 'pg'
 
 import { readConfig } from '../../src/config.ts'
-import { migrate } from '../../src/database.ts'
+import { execute, migrate } from '../../src/database.ts'
 import { createServices, type Services } from '../../src/services.ts'
 import { createDatabase, services as shared } from './services.ts'
 
@@ -42,6 +43,31 @@ export async function testServices(env: Record<string, string> = {}): Promise<Te
       await services.close()
       await database.drop()
     },
+  }
+}
+
+/** Does some work while a table refuses what is written of one organization, as a fault would; ids are uuids. */
+export async function whileRefused<Result>(
+  { orm }: Pick<Services, 'orm'>,
+  { write, table, organizationId }: { write: 'insert' | 'update'; table: string; organizationId: string },
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const em = orm.em.fork()
+  const name = sql.ref(`refuse_${write}_${table}`)
+  await execute(
+    em,
+    sql`create function ${name}() returns trigger language plpgsql as $fn$
+      begin raise exception 'as a fault would'; end $fn$`,
+  )
+  await execute(
+    em,
+    sql`create trigger ${name} before ${sql.raw(write)} on ${sql.table(table)} for each row
+      when (new.organization_id = ${sql.lit(organizationId)}::uuid) execute function ${name}()`,
+  )
+  try {
+    return await work()
+  } finally {
+    await execute(em, sql`drop function ${name} cascade`)
   }
 }
 
