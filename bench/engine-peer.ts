@@ -110,6 +110,19 @@ export async function timeBare(
   return (performance.now() - begun) / 1_000
 }
 
+/**
+ * The seconds until as many workflows have ended that do nothing: what a server spends on a workflow whatever it does, so
+ * that no run can cost less.
+ */
+export async function timeEmpty(system: System, peer: Peer, count: number): Promise<number> {
+  const client = await system.services.temporal.client()
+  const begun = performance.now()
+  await peer.start('bareActivities', 0, count)
+  const query = `WorkflowType='bareActivities' AND ExecutionStatus='Running'`
+  await until('the empty workflows', async () => (await client.workflow.count(query)).count === 0)
+  return (performance.now() - begun) / 1_000
+}
+
 /** The workflows of an automation, as the server lists them. */
 export function ofAutomation(automationId: string, status: 'Running' | 'Completed'): string {
   return `AutomationId='${encodeId('wf', automationId)}' AND ExecutionStatus='${status}'`

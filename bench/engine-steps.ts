@@ -11,12 +11,16 @@ import {
   type RoundTrips,
   startPeer,
   timeBare,
+  timeEmpty,
   untilRuns,
 } from './engine-peer.ts'
 import { median, report } from './report.ts'
 import { startSystem } from './system.ts'
 
-/** engine-steps: runs of five immediate steps, beside bare workflows with five activities. */
+/**
+ * engine-steps: runs of five immediate steps, beside bare workflows with five activities, and beside as many workflows that
+ * do nothing, which is as far as one workflow a run can get.
+ */
 const STEPS = 5
 const { values } = parseArgs({
   options: {
@@ -45,6 +49,7 @@ try {
   await timeBare(peer, 'bareActivities', STEPS, 20, STEPS)
   const bare: number[] = []
   const ours: number[] = []
+  const empty: number[] = []
   let trips: RoundTrips | undefined
   const transitions = count * STEPS
   bare.push(transitions / (await timeBare(peer, 'bareActivities', STEPS, count, STEPS)))
@@ -55,6 +60,7 @@ try {
     await untilRuns(system, automation.id, 'COMPLETED', count)
     ours.push(transitions / ((performance.now() - begun) / 1_000))
     await proveSteps(system, automation.id, count, STEPS + 1)
+    empty.push(transitions / (await timeEmpty(system, peer, count)))
     trips = await countRoundTrips(system, ofAutomation(automation.id, 'Completed'))
   }
   bare.push(transitions / (await timeBare(peer, 'bareActivities', STEPS, count, STEPS)))
@@ -63,6 +69,7 @@ try {
     settings: { runs: count, steps: STEPS, rounds },
     figures: {
       engine: { 'transitions/s': median(ours).toFixed(1), 'peak MB': system.memory('worker').peak, ...trips },
+      'workflows that do nothing': { 'transitions/s': median(empty).toFixed(1) },
       'bare Temporal': {
         'transitions/s': mean(bare).toFixed(1),
         ...(await countRoundTrips(system, ofBare('bareActivities'))),
