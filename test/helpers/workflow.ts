@@ -5,13 +5,18 @@ import { eventually } from './eventually.ts'
 type GivenStep = { id: string; type?: string; config?: object }
 
 /** What a published workflow may differ by; without edges its steps follow one another. */
-export type WorkflowOptions = { name?: string; settings?: object; edges?: readonly object[] }
+export type WorkflowOptions = {
+  name?: string
+  settings?: object
+  edges?: readonly object[]
+  successGoals?: readonly object[]
+}
 
 /** Publishes a workflow as a user would; answers its id. */
 export async function publishWorkflow(
   organization: TestOrganization,
   steps: readonly GivenStep[],
-  { name = 'Series', settings, edges = chained(steps) }: WorkflowOptions = {},
+  { name = 'Series', settings, edges = chained(steps), successGoals }: WorkflowOptions = {},
 ): Promise<string> {
   const { workflow } = await organization.data('create_workflow', { name })
   await organization.data('configure_workflow_draft', {
@@ -20,6 +25,7 @@ export async function publishWorkflow(
     steps,
     edges,
     ...(settings && { settings }),
+    ...(successGoals && { successGoals }),
   })
   const answer = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
   if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
