@@ -58,7 +58,9 @@ for (const type of TRIGGER_TYPES) {
         live(
           { organization, ann },
           trigger,
-          mode === 'DEFAULT' ? {} : { reEntry: { mode, ...(mode === 'PER_KEY' && { keyPath }) } },
+          mode === 'DEFAULT'
+            ? {}
+            : { settings: { reEntry: { mode, ...(mode === 'PER_KEY' && { keyPath }) } } },
         ),
       ),
     )

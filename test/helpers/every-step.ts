@@ -1,6 +1,7 @@
 import { WAIT_MODES } from '../../schema/automation-steps.ts'
 import { type Edge, type Step, STEP_TYPES } from '../../schema/automation.ts'
 import { ports } from '../../temporal/graph.ts'
+import { step } from './automation.ts'
 
 /** The kinds of steps, and the modes of waiting, that are not among these. */
 export function missingKinds(steps: readonly Step[]): string[] {
@@ -16,4 +17,68 @@ export function alongPorts(steps: readonly Step[]): Edge[] {
     const from = steps[index]
     return { from: from?.id ?? '', port: (from && ports(from)[0]) ?? 'next', to: id }
   })
+}
+
+/** What steps name that is not theirs: an endpoint that takes requests, and a workflow. */
+type Surroundings = { url: string; otherWorkflowId: string }
+
+/** The fields that people need who walk `everyStep`, and the goals that their workflow needs. */
+export const WALK_FIELDS = { past: '2020-01-01', walks: 0 }
+export const WALK_GOALS = [{ id: 'goal', name: 'Never', event: 'NEVER_HAPPENS', exitOnReach: false }]
+
+/** Every kind of step but triggers, in a row that is walked without help, and how a run leaves each. */
+export function everyStep({ url, otherWorkflowId }: Surroundings): { steps: Step[]; trail: string[] } {
+  const limit = { onTimeout: 'CONTINUE' } as const
+  const isMorning = new Date().getUTCHours() < 12
+  const open = isMorning ? { start: '00:00', end: '18:00' } : { start: '06:00', end: '05:59' }
+  const tagged = [{ field: 'tags', operator: 'has_any' as const, value: ['walked'] }]
+  const dated = { direction: 'AFTER', anniversary: false, ifMissing: 'EXIT', ifPast: 'CONTINUE' } as const
+  const row: [Step, string][] = [
+    [step('wait', 'WAIT', { amount: 1, unit: 'SECONDS' }), 'ELAPSED→next'],
+    [step('tag', 'ADD_TAG', { tagNames: ['walked'] }), 'DONE→next'],
+    [step('untag', 'REMOVE_TAG', { tagNames: ['never given'] }), 'DONE→next'],
+    [step('count', 'UPDATE_FIELD', { increment: { walks: 1 } }), 'DONE→next'],
+    [step('event', 'CREATE_EVENT', { eventType: 'WALKED' }), 'DONE→next'],
+    [step('date', 'WAIT_UNTIL', { mode: 'DATE', date: '2020-01-01', ...limit }), 'ELAPSED→next'],
+    [step('field', 'WAIT_UNTIL', { mode: 'FIELD_DATE', field: 'past', ...dated, ...limit }), 'SKIPPED→next'],
+    [step('hours', 'WAIT_UNTIL', { mode: 'TIME_WINDOW', ...open, ...limit }), 'ELAPSED→next'],
+    [
+      step('heard', 'WAIT_UNTIL', { mode: 'EVENT', eventType: 'WALKED', scope: 'RUN', ...limit }),
+      'EVENT→next',
+    ],
+    [step('held', 'WAIT_UNTIL', { mode: 'CONDITION', filters: tagged, ...limit }), 'CONDITION→next'],
+    [step('branch', 'BRANCH', { paths: [{ id: 'walked', filters: tagged }] }), 'DECIDED→walked'],
+    [
+      step('split', 'SPLIT', {
+        variants: [
+          { id: 'a', weight: 1 },
+          { id: 'b', weight: 0 },
+        ],
+        sticky: true,
+      }),
+      'DECIDED→a',
+    ],
+    [step('jump', 'JUMP', { toStepId: 'throttle', maxTimes: 1 }), 'JUMPED→jump'],
+    [
+      step('throttle', 'THROTTLE', { limit: 9, per: { amount: 1, unit: 'SECONDS' }, overflow: 'HOLD' }),
+      'PASSED→next',
+    ],
+    [step('goal', 'GOAL', { goalId: 'goal', ifUnmet: 'CONTINUE' }), 'UNMET→next'],
+    [step('note', 'NOTIFY', { to: 'team@office.example', subject: 'See', markdown: 'Look.' }), 'DONE→next'],
+    [step('hook', 'WEBHOOK', { url, method: 'POST', timeoutSeconds: 60, retries: 0 }), 'DONE→next'],
+    [step('begin', 'START_WORKFLOW', { workflowId: otherWorkflowId }), 'ASKED→next'],
+    [step('halt', 'STOP_WORKFLOW', { workflowId: otherWorkflowId }), 'ASKED→next'],
+    [step('leave', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE' }), 'DONE→next'],
+    [
+      step('mail', 'EMAIL', {
+        subject: 'Hello',
+        content: 'Hi',
+        contentType: 'MARKDOWN',
+        transactional: true,
+      }),
+      'SENT→next',
+    ],
+    [step('exit', 'EXIT', {}), 'EXIT'],
+  ]
+  return { steps: row.map(([each]) => each), trail: row.map(([{ id }, left]) => `${id} ${left}`) }
 }

@@ -70,10 +70,10 @@ export function ago(milliseconds: number): { day: string; time: string } {
   return { day: text.slice(0, 10), time: text.slice(11, 16) }
 }
 
-/** Opens an API and an engine with queues of their own. */
-export async function openStudio(name: string): Promise<Studio> {
+/** Opens an API and an engine with queues of their own; environment variables may be overridden. */
+export async function openStudio(name: string, env: Record<string, string> = {}): Promise<Studio> {
   const queue = `${name}-${process.pid}`
-  const api = await startApi({ TEMPORAL_TASK_QUEUE: queue, LOG_LEVEL: 'error' })
+  const api = await startApi({ TEMPORAL_TASK_QUEUE: queue, LOG_LEVEL: 'error', ...env })
   const engine = await startEngine(api.services)
   await engine.ready
   const em = () => api.services.orm.em.fork()

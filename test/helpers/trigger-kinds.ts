@@ -2,13 +2,14 @@ import { createHmac, randomUUID } from 'node:crypto'
 
 import { sql } from 'kysely'
 
-import type { Settings } from '../../schema/automation.ts'
+import type { Settings, Step } from '../../schema/automation.ts'
 import type { TriggerConfig, TriggerType } from '../../schema/automation-triggers.ts'
 import { execute, row } from '../../src/database.ts'
 import { decodeId } from '../../src/ids.ts'
 import type { TestOrganization } from './api.ts'
 import { step } from './automation.ts'
 import { eventually } from './eventually.ts'
+import { alongPorts } from './every-step.ts'
 import { ago, HOUR, type Studio } from './timed.ts'
 
 /** A workflow with one trigger, the step "start", and a wait after it; and what its publication answered. */
@@ -244,21 +245,29 @@ async function post(studio: Studio, webhook: Live['webhook'], body: object): Pro
   })
 }
 
-/** Publishes a workflow with this trigger. */
+/** Publishes a workflow with this trigger, a wait, and the rest, whose steps follow one another. */
 export async function live(
   { organization }: Omit<Scene, 'lives'>,
   config: TriggerConfig,
-  settings: Partial<Settings> = {},
+  { settings = {}, rest = [], successGoals = [] }: Partial<LiveOptions> = {},
 ): Promise<Live> {
   const { workflow } = await organization.data('create_workflow', { name: config.type })
+  const steps = [
+    step('start', 'TRIGGER', config),
+    step('pause', 'WAIT', { amount: 3, unit: 'DAYS' }),
+    ...rest,
+  ]
   await organization.data('configure_workflow_draft', {
     workflowId: workflow.id,
     expectedUpdatedAt: workflow.updatedAt,
     settings: { timezone: 'UTC', exitOnUnsubscribe: false, ...settings },
-    steps: [step('start', 'TRIGGER', config), step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })],
-    edges: [{ from: 'start', to: 'pause' }],
+    steps,
+    edges: alongPorts(steps),
+    successGoals,
   })
   const { body } = await organization.confirmed('publish_workflow', { workflowId: workflow.id })
   if (body.success !== true) throw new Error(JSON.stringify(body))
   return { workflowId: workflow.id, webhook: body.data.inboundWebhooks[0] }
 }
+
+type LiveOptions = { settings: Partial<Settings>; rest: readonly Step[]; successGoals: readonly object[] }
