@@ -30,8 +30,9 @@ type Drawing = {
   emails: string[]
   waits: string[]
   goals: Goal[]
-  /** Events that nothing of, or before, the run has made happen when it begins. */
-  unheard: string[]
+  /** Tags and events that filters name. */
+  tags: string[]
+  events: string[]
   /** Whether a step turns people away: a request that is refused, or a throttle that is full. */
   turnsAway: boolean
 }
@@ -56,8 +57,18 @@ const MORE_STEPS = 12
  */
 export function randomGraph(random: () => number, name: string, around: Surroundings): RandomGraph {
   const entry = drawEntry(random, name)
-  const unheard = HEARD.filter((type) => entry.by !== 'tag' || type !== 'TAG_ADDED')
-  const drawing: Drawing = { random, around, emails: [], waits: [], goals: [], unheard, turnsAway: false }
+  const tags = entry.by === 'tag' ? [...TAGS, entry.tagName] : TAGS
+  const events = entry.by === 'event' ? [...HEARD, entry.eventType] : HEARD
+  const drawing: Drawing = {
+    random,
+    around,
+    emails: [],
+    waits: [],
+    goals: [],
+    tags,
+    events,
+    turnsAway: false,
+  }
   if (random() < 0.4) drawing.goals.push(...goals(drawing))
   const steps: RandomStep[] = [{ id: 'start', type: 'TRIGGER', config: drawTrigger(drawing, entry) }]
   const edges: Edge[] = []
@@ -161,7 +172,7 @@ const MAKE = {
     }),
   CREATE_EVENT: ({ random }) => next({ eventType: pick(random, EVENTS) }),
   GOAL: ({ random, goals: drawn }) =>
-    next({ goalId: pick(random, drawn).id, ifUnmet: pick(random, ['CONTINUE', 'EXIT', 'WAIT']) }),
+    next({ goalId: pick(random, drawn).id, ifUnmet: pick(random, ['CONTINUE', 'EXIT', 'WAIT', 'WAIT']) }),
   THROTTLE: (drawing) => {
     const { random } = drawing
     const per = { amount: 1, unit: 'HOURS' }
@@ -203,7 +214,7 @@ const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
   REMOVE_TAG: 1,
   UPDATE_FIELD: 4,
   CREATE_EVENT: 3,
-  GOAL: 2,
+  GOAL: 4,
   THROTTLE: 2,
   JUMP: 3,
   NOTIFY: 1,
@@ -260,15 +271,16 @@ function filters(drawing: Drawing): object[] {
 }
 
 /** What does not change with the time of day, so that waiting and being fast-forwarded see the same. */
-function filter({ random, emails, unheard }: Drawing): object {
+function filter({ random, emails, tags, events }: Drawing): object {
   const stepId = emails.length === 0 ? null : pick(random, emails)
   return pick(random, [
     { field: 'customFields.plan', operator: 'equals', value: pick(random, ['free', 'pro']) },
     { field: 'customFields.points', operator: 'gte', value: Math.floor(random() * 12) },
-    { field: 'tags', operator: pick(random, ['has_any', 'has_none']), value: [pick(random, TAGS)] },
+    { field: 'tags', operator: pick(random, ['has_any', 'has_none']), value: [pick(random, tags)] },
+    { field: 'entry.tag', operator: 'is_set' },
     { field: 'status', operator: 'equals', value: 'SUBSCRIBED' },
     { field: 'emailCount', operator: 'gte', value: 1 + Math.floor(random() * 2) },
-    { field: 'event', operator: 'performed', event: pick(random, unheard) },
+    { field: 'event', operator: 'performed', event: pick(random, events) },
     { field: 'random', operator: 'percent', value: 50, seed: 'drawn' },
     ...(stepId === null ? [] : [{ field: 'campaign', operator: 'received', value: { stepId } }]),
     ...(stepId === null ? [] : [{ field: 'campaign', operator: 'not_clicked', value: { stepId } }]),

@@ -95,6 +95,12 @@ export const SimulatedEntry = closed({
   enters: Type.Boolean({ description: 'Whether they would be let in when it fires.' }),
   reason: nullable(Type.String({ description: 'FILTERS, ALREADY_ENTERED, COOLDOWN, NOT_SUBSCRIBED, …' })),
   message: nullable(Type.String()),
+  assumed: nullable(
+    Type.String({
+      description:
+        'What is not so now and is taken to be, here and on the ways from it, because the trigger has fired.',
+    }),
+  ),
 })
 export type SimulatedEntry = Static<typeof SimulatedEntry>
 

@@ -304,6 +304,117 @@ test('jumps, shares, throttles and requests show every port once', async (t) => 
   t.is(new Set(answer.ways.map((way) => JSON.stringify(way.timeline[0]))).size, answer.ways.length)
 })
 
+test('a way begins with what its trigger implies, and the entry says what of that is not so now', async (t) => {
+  const ask = (id: string, ...filters: object[]) =>
+    step(id, 'BRANCH', { paths: [{ id: 'yes', filters } as never] })
+  const begun = async (config: object, filters: object[], sample: object = {}) => {
+    const { entries, ways } = await simulated(
+      {
+        steps: [step('start', 'TRIGGER', { filters, ...config } as never), ask('ask', ...filters)],
+        edges: edges(['start', 'ask']),
+      },
+      sample,
+    )
+    const [entry] = entries
+    return [entry?.enters, ways[0]?.timeline[1]?.port, entry?.assumed]
+  }
+  const has = (operator: string, ...value: string[]) => ({ field: 'tags', operator, value })
+  const added = { type: 'TAG_ADDED', tagNames: ['Trial', 'Beta'] }
+  t.deepEqual(await begun(added, [has('has_any', 'trial'), has('has_none', 'beta')]), [
+    true,
+    'yes',
+    'They have got the tag Trial, which they do not have now.',
+  ])
+  // One of them is enough.
+  t.deepEqual(await begun(added, [has('has_none', 'trial')], { tags: ['beta'] }), [true, 'yes', null])
+  const named = { field: 'entry.tag', operator: 'equals', value: 'Trial' }
+  const told = { field: 'event', operator: 'performed', event: 'TAG_ADDED' }
+  t.deepEqual((await begun(added, [named, told])).slice(0, 2), [true, 'yes'])
+  t.deepEqual(
+    await begun({ type: 'TAG_REMOVED', tagNames: ['trial'] }, [has('has_none', 'trial')], {
+      tags: ['trial'],
+    }),
+    [true, 'yes', 'They have lost the tag trial, which they have now.'],
+  )
+  const status = (value: string) => ({ field: 'status', operator: 'equals', value })
+  t.deepEqual(await begun({ type: 'UNSUBSCRIBED' }, [status('UNSUBSCRIBED')]), [
+    true,
+    'yes',
+    'They are UNSUBSCRIBED by then; now they are SUBSCRIBED.',
+  ])
+  t.deepEqual(
+    await begun({ type: 'SUBSCRIBED' }, [status('SUBSCRIBED')], { status: 'PENDING_CONFIRMATION' }),
+    [true, 'yes', 'They are SUBSCRIBED by then; now they are PENDING_CONFIRMATION.'],
+  )
+  const became = (field: string, to: unknown) => ({ type: 'FIELD_UPDATED', field, to })
+  const gold = { field: 'customFields.due', operator: 'equals', value: '2027-05-01' }
+  t.deepEqual(await begun(became('due', '2027-05-01'), [gold]), [
+    true,
+    'yes',
+    'Their field due has become "2027-05-01".',
+  ])
+  const gone = { field: 'customFields.due', operator: 'is_not_set' }
+  t.deepEqual(await begun(became('due', null), [gone], { customFields: { due: '2027-05-01' } }), [
+    true,
+    'yes',
+    'Their field due has been cleared.',
+  ])
+  const french = { field: 'country', operator: 'equals', value: 'FR' }
+  t.deepEqual(await begun(became('country', 'FR'), [french]), [
+    true,
+    'yes',
+    'Their field country has become "FR".',
+  ])
+  t.deepEqual(await begun(became('country', 'FR'), [french], { country: 'FR' }), [true, 'yes', null])
+  const paid = [
+    {
+      field: 'event',
+      operator: 'performed',
+      event: 'SUBSCRIBER_PAYMENT',
+      where: [{ path: 'amount', operator: 'gte', value: 20 }],
+    },
+    { field: 'revenue', operator: 'equals', value: 25 },
+  ]
+  const payment = { type: 'EVENT', eventType: 'SUBSCRIBER_PAYMENT' }
+  t.deepEqual(await begun(payment, paid, { entry: { amount: 25 } }), [true, 'yes', null])
+  t.deepEqual(await begun({ type: 'MANUAL' }, [has('has_any', 'trial')]), [false, 'else', null])
+})
+
+test('who is in a segment is what its filters say: the entry tells that they are not yet', async (t) => {
+  const { segment } = await organization.data('create_segment', {
+    name: 'French',
+    filters: [{ field: 'country', operator: 'equals', value: 'FR' }],
+  })
+  const assumed = async (type: string, sample: object) => {
+    const steps = [step('start', 'TRIGGER', { type, segmentId: segment.id } as never)]
+    return (await simulated({ steps, edges: [] }, sample)).entries[0]?.assumed
+  }
+  t.is(await assumed('SEGMENT_ENTERED', { country: 'FR' }), null)
+  t.regex((await assumed('SEGMENT_ENTERED', {})) ?? '', /now, which is outside of it/)
+  t.is(await assumed('SEGMENT_EXITED', {}), null)
+  t.regex((await assumed('SEGMENT_EXITED', { country: 'FR' })) ?? '', /now, which is inside of it/)
+})
+
+test('what a run begins with is not what it waits for, nor what ends it', async (t) => {
+  const eventType = 'ORDERED'
+  const until = step('again', 'WAIT_UNTIL', {
+    mode: 'EVENT',
+    eventType,
+    scope: 'RUN',
+    timeout: { amount: 1, unit: 'DAYS' },
+    onTimeout: 'CONTINUE',
+  })
+  const graph = {
+    steps: [step('start', 'TRIGGER', { type: 'EVENT', eventType }), until],
+    edges: edges(['start', 'again']),
+    successGoals: [{ id: 'again', name: 'Again', event: eventType }],
+    settings: { exitRules: [{ id: 'again', on: eventType }] },
+  }
+  const answer = await simulated(graph)
+  t.deepEqual(trail(answer), ['start ENTERED→next', 'again TIMEOUT→timeout'])
+  t.is(answer.ways[0]?.end.exitReason, 'END')
+})
+
 test('a sum that is no number any more is refused as the engine refuses it, and onError says what follows', async (t) => {
   const add = (onError: 'CONTINUE' | 'EXIT' | 'FAIL') =>
     simulated(

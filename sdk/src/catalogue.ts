@@ -2414,6 +2414,7 @@ export type SimulatedEntry = {
   enters: boolean
   reason: string | null
   message: string | null
+  assumed: string | null
 }
 
 export type SimulatedVisit = {

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import {
   CUSTOM_FIELD_PREFIX,
+  ENTRY_PREFIX,
   type Filter,
   type Period,
   type PeriodUnit,
@@ -27,7 +28,6 @@ export type Subject = {
   /** The rows of subscriber and subscriber_stat, as JSON. */
   person: Record<string, unknown>
   numbers: Record<string, unknown>
-  entry: Record<string, unknown>
   references: References
 }
 
@@ -52,8 +52,8 @@ export type Filtering = {
 export function createFiltering(em: EntityManager, subject: Subject): Filtering {
   const known = new Map<string, Promise<string | null>>()
 
-  function compiled(filters: readonly Filter[], now: RawBuilder<unknown>) {
-    const { organizationId, references, automationId, entry } = subject
+  function compiled(filters: readonly Filter[], { entry }: State, now: RawBuilder<unknown>) {
+    const { organizationId, references, automationId } = subject
     const run = { automationId, runId: NOBODY }
     return compileFilters({ organizationId, references, entry: json(entry), run, single: true, now }, filters)
   }
@@ -67,7 +67,7 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
 
   async function ask(branches: readonly Branch[], state: State, at: number): Promise<string | null> {
     const cases = branches.map(
-      ({ filters }, index) => sql`when ${compiled(filters, instant(at))} then ${index}::int`,
+      ({ filters }, index) => sql`when ${compiled(filters, state, instant(at))} then ${index}::int`,
     )
     const found = await row<{ position: number | null }>(
       em,
@@ -88,7 +88,7 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
       em,
       over(
         sql`select min(probe.at) as at from subscriber s
-          cross join unnest(${array(dates, 'timestamptz')}) as probe (at) where ${compiled(filters, sql`probe.at`)}`,
+          cross join unnest(${array(dates, 'timestamptz')}) as probe (at) where ${compiled(filters, state, sql`probe.at`)}`,
         state,
       ),
     )
@@ -140,11 +140,13 @@ function dependencies(
   const names = (test: (field: string) => boolean) => leaves.some(({ field }) => test(field))
   return [
     leaves.some(changesWithTime) && at,
+    state.profile,
+    names((field) => field.startsWith(ENTRY_PREFIX)) && state.entry,
     names((field) => field === 'status') && state.status,
     names((field) => field.startsWith(CUSTOM_FIELD_PREFIX)) && state.fields,
     names((field) => field === 'tags') && [...state.tags],
     names((field) => field === 'campaign' || field === 'emailCount') && state.emails,
-    names((field) => field === 'event' || field === 'revenue') && state.events,
+    names((field) => field === 'event' || field === 'revenue') && [state.begunBy, state.events],
   ]
 }
 
@@ -172,12 +174,12 @@ function tables(subject: Subject, state: State): [name: string, table: () => Raw
   const { organizationId, subscriberId, automationId, person, numbers } = subject
   const keys = { organization_id: organizationId, subscriber_id: subscriberId }
   const own = sql`organization_id = ${organizationId} and subscriber_id = ${subscriberId}`
-  const { status, fields, revenue } = state
+  const { status, fields, profile, revenue } = state
   return [
     [
       'subscriber',
       () => sql`subscriber as (
-        select * from jsonb_populate_record(null::subscriber, ${json({ ...person, status, fields })}))`,
+        select * from jsonb_populate_record(null::subscriber, ${json({ ...person, ...profile, status, fields })}))`,
     ],
     [
       'subscriber_stat',
@@ -223,7 +225,7 @@ function tables(subject: Subject, state: State): [name: string, table: () => Raw
     [
       'subscriber_event',
       () => {
-        const events = state.events.map(({ type, at, data }) => ({
+        const events = [...state.begunBy, ...state.events].map(({ type, at, data }) => ({
           ...keys,
           type,
           data,

@@ -108,12 +108,12 @@ export async function readTags(
   )
 }
 
-/** Why a status keeps email from somebody: what delivery would say of them, for the statuses that a run can give them. */
+/** Why a status keeps email from somebody: what delivery would say of them, for the statuses that a trigger or a run can give them. */
 export async function readConsent(
   { em, organization }: Call,
   { email, person, status }: SimulatedPerson,
 ): Promise<(status: SubscriberStatus, marketing: boolean) => string | null> {
-  const statuses: SubscriberStatus[] = [...new Set<SubscriberStatus>([status, 'UNSUBSCRIBED'])]
+  const statuses: SubscriberStatus[] = [...new Set<SubscriberStatus>([status, 'SUBSCRIBED', 'UNSUBSCRIBED'])]
   const found = await rows<{ status: string; marketing: boolean; refusal: string | null }>(
     em,
     sql`select asked.status, kind.marketing, case when exists (select from suppression blocked

@@ -1,4 +1,4 @@
-import type { Step } from '../../../../schema/automation.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
 import { TIMED_TRIGGERS, type TriggerType } from '../../../../schema/automation-triggers.ts'
 import type { SamplePerson, SimulatedEntry, Simulation } from '../../../../schema/simulation.ts'
 import { entrySteps, indexGraph, manualEntry } from '../../../../temporal/graph.ts'
@@ -10,6 +10,7 @@ import { refuse } from '../../text.ts'
 import { decide, readEntry, type Refusal } from '../entry/enrolment.ts'
 import { REFUSALS } from '../entry/enter-by-hand.ts'
 import { createFiltering } from './filters.ts'
+import { type Begun, fire, isIn } from './firing.ts'
 import { momentIn, readConsent, readReal, readSample, readTags, type SimulatedPerson } from './person.ts'
 import type { World } from './place.ts'
 import { presentDeadEnds, presentWays } from './present.ts'
@@ -44,19 +45,21 @@ export async function simulate(call: Call, input: SimulationInput): Promise<Simu
   const source = await readSource(call, { workflowId, definition })
   const person = sample ? await readSample(call, sample, from) : await readReal(call, subscriberId ?? '')
   const { world, state } = await prepare(call, source, person, from)
-  const ways = await walkAll(world, startsOf(source), state, from)
+  const begun: Begun[] = []
+  for (const step of startsOf(source)) begun.push(await fire(world, step, state, from))
+  const ways = await walkAll(world, begun, from)
   const timezone = person.timezone ?? world.timezone
   return {
     from: new Date(from).toISOString(),
     timezone,
-    entries: await readEntries(call, source, person, world, state, from),
+    entries: await readEntries(call, source, person, world, begun, from),
     ways: presentWays(ways, timezone),
     deadEnds: presentDeadEnds(source.definition, world.graph, ways),
   }
 }
 
 /** The entry that a run by hand would take, then the others. */
-function startsOf({ definition }: Source): Step[] {
+function startsOf({ definition }: Source): StepOf<'TRIGGER'>[] {
   const first = manualEntry(definition)
   return [...(first ? [first] : []), ...entrySteps(definition).filter((step) => step !== first)]
 }
@@ -74,6 +77,9 @@ async function prepare(
   const references = await loadReferences(em, scope, [
     ...filtersOf(definition).map(({ filter }) => filter),
     ...goals.flatMap(({ filters = [] }) => filters),
+    ...entrySteps(definition).flatMap(({ config }) =>
+      'segmentId' in config ? [isIn(config.segmentId)] : [],
+    ),
   ])
   const names = [...tagNamesOf(definition, goals), ...references.tags.keys(), ...(isReal ? [] : person.tags)]
   const tags = await readTags(call, names)
@@ -88,7 +94,6 @@ async function prepare(
     automationId: source.automationId ?? NOBODY,
     person: person.person,
     numbers: person.numbers,
-    entry: person.entry,
     references,
   }
   const world: World = {
@@ -106,7 +111,10 @@ async function prepare(
     consent: await readConsent(call, person),
   }
   const state: State = {
+    entry: person.entry,
+    begunBy: [],
     status: person.status,
+    profile: {},
     fields: person.fields,
     tags: new Set(isReal ? person.tags : person.tags.map((name) => tags.get(name)?.id ?? name)),
     revenue: Number(person.numbers['revenue'] ?? 0),
@@ -141,41 +149,48 @@ const ENTRY_REFUSALS = {
   NOT_SUBSCRIBED: 'is not SUBSCRIBED, and such a trigger takes nobody else (settings.exitOnUnsubscribe)',
 } as const
 
-/** Whether each trigger would let the person in, when it fires and the workflow is live. */
+/** Whether each trigger would let the person in, when it has fired and the workflow is live. */
 async function readEntries(
   call: Call,
   source: Source,
   person: SimulatedPerson,
   world: World,
-  state: State,
+  begun: readonly Begun[],
   from: number,
 ): Promise<SimulatedEntry[]> {
-  const refusal = await reEntryRefusal(call, source, person, world, from)
-  const isGone = source.settings.exitOnUnsubscribe && state.status !== 'SUBSCRIBED'
+  const refusalOf = await reEntry(call, source, person, world, from)
   const entries: SimulatedEntry[] = []
   for (const { id, config } of entrySteps(source.definition)) {
+    const fired = begun.find(({ step }) => step.id === id)
+    if (!fired) continue
+    const { state, assumed } = fired
+    const refusal = refusalOf(state)
+    const isGone = source.settings.exitOnUnsubscribe && state.status !== 'SUBSCRIBED'
     const filters = config.filters ?? []
     const isMeant =
       filters.length === 0 || (await world.filtering.firstHolding([{ id, filters }], state, from)) !== null
     const reason = isGone && TIMED.has(config.type) ? 'NOT_SUBSCRIBED' : isMeant ? refusal : 'FILTERS'
     const message = reason === null ? null : `The person ${ENTRY_REFUSALS[reason]}.`
-    entries.push({ stepId: id, type: config.type, enters: reason === null, reason, message })
+    entries.push({ stepId: id, type: config.type, enters: reason === null, reason, message, assumed })
   }
   return entries
 }
 
-async function reEntryRefusal(
+/** What re-entry would refuse somebody for, by what they are begun with. */
+async function reEntry(
   call: Call,
   { automationId, definition, settings }: Source,
-  { id: subscriberId, entry: context }: SimulatedPerson,
+  { id: subscriberId }: SimulatedPerson,
   { graph }: World,
   from: number,
-): Promise<Refusal | null> {
-  if (automationId === null || subscriberId === NOBODY) return null
+): Promise<(state: State) => Refusal | null> {
+  if (automationId === null || subscriberId === NOBODY) return () => null
   const published = { ...definition, settings, successGoals: [], emails: {} }
   const version: Version = { id: NOBODY, automationId, number: 0, definition: published, graph }
   const entry = await readEntry(call, { automationId, subscriberId })
   const idleMs = entry.idleMs === null ? null : entry.idleMs + from - call.now.getTime()
-  const decided = decide({ version, context }, { ...entry, idleMs })
-  return 'refusal' in decided ? decided.refusal : null
+  return ({ entry: context }) => {
+    const decided = decide({ version, context }, { ...entry, idleMs })
+    return 'refusal' in decided ? decided.refusal : null
+  }
 }

@@ -15,7 +15,7 @@ import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
 import { planEmails } from '../definition/internal-emails.ts'
 import { findAutomation } from '../definition/records.ts'
 import type { ShownEmail } from './place.ts'
-import { NOBODY, type State } from './state.ts'
+import { NOBODY } from './state.ts'
 import { readDefinition, readSettings } from '../definition/validate.ts'
 
 /** What is simulated: a graph with its settings. `automationId` is null where it belongs to no workflow. */
@@ -61,19 +61,20 @@ export async function readEmails(
         preview: given.preview ?? written?.preview ?? null,
         kind: transactional ? 'transactional' : 'marketing',
       })
-      const shown = new Map<State['fields'], ReturnType<ShownEmail['render']>>()
+      const shown = new Map<string, ReturnType<ShownEmail['render']>>()
       const email: ShownEmail = {
         campaignId: written?.id ?? null,
-        render({ fields }) {
-          const before = shown.get(fields)
+        render({ fields, profile }) {
+          const key = JSON.stringify([fields, profile])
+          const before = shown.get(key)
           if (before) return before
-          const variables = personVariables({ ...person, fields }, call.organization.name)
+          const variables = personVariables({ ...person, ...profile, fields }, call.organization.name)
           const { subject, preheader } = fillContent(compiled, {
             variables,
             urls: { unsubscribe: '', online: '' },
           })
           const lines = { subject, preview: preheader, from: written?.from ?? null }
-          shown.set(fields, lines)
+          shown.set(key, lines)
           return lines
         },
       }

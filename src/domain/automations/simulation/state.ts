@@ -10,7 +10,13 @@ export type SimulatedEmail = { stepId: string; campaignId: string | null; at: nu
 
 /** All that a way changes. It is never changed in place: ways that part share it. */
 export type State = {
+  /** What the run was begun with: filters read it as entry.<path>. */
+  entry: Readonly<Record<string, unknown>>
+  /** The event of the trigger, which came before the run. */
+  begunBy: readonly SimulatedEvent[]
   status: SubscriberStatus
+  /** Columns of the person that differ from what they are now. */
+  profile: Readonly<Record<string, unknown>>
   fields: Readonly<Record<string, FieldScalar>>
   /** The ids of their tags. */
   tags: ReadonlySet<string>

@@ -1,9 +1,9 @@
 import type { Step } from '../../../../schema/automation.ts'
 import { nextStep } from '../../../../temporal/graph.ts'
 import { COMPLETED, type End, settlementOf } from '../runs/settlement.ts'
+import type { Begun } from './firing.ts'
 import { BY_GOAL, reachByFilters } from './goals.ts'
 import type { Option, Place, World } from './place.ts'
-import type { State } from './state.ts'
 import { endOf, simulateStep } from './steps.ts'
 
 /** A step on a way, when it was reached, and what it came to. */
@@ -31,13 +31,12 @@ const AMPLE_VISITS = 500
  * port yet, another one begins there. So every port and every end that can be taken is taken, and there are never more
  * ways than those.
  */
-export async function walkAll(
-  world: World,
-  entries: readonly Step[],
-  state: State,
-  from: number,
-): Promise<Way[]> {
-  const starts: Start[] = entries.map((step) => ({ branchOf: null, step, place: { world, state, at: from } }))
+export async function walkAll(world: World, entries: readonly Begun[], from: number): Promise<Way[]> {
+  const starts: Start[] = entries.map(({ step, state }) => ({
+    branchOf: null,
+    step,
+    place: { world, state, at: from },
+  }))
   const ways: Way[] = []
   const taken = new Set<string>()
   const shown = new Set<Step>()

@@ -1,0 +1,134 @@
+import type { StepOf } from '../../../../schema/automation.ts'
+import { BUILT_IN_FIELDS, type TriggerConfigs } from '../../../../schema/automation-triggers.ts'
+import type { SubscriberStatus } from '../../../../schema/values.ts'
+import { readId } from '../../../ids.ts'
+import { CONSENT } from '../../consent.ts'
+import { typeOf } from '../../fields.ts'
+import { REVENUE } from '../../subscriber-history.ts'
+import { tagEvents } from '../../tags.ts'
+import type { World } from './place.ts'
+import type { State } from './state.ts'
+
+/** What a way begins with: how somebody is when the trigger has fired, and what of that is not so now. */
+export type Begun = { step: StepOf<'TRIGGER'>; state: State; assumed: string | null }
+
+/** What has happened when a trigger fires: its event, and what that has changed. */
+type Fired = { type: string; data: Record<string, unknown>; change?: Partial<State>; assumed?: string | null }
+
+/** Has a trigger fire. What its event says is what the run is begun with, under what the caller says of that. */
+export async function fire(world: World, step: StepOf<'TRIGGER'>, state: State, at: number): Promise<Begun> {
+  const fired = await firedBy(world, step, state, at)
+  if (fired === null) return { step, state, assumed: null }
+  const { type, data, change = {}, assumed = null } = fired
+  const entry = { ...data, ...state.entry }
+  return { step, state: { ...state, ...change, entry, begunBy: [{ type, at, data: entry }] }, assumed }
+}
+
+async function firedBy(
+  world: World,
+  { config }: StepOf<'TRIGGER'>,
+  state: State,
+  at: number,
+): Promise<Fired | null> {
+  const { type } = config
+  switch (type) {
+    case 'SUBSCRIBED':
+      return consented(type, state, 'SUBSCRIBED')
+    case 'UNSUBSCRIBED':
+      return consented(type, state, CONSENT[state.status].UNSUBSCRIBE ?? state.status)
+    case 'TAG_ADDED':
+    case 'TAG_REMOVED':
+      return tagged(world, config, state)
+    case 'FIELD_UPDATED':
+      return updated(world, config, state)
+    case 'SEGMENT_ENTERED':
+    case 'SEGMENT_EXITED':
+      return await moved(world, config, state, at)
+    case 'EVENT':
+      return happened(config, state)
+    case 'WORKFLOW_EVENT':
+      return { type: config.event, data: { workflowId: config.workflowId } }
+    case 'DATE_FIELD':
+    case 'SCHEDULE':
+    case 'INACTIVITY':
+    case 'INBOUND_WEBHOOK':
+    case 'MANUAL':
+      return null
+  }
+}
+
+function consented(type: string, { status: now }: State, status: SubscriberStatus): Fired {
+  const assumed = status === now ? null : `They are ${status} by then; now they are ${now}.`
+  return { type, data: {}, change: { status }, assumed }
+}
+
+/** One of its tags is enough; where none has moved already, the first does. */
+function tagged(
+  { tags, subject: { subscriberId } }: World,
+  { type, tagNames }: TriggerConfigs['TAG_ADDED' | 'TAG_REMOVED'],
+  state: State,
+): Fired | null {
+  const adds = type === 'TAG_ADDED'
+  const named = tagNames.flatMap((name) => tags.get(name) ?? [])
+  const before = named.find(({ id }) => state.tags.has(id) === adds)
+  const tag = before ?? named[0]
+  if (!tag) return null
+  const [told] = tagEvents(type, [{ subscriberId, tag }])
+  const own = new Set(state.tags)
+  if (adds) own.add(tag.id)
+  else own.delete(tag.id)
+  const words = adds
+    ? `They have got the tag ${tag.name}, which they do not have now.`
+    : `They have lost the tag ${tag.name}, which they have now.`
+  return { type, data: told?.data ?? {}, change: { tags: own }, assumed: before ? null : words }
+}
+
+/** Without `to` the field has whatever they have in it now. */
+function updated({ subject, timezone }: World, config: TriggerConfigs['FIELD_UPDATED'], state: State): Fired {
+  const { type, field, from = null, to } = config
+  const custom = !BUILT_IN_FIELDS.some((name) => name === field)
+  const now = (custom ? state.fields[field] : subject.person[field]) ?? null
+  if (to === undefined || to === now) return { type, data: { field, custom, from, to: now } }
+  const data = { field, custom, from: from ?? now, to }
+  const assumed =
+    to === null
+      ? `Their field ${field} has been cleared.`
+      : `Their field ${field} has become ${JSON.stringify(to)}.`
+  if (!custom) {
+    const profile = { [field]: to, ...(field === 'email' && { email_key: String(to).toLowerCase() }) }
+    return { type, data, change: { profile }, assumed }
+  }
+  const { [field]: _old, ...fields } = state.fields
+  const types = subject.references.fields
+  if (to !== null && !types.has(field)) types.set(field, typeOf(to, timezone))
+  return { type, data, change: { fields: to === null ? fields : { ...fields, [field]: to } }, assumed }
+}
+
+/** Filters say who is in a segment, and many people can fulfil them: nobody is made to. */
+async function moved(
+  { filtering, subject }: World,
+  { type, segmentId }: TriggerConfigs['SEGMENT_ENTERED' | 'SEGMENT_EXITED'],
+  state: State,
+  at: number,
+): Promise<Fired> {
+  const data = { segmentId }
+  if (!subject.references.segments.has(readId('seg', segmentId) ?? '')) return { type, data }
+  const within = { id: segmentId, filters: [isIn(segmentId)] }
+  const enters = type === 'SEGMENT_ENTERED'
+  if (((await filtering.firstHolding([within], state, at)) !== null) === enters) return { type, data }
+  const assumed = enters
+    ? 'They have come into the segment; the ways show them as they are now, which is outside of it.'
+    : 'They have left the segment; the ways show them as they are now, which is inside of it.'
+  return { type, data, assumed }
+}
+
+/** The filter that somebody is in a segment. */
+export function isIn(segmentId: string) {
+  return { field: 'segment', operator: 'has_any' as const, value: [segmentId] }
+}
+
+function happened({ eventType }: TriggerConfigs['EVENT'], { entry, revenue }: State): Fired {
+  const { amount } = entry
+  const paid = (REVENUE[eventType] ?? 0) * (typeof amount === 'number' ? amount : 0)
+  return { type: eventType, data: {}, change: { revenue: revenue + paid } }
+}
