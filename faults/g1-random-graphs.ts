@@ -51,6 +51,10 @@ export const randomGraphs = defineExperiment({
       await fillThrottles(api, organization, workflowId, definition.steps)
       for (const person of await drawPeople(lab, api, organization, people)) {
         const { subscriberId } = person
+        if (entry.by === 'untag') {
+          const asked = { subscriberIds: [subscriberId], tagNames: [entry.tagName] }
+          await organization.data('bulk_add_tags', asked)
+        }
         const answer: Simulation = await organization.data('simulate_workflow', { workflowId, subscriberId })
         foretold.push({ graph, workflowId, person, way: wayOf(answer, definition.steps) })
         entries.push(() => enter(api, organization, { entry, workflowId, person }))
@@ -116,7 +120,15 @@ async function open(lab: Lab): Promise<Opened> {
   lab.defer(() => engine.stop())
   await engine.ready
   const organization = await api.organization()
-  const fields = { plan: 'free', points: 0, passes: 0, huge: 0, due: '2030-01-01', over: '2020-01-01' }
+  const fields = {
+    plan: 'free',
+    points: 0,
+    passes: 0,
+    huge: 0,
+    came: '',
+    due: '2030-01-01',
+    over: '2020-01-01',
+  }
   await organization.data('add_subscriber', { email: 'fields@reader.example', fields })
   const otherWorkflowId = await publish(organization, {
     steps: [
@@ -183,24 +195,33 @@ async function enter(
   { entry, workflowId, person }: { entry: Entry; workflowId: string; person: Person },
 ): Promise<void> {
   const { subscriberId, email } = person
-  if (entry.by === 'hand') {
-    const { status, body } = await organization.call('add_subscriber_to_workflow', {
-      workflowId,
-      subscriberId,
-    })
-    if (status !== 200 && status !== 409) throw new Error(JSON.stringify(body))
-    return
+  const asked = { subscriberIds: [subscriberId] }
+  switch (entry.by) {
+    case 'hand': {
+      const { status, body } = await organization.call('add_subscriber_to_workflow', {
+        workflowId,
+        subscriberId,
+      })
+      if (status !== 200 && status !== 409) throw new Error(JSON.stringify(body))
+      return
+    }
+    case 'tag':
+      await organization.data('bulk_add_tags', { ...asked, tagNames: [entry.tagName] })
+      return
+    case 'untag':
+      await organization.data('bulk_remove_tags', { ...asked, tagNames: [entry.tagName] })
+      return
+    case 'field':
+      await organization.data('update_subscriber', { subscriber: email, fields: { came: entry.value } })
+      return
+    case 'event': {
+      const answer = await api.request('POST', '/api/v2/events', {
+        token: organization.token,
+        body: { email, eventType: entry.eventType },
+      })
+      if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
+    }
   }
-  if (entry.by === 'tag') {
-    await organization.data('bulk_add_tags', { subscriberIds: [subscriberId], tagNames: [entry.tagName] })
-    return
-  }
-  const { eventType } = entry
-  const answer = await api.request('POST', '/api/v2/events', {
-    token: organization.token,
-    body: { email, eventType },
-  })
-  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
 }
 
 async function publish(

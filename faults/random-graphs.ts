@@ -7,8 +7,12 @@ export type RandomGraph = {
   successGoals: Goal[]
 }
 
-/** How people get in: by hand, by an event of this type, or by this tag, which both are the graph's own. */
-export type Entry = { by: 'hand' } | { by: 'event'; eventType: string } | { by: 'tag'; tagName: string }
+/** How people get in: by hand, or by an event, a tag that comes or goes, or a value of the field `came`: the graph's own. */
+export type Entry =
+  | { by: 'hand' }
+  | { by: 'event'; eventType: string }
+  | { by: 'tag' | 'untag'; tagName: string }
+  | { by: 'field'; value: string }
 
 /** What graphs name that is not theirs. */
 export type Surroundings = {
@@ -40,6 +44,8 @@ type Made = { config: object; ports: string[] }
 
 const TAGS = ['red', 'green', 'blue']
 const EVENTS = ['MADE_ONE', 'MADE_TWO']
+/** What else steps and entries make happen, of which filters ask. */
+const CHANGES = ['TAG_REMOVED', 'FIELD_UPDATED']
 /** What a run makes happen, by steps that do it at once and by email, which happens while it waits. */
 const HEARD = [...EVENTS, 'TAG_ADDED', 'EMAIL_SENT', 'WEBHOOK_EXECUTED']
 /** Two of these are more than a number can be: a field that has it refuses another. */
@@ -51,14 +57,14 @@ const MORE_STEPS = 12
 
 /**
  * A valid graph of every kind of step. Steps are hung on ports of earlier ones, so all are reached and only JUMP leads
- * back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `huge`, `due` and `over` must exist, `over` being past
+ * back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `huge`, `came`, `due` and `over` must exist, `over` being past
  * by more than any offset; each UPDATE_FIELD that is not refused adds one to `passes`. `name` tells its entry from those
  * of other graphs.
  */
 export function randomGraph(random: () => number, name: string, around: Surroundings): RandomGraph {
   const entry = drawEntry(random, name)
-  const tags = entry.by === 'tag' ? [...TAGS, entry.tagName] : TAGS
-  const events = entry.by === 'event' ? [...HEARD, entry.eventType] : HEARD
+  const tags = 'tagName' in entry ? [...TAGS, entry.tagName] : TAGS
+  const events = [...HEARD, ...CHANGES, ...('eventType' in entry ? [entry.eventType] : [])]
   const drawing: Drawing = {
     random,
     around,
@@ -111,6 +117,8 @@ function drawEntry(random: () => number, name: string): Entry {
     { by: 'hand' },
     { by: 'event', eventType: `ENTER_${name}` },
     { by: 'tag', tagName: `Enter ${name}` },
+    { by: 'untag', tagName: `Enter ${name}` },
+    { by: 'field', value: name },
   ])
 }
 
@@ -118,7 +126,9 @@ function drawTrigger(drawing: Drawing, entry: Entry): object {
   const some = drawing.random() < 0.2 ? { filters: filters(drawing) } : {}
   if (entry.by === 'hand') return { type: 'MANUAL', ...some }
   if (entry.by === 'event') return { type: 'EVENT', eventType: entry.eventType, ...some }
-  return { type: 'TAG_ADDED', tagNames: [entry.tagName.toUpperCase()], ...some }
+  if (entry.by === 'field') return { type: 'FIELD_UPDATED', field: 'came', to: entry.value, ...some }
+  const type = entry.by === 'tag' ? 'TAG_ADDED' : 'TAG_REMOVED'
+  return { type, tagNames: [entry.tagName.toUpperCase()], ...some }
 }
 
 /** One that is reached by an event and one by filters. */
@@ -277,7 +287,7 @@ function filter({ random, emails, tags, events }: Drawing): object {
     { field: 'customFields.plan', operator: 'equals', value: pick(random, ['free', 'pro']) },
     { field: 'customFields.points', operator: 'gte', value: Math.floor(random() * 12) },
     { field: 'tags', operator: pick(random, ['has_any', 'has_none']), value: [pick(random, tags)] },
-    { field: 'entry.tag', operator: 'is_set' },
+    { field: pick(random, ['entry.tag', 'entry.field', 'customFields.came']), operator: 'is_set' },
     { field: 'status', operator: 'equals', value: 'SUBSCRIBED' },
     { field: 'emailCount', operator: 'gte', value: 1 + Math.floor(random() * 2) },
     { field: 'event', operator: 'performed', event: pick(random, events) },
