@@ -236,6 +236,33 @@ test('a domain degrades after three missed daily checks, sends nothing then, and
   t.is((await verify(organization, domain)).status, 'VERIFIED')
 })
 
+test.serial('a day without an answer is no missed check, also after a real one', async (t) => {
+  const organization = await api.organization()
+  const domain = await register(organization)
+  publish(domain.providerRecords)
+  t.is((await verify(organization, domain)).status, 'VERIFIED')
+  const missed = async () => {
+    const id = decodeId('dom', domain.id)
+    return (
+      await row<{ missed: number }>(em(), sql`select missed_checks as missed from domain where id = ${id}`)
+    )?.missed
+  }
+  const key = only(domain, 'DKIM')[0]?.name ?? ''
+  for (const server of [names, others]) server.set(key)
+  t.like(statuses(await verify(organization, domain)), { DKIM: 'MISSING' })
+  for (const server of [names, others]) server.mood = 'broken'
+  for (const day of [2, 3]) {
+    await age(domain, "missed_at = missed_at - interval '24 hours'")
+    const unheard = await verify(organization, domain)
+    t.is(unheard.status, 'VERIFIED', `day ${day}`)
+    t.like(statuses(unheard), { DKIM: 'MISSING' })
+    t.is(await missed(), 1, `day ${day}`)
+  }
+  for (const server of [names, others]) server.mood = 'records'
+  await verify(organization, domain)
+  t.is(await missed(), 2)
+})
+
 test('one organization verifies a domain at a time, and the next when the first has lost it', async (t) => {
   const [first, second] = [await api.organization(), await api.organization()]
   const mine = await register(first)

@@ -133,6 +133,7 @@ async function claim(
   return await storeRecords(call, domain, held)
 }
 
+/** A check is as bad as what it was told; what earlier ones saw only keeps it from being good. */
 function outcomeOf(
   domain: DomainRow,
   records: readonly DomainRecord[],
@@ -140,13 +141,11 @@ function outcomeOf(
   keys: readonly StoredKeyFacts[],
 ): Outcome {
   const required = requiredOf(domain, records, keys)
-  const isAnswered = required.every((record) =>
+  const answered = required.filter((record) =>
     found.some(({ name, purpose }) => name === record.name && purpose === record.purpose),
   )
-  if (isRight(domain, records, keys)) return isAnswered ? 'GOOD' : 'UNKNOWN'
-  return required.some(({ status, checkedAt }) => status !== 'VERIFIED' && checkedAt !== null)
-    ? 'BAD'
-    : 'UNKNOWN'
+  if (answered.some(({ status }) => status !== 'VERIFIED')) return 'BAD'
+  return answered.length === required.length ? 'GOOD' : 'UNKNOWN'
 }
 
 function isRight(
