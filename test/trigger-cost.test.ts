@@ -89,10 +89,10 @@ test.serial('what an event costs does not grow with the workflows that it concer
 })
 
 test.serial(
-  'what an event costs does not grow with the goals that it reaches, nor with their conditions',
+  'what an event costs does not grow with the goals and exit rules that it meets, nor with their conditions',
   async (t) => {
     const counts: number[] = []
-    for (const size of [3, 40]) {
+    for (const size of [4, 40]) {
       const tenant = await makeTenant(api.services)
       const subscriberId = await tenant.subscribe()
       const reached: string[] = []
@@ -103,17 +103,25 @@ test.serial(
             step('rest', 'WAIT', { amount: 1, unit: 'DAYS' }),
           ],
           edges: edges(['start', 'rest']),
-          successGoals: [
-            {
-              id: 'bought',
-              name: 'Bought',
-              event: 'SUBSCRIBER_PAYMENT',
-              where: [{ path: 'amount', operator: 'gte', value: number }],
-              windowDays: 30,
-              countFrom: 'ENTRY',
-              exitOnReach: true,
-            },
-          ],
+          ...(number % 2 === 0
+            ? {
+                successGoals: [
+                  {
+                    id: `bought-${number}`,
+                    name: 'Bought',
+                    event: 'SUBSCRIBER_PAYMENT',
+                    where: paid(number),
+                    windowDays: 30,
+                    countFrom: 'ENTRY',
+                    exitOnReach: true,
+                  },
+                ],
+              }
+            : {
+                settings: {
+                  exitRules: [{ id: `paid-${number}`, on: 'SUBSCRIBER_PAYMENT', where: paid(number) }],
+                },
+              }),
         })
         reached.push(id)
         const run = await tenant.within((call) =>
@@ -130,12 +138,20 @@ test.serial(
           ),
         ),
       )
-      for (const id of reached) t.like(await runsOf(api.services, tenant, id), [{ exitReason: 'GOAL' }])
+      for (const [number, id] of reached.entries()) {
+        const exitReason = number % 2 === 0 ? 'GOAL' : 'EXIT_RULE'
+        t.like(await runsOf(api.services, tenant, id), [{ exitReason }])
+      }
     }
-    t.log(`statements for 3 and for 40 goals: ${counts.join(', ')}`)
+    t.log(`statements for 4 and for 40 goals and rules: ${counts.join(', ')}`)
     t.is(counts[0], counts[1])
   },
 )
+
+/** A condition of its own for each. */
+function paid(atLeast: number) {
+  return [{ path: 'amount', operator: 'gte' as const, value: atLeast }]
+}
 
 test.serial('2,000 tag changes in one call cost as few statements as two', async (t) => {
   const organization = await api.organization()

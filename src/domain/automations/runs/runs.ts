@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { ExitReason, RunStatus } from '../../../../schema/values.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, execute, type EntityManager, json, rows } from '../../../database.ts'
+import { array, execute, type EntityManager, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { insertEvents, type RecordedEvent } from '../../event-rows.ts'
 import { IS_ACTIVE } from './active.ts'
@@ -19,10 +19,10 @@ const RESUME_EACH_MS = 10
 
 type Ended = RunKey & { id: string }
 
-/** `keepPlaces`: the caller gives the places of these runs in their groups to somebody else. */
+/** `reason` is one for all or by run; `keepPlaces`: the caller gives the places of these runs to somebody else. */
 type Cancellation = {
   error?: string
-  reason?: string
+  reason?: string | Map<string, string>
   status?: Extract<RunStatus, 'COMPLETED' | 'CANCELED' | 'FAILED'>
   keepPlaces?: boolean
 }
@@ -53,13 +53,24 @@ export async function cancelRuns(
   )
   const ids = ended.map(({ id }) => id)
   if (ids.length === 0) return ids
-  await closeWaits(call, ids, exitReason, options.reason)
+  const { reason } = options
+  const reasons = ids.map((id) => (reason instanceof Map ? reason.get(id) : reason))
+  await closeWaits(
+    call,
+    ids,
+    exitReason,
+    reasons.map((each) => endData(call, exitReason, each)),
+  )
   const recorded = await insertEvents(
     call,
-    ended.map((run) => ({
+    ended.map((run, index) => ({
       subscriberId: run.subscriberId,
       type: options.status === 'COMPLETED' ? 'WORKFLOW_COMPLETED' : 'WORKFLOW_CANCELED',
-      data: { ...runFacts(run), exitReason, ...(options.reason !== undefined && { reason: options.reason }) },
+      data: {
+        ...runFacts(run),
+        exitReason,
+        ...(reasons[index] !== undefined && { reason: reasons[index] }),
+      },
     })),
   )
   await writeNudges(em, organization.id, ended)
@@ -103,14 +114,10 @@ export async function endEventWaits(
   if (events.length === 0) return
   await followConversions(call, await reachByEvents(call, events, forRuns))
   const woken = await findWoken(call, events, forRuns)
-  const byRule = Map.groupBy(
-    woken.filter(({ ruleId }) => ruleId !== null),
-    ({ ruleId }) => ruleId,
+  const rules = firstOf(
+    woken.flatMap(({ runId, ruleId }) => (ruleId === null ? [] : { runId, reason: ruleId })),
   )
-  for (const [ruleId, runs] of byRule) {
-    const runIds = runs.map(({ runId }) => runId)
-    await cancelRuns(call, runIds, 'EXIT_RULE', { reason: ruleId ?? '' })
-  }
+  await cancelRuns(call, [...rules.keys()], 'EXIT_RULE', { reason: rules })
   await wakeRuns(
     call,
     woken.filter(({ ruleId }) => ruleId === null).map(({ runId }) => runId),
@@ -130,11 +137,8 @@ export async function followConversions(call: Call, made: readonly Converted[]):
     made.map(({ versionId }) => versionId),
   )
   const leaving = made.filter((each) => goalOf(versions, each)?.exitOnReach)
-  const byGoal = Map.groupBy(leaving, ({ goalId }) => goalId)
-  for (const [reason, runs] of byGoal) {
-    const runIds = runs.map(({ runId }) => runId)
-    await cancelRuns(call, runIds, 'GOAL', { reason, status: 'COMPLETED' })
-  }
+  const goals = firstOf(leaving.map(({ runId, goalId }) => ({ runId, reason: goalId })))
+  await cancelRuns(call, [...goals.keys()], 'GOAL', { reason: goals, status: 'COMPLETED' })
   const waiting = made.filter(({ waitKind, stepId, versionId, goalId }) => {
     const step = versions.get(versionId)?.graph.steps.get(stepId ?? '')
     return waitKind === 'GOAL' && step?.type === 'GOAL' && step.config.goalId === goalId
@@ -274,7 +278,7 @@ async function closeWaits(
   call: Call,
   runIds: readonly string[],
   exitReason: ExitReason,
-  reason: string | undefined,
+  data: readonly Record<string, unknown>[],
 ): Promise<void> {
   const organizationId = call.organization.id
   await execute(
@@ -285,9 +289,10 @@ async function closeWaits(
         delete from run_webhook where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')})),
       decided as (
         insert into decision (id, organization_id, subscriber_id, automation_id, run_id, step_id, action, reason, data)
-        select new_id(), organization_id, subscriber_id, automation_id, id, current_step_id, 'RUN_ENDED', ${exitReason},
-          ${json(endData(call, exitReason, reason))}
-        from automation_run where organization_id = ${organizationId} and id = any(${array(runIds, 'uuid')}))
+        select new_id(), organization_id, subscriber_id, automation_id, run.id, current_step_id, 'RUN_ENDED', ${exitReason},
+          given.data
+        from unnest(${array(runIds, 'uuid')}, ${array(data, 'jsonb')}) as given (id, data)
+        join automation_run run on run.organization_id = ${organizationId} and run.id = given.id)
       update run_step step set ended_at = now(), outcome = outcome || jsonb_build_object('reason', ${exitReason}::text,
         'result', coalesce(case type
           when 'EMAIL' then (select status from message
@@ -296,4 +301,9 @@ async function closeWaits(
           when 'WEBHOOK' then nullif(outcome ->> 'result', 'SENDING') end, 'CANCELED'))
       where organization_id = ${organizationId} and run_id = any(${array(runIds, 'uuid')}) and ended_at is null`,
   )
+}
+
+/** The reason that stands first for each run. */
+function firstOf(reasons: readonly { runId: string; reason: string }[]): Map<string, string> {
+  return new Map(reasons.toReversed().map(({ runId, reason }) => [runId, reason]))
 }
