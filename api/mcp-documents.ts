@@ -1,5 +1,10 @@
-import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server'
-import type { GetPromptResult, Server } from '@modelcontextprotocol/server'
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  type GetPromptResult,
+  type Server,
+} from '@modelcontextprotocol/server'
 import type { Context } from 'koa'
 
 import { FAILURES } from '../src/catalogue/failure.ts'

@@ -2,8 +2,14 @@ import { Readable } from 'node:stream'
 
 import Router from '@koa/router'
 import { toWebRequest } from '@modelcontextprotocol/node'
-import { createMcpHandler, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
-import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type CallToolResult,
+  type Tool as McpTool,
+} from '@modelcontextprotocol/server'
 import type { Context } from 'koa'
 
 import { describeTool } from '../src/catalogue/describe-tool.ts'

@@ -4,8 +4,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
-import type { CompiledEmail } from '../src/content/compile.ts'
-import { compileContent, type ContentSource } from '../src/content/compile.ts'
+import { type CompiledEmail, compileContent, type ContentSource } from '../src/content/compile.ts'
 import { fillContent, type FilledEmail, type FillInput } from '../src/content/fill.ts'
 import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
@@ -90,7 +89,7 @@ function person(index: number): FillInput {
 }
 
 /** The parts of one filled email between which its fixed texts stand. */
-interface Ready {
+type Ready = {
   readonly expected: FilledEmail
   readonly html: readonly string[]
   readonly text: readonly string[]

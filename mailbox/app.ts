@@ -1,12 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Router } from '@koa/router'
-import Koa from 'koa'
-import type { Context, Middleware } from 'koa'
-import { listPage, messagePage, noticePage, SHOWS } from './pages.ts'
-import type { Show } from './pages.ts'
-import { openMail, presentList, readHeaders } from './present.ts'
-import type { OpenedMail } from './present.ts'
+import Koa, { type Context, type Middleware } from 'koa'
+import { listPage, messagePage, noticePage, SHOWS, type Show } from './pages.ts'
+import { openMail, presentList, readHeaders, type OpenedMail } from './present.ts'
 import { parseSearch } from './search.ts'
 import type { MailStore, StoredMail } from './store.ts'
 
@@ -38,7 +35,7 @@ const LIST_SIZE = 50
 const MAX_BODY = 1_000_000
 
 /** `host` is what we listen on: on loopback, only requests that name the loopback are answered. */
-export interface AppOptions {
+export type AppOptions = {
   store: MailStore
   host: string
 }

@@ -2,11 +2,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo, Server } from 'node:net'
 import { createApp } from './app.ts'
 import { createReceiver } from './receive.ts'
-import { MailStore } from './store.ts'
-import type { Bounds } from './store.ts'
+import { MailStore, type Bounds } from './store.ts'
 
 /** Port 0 takes any free one. */
-export interface MailboxOptions {
+export type MailboxOptions = {
   file: string
   host?: string
   httpPort?: number
@@ -16,7 +15,7 @@ export interface MailboxOptions {
 }
 
 /** A running mailbox. */
-export interface Mailbox {
+export type Mailbox = {
   url: string
   smtpPort: number
   close(): Promise<void>

@@ -1,7 +1,5 @@
-import { html } from './html.ts'
-import type { Html } from './html.ts'
-import { readHeaders } from './present.ts'
-import type { OpenedMail, Part } from './present.ts'
+import { html, type Html } from './html.ts'
+import { readHeaders, type OpenedMail, type Part } from './present.ts'
 import type { Address, Counts, StoredMail, Summary } from './store.ts'
 
 /** The ways to look at one mail. */
@@ -17,7 +15,7 @@ const ICON = `data:image/svg+xml,${encodeURIComponent(
 )}`
 
 /** One page of the inbox. */
-export interface ListView {
+export type ListView = {
   mails: Summary[]
   matching: number
   counts: Counts

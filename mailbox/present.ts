@@ -3,7 +3,7 @@ import { addresses, parseMail } from './receive.ts'
 import type { Counts, Page, StoredMail, Summary } from './store.ts'
 
 /** A part that is a file: as the JSON API shows it. */
-export interface Part {
+export type Part = {
   PartID: string
   FileName: string
   ContentType: string
@@ -12,7 +12,7 @@ export interface Part {
 }
 
 /** One mail in full, in the shape of Mailpit's API. */
-export interface Message extends Omit<Summary, 'Created' | 'Attachments' | 'Snippet' | 'Read'> {
+export type Message = Omit<Summary, 'Created' | 'Attachments' | 'Snippet' | 'Read'> & {
   ReturnPath: string
   Date: string
   ListUnsubscribe: { Header: string; HeaderPost: string; Links: string[]; Errors: string }
@@ -23,7 +23,7 @@ export interface Message extends Omit<Summary, 'Created' | 'Attachments' | 'Snip
 }
 
 /** A mail read in full, with its files. */
-export interface OpenedMail {
+export type OpenedMail = {
   message: Message
   files: Attachment[]
 }

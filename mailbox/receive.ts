@@ -1,7 +1,5 @@
-import { simpleParser } from 'mailparser'
-import type { AddressObject, EmailAddress, ParsedMail } from 'mailparser'
-import { SMTPServer } from 'smtp-server'
-import type { SMTPServerDataStream, SMTPServerSession } from 'smtp-server'
+import { simpleParser, type AddressObject, type EmailAddress, type ParsedMail } from 'mailparser'
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import type { Address, MailStore, NewMail } from './store.ts'
 
 const MAX_BYTES = 25 * 1024 * 1024

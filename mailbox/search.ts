@@ -1,7 +1,7 @@
 import type { SQLInputValue } from 'node:sqlite'
 
 /** A WHERE clause over the table `mail` with the values it binds. */
-export interface Condition {
+export type Condition = {
   where: string
   values: SQLInputValue[]
 }

@@ -1,16 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { DatabaseSync } from 'node:sqlite'
-import type { SQLInputValue } from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import type { Condition } from './search.ts'
 
 /** A mail address with its display name, as the JSON API shows it. */
-export interface Address {
+export type Address = {
   Name: string
   Address: string
 }
 
 /** One row of the list, in the shape the JSON API gives out. */
-export interface Summary {
+export type Summary = {
   ID: string
   MessageID: string
   Read: boolean
@@ -30,7 +29,7 @@ export interface Summary {
 }
 
 /** A mail as it came in, with what the list and the search need already read from it. */
-export interface NewMail {
+export type NewMail = {
   summary: Omit<Summary, 'ID' | 'Read' | 'Created' | 'Size'>
   /** The addresses of the SMTP dialogue. */
   envelope: { from: string; to: string[] }
@@ -39,20 +38,20 @@ export interface NewMail {
 }
 
 /** One stored mail. */
-export interface StoredMail {
+export type StoredMail = {
   summary: Summary
   envelope: NewMail['envelope']
   raw: Buffer
 }
 
 /** One page of the list; `matching` counts all that fit the condition. */
-export interface Page {
+export type Page = {
   mails: Summary[]
   matching: number
 }
 
 /** How much is there; `latest` changes whenever the list does. */
-export interface Counts {
+export type Counts = {
   total: number
   unread: number
   latest: number
@@ -81,7 +80,7 @@ const SCHEMA = `
 `
 
 /** Old mail goes when there are more, or when they take more room, than this. */
-export interface Bounds {
+export type Bounds = {
   mails: number
   bytes: number
 }

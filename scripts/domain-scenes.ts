@@ -8,8 +8,7 @@ import { newId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { domainWorkflowId, NUDGE } from '../temporal/contract.ts'
 import type { Tenant } from '../test/helpers/automation.ts'
-import type { NameServer } from '../test/helpers/name-server.ts'
-import { txt } from '../test/helpers/name-server.ts'
+import { type NameServer, txt } from '../test/helpers/name-server.ts'
 
 type Studio = { services: Services; tenant: Tenant; names: NameServer }
 

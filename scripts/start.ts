@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { takeLock } from './services/run-lock.ts'
-import type { RunLock } from './services/run-lock.ts'
+import { takeLock, type RunLock } from './services/run-lock.ts'
 import { Service } from './services/service.ts'
 import { lockFile, openState, readDevFile, readOwner, writeOwner } from './services/state.ts'
 

@@ -1,10 +1,8 @@
 /* oxlint-disable no-control-regex -- control characters are what this is about */
 import test from 'ava'
 import fc from 'fast-check'
-import type { CompiledEmail, ContentSource } from '../src/content/compile.ts'
-import { compileContent } from '../src/content/compile.ts'
-import type { FilledEmail } from '../src/content/fill.ts'
-import { fillContent } from '../src/content/fill.ts'
+import { type CompiledEmail, type ContentSource, compileContent } from '../src/content/compile.ts'
+import { type FilledEmail, fillContent } from '../src/content/fill.ts'
 import { scanHtml } from '../src/content/html-scan.ts'
 
 const SEED = 20_260_301
@@ -27,7 +25,7 @@ function fill(
 }
 
 /** One tag as a browser would see it. */
-interface Tag {
+type Tag = {
   readonly name: string
   readonly attributes: ReadonlyMap<string, string>
 }

@@ -1,13 +1,11 @@
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import test from 'ava'
-import { createTransport } from 'nodemailer'
-import type { SendMailOptions } from 'nodemailer'
-import { startMailbox } from '../mailbox/mailbox.ts'
-import type { Mailbox } from '../mailbox/mailbox.ts'
+import { createTransport, type SendMailOptions } from 'nodemailer'
+import { startMailbox, type Mailbox } from '../mailbox/mailbox.ts'
 import { scratchDirectory } from './helpers/services.ts'
 
-interface Listed {
+type Listed = {
   total: number
   unread: number
   messages_count: number

@@ -1,16 +1,12 @@
-import { execFile, spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { Server } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { Client, Connection } from '@temporalio/client'
-import test from 'ava'
-import type { ExecutionContext } from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import pg from 'pg'
 import { countOutcomes } from '../scripts/services/ava-report.ts'
-import { startChild } from '../scripts/services/child.ts'
-import type { Child } from '../scripts/services/child.ts'
+import { startChild, type Child } from '../scripts/services/child.ts'
 import { findInstalled, installOnce } from '../scripts/services/install-once.ts'
 import { projectDirectory, temporalVersion } from '../scripts/services/layout.mjs'
 import { isProcess, stopLeftover } from '../scripts/services/leftovers.ts'
@@ -342,7 +338,7 @@ async function inTemporal<Answer>(
   }
 }
 
-interface Ended {
+type Ended = {
   code: number
   output: string
 }

@@ -1,10 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import test from 'ava'
-import type { ExecutionContext } from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import { projectDirectory } from '../scripts/services/layout.mjs'
 import { isProcess } from '../scripts/services/leftovers.ts'
 import { freePort } from '../scripts/services/ports.ts'
@@ -26,7 +24,7 @@ const PORTS = [
   'TEMPORAL_UI_PORT',
 ]
 
-interface Started {
+type Started = {
   process: ChildProcess
   output(): string
   /** Its exit code, once it has ended. */

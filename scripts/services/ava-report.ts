@@ -1,5 +1,5 @@
 /** The outcome of a test run. */
-export interface Counts {
+export type Counts = {
   passed: number
   failed: number
   skipped: number

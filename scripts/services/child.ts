@@ -9,7 +9,7 @@ import { stopLeftover } from './leftovers.ts'
 const watchdog = join(import.meta.dirname, 'watchdog.sh')
 
 /** How a service is run. `identity` is a text in its command line that no other program has. */
-export interface ChildOptions {
+export type ChildOptions = {
   command: string
   arguments: readonly string[]
   identity: string
@@ -24,7 +24,7 @@ export interface ChildOptions {
 }
 
 /** A running service; `exited` resolves, never rejects, with how it ended ("exit code 1", "SIGKILL"). */
-export interface Child {
+export type Child = {
   pid: number
   exited: Promise<string>
   stop(): Promise<void>

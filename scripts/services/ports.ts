@@ -31,7 +31,7 @@ async function isPortFree(port: number, host: string): Promise<boolean> {
 }
 
 /** One port the service needs: the variable that sets it, and the port it has when that is unset. */
-export interface PortRequest {
+export type PortRequest = {
   variable: string
   standard: number
   purpose: string

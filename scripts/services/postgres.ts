@@ -5,8 +5,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { signalQuietly, startChild } from './child.ts'
-import type { Child } from './child.ts'
+import { signalQuietly, startChild, type Child } from './child.ts'
 import { findPostgres } from './layout.mjs'
 import { isProcess, processesIn, stopProcess } from './leftovers.ts'
 import { tail } from './log-file.ts'
@@ -21,7 +20,7 @@ const DATABASE = 'postloom'
 const SHARED_DIRECTORY = '/var/lib/postloom'
 
 /** `directory` is ours, private, and remembers where the data is. Port 0 or none: any free one. */
-export interface PostgresOptions {
+export type PostgresOptions = {
   directory: string
   logFile: string
   port?: number
@@ -35,13 +34,13 @@ export interface PostgresOptions {
 }
 
 /** A running server; `url` is the superuser's, on the database `postloom`. */
-export interface Postgres extends Child {
+export type Postgres = Child & {
   url: string
   port: number
   dataDirectory: string
 }
 
-interface Cluster {
+type Cluster = {
   dataDirectory: string
   password: string
 }

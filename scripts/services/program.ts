@@ -1,13 +1,12 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startChild } from './child.ts'
-import type { Child } from './child.ts'
+import { startChild, type Child } from './child.ts'
 import { projectDirectory } from './layout.mjs'
 import { logWriter } from './log-file.ts'
 import { MEMORY_ENVIRONMENT, memoryFlags } from './memory.ts'
 
 /** One of our own processes. `readyUrl` answers 200 once it works. */
-export interface ProgramOptions {
+export type ProgramOptions = {
   name: string
   script: string
   environment: Record<string, string | undefined>

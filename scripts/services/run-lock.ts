@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 
 /** Held until `release`, or until this process ends in whatever way: the lock is the operating system's. */
-export interface RunLock {
+export type RunLock = {
   release(): void
 }
 

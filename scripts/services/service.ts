@@ -1,21 +1,18 @@
 import { execFile } from 'node:child_process'
 import { join, relative } from 'node:path'
 import { ensureCertificate } from './certificate.ts'
-import { developmentCertificate, readSettings } from './settings.ts'
-import type { Settings } from './settings.ts'
+import { developmentCertificate, readSettings, type Settings } from './settings.ts'
 import { projectDirectory } from './layout.mjs'
 import { stopLeftover } from './leftovers.ts'
 import { rotate } from './log-file.ts'
 import { startPostgres } from './postgres.ts'
 import { startProgram } from './program.ts'
-import { clearOwner, readDevFile, stateDirectory, writeDevFile } from './state.ts'
-import type { DevFile } from './state.ts'
-import { supervise } from './supervisor.ts'
-import type { Part, Supervised } from './supervisor.ts'
+import { clearOwner, readDevFile, stateDirectory, writeDevFile, type DevFile } from './state.ts'
+import { supervise, type Part, type Supervised } from './supervisor.ts'
 import { startTemporal } from './temporal.ts'
 
 /** Hears lines for people, when everything is ready, and the exit code once everything has ended. */
-export interface ServiceListener {
+export type ServiceListener = {
   say(line: string): void
   ready(): void
   ended(code: number): void

@@ -1,9 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { developmentSecret, stateDirectory } from './state.ts'
-import type { DevFile } from './state.ts'
-import { choosePorts } from './ports.ts'
-import type { PortRequest } from './ports.ts'
+import { developmentSecret, stateDirectory, type DevFile } from './state.ts'
+import { choosePorts, type PortRequest } from './ports.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -16,7 +14,7 @@ export const developmentCertificate = {
 }
 
 /** What this start runs with: the environment of every process and the addresses to announce. */
-export interface Settings {
+export type Settings = {
   isDevelopment: boolean
   hasOwnTemporal: boolean
   databaseUrl: string | undefined
@@ -94,7 +92,7 @@ export async function readSettings(env: Environment, say: (line: string) => void
   }
 }
 
-interface Needed {
+type Needed = {
   isDevelopment: boolean
   hasOwnTemporal: boolean
   hasOwnDatabase: boolean

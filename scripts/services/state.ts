@@ -5,7 +5,7 @@ import { projectDirectory } from './layout.mjs'
 import { isProcess } from './leftovers.ts'
 
 /** What `npm start` tells other programs, in `.postloom/dev.json`. */
-export interface DevFile {
+export type DevFile = {
   baseUrl: string
   apiToken: string
   adminKey: string
@@ -46,7 +46,7 @@ export function writeDevFile(content: DevFile): void {
 }
 
 /** The service of this checkout that runs now; `isReady` once its addresses are those of dev.json. */
-export interface Owner {
+export type Owner = {
   pid: number
   isReady: boolean
 }

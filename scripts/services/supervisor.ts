@@ -2,19 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Child } from './child.ts'
 
 /** A part of the service: how it is started, and how long a stop may take is its own affair. */
-export interface Part {
+export type Part = {
   name: string
   start(): Promise<Child>
 }
 
 /** Hears what happens to the parts; `givenUp` when one keeps dying. */
-export interface Reporter {
+export type Reporter = {
   say(line: string): void
   givenUp(reason: string): void
 }
 
 /** A part that is kept running. */
-export interface Supervised {
+export type Supervised = {
   name: string
   stop(): Promise<void>
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isGrpcServiceError } from '@temporalio/client'
-import type { Connection } from '@temporalio/client'
+import { isGrpcServiceError, type Connection } from '@temporalio/client'
 import { msToTs } from '@temporalio/common/lib/time.js'
 import { RETENTION_SECONDS, SEARCH_ATTRIBUTES } from './temporal.ts'
 
@@ -20,7 +19,7 @@ const RETENTION = msToTs(RETENTION_SECONDS * 1_000)
 const VISIBLE_WITHIN_MS = 60_000
 
 /** What was done to a Temporal server; `missingAttributes` could not be registered: runs go without them. */
-export interface NamespaceReport {
+export type NamespaceReport = {
   serverVersion: string
   isCreated: boolean
   missingAttributes: string[]

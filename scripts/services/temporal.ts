@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startChild } from './child.ts'
-import type { Child } from './child.ts'
+import { startChild, type Child } from './child.ts'
 import { findTemporal } from './layout.mjs'
 import { tail } from './log-file.ts'
 import { freePort } from './ports.ts'
@@ -22,7 +21,7 @@ export const RETENTION_SECONDS = 30 * 24 * 3600
 const HOST = '127.0.0.1'
 
 /** Without `databaseFile` everything is in memory; without `uiPort` there is no Web UI. Port 0: any free one. */
-export interface TemporalOptions {
+export type TemporalOptions = {
   pidFile: string
   logFile: string
   port?: number
@@ -35,7 +34,7 @@ export interface TemporalOptions {
 }
 
 /** A running dev server. */
-export interface Temporal extends Child {
+export type Temporal = Child & {
   address: string
   port: number
   uiUrl: string | undefined

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSy
 import { dirname, join } from 'node:path'
 
 /** The user that PostgreSQL runs as when we are root, because PostgreSQL refuses to run as root. */
-export interface SystemUser {
+export type SystemUser = {
   uid: number
   gid: number
 }

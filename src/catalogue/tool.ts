@@ -1,6 +1,5 @@
 import type { Static, TObject, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
-import type { Validator } from 'typebox/compile'
+import { Compile, type Validator } from 'typebox/compile'
 
 import type { Permission, Plan } from '../../schema/values.ts'
 import type { EntityManager } from '../database.ts'

@@ -3,18 +3,16 @@ import { EmailParts, plainTemplate } from './email-parts.ts'
 import { decodeEntities } from './escape.ts'
 import { writeFrame } from './frame.ts'
 import { writeHtmlSource } from './html-source.ts'
-import type { LinkTarget } from './links.ts'
-import { LinkTable } from './links.ts'
+import { type LinkTarget, LinkTable } from './links.ts'
 import { writeMaily } from './maily/document.ts'
 import { writeMarkdown } from './markdown.ts'
 import { writePlate } from './plate/document.ts'
-import type { ContentWarning, VariableReference } from './references.ts'
-import { ReferenceTable } from './references.ts'
+import { type ContentWarning, type VariableReference, ReferenceTable } from './references.ts'
 import type { Template } from './template.ts'
 import { BUILT_IN_VARIABLES, flatten } from './variables.ts'
 
 /** An email as its author wrote it. */
-export interface ContentSource {
+export type ContentSource = {
   readonly contentType: ContentType | 'HTML'
   /** Text for MARKDOWN and HTML, a document for MAILY and PLATE; as it is stored, so it may be anything. */
   readonly source: unknown
@@ -32,7 +30,7 @@ export interface ContentSource {
  * An email ready to be filled for any number of people. Plain frozen data: it may be cached, cloned and
  * shared. `references` are the variables, `targets` the links that slots point into.
  */
-export interface CompiledEmail {
+export type CompiledEmail = {
   readonly subject: Template
   readonly preheader: Template
   readonly html: Template

@@ -14,7 +14,7 @@ export const CONDITION_OPERATORS = [
 export type ConditionOperator = (typeof CONDITION_OPERATORS)[number]
 
 /** Who sees a block: those for whom the comparison holds, or (`hides`) everybody else. */
-export interface Condition {
+export type Condition = {
   readonly reference: number
   readonly operator: ConditionOperator
   readonly value: string

@@ -2,7 +2,7 @@
 export type Mark = 'strong' | 'emphasis' | 'strike'
 
 /** A run of `*`, `_` or `~`: what it closes, what is left of it as text, and what it opens (innermost last). */
-export interface DelimiterRun {
+export type DelimiterRun = {
   readonly type: 'delimiter'
   readonly character: string
   remaining: number
@@ -11,7 +11,7 @@ export interface DelimiterRun {
 }
 
 /** A run that may still open or close something. */
-export interface Delimiter {
+export type Delimiter = {
   readonly run: DelimiterRun
   readonly serial: number
   readonly length: number

@@ -1,10 +1,8 @@
 import type { Condition } from './conditions.ts'
 import { escapeHtml } from './escape.ts'
 import type { LinkTable } from './links.ts'
-import { linkMark, MARK, splitReferences } from './references.ts'
-import type { ReferenceTable } from './references.ts'
-import type { Part, Template } from './template.ts'
-import { TemplateBuilder } from './template.ts'
+import { linkMark, MARK, splitReferences, type ReferenceTable } from './references.ts'
+import { type Part, type Template, TemplateBuilder } from './template.ts'
 import { TextWriter } from './text-writer.ts'
 import { isWebUrl } from './url.ts'
 

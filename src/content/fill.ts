@@ -7,7 +7,7 @@ import { fillUrl, isWebUrl } from './url.ts'
 import { CONFIRM_VARIABLE, flatten, formatValue } from './variables.ts'
 
 /** What differs between two people who get the same email. */
-export interface FillInput {
+export type FillInput = {
   /** Values by variable name: the built-in ones and custom fields. Absent and null mean empty. */
   readonly variables: Readonly<Record<string, unknown>>
   readonly urls: {
@@ -27,7 +27,7 @@ export interface FillInput {
 }
 
 /** One person's email. `links[position]` is where the link at that position leads; '' when it was dropped. */
-export interface FilledEmail {
+export type FilledEmail = {
   readonly subject: string
   readonly preheader: string
   readonly html: string
@@ -46,7 +46,7 @@ const MAX_ROUNDS = 1_000
 export type WriteValue = (text: string) => string
 
 /** What all parts of one person's email share. */
-interface Filling {
+type Filling = {
   readonly compiled: CompiledEmail
   readonly input: FillInput
   readonly write: WriteValue
@@ -56,13 +56,13 @@ interface Filling {
 }
 
 /** A value or an address as the HTML and as the text shows it. */
-interface Shown {
+type Shown = {
   readonly html: string
   readonly text: string
 }
 
 /** What the slots of one email, or of one item of a list in it, read. */
-interface Values {
+type Values = {
   readonly filling: Filling
   readonly path: string
   /** The item, and around it the items of outer lists. */

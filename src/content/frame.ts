@@ -21,7 +21,7 @@ export function writePreheader(parts: EmailParts, preview: string): void {
 }
 
 /** Everything around our own content: head, page, card and footer. */
-export interface Frame {
+export type Frame = {
   readonly subject: string
   readonly preview: string
   /** Marketing always says who sends it; other mail gets a footer when it has no unsubscribe link. */

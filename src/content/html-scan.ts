@@ -1,5 +1,5 @@
 /** One attribute of a start tag; `from` and `to` are its place in the source, name and quotes included. */
-export interface HtmlAttribute {
+export type HtmlAttribute = {
   readonly name: string
   readonly value: string
   readonly quote: '"' | "'" | ''

@@ -41,7 +41,7 @@ const BLOCKS: ReadonlyMap<string, number> = new Map([
 
 const VOID = new Set(['br', 'hr', 'img', 'input', 'meta', 'link', 'area', 'base', 'col', 'wbr', 'source'])
 
-interface List {
+type List = {
   readonly ordered: boolean
   next: number
   itemOpen: boolean

@@ -1,10 +1,9 @@
 import type { ReferenceTable } from './references.ts'
-import type { UrlTemplate } from './url.ts'
-import { compileUrl, isWebUrl } from './url.ts'
+import { type UrlTemplate, compileUrl, isWebUrl } from './url.ts'
 import { SERVICE_VARIABLES } from './variables.ts'
 
 /** One link as it stands in a document; `position` counts the links whose clicks can be counted. */
-export interface LinkTarget {
+export type LinkTarget = {
   readonly url: UrlTemplate
   readonly position: number | null
   /** The repeated part it stands in: each item's link gets a position of its own when it is filled. */

@@ -8,7 +8,7 @@ export type Block =
   | ListBlock
 
 /** A list; the items of a tight one are not set apart as paragraphs. */
-export interface ListBlock {
+export type ListBlock = {
   readonly type: 'list'
   readonly start: number | null
   readonly tight: boolean
@@ -16,7 +16,7 @@ export interface ListBlock {
 }
 
 /** Blocks of one container, and whether a blank line stands between two of them. */
-interface Blocks {
+type Blocks = {
   readonly blocks: Block[]
   readonly spread: boolean
 }
@@ -31,7 +31,7 @@ const MARKER = /^( {0,3})(?:([-*+])|(\d{1,9})([.)]))( +|$)/
 const SETEXT = /^ {0,3}(=+|-+) *$/
 const TABLE_RULE = /^[\s:|-]+$/
 
-interface Marker {
+type Marker = {
   readonly kind: string
   readonly start: number | null
   /** The column where the item's own content begins. */

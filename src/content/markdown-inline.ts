@@ -1,5 +1,4 @@
-import type { Delimiter, DelimiterRun, Mark } from './delimiters.ts'
-import { DelimiterStack } from './delimiters.ts'
+import { type Delimiter, type DelimiterRun, type Mark, DelimiterStack } from './delimiters.ts'
 import { decodeEntities } from './escape.ts'
 import { readAngleLink, readCodeSpan, readLinkTail, readRawUrl, runLengths } from './markdown-links.ts'
 
@@ -16,7 +15,7 @@ export type Inline =
 type Node = Inline | DelimiterRun
 
 /** A `[` or `![` that may become a link or an image. */
-interface Bracket {
+type Bracket = {
   readonly image: boolean
   readonly node: number
   readonly bottom: Delimiter | null

@@ -1,10 +1,8 @@
 import type { Mark } from './delimiters.ts'
 import type { EmailParts } from './email-parts.ts'
 import { linkMark } from './references.ts'
-import type { Block, ListBlock } from './markdown-blocks.ts'
-import { parseBlocks } from './markdown-blocks.ts'
-import type { Inline } from './markdown-inline.ts'
-import { parseInline } from './markdown-inline.ts'
+import { type Block, type ListBlock, parseBlocks } from './markdown-blocks.ts'
+import { type Inline, parseInline } from './markdown-inline.ts'
 import { directionOfText } from './rich/direction.ts'
 import { STYLE } from './theme.ts'
 

@@ -1,7 +1,7 @@
 import { flatten, isVariableName, SERVICE_VARIABLES } from './variables.ts'
 
 /** A variable as it is written in a document: its name, and what stands in for an empty value. */
-export interface VariableReference {
+export type VariableReference = {
   readonly name: string
   readonly fallback: string
   /** It stands in a repeated part, where the members of the item come first. */
@@ -27,7 +27,7 @@ export type WarningCode =
   | 'REMOVED_HTML'
 
 /** Something an author should know about a document; `code` is for programs, `message` for people. */
-export interface ContentWarning {
+export type ContentWarning = {
   readonly code: WarningCode
   readonly message: string
 }
@@ -113,7 +113,7 @@ function isEscaped(source: string, index: number): boolean {
 }
 
 /** How a source is read: Markdown knows `\{{`, HTML writes fallbacks with entities. */
-export interface ExtractOptions {
+export type ExtractOptions = {
   readonly backslashEscapes?: boolean
   readonly decode?: (text: string) => string
 }

@@ -32,7 +32,7 @@ export const PIXEL: Slot = Object.freeze({
 })
 
 /** Fixed text around slots: `statics` has one entry more than `slots`. */
-export interface Template {
+export type Template = {
   readonly statics: readonly string[]
   readonly slots: readonly Slot[]
 }

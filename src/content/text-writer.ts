@@ -6,7 +6,7 @@ const VARIABLE_WIDTH = 10
 const ADDRESS_WIDTH = 40
 const MAX_PREFIXES = 12
 
-interface Prefix {
+type Prefix = {
   first: string | null
   readonly rest: string
 }

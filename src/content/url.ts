@@ -12,7 +12,7 @@ export type UrlPosition = 'url' | 'component' | 'segment' | 'host' | 'mailbox' |
 export type UrlPart = string | { readonly reference: number; readonly as: UrlPosition }
 
 /** A URL of a document: `fixed` when no variable stands in it, otherwise filled for each recipient. */
-export interface UrlTemplate {
+export type UrlTemplate = {
   readonly fixed: string | null
   readonly parts: readonly UrlPart[]
 }

@@ -1,5 +1,5 @@
 /** What a built-in variable is called in a document, on a form, and in a preview. */
-export interface BuiltInVariable {
+export type BuiltInVariable = {
   readonly name: string
   readonly label: string
   readonly description: string

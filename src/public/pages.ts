@@ -2,7 +2,7 @@ import { escapeHtml } from '../content/escape.ts'
 import { framePage, type PageSymbol, plain } from './page-frame.ts'
 
 /** What a page says; every field is plain text and is escaped by `render`. */
-interface Page {
+type Page = {
   readonly title: string
   readonly symbol: PageSymbol
   /** The organization that the page speaks for, where one is known. */

@@ -2,13 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { startPostgres } from '../../scripts/services/postgres.ts'
-import type { Postgres, PostgresOptions } from '../../scripts/services/postgres.ts'
-import { startTemporal } from '../../scripts/services/temporal.ts'
-import type { Temporal } from '../../scripts/services/temporal.ts'
+import { startPostgres, type Postgres, type PostgresOptions } from '../../scripts/services/postgres.ts'
+import { startTemporal, type Temporal } from '../../scripts/services/temporal.ts'
 
 /** What the whole test run shares: scripts/test.ts started it and stops it. */
-export interface Services {
+export type Services = {
   /** A superuser's URL; make databases of your own, never tables in this one. */
   databaseUrl: string
   temporalAddress: string
@@ -16,7 +14,7 @@ export interface Services {
 }
 
 /** A database that only one test file uses. */
-export interface TestDatabase {
+export type TestDatabase = {
   url: string
   name: string
   drop(): Promise<void>

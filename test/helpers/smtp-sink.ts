@@ -1,5 +1,4 @@
-import { createServer } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as timeOut } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 
@@ -16,7 +15,7 @@ export type SinkReply =
   | { after: Promise<void>; reply: Exclude<SinkReply, { reply: unknown }> }
 
 /** One recipient of one message, written down before the answer leaves. */
-export interface JournalEntry {
+export type JournalEntry = {
   messageId: string
   from: string
   recipient: string
@@ -35,7 +34,7 @@ export interface JournalEntry {
 export type SinkMail = Omit<JournalEntry, 'accepted' | 'taken'>
 
 /** How the sink behaves; all default to acceptance. May be changed while it runs. */
-export interface SinkBehaviour {
+export type SinkBehaviour = {
   onConnect?: (connection: number) => SinkReply
   onRecipient?: (address: string) => SinkReply
   /** Asked once a message, with its first recipient. */
@@ -43,14 +42,14 @@ export interface SinkBehaviour {
 }
 
 /** What a sink demands before it takes mail: STARTTLS with this certificate, then this login. */
-export interface SinkGuard {
+export type SinkGuard = {
   key: string
   cert: string
   login: { user: string; password: string; method: 'PLAIN' | 'LOGIN' }
 }
 
 /** A relay that keeps what it gets. */
-export interface Sink {
+export type Sink = {
   port: number
   url: string
   journal: JournalEntry[]

@@ -11,7 +11,7 @@ import { isVariableName } from '../variables.ts'
 import type { SnippetSources } from './snippets.ts'
 
 /** A node of a document, whatever was there: absent members are empty. */
-export interface Node {
+export type Node = {
   readonly type: string
   readonly attributes: Attributes
   readonly content: readonly unknown[]
@@ -37,7 +37,7 @@ export function readNode(value: unknown): Node | null {
 }
 
 /** What all of one document share while it is written. */
-export interface Walk {
+export type Walk = {
   readonly parts: EmailParts
   readonly budget: Budget
   readonly snippets: SnippetSources
@@ -46,7 +46,7 @@ export interface Walk {
 }
 
 /** Where in the document the writer is. */
-export interface Spot {
+export type Spot = {
   /** The width of the column in pixels. */
   readonly room: number
   readonly surface: Surface

@@ -6,7 +6,7 @@ import type { Place } from '../rich/entries.ts'
 import { inside, type Node, readNode, type Spot, type Walk } from './node.ts'
 
 /** A snippet as a document carries it. */
-export interface SnippetSource {
+export type SnippetSource = {
   readonly name: string
   readonly contentType: 'MAILY' | 'MARKDOWN'
   readonly content: unknown

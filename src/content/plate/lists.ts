@@ -1,6 +1,5 @@
 import { memberOf, numberOf, textOf } from '../rich/attributes.ts'
-import type { TextBlock } from '../rich/text-blocks.ts'
-import { writeItem, writeList } from '../rich/text-blocks.ts'
+import { type TextBlock, writeItem, writeList } from '../rich/text-blocks.ts'
 import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
 
 /** Lists deeper than this stand at this depth. */

@@ -5,7 +5,7 @@ import type { Budget } from '../rich/budget.ts'
 import type { Surface } from '../rich/surface.ts'
 
 /** An element or a text of a Slate document. Its attributes are members beside its children. */
-export interface PlateNode {
+export type PlateNode = {
   /** '' is a text. */
   readonly type: string
   readonly attributes: Attributes
@@ -24,7 +24,7 @@ export function readPlateNode(value: unknown): PlateNode | null {
 }
 
 /** What all of one document share while it is written. */
-export interface PlateWalk {
+export type PlateWalk = {
   readonly parts: EmailParts
   readonly budget: Budget
   /** Writes the blocks of a container. */
@@ -32,7 +32,7 @@ export interface PlateWalk {
 }
 
 /** Where in the document the writer is. */
-export interface PlateSpot {
+export type PlateSpot = {
   readonly room: number
   readonly surface: Surface
   readonly depth: number

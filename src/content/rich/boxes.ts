@@ -5,7 +5,7 @@ import type { Alignment } from './attributes.ts'
 export type Sides = readonly [number, number, number, number]
 
 /** A box around blocks. */
-export interface Box {
+export type Box = {
   readonly background: string | null
   readonly margin: Sides
   readonly padding: Sides
@@ -52,7 +52,7 @@ export function writeBox(parts: EmailParts, box: Box, write: () => void): void {
 }
 
 /** One of the columns side by side: its share of the row in pixels, and what is in it. */
-export interface Column {
+export type Column = {
   readonly width: number
   readonly verticalAlign: 'top' | 'middle' | 'bottom'
   readonly write: (room: number) => void

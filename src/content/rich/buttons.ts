@@ -6,7 +6,7 @@ import { sides } from './boxes.ts'
 import { inkClass, type Surface } from './surface.ts'
 
 /** A button with every choice made; `back` null is an outline. Sizes are pixels. */
-export interface Button {
+export type Button = {
   readonly text: string
   readonly address: string
   readonly back: string | null

@@ -7,7 +7,7 @@ import type { Budget } from './budget.ts'
 export type Entry<Node> = { readonly block: Node } | { readonly line: unknown[] } | { readonly items: Node[] }
 
 /** How a kind of document reads its nodes, and what each of them is among its neighbours. */
-export interface EntryReader<Node> {
+export type EntryReader<Node> = {
   readonly read: (value: unknown) => Node | null
   readonly kindOf: (node: Node) => 'block' | 'line' | 'item'
 }
@@ -35,7 +35,7 @@ export function readEntries<Node>(
 }
 
 /** A block among its neighbours. */
-export interface Place {
+export type Place = {
   readonly isFirst: boolean
   readonly isLast: boolean
   /** Blank lines after it in the text part: none at the end of an item, or before a list in one. */
@@ -43,7 +43,7 @@ export interface Place {
 }
 
 /** The types of blocks by which the space beside their neighbours changes. */
-export interface SpacingTypes {
+export type SpacingTypes = {
   readonly lists: ReadonlySet<string>
   /** They bring the space under them, which does not collapse with the space over the next block. */
   readonly spaced: ReadonlySet<string>

@@ -3,7 +3,7 @@ import type { Alignment } from './attributes.ts'
 import { writeLinked } from './links.ts'
 
 /** An image that stands by itself. Sizes are pixels; null is what the file has. */
-export interface ImageBlock {
+export type ImageBlock = {
   readonly src: string
   readonly alt: string
   readonly title: string

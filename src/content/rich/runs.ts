@@ -9,7 +9,7 @@ const TEXT_TAGS = ['strong', 'em', 'u', 's', 'sub', 'sup'] as const
 export type TextTag = (typeof TEXT_TAGS)[number]
 
 /** How a piece of text looks. Colours are `#rrggbb`, sizes whole pixels. */
-export interface Look {
+export type Look = {
   readonly tags: ReadonlySet<TextTag>
   readonly isCode: boolean
   readonly color: string | null
@@ -21,7 +21,7 @@ export interface Look {
 export const PLAIN: Look = { tags: new Set(), isCode: false, color: null, background: null, size: null }
 
 /** An image in running text. `src` and `alt` hold placeholders, as all texts here do; null is what the file has. */
-export interface InlineImage {
+export type InlineImage = {
   readonly src: string
   readonly alt: string
   readonly title: string

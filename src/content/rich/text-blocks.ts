@@ -3,7 +3,7 @@ import { CODE_FONT, STYLE } from '../theme.ts'
 import { adaptive, inkOf, type Surface } from './surface.ts'
 
 /** How a block of text stands among its neighbours. */
-export interface TextBlock {
+export type TextBlock = {
   readonly surface: Surface
   /** '' is what the document has. */
   readonly alignment: '' | 'left' | 'center' | 'right' | 'justify'
@@ -108,7 +108,7 @@ export function writeSpace(parts: EmailParts, height: number): void {
 }
 
 /** A list that is being written. */
-export interface List {
+export type List = {
   readonly start: number | null
   /** Lists around this one. */
   readonly depth: number

@@ -8,8 +8,7 @@ import {
   type PeriodUnit,
 } from '../../../schema/audience.ts'
 import { type Moment, readMoment } from './moment.ts'
-import type { Predicate, Test } from './predicate.ts'
-import { never, partial } from './predicate.ts'
+import { type Predicate, type Test, never, partial } from './predicate.ts'
 import { isPeriod } from './values.ts'
 
 /** When now is and in whose zone days begin: the database's clock, or that of a simulation. */

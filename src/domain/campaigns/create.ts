@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 
-import type { Campaign } from '../../../schema/campaign.ts'
-import { CAMPAIGN_LIMITS } from '../../../schema/campaign.ts'
+import { type Campaign, CAMPAIGN_LIMITS } from '../../../schema/campaign.ts'
 import type { ContentType } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { DEFAULT_CONTENT } from '../../content/default-document.ts'

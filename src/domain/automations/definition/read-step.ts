@@ -1,5 +1,4 @@
-import type { TSchema } from 'typebox'
-import Type from 'typebox'
+import Type, { type TSchema } from 'typebox'
 
 import { type Step, STEP_TYPES, StepMembers, type StepType } from '../../../../schema/automation.ts'
 import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../../schema/automation-parts.ts'
