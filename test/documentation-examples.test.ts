@@ -21,6 +21,7 @@ test.after.always(async () => {
 
 /** Each page whose commands run by themselves, and what their answers show. */
 const PAGES: Record<string, readonly RegExp[]> = {
+  automations: [/"deadEnds": \[\]/, /"status": "ACTIVE"/],
   concepts: [/"permissions":\[/, /"total":1\b/, /"type":"TAG_ADDED"/],
   errors: [
     /"code":"INVALID_INPUT".*"path":"emial"/,
@@ -54,6 +55,7 @@ for (const [page, patterns] of Object.entries(PAGES)) {
         ...process.env,
         BASE: api.url,
         TOKEN: organization.token,
+        POSTLOOM_BASE_URL: api.url,
         POSTLOOM_API_KEY: organization.token,
         FROM: `hello@${organization.domain}`,
       },

@@ -13,7 +13,8 @@ import { startWebServer } from './helpers/web-server.ts'
 
 const PROJECT = new URL('..', import.meta.url).pathname
 const GIF = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
-const PEOPLE = 200
+/** Those of the file, and who was there before. */
+const PEOPLE = 201
 
 test('the campaign from nothing to analytics runs as it is written', async (t) => {
   t.timeout(120_000)
@@ -29,6 +30,7 @@ test('the campaign from nothing to analytics runs as it is written', async (t) =
   const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
   t.teardown(() => lanes.stop())
   const organization = await api.organization()
+  await organization.data('add_subscriber', { email: 'ada@example.com' })
   const script = `set -euo pipefail\n${commandsOf('campaigns.md', 'From nothing to analytics')}`
   const { stdout } = await promisify(execFile)('bash', ['-c', script], {
     cwd: PROJECT,

@@ -37,7 +37,7 @@ export async function obtainTemporal(report, packages) {
       ...refusals.map((refusal) => `  - ${refusal}`),
       'Do one of these:',
       '  - install the Temporal command line (https://docs.temporal.io/cli), so that "temporal" is on the path;',
-      '  - install Go 1.21 or later (https://go.dev/dl), and Postloom builds it;',
+      '  - install Go 1.25 or later (https://go.dev/dl), and Postloom builds it;',
       '  - set TEMPORAL_ADDRESS=host:port to a Temporal server of yours.',
     ].join('\n'),
   )
