@@ -47,6 +47,7 @@ export function readBaseUrl(text: string, name: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
+/** What `login` keeps, or undefined without one; what is there and no login is BAD_LOGIN. */
 export function readLogin(env: Environment): Login | undefined {
   const file = loginFile(env)
   if (!existsSync(file)) return undefined

@@ -130,13 +130,13 @@ export function startOutboxRelay(
       await performWork(services, row)
     } catch (error) {
       services.log.warn({ fault: describeFault(error), workflowId: row.workflowId }, 'not done yet')
-      await postpone([row.id], Math.min(LONGEST_PAUSE_MS, 100 * 2 ** Math.min(row.attempts, 10)))
+      await postpone([row.id], pauseAfter(row))
     }
   }
 
   async function later(row: OutboxRow, error: unknown): Promise<void> {
     failures += 1
-    const delay = Math.min(LONGEST_PAUSE_MS, 100 * 2 ** Math.min(row.attempts, 10))
+    const delay = pauseAfter(row)
     if (failures >= NOTICED_AFTER) pausedUntil = Date.now() + delay
     services.log.warn(
       { err: error, workflowId: row.workflowId, attempts: row.attempts },
@@ -160,6 +160,10 @@ export function startOutboxRelay(
       await working
     },
   }
+}
+
+function pauseAfter({ attempts }: OutboxRow): number {
+  return Math.min(LONGEST_PAUSE_MS, 100 * 2 ** Math.min(attempts, 10))
 }
 
 async function tell(client: Client, row: OutboxRow, services: Services, searchable: boolean): Promise<void> {

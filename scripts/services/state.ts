@@ -41,6 +41,7 @@ export function readDevFile(): DevFile | undefined {
   return JSON.parse(readFileSync(devFile, 'utf8')) as DevFile
 }
 
+/** Readable by its owner alone: it has the token and the keys. */
 export function writeDevFile(content: DevFile): void {
   writePrivately(devFile, `${JSON.stringify(content, undefined, 2)}\n`)
 }

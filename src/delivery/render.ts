@@ -65,6 +65,7 @@ type StepEmail = Partial<Pick<MessageSource, 'subject' | 'preview' | 'content' |
   contentType?: string
 }
 
+/** One for each process: it keeps compiled emails and signing keys in memory. */
 export function createRenderer(services: Services): Renderer {
   const { baseUrl, secret } = services.config
   const kept = createEmailCache(CACHED_BYTES)

@@ -21,6 +21,7 @@ export type Visit = {
 /** What a writer did since it began, and how much it holds now. */
 export type VisitCounts = { written: number; dropped: number; waiting: number }
 
+/** Gathers visits in memory and writes them in batches; a crash loses what waits. */
 export type VisitWriter = {
   /** Keeps a visit for the next batch. Resolves at once, or after a batch when the database falls behind. */
   add(visit: Visit): Promise<void>

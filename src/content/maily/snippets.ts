@@ -24,6 +24,7 @@ export function carrySnippets(document: object, snippets: SnippetSources): objec
   return { ...document, snippets: Object.fromEntries(snippets) }
 }
 
+/** The snippets that a document carries; what has not their form is passed over. */
 export function readSnippets(document: unknown): SnippetSources {
   const carried = isRecord(document) ? memberOf(document, 'snippets') : undefined
   if (!isRecord(carried)) return new Map()

@@ -17,6 +17,7 @@ export type Turn = {
   visits: readonly Visit[]
 }
 
+/** What the timeline keeps of a visit: `result` is a word for programs, the rest says why and with what. */
 export type Outcome = { result: string } & Record<string, unknown>
 type Left = { kind: 'left'; port: string; outcome: Outcome; endedAt?: number; decision?: string }
 
