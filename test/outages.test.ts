@@ -172,10 +172,13 @@ test.serial(
         await untilStanding(organization, runId, 'first')
         await eventually('an empty outbox', () => isOutboxEmpty(api))
         const client = await api.services.temporal.client()
-        const { searchAttributes } = await client.workflow
-          .getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1))
-          .describe()
-        t.like(searchAttributes, { SubscriberId: [ids.subscriberId], RunState: ['WAITING'], Step: ['first'] })
+        const workflow = client.workflow.getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1))
+        // The row stands there first; the workflow says so when its task ends.
+        const attributes = await eventually('the attributes of its wait', async () => {
+          const { searchAttributes } = await workflow.describe()
+          return 'Step' in searchAttributes && searchAttributes
+        })
+        t.like(attributes, { SubscriberId: [ids.subscriberId], RunState: ['WAITING'], Step: ['first'] })
         t.true(worker.isUp())
         t.is(sink.accepted().length, 1)
       } finally {
