@@ -138,6 +138,63 @@ test('without a body the subscriber and the run are sent; GET has none; text is 
   t.is(stored?.length, 4_096)
 })
 
+const DEEP = '['.repeat(8_000) + ']'.repeat(8_000)
+const LONG = `${'x'.repeat(4_095)}😀${'y'.repeat(20_000)}`
+for (const [name, body, kept, note] of [
+  [
+    'nul',
+    String.raw`{"a":"x\u0000y"}`,
+    String.raw`{"a":"x\u0000y"}`,
+    /^kept as text: holds a control character/,
+  ],
+  ['half', String.raw`{"a":"\ud800"}`, String.raw`{"a":"\ud800"}`, /^kept as text: holds half of a UTF-16/],
+  [
+    'key',
+    '{"__proto__":{"a":1}}',
+    '{"__proto__":{"a":1}}',
+    /^kept as text: the key "__proto__" is not allowed/,
+  ],
+  ['deep', DEEP, DEEP, /^kept as text: is nested deeper than 32 levels/],
+  ['long', LONG, 'x'.repeat(4_095), /^cut to 4096 characters of text/],
+] as const) {
+  test(`an answer that no run can carry as JSON is kept as text, and asked for once: ${name}`, async (t) => {
+    answers.set(`/${name}`, [{ status: 200, body }])
+    const graph = chain([hook(`/${name}`, { saveResponseAs: 'crm' }), TAGGED])
+    const run = await world.ended(graph, await tenant.subscribe())
+    t.deepEqual(run.trail.slice(1), ['hook DONE→next', 'tag DONE→next'])
+    t.is(at(`/${name}`).length, 1)
+    const stored = await row<{ crm: unknown }>(
+      services.orm.em.fork(),
+      sql`select context -> 'crm' as crm from automation_run where id = ${run.id}`,
+    )
+    t.is(stored?.crm, kept)
+    const { timeline } = await tenant.within((call) => readTimeline(call, encodeId('run', run.id)))
+    t.regex(String(timeline[1]?.details['note']), note)
+  })
+}
+
+test('a report that the database refuses ends the request, and the run says why', async (t) => {
+  const em = services.orm.em.fork()
+  await execute(
+    em,
+    sql`create function refuse_answer() returns trigger language plpgsql as $fn$
+      begin raise exception 'refused'; end $fn$`,
+  )
+  await execute(
+    em,
+    sql`create trigger refuse_answer before update on automation_run for each row
+      when (new.context ->> 'unkept' is not null) execute function refuse_answer()`,
+  )
+  answers.set('/unkept', [{ status: 200, body: '"anything"' }])
+  const run = await world.ended(
+    chain([hook('/unkept', { saveResponseAs: 'unkept', retries: 3 })]),
+    await tenant.subscribe(),
+  )
+  t.is(run.status, 'FAILED')
+  t.regex(run.error ?? '', /unkept was asked, but what came of it cannot be kept \(P0001\)/)
+  t.is(at('/unkept').length, 1)
+})
+
 test('what may pass is tried again under the same id; the last failure leaves by failed, or as onError says', async (t) => {
   answers.set('/flaky', [{ status: 503 }, { status: 200 }])
   const flaky = await world.ended(chain([hook('/flaky', { retries: 1 }), TAGGED]), await tenant.subscribe())
@@ -288,6 +345,18 @@ test.serial(
     t.is((await runsOf(services, tenant, id))[0]?.status, 'COMPLETED')
   },
 )
+
+test.serial('a request whose outcome nobody could note ten times is sent no more', async (t) => {
+  const { id, claim } = await claimed('/lost')
+  await execute(
+    services.orm.em.fork(),
+    sql`update run_webhook set attempt = 11, next_attempt_at = now() where run_id = ${claim.runId}`,
+  )
+  const run = await world.endOf(id)
+  t.is(run.status, 'FAILED')
+  t.regex(run.error ?? '', /lost was asked, but what came of it could not be noted after 12 attempts/)
+  t.is(at('/lost').length, 0)
+})
 
 test.serial(
   'a report that comes while its run is being ended waits for its turn, so that neither is done again',

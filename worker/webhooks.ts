@@ -1,7 +1,10 @@
+import { databaseCode, isOwnFault } from '../src/catalogue/database-error.ts'
+import { hostileFaults } from '../src/catalogue/input.ts'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import {
   claimWebhooks,
   type ClaimedWebhook,
+  type KeptResponse,
   reportWebhook,
   type WebhookRequest,
   type WebhookResult,
@@ -21,6 +24,9 @@ const MOST = 16
 /** How much of an answer is read, and how much of it a run keeps. */
 const READ_BYTES = 262_144
 const KEPT_BYTES = 16_384
+const CUT_LENGTH = 4_096
+/** A request is sent so many times more than it may be when nobody noted what came of it, as where workers die with it. */
+const MOST_LOST = 10
 const FIRST_RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 3_600_000
 /** Answers that may be different next time. */
@@ -41,15 +47,33 @@ export function startWebhooks(services: Services): { stop(): Promise<void> } {
 }
 
 async function send(services: Services, webhook: ClaimedWebhook): Promise<void> {
-  const { organizationId, runId } = webhook
+  const { organizationId, runId, request } = webhook
+  const actor = { kind: 'run' as const, id: encodeId('run', runId), name: 'workflow run' }
+  const report = (result: WebhookResult) =>
+    unitOfWork(services, { organizationId, actor }, (call) => reportWebhook(call, webhook, result))
   try {
-    const result = await attempt(services, webhook)
-    const actor = { kind: 'run' as const, id: encodeId('run', runId), name: 'workflow run' }
-    await unitOfWork(services, { organizationId, actor }, (call) => reportWebhook(call, webhook, result))
+    const isLost = webhook.attempt > request.retries + 1 + MOST_LOST
+    const result = isLost ? unnoted(webhook) : await attempt(services, webhook)
+    await report(result).catch(async (error: unknown) => {
+      if (!isOwnFault(error)) throw error
+      services.log.warn({ fault: describeFault(error), runId }, 'what came of a webhook cannot be kept')
+      await report(unkept(webhook, result, databaseCode(error)))
+    })
   } catch (error) {
     // The lease brings it back.
     services.log.warn({ fault: describeFault(error), runId }, 'a webhook could not be reported')
   }
+}
+
+/** The request of which nobody could note what came of it is over, so that its receiver is asked no more. */
+function unnoted(webhook: ClaimedWebhook): WebhookResult {
+  return failed(webhook, { fault: 'UNNOTED' }, 'was asked, but what came of it could not be noted', null)
+}
+
+/** A request is over whose outcome the database refuses: another attempt would be refused as well. */
+function unkept(webhook: ClaimedWebhook, { status }: WebhookResult, code: string | undefined): WebhookResult {
+  const what = `was asked, but what came of it cannot be kept (${code})`
+  return failed(webhook, { status, fault: 'UNKEPT' }, what, null)
 }
 
 async function attempt(services: Services, webhook: ClaimedWebhook): Promise<WebhookResult> {
@@ -76,7 +100,8 @@ async function attempt(services: Services, webhook: ClaimedWebhook): Promise<Web
 
 function judge(webhook: ClaimedWebhook, { status, headers, body }: WebAnswer): WebhookResult {
   if (status >= 200 && status < 300) {
-    return { status, fault: null, reason: null, retryMs: null, response: readResponse(body) }
+    const response = webhook.request.saveResponseAs === null ? null : readResponse(body)
+    return { status, fault: null, reason: null, retryMs: null, response }
   }
   const mayChange = status >= 500 || TRANSIENT.has(status)
   const asked = askedSeconds(headers) * 1_000
@@ -86,7 +111,7 @@ function judge(webhook: ClaimedWebhook, { status, headers, body }: WebAnswer): W
 /** `leastMs` null: another attempt would come to the same. */
 function failed(
   { request, attempt }: ClaimedWebhook,
-  answered: { status: number } | { fault: string },
+  answered: Partial<Pick<WebhookResult, 'status' | 'fault'>>,
   what: string,
   leastMs: number | null,
 ): WebhookResult {
@@ -109,10 +134,20 @@ function placeOf({ url }: WebhookRequest): string {
   return read ? read.origin + read.pathname : 'the address'
 }
 
-/** JSON as it is, anything else as text; what is too much for a run to carry is cut off. */
-function readResponse(body: Buffer): unknown {
+/** JSON that can be kept as it is, anything else as text; what is too much for a run to carry is cut off. */
+function readResponse(body: Buffer): KeptResponse {
   const text = body.toString('utf8').replaceAll('\u0000', '')
-  if (body.length > KEPT_BYTES) return text.slice(0, KEPT_BYTES / 4)
+  if (body.length > KEPT_BYTES) {
+    // Half of a character that was cut in two goes too.
+    const value = text.slice(0, CUT_LENGTH).replace(/[\uD800-\uDBFF]$/, '')
+    return { value, note: `cut to ${CUT_LENGTH} characters of text: longer than ${KEPT_BYTES} bytes` }
+  }
+  const value = readJson(text)
+  const [hostile] = hostileFaults(value)
+  return hostile ? { value: text, note: `kept as text: ${hostile.message}` } : { value, note: null }
+}
+
+function readJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

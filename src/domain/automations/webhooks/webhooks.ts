@@ -30,16 +30,19 @@ export type ClaimedWebhook = {
   request: WebhookRequest
 }
 
+/** An answer as a run keeps it; `note` says what was lost of it. */
+export type KeptResponse = { value: unknown; note: string | null }
+
 /**
  * What came of an attempt. `reason` is why it failed, `fault` the same as a code where nobody answered; `retryMs` is when
- * another may follow, null for never.
+ * another may follow, null for never. `response` is null where none is to be kept.
  */
 export type WebhookResult = {
   status: number | null
   fault: string | null
   reason: string | null
   retryMs: number | null
-  response: unknown
+  response: KeptResponse | null
 }
 
 /** Beyond the time that a request has, a worker has this long to report before another takes it. */
@@ -100,7 +103,7 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
   )
   if (!run) return
   const mine = sql`organization_id = ${organization.id} and run_id = ${runId} and visit = ${visit}`
-  const { status, fault, reason, retryMs } = result
+  const { status, fault, reason, retryMs, response } = result
   const details = {
     attempts: attempt,
     ...(status !== null && { status }),
@@ -119,7 +122,11 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
   }
   const count = await execute(em, sql`delete from run_webhook where ${mine} and attempt = ${attempt}`)
   if (count === 0) return
-  const outcome = reason === null ? { ...details, result: 'DONE' } : { ...details, result: 'FAILED', reason }
+  const outcome = {
+    ...details,
+    ...(reason === null ? { result: 'DONE' } : { result: 'FAILED', reason }),
+    ...(response?.note && { note: response.note }),
+  }
   await execute(
     em,
     sql`update run_step set outcome = (outcome - 'lastFailure' - 'fault' - 'status') || ${json(outcome)} where ${mine}`,
@@ -147,11 +154,11 @@ export function requestFacts(
 async function tellRun(
   call: Call,
   { runId, visit, request }: ClaimedWebhook,
-  { reason, response }: WebhookResult,
+  { response }: WebhookResult,
 ): Promise<void> {
   const { em, organization } = call
   const saved =
-    request.saveResponseAs !== null && reason === null ? { [request.saveResponseAs]: response } : {}
+    request.saveResponseAs !== null && response !== null ? { [request.saveResponseAs]: response.value } : {}
   await execute(
     em,
     sql`update automation_run set context = context || ${json(saved)}, wake_at = now()
