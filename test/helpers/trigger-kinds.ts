@@ -198,7 +198,8 @@ export function triggerKinds(studio: Studio): Record<TriggerType, Kind> {
       keys: ['a', 'a', 'b', 'a'],
       fire: async ({ organization, ann, lives }, round) => {
         for (const { workflowId } of lives) {
-          const context = { order: { id: KEYS[round] } }
+          // Long keys that begin alike are keys of their own.
+          const context = { order: { id: 'order '.repeat(100) + KEYS[round] } }
           await organization.call('add_subscriber_to_workflow', { workflowId, subscriberId: ann, context })
         }
       },

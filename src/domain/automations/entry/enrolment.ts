@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto'
+
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReEntry } from '../../../../schema/automation.ts'
@@ -22,6 +24,9 @@ import { cancelRuns, endEventWaits } from '../runs/runs.ts'
 
 /** Why re-entry refuses; words for the ledger and for errors. */
 export type Refusal = 'ALREADY_ENTERED' | 'ALREADY_ACTIVE' | 'COOLDOWN' | 'MAX_ENTRIES' | 'NO_KEY' | 'LOOP'
+
+/** An index holds no more than 2.7 kB of a row; a longer key is known by its hash. */
+const LONGEST_KEY = 500
 
 /** How many runs may follow each other, each started by the one before (decisions, section 6). */
 export const MOST_DEPTH = 10
@@ -251,6 +256,8 @@ function entryKeyOf(rule: ReEntry, { context }: Pick<Candidate, 'context'>): str
   if (rule.mode !== 'PER_KEY') return ''
   let value: unknown = context
   for (const part of (rule.keyPath ?? '').split('.')) value = isRecord(value) ? value[part] : undefined
-  if (typeof value === 'string' && value !== '') return `key/${value.slice(0, 500)}`
+  if (typeof value === 'string' && value !== '') {
+    return `key/${value.length > LONGEST_KEY ? hash('sha256', value) : value}`
+  }
   return typeof value === 'number' || typeof value === 'boolean' ? `key/${value}` : null
 }
