@@ -47,6 +47,7 @@ async function waiting(
   eventType: string,
   groupId: string | null,
   settings: Partial<Settings> = {},
+  successGoals: unknown[] = [],
 ): Promise<string> {
   const steps = [
     step('start', 'TRIGGER', { type: 'EVENT', eventType }),
@@ -60,7 +61,12 @@ async function waiting(
   const { id } = await publish(
     api.services,
     tenant,
-    { steps, edges: edges(['start', 'pause']), settings: { reEntry: { mode: 'EVERY_TIME' }, ...settings } },
+    {
+      steps,
+      edges: edges(['start', 'pause']),
+      settings: { reEntry: { mode: 'EVERY_TIME' }, ...settings },
+      successGoals,
+    },
     { name: eventType },
   )
   await assign(id, groupId)
@@ -298,9 +304,96 @@ test('QUEUE lets everybody in, one after the other and in their order, however t
   await become(t, { [three]: ['COMPLETED END'] })
 })
 
+const BOUGHT = [{ id: 'bought', on: 'BOUGHT' }]
+const BUYS = {
+  id: 'buy',
+  name: 'Buys',
+  event: 'BOUGHT',
+  windowDays: 30,
+  countFrom: 'ENTRY',
+  exitOnReach: true,
+}
+
+/** By how many exit rules and goals events find each run of an automation. */
+async function listeners(automationId: string): Promise<Record<string, number>> {
+  const found = await rows<{ id: string; count: number }>(
+    api.services.orm.em.fork(),
+    sql`select id, (select count(*) from run_wait where run_id = id and rule_id <> '')::int
+        + (select count(*) from goal_watch where run_id = id)::int as count
+      from automation_run where automation_id = ${automationId}`,
+  )
+  return Object.fromEntries(found.map(({ id, count }) => [id, count]))
+}
+
+/** The automations whose runs of this person began, in that order. */
+async function startedBy(subscriberId: string): Promise<string[]> {
+  const found = await rows<{ workflowId: string }>(
+    api.services.orm.em.fork(),
+    sql`select data ->> 'workflowId' as "workflowId" from subscriber_event
+      where subscriber_id = ${subscriberId} and type = 'WORKFLOW_STARTED' order by id`,
+  )
+  return found.map(({ workflowId }) => decodeId('wf', workflowId))
+}
+
+test('an exit rule or a goal ends a run that queues, which then never begins', async (t) => {
+  const groupId = await makeGroup('QUEUE')
+  const holder = await waiting('E0', groupId)
+  const ruled = await waiting('E1', groupId, { exitRules: BOUGHT })
+  const aiming = await waiting('E2', groupId, {}, [BUYS])
+  const last = await waiting('E3', groupId)
+  const subscriberId = await tenant.subscribe()
+  for (const type of ['E0', 'E1', 'E2', 'E3']) await happened(subscriberId, type)
+  await become(t, { [holder]: ['WAITING'], [ruled]: ['QUEUED'], [aiming]: ['QUEUED'] })
+  await happened(subscriberId, 'BOUGHT')
+  await become(t, {
+    [holder]: ['WAITING'],
+    [ruled]: ['CANCELED EXIT_RULE'],
+    [aiming]: ['COMPLETED GOAL'],
+    [last]: ['QUEUED'],
+  })
+  t.deepEqual(await decisionsOf(api.services, ruled), ['RUN_ENDED EXIT_RULE'])
+  t.deepEqual(await decisionsOf(api.services, aiming), ['RUN_ENDED GOAL'])
+  await happened(subscriberId, 'END_E0')
+  await become(t, { [holder]: ['COMPLETED END'], [last]: ['WAITING'] })
+  t.deepEqual(await startedBy(subscriberId), [holder, last])
+})
+
+test('what came while a run queued and nobody told it is found when its turn comes', async (t) => {
+  const groupId = await makeGroup('QUEUE')
+  const holder = await waiting('N0', groupId)
+  const ruled = await waiting('N1', groupId, { exitRules: BOUGHT })
+  const subscriberId = await tenant.subscribe()
+  for (const type of ['N0', 'N1']) await happened(subscriberId, type)
+  await become(t, { [holder]: ['WAITING'], [ruled]: ['QUEUED'] })
+  await execute(
+    api.services.orm.em.fork(),
+    sql`delete from run_wait using automation_run run where run_wait.run_id = run.id and run.automation_id = ${ruled}`,
+  )
+  await happened(subscriberId, 'BOUGHT')
+  await become(t, { [ruled]: ['QUEUED'] })
+  await happened(subscriberId, 'END_N0')
+  await become(t, { [holder]: ['COMPLETED END'], [ruled]: ['CANCELED EXIT_RULE'] })
+})
+
+test('what a run began with does not end it while it queues', async (t) => {
+  const groupId = await makeGroup('QUEUE')
+  const holder = await waiting('B0', groupId)
+  const ruled = await waiting('B1', groupId, { exitRules: [...BOUGHT, { id: 'again', on: 'B1' }] })
+  const subscriberId = await tenant.subscribe()
+  await happened(subscriberId, 'B0')
+  await tenant.within(async (call) => {
+    for (const type of ['B1', 'BOUGHT']) await recordEvents(call, [{ subscriberId, type }])
+  })
+  await reconcile(api.services)
+  await become(t, { [holder]: ['WAITING'], [ruled]: ['QUEUED'] })
+  await happened(subscriberId, 'B1')
+  await become(t, { [ruled]: ['CANCELED EXIT_RULE', 'QUEUED'] })
+})
+
 test('who queues too long is skipped as EXPIRED, and a queue that nobody released is found', async (t) => {
   const groupId = await makeGroup('QUEUE', { amount: 1, unit: 'SECONDS' })
-  const [one, two] = [await waiting('X1', groupId), await waiting('X2', groupId)]
+  const one = await waiting('X1', groupId)
+  const two = await waiting('X2', groupId, { exitRules: BOUGHT }, [BUYS])
   const [late, stranded] = [await tenant.subscribe(), await tenant.subscribe()]
   for (const subscriberId of [late, stranded])
     for (const type of ['X1', 'X2']) await happened(subscriberId, type)
@@ -318,6 +411,9 @@ test('who queues too long is skipped as EXPIRED, and a queue that nobody release
   })
   await become(t, { [one]: ['WAITING'], [two]: ['SKIPPED EXPIRED', 'WAITING'] })
   t.deepEqual(await decisionsOf(api.services, two), ['ENTRY_REFUSED EXPIRED'])
+  const [skipped, begun] = await runsOf(api.services, tenant, two)
+  const heard = { [String(skipped?.id)]: 0, [String(begun?.id)]: 2 }
+  t.deepEqual(await listeners(two), heard)
 })
 
 test('who queued in vain has not entered, by no rule of re-entry', async (t) => {

@@ -3,6 +3,8 @@ import { sql } from 'kysely'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
+import { watchGoals } from '../goals/goals.ts'
+import { watchExitRules } from '../runs/exit-rules.ts'
 import { startRuns } from './run-starts.ts'
 import type { Version } from '../definition/versions.ts'
 
@@ -34,7 +36,7 @@ export type NewRun = {
 }
 
 /**
- * Writes runs and starts those whose turn it is. The caller holds the locks of their entries and places, and lets runs
+ * Writes runs and starts those whose turn it is; those that queue hear already of what ends them. The caller holds the locks of their entries and places, and lets runs
  * answer to the events that this gives back.
  */
 export async function insertRuns(
@@ -44,6 +46,11 @@ export async function insertRuns(
 ): Promise<RecordedEvent[]> {
   if (runs.length === 0) return []
   await writeRuns(call, runs)
+  const queueing = runs.flatMap(({ id, turn, candidate: { subscriberId, version } }) =>
+    turn === 'QUEUES' ? [{ id, subscriberId, version }] : [],
+  )
+  await watchGoals(call, queueing)
+  await watchExitRules(call, queueing)
   const starting = runs.filter(({ turn }) => turn === 'HOLDS')
   if (starting.length === 0) return []
   return await startRuns(

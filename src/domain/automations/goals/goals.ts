@@ -9,7 +9,8 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
 import { entryOf, scopeOf, type Turn } from '../steps/step.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
-import { isSinceEntry } from '../runs/since-entry.ts'
+import type { Listener } from '../runs/exit-rules.ts'
+import { IS_ENTERED_BEFORE, isSinceEntry } from '../runs/since-entry.ts'
 import { eventsMeant } from '../runs/waits.ts'
 
 /** A goal that a run reaches. Ids of runs and events are uuids. */
@@ -45,38 +46,48 @@ export const OPENS = sql`coalesce(watch.opens_at, (select min(m.sent_at) from me
  */
 export const IS_OPEN = sql`${OPENS} <= clock_timestamp()::timestamptz(3) and ${OPENS} + watch.window_days * interval '24 hours' > now()`
 
+/** Lets events and changes find the goals of these runs, until their windows close. */
+export async function watchGoals(call: Call, runs: readonly Listener[]): Promise<void> {
+  const goals = runs.flatMap(({ id, version }) =>
+    version.definition.successGoals.map((goal) => ({ runId: id, goal })),
+  )
+  if (goals.length === 0) return
+  await execute(
+    call.em,
+    sql`insert into goal_watch (organization_id, run_id, goal_id, subscriber_id, event_type, window_days, opens_at, expires_at)
+      select run.organization_id, run.id, goal_id, run.subscriber_id, event_type, days, opens,
+        opens + days * interval '24 hours'
+      from unnest(${array(
+        goals.map(({ runId }) => runId),
+        'uuid',
+      )}, ${array(
+        goals.map(({ goal }) => goal.id),
+        'text',
+      )}, ${array(
+        goals.map(({ goal }) => goal.event ?? BY_FILTERS),
+        'text',
+      )}, ${array(
+        goals.map(({ goal }) => goal.windowDays),
+        'int',
+      )}, ${array(
+        goals.map(({ goal }) => goal.countFrom === 'ENTRY'),
+        'boolean',
+      )}) as goal (run_id, goal_id, event_type, days, from_entry)
+      join automation_run run on run.organization_id = ${call.organization.id} and run.id = goal.run_id
+      cross join lateral (select case when from_entry then run.entered_at end as opens) as begun
+      on conflict (organization_id, run_id, goal_id) do nothing`,
+  )
+}
+
 /**
- * Lets events and changes find the goals of a run from its first turn on, and looks for what came before that turn.
+ * Lets the goals of a run be found in its first turn, where they are not yet, and looks for what nobody told of before.
  * Answers the goals that were reached.
  */
 export async function beginGoals(turn: Asking): Promise<SuccessGoal[]> {
   const { call, run, version } = turn
   const goals = version.definition.successGoals
   if (goals.length === 0) return []
-  const times = goals.map((goal) => windowOf(goal, { enteredAt: run.enteredAt, firstEmailAt: null }))
-  await execute(
-    call.em,
-    sql`insert into goal_watch (organization_id, run_id, goal_id, subscriber_id, event_type, window_days, opens_at, expires_at)
-      select ${call.organization.id}, ${run.id}, goal_id, ${run.subscriberId}, event_type, days,
-        to_timestamp(opens::float8), to_timestamp(expires::float8)
-      from unnest(${array(
-        goals.map(({ id }) => id),
-        'text',
-      )}, ${array(
-        goals.map(({ event }) => event ?? BY_FILTERS),
-        'text',
-      )}, ${array(
-        goals.map(({ windowDays }) => windowDays),
-        'int',
-      )}, ${array(
-        times.map((time) => (time ? String(time.opensAt / 1000) : null)),
-        'text',
-      )}, ${array(
-        times.map((time) => (time ? String(time.expiresAt / 1000) : null)),
-        'text',
-      )}) as goal (goal_id, event_type, days, opens, expires)
-      on conflict (organization_id, run_id, goal_id) do nothing`,
-  )
+  await watchGoals(call, [{ ...run, version }])
   return await catchUp(
     turn,
     goals.filter(({ countFrom }) => countFrom === 'ENTRY'),
@@ -267,7 +278,7 @@ async function findWatched(
       join goal_watch watch on watch.organization_id = ${call.organization.id}
         and watch.subscriber_id = event.subscriber_id and watch.event_type = event.type
       join automation_run run on run.organization_id = watch.organization_id and run.id = watch.run_id
-      where ${IS_OPEN} ${forRuns ? sql`and watch.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
+      where ${IS_OPEN} and ${IS_ENTERED_BEFORE} ${forRuns ? sql`and watch.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
       group by 1, 2, 3 order by 1, 2`,
   )
 }

@@ -31,7 +31,7 @@ export async function releasePlaces(call: Call, places: readonly Place[]): Promi
         order by run.group_id, run.subscriber_id, run.queued_at, run.id
       )
       update automation_run run
-      set queued_at = null, queue_expires_at = null, wake_at = now(), entered_at = now()
+      set queued_at = null, queue_expires_at = null, wake_at = now()
       from next
       join automation on automation.organization_id = ${call.organization.id} and automation.id = next.automation_id
       join automation_version version
@@ -46,14 +46,22 @@ export async function releasePlaces(call: Call, places: readonly Place[]): Promi
 async function expireQueued(call: Call, places: readonly Place[]): Promise<void> {
   const expired = await rows<{ subscriberId: string; automationId: string; runId: string; stepId: string }>(
     call.em,
-    sql`update automation_run run
-      set status = 'SKIPPED', exit_reason = 'EXPIRED', ended_at = now(), queued_at = null
-      from ${placeRows(places)} as asked (group_id, subscriber_id)
-      where run.organization_id = ${call.organization.id} and run.group_id = asked.group_id
-        and run.subscriber_id = asked.subscriber_id and run.status = 'QUEUED' and run.queued_at is not null
-        and run.queue_expires_at <= now()
-      returning run.subscriber_id as "subscriberId", run.automation_id as "automationId", run.id as "runId",
-        run.current_step_id as "stepId"`,
+    sql`with expired as (
+        update automation_run run
+        set status = 'SKIPPED', exit_reason = 'EXPIRED', ended_at = now(), queued_at = null
+        from ${placeRows(places)} as asked (group_id, subscriber_id)
+        where run.organization_id = ${call.organization.id} and run.group_id = asked.group_id
+          and run.subscriber_id = asked.subscriber_id and run.status = 'QUEUED' and run.queued_at is not null
+          and run.queue_expires_at <= now()
+        returning run.subscriber_id, run.automation_id, run.id, run.current_step_id
+      ), unwatched as (
+        delete from run_wait wait using expired
+        where wait.organization_id = ${call.organization.id} and wait.run_id = expired.id
+      ), aimless as (
+        delete from goal_watch watch using expired
+        where watch.organization_id = ${call.organization.id} and watch.run_id = expired.id)
+      select subscriber_id as "subscriberId", automation_id as "automationId", id as "runId",
+        current_step_id as "stepId" from expired`,
   )
   await recordDecisions(
     call,

@@ -127,10 +127,10 @@ function dueOf(run: RunState): number {
   return Math.min(run.now, run.dueAt ?? (isTimed ? (run.wakeAt ?? run.now) : run.now))
 }
 
-/** From its first turn on the run's goals and exit rules hear of events; what came before that turn is looked for. */
+/** From its first turn at the latest the run's goals and exit rules hear of events; what they missed is looked for. */
 async function begin(walk: Walk): Promise<void> {
   if (endsByGoal(walk, await beginGoals(walk))) return
-  await watchExitRules(walk)
+  await watchExitRules(walk.call, [{ ...walk.run, version: walk.version }])
   const ruleId = await hitExitRule(walk)
   if (ruleId === null) return
   walk.decisions.push({ ...endKeys(walk), reason: 'EXIT_RULE', data: { rule: ruleId } })

@@ -1,28 +1,43 @@
 import { sql } from 'kysely'
 
+import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, row } from '../../../database.ts'
 import { compileWhere } from '../../audience/match.ts'
+import type { Version } from '../definition/versions.ts'
 import type { Turn } from '../steps/step.ts'
 import { isSinceEntry } from './since-entry.ts'
 
 type Asking = Pick<Turn, 'call' | 'run' | 'version'>
 
-/** Lets the events of a run's exit rules find it, from its first turn to its end; see endEventWaits. */
-export async function watchExitRules({ call, run, version }: Asking): Promise<void> {
-  const rules = version.definition.settings.exitRules ?? []
+/** Runs that events are to find. Ids are uuids. */
+export type Listener = { id: string; subscriberId: string; version: Version }
+
+/** Lets the events of the exit rules of runs find them, until they end; see endEventWaits. */
+export async function watchExitRules(call: Call, runs: readonly Listener[]): Promise<void> {
+  const rules = runs.flatMap(({ version: { definition }, ...run }) =>
+    (definition.settings.exitRules ?? []).map((rule) => ({ run, rule })),
+  )
   if (rules.length === 0) return
-  const conditions = rules.map(({ where = [] }) => ({ where, scope: 'RUN' }))
   await execute(
     call.em,
     sql`insert into run_wait (organization_id, subscriber_id, event_type, run_id, rule_id, visit, conditions)
-      select ${call.organization.id}, ${run.subscriberId}, event_type, ${run.id}, rule_id, 0, conditions
+      select ${call.organization.id}, subscriber_id, event_type, run_id, rule_id, 0, conditions
       from unnest(${array(
-        rules.map(({ on }) => on),
+        rules.map(({ run }) => run.subscriberId),
+        'uuid',
+      )}, ${array(
+        rules.map(({ rule }) => rule.on),
         'text',
       )}, ${array(
-        rules.map(({ id }) => id),
+        rules.map(({ run }) => run.id),
+        'uuid',
+      )}, ${array(
+        rules.map(({ rule }) => rule.id),
         'text',
-      )}, ${array(conditions, 'jsonb')}) as rule (event_type, rule_id, conditions)
+      )}, ${array(
+        rules.map(({ rule: { where = [] } }) => ({ where, scope: 'RUN' })),
+        'jsonb',
+      )}) as rule (subscriber_id, event_type, run_id, rule_id, conditions)
       on conflict (organization_id, subscriber_id, event_type, run_id, rule_id) do nothing`,
   )
 }

@@ -18,6 +18,9 @@ export function isSinceEntry({ call, run }: Pick<Turn, 'call' | 'run'>): RawBuil
 /** The same where `event` is joined to its `run`. */
 export const IS_SINCE_ENTRY = came(sql`run.entered_at`, sql`run.trigger ->> 'eventId'`)
 
+/** The condition that what this transaction records is not what its `run` began with. */
+export const IS_ENTERED_BEFORE = sql<boolean>`run.entered_at <> now()::timestamptz(3)`
+
 function came(enteredAt: RawBuilder<unknown>, triggerId: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql<boolean>`event.id >= id_floor(${enteredAt}) and event.created_at <> ${enteredAt}::timestamptz(3)
     and type_id('evt', event.id) is distinct from ${triggerId} and ${MAY_WAKE}`

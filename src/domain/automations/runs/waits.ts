@@ -5,6 +5,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { judge } from '../../audience/judge.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
+import { IS_ENTERED_BEFORE } from './since-entry.ts'
 
 /** Stands in place of an event type where a run waits for filters to hold. */
 export const CONDITION_TYPE = ''
@@ -30,6 +31,8 @@ export async function findWoken(
       from ${eventRows(events)} as event (subscriber_id, type, data, position)
       join run_wait wait on wait.organization_id = ${call.organization.id}
         and wait.subscriber_id = event.subscriber_id and wait.event_type = event.type
+      join automation_run run on run.organization_id = wait.organization_id and run.id = wait.run_id
+        and ${IS_ENTERED_BEFORE}
         ${forRuns ? sql`and wait.run_id = (${array(forRuns, 'uuid')})[event.position]` : sql``}
       group by wait.run_id, wait.rule_id, wait.conditions`,
   )
