@@ -6,7 +6,7 @@ const SERVER_NAMES =
   /^(?:mail delivery (?:sub)?system|mail delivery service|mailer[- ]daemon|postmaster|system administrator|internet mail delivery)$/i
 
 const FAILED =
-  /undeliver|delivery (?:status )?(?:notification )?\(?(?:failure|failed|error)|deliver[^ ]* (?:has )?fail|failure notice|returned (?:mail|to sender)|mail (?:system )?error|mail delivery (?:failed|problem|error|system)|delivery (?:report|problem)|non[- ]?deliver|could ?n[o']t be delivered|not delivered|rejected|unzustellbar|nicht zugestellt|non remis|no se (?:ha )?pudo entregar|mancata consegna|não entregue|bounced? (?:mail|message)/i
+  /undeliver|delivery (?:status )?(?:notification )?\(?(?:failure|failed|error)|deliver[a-z]{0,10} (?:has )?fail|failure notice|returned (?:mail|to sender)|mail (?:system )?error|mail delivery (?:failed|problem|error|system)|delivery (?:report|problem)|non[- ]?deliver|could ?n[o']t be delivered|not delivered|rejected|unzustellbar|nicht zugestellt|non remis|no se (?:ha )?pudo entregar|mancata consegna|não entregue|bounced? (?:mail|message)/i
 const DELAYED =
   /delay|warning: (?:could not send|message)|still (?:being )?retr|not yet been delivered|will (?:keep trying|continue to (?:try|be retried|retry)|retry|be retried)|temporary|no action is required|you do not need to (?:resend|send)/i
 /** Said of a delay, and of an email that is given up after it. */
@@ -19,6 +19,9 @@ const CHALLENGE =
 /** In words rather than in a subject: only what a person away says of themselves. */
 const AWAY_WORDS =
   /(?:i am|i'm|i will be|i'll be) (?:currently |now )?(?:out of (?:the )?office|on (?:annual |parental |maternity |sick )?(?:leave|vacation|holiday)|away)|(?:no longer (?:with|works? (?:for|at))|has left) (?:the company|our|this)|this (?:mailbox|inbox|address) is (?:not|no longer) (?:monitored|checked|read)|thank you for (?:your (?:e-?mail|message)|contacting)/i
+
+/** What a subject says stands at its beginning, and a header may hold a hundred thousand letters. */
+const LONGEST_SUBJECT = 1_000
 
 /** Whether a mail server wrote a message, rather than somebody's mailbox. */
 export function isFromServer(mail: ParsedMail): boolean {
@@ -51,22 +54,26 @@ export function isAutomatic(mail: ParsedMail, words: string): boolean {
       'list-id',
     ].some((name) => mail.headers.has(name)) ||
     /disposition-notification/i.test(lineOf(mail, 'content-type')) ||
-    AWAY.test(mail.subject?.trim() ?? '') ||
-    CHALLENGE.test(mail.subject ?? '') ||
+    AWAY.test(subjectOf(mail)) ||
+    CHALLENGE.test(subjectOf(mail)) ||
     (AWAY_WORDS.test(words) && mail.headers.has('x-auto-response-suppress'))
   )
 }
 
 /** Whether the subject tells of an email that did not arrive. */
 export function saysFailed(mail: ParsedMail): boolean {
-  return FAILED.test(mail.subject ?? '') || mail.headers.has('x-failed-recipients')
+  return FAILED.test(subjectOf(mail)) || mail.headers.has('x-failed-recipients')
 }
 
 /** Whether a server tells that it goes on trying. */
 export function saysDelayed(mail: ParsedMail, words: string): boolean {
-  const subject = mail.subject ?? ''
+  const subject = subjectOf(mail)
   if (/delay|warning/i.test(subject)) return !GIVEN_UP.test(words)
   return DELAYED.test(words) && !FAILED.test(subject) && !GIVEN_UP.test(words)
+}
+
+function subjectOf(mail: ParsedMail): string {
+  return (mail.subject ?? '').trim().slice(0, LONGEST_SUBJECT)
 }
 
 /** The value of a header as it was written, or nothing. */

@@ -23,11 +23,13 @@ const WORST_FIRST = ['failed', 'delayed', 'delivered'] as const
  * no recipient is told of.
  */
 export function readDeliveryStatus(fields: string, words: string): DeliveryStatus | null {
-  const told = readFields(fields).flatMap((group) => readRecipient(group, words) ?? [])
+  // The words are the same for all recipients, of whom there may be thousands.
+  const inWords = writtenStatus(words) ?? spokenStatus(words)
+  const told = readFields(fields).flatMap((group) => readRecipient(group, inWords) ?? [])
   return WORST_FIRST.map((action) => told.find((each) => each.action === action)).find(Boolean) ?? null
 }
 
-function readRecipient(group: Fields, words: string): DeliveryStatus | null {
+function readRecipient(group: Fields, inWords: string | null): DeliveryStatus | null {
   const diagnostic = group.get('diagnostic-code')?.replace(/^[\w-]+\s*;\s*/, '') || null
   const given = /\b[245]\.\d{1,3}\.\d{1,3}\b/.exec(group.get('status') ?? '')?.[0] ?? null
   const asked = group
@@ -36,22 +38,15 @@ function readRecipient(group: Fields, words: string): DeliveryStatus | null {
     .split(/[\s(;]/)[0]
   const known = Object.entries(ACTIONS).find(([name]) => name === asked)?.[1]
   if (given === null && known === undefined) return null
-  const status = exactStatus(given, diagnostic, words)
+  const status = exactStatus(given, diagnostic, inWords)
   return { action: known ?? actionOf(status), status, diagnostic }
 }
 
 /** The most that can be known: a code that says something, else one in the diagnostic, else what the words say. */
-function exactStatus(given: string | null, diagnostic: string | null, words: string): string {
+function exactStatus(given: string | null, diagnostic: string | null, inWords: string | null): string {
   if (given !== null && !isVague(given)) return given
   const said = diagnostic ?? ''
-  return (
-    writtenStatus(said) ??
-    spokenStatus(said) ??
-    writtenStatus(words) ??
-    spokenStatus(words) ??
-    given ??
-    codeOf(said)
-  )
+  return writtenStatus(said) ?? spokenStatus(said) ?? inWords ?? given ?? codeOf(said)
 }
 
 /** A reply without an enhanced code says for good or for now by its first digit (RFC 5321, 4.2.1). */

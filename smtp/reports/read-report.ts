@@ -1,6 +1,6 @@
 import { type Attachment, type ParsedMail, simpleParser } from 'mailparser'
 
-import type { ReportKind } from '../../schema/report.ts'
+import { REPORT_BYTES, type ReportKind } from '../../schema/report.ts'
 import { REPLIES, Refusal } from '../refusal.ts'
 import { findReturned, type KnownOrigin } from './origin.ts'
 import { readDeliveryStatus } from './delivery-status.ts'
@@ -29,6 +29,9 @@ export type Envelope = { isNullSender: boolean }
 /** Texts are looked at up to here; what came back below them may be as long as it likes. */
 const LONGEST_TEXT = 20_000
 const LONGEST_SAID = 1_000
+/** Of blanks in a row so many are read: libqp's time grows with the square of them. */
+const BLANKS = 64
+const MORE_BLANKS = new RegExp(`[ \\t]{${BLANKS + 1},}`, 'g')
 
 const PARSING = {
   // What is returned is a part, also where it is meant to be shown.
@@ -40,9 +43,12 @@ const PARSING = {
   skipImageLinks: true,
 }
 
-/** Reads a message that came in; one that is made of too many parts is refused. */
+/**
+ * Reads a message that came in, as much of it as is kept; one that is made of too many parts is refused. What it takes
+ * grows no faster than its length, whoever made it.
+ */
 export async function readReport(raw: Buffer, envelope: Envelope): Promise<Report> {
-  const mail = await parse(raw)
+  const mail = await parse(readable(raw))
   const words = wordsOf(mail)
   const known = {
     subject: shortened(mail.subject),
@@ -60,6 +66,12 @@ async function parse(raw: Buffer): Promise<ParsedMail> {
     const why = error instanceof Error ? error.message : 'unknown fault'
     throw new Refusal(REPLIES.BAD_MESSAGE, `The message cannot be read: ${why}`)
   }
+}
+
+/** What is told of an email stands before the email itself. */
+function readable(raw: Buffer): Buffer {
+  const text = raw.subarray(0, REPORT_BYTES).toString('latin1')
+  return Buffer.from(text.replaceAll(MORE_BLANKS, ' '.repeat(BLANKS)), 'latin1')
 }
 
 type Judgement = Pick<Report, 'kind' | 'status' | 'diagnostic'>
@@ -106,18 +118,21 @@ function wordsOf(mail: ParsedMail): string {
   const html = mail.html === false ? '' : mail.html.slice(0, LONGEST_TEXT * 4).replaceAll(/<[^<>]*>/g, ' ')
   const text = (mail.text?.trim() ? mail.text : html).slice(0, LONGEST_TEXT)
   const returned =
-    /^[>\s]*-+ ?(?:this is a copy of|below this line is|returned message|original message|message header)/im
+    /^[> \t]*-+ ?(?:this is a copy of|below this line is|returned message|original message|message header)/im
   const end = returned.exec(text)?.index
   return end === undefined ? text : text.slice(0, end)
 }
 
 /** The line with a server's reply, or else the first, as the diagnostic of a bounce that has none. */
 function lineOf(words: string): string | null {
-  const lines = words.split(/\r?\n/).map((line) => line.trim())
+  const lines = words
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter(Boolean)
   return (
     lines.find((line) => /(?:^|\D)[45]\d\d[ -](?:#?[45]\.\d|\S)/.test(line)) ??
     lines.find((line) => spokenStatus(line) !== null) ??
-    lines.find((line) => line !== '') ??
+    lines[0] ??
     null
   )
 }
