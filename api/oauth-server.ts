@@ -161,9 +161,8 @@ function describeClients(services: Services): Configuration {
         headers: { accept: 'application/json' },
         limits: CLIENT_DOCUMENT,
       })
-      const isSame = answer.url === url
       return new Response(new Uint8Array(answer.body), {
-        status: isSame ? answer.status : 404,
+        status: answer.status,
         headers: { 'cache-control': answer.headers['cache-control'] ?? '' },
       })
     },

@@ -33,7 +33,7 @@ let server: Server
 let base: string
 const received: Received[] = []
 /** What each path answers, one after the other; the last one again and again. */
-const answers = new Map<string, { status: number; body?: string }[]>()
+const answers = new Map<string, { status: number; body?: string; location?: string }[]>()
 
 test.before(async () => {
   server = createServer((request, response) => {
@@ -45,7 +45,8 @@ test.before(async () => {
       received.push({ method, path, headers, body: Buffer.concat(parts).toString('utf8') })
       const planned = answers.get(path.split('?')[0] ?? '') ?? [{ status: 200 }]
       const answer = planned.length > 1 ? planned.shift() : planned[0]
-      if (answer?.status !== 0) response.writeHead(answer?.status ?? 200).end(answer?.body ?? '')
+      const { status = 200, body = '', location } = answer ?? {}
+      if (status !== 0) response.writeHead(status, location === undefined ? {} : { location }).end(body)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -257,6 +258,20 @@ test('an address inside, and one that never answers, fail in time and say why', 
   }
   const refused = await world.ended(chain([inside as Step]), await tenant.subscribe())
   t.regex(refused.error ?? '', /does not lead to a public address/)
+})
+
+test('a redirect is not followed: what a request carries is for the address that the author named', async (t) => {
+  answers.set('/moved', [{ status: 302, location: '/elsewhere' }])
+  const headers = { Authorization: 'Bearer abc' }
+  for (const method of ['GET', 'POST'] as const) {
+    const run = await world.ended(
+      chain([hook('/moved', { method, headers, retries: 3 })]),
+      await tenant.subscribe(),
+    )
+    t.regex(run.error ?? '', /moved answered 302: redirects are not followed, name the address they lead to;/)
+  }
+  t.is(at('/moved').length, 2)
+  t.deepEqual(at('/elsewhere'), [])
 })
 
 test.serial('a run that leaves takes its request with it; a paused workflow sends none', async (t) => {

@@ -105,7 +105,9 @@ function judge(webhook: ClaimedWebhook, { status, headers, body }: WebAnswer): W
   }
   const mayChange = status >= 500 || TRANSIENT.has(status)
   const asked = askedSeconds(headers) * 1_000
-  return failed(webhook, { status }, `answered ${status}`, mayChange ? asked : null)
+  const isRedirect = status >= 300 && status < 400
+  const hint = isRedirect ? ': redirects are not followed, name the address they lead to' : ''
+  return failed(webhook, { status }, `answered ${status}${hint}`, mayChange ? asked : null)
 }
 
 /** `leastMs` null: another attempt would come to the same. */

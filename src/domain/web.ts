@@ -4,8 +4,11 @@ import { WebFault } from '../ports/web-fault.ts'
 import { refuse } from './text.ts'
 
 /** Fetches what a caller's `url` names; whatever is wrong with it or with who answers there is a refusal. */
-export async function fetchUrl(web: Web, request: WebRequest): Promise<WebAnswer> {
-  const answer = await web.request(request).catch(refuseFault)
+export async function fetchUrl(
+  web: Web,
+  request: Pick<WebRequest, 'url' | 'headers' | 'limits'>,
+): Promise<WebAnswer> {
+  const answer = await web.request({ ...request, follow: true }).catch(refuseFault)
   if (answer.status >= 200 && answer.status < 300) return answer
   return refuse('url', `answers with status ${answer.status}; send an address that anybody can open.`)
 }

@@ -11,10 +11,11 @@ import { WebFault } from './web-fault.ts'
 /** One request to an address that somebody outside named. */
 export type WebRequest = {
   url: string
-  /** GET follows redirects; an answer to any other method is given as it comes. */
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
   body?: string | Buffer
+  /** Redirects are followed: for a GET that carries no secret. Otherwise an answer is given as it comes. */
+  follow?: boolean
   /** Bytes of the answer, before and after decompression; milliseconds for everything, redirects included. */
   limits: { bytes: number; milliseconds: number }
   /** Nothing beyond the bytes is read, and nothing is decompressed, where the status says all; more is refused otherwise. */
@@ -174,7 +175,7 @@ async function exchange(target: Target, request: WebRequest, signal: AbortSignal
 
 async function exchangeOnce(
   { url, addresses, agent }: Target,
-  { method = 'GET', headers, body, limits, startOnly = false }: WebRequest,
+  { method = 'GET', headers, body, follow: follows = false, limits, startOnly = false }: WebRequest,
   signal: AbortSignal,
 ): Promise<Exchanged> {
   const host = hostOf(url)
@@ -205,7 +206,7 @@ async function exchangeOnce(
     })
     const status = response.statusCode ?? 0
     const { location } = response.headers
-    if (method === 'GET' && location !== undefined && REDIRECT_STATUSES.has(status)) {
+    if (follows && location !== undefined && REDIRECT_STATUSES.has(status)) {
       // Node reads header bytes as Latin-1; what servers put there is UTF-8, as browsers read it.
       return { location: Buffer.from(location, 'latin1').toString('utf8') }
     }
