@@ -1,4 +1,6 @@
-import { type AddressObject, type EmailAddress, type ParsedMail, simpleParser } from 'mailparser'
+import { finished } from 'node:stream/promises'
+
+import { type AddressObject, type EmailAddress, MailParser, type MessageText } from 'mailparser'
 
 import { REPLIES, Refusal } from './refusal.ts'
 
@@ -23,15 +25,12 @@ export type ReadMessage = { submission: Submission; idempotencyKey: string | nul
  */
 export async function readMessage(raw: Buffer, recipient: string): Promise<ReadMessage> {
   const mail = await parse(raw)
-  if (mail.attachments.length > 0) {
-    throw new Refusal(REPLIES.ATTACHMENT, 'Attachments and inline images are not taken; link to them instead')
-  }
+  refuseFiles(mail)
   const from = onlyAddress(mail.from, 'From', REPLIES.BAD_SENDER)
   if (!from) throw new Refusal(REPLIES.BAD_SENDER, 'The From header is missing; name a sender')
   const replyTo = onlyAddress(mail.replyTo, 'Reply-To', REPLIES.BAD_MESSAGE)
   const text = mail.text?.trim() ? mail.text : undefined
-  const html = mail.html === false ? undefined : mail.html
-  const content = html ?? (text === undefined ? undefined : asHtml(text))
+  const content = mail.html ?? (text === undefined ? undefined : asHtml(text))
   if (content === undefined)
     throw new Refusal(REPLIES.BAD_MESSAGE, 'The message has neither a text nor an HTML part')
   return {
@@ -50,15 +49,98 @@ export async function readMessage(raw: Buffer, recipient: string): Promise<ReadM
   }
 }
 
-/** Parses without inventing: no text made of HTML, no HTML made of text. */
-async function parse(raw: Buffer): Promise<ParsedMail> {
+/** A part of a message as mailparser keeps it; `textContent` is that of a text. */
+type Part = {
+  node: { filename: string | false }
+  contentType?: string
+  textContent?: string
+  children: Part[]
+}
+
+type Parsed = {
+  headers: Map<string, unknown>
+  from: AddressObject | undefined
+  replyTo: AddressObject | undefined
+  subject: string | undefined
+  messageId: string | undefined
+  text: string | undefined
+  html: string | undefined
+  hasAttachment: boolean
+  root: Part
+}
+
+/** Parses without inventing: no text made of HTML, no HTML made of text. Attachments are counted and let go. */
+async function parse(raw: Buffer): Promise<Parsed> {
   const options = { skipHtmlToText: true, skipTextToHtml: true, skipTextLinks: true, skipImageLinks: true }
+  // Of both, its types know nothing.
+  const parser = new MailParser(options) as MailParser & { tree: Part; headers: Map<string, unknown> }
+  let body: MessageText | undefined
+  let hasAttachment = false
+  parser.on('data', (data) => {
+    if (data.type === 'text') {
+      body = data
+      return
+    }
+    hasAttachment = true
+    data.content.on('end', () => data.release())
+    data.content.resume()
+  })
   try {
-    return await simpleParser(raw, options)
+    parser.end(raw)
+    await finished(parser)
   } catch (error) {
     const why = error instanceof Error ? error.message : 'unknown fault'
     throw new Refusal(REPLIES.BAD_MESSAGE, `The message cannot be read: ${why}`)
   }
+  const { headers, tree } = parser
+  return {
+    headers,
+    // mailparser gives these headers these forms.
+    from: headers.get('from') as AddressObject | undefined,
+    replyTo: headers.get('reply-to') as AddressObject | undefined,
+    subject: headers.get('subject') as string | undefined,
+    messageId: headers.get('message-id') as string | undefined,
+    text: body?.text,
+    html: typeof body?.html === 'string' ? body.html : undefined,
+    hasAttachment,
+    root: tree,
+  }
+}
+
+/**
+ * Refuses files, also those that are meant to be shown in place: what has a name, and a text beside HTML that is not
+ * another form of it, of which one or the other would be missing from what is read.
+ */
+function refuseFiles({ hasAttachment, root }: Parsed): void {
+  if (hasAttachment || allParts(root).some(({ node }) => node.filename)) {
+    throw new Refusal(
+      REPLIES.ATTACHMENT,
+      'Attachments and inline images and files are not taken; link to them instead',
+    )
+  }
+  const isText = ({ textContent }: Part) => Boolean(textContent?.trim())
+  const kinds = new Set(
+    allParts(root)
+      .filter(isText)
+      .map(({ contentType }) => contentType),
+  )
+  if (kinds.size < 2 || !allParts(root, 'multipart/alternative').some(isText)) return
+  throw new Refusal(
+    REPLIES.ATTACHMENT,
+    'A text beside HTML counts as an attachment; send one text and one HTML part as multipart/alternative',
+  )
+}
+
+/** A part and those inside, but for what stands in parts of the type `without`. */
+function allParts(root: Part, without?: string): Part[] {
+  const found: Part[] = []
+  const left = [root]
+  for (let part = left.pop(); part; part = left.pop()) {
+    if (part.contentType === without) continue
+    found.push(part)
+    for (const child of part.children) left.push(child)
+  }
+  return found
 }
 
 /** The address of a header that may hold one; undefined without the header. */

@@ -245,6 +245,20 @@ test('what one message may be: each refusal has its reply, and nothing is stored
       ),
       /^552 5\.6\.1 /,
     ],
+    [
+      'a file of HTML that is shown in place',
+      message(
+        organization,
+        attachment,
+        parts('text/html', 'Content-Disposition: inline; filename=a.html\r\n'),
+      ),
+      /^552 5\.6\.1 /,
+    ],
+    [
+      'HTML beside the text',
+      message(organization, attachment, parts('text/html')),
+      /^552 5\.6\.1 .*alternative/,
+    ],
     ['no words', message(organization, [], ''), /^550 5\.6\.0 /],
     ['no subject', message(organization, []).replace('Subject: A note\r\n', ''), /^550 5\.6\.0 /],
     ['a bare LF', message(organization, [], 'one\ntwo\r\n'), /^550 5\.6\.0 .*LF/],
