@@ -27,7 +27,7 @@ export async function readMessage(raw: Buffer, recipient: string): Promise<ReadM
   const mail = await parse(raw)
   refuseFiles(mail)
   const from = onlyAddress(mail.from, 'From', REPLIES.BAD_SENDER)
-  if (!from) throw new Refusal(REPLIES.BAD_SENDER, 'The From header is missing; name a sender')
+  if (!from) throw new Refusal(REPLIES.BAD_SENDER, 'The From header is missing or empty; name a sender')
   const replyTo = onlyAddress(mail.replyTo, 'Reply-To', REPLIES.BAD_MESSAGE)
   const text = mail.text?.trim() ? mail.text : undefined
   const content = mail.html ?? (text === undefined ? undefined : asHtml(text))
@@ -143,15 +143,18 @@ function allParts(root: Part, without?: string): Part[] {
   return found
 }
 
-/** The address of a header that may hold one; undefined without the header. */
+/** The address of a header that may hold one; undefined where it is missing or empty. */
 function onlyAddress(
   header: AddressObject | undefined,
   name: string,
   reply: readonly [number, string],
 ): EmailAddress | undefined {
-  const found = (header?.value ?? []).flatMap((entry) => entry.group ?? [entry])
+  const found = (header?.value ?? []).filter((entry) => entry.address || entry.name || entry.group)
+  if (found.some(({ group }) => group)) {
+    throw new Refusal(reply, `The ${name} header holds a group; name one address in its place`)
+  }
   const [first] = found
-  if (header !== undefined && (found.length !== 1 || !first?.address)) {
+  if (found.length > 1 || (first && !first.address)) {
     throw new Refusal(reply, `The ${name} header must hold exactly one address`)
   }
   return first

@@ -259,6 +259,18 @@ test('what one message may be: each refusal has its reply, and nothing is stored
       message(organization, attachment, parts('text/html')),
       /^552 5\.6\.1 .*alternative/,
     ],
+    [
+      'a group to reply to',
+      message(organization, ['Reply-To: Team: a@reader.example, b@reader.example;']),
+      /^550 5\.6\.0 .*Reply-To.*group/,
+    ],
+    ['an empty group to reply to', message(organization, ['Reply-To: Nobody:;']), /^550 5\.6\.0 .*group/],
+    [
+      'two to reply to',
+      message(organization, ['Reply-To: a@reader.example, b@reader.example']),
+      /^550 5\.6\.0 .*Reply-To.*one address/,
+    ],
+    ['an empty From', message(organization, []).replace(/^From: .*/, 'From: '), /^550 5\.1\.7 .*empty/],
     ['no words', message(organization, [], ''), /^550 5\.6\.0 /],
     ['no subject', message(organization, []).replace('Subject: A note\r\n', ''), /^550 5\.6\.0 /],
     ['a bare LF', message(organization, [], 'one\ntwo\r\n'), /^550 5\.6\.0 .*LF/],
@@ -286,6 +298,19 @@ test('what one message may be: each refusal has its reply, and nothing is stored
   t.regex(await talk.say('RCPT TO:<lin@reader.example>'), /^550 5\.5\.3 /)
   talk.close()
   t.deepEqual(await stored(api, organization.id), [])
+})
+
+test('a Reply-To without an address is as none', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  for (const empty of ['Reply-To:', 'Reply-To: <>', 'Reply-To: ,']) {
+    t.regex(await submit(t.context, organization, message(organization, [empty])), /^250 2\.6\.0 /, empty)
+  }
+  const emails = await stored(api, organization.id)
+  t.deepEqual(
+    emails.map(({ replyTo }) => replyTo),
+    [null, null, null],
+  )
 })
 
 test('exactly the limit of bytes is taken', async (t) => {
