@@ -73,8 +73,8 @@ export function answerFailures(log: Logger): Middleware {
     } catch (error) {
       const failure = toFailure(ctx, error, log)
       if (failure.retryAfter !== undefined) ctx.set('Retry-After', String(failure.retryAfter))
-      // Our SMTP door answers what the one table of refusals says.
-      if (isInternal(ctx)) ctx.set('smtp-reply', FAILURES[failure.code].smtp.join(' '))
+      // Our SMTP door answers what the one table of refusals says, and by the code has its own words for some.
+      if (isInternal(ctx)) ctx.set('smtp-reply', [...FAILURES[failure.code].smtp, failure.code].join(' '))
       writerOf(ctx.path)(ctx, failure)
     }
   }

@@ -140,12 +140,13 @@ function readAnswer(
 
 /** The reply the API chose; one that it did not send says that something stands between us and the API. */
 function refusalOf({ reply, body }: Answer): Refusal {
-  const [, code, enhanced] = /^(\d{3}) (\d\.\d+\.\d+)$/.exec(reply ?? '') ?? []
+  const [, code, enhanced, failure] = /^(\d{3}) (\d\.\d+\.\d+) ([A-Z_]+)$/.exec(reply ?? '') ?? []
   if (code === undefined || enhanced === undefined) {
     return new Refusal(REPLIES.API_AWAY, 'The service answered something unexpected; try again in a moment')
   }
   return new Refusal(
     [Number(code), enhanced],
     String(Object(body).message ?? Object(body).error ?? 'refused'),
+    failure,
   )
 }

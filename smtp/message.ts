@@ -44,7 +44,7 @@ export async function readMessage(raw: Buffer, recipient: string): Promise<ReadM
       ...(text !== undefined && { text }),
       tracking: false,
     },
-    idempotencyKey: headerText(mail.headers.get('x-idempotency-key')),
+    idempotencyKey: readKey(mail.headers.get('x-idempotency-key')),
     messageId: mail.messageId ?? null,
   }
 }
@@ -164,8 +164,14 @@ function formatFrom({ name, address = '' }: EmailAddress): string {
   return name ? `"${name.replaceAll(/["\\]/g, String.raw`\$&`)}" <${address}>` : address
 }
 
-function headerText(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null
+/** The key that a client chose, or null. */
+function readKey(value: unknown): string | null {
+  if (typeof value !== 'string' || value === '') return null
+  if (/^[\x21-\x7e][\x20-\x7e]{0,255}$/.test(value)) return value
+  throw new Refusal(
+    REPLIES.BAD_MESSAGE,
+    'The X-Idempotency-Key header must hold 1 to 256 printable ASCII characters',
+  )
 }
 
 /** Plain text as it stands, for clients that show HTML. */

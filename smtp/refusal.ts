@@ -26,13 +26,21 @@ export const REPLIES = {
 /** RFC 5321 4.5.3.1.5 gives a reply line 512 octets. */
 const LONGEST_TEXT = 400
 
-/** A refusal as smtp-server takes it: `message` begins with the enhanced code. */
+/** A refusal as smtp-server takes it: `message` begins with the enhanced code. `failure` is the API's code for it. */
 export class Refusal extends Error {
   readonly responseCode: number
+  readonly failure: string | undefined
 
-  constructor([reply, enhanced]: readonly [reply: number, enhanced: string], text: string) {
+  constructor([reply, enhanced]: readonly [reply: number, enhanced: string], text: string, failure?: string) {
     super(`${enhanced} ${text.slice(0, LONGEST_TEXT).toWellFormed()}`)
     this.name = 'Refusal'
     this.responseCode = reply
+    this.failure = failure
+  }
+
+  /** The same reply in other words. */
+  saying(text: string): Refusal {
+    const [enhanced = ''] = this.message.split(' ')
+    return new Refusal([this.responseCode, enhanced], text, this.failure)
   }
 }

@@ -15,6 +15,8 @@ export type SubmissionOptions = DoorOptions & { api: ApiClient; failedLogins?: n
 export const MESSAGE_BYTES = 1_000_000
 const CONNECTIONS = { all: 1_000, ofAddress: 100 }
 const FAILED_LOGINS = 10
+const BAD_PASSWORD =
+  'This API token is not valid: it is mistyped, revoked or expired; use an API token with the permission "emails" as the password'
 
 /**
  * SMTP submission (RFC 6409): STARTTLS, then AUTH with an API token as the password, then one message to one recipient
@@ -63,14 +65,14 @@ export function createSubmission({ api, failedLogins = FAILED_LOGINS, ...options
     if (blocked) throw blocked
     try {
       if (!username) throw new Refusal(REPLIES.BAD_TOKEN, 'The user name is empty; send any text')
+      // Nothing else can be a token, nor stand in a header.
+      if (!/^[\x21-\x7e]+$/.test(password ?? '')) throw new Refusal(REPLIES.BAD_TOKEN, BAD_PASSWORD)
       await api.checkToken(password ?? '')
     } catch (error) {
       const isWrong = error instanceof Refusal && error.responseCode !== REPLIES.API_AWAY[0]
       if (!isWrong) throw error
       door.offended(remoteAddress)
-      throw error.responseCode === REPLIES.BAD_TOKEN[0]
-        ? error
-        : new Refusal(REPLIES.BAD_TOKEN, 'This API token is not valid here; check the password')
+      throw error.failure ? new Refusal(REPLIES.BAD_TOKEN, BAD_PASSWORD) : error
     }
     return { token: password ?? '', label: username }
   }
@@ -80,8 +82,32 @@ export function createSubmission({ api, failedLogins = FAILED_LOGINS, ...options
     const recipient = session.envelope.rcptTo[0]?.address ?? ''
     const { token } = session.user as { token: string }
     const { submission, idempotencyKey, messageId } = await readMessage(raw, recipient)
-    return await api.submit(token, idempotencyKey ?? derivedKey(token, messageId, recipient), submission)
+    try {
+      return await api.submit(token, idempotencyKey ?? derivedKey(token, messageId, recipient), submission)
+    } catch (error) {
+      throw inWordsOfSmtp(error, idempotencyKey === null ? 'Message-ID' : 'X-Idempotency-Key')
+    }
   }
+}
+
+/** What the API says of its own headers and limits, said of what the client sent; `known` is what tells a repetition. */
+function inWordsOfSmtp(error: unknown, known: 'Message-ID' | 'X-Idempotency-Key'): unknown {
+  if (!(error instanceof Refusal)) return error
+  if (error.failure === 'UNAUTHENTICATED') return error.saying(BAD_PASSWORD)
+  if (error.failure === 'IDEMPOTENCY_MISMATCH') {
+    return error.saying(
+      `Another message to this recipient had the same ${known} within 24 hours; give each message one of its own`,
+    )
+  }
+  if (error.failure === 'IDEMPOTENCY_IN_PROGRESS') {
+    return error.saying(`A message with the same ${known} is being taken; try again in a moment`)
+  }
+  if (error.failure === 'TOO_LARGE') {
+    return error.saying(
+      `The message is too large once it is written as HTML, where a character such as & or < takes up to five bytes; ${MESSAGE_BYTES} bytes of plain words fit, of these characters fewer; send less`,
+    )
+  }
+  return error
 }
 
 /**

@@ -163,7 +163,11 @@ test('the same message again is the same email; a key decides before the Message
   })
   t.is((await stored(api, organization.id)).length, 3)
   const changed = await t.throwsAsync(mailer.sendMail({ ...mail, text: 'Something else' }))
-  t.regex(changed?.message ?? '', /550 5\.6\.0/)
+  t.regex(changed?.message ?? '', /550 5\.6\.0 .*same Message-ID/)
+  t.notRegex(changed?.message ?? '', /Idempotency/)
+  const keyed = { ...mail, text: 'Something else', headers: { 'X-Idempotency-Key': 'order-1' } }
+  const other = await t.throwsAsync(mailer.sendMail(keyed))
+  t.regex(other?.message ?? '', /550 5\.6\.0 .*same X-Idempotency-Key/)
 })
 
 test('what the plan has no email left for is put off', async (t) => {
@@ -197,7 +201,11 @@ test('login: only after STARTTLS, PLAIN and LOGIN, any user name, a token that m
 
   const talk = await Talk.secured(door)
   t.regex(await talk.say('MAIL FROM:<a@b.example>'), /^530 5\.7\.0 /)
-  t.regex(await talk.say(`AUTH PLAIN ${plain('x', 'pl_wrong')}`), /^535 5\.7\.8 /)
+  for (const wrong of ['pl_wrong', '', 'two words', 'pl_\u20ac']) {
+    const reply = await talk.say(`AUTH PLAIN ${plain('x', wrong)}`)
+    t.regex(reply, /^535 5\.7\.8 .*password/, wrong)
+    t.notRegex(reply, /Authorization|Bearer/)
+  }
   t.regex(await talk.say(`AUTH PLAIN ${plain('', organization.token)}`), /^535 5\.7\.8 /)
   const reader = await organization.tokenWith(['subscribers'])
   t.regex(await talk.say(`AUTH PLAIN ${plain('x', reader)}`), /^535 5\.7\.8 .*emails/)
@@ -286,6 +294,16 @@ test('what one message may be: each refusal has its reply, and nothing is stored
     ],
     ['a NUL', message(organization, [], 'a\0b\r\n'), /^550 5\.6\.0 .*NUL/],
     ['too much', message(organization, [], `${'word '.repeat(150)}\r\n`.repeat(1_400)), /^552 5\.3\.4 /],
+    [
+      'too much once it is HTML',
+      message(organization, [], `${'&'.repeat(98)}\r\n`.repeat(9_850)),
+      new RegExp(`^552 5\\.3\\.4 .*HTML.*${MESSAGE_BYTES} bytes`),
+    ],
+    [
+      'a key that is none',
+      message(organization, [`X-Idempotency-Key: ${'k'.repeat(257)}`]),
+      /^550 5\.6\.0 .*X-Idempotency-Key.*256/,
+    ],
     ['a recipient that is none', message(organization, []), /^550 /, 'ada@nowhere'],
   ]
   for (const [name, raw, reply, to] of cases) {
