@@ -4,7 +4,10 @@ import { sql } from 'kysely'
 import type { Settings } from '../schema/automation.ts'
 import { CONFLICT_STRATEGIES, type ConflictStrategy, GROUP_LIMITS } from '../schema/workflow-group.ts'
 import { execute, rows } from '../src/database.ts'
+import { updateStatus } from '../src/domain/automations/definition/status.ts'
 import { assignGroup } from '../src/domain/automations/groups/group-assignment.ts'
+import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
+import { catchMissedEvents } from '../src/domain/automations/runs/overdue.ts'
 import { cancelRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
@@ -384,10 +387,41 @@ test('what a run began with does not end it while it queues', async (t) => {
   await tenant.within(async (call) => {
     for (const type of ['B1', 'BOUGHT']) await recordEvents(call, [{ subscriberId, type }])
   })
-  await reconcile(api.services)
+  await tenant.within((call) => catchMissedEvents(call, 60))
   await become(t, { [holder]: ['WAITING'], [ruled]: ['QUEUED'] })
   await happened(subscriberId, 'B1')
   await become(t, { [ruled]: ['CANCELED EXIT_RULE', 'QUEUED'] })
+})
+
+test('a paused workflow is passed over in the queue, and has its turn when it is active again', async (t) => {
+  const groupId = await makeGroup('QUEUE')
+  const [one, two, three] = [
+    await waiting('Z1', groupId),
+    await waiting('Z2', groupId),
+    await waiting('Z3', groupId),
+  ]
+  const set = (status: 'ACTIVE' | 'PAUSED') =>
+    tenant.within((call) => updateStatus(call, encodeId('wf', two), status))
+  const [subscriberId, other] = [await tenant.subscribe(), await tenant.subscribe()]
+  for (const type of ['Z1', 'Z2', 'Z3']) await happened(subscriberId, type)
+  for (const type of ['Z1', 'Z2']) await happened(other, type)
+  await become(t, { [one]: ['WAITING', 'WAITING'], [two]: ['QUEUED', 'QUEUED'], [three]: ['QUEUED'] })
+  await set('PAUSED')
+  for (const each of [subscriberId, other]) await happened(each, 'END_Z1')
+  await become(t, { [two]: ['QUEUED', 'QUEUED'], [three]: ['WAITING'] })
+  t.deepEqual(await startedBy(subscriberId), [one, three])
+  await happened(subscriberId, 'END_Z3')
+  await become(t, { [three]: ['COMPLETED END'] })
+  const stale = await findStalePlaces(api.services.orm.em.fork())
+  t.false(stale.some(({ places }) => places.some((place) => place.groupId === groupId)))
+  // It keeps nobody waiting who comes meanwhile either.
+  await happened(subscriberId, 'Z3')
+  await become(t, { [three]: ['COMPLETED END', 'WAITING'] })
+  await become(t, { [two]: ['QUEUED', 'QUEUED'] })
+  await set('ACTIVE')
+  await become(t, { [two]: ['QUEUED', 'WAITING'] })
+  await happened(subscriberId, 'END_Z3')
+  await become(t, { [two]: ['WAITING', 'WAITING'] })
 })
 
 test('who queues too long is skipped as EXPIRED, and a queue that nobody released is found', async (t) => {

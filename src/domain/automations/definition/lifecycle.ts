@@ -7,7 +7,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { execute } from '../../../database.ts'
 import { syncWatchedSegments } from '../../segments/watch.ts'
 import { type Automation, titleOf } from './records.ts'
-import { cancelActiveRuns, resumeHeldRuns } from '../runs/runs.ts'
+import { cancelActiveRuns, releaseQueued, resumeHeldRuns } from '../runs/runs.ts'
 import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
 
 type Moves = Readonly<Record<WorkflowStatus, Partial<Record<SettableStatus, WorkflowStatus>>>>
@@ -52,9 +52,9 @@ export function nextStatus(automation: Automation, wish: SettableStatus): Workfl
 }
 
 /**
- * Sets a status and does what it means for the runs: ARCHIVED cancels them, ACTIVE lets held ones continue. PAUSED needs
- * no more than the row: runs look at it before every step. The caller holds lockSegments, because the segments that are
- * watched follow the status.
+ * Sets a status and does what it means for the runs: ARCHIVED cancels them, ACTIVE lets held ones continue and queued
+ * ones have their turn. PAUSED needs no more than the row: runs look at it before every step. The caller holds
+ * lockSegments, because the segments that are watched follow the status.
  */
 export async function setStatus(
   call: Call,
@@ -70,6 +70,7 @@ export async function setStatus(
   )
   await syncWatchedSegments(call)
   await syncTriggerSchedules(call, [automation.id])
+  if (next === 'ACTIVE') await releaseQueued(call, automation.id)
   return {
     canceledRuns: next === 'ARCHIVED' ? await cancelActiveRuns(call, automation.id, 'ARCHIVED') : 0,
     resumedRuns: next === 'ACTIVE' ? await resumeHeldRuns(call, automation.id) : 0,

@@ -12,12 +12,16 @@ export type Place = { groupId: string; subscriberId: string }
 /** A group's rules, as they are while its places are decided. */
 export type GroupRules = { id: string; conflictStrategy: ConflictStrategy; maxQueueAge: Duration | null }
 
-/** Who holds a place, and how many queue for it. */
+/** Who holds a place, and how many queue for it that may have their turn. */
 export type Occupation = { holder: Holder | null; queued: number }
 export type Holder = { runId: string; priority: number }
 
 /** What becomes of a newcomer; one who preempts takes the place of the holder. */
 export type Turn = 'HOLDS' | 'QUEUES' | 'SKIPPED' | 'PREEMPTS'
+
+/** The condition that a `run` that queues may have its turn: its workflow is active. */
+export const MAY_BEGIN = sql<boolean>`exists (select from automation where automation.organization_id = run.organization_id
+  and automation.id = run.automation_id and automation.status = 'ACTIVE')`
 
 /** The groups of these ids, kept as they are until the end of the transaction. */
 export async function lockGroups(
@@ -60,7 +64,7 @@ export async function readPlaces(
         coalesce((version.definition #>> '{settings,priority}')::int, 50) as priority
       from (select distinct * from ${placeRows(places)} as place (group_id, subscriber_id)) as asked
       join automation_run run on run.organization_id = ${organization.id} and run.group_id = asked.group_id
-        and run.subscriber_id = asked.subscriber_id and run.${IS_ACTIVE}
+        and run.subscriber_id = asked.subscriber_id and run.${IS_ACTIVE} and (run.queued_at is null or ${MAY_BEGIN})
       join automation_version version
         on version.organization_id = run.organization_id and version.id = run.version_id`,
   )

@@ -5,14 +5,15 @@ import { type EntityManager, rows } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { recordDecisions } from '../runs/decisions.ts'
-import { lockPlaces, type Place, placeRows } from './group-places.ts'
+import { lockPlaces, MAY_BEGIN, type Place, placeRows } from './group-places.ts'
 import { type StartingRun, startRuns } from '../entry/run-starts.ts'
 
 const PAGE = 500
 
 /**
  * Lets whoever waited longest begin, in each of these places that nobody holds any more; who waited longer than the
- * group allows is skipped. Answers the events of that which may move other runs on; see freePlaces.
+ * group allows is skipped, and a run of a paused workflow is passed over until that is active again. Answers the events
+ * of that which may move other runs on; see freePlaces.
  */
 export async function releasePlaces(call: Call, places: readonly Place[]): Promise<RecordedEvent[]> {
   if (places.length === 0) return []
@@ -25,6 +26,7 @@ export async function releasePlaces(call: Call, places: readonly Place[]): Promi
         from (select distinct * from ${placeRows(places)} as place (group_id, subscriber_id)) as asked
         join automation_run run on run.organization_id = ${call.organization.id} and run.group_id = asked.group_id
           and run.subscriber_id = asked.subscriber_id and run.status = 'QUEUED' and run.queued_at is not null
+          and ${MAY_BEGIN}
         where not exists (select from automation_run holder where holder.organization_id = run.organization_id
           and holder.group_id = run.group_id and holder.subscriber_id = run.subscriber_id
           and holder.queued_at is null and holder.${IS_ACTIVE})
@@ -78,7 +80,7 @@ export async function findStalePlaces(
     sql`select distinct run.organization_id as "organizationId", run.group_id as "groupId",
         run.subscriber_id as "subscriberId"
       from automation_run run where run.status = 'QUEUED' and run.queued_at is not null
-        and (run.queue_expires_at <= now() or not exists (select from automation_run holder
+        and (run.queue_expires_at <= now() or ${MAY_BEGIN} and not exists (select from automation_run holder
           where holder.organization_id = run.organization_id and holder.group_id = run.group_id
             and holder.subscriber_id = run.subscriber_id and holder.queued_at is null and holder.${IS_ACTIVE}))
       limit ${PAGE}`,

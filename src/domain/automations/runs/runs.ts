@@ -158,6 +158,22 @@ export async function freePlaces(call: Call, places: readonly Place[]): Promise<
   await endEventWaits(call, await releasePlaces(call, places))
 }
 
+/** Lets the queued runs of an automation begin whose turn it is, now that it is active again. */
+export async function releaseQueued(call: Call, automationId: string): Promise<void> {
+  let last: string | null = null
+  do {
+    const page: { id: string }[] = await rows(
+      call.em,
+      sql`select id from automation_run where organization_id = ${call.organization.id}
+        and automation_id = ${automationId} and status = 'QUEUED' and queued_at is not null
+        and (${last}::uuid is null or id > ${last}::uuid) order by id limit ${PAGE}`,
+    )
+    const ids = page.map(({ id }) => id)
+    await freePlaces(call, await lockPeople(call, ids))
+    last = ids.at(-1) ?? null
+  } while (last !== null)
+}
+
 /** The waits of these runs are over, for the reason given; runs that are over or wait no more stay as they are. */
 export async function wakeRuns(
   { em, organization }: Call,
