@@ -467,10 +467,50 @@ test('an unsubscribe link counts where everybody sees it', (t) => {
     doc({ ...paragraph('', { showIfKey: 'vip' }), content: [text('Bye', link('{{unsubscribeUrl}}'))] }),
   )
   t.false(conditional.hasUnsubscribeLink)
+  t.false(has(node('paragraph', {}, text('Bye '), text(' ', link('{{unsubscribeUrl}}')))))
   t.true(conditional.unsubscribeLinkAdded)
   t.deepEqual(codes(conditional), ['HIDDEN_UNSUBSCRIBE_LINK'])
   const footer = fill(compile(doc(node('footer', {}, text('Bye', link('{{unsubscribeUrl}}'))))))
   t.is(footer.html.match(/mail\.test\/u\//g)?.length, 1)
+})
+
+test('an unsubscribe link in HTML counts where something of it is seen', (t) => {
+  const has = (html: string): boolean =>
+    compile(doc(node('htmlCodeBlock', {}, text(html)))).hasUnsubscribeLink
+  const link = (inside = 'Bye', style = '') => `<a href="{{unsubscribeUrl}}" style="${style}">${inside}</a>`
+  for (const seen of [
+    link(),
+    link('<b>Bye</b>'),
+    link('<img src="https://x.test/bye.png">'),
+    link('Bye', 'display:inline; font-size:0.8em'),
+    `<p style="display:none">x<p>${link()}`,
+    `<div style="display:none">x</div>${link()}`,
+    `<div style="visibility:hidden">${link('Bye', 'visibility:visible')}</div>`,
+    `<table><tr><td style="font-size:0">${link('Bye', 'font-size:13px')}</td></tr></table>`,
+    `<div style="font-size:0">${link('Bye', 'font:13px Arial')}</div>`,
+    `<div style="font-size:0">${link('<img src="https://x.test/bye.png">')}</div>`,
+  ]) {
+    t.true(has(seen), seen)
+  }
+  for (const unseen of [
+    link(''),
+    link(' &nbsp;<b></b>'),
+    link('Bye', 'DISPLAY : None !important'),
+    link('Bye', 'color:red;visibility:hidden'),
+    link('Bye', 'font-size:0px'),
+    link('<span style="display:none">Bye</span>'),
+    `<div style="display:none"><p style="display:block">${link()}</p></div>`,
+    `<div style="font-size:0">${link('Bye', 'font-size:1em')}</div>`,
+    `<div hidden>${link()}</div>`,
+    `<div style="visibility:hidden">${link('<img src="https://x.test/bye.png">')}</div>`,
+  ]) {
+    t.false(has(unseen), unseen)
+  }
+  const told = compile(doc(node('htmlCodeBlock', {}, text(link('')))))
+  t.deepEqual(
+    told.warnings.map(({ code }) => code),
+    ['HIDDEN_UNSUBSCRIBE_LINK'],
+  )
 })
 
 const FOOTED: SnippetSources = new Map([

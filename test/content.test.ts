@@ -510,6 +510,19 @@ test('an unsubscribe link is added where there is none, and only there', (t) => 
   }
 })
 
+test('a link of which nothing is seen is none, and the footer has the unsubscribe link', (t) => {
+  for (const inside of ['', ' ', '\u200b', '&nbsp;', '\\\n']) {
+    const compiled = compile(`Hello [${inside}]({{unsubscribeUrl}}) you`)
+    t.false(compiled.hasUnsubscribeLink, JSON.stringify(inside))
+    t.true(compiled.unsubscribeLinkAdded)
+    t.is(fill(compiled).html.match(/<a /g)?.length, 1)
+  }
+  t.deepEqual(compile('[](https://x.test) [ok](https://y.test)').links, [
+    { position: 0, url: 'https://y.test' },
+  ])
+  t.true(compile('[![](https://x.test/bye.png)]({{unsubscribeUrl}})').hasUnsubscribeLink)
+})
+
 test('marketing mail says who sends it, and has one unsubscribe link', (t) => {
   const own = fill(compile('[Bye]({{unsubscribeUrl}})', { kind: 'marketing' }))
   t.regex(own.html, /class="pl-foot"[^>]*>Engines &amp; Co<\/td>/)

@@ -4,6 +4,7 @@ import { writePreheader } from './frame.ts'
 import { type HtmlAttribute, type HtmlToken, scanHtml } from './html-scan.ts'
 import { HtmlText } from './html-text.ts'
 import { hasReference, splitReferences } from './references.ts'
+import { seenLinks } from './seen.ts'
 import { PIXEL, type Template } from './template.ts'
 import { compileUrl, isWebUrl } from './url.ts'
 
@@ -26,13 +27,15 @@ const ADDRESS_ATTRIBUTES = new Set([
 /** How variables may stand in a piece of HTML that is kept as it is. */
 type Place = 'html' | 'css' | 'nowhere'
 
-/** Writes HTML that a user handed in: kept byte for byte but for variables, counted links and the pixel. */
+/** Writes HTML that a user handed in, all of it given as `tokens`: kept byte for byte but for variables, counted links and the pixel. */
 export class HtmlSourceWriter {
   readonly #parts: EmailParts
   readonly #text: HtmlText
+  readonly #seen: ReadonlySet<HtmlToken>
 
-  constructor(parts: EmailParts) {
+  constructor(parts: EmailParts, tokens: readonly HtmlToken[]) {
     this.#parts = parts
+    this.#seen = seenLinks(tokens)
     this.#text = new HtmlText(parts)
   }
 
@@ -66,9 +69,11 @@ export class HtmlSourceWriter {
     if (inner === null) return this.#kept(raw, 'html')
     const from = raw.indexOf(']>') + 2
     this.#kept(raw.slice(0, from), 'nowhere')
-    for (const token of scanHtml(inner)) {
+    const tokens = scanHtml(inner)
+    const writer = new HtmlSourceWriter(this.#parts, tokens)
+    for (const token of tokens) {
       if (token.type === 'comment') this.#kept(token.raw, 'html')
-      else this.write(token, false)
+      else writer.write(token, false)
     }
     this.#kept(raw.slice(from + inner.length), 'nowhere')
   }
@@ -107,7 +112,7 @@ export class HtmlSourceWriter {
   }
 
   #link(tag: StartTag, attribute: HtmlAttribute): number | null {
-    const target = this.#parts.links.add(decodeEntities(attribute.value))
+    const target = this.#parts.links.add(decodeEntities(attribute.value), this.#seen.has(tag))
     const before = `${writtenName(tag, attribute)}="`
     if (target !== null) this.#parts.html.slot({ kind: 'link', target, before, after: '"' })
     return target
@@ -181,7 +186,7 @@ export function writeHtmlSource(parts: EmailParts, source: string, preview: stri
   const bodyStart = startOfBody(tokens)
   const bodyEnd = lastEnd(tokens, 'body')
   const pixelAt = bodyEnd >= 0 ? bodyEnd : lastEnd(tokens, 'html')
-  const writer = new HtmlSourceWriter(parts)
+  const writer = new HtmlSourceWriter(parts, tokens)
   for (const [index, token] of tokens.entries()) {
     if (index === bodyStart) writePreheader(parts, preview)
     if (index === pixelAt) parts.html.slot(PIXEL)

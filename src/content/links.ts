@@ -24,12 +24,15 @@ export class LinkTable {
     this.#table = table
   }
 
-  /** Registers a link's address (placeholders inside); null and a warning when mail must not carry it. */
-  add(source: string): number | null {
+  /**
+   * Registers a link's address (placeholders inside); null and a warning when mail must not carry it. `isSeen`: whether
+   * there is something to follow it by.
+   */
+  add(source: string, isSeen = true): number | null {
     const url = compileUrl(source)
     if (url === null) return this.#refuse(source)
     const system = this.#systemVariable(url)
-    if (system === 'unsubscribeUrl') this.#noteUnsubscribe()
+    if (system === 'unsubscribeUrl') this.#noteUnsubscribe(isSeen)
     const counted = system === null && (url.fixed === null ? !isMailOrPhone(url) : isWebUrl(url.fixed))
     const repeat = this.#table.repeats.at(-1)
     const position = counted && repeat === undefined ? this.#positions++ : null
@@ -59,8 +62,13 @@ export class LinkTable {
     return SERVICE_VARIABLES.has(name) ? name : null
   }
 
-  #noteUnsubscribe(): void {
-    if (this.parts === 0) this.hasUnsubscribe = true
+  #noteUnsubscribe(isSeen: boolean): void {
+    if (!isSeen) {
+      this.#table.warn(
+        'HIDDEN_UNSUBSCRIBE_LINK',
+        'An unsubscribe link has no text or picture that is seen, so it does not count; give it a text that no style hides.',
+      )
+    } else if (this.parts === 0) this.hasUnsubscribe = true
     else {
       this.#table.warn(
         'HIDDEN_UNSUBSCRIBE_LINK',

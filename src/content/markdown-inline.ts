@@ -1,6 +1,7 @@
 import { type Delimiter, type DelimiterRun, type Mark, DelimiterStack } from './delimiters.ts'
 import { decodeEntities } from './escape.ts'
 import { readAngleLink, readCodeSpan, readLinkTail, readRawUrl, runLengths } from './markdown-links.ts'
+import { isBlankText } from './seen.ts'
 
 /** Inline content as a flat, well-nested sequence: no recursion, however deep an author nests. */
 export type Inline =
@@ -163,9 +164,14 @@ class InlineReader {
     this.#nodes.push({ type: 'image', url, alt })
   }
 
-  /** Raw addresses inside a link's text are text: links do not nest. */
+  /** Raw addresses inside a link's text are text: links do not nest. A link of which nothing would be seen is none. */
   #link(bracket: Bracket, url: string): void {
     const nodes = this.#nodes
+    const inside = nodes.slice(bracket.node + 1)
+    if (inside.every((node) => node.type !== 'image' && isBlankText(plainText(node)))) {
+      nodes[bracket.node] = { type: 'text', text: '' }
+      return
+    }
     nodes[bracket.node] = { type: 'linkOpen', url }
     for (let index = bracket.node + 1; index < nodes.length; index += 1) {
       const node = nodes[index]

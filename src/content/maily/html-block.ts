@@ -121,8 +121,9 @@ export function writeHtmlBlock(walk: Walk, node: Node, spot: Spot, { isLast }: P
   parts.html.fixed(
     `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:0 0 ${isLast ? 0 : 16}px">\n${paper}`,
   )
-  const writer = new HtmlSourceWriter(parts)
-  for (const token of scanHtml(container.html)) writer.write(token, true)
+  const tokens = scanHtml(container.html)
+  const writer = new HtmlSourceWriter(parts, tokens)
+  for (const token of tokens) writer.write(token, true)
   parts.html.fixed(`${isColored ? '</div>' : ''}</td></tr></table>\n`)
   parts.text.endBlock(1)
 }

@@ -1,5 +1,6 @@
 import { CARD_WIDTH, CODE_FONT, PHONE_WIDTH } from '../theme.ts'
 import type { EmailParts } from '../email-parts.ts'
+import { isBlankText } from '../seen.ts'
 import { writeImageTag } from './images.ts'
 import { openLink } from './links.ts'
 import { inkClass, inkOf, type Surface, surfaceOf } from './surface.ts'
@@ -109,7 +110,7 @@ function groupLinks(runs: readonly Run[]): { link: string | null; runs: Run[] }[
 export function writeRuns(parts: EmailParts, runs: readonly Run[], place: RunsPlace): void {
   const groups = groupLinks(runs)
   for (const group of groups) {
-    const target = group.link === null ? null : parts.links.add(group.link)
+    const target = group.link === null || isUnseen(group.runs) ? null : parts.links.add(group.link)
     const mark = parts.text.mark
     if (target !== null) openLink(parts, target, place.surface, colorOfGroup(group.runs))
     for (const run of group.runs) writeRun(parts, run, place)
@@ -136,5 +137,10 @@ export function textRuns(text: string, look: Look, link: string | null): Run[] {
 
 /** Whether nothing would be seen of these. */
 export function isBlank(runs: readonly Run[]): boolean {
-  return runs.every((run) => run.type === 'text' && run.text.trim() === '')
+  return runs.every((run) => run.type === 'text' && isBlankText(run.text))
+}
+
+/** Whether a link of these has nothing to be followed by. */
+function isUnseen(runs: readonly Run[]): boolean {
+  return isBlank(runs.filter(({ type }) => type !== 'break'))
 }

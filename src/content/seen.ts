@@ -1,0 +1,109 @@
+import { decodeEntities } from './escape.ts'
+import type { HtmlToken } from './html-scan.ts'
+
+type StartTag = Extract<HtmlToken, { type: 'start' }>
+/** What hides the content of an element; a child may undo all but the first. */
+type Cover = { isGone: boolean; isInvisible: boolean; isTiny: boolean }
+
+// U+2800 is a blank that Unicode takes for a letter.
+const BLANK = /^[\s\p{Default_Ignorable_Code_Point}\u2800]*$/u
+const VOID = new Set(['br', 'col', 'hr', 'img', 'wbr'])
+/** Their end may be left out, and then the next of them ends them. */
+const OPEN_ENDED = new Set(['dd', 'dt', 'li', 'p', 'td', 'th', 'tr'])
+/** Sizes that are nothing where the parent's is nothing. */
+const RELATIVE_SIZE = /(?:[^r]em|ex|ch|%|smaller|larger|inherit)$/
+
+/** Whether nothing would be seen of a text. */
+export function isBlankText(text: string): boolean {
+  return BLANK.test(text)
+}
+
+/**
+ * The links of an HTML source that have something to see in them which no style attribute hides. Style sheets, colours
+ * and places outside of the page are not looked at.
+ */
+export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> {
+  const seen = new Set<HtmlToken>()
+  const open = new OpenElements()
+  let link: StartTag | null = null
+  for (const token of tokens) {
+    if (token.type === 'start') {
+      if (OPEN_ENDED.has(token.name) && open.last === token.name) open.close(token.name)
+      const cover = coverIn(open.cover, token)
+      if (token.name === 'a') link = token
+      const pictured = token.name === 'img' ? link : isPicture(token) ? token : null
+      if (pictured && !cover.isGone && !cover.isInvisible) seen.add(pictured)
+      if (!VOID.has(token.name)) open.open(token.name, cover)
+    } else if (token.type === 'end') {
+      open.close(token.name)
+      if (token.name === 'a') link = null
+    } else if (token.type === 'text' && link) {
+      const { isGone, isInvisible, isTiny } = open.cover
+      if (!isGone && !isInvisible && !isTiny && !isBlankText(decodeEntities(token.raw))) seen.add(link)
+    }
+  }
+  return seen
+}
+
+/** Links that are pictures themselves: parts of an image, and the shapes of Outlook. */
+function isPicture({ name }: StartTag): boolean {
+  return name === 'area' || name.startsWith('v:')
+}
+
+/** The elements around a place; an end of what is not open ends nothing, and costs nothing. */
+class OpenElements {
+  readonly #elements: { name: string; cover: Cover }[] = []
+  readonly #counts = new Map<string, number>()
+
+  get last(): string | undefined {
+    return this.#elements.at(-1)?.name
+  }
+
+  get cover(): Cover {
+    return this.#elements.at(-1)?.cover ?? { isGone: false, isInvisible: false, isTiny: false }
+  }
+
+  open(name: string, cover: Cover): void {
+    this.#elements.push({ name, cover })
+    this.#counts.set(name, this.#count(name) + 1)
+  }
+
+  close(name: string): void {
+    if (this.#count(name) === 0) return
+    for (let last = this.#elements.pop(); last; last = this.#elements.pop()) {
+      this.#counts.set(last.name, this.#count(last.name) - 1)
+      if (last.name === name) return
+    }
+  }
+
+  #count(name: string): number {
+    return this.#counts.get(name) ?? 0
+  }
+}
+
+function coverIn(parent: Cover, { attributes }: StartTag): Cover {
+  const rules = rulesOf(attributes.find(({ name }) => name === 'style')?.value ?? '')
+  const visibility = rules.get('visibility')
+  return {
+    isGone:
+      parent.isGone || rules.get('display') === 'none' || attributes.some(({ name }) => name === 'hidden'),
+    isInvisible: visibility === undefined ? parent.isInvisible : /^(?:hidden|collapse)$/.test(visibility),
+    isTiny: isTiny(parent, rules.get('font-size') ?? (rules.has('font') ? 'medium' : 'inherit')),
+  }
+}
+
+function isTiny(parent: Cover, size: string): boolean {
+  return Number.parseFloat(size) === 0 || (parent.isTiny && RELATIVE_SIZE.test(size))
+}
+
+/** The declarations of a style attribute in lower case; the last of a name holds. */
+function rulesOf(style: string): Map<string, string> {
+  const declarations = decodeEntities(style).toLowerCase().split(';')
+  return new Map(
+    declarations.map((declaration) => {
+      const colon = declaration.indexOf(':')
+      const value = declaration.slice(colon + 1).replace(/!\s*important\s*$/, '')
+      return [declaration.slice(0, Math.max(0, colon)).trim(), value.trim()] as const
+    }),
+  )
+}
