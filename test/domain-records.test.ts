@@ -64,6 +64,21 @@ const RIGHT: Record<string, [NeededRecord['purpose'], ...string[]]> = {
     'MAIL_FROM_SPF',
     'V=SPF1 a mx Include:Relay.example include:other.example +ip4:192.0.2.7 -all',
   ],
+  'a net of one address': ['MAIL_FROM_SPF', 'v=spf1 include:relay.example ip4:192.0.2.7/32 ~all'],
+  'a net that holds the address': ['MAIL_FROM_SPF', 'v=spf1 IP4:192.0.2.0/24 include:relay.example -all'],
+  'a host in capitals and with a last dot': [
+    'MAIL_FROM_SPF',
+    'v=spf1 include:RELAY.example. ip4:192.0.2.7 ~all',
+  ],
+  'modifiers in front': [
+    'MAIL_FROM_SPF',
+    'v=spf1 redirect=other.example x-note=1 include:relay.example ip4:192.0.2.7',
+  ],
+  'an end that allows everybody': ['MAIL_FROM_SPF', 'v=spf1 +all'],
+  'what is forbidden elsewhere': [
+    'MAIL_FROM_SPF',
+    'v=spf1 -ip4:192.0.2.8 -exists:%{ir}.list.example include:relay.example ip4:192.0.2.7 ~all',
+  ],
   'a policy without an end': ['MAIL_FROM_SPF', 'v=spf1 ip4:192.0.2.7 include:relay.example', 'unrelated'],
   'a stricter DMARC policy with reports': ['DMARC', 'v=DMARC1;p=Reject; rua=mailto:d@shop.example; adkim=s'],
 }
@@ -73,7 +88,8 @@ for (const [what, [purpose, ...values]] of Object.entries(RIGHT)) {
   })
 }
 
-const WRONG: Record<string, [NeededRecord['purpose'], RegExp, ...string[]]> = {
+const NEEDED_SPF = 'include:relay.example ip4:192.0.2.7'
+const WRONG: Record<string, readonly [NeededRecord['purpose'], RegExp, ...string[]]> = {
   'another key': ['DKIM', /another key; replace/, 'v=DKIM1; k=rsa; p=MIIBother'],
   'a key that a form cut off': [
     'DKIM',
@@ -103,6 +119,53 @@ const WRONG: Record<string, [NeededRecord['purpose'], RegExp, ...string[]]> = {
     /^Let it allow ip4/,
     'v=spf1 include:relay.example -ip4:192.0.2.7 ~all',
   ],
+  'a net around it that is forbidden first': [
+    'MAIL_FROM_SPF',
+    /^Let it allow ip4/,
+    'v=spf1 include:relay.example -ip4:192.0.2.0/24 ip4:192.0.2.7 ~all',
+  ],
+  'a net beside the address': [
+    'MAIL_FROM_SPF',
+    /^Let it allow ip4/,
+    'v=spf1 include:relay.example ip4:192.0.2.8/29 ~all',
+  ],
+  'a policy that leads elsewhere': [
+    'MAIL_FROM_SPF',
+    /^Let it allow include.* to: v=spf1 include:relay\.example ip4:192\.0\.2\.7 redirect=other\.example$/,
+    'v=spf1 redirect=other.example',
+  ],
+  'redirects twice': [
+    'MAIL_FROM_SPF',
+    /redirect= more than once/,
+    'v=spf1 include:relay.example ip4:192.0.2.7 redirect=a.example redirect=b.example',
+  ],
+  'an unknown mechanism': [
+    'MAIL_FROM_SPF',
+    /no term foo:bar; change send\.shop\.example to: v=spf1 include:relay\.example ip4:192\.0\.2\.7 mx ~all$/,
+    'v=spf1 foo:bar mx include:relay.example ip4:192.0.2.7 ~all',
+  ],
+  ...Object.fromEntries(
+    [
+      'ip4:192.0.2.7/33',
+      'ip4:relay.example',
+      'ip6:192.0.2.7',
+      'ip4:192.0.2.07',
+      'a:',
+      'include',
+      'all:x',
+      '-',
+      'a/x',
+    ]
+      .concat(['ip6:2001:db8::/129', 'redirect=', 'a:%{z}.example', '-redirect=a.example', 'mx/24/64'])
+      .map((term) => [
+        `the term ${term}, which is none`,
+        [
+          'MAIL_FROM_SPF',
+          /^Receivers refuse all of the policy/,
+          `v=spf1 ${NEEDED_SPF} ~all ${term}`,
+        ] as const,
+      ]),
+  ),
   'two policies': [
     'MAIL_FROM_SPF',
     /2 SPF records.*v=spf1 include:relay\.example ip4:192\.0\.2\.7 include:other\.example ~all$/,
@@ -127,6 +190,36 @@ for (const [what, [purpose, repair, ...values]] of Object.entries(WRONG)) {
     t.true(told.found.length > 0)
   })
 }
+
+test('an SPF policy allows what is needed in whatever form it says so', (t) => {
+  const status = (wanted: string, text: string) => {
+    const record = { ...needed('MAIL_FROM_SPF'), value: `v=spf1 ${wanted} ~all` }
+    return judge(record, texts(`v=spf1 ${text}`)).status
+  }
+  for (const [wanted, ...right] of [
+    [
+      'a:in.p.example',
+      'a:IN.P.example. ~all',
+      'a:in.p.example/32',
+      'a:in.p.example/24//64',
+      '+A:in.p.example//128',
+    ],
+    ['a:send.shop.example', 'a -all', 'a/24'],
+    ['mx', 'mx:send.shop.example', 'mx//64'],
+    ['ip6:2001:db8::7', 'ip6:2001:DB8:0:0::7', 'ip6:2001:db8::/32 -all', 'ip6:2001:db8::7/128'],
+    ['ip4:192.0.2.0/24', 'ip4:192.0.2.9/24', 'ip4:192.0.0.0/16', 'ip4:0.0.0.0/0'],
+  ] as const) {
+    for (const text of right) t.is(status(wanted, text), 'VERIFIED', `${wanted} by ${text}`)
+  }
+  for (const [wanted, ...wrong] of [
+    ['a:in.p.example', 'a', 'mx:in.p.example', 'a:p.example', '?a:in.p.example', 'include:in.p.example'],
+    ['a:in.p.example/24', 'a:in.p.example', 'a:in.p.example/25//64'],
+    ['ip6:2001:db8::7', 'ip6:2001:db8::8', 'ip6:2001:db9::/32', 'ip4:0.0.0.0/0'],
+    ['ip4:192.0.2.0/24', 'ip4:192.0.2.0/25', 'ip4:192.0.2.0', '-ip4:192.0.2.9 ip4:192.0.2.0/24'],
+  ] as const) {
+    for (const text of wrong) t.is(status(wanted, text), 'MISMATCH', `${wanted} by ${text}`)
+  }
+})
 
 test('the MX must lead to us before all others', (t) => {
   const mx = (exchange: string, priority: number): DnsRecord => ({ type: 'MX', exchange, priority })

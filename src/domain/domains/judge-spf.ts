@@ -1,15 +1,16 @@
 import type { Verdict } from './judge.ts'
 import type { NeededRecord } from './records.ts'
+import { covers, readTerm, type SpfTerm } from './spf-terms.ts'
 
 /** RFC 7208 4.6.4: receivers give up after this many terms that need a look-up. */
 const MOST_LOOKUPS = 10
-const LOOKUP_TERM = /^[+?~-]?(?:include:|exists:|redirect=|a(?:[:/]|$)|mx(?:[:/]|$)|ptr(?::|$))/i
+const LOOKED_UP: ReadonlySet<SpfTerm['kind']> = new Set(['include', 'exists', 'redirect', 'a', 'mx', 'ptr'])
+const AT_MOST_ONCE = ['redirect', 'exp'] as const
 
 /** One SPF record that allows our mechanisms, whatever else it allows (RFC 7208). */
 export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdict {
   const policies = texts.filter((text) => /^"?v=spf1(?:\s|"|$)/i.test(text.trim()))
   const [text] = policies
-  const wanted = mechanismsOf(needed.value)
   if (text === undefined) {
     const repair = `Add the TXT record ${needed.name} with the value: ${needed.value}`
     return texts.length === 0
@@ -21,54 +22,72 @@ export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdic
         }
   }
   if (policies.length > 1) {
-    const all = new Set(policies.flatMap(mechanismsOf))
+    const all = new Set(policies.flatMap(termsOf))
     return {
       status: 'MISMATCH',
       found: [...policies],
-      repair: `${needed.name} has ${policies.length} SPF records, which receivers take for an error; merge them into one: ${merged([...all], wanted, text)}`,
+      repair: `${needed.name} has ${policies.length} SPF records, which receivers take for an error; merge them into one: ${merged(needed, [...all])}`,
     }
   }
-  const repair = repairOf(needed, text, wanted)
+  const repair = repairOf(needed, text)
   return repair === null
     ? { status: 'VERIFIED', found: [...policies] }
     : { status: 'MISMATCH', found: [...policies], repair }
 }
 
-function repairOf({ name }: NeededRecord, text: string, wanted: readonly string[]): string | null {
+function repairOf(needed: NeededRecord, text: string): string | null {
+  const { name } = needed
   if (text.includes('"'))
     return `Take the quotation marks out of the value of ${name}: receivers read them as part of it.`
-  const terms = text.trim().split(/\s+/).slice(1)
-  const end = terms.findIndex((term) => /^[+?~-]?all$/i.test(term))
-  const reached = (end < 0 ? terms : terms.slice(0, end)).map(withoutPlus)
-  const lacking = wanted.filter((mechanism) => !reached.includes(mechanism.toLowerCase()))
-  if (lacking.length > 0) {
-    return `Let it allow ${lacking.join(' and ')} by changing ${name} to: ${merged(mechanismsOf(text), wanted, text)}`
+  const written = termsOf(text)
+  const refused = written.find((term) => readTerm(term, name) === null)
+  if (refused !== undefined) {
+    return `Receivers refuse all of the policy because SPF has no term ${refused}; change ${name} to: ${merged(needed, written)}`
   }
-  if (terms.filter((term) => LOOKUP_TERM.test(term)).length > MOST_LOOKUPS) {
+  const terms = readTerms(written, name)
+  const twice = AT_MOST_ONCE.find((kind) => terms.filter((term) => term.kind === kind).length > 1)
+  if (twice) return `${name} has ${twice}= more than once, which receivers refuse; leave one of them.`
+  const lacking = mechanismsOf(needed).filter((term) => !isAllowed(readTerm(term, name), terms))
+  if (lacking.length > 0) {
+    return `Let it allow ${lacking.join(' and ')} by changing ${name} to: ${merged(needed, written)}`
+  }
+  if (terms.filter(({ kind }) => LOOKED_UP.has(kind)).length > MOST_LOOKUPS) {
     return `${name} needs more than ${MOST_LOOKUPS} look-ups, and receivers give up; take some of its mechanisms out.`
   }
   return null
 }
 
-/** The mechanisms of a policy, without its version and its end. */
-function mechanismsOf(policy: string): string[] {
-  return policy
-    .replaceAll('"', '')
-    .trim()
-    .split(/\s+/)
-    .slice(1)
-    .filter((term) => !/^[+?~-]?all$/i.test(term))
+/** The first mechanism that a sender matches decides (RFC 7208 4.6.2), wherever modifiers stand. */
+function isAllowed(wanted: SpfTerm | null, terms: readonly SpfTerm[]): boolean {
+  if (!wanted) return false
+  const decisive = terms.find((term) => covers(term, wanted) || (!term.allows && covers(wanted, term)))
+  return decisive?.allows === true
 }
 
-function merged(present: readonly string[], wanted: readonly string[], policy: string): string {
-  const known = new Set(wanted.map((mechanism) => mechanism.toLowerCase()))
-  const others = present.filter(
-    (term) => !known.has(withoutPlus(term)) && !known.has(term.slice(1).toLowerCase()),
+/** The terms of a policy as they are written, without its version. */
+function termsOf(policy: string): string[] {
+  return policy.replaceAll('"', '').trim().split(/\s+/).slice(1)
+}
+
+/** What a record has to allow. */
+function mechanismsOf({ name, value }: Pick<NeededRecord, 'name' | 'value'>): string[] {
+  return termsOf(value).filter((term) => readTerm(term, name)?.kind !== 'all')
+}
+
+function readTerms(written: readonly string[], name: string): SpfTerm[] {
+  return written.flatMap((term) => readTerm(term, name) ?? [])
+}
+
+/** One policy of what is needed and of what else these terms say; `redirect` means nothing beside an `all` (RFC 7208 6.1). */
+function merged({ name, value }: NeededRecord, written: readonly string[]): string {
+  const own = mechanismsOf({ name, value })
+  const wanted = readTerms(own, name)
+  const present = written.map((text) => ({ text, term: readTerm(text, name) }))
+  const isOurs = (term: SpfTerm) => wanted.some((one) => covers(one, term) && covers(term, one))
+  const others = present.flatMap(({ text, term }) =>
+    term && term.kind !== 'all' && !isOurs(term) ? [text] : [],
   )
-  const end = /\s([+?~-]?all)\b/i.exec(policy)?.[1] ?? '~all'
-  return ['v=spf1', ...wanted, ...others, end].join(' ')
-}
-
-function withoutPlus(term: string): string {
-  return term.toLowerCase().replace(/^\+/, '')
+  const end = present.find(({ term }) => term?.kind === 'all')?.text
+  const isRedirected = present.some(({ term }) => term?.kind === 'redirect')
+  return ['v=spf1', ...own, ...others, end ?? (isRedirected ? '' : '~all')].join(' ').trim()
 }
