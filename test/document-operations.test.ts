@@ -182,6 +182,10 @@ test('text is replaced where readers read it: buttons, alternatives, link cards,
       paragraph({ type: 'variable', attrs: { id: 'Old', fallback: 'New' } }, text(' New')),
     ),
   )
+  const named = doc({ type: 'button', attrs: { text: 'Old', isTextVariable: true, url: 'Old' } })
+  t.throws(() => apply(named, [{ type: 'replace_text', find: 'Old', replace: 'New' }]), {
+    message: /operations\[0\] matches nothing/,
+  })
   const first = apply(content, [{ type: 'replace_text', find: 'Old', replace: '1', occurrence: 'first' }])
   t.is((first.content as Node).content?.[0]?.attrs?.['text'], '1 price')
   t.deepEqual(first.matched, [1])

@@ -19,6 +19,8 @@ export type Dialect = {
   hasId: (node: DocumentNode) => boolean
   /** By the type of a node. A map, so that a type called like a member of objects finds nothing. */
   readable: ReadonlyMap<unknown, readonly string[]>
+  /** Attributes that hold a variable's name instead of text where another attribute, given here, is true. */
+  flags: ReadonlyMap<string, string>
   /** TipTap refuses an empty text, Slate wants one in an empty element. */
   keepsEmptyText: boolean
   /** The node of an image, and the attribute with its address. */
@@ -38,6 +40,7 @@ export const DIALECTS: Readonly<Record<DocumentType, Dialect>> = {
       ['linkCard', ['title', 'description']],
       ['variable', ['fallback']],
     ]),
+    flags: new Map([['text', 'isTextVariable']]),
     keepsEmptyText: false,
     image: { type: 'image', address: 'src' },
   },
@@ -47,6 +50,7 @@ export const DIALECTS: Readonly<Record<DocumentType, Dialect>> = {
     attributesOf: (node) => node,
     hasId: () => true,
     readable: new Map([['img', ['alt']]]),
+    flags: new Map(),
     keepsEmptyText: true,
     image: { type: 'img', address: 'url' },
   },

@@ -165,7 +165,8 @@ class DocumentEditor {
     let matched = 0
     for (const name of names) {
       const value = attributes[name]
-      if (typeof value !== 'string') continue
+      const flag = this.#dialect.flags.get(name)
+      if (typeof value !== 'string' || (flag !== undefined && attributes[flag] === true)) continue
       const result = replaceIn([value], operation, at, this.#budget, already + matched)
       attributes[name] = result.pieces.join('')
       matched += result.matched
