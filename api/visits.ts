@@ -1,6 +1,7 @@
 import type { Context, Middleware } from 'koa'
 
-import type { Reader, Tracking } from '../src/public/tracking.ts'
+import type { Tracking } from '../src/public/tracking.ts'
+import type { Reader } from '../src/public/visitors.ts'
 
 /** One transparent pixel, as text of single bytes: Node sends text together with the head, in one system call. */
 const PIXEL = atob('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7')
@@ -44,5 +45,6 @@ export function answerVisits(tracking: Tracking, isKnownHost: (ctx: Context) => 
 }
 
 function readerOf(ctx: Context): Reader {
-  return { method: ctx.method, userAgent: ctx.get('user-agent') }
+  const purpose = ctx.get('sec-purpose') || ctx.get('purpose')
+  return { method: ctx.method, userAgent: ctx.get('user-agent'), purpose }
 }

@@ -351,7 +351,8 @@ test.serial('a visit that cannot be settled is set apart and holds up no other',
 })
 
 test('a machine is told by what it calls itself, or does not, and by asking for headers alone', (t) => {
-  const asks = (userAgent: string, method = 'GET'): boolean => isMachine({ method, userAgent })
+  const asks = (userAgent: string, method = 'GET', purpose = ''): boolean =>
+    isMachine({ method, userAgent, purpose })
   for (const agent of [
     '',
     ' ',
@@ -374,6 +375,23 @@ test('a machine is told by what it calls itself, or does not, and by asking for 
   ])
     t.false(asks(agent), agent)
   t.true(asks(BROWSER['user-agent'], 'HEAD'))
+  for (const purpose of ['prefetch', 'prefetch;prerender', 'Prefetch;anonymous-client-ip', 'preview'])
+    t.true(asks(BROWSER['user-agent'], 'GET', purpose), purpose)
+  t.false(asks(BROWSER['user-agent'], 'GET', 'navigate'))
+})
+
+test('what a browser fetches before its reader asks for it is a machine’s', async (t) => {
+  const organization = await api.organization()
+  const { campaignId, mails } = await sentTo(organization, 2)
+  const [eager, calm] = mails
+  await visit(eager?.pixel, { ...BROWSER, 'sec-purpose': 'prefetch;prerender' })
+  await visit(eager?.links[0], { ...BROWSER, purpose: 'prefetch' })
+  await visit(calm?.pixel)
+  await visit(calm?.links[0])
+  await api.settleVisits()
+  t.deepEqual(await eventsOf(eager), [])
+  const told = await analytics(organization, campaignId)
+  for (const kind of ['opens', 'clicks']) t.deepEqual(told[kind], only(1, 1, { unique: 1, total: 1 }))
 })
 
 test('two links within a second are a machine, whichever process saw them; two seconds apart they are a person', async (t) => {

@@ -3,10 +3,7 @@ import { newId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { createLinkTargets } from './link-targets.ts'
 import { createVisitWriter, type VisitCounts } from './visit-writer.ts'
-import { isMachine, keptAgent, type Visitor } from './visitors.ts'
-
-/** Of who visits, what tells people from machines. */
-export type Reader = Pick<Visitor, 'method' | 'userAgent'>
+import { isMachine, keptAgent, type Reader } from './visitors.ts'
 
 /** Opens and clicks of one process; what they come to is in src/domain/visits.ts. */
 export type Tracking = {
