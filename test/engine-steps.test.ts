@@ -150,6 +150,10 @@ test('a change that is refused is the failure of its step, as its onError says, 
   t.regex(failed.error ?? '', /Step wrong failed: .*increment\.level.*not a number field/)
   const left = await world.ended(wrong('EXIT'), subscriberId)
   t.deepEqual([left.status, left.exitReason], ['COMPLETED', 'ERROR'])
+  t.deepEqual(await decisionsOf(services, left.automationId), [
+    'STEP_FAILED INVALID_INPUT',
+    'RUN_ENDED ERROR',
+  ])
   const gone = await world.ended(wrong('CONTINUE'), subscriberId)
   t.deepEqual(gone.trail.slice(1), ['before DONE→next', 'wrong FAILED→next', 'tag DONE→next'])
   t.deepEqual(await world.fieldsOf(subscriberId), { level: 'low', seen: 'CONTINUE' })

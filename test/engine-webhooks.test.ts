@@ -19,7 +19,7 @@ import {
 } from '../src/domain/automations/webhooks/webhooks.ts'
 import { webhookSecret } from '../src/domain/webhooks/signature.ts'
 import { encodeId } from '../src/ids.ts'
-import { edges, runsOf, step, type Tenant } from './helpers/automation.ts'
+import { decisionsOf, edges, runsOf, step, type Tenant } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -227,6 +227,7 @@ test('what may pass is tried again under the same id; the last failure leaves by
     await tenant.subscribe(),
   )
   t.deepEqual(onward.trail.slice(1), ['hook FAILED→next', 'tag DONE→next'])
+  t.deepEqual(await decisionsOf(services, onward.automationId), ['STEP_FAILED REQUEST_FAILED'])
   const left = await world.ended(chain([hook('/gone', {}, { onError: 'EXIT' })]), await tenant.subscribe())
   t.deepEqual([left.status, left.exitReason], ['COMPLETED', 'ERROR'])
 })

@@ -602,6 +602,39 @@ test.serial(
 )
 
 test.serial(
+  'of a workflow: an email that could not leave is told as the failure of its step, whatever follows it',
+  async (t) => {
+    const organization = await api.organization()
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const after = { id: 'after', type: 'ADD_TAG', config: { tagNames: ['after'] } }
+    const email = await person(organization, 'Lost')
+    const published: string[] = []
+    for (const onError of ['CONTINUE', 'EXIT']) {
+      published.push(await publishWorkflow(organization, [start, { ...HELLO, onError }, after]))
+    }
+    await execute(em(), sql`update domain set status = 'FAILED' where organization_id = ${organization.id}`)
+    const endOf = async (workflowId = '') => {
+      await organization.data('add_subscriber_to_workflow', { workflowId, email })
+      return await eventually('the run to end', async () => {
+        const now = await explain(organization, { email, workflowId })
+        return now.reasons.some(({ code }) => code === 'END' || code === 'ERROR') && now
+      })
+    }
+    const [wentOn, left] = [await endOf(published[0]), await endOf(published[1])]
+    t.deepEqual(told(wentOn).slice(0, 3), ['FOR ENTERED', 'AGAINST DOMAIN_NOT_VERIFIED', 'NOTE END'])
+    t.regex(
+      wentOn.verdict.message,
+      /did not get .* The step hello failed: the domain of its sender is not VERIFIED any more, and none stands in\.$/,
+    )
+    t.deepEqual(told(left).slice(0, 3), ['FOR ENTERED', 'AGAINST DOMAIN_NOT_VERIFIED', 'AGAINST ERROR'])
+    t.regex(
+      reason(left, 'ERROR').message,
+      /ended before its end, at the step hello\. Their way .* had failed\.$/,
+    )
+  },
+)
+
+test.serial(
   'of a workflow: a step that a pause held back is told after the workflow has gone on too',
   async (t) => {
     const organization = await api.organization()

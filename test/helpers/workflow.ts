@@ -2,7 +2,7 @@ import type { TestOrganization } from './api.ts'
 import { eventually } from './eventually.ts'
 
 /** A step as the tools take it. */
-type GivenStep = { id: string; type?: string; config?: object }
+type GivenStep = { id: string; type?: string; config?: object; onError?: string }
 
 /** What a published workflow may differ by; without edges its steps follow one another. */
 export type WorkflowOptions = {

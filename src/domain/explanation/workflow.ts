@@ -149,15 +149,11 @@ function decisionReasons(
       typeof data['until'] === 'string' ? ` until ${spoken(data['until'], organization.timezone)}` : ''
     return [{ ...own, outcome: 'NOTE', message: `The step ${stepId} held them back${until}. ${words}` }]
   }
-  return [
-    {
-      ...own,
-      message:
-        action === 'STEP_FAILED'
-          ? `The step ${stepId} failed: ${reason}.`
-          : `The step ${stepId} was left out. ${words}`,
-    },
-  ]
+  if (action === 'STEP_FAILED') {
+    const why = typeof data['reason'] === 'string' ? data['reason'] : reason
+    return [{ ...own, message: `The step ${stepId} failed: ${why.replace(/\.?$/, '.')}` }]
+  }
+  return [{ ...own, message: `The step ${stepId} was left out. ${words}` }]
 }
 
 function runReasons({ organization }: Call, run: Run, decisions: readonly Decision[]): Reason[] {

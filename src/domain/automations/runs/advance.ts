@@ -13,7 +13,7 @@ import { isReset, reopenRun } from './retry.ts'
 import { COMPLETED, type End, settlementOf } from './settlement.ts'
 import { isOver, lockRun, readEnd, type RunState, saveRun, type Visit } from './run-state.ts'
 import { cancelRuns, endEventWaits, freePlaces, runFacts } from './runs.ts'
-import type { StepResult, Turn } from '../steps/step.ts'
+import { failedBy, type Settled, type StepResult, type Turn } from '../steps/step.ts'
 import { conditionsHold, enterStep, isWriting, leaveStep, mayEndItsRun } from '../steps/table.ts'
 import { loadVersion } from '../definition/versions.ts'
 
@@ -233,8 +233,7 @@ async function guarded(
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     if (!known && isWriting(step)) throw new StepRefused(place, error)
-    walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_FAILED', reason: error.code })
-    return { kind: 'failed', reason: error.message, outcome: { result: 'FAILED', reason: error.code } }
+    return failedBy(error)
   }
 }
 
@@ -251,16 +250,8 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   run.wakeReason = null
   run.status = 'ACTIVE'
   const { port, end } = settlementOf(step, result)
-  if (result.kind === 'left' && result.decision !== undefined) {
-    const reason = result.decision
-    walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_SKIPPED', reason })
-  }
-  // An EXIT is what the author meant; every other end of a step is a decision.
-  if (result.kind === 'ends' && result.exitReason !== 'EXIT_STEP') {
-    const { reason = result.exitReason, ruleId, goalId } = result.outcome
-    const data = { ...(ruleId !== undefined && { rule: ruleId }), ...(goalId !== undefined && { goalId }) }
-    walk.decisions.push({ ...ledgerKeys(walk, step), action: 'RUN_ENDED', reason: String(reason), data })
-  }
+  const own = ledgerKeys(walk, step)
+  walk.decisions.push(...decisionsIn(result, end).map((decision) => ({ ...own, ...decision })))
   note(walk, step, {
     port: port === JUMP_PORT ? 'jump' : port,
     outcome: result.outcome,
@@ -271,6 +262,26 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   walk.clock = { ...walk.clock, now: endOf(result).endedAt ?? run.now }
   if (end) finish(walk, end)
   return port === null ? undefined : nextStep(version.graph, step.id, port)
+}
+
+/** What a step that is over decided not to do. */
+function decisionsIn(result: Settled, end: End | null): Pick<Decision, 'action' | 'reason' | 'data'>[] {
+  if (result.kind === 'left') {
+    return result.decision === undefined ? [] : [{ action: 'STEP_SKIPPED', reason: result.decision }]
+  }
+  if (result.kind === 'failed') {
+    const { code, reason } = result
+    return [
+      ...(code === null ? [] : [{ action: 'STEP_FAILED' as const, reason: code, data: { reason } }]),
+      // A run that FAILED says so itself, and may be retried.
+      ...(end?.status === 'COMPLETED' ? [{ action: 'RUN_ENDED' as const, reason: 'ERROR' }] : []),
+    ]
+  }
+  // An EXIT is what the author meant; every other end of a step is a decision.
+  if (result.exitReason === 'EXIT_STEP') return []
+  const { reason = result.exitReason, ruleId, goalId } = result.outcome
+  const data = { ...(ruleId !== undefined && { rule: ruleId }), ...(goalId !== undefined && { goalId }) }
+  return [{ action: 'RUN_ENDED', reason: String(reason), data }]
 }
 
 function endOf(result: StepResult): { endedAt?: number } {

@@ -14,7 +14,7 @@ import { simulateWait, simulateWaitUntil } from './waits.ts'
 import { changedFields, createdFacts } from '../steps/changes.ts'
 import { decideExit, decideJump, decideSplit } from '../steps/choices.ts'
 import { decideSending } from '../steps/email.ts'
-import { left } from '../steps/step.ts'
+import { failedBy, left } from '../steps/step.ts'
 import { mayEndItsRun } from '../steps/table.ts'
 import { decideFailedRequest } from '../steps/webhook.ts'
 import { requestFacts } from '../webhooks/webhooks.ts'
@@ -83,8 +83,7 @@ async function guarded(place: Place, work: () => Promise<Option[]>): Promise<Opt
     return await work()
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    const outcome = { result: 'FAILED', reason: error.code }
-    return [option(place, { kind: 'failed', reason: error.message, outcome })]
+    return [option(place, failedBy(error))]
   }
 }
 

@@ -77,8 +77,10 @@ function lateResult({ lateSend }: Settings, late: number): StepResult | null {
 async function readOutcome(turn: Turn): Promise<StepResult | null> {
   const { run } = turn
   const message = await messageOutcome(turn)
-  if (!message)
-    return { kind: 'failed', reason: 'the email of this step is gone', outcome: { result: 'FAILED' } }
+  if (!message) {
+    const reason = 'the email of this step is gone'
+    return { kind: 'failed', code: 'NOT_FOUND', reason, outcome: { result: 'FAILED' } }
+  }
   const { status, reason } = message
   if (status === 'QUEUED' || status === 'SUBMITTING' || status === 'DELAYED') {
     const age = run.now - message.createdAt
@@ -86,7 +88,8 @@ async function readOutcome(turn: Turn): Promise<StepResult | null> {
     return null
   }
   const outcome = { result: status, ...(reason !== null && { reason }) }
-  if (status === 'FAILED') return { kind: 'failed', reason: reason ?? 'the email failed', outcome }
+  if (status === 'FAILED')
+    return { kind: 'failed', code: null, reason: reason ?? 'the email failed', outcome }
   if (message.sentAt !== null) {
     const opened = await openGoals(turn, message.sentAt)
     const held = await reachByFilters(turn, turn.version.definition.successGoals)
@@ -129,7 +132,8 @@ async function sendStepEmail(
   )
   if (!leaving) {
     const reason = 'the domain of its sender is not VERIFIED any more, and none stands in'
-    return { kind: 'failed', reason, outcome: { result: 'FAILED', reason: 'DOMAIN_NOT_VERIFIED' } }
+    const code = 'DOMAIN_NOT_VERIFIED'
+    return { kind: 'failed', code, reason, outcome: { result: 'FAILED', reason: code } }
   }
   if (leaving.overQuota) {
     return {

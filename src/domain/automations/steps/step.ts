@@ -1,4 +1,5 @@
 import type { StepOf, StepType } from '../../../../schema/automation.ts'
+import type { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import type { RunState, Visit, WaitKind } from '../runs/run-state.ts'
 import type { Clock } from '../runs/schedule.ts'
@@ -21,12 +22,15 @@ export type Turn = {
 export type Outcome = { result: string } & Record<string, unknown>
 type Left = { kind: 'left'; port: string; outcome: Outcome; endedAt?: number; decision?: string }
 
-/** What a step came to: left by a port, waiting, or the end of the run. `decision` is why it did not act. */
+/**
+ * What a step came to: left by a port, waiting, the end of the run, or its failure. `decision` is why it did not act,
+ * and `code` why it failed, for the ledger; null where that has it already.
+ */
 export type StepResult =
   | Left
   | { kind: 'waits'; waitKind: WaitKind; wakeAt: number | null; outcome: Outcome }
   | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED' | 'EXIT_RULE' | 'GOAL'; outcome: Outcome }
-  | { kind: 'failed'; reason: string; outcome: Outcome }
+  | { kind: 'failed'; code: string | null; reason: string; outcome: Outcome }
 
 /** What a step that is over came to. */
 export type Settled = Exclude<StepResult, { kind: 'waits' }>
@@ -40,6 +44,11 @@ export type Enter<Type extends StepType> = (
 /** The result of a step that is left at once. */
 export function left(port: string, outcome: Outcome, endedAt?: number): Left {
   return { kind: 'left', port, outcome, ...(endedAt !== undefined && { endedAt }) }
+}
+
+/** What a refusal inside a step makes of it. */
+export function failedBy({ code, message }: Failure): Extract<StepResult, { kind: 'failed' }> {
+  return { kind: 'failed', code, reason: message, outcome: { result: 'FAILED', reason: code } }
 }
 
 /** Whose filters are asked. */

@@ -119,7 +119,10 @@ function limitOf(now: number, timeout: Duration | undefined): number | null {
 
 function undated(reason: 'MISSING' | 'PAST', action: WaitUntilConfigs['FIELD_DATE']['ifMissing']): Settled {
   if (action === 'EXIT') return expired({ result: 'EXIT', reason })
-  return left(action === 'TIMEOUT' ? 'timeout' : 'next', { result: 'SKIPPED', reason })
+  return {
+    ...left(action === 'TIMEOUT' ? 'timeout' : 'next', { result: 'SKIPPED', reason }),
+    decision: reason,
+  }
 }
 
 function expired(outcome: { result: string } & Record<string, unknown>): Settled {

@@ -64,7 +64,7 @@ export function decideFailedRequest(
 ): Settled {
   const outcome = { result: 'FAILED', reason, ...details }
   if (graph.targets.get(stepId)?.has('failed')) return left('failed', outcome)
-  return { kind: 'failed', reason, outcome }
+  return { kind: 'failed', code: 'REQUEST_FAILED', reason, outcome }
 }
 
 async function requestOf({ call, run }: Turn, { id, config }: StepOf<'WEBHOOK'>): Promise<WebhookRequest> {
