@@ -602,6 +602,54 @@ test.serial(
 )
 
 test.serial(
+  'of a workflow in a group: what the group would do with a newcomer is told before, and is what it does',
+  async (t) => {
+    const organization = await api.organization()
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const member = async (groupId: string, name: string, priority: number) => {
+      const workflowId = await publishWorkflow(organization, [start, LONG, HELLO], {
+        name,
+        settings: { priority },
+      })
+      await organization.data('set_workflow_group', { workflowId, groupId })
+      return workflowId
+    }
+    const ask = async (group: object, priority: number) => {
+      const name = JSON.stringify([group, priority])
+      const groupId = (await organization.data('create_workflow_group', { name, ...group })).group.id
+      const [one, two] = [await member(groupId, 'One', 50), await member(groupId, 'Two', priority)]
+      const email = await person(organization, `p${priority}`)
+      const free = await explain(organization, { email, workflowId: two })
+      t.false(free.reasons.some(({ code }) => code.startsWith('GROUP_')))
+      await organization.data('add_subscriber_to_workflow', { workflowId: one, email })
+      const before = await explain(organization, { email, workflowId: two })
+      await organization.data('add_subscriber_to_workflow', { workflowId: two, email })
+      const { runs } = await organization.data('get_subscriber_workflow_runs', { email, limit: 2 })
+      const [newcomer, first] = runs.map(({ status }: { status: string }) => status)
+      return { verdict: before.verdict.outcome, told: before.reasons.at(-1), newcomer, first }
+    }
+    const first = await ask({ conflictStrategy: 'FIRST_WINS' }, 10)
+    t.like(first, { verdict: 'WOULD_NOT_GET_IT', newcomer: 'SKIPPED' })
+    t.like(first.told, { outcome: 'AGAINST', code: 'GROUP_CONFLICT' })
+    t.regex(
+      first.told?.message ?? '',
+      /^They are in the workflow “One” of the group .* whoever came first stays/,
+    )
+    const last = await ask({ conflictStrategy: 'LAST_WINS' }, 20)
+    t.like(last, { verdict: 'WOULD_GET_IT', first: 'CANCELED' })
+    t.like(last.told, { outcome: 'NOTE', code: 'GROUP_TAKES_PLACE' })
+    const equal = await ask({ conflictStrategy: 'PRIORITY' }, 50)
+    t.like(equal, { verdict: 'WOULD_NOT_GET_IT', newcomer: 'SKIPPED' })
+    const higher = await ask({ name: 'Higher', conflictStrategy: 'PRIORITY' }, 51)
+    t.like(higher, { verdict: 'WOULD_GET_IT', first: 'CANCELED' })
+    const queued = await ask({ conflictStrategy: 'QUEUE', maxQueueAge: { amount: 2, unit: 'DAYS' } }, 30)
+    t.like(queued, { verdict: 'WOULD_GET_IT', newcomer: 'QUEUED' })
+    t.like(queued.told, { outcome: 'WAITING', code: 'GROUP_QUEUE' })
+    t.regex(queued.told?.message ?? '', /would wait for their turn in the group .*, for at most 2 days/)
+  },
+)
+
+test.serial(
   'of a workflow: an email that could not leave is told as the failure of its step, whatever follows it',
   async (t) => {
     const organization = await api.organization()

@@ -8,12 +8,13 @@ import { REFUSALS } from '../automations/entry/enter-by-hand.ts'
 import type { Automation } from '../automations/definition/records.ts'
 import type { Version } from '../automations/definition/versions.ts'
 import { filterReasons } from './filters.ts'
+import { groupReasons } from './group.ts'
 import { namesOf } from './names.ts'
 import type { Person } from './person.ts'
 import { timedReasons } from './timed.ts'
 import { periodWords, valueWords } from './words.ts'
 
-/** What speaks for and against a person entering a workflow now: its triggers with their filters, and its re-entry. */
+/** What speaks for and against a person entering a workflow now: its re-entry, its triggers with their filters, and its group. */
 export async function entryReasons(
   call: Call,
   person: Person,
@@ -47,7 +48,11 @@ export async function entryReasons(
     // One trigger that would take them is enough.
     isOpen && reason.outcome === 'AGAINST' ? { ...reason, outcome: 'NOTE' as const } : reason,
   )
-  return [...(await reEntryReasons(call, person, id, version)), ...shown]
+  return [
+    ...(await reEntryReasons(call, person, id, version)),
+    ...shown,
+    ...(await groupReasons(call, person, id, version)),
+  ]
 }
 
 async function timeReasons(call: Call, person: Person, version: Version, stepId: string): Promise<Reason[]> {
