@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import test from 'ava'
 
 import { readReport } from '../smtp/reports/read-report.ts'
-import { bounceCategory } from '../src/delivery/replies.ts'
+import { bounceVerdict } from '../src/delivery/replies.ts'
 
 const FOLDER = join(import.meta.dirname, 'bounces')
 const RETURN_PATH = `${'a'.repeat(64)}@send.shop.example`
@@ -48,6 +48,9 @@ const EXPECTED: Record<string, string> = {
   'postfix-domain-not-found': 'BOUNCE 5.4.4 INTERNAL',
   'postfix-expired-greylist': 'BOUNCE 4.7.1 TRANSIENT',
   'postfix-no-such-user': 'BOUNCE 5.1.1 NO_SUCH_USER',
+  'postfix-sender-refused': 'BOUNCE 5.1.8 SENDER_REFUSED',
+  'postfix-sender-unlisted': 'BOUNCE 5.1.0 SENDER_REFUSED',
+  'exim-sender-verify': 'BOUNCE 5.1.1 SENDER_REFUSED',
   'postfix-quota': 'BOUNCE 5.2.2 MAILBOX_FULL',
   'proofpoint-content': 'BOUNCE 5.6.0 CONTENT',
   'qmail-host-not-found': 'BOUNCE 5.1.2 NO_SUCH_USER',
@@ -86,7 +89,7 @@ test('every message of the corpus is told apart', async (t) => {
     names.map(async (name) => {
       const report = await readReport(message(name), { isNullSender: !FROM_MAILBOXES.has(name) })
       const { kind, status, diagnostic } = report
-      const category = kind === 'BOUNCE' ? bounceCategory(status ?? '') : ''
+      const category = kind === 'BOUNCE' ? bounceVerdict(status ?? '', diagnostic ?? '') : ''
       if (kind === 'BOUNCE') t.truthy(diagnostic, `${name} says why`)
       return [name, [kind, status, category].filter(Boolean).join(' ')] as const
     }),

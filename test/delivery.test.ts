@@ -154,6 +154,41 @@ test.serial(
   },
 )
 
+test.serial('a refusal of the sender fails the email and says nothing of the recipient', async (t) => {
+  const replies: Record<string, { code: number; text: string }> = {
+    domain: { code: 550, text: '5.1.8 <x@shop.example>: Sender address rejected: Domain not found' },
+    mailbox: { code: 553, text: '5.1.8 Domain of sender address does not exist' },
+    malformed: { code: 550, text: '5.1.7 bad sender address' },
+    unlisted: { code: 550, text: '5.1.0 <x@shop.example>: Sender address rejected: User unknown' },
+    unverified: {
+      code: 550,
+      text: 'Verification failed for <x@shop.example>: No Such User; Sender verify failed',
+    },
+    later: { code: 450, text: '4.1.8 <x@shop.example>: Sender address rejected: Domain not found' },
+  }
+  const room = await openMailroom({
+    behaviour: { onRecipient: (address) => replies[address.split('@')[0] ?? ''] ?? 'accept' },
+  })
+  t.teardown(() => room.close())
+  await room.start()
+  const people = await Promise.all(
+    Object.keys(replies).map((name) => room.person({ email: `${name}@reader.example` })),
+  )
+  const ids = await Promise.all(people.map((person) => room.send(person)))
+  await eventually('those refused for good to end', async () => (await room.queueSize()) === 1)
+  const em = room.services.orm.em.fork()
+  await execute(em, sql`update delivery_queue set first_tried_at = now() - interval '25 hours'`)
+  await eventually('the last to be given up', async () => (await room.queueSize()) === 0)
+
+  for (const id of ids) {
+    t.like(await room.message(id), { status: 'FAILED', reason: 'SENDER_REFUSED', bounceCategory: null })
+  }
+  t.deepEqual(await rows(em, sql`select email from subscriber where status = 'BOUNCED'`), [])
+  t.deepEqual(await rows(em, sql`select email_key from suppression`), [])
+  const events = await Promise.all(people.map(({ id }) => room.events(id)))
+  t.false(events.flat().includes('EMAIL_BOUNCED'))
+})
+
 test.serial('each refusal gets its category; soft ones are tried until a day is over', async (t) => {
   const replies: Record<string, { code: number; text: string }> = {
     full: { code: 552, text: '5.2.2 mailbox full' },

@@ -163,6 +163,28 @@ test('the fifth soft bounce within two weeks suppresses an address; older ones d
   t.not((await person(t.context, to))?.status, 'BOUNCED')
 })
 
+test('a report that the sender was refused fails the email, however often, and blocks nobody', async (t) => {
+  const { office, organization } = t.context
+  const to = 'innocent@reader.example'
+  const reports = ['postfix-sender-refused', 'postfix-sender-unlisted', 'exim-sender-verify']
+  for (const name of [...reports, ...reports]) {
+    const email = await office.send(organization, to)
+    t.regex(await office.bring(name, email), /^250/)
+    t.like(await office.email(email.id), { status: 'FAILED', category: null }, name)
+    const { body } = await office.api.request('GET', `/api/v2/emails/${encodeId('eml', email.id)}`, {
+      token: organization.token,
+    })
+    t.is(body.last_event, 'failed')
+    t.deepEqual(
+      body.events.map(({ event }: { event: string }) => event),
+      ['queued', 'sent', 'failed'],
+    )
+  }
+  t.like(await person(t.context, to), { suppression: null, category: null })
+  t.not((await person(t.context, to))?.status, 'BOUNCED')
+  t.deepEqual(await types(t.context, to), [])
+})
+
 test('a bounce starts the automations that listen for it, and filters know of it', async (t) => {
   const { office } = t.context
   const organization = await office.api.organization()

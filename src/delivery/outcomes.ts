@@ -1,6 +1,6 @@
 import type { ClaimedMail } from './claims.ts'
 import { eventData, Unreadable } from './render.ts'
-import { backOff, categoryOf, isHard, replyLine } from './replies.ts'
+import { backOff, isHard, replyLine, verdictOf } from './replies.ts'
 import { SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
 
@@ -27,8 +27,8 @@ export function unsent(mail: ClaimedMail, reason: string): Outcome {
 }
 
 /**
- * The outcome of a conversation that failed. Without a connection it is nobody's fault and no try; a sender that the
- * relay refuses fails; an address is judged by its reply; a connection that broke is tried again.
+ * The outcome of a conversation that failed. Without a connection it is nobody's fault and no try; a sender who is
+ * refused fails; an address is judged by its reply; a connection that broke is tried again.
  */
 export function failureOutcome(
   mail: ClaimedMail,
@@ -44,8 +44,12 @@ export function failureOutcome(
   }
   const delayMs = (options.backOff ?? backOff)(mail.tries + 1)
   if (!reply) return { ...known, kind: 'soft', delayMs, reason: 'CONNECTION_LOST' }
-  if (stage === 'mail' && reply.code >= 500) return { ...known, kind: 'failed', reason: 'SENDER_REFUSED' }
-  const category = categoryOf(reply)
+  const isForGood = reply.code >= 500
+  const category = stage === 'mail' && isForGood ? 'SENDER_REFUSED' : verdictOf(reply)
+  // Without a category it ends as a failure, which says nothing of the recipient.
+  if (category === 'SENDER_REFUSED') {
+    return { ...known, kind: isForGood ? 'failed' : 'soft', delayMs, reason: category }
+  }
   const data = { ...known.data, category }
   if (isHard(category)) return { ...known, kind: 'hard', category, reason: category, data }
   return { ...known, kind: 'soft', category, delayMs, reason: category, data }

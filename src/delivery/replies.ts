@@ -3,9 +3,17 @@ import { HARD_BOUNCES } from '../../schema/values.ts'
 /** Why an address did not take an email (decisions, section 8, "Bounces"). */
 export type BounceCategory = 'NO_SUCH_USER' | 'INTERNAL' | 'MAILBOX_FULL' | 'POLICY' | 'CONTENT' | 'TRANSIENT'
 
+/** What a refusal says: something of the recipient's address, or that the sender's was refused, which is not its fault. */
+export type Verdict = BounceCategory | 'SENDER_REFUSED'
+
 /** A complete reply of an SMTP server. */
 export type SmtpReply = { code: number; text: string }
 
+/** The address of the sender is malformed, or its domain is none (RFC 3463, 3.2). */
+const OF_SENDER = /^[45]\.1\.[78]$/
+/** What Postfix, Exim and others say of the sender only when the recipient is named, with a code that names neither. */
+const SENDER_WORDS =
+  /sender address rejected|sender verif(?:y|ication) failed|(?:unknown|invalid) sender\b|domain of sender address|sender (?:address|domain)(?: is)? (?:not found|does not exist|unknown|invalid)/i
 const NO_SUCH_USER = new Set(['5.1.1', '5.1.2', '5.1.10'])
 
 /** The enhanced status code of a reply (RFC 3463), where it has one. */
@@ -13,16 +21,26 @@ function enhancedCode({ text }: SmtpReply): string | null {
   return /^([245]\.\d{1,3}\.\d{1,3})\b/.exec(text)?.[1] ?? null
 }
 
-/** The category of a refusal; a reply without an enhanced code is read by its number, and never as a hard bounce. */
-export function categoryOf(reply: SmtpReply): BounceCategory {
-  if (reply.code < 500) return 'TRANSIENT'
+/** What a refusal says; a reply without an enhanced code is read by its number, and never as a hard bounce. */
+export function verdictOf(reply: SmtpReply): Verdict {
   const enhanced = enhancedCode(reply)
+  if (refusesSender(enhanced ?? '5.0.0', reply.text)) return 'SENDER_REFUSED'
+  if (reply.code < 500) return 'TRANSIENT'
   if (enhanced === null) return reply.code === 552 ? 'MAILBOX_FULL' : 'POLICY'
   return bounceCategory(enhanced)
 }
 
-/** The category of what an enhanced code says of an email that was given up. */
-export function bounceCategory(enhanced: string): BounceCategory {
+/** What an enhanced code, and the words beside it, say of an email that was given up. */
+export function bounceVerdict(enhanced: string, words: string): Verdict {
+  return refusesSender(enhanced, words) ? 'SENDER_REFUSED' : bounceCategory(enhanced)
+}
+
+/** Words only count beside a code that says no more than that some address is at fault. */
+function refusesSender(enhanced: string, words: string): boolean {
+  return OF_SENDER.test(enhanced) || (/^[45]\.[01]\./.test(enhanced) && SENDER_WORDS.test(words))
+}
+
+function bounceCategory(enhanced: string): BounceCategory {
   if (enhanced === '5.2.2' || enhanced === '4.2.2') return 'MAILBOX_FULL'
   if (enhanced.startsWith('4.')) return 'TRANSIENT'
   if (NO_SUCH_USER.has(enhanced)) return 'NO_SUCH_USER'

@@ -15,7 +15,7 @@ import { isPending } from './messages.ts'
 /** Who tells of what came back, as the history says it. */
 export const REPORTER: Actor = { kind: 'system', id: 'inbound', name: 'Inbound mail' }
 
-/** What came back about an email; `category` is that of a bounce. */
+/** What came back about an email; `category` is that of a bounce, SENDER_REFUSED where it says nothing of the recipient. */
 export type EmailReport = {
   /** Uuid. */
   messageId: string
@@ -118,12 +118,15 @@ async function bounce(
   { category, status, diagnostic }: EmailReport,
 ): Promise<void> {
   if (!MOVES.BOUNCE?.includes(email.status)) return
+  const isOfSender = category === 'SENDER_REFUSED'
   await execute(
     call.em,
-    sql`update message set status = 'BOUNCED', bounce_category = ${category}, reason = ${category},
-        response = ${diagnostic}, failed_at = now(), delivered_at = null
+    sql`update message set status = ${isOfSender ? 'FAILED' : 'BOUNCED'},
+        bounce_category = ${isOfSender ? null : category}, reason = ${category}, response = ${diagnostic},
+        failed_at = now(), delivered_at = null
       where organization_id = ${call.organization.id} and id = ${email.messageId}`,
   )
+  if (isOfSender) return
   if (HARD_BOUNCES.some((hard) => hard === category)) {
     await suppress(call, email, 'HARD_BOUNCE')
     await moveSubscriber(call, email, { status: 'BOUNCED', category })

@@ -2,7 +2,7 @@ import { InboundReport } from '../../schema/report.ts'
 import { refuseFaults } from '../catalogue/failure.ts'
 import { schemaFaults } from '../catalogue/schema-faults.ts'
 import { unitOfWork } from '../catalogue/unit-of-work.ts'
-import { bounceCategory } from '../delivery/replies.ts'
+import { bounceVerdict } from '../delivery/replies.ts'
 import { REPORTER, takeReport } from '../domain/reports.ts'
 import type { Services } from '../services.ts'
 
@@ -15,11 +15,11 @@ export const REPORT_BODY_BYTES = 500_000
  */
 export async function takeInboundReport(services: Services, body: unknown): Promise<{ isNew: boolean }> {
   const report = readReport(body)
-  const { organizationId, status, kind } = report
+  const { organizationId, status, kind, diagnostic } = report
   const isNew = await unitOfWork(services, { organizationId, actor: REPORTER }, (call) =>
     takeReport(call, {
       ...report,
-      category: kind === 'BOUNCE' ? bounceCategory(status ?? '5.0.0') : null,
+      category: kind === 'BOUNCE' ? bounceVerdict(status ?? '5.0.0', diagnostic ?? '') : null,
       fingerprint: Buffer.from(report.fingerprint, 'hex'),
       raw: Buffer.from(report.raw, 'base64'),
     }),

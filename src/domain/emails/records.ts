@@ -128,7 +128,8 @@ async function readMoments({ em, organization }: Call, id: string): Promise<Emai
   }))
 }
 
-const REPORT_EVENTS = sql`case report.kind when 'BOUNCE' then 'bounced' when 'COMPLAINT' then 'complained'
+const REPORT_EVENTS = sql`case report.kind
+  when 'BOUNCE' then case report.category when 'SENDER_REFUSED' then 'failed' else 'bounced' end when 'COMPLAINT' then 'complained'
   when 'DELAY' then 'delivery_delayed' when 'REPLY' then 'replied' else 'auto_replied' end`
 
 const FAILURE_EVENTS = sql`case m.status when 'SKIPPED' then 'suppressed' when 'BOUNCED' then 'bounced' else 'failed' end`
