@@ -236,6 +236,39 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
   t.true(ledger.slice(1).every(({ attempts }) => attempts > 1))
 })
 
+test.serial('soft bounces count for the address that they came from, and not for the next one', async (t) => {
+  const room = await openMailroom({
+    behaviour: { onRecipient: () => ({ code: 552, text: '5.2.2 mailbox full' }) },
+  })
+  t.teardown(() => room.close())
+  const person = await room.person({ email: 'new@reader.example' })
+  const em = room.services.orm.em.fork()
+  await room.start()
+  const giveUp = async () => {
+    const id = await room.send(person)
+    await eventually('a first try', async () => (await room.message(id)).status === 'DELAYED')
+    await execute(em, sql`update delivery_queue set first_tried_at = now() - interval '25 hours'`)
+    await eventually('it to be given up', async () => (await room.message(id)).status === 'BOUNCED')
+  }
+  const suppressed = async () =>
+    (await rows<{ reason: string }>(em, sql`select reason from suppression`)).map(({ reason }) => reason)
+  await execute(
+    em,
+    sql`insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, status,
+        bounce_category)
+      select new_id(), ${person.organizationId}, 'TRANSACTIONAL', false, ${person.id}, 'old@reader.example',
+        'hello@shop.example', 'BOUNCED', 'MAILBOX_FULL' from generate_series(1, 4)`,
+  )
+  await giveUp()
+  t.deepEqual(await suppressed(), [])
+  await execute(
+    em,
+    sql`update message set recipient = 'New@reader.example' where recipient = 'old@reader.example'`,
+  )
+  await giveUp()
+  t.deepEqual(await suppressed(), ['SOFT_BOUNCE'])
+})
+
 test.serial('the day of tries begins with the first, however long an email waited before', async (t) => {
   let puttings = 2
   const room = await openMailroom({

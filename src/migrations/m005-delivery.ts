@@ -88,6 +88,7 @@ export class M005Delivery extends Migration {
           where verdict = 'BOUNCED' and bounce_category not in ('NO_SUCH_USER', 'INTERNAL') and (
             select count(*) from message m where m.organization_id = settled."organizationId"
               and m.subscriber_id = settled."subscriberId" and m.status = 'BOUNCED' and m.id > id_floor(now() - interval '14 days')
+              and lower(m.recipient) = lower(settled.recipient)
           ) >= 4
         ), suppressed as (
           insert into suppression (id, organization_id, email_key, reason, source)
