@@ -7,6 +7,7 @@ import { replays } from './r14-replays.ts'
 import { killedSender } from './r1-killed-sender.ts'
 import { lostAnswers } from './r2-lost-answers.ts'
 import { killedDatabase } from './r3-killed-database.ts'
+import { killedParts } from './r3-killed-parts.ts'
 import { killedEngine } from './r4-killed-engine.ts'
 import { restartedApi } from './r5-restarted-api.ts'
 import { lostDispatches } from './r6-lost-dispatches.ts'
@@ -26,6 +27,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   killedSender,
   lostAnswers,
   killedDatabase,
+  killedParts,
   killedEngine,
   restartedApi,
   lostDispatches,

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { sql } from 'kysely'
 
 import { createApp } from '../api/app.ts'
+import type { Postgres } from '../scripts/services/postgres.ts'
 import { readConfig } from '../src/config.ts'
 import { array, execute, migrate, row, rows } from '../src/database.ts'
 import { returnPathOf } from '../src/delivery/return-path.ts'
@@ -75,14 +76,7 @@ export const killedDatabase = defineExperiment({
     let crash: Promise<void> = Promise.resolve()
 
     async function kill(): Promise<void> {
-      const backends = await rows<{ pid: number }>(
-        services.orm.em.fork(),
-        sql`select pid from pg_stat_activity`,
-      )
-      postgres.kill()
-      await postgres.exited
-      // A backend in the middle of a statement ends it, commits and answers, before it sees that its parent is gone.
-      await eventually('its backends to end', () => !backends.some(({ pid }) => isAlive(pid)), { everyMs: 5 })
+      await crashPostgres(services, postgres)
       const from = performance.now()
       const before = refused
       await eventually('refusals', () => refused >= before + REFUSALS, { withinMs: 120_000, everyMs: 5 })
@@ -132,6 +126,15 @@ export const killedDatabase = defineExperiment({
     }
   },
 })
+
+/** Kills PostgreSQL, and resolves when nothing of it is left. */
+export async function crashPostgres({ orm }: Services, postgres: Postgres): Promise<void> {
+  const backends = await rows<{ pid: number }>(orm.em.fork(), sql`select pid from pg_stat_activity`)
+  postgres.kill()
+  await postgres.exited
+  // A backend in the middle of a statement ends it, commits and answers, before it sees that its parent is gone.
+  await eventually('its backends to end', () => !backends.some(({ pid }) => isAlive(pid)), { everyMs: 5 })
+}
 
 function isAlive(pid: number): boolean {
   try {

@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '..', '..')
 
 /** A script of ours (its path in the project) as a process of its own on the database of these services. */
 export function startProcess(
-  { config, databaseUrl }: TestServices,
+  { config, databaseUrl }: Pick<TestServices, 'config' | 'databaseUrl'>,
   script: string,
   { env = {}, parameters = [] }: { env?: Record<string, string>; parameters?: readonly string[] } = {},
 ): ChildProcess {
