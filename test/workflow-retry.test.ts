@@ -67,16 +67,20 @@ type Failed = { workflowId: string; subscriberId: string; run: Run; path: string
 
 const MANUAL = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
 const BEFORE = { id: 'before', type: 'UPDATE_FIELD', config: { increment: { passes: 1 } } }
+const WAITING = { id: 'pause', type: 'WAIT_UNTIL', config: { mode: 'EVENT', eventType: 'BOUGHT' } }
 const AFTER = { id: 'after', type: 'ADD_TAG', config: { tagNames: ['Told'] } }
 
 let made = 0
 
-/** A published workflow that counts, asks a receiver that is down, and tags. */
-async function publish(settings: object = {}): Promise<{ workflowId: string; path: string }> {
+/** A published workflow that counts, asks a receiver that is down, and does what is last. */
+async function publish(
+  settings: object = {},
+  last: { id: string } = AFTER,
+): Promise<{ workflowId: string; path: string }> {
   const path = `/receiver/${(made += 1)}`
   const { workflow } = await own.data('create_workflow', { name: `Retried ${made}` })
   const hook = { id: 'hook', type: 'WEBHOOK', config: { url: base + path, method: 'POST', retries: 0 } }
-  const steps = [MANUAL, BEFORE, hook, AFTER]
+  const steps = [MANUAL, BEFORE, hook, last]
   await own.data('configure_workflow_draft', {
     workflowId: workflow.id,
     expectedUpdatedAt: workflow.updatedAt,
@@ -98,8 +102,8 @@ async function enter(workflowId: string, subscriberId?: string): Promise<{ subsc
 }
 
 /** Somebody whose run failed at its webhook. */
-async function failed(settings: object = {}): Promise<Failed> {
-  const { workflowId, path } = await publish(settings)
+async function failed(settings: object = {}, last: { id: string } = AFTER): Promise<Failed> {
+  const { workflowId, path } = await publish(settings, last)
   const { subscriberId, run } = await enter(workflowId)
   return { workflowId, subscriberId, path, run: await runWhen(run.id, 'FAILED') }
 }
@@ -226,16 +230,36 @@ test.serial(
   },
 )
 
-/** What the Reset of the UI does, to the last workflow task. */
-async function reset(one: Failed): Promise<void> {
-  const client = await api.services.temporal.client()
+test.serial('a reset of a workflow that failed before its run was retried drives the run on', async (t) => {
+  const one = await failed({}, WAITING)
   const handle = await workflowOf(one)
+  await handle.result().catch(() => undefined)
+  const { runId: old } = await handle.describe()
+  mended.add(one.path)
+  t.is((await retry(one.run.id)).status, 200)
+  await runWhen(one.run.id, 'WAITING')
+  const { runId: retried } = await handle.describe()
+  t.not(retried, old)
+  await reset(one, old)
+  const { runId: newest } = await handle.describe()
+  t.false([old, retried].includes(newest))
+  const { workflowId, subscriberId } = one
+  await own.data('fast_forward_workflow_subscriber', { workflowId, subscriberId })
+  t.like(await handle.result(), { state: 'COMPLETED' })
+  t.deepEqual(await trail(one.run.id), [...RETRIED.slice(0, -1), 'pause FAST_FORWARD→timeout'])
+})
+
+/** What the Reset of the UI does to an execution of it, the newest when none is named: to the last workflow task. */
+async function reset(one: Failed, execution?: string): Promise<void> {
+  const client = await api.services.temporal.client()
+  const { workflowId } = await workflowOf(one)
+  const handle = client.workflow.getHandle(workflowId, execution)
   const { events } = await handle.fetchHistory()
   const tasks = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes)
   const { runId } = await handle.describe()
   await client.workflowService.resetWorkflowExecution({
     namespace: api.services.config.temporal.namespace,
-    workflowExecution: { workflowId: handle.workflowId, runId },
+    workflowExecution: { workflowId, runId },
     reason: 'the receiver works again',
     workflowTaskFinishEventId: tasks.at(-1)?.eventId ?? null,
     requestId: newId(),

@@ -51,9 +51,9 @@ export type Asking = Pick<RunRequest, 'execution' | 'attempt'>
 
 /**
  * Does all that is due in a run, in the caller's transaction and under the run's lock, until it waits, holds or ends.
- * What a step decided is stored with the run's new place, so asking again only repeats the answer. Another workflow
- * than the run's own is sent away; one that was reset after its run failed retries it. Throws StepRefused where the turn
- * must be repeated.
+ * What a step decided is stored with the run's new place, so asking again only repeats the answer. Who asks last
+ * drives the run: of its workflow id Temporal has one at a time, and a reset of an older one ends the newer. One that was
+ * reset after its run failed retries it. Throws StepRefused where the turn must be repeated.
  */
 export async function advanceRun(
   caller: Call,
@@ -66,8 +66,6 @@ export async function advanceRun(
   const call = { ...caller, actor: { ...caller.actor, depth: run.depth } }
   if (isReset(run, asking)) await reopenRun(call, run)
   if (isOver(run)) return await nextAction(call, run, [])
-  if (run.execution !== null && run.execution !== asking.execution)
-    return gone('another workflow drives this run')
   const isFirst = run.execution === null
   run.execution = asking.execution
   if (run.automationStatus === 'ARCHIVED') {
