@@ -25,7 +25,8 @@ function enhancedCode({ text }: SmtpReply): string | null {
 export function verdictOf(reply: SmtpReply): Verdict {
   const enhanced = enhancedCode(reply)
   if (refusesSender(enhanced ?? '5.0.0', reply.text)) return 'SENDER_REFUSED'
-  if (reply.code < 500) return 'TRANSIENT'
+  // Whether it is for good is said by the reply, whatever its enhanced code.
+  if (reply.code < 500) return enhanced === '4.2.2' ? 'MAILBOX_FULL' : 'TRANSIENT'
   if (enhanced === null) return reply.code === 552 ? 'MAILBOX_FULL' : 'POLICY'
   return bounceCategory(enhanced)
 }
