@@ -196,6 +196,7 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
     policy: { code: 554, text: '5.7.1 rejected by policy' },
     content: { code: 554, text: '5.6.0 bad content' },
     internal: { code: 550, text: '5.4.4 no route' },
+    loop: { code: 554, text: '5.4.6 too many hops' },
     plain: { code: 550, text: 'no' },
   }
   const room = await openMailroom({
@@ -209,7 +210,7 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
   }
   const of = (name: string) => room.message(ids[name] ?? '')
   await eventually('the hard one', async () => (await of('internal')).status === 'BOUNCED')
-  for (const name of ['full', 'filling', 'policy', 'content', 'plain']) {
+  for (const name of ['full', 'filling', 'policy', 'content', 'loop', 'plain']) {
     await eventually(`${name} to be tried again`, async () => (await of(name)).attempts > 1)
     t.is((await of(name)).status, 'DELAYED')
   }
@@ -221,7 +222,15 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
   const categories = await Promise.all(
     Object.keys(replies).map(async (name) => (await of(name)).bounceCategory),
   )
-  t.deepEqual(categories, ['MAILBOX_FULL', 'MAILBOX_FULL', 'POLICY', 'CONTENT', 'INTERNAL', 'POLICY'])
+  t.deepEqual(categories, [
+    'MAILBOX_FULL',
+    'MAILBOX_FULL',
+    'POLICY',
+    'CONTENT',
+    'INTERNAL',
+    'TRANSIENT',
+    'POLICY',
+  ])
   const ledger = await rows<{ reason: string; last: string; attempts: number }>(
     room.services.orm.em.fork(),
     sql`select reason, data ->> 'reason' as last, (data ->> 'attempts')::int as attempts from decision
@@ -231,7 +240,9 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
     ledger.map(({ reason, last }) => `${reason} ${last}`),
     [
       'INTERNAL INTERNAL',
-      ...['CONTENT', 'MAILBOX_FULL', 'MAILBOX_FULL', 'POLICY', 'POLICY'].map((last) => `RETRIES_OVER ${last}`),
+      ...['CONTENT', 'MAILBOX_FULL', 'MAILBOX_FULL', 'POLICY', 'POLICY', 'TRANSIENT'].map(
+        (last) => `RETRIES_OVER ${last}`,
+      ),
     ],
   )
   t.true(ledger.slice(1).every(({ attempts }) => attempts > 1))

@@ -14,6 +14,11 @@ const OF_SENDER = /^[45]\.1\.[78]$/
 /** What Postfix, Exim and others say of the sender only when the recipient is named, with a code that names neither. */
 const SENDER_WORDS =
   /sender address rejected|sender verif(?:y|ication) failed|(?:unknown|invalid) sender\b|domain of sender address|sender (?:address|domain)(?: is)? (?:not found|does not exist|unknown|invalid)/i
+/**
+ * Time, a connection or a loop, however final: the address may well be good (RFC 3463, 3.5; of Exchange, 300 and 316 are
+ * time). Not 5.4.1, which Microsoft says of addresses that it does not know.
+ */
+const PASSING = new Set(['5.4.2', '5.4.3', '5.4.5', '5.4.6', '5.4.7', '5.4.300', '5.4.316'])
 const NO_SUCH_USER = new Set(['5.1.1', '5.1.2', '5.1.10'])
 
 /** The enhanced status code of a reply (RFC 3463), where it has one. */
@@ -43,7 +48,7 @@ function refusesSender(enhanced: string, words: string): boolean {
 
 function bounceCategory(enhanced: string): BounceCategory {
   if (enhanced === '5.2.2' || enhanced === '4.2.2') return 'MAILBOX_FULL'
-  if (enhanced.startsWith('4.')) return 'TRANSIENT'
+  if (enhanced.startsWith('4.') || PASSING.has(enhanced)) return 'TRANSIENT'
   if (NO_SUCH_USER.has(enhanced)) return 'NO_SUCH_USER'
   if (enhanced.startsWith('5.1.') || enhanced.startsWith('5.4.')) return 'INTERNAL'
   if (enhanced.startsWith('5.6.') || enhanced === '5.3.4' || enhanced === '5.2.3') return 'CONTENT'
