@@ -6,6 +6,7 @@ import type { WaitUntilConfigs } from '../schema/automation-steps.ts'
 import { execute, rows } from '../src/database.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
+import { readTimeline } from '../src/domain/automations/runs/run-records.ts'
 import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { fieldDateDue, windowOpens } from '../src/domain/automations/runs/schedule.ts'
 import { decideWindow } from '../src/domain/automations/steps/timing.ts'
@@ -140,6 +141,35 @@ test('FIELD_DATE waits for the date, follows the field when it moves, and says w
   const past = until('FIELD_DATE', { field: 'visit', ...FIELD, ifPast: 'EXIT' })
   const left = await world.ended(around(past), subscriberId)
   t.deepEqual([left.exitReason, left.trail.at(-1)], ['EXPIRED', 'until EXIT'])
+})
+
+test('no wait is for a moment beyond the year 9999, which nobody could read or look for', async (t) => {
+  const last = '9999-12-31T23:59:59.000Z'
+  const subscriberId = await tenant.subscribe()
+  await setField(subscriberId, { end: '9999-12-31' })
+  const offset = { amount: 5, unit: 'WEEKS' as const }
+  const client = await services.temporal.client()
+  for (const wait of [
+    until('FIELD_DATE', { field: 'end', ...FIELD, offset }),
+    until('FIELD_DATE', { field: 'end', ...FIELD, offset, timeout: { amount: 1, unit: 'DAYS' } }),
+    until('DATE', { date: '9999-12-31T23:59:59-12:00' }),
+  ]) {
+    const id = await world.publish(around(wait))
+    await world.enter(id, subscriberId)
+    const { id: runId, waitKind } = await world.runWhen(id, { status: 'WAITING' })
+    const { timeline, run } = await tenant.within((call) => readTimeline(call, encodeId('run', runId)))
+    t.is(timeline[1]?.details['until'], last)
+    if (waitKind === 'TIME') t.is(run.nextStepAt, last)
+    const handle = client.workflow.getHandle(
+      runWorkflowId(encodeId('wf', id), encodeId('sub', subscriberId), 1),
+    )
+    await eventually('the workflow to wait', async () => {
+      const { searchAttributes } = await handle.describe()
+      return searchAttributes['RunState']?.[0] === 'WAITING'
+    })
+    await world.fastForward(id, subscriberId)
+    t.is((await world.endOf(id)).status, 'COMPLETED')
+  }
 })
 
 test('a wait for a date or an hour lasts no longer than its time-out', async (t) => {

@@ -14,6 +14,9 @@ export type Moment = { run: Pick<RunState, 'id' | 'now'>; clock: Clock }
 /** Calendar waits end within this long of their time, each run at its own moment. */
 const JITTER_MS = 120_000
 
+/** Years have four digits on the wire and in Temporal: whoever would wait longer waits until the last of them is over. */
+const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59)
+
 /** A wait for a time. */
 export function decideWait({ run, clock }: Moment, config: StepConfigs['WAIT']): StepResult {
   const due = waitDue(config, clock)
@@ -93,7 +96,7 @@ export function waitUntil(
   run: Pick<RunState, 'now'>,
   details: { reason?: string; port?: string } = {},
 ): StepResult {
-  const wakeAt = Math.ceil(due)
+  const wakeAt = Math.min(Math.ceil(due), LAST_MOMENT)
   const { port = 'next', ...more } = details
   const outcome = { result: 'WAITING', until: new Date(wakeAt).toISOString(), ...more }
   // Not by the next whole millisecond: hours that are open now begin at this very moment, a part of one into it.
@@ -107,7 +110,7 @@ function waitLimited({ run, clock }: Moment, due: number, timeout: Duration | un
   if (limit === null || due <= limit || due <= run.now) return waitUntil(due, run)
   const outcome = {
     result: 'WAITING',
-    until: new Date(due).toISOString(),
+    until: new Date(Math.min(due, LAST_MOMENT)).toISOString(),
     atMostUntil: new Date(limit).toISOString(),
   }
   return { kind: 'waits', waitKind: 'LIMIT', wakeAt: limit, outcome }
