@@ -433,7 +433,7 @@ test.serial(
       'WAITING IN_WORKFLOW',
       'FOR SUBSCRIBED',
     ])
-    t.is(inside.verdict.outcome, 'UNDER_WAY')
+    t.is(inside.verdict.outcome, 'GOT_IT', 'no email is ahead')
     t.regex(
       reason(inside, 'IN_WORKFLOW').message,
       /at the step rest until \d+ \w+ \d{4} at \d\d:\d\d \(Europe\/Paris\)\.$/,
@@ -602,6 +602,94 @@ test.serial(
 )
 
 test.serial(
+  'of a workflow: who is in it and may get nothing more is not on the way to getting it',
+  async (t) => {
+    const organization = await api.organization()
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const receipt = { ...HELLO, id: 'receipt', config: { ...HELLO.config, transactional: true } }
+    const settings = { exitOnUnsubscribe: false }
+    const plain = await publishWorkflow(organization, [start, LONG, HELLO], { settings })
+    const mixed = await publishWorkflow(organization, [start, LONG, HELLO, receipt], { settings })
+    const email = await person(organization, 'Gone')
+    for (const workflowId of [plain, mixed]) {
+      await organization.data('add_subscriber_to_workflow', { workflowId, email })
+      await eventually('the wait', async () => {
+        const now = await explain(organization, { email, workflowId })
+        return now.reasons.some(({ code, stepId }) => code === 'IN_WORKFLOW' && stepId === 'rest')
+      })
+    }
+    const become = async (status: string, category: string | null = null) => {
+      await execute(
+        em(),
+        sql`update subscriber set status = ${status}, bounce_category = ${category}
+        where organization_id = ${organization.id} and email = ${email}`,
+      )
+      const [one, both] = [
+        await explain(organization, { email, workflowId: plain }),
+        await explain(organization, { email, workflowId: mixed }),
+      ]
+      return [one.verdict.outcome, both.verdict.outcome, ...told(one).slice(-1), ...told(both).slice(-1)]
+    }
+    t.deepEqual(await become('SUBSCRIBED'), ['UNDER_WAY', 'UNDER_WAY', 'FOR SUBSCRIBED', 'FOR SUBSCRIBED'])
+    t.deepEqual(await become('UNSUBSCRIBED'), [
+      'WOULD_NOT_GET_IT',
+      'UNDER_WAY',
+      'AGAINST UNSUBSCRIBED',
+      'NOTE UNSUBSCRIBED',
+    ])
+    for (const [status, category] of [['COMPLAINED'], ['BOUNCED', 'NO_SUCH_USER']] as const) {
+      const against = `AGAINST ${status}`
+      t.deepEqual(await become(status, category), ['WOULD_NOT_GET_IT', 'WOULD_NOT_GET_IT', against, against])
+    }
+    t.regex(
+      (await explain(organization, { email, workflowId: plain })).verdict.message,
+      /would not get email of the workflow .* Their address bounced/,
+    )
+  },
+)
+
+test.serial(
+  'of a workflow: an email to which no way leads any more is told so while the run goes on',
+  async (t) => {
+    const organization = await api.organization()
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const paths = [{ id: 'yes', filters: [{ field: 'country', operator: 'equals', value: 'DE' }] }]
+    const fork = { id: 'fork', type: 'BRANCH', config: { paths } }
+    const other = { ...HELLO, id: 'other' }
+    const back = { id: 'back', type: 'JUMP', config: { toStepId: 'hello', maxTimes: 1 } }
+    const steps = [start, fork, LONG, HELLO, other, { ...LONG, id: 'long' }, back]
+    const workflowId = await publishWorkflow(organization, steps, {
+      edges: [
+        { from: 'start', to: 'fork' },
+        { from: 'fork', port: 'yes', to: 'rest' },
+        { from: 'fork', port: 'else', to: 'other' },
+        { from: 'rest', to: 'back' },
+        { from: 'other', to: 'hello' },
+        { from: 'hello', to: 'long' },
+      ],
+    })
+    const email = await person(organization, 'Branch', { country: 'DE' })
+    await organization.data('add_subscriber_to_workflow', { workflowId, email })
+    const { workflow } = await organization.data('get_workflow', { workflowId })
+    const ask = async (id: string) => {
+      const found = workflow.draft.steps.find((each: { id: string }) => each.id === id)
+      return await explain(organization, { email, campaignId: found.config.campaignId })
+    }
+    const missed = await eventually('the branch', async () => {
+      const now = await ask('other')
+      return reason(now, 'IN_WORKFLOW').stepId === 'rest' && now
+    })
+    t.is(missed.verdict.outcome, 'WOULD_NOT_GET_IT')
+    t.regex(
+      missed.verdict.message,
+      /From where they are in the workflow no way leads to the step other any more/,
+    )
+    t.is((await ask('hello')).verdict.outcome, 'UNDER_WAY', 'by the jump')
+    t.is((await explain(organization, { email, workflowId })).verdict.outcome, 'UNDER_WAY')
+  },
+)
+
+test.serial(
   'of a workflow in a group: what the group would do with a newcomer is told before, and is what it does',
   async (t) => {
     const organization = await api.organization()
@@ -733,13 +821,14 @@ test.serial(
       'NOTE PAUSED',
       'WAITING IN_WORKFLOW',
       'WAITING HELD',
-      'AGAINST WORKFLOW_PAUSED',
+      'WAITING WORKFLOW_PAUSED',
       'FOR SUBSCRIBED',
     ])
     const note = reason(held, 'PAUSED')
     t.is(note.message, 'The email was held back. The workflow was paused when its time came.')
     t.like(note, { stepId: 'hello', emailId: reason(held, 'QUEUED').emailId })
     t.is(held.verdict.outcome, 'UNDER_WAY')
+    t.regex(held.verdict.message, /The workflow is paused: nothing is sent until it is active again\.$/)
     await organization.confirmed('update_workflow_status', { workflowId, status: 'ACTIVE' })
     const after = await eventually('the end', async () => {
       const now = await explain(organization, { email, workflowId })

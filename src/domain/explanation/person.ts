@@ -19,6 +19,8 @@ export type Person = {
   lastOpenedAt: string | null
   lastClickedAt: string | null
   suppression: { reason: string; source: string; at: string } | null
+  /** Whether their status lets them get email of each kind. */
+  takes: { marketing: boolean; transactional: boolean }
 }
 
 type Facts = {
@@ -27,6 +29,8 @@ type Facts = {
   reason: string | null
   source: string
   at: string
+  marketing: boolean
+  transactional: boolean
 }
 
 /** The person that a caller names, or NOT_FOUND. */
@@ -36,8 +40,10 @@ export async function findPerson(call: Call, choice: SubscriberChoice): Promise<
   const facts = await row<Facts>(
     call.em,
     sql`select stat.last_opened_at as "lastOpenedAt", stat.last_clicked_at as "lastClickedAt", blocked.reason,
-        blocked.source, blocked.created_at as at
+        blocked.source, blocked.created_at as at, consent_refusal(true, s.status, s.bounce_category) is null as marketing,
+        consent_refusal(false, s.status, s.bounce_category) is null as transactional
       from (select ${call.organization.id}::uuid as organization_id, ${id}::uuid as id) asked
+      join subscriber s on s.organization_id = asked.organization_id and s.id = asked.id
       left join subscriber_stat stat on stat.organization_id = asked.organization_id and stat.subscriber_id = asked.id
       left join lateral (select reason, source, created_at from suppression
         where organization_id = asked.organization_id
@@ -52,7 +58,16 @@ export async function findPerson(call: Call, choice: SubscriberChoice): Promise<
     suppression: facts?.reason
       ? { reason: facts.reason, source: facts.source, at: timestamp(facts.at) }
       : null,
+    takes: { marketing: facts?.marketing ?? false, transactional: facts?.transactional ?? false },
   }
+}
+
+/** Whether, as things are now, nothing of the person keeps an email from them. */
+export function canGet(
+  { suppression, takes }: Person,
+  { transactional }: { transactional: boolean },
+): boolean {
+  return suppression === null && (transactional ? takes.transactional : takes.marketing)
 }
 
 /** What is said of somebody who is not SUBSCRIBED. */
@@ -73,13 +88,25 @@ const BLOCKED: Readonly<Record<string, string>> = {
   ERASED: 'its owner was erased',
 }
 
-/** What the person's status and address say of marketing email, as things are now. */
-export function consentReasons({ record, suppression }: Person): Reason[] {
+/** What the person's status and address say of these emails, as things are now; one that is marketing unless given. */
+export function consentReasons(
+  { record, suppression, takes }: Person,
+  emails: readonly { transactional: boolean }[] = [{ transactional: false }],
+): Reason[] {
+  if (emails.length === 0) return []
   const { status } = record
-  const reasons: Reason[] =
-    status === 'SUBSCRIBED'
-      ? [{ at: null, outcome: 'FOR', code: 'SUBSCRIBED', message: 'They are subscribed.' }]
-      : [{ at: null, outcome: 'AGAINST', code: status, message: STATUS_WORDS[status] }]
+  const refused = emails.filter(
+    ({ transactional }) => !(transactional ? takes.transactional : takes.marketing),
+  )
+  const reasons: Reason[] = []
+  if (status === 'SUBSCRIBED') {
+    reasons.push({ at: null, outcome: 'FOR', code: 'SUBSCRIBED', message: 'They are subscribed.' })
+  } else if (refused.length === emails.length) {
+    reasons.push({ at: null, outcome: 'AGAINST', code: status, message: STATUS_WORDS[status] })
+  } else if (refused.length > 0) {
+    const message = `${STATUS_WORDS[status]} Transactional email goes to them all the same.`
+    reasons.push({ at: null, outcome: 'NOTE', code: status, message })
+  }
   if (suppression !== null) {
     const why = BLOCKED[suppression.reason] ?? suppression.reason
     const message = `Their address is on the suppression list, because ${why}; nothing is sent to it.`

@@ -6,12 +6,12 @@ import type { Call } from '../../catalogue/tool.ts'
 import { decodeId, encodeId } from '../../ids.ts'
 import { type Automation, findAutomation } from '../automations/definition/records.ts'
 import { listRuns } from '../automations/runs/run-records.ts'
-import { loadVersion, loadVersions, type Version } from '../automations/definition/versions.ts'
-import { isPending } from '../messages.ts'
-import { type Email, emailReasons, hasArrived, readEmails } from './email.ts'
+import { loadVersion, loadVersions } from '../automations/definition/versions.ts'
+import { emailsAhead, emailsOf, hasMet, isSettled, type Known, versionOf } from './ahead.ts'
+import { emailReasons, hasArrived, readEmails } from './email.ts'
 import { entryReasons, refusalWords } from './entry.ts'
-import { type Decision, decisionWords, isDeferral, readDecisions } from './ledger.ts'
-import { consentReasons, type Person } from './person.ts'
+import { type Decision, decisionWords, readDecisions } from './ledger.ts'
+import { canGet, consentReasons, type Person } from './person.ts'
 import { inOrder, verdictOf } from './verdict.ts'
 import { spoken } from './words.ts'
 
@@ -21,12 +21,7 @@ const RUNS = 20
 /** The email of one step, where it alone is asked about. */
 export type AskedEmail = { campaignId: string; stepId: string; name: string }
 
-type Facts = {
-  runs: readonly Run[]
-  emails: readonly Email[]
-  ledger: readonly Decision[]
-  asked: AskedEmail | null
-}
+type Facts = Known & { runs: readonly Run[] }
 
 /** Why a person got email of a workflow, or that of one step, did not, or would not. */
 export async function explainWorkflow(
@@ -49,83 +44,80 @@ export async function explainWorkflow(
     ({ action, stepId }) =>
       action !== 'RUN_ENDED' && (asked === null || action === 'ENTRY_REFUSED' || stepId === asked.stepId),
   )
-  const facts: Facts = { runs, emails, ledger, asked }
+  const versionIds = runs.map(({ version }) => decodeId('wfv', version.id))
+  const versions = await loadVersions(call.em, call.organization.id, versionIds)
+  const facts: Facts = { runs, emails, ledger, versions, stepId: asked?.stepId ?? null }
+  const open = runs.filter(({ endedAt }) => endedAt === null)
   const happened = [
     ...ledger.flatMap((decision) => decisionReasons(call, person, decision)),
     ...runs.toReversed().flatMap((run) => runReasons(call, run, decisions)),
     ...emails.flatMap((email) => emailReasons(call, email, ledger)),
-    ...(await unreachedReasons(call, facts)),
+    ...runs.flatMap((run) => unreachedReasons(run, facts)),
   ]
-  const now = statusReasons(automation)
+  const now = statusReasons(automation, open.length > 0)
   if (publishedVersionId !== null) {
     const version = await loadVersion(call.em, call.organization.id, publishedVersionId)
-    if (sendsMarketing(version)) now.push(...consentReasons(person))
-    const isIn = runs.some(({ endedAt }) => endedAt === null)
-    const entry = isIn ? [] : await entryReasons(call, person, automation, version)
+    const goneBy = open.length > 0 ? open.map((run) => versionOf(run, facts)) : [version]
+    const meant = goneBy.flatMap((each) => emailsOf(each, facts.stepId))
+    now.push(...consentReasons(person, meant))
+    const entry = open.length > 0 ? [] : await entryReasons(call, person, automation, version)
     // Whoever has been in it asks about that; what a next entry would meet is not the answer.
     now.push(...(runs.length > 0 ? entry.map(noted) : entry))
   }
   const what = asked === null ? 'email' : `the email “${asked.name}”`
   const reasons = inOrder([...happened, ...now])
-  return verdictOf(outcomeOf(facts, now), person.who, `${what} of the workflow “${name}”`, reasons)
+  return verdictOf(outcomeOf(person, facts, now), person.who, `${what} of the workflow “${name}”`, reasons)
 }
 
-function outcomeOf(facts: Facts, now: readonly Reason[]): VerdictOutcome {
-  const { runs, emails, ledger, asked } = facts
+function outcomeOf(person: Person, facts: Facts, now: readonly Reason[]): VerdictOutcome {
+  const { runs, emails, ledger, stepId } = facts
   const hasArrival = emails.some(hasArrived)
-  if (asked !== null && hasArrival) return 'GOT_IT'
-  if (runs.some((run) => isAhead(run, facts))) return 'UNDER_WAY'
+  if (stepId !== null && hasArrival) return 'GOT_IT'
+  if (runs.some((run) => emailsAhead(run, facts).some((email) => canGet(person, email)))) return 'UNDER_WAY'
   if (hasArrival) return 'GOT_IT'
+  const isOpen = runs.some((run) => run.endedAt === null && !hasSettled(run, facts))
+  if (isOpen) return 'WOULD_NOT_GET_IT'
   if (runs.length > 0) return 'DID_NOT_GET_IT'
   if (!now.some(({ outcome }) => outcome === 'AGAINST')) return 'WOULD_GET_IT'
   return ledger.length > 0 ? 'DID_NOT_GET_IT' : 'WOULD_NOT_GET_IT'
 }
 
-/** Whether a run under way may still bring what is asked about. */
-function isAhead(run: Run, facts: Facts): boolean {
-  if (run.endedAt !== null) return false
-  return facts.asked === null || facts.emails.some(isPending) || !hasMet(run, facts.asked.stepId, facts)
-}
-
-/** Whether a run came to a step whose email, or the decision against it, is known. */
-function hasMet(run: Run, stepId: string, { emails, ledger }: Facts): boolean {
-  const runId = decodeId('run', run.id)
-  const decided = ledger.filter((decision) => !isDeferral(decision))
-  return [...emails, ...decided].some((each) => each.runId === runId && each.stepId === stepId)
+function hasSettled(run: Run, facts: Facts): boolean {
+  return emailsOf(versionOf(run, facts), facts.stepId).some(({ stepId }) => isSettled(run, stepId, facts))
 }
 
 /** The emails that a run passed by: it took another way, or ended before. */
-async function unreachedReasons({ em, organization }: Call, facts: Facts): Promise<Reason[]> {
-  const ended = facts.runs.filter(({ endedAt, status }) => endedAt !== null && status !== 'SKIPPED')
-  const versionOf = (run: Run) => decodeId('wfv', run.version.id)
-  const versions = await loadVersions(em, organization.id, ended.map(versionOf))
-  return ended.flatMap((run) => {
-    const written = Object.keys(versions.get(versionOf(run))?.definition.emails ?? {})
-    const meant = facts.asked === null ? written : [facts.asked.stepId]
-    const missed = meant.filter((stepId) => !hasMet(run, stepId, facts))
-    return missed.map((stepId): Reason => ({
-      at: run.endedAt,
-      outcome: facts.asked === null ? 'NOTE' : 'AGAINST',
-      code: 'STEP_NOT_REACHED',
-      message: `Their way through the workflow did not lead to the step ${stepId}, so its email was not written.`,
-      runId: run.id,
-      stepId,
-    }))
-  })
+function unreachedReasons(run: Run, facts: Facts): Reason[] {
+  if (run.status === 'SKIPPED') return []
+  const ahead = new Set(emailsAhead(run, facts).map(({ stepId }) => stepId))
+  const missed = emailsOf(versionOf(run, facts), facts.stepId).filter(
+    ({ stepId }) => !ahead.has(stepId) && !hasMet(run, stepId, facts),
+  )
+  return missed.map(({ stepId }): Reason => ({
+    at: run.endedAt,
+    outcome: facts.stepId === null ? 'NOTE' : 'AGAINST',
+    code: 'STEP_NOT_REACHED',
+    message:
+      run.endedAt === null
+        ? `From where they are in the workflow no way leads to the step ${stepId} any more, so its email is not written.`
+        : `Their way through the workflow did not lead to the step ${stepId}, so its email was not written.`,
+    runId: run.id,
+    stepId,
+  }))
 }
 
-function statusReasons({ status }: Automation): Reason[] {
+function statusReasons({ status }: Automation, isIn: boolean): Reason[] {
   const state = (message: string): Reason[] => [
     { at: null, outcome: 'AGAINST', code: `WORKFLOW_${status}`, message },
   ]
   if (status === 'DRAFT') return state('The workflow has never been published, so nobody is in it.')
   if (status === 'ARCHIVED') return state('The workflow is archived: nobody enters it and nothing is sent.')
+  if (status === 'PAUSED' && isIn) {
+    const message = 'The workflow is paused: nothing is sent until it is active again.'
+    return [{ at: null, outcome: 'WAITING', code: 'WORKFLOW_PAUSED', message }]
+  }
   if (status === 'PAUSED') return state('The workflow is paused: nobody enters it and nothing is sent.')
   return []
-}
-
-function sendsMarketing({ definition }: Version): boolean {
-  return Object.values(definition.emails).some(({ transactional }) => !transactional)
 }
 
 /** Entries that were refused and steps that were left out; decisions about an email are told with the email. */
