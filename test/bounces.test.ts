@@ -62,6 +62,8 @@ const EXPECTED: Record<string, string> = {
   'read-receipt': 'AUTOMATIC',
   reply: 'REPLY',
   'reply-about-bounces': 'REPLY',
+  'reply-quoting-a-bounce': 'REPLY',
+  'reply-with-a-bounce': 'REPLY',
   'sendmail-user-unknown': 'BOUNCE 5.1.1 NO_SUCH_USER',
   'sendmail-warning': 'DELAY 4.4.1',
   'ses-permanent': 'BOUNCE 5.1.1 NO_SUCH_USER',
@@ -78,7 +80,12 @@ const EXPECTED: Record<string, string> = {
   'yahoo-no-account': 'BOUNCE 5.1.1 NO_SUCH_USER',
 }
 /** What comes from mailboxes has a sender; what servers say has none (RFC 5321, 4.5.5). */
-const FROM_MAILBOXES = new Set(['reply', 'reply-about-bounces'])
+const FROM_MAILBOXES = new Set([
+  'reply',
+  'reply-about-bounces',
+  'reply-quoting-a-bounce',
+  'reply-with-a-bounce',
+])
 
 function message(name: string): Buffer {
   const text = readFileSync(join(FOLDER, `${name}.eml`), 'utf8')
@@ -110,6 +117,29 @@ test('an absence or a complaint is the same whoever the envelope names', async (
   ]) {
     const { kind } = await readReport(message(name), { isNullSender: false })
     t.is(kind, EXPECTED[name]?.split(' ')[0] as typeof kind, name)
+  }
+})
+
+test('what a server writes into the text is read, by its name or by the null sender', async (t) => {
+  const raw = message('fields-in-text').toString()
+  const unnamed = raw.replace('MAILER-DAEMON@', 'gateway@')
+  const untyped = message('utf8-global-dsn')
+    .toString()
+    .replace('MAILER-DAEMON@', 'gateway@')
+    .replace(' report-type=delivery-status;', '')
+  for (const [text, isNullSender, kind] of [
+    [raw, false, 'BOUNCE'],
+    [unnamed, true, 'BOUNCE'],
+    [unnamed, false, 'REPLY'],
+    [
+      message('utf8-global-dsn')
+        .toString()
+        .replace(/ *report-type=[^;]*;/, ''),
+      false,
+      'BOUNCE',
+    ],
+  ] as const) {
+    t.is((await readReport(Buffer.from(text), { isNullSender })).kind, kind)
   }
 })
 

@@ -31,7 +31,7 @@ export function isFromServer(mail: ParsedMail): boolean {
     mail.headers.has('x-failed-recipients') ||
     SERVERS.test(local) ||
     SERVER_NAMES.test(from?.name.trim() ?? '') ||
-    /^multipart\/report\b.*delivery-status/i.test(lineOf(mail, 'content-type'))
+    /^multipart\/report\b(?!.*disposition-notification)/i.test(lineOf(mail, 'content-type'))
   )
 }
 

@@ -79,10 +79,12 @@ type Judgement = Pick<Report, 'kind' | 'status' | 'diagnostic'>
 function judge(mail: ParsedMail, words: string, envelope: Envelope): Judgement {
   const feedback = isComplaint(mail)
   if (feedback !== null) return silent(feedback ? 'COMPLAINT' : 'AUTOMATIC')
-  const notified = readNotification(mail, words)
+  const isServer = isFromServer(mail)
+  // A person may quote or pass on what a server once told them of another email.
+  const notified = isServer || envelope.isNullSender ? readNotification(mail, words) : null
   if (notified) return notified
   // A server that tells of a failure says that it does so automatically, as an absence does.
-  if (isFromServer(mail)) return readUnstructured(mail, words) ?? silent('AUTOMATIC')
+  if (isServer) return readUnstructured(mail, words) ?? silent('AUTOMATIC')
   if (isAutomatic(mail, words)) return silent('AUTOMATIC')
   if (!envelope.isNullSender) return silent('REPLY')
   return (saysFailed(mail) ? readUnstructured(mail, words) : null) ?? silent('AUTOMATIC')
