@@ -8,9 +8,10 @@ const SERVER_NAMES =
 const FAILED =
   /undeliver|delivery (?:status )?(?:notification )?\(?(?:failure|failed|error)|deliver[a-z]{0,10} (?:has )?fail|failure notice|returned (?:mail|to sender)|mail (?:system )?error|mail delivery (?:failed|problem|error|system)|delivery (?:report|problem)|non[- ]?deliver|could ?n[o']t be delivered|not delivered|rejected|unzustellbar|nicht zugestellt|non remis|no se (?:ha )?pudo entregar|mancata consegna|não entregue|bounced? (?:mail|message)/i
 const DELAYED =
-  /delay|warning: (?:could not send|message)|still (?:being )?retr|not yet been delivered|will (?:keep trying|continue to (?:try|be retried|retry)|retry|be retried)|temporary|no action is required|you do not need to (?:resend|send)/i
+  /delay|warning: (?:could not send|(?:e-?)?mail|message)|still (?:being )?retr|not yet been delivered|will (?:keep trying|continue to (?:try|be retried|retry)|retry|be retried)|temporary|no action is required|you do not need to (?:resend|send)/i
 /** Said of a delay, and of an email that is given up after it. */
-const GIVEN_UP = /giv(?:en|ing) up|permanent|will not be retried|has been (?:returned|failed)|final/i
+const GIVEN_UP =
+  /giv(?:en|ing) up|permanent (?:fatal |delivery )?(?:error|fail)|failed permanently|permanently failed|will not be retried|has been (?:returned|failed)|final/i
 
 const AWAY =
   /^(?:re: ?)?(?:\[?auto(?:matic|matische|matica|mated|mat)?[ -]*(?:reply|response|answer|antwort|respuesta|risposta|generated)|auto:|autoreply|out[ -]of[ -](?:the[ -])?office|ooo\b|vacation|on (?:vacation|holiday|leave|annual leave)|i am (?:away|out)|away from|absen|abwesen|automatische antwort|respuesta autom|risposta autom|réponse automatique|fuori sede|afwezig)/i
@@ -68,8 +69,8 @@ export function saysFailed(mail: ParsedMail): boolean {
 /** Whether a server tells that it goes on trying. */
 export function saysDelayed(mail: ParsedMail, words: string): boolean {
   const subject = subjectOf(mail)
-  if (/delay|warning/i.test(subject)) return !GIVEN_UP.test(words)
-  return DELAYED.test(words) && !FAILED.test(subject) && !GIVEN_UP.test(words)
+  if (GIVEN_UP.test(words)) return false
+  return DELAYED.test(subject) || (DELAYED.test(words) && !FAILED.test(subject))
 }
 
 function subjectOf(mail: ParsedMail): string {

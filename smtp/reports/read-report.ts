@@ -105,9 +105,9 @@ function readNotification(mail: ParsedMail, words: string): Judgement | null {
 /** A bounce in words alone, as older servers and gateways write it. */
 function readUnstructured(mail: ParsedMail, words: string): Judgement | null {
   const status = writtenStatus(words) ?? spokenStatus(words)
-  if (status === null && !saysFailed(mail)) return null
   const diagnostic = shortened(lineOf(words))
   if (saysDelayed(mail, words)) return { kind: 'DELAY', status: status ?? '4.0.0', diagnostic }
+  if (status === null && !saysFailed(mail)) return null
   return { kind: 'BOUNCE', status: status ?? '5.0.0', diagnostic }
 }
 
