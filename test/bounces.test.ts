@@ -134,13 +134,7 @@ test('what a server writes into the text is read, by its name or by the null sen
     [raw, false, 'BOUNCE'],
     [unnamed, true, 'BOUNCE'],
     [unnamed, false, 'REPLY'],
-    [
-      message('utf8-global-dsn')
-        .toString()
-        .replace(/ *report-type=[^;]*;/, ''),
-      false,
-      'BOUNCE',
-    ],
+    [untyped, false, 'BOUNCE'],
   ] as const) {
     t.is((await readReport(Buffer.from(text), { isNullSender })).kind, kind)
   }
@@ -159,4 +153,88 @@ test('a report says by a signed address which email it is about', async (t) => {
     const { returned } = await readReport(message(name), { isNullSender: true })
     t.is(returned.returnPaths[0], token, name)
   }
+})
+
+/** Subjects of messages that say by no header what wrote them, and have a sender. */
+const SUBJECTS = {
+  REPLY: [
+    'Re: Vacation deals for July',
+    'Re: On holiday with us?',
+    'Re: Absent friends',
+    'Re: Please confirm your booking',
+    'RE[2]: Out of office: the new season',
+    'AW: Automatische Antwort gesucht',
+    'SV: Fuera de la oficina',
+    'Fwd: Your message requires verification',
+    'Vacation deals for July, please',
+    'On holiday until when?',
+    'Absent friends',
+    'Oooh, lovely',
+    'Please confirm your booking',
+    'Confirm my booking',
+    'I would like to confirm that you are open',
+    'My order requires confirmation',
+  ],
+  AUTOMATIC: [
+    'Out of Office: Hello',
+    'Out of Office Re: Hello',
+    'Automatic reply: Re: Hello',
+    '[Auto-Reply] Hello',
+    'Auto: Hello',
+    'OOO: Hello',
+    'Vacation: Hello',
+    'Vacation reply',
+    'On vacation',
+    'On annual leave - Re: Hello',
+    'I am out of the office until Monday',
+    'Away from my desk',
+    'Automatische Antwort: Hallo',
+    'Abwesenheitsnotiz: Hallo',
+    'Abwesend: Hallo',
+    'Nicht im Büro: Hallo',
+    'Réponse automatique : Bonjour',
+    'Absence du bureau',
+    'Absent : Bonjour',
+    'Fuera de la oficina: Hola',
+    'Respuesta automática: Hola',
+    'Ausente: Hola',
+    'Assente: Ciao',
+    'Fuori sede: Ciao',
+    'Risposta automatica: Ciao',
+    'Resposta automática: Olá',
+    'Fora do escritório: Olá',
+    'Automatisch antwoord: Hallo',
+    'Afwezig: Hallo',
+    'Autosvar: Hej',
+    'Automatiskt svar: Hej',
+    'Odpowiedź automatyczna: Cześć',
+    'Please confirm your message',
+    '[Confirm] your email to Lin',
+    'Your email requires verification verify#4711',
+    'Sender verification',
+  ],
+} as const
+
+test('an absence is told from an answer by its subject, where nothing else tells', async (t) => {
+  for (const kind of ['REPLY', 'AUTOMATIC'] as const) {
+    for (const subject of SUBJECTS[kind]) {
+      const raw = `From: Lin <lin@reader.example>\r\nSubject: ${subject}\r\n\r\nHello`
+      const told = await readReport(Buffer.from(raw), { isNullSender: false })
+      t.is(told.kind, kind, subject)
+    }
+  }
+})
+
+test('what a program says of itself by a header decides, whatever the subject', async (t) => {
+  for (const header of [
+    'Auto-Submitted: auto-replied',
+    'X-Autoreply: yes',
+    'Precedence: bulk',
+    'List-Id: <x.example>',
+  ]) {
+    const raw = `From: Lin <lin@reader.example>\r\n${header}\r\nSubject: Re: Hello\r\n\r\nHello`
+    t.is((await readReport(Buffer.from(raw), { isNullSender: false })).kind, 'AUTOMATIC', header)
+  }
+  const raw = Buffer.from('From: Lin <lin@reader.example>\r\nSubject: Re: Hello\r\n\r\nHello')
+  t.is((await readReport(raw, { isNullSender: true })).kind, 'AUTOMATIC', 'the null sender')
 })

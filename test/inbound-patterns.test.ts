@@ -41,6 +41,10 @@ const subjects = [
   'auto ',
   'auto-',
   'on ',
+  'Re[1',
+  'your message ',
+  '[a',
+  'automat',
   'please confirm ',
   '[confirm',
   'Re: ',
@@ -83,7 +87,7 @@ const words = [
 ]
 const BOMBS: Record<string, string> = {
   ...Object.fromEntries(
-    subjects.map((piece) => [`Subject: ${piece}`, said('x', `Subject: a${filled(piece, HEADER)}`)]),
+    subjects.map((piece) => [`Subject: ${piece}`, said('x', `Subject: ${filled(piece, HEADER)}x`)]),
   ),
   ...Object.fromEntries(words.map((piece) => [`words: ${piece}`, said(`${filled(piece, BODY)}x`)])),
   markup: said(filled('<a', BODY), 'Content-Type: text/html'),
