@@ -41,7 +41,7 @@ export const killedParts = defineExperiment({
     )
     lab.defer(() => sink.close())
     const directory = scratchDirectory('postgres')
-    let postgres = await startOwnPostgres({ directory })
+    let postgres = await startOwnPostgres({ directory, maxConnections: 200 })
     lab.defer(() => postgres.stop())
     const certificate = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
     ensureCertificate(['localhost', '127.0.0.1'], certificate)
@@ -112,7 +112,7 @@ export const killedParts = defineExperiment({
         return
       }
       await crashPostgres(services, postgres)
-      postgres = await startOwnPostgres({ directory, port: postgres.port })
+      postgres = await startOwnPostgres({ directory, port: postgres.port, maxConnections: 200 })
     }
 
     const killed = { API: 0, SMTP: 0, worker: 0, PostgreSQL: 0 }
