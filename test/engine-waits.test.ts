@@ -5,7 +5,9 @@ import type { Step } from '../schema/automation.ts'
 import type { WaitUntilConfigs } from '../schema/automation-steps.ts'
 import { execute, rows } from '../src/database.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { updateStatus } from '../src/domain/automations/definition/status.ts'
 import { noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
+import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { readTimeline } from '../src/domain/automations/runs/run-records.ts'
 import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { fieldDateDue, windowOpens } from '../src/domain/automations/runs/schedule.ts'
@@ -62,6 +64,21 @@ function around(middle: Step) {
     steps: [START, middle, TAGGED, step('late', 'EXIT', {})],
     edges: edges(['start', 'until', 'tag'], ['until', 'timeout', 'late']),
   }
+}
+
+/** Makes the wait of a run have been over five hours ago, and lets it look. */
+async function passWait(runId: string): Promise<void> {
+  await tenant.within(async (call) => {
+    await execute(
+      call.em,
+      sql`update automation_run set wake_at = now() - interval '5 hours' where id = ${runId}`,
+    )
+    await nudgeRuns(call.em, tenant.id, [runId])
+  })
+}
+
+async function setStatus(automationId: string, status: 'ACTIVE' | 'PAUSED'): Promise<void> {
+  await tenant.within((call) => updateStatus(call, encodeId('wf', automationId), status))
 }
 
 async function setField(subscriberId: string, fields: Record<string, unknown>): Promise<void> {
@@ -261,6 +278,25 @@ test('a wait of a paused workflow is not left by a look that somebody asks for, 
   const answer = await handle.executeUpdate<FastForwarded, [FastForward]>(FAST_FORWARD, { args: [look] })
   t.like(answer, { stepId: 'until', state: 'WAITING' })
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'until WAITING'])
+})
+
+test('an event ends a wait of a paused workflow when it comes before the time-out, and not after it', async (t) => {
+  const timeout = { amount: 1, unit: 'HOURS' as const }
+  const graph = around(until('EVENT', { eventType: 'BOUGHT', scope: 'STEP', timeout }))
+  const [early, late] = [await world.publish(graph), await world.publish(graph)]
+  const subscriberId = await tenant.subscribe()
+  for (const id of [early, late]) {
+    await world.enter(id, subscriberId)
+    await world.runWhen(id, { status: 'WAITING', waitKind: 'EVENT' })
+    await setStatus(id, 'PAUSED')
+  }
+  const [over] = await runsOf(services, tenant, late)
+  await passWait(over?.id ?? '')
+  await world.runWhen(late, { held: true })
+  await world.happened(subscriberId, 'BOUGHT')
+  for (const id of [early, late]) await setStatus(id, 'ACTIVE')
+  t.is((await world.endOf(early)).trail[1], 'until EVENT→next')
+  t.is((await world.endOf(late)).trail[1], 'until TIMEOUT→timeout')
 })
 
 test("CONDITION reads what the run began with and its own emails, and time's passing", async (t) => {

@@ -174,7 +174,10 @@ export async function releaseQueued(call: Call, automationId: string): Promise<v
   } while (last !== null)
 }
 
-/** The waits of these runs are over, for the reason given; runs that are over or wait no more stay as they are. */
+/**
+ * The waits of these runs are over, for the reason given. Runs that are over or wait no more stay as they are, as do
+ * those whose time had come before: they leave by that, also where a pause holds them.
+ */
 export async function wakeRuns(
   { em, organization }: Call,
   runIds: readonly string[],
@@ -185,10 +188,11 @@ export async function wakeRuns(
     em,
     sql`with locked as (
         select id from automation_run where organization_id = ${organization.id} and id = any(${array(runIds, 'uuid')})
-          and status = 'WAITING' order by id for no key update),
+          and status = 'WAITING' and (coalesce(due_at, wake_at) > now()) is not false
+        order by id for no key update),
       dropped as (
-        delete from run_wait where organization_id = ${organization.id} and run_id = any(${array(runIds, 'uuid')})
-          and rule_id = '')
+        delete from run_wait wait using locked
+        where wait.organization_id = ${organization.id} and wait.run_id = locked.id and wait.rule_id = '')
       update automation_run run set wake_reason = coalesce(run.wake_reason, ${reason}), wake_at = now()
       from locked where run.organization_id = ${organization.id} and run.id = locked.id
       returning run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
