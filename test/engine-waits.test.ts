@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 
 import type { Step } from '../schema/automation.ts'
 import type { WaitUntilConfigs } from '../schema/automation-steps.ts'
-import { execute, rows } from '../src/database.ts'
+import { execute, row, rows } from '../src/database.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { updateStatus } from '../src/domain/automations/definition/status.ts'
 import { noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
@@ -64,6 +64,16 @@ function around(middle: Step) {
     steps: [START, middle, TAGGED, step('late', 'EXIT', {})],
     edges: edges(['start', 'until', 'tag'], ['until', 'timeout', 'late']),
   }
+}
+
+/** What a waiting run waits for, and when that is over. */
+async function waitOf(runId: string): Promise<{ waitKind: string; wakeAt: string; until: string } | null> {
+  return await row(
+    services.orm.em.fork(),
+    sql`select run.wait_kind as "waitKind", run.wake_at as "wakeAt", step.outcome ->> 'until' as until
+      from automation_run run join run_step step on step.run_id = run.id and step.visit = run.visit
+      where run.id = ${runId}`,
+  )
 }
 
 /** Makes the wait of a run have been over five hours ago, and lets it look. */
@@ -187,6 +197,23 @@ test('no wait is for a moment beyond the year 9999, which nobody could read or l
     await world.fastForward(id, subscriberId)
     t.is((await world.endOf(id)).status, 'COMPLETED')
   }
+})
+
+test('FIELD_DATE lasts no longer than its time-out, however often the field is changed', async (t) => {
+  const soon = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+  const subscriberId = await tenant.subscribe()
+  await setField(subscriberId, { arrival: soon(10) })
+  const timeout = { amount: 1, unit: 'HOURS' as const }
+  const id = await world.publish(around(until('FIELD_DATE', { field: 'arrival', ...FIELD, timeout })))
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'LIMIT' })
+  const first = await waitOf(run.id)
+  for (const date of [soon(12), soon(0.02), soon(14)]) {
+    const before = await waitOf(run.id)
+    await setField(subscriberId, { arrival: date })
+    await eventually('the wait to move', async () => (await waitOf(run.id))?.until !== before?.until)
+  }
+  t.like(await waitOf(run.id), { waitKind: 'LIMIT', wakeAt: first?.wakeAt })
 })
 
 test('a wait for a date or an hour lasts no longer than its time-out', async (t) => {

@@ -25,26 +25,31 @@ export function decideWait({ run, clock }: Moment, config: StepConfigs['WAIT']):
 
 /** A wait for a date. */
 export function decideDate(moment: Moment, config: WaitUntilConfigs['DATE']): StepResult {
-  return waitLimited(moment, dateDue(config, moment.clock), config.timeout)
+  return waitLimited(moment, dateDue(config, moment.clock), limitOf(moment.clock.now, config.timeout))
 }
 
 /** A wait for hours of the day. */
 export function decideWindow(moment: Moment, config: WaitUntilConfigs['TIME_WINDOW']): StepResult {
   const { run, clock } = moment
   const opens = windowOpens(config, clock)
-  return waitLimited(moment, opens > clock.now ? opens + jitterOf(run) : opens, config.timeout)
+  return waitLimited(
+    moment,
+    opens > clock.now ? opens + jitterOf(run) : opens,
+    limitOf(clock.now, config.timeout),
+  )
 }
 
-/** A wait for the date that a field has. */
+/** A wait for the date that a field has; `limit` is until when one that goes on may last. */
 export function decideFieldDate(
   moment: Moment,
   config: WaitUntilConfigs['FIELD_DATE'],
   value: unknown,
+  limit = limitOf(moment.clock.now, config.timeout),
 ): StepResult {
   const due = fieldDateDue(value, config, moment.clock)
   if (due === null) return undated('MISSING', config.ifMissing)
   if (due < moment.clock.now) return undated('PAST', config.ifPast)
-  return waitLimited(moment, due + jitterOf(moment.run), config.timeout)
+  return waitLimited(moment, due + jitterOf(moment.run), limit)
 }
 
 /** A wait for an event that has not come yet. */
@@ -94,7 +99,7 @@ export function jitterOf(run: Pick<RunState, 'id'>, most = JITTER_MS): number {
 export function waitUntil(
   due: number,
   run: Pick<RunState, 'now'>,
-  details: { reason?: string; port?: string } = {},
+  details: { reason?: string; port?: string; atMostUntil?: string } = {},
 ): StepResult {
   const wakeAt = Math.min(Math.ceil(due), LAST_MOMENT)
   const { port = 'next', ...more } = details
@@ -104,15 +109,12 @@ export function waitUntil(
   return { kind: 'waits', waitKind: 'TIME', wakeAt, outcome }
 }
 
-/** As waitUntil, for as long as the time-out lets it. */
-function waitLimited({ run, clock }: Moment, due: number, timeout: Duration | undefined): StepResult {
-  const limit = limitOf(clock.now, timeout)
-  if (limit === null || due <= limit || due <= run.now) return waitUntil(due, run)
-  const outcome = {
-    result: 'WAITING',
-    until: new Date(Math.min(due, LAST_MOMENT)).toISOString(),
-    atMostUntil: new Date(limit).toISOString(),
-  }
+/** As waitUntil, for as long as the time-out lets it; the outcome says how long, for who looks at the wait again. */
+function waitLimited({ run }: Moment, due: number, limit: number | null): StepResult {
+  if (limit === null) return waitUntil(due, run)
+  const atMostUntil = new Date(limit).toISOString()
+  if (due <= limit || due <= run.now) return waitUntil(due, run, { atMostUntil })
+  const outcome = { result: 'WAITING', until: new Date(Math.min(due, LAST_MOMENT)).toISOString(), atMostUntil }
   return { kind: 'waits', waitKind: 'LIMIT', wakeAt: limit, outcome }
 }
 

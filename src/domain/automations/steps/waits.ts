@@ -47,7 +47,8 @@ export async function leaveWaitUntil(turn: Turn, step: StepOf<'WAIT_UNTIL'>): Pr
   const { config } = step
   if (run.wakeReason === 'EVENT' || run.wakeReason === 'CONDITION') {
     // The date of the field has changed, so it is looked at anew.
-    if (config.mode === 'FIELD_DATE') return await enterFieldDate(turn, step.id, config)
+    if (config.mode === 'FIELD_DATE')
+      return await enterFieldDate(turn, step.id, config, await readLimit(turn))
     return left('next', { result: run.wakeReason })
   }
   const isForced = run.wakeReason === 'FAST_FORWARD'
@@ -56,14 +57,19 @@ export async function leaveWaitUntil(turn: Turn, step: StepOf<'WAIT_UNTIL'>): Pr
   return decideTimeOver(run, config)
 }
 
-async function enterFieldDate(turn: Turn, stepId: string, config: FieldDateConfig): Promise<StepResult> {
+async function enterFieldDate(
+  turn: Turn,
+  stepId: string,
+  config: FieldDateConfig,
+  limit?: number | null,
+): Promise<StepResult> {
   const { call, run } = turn
   const found = await row<{ value: unknown }>(
     call.em,
     sql`select fields -> ${config.field}::text as value from subscriber
       where organization_id = ${call.organization.id} and id = ${run.subscriberId}`,
   )
-  const result = decideFieldDate(turn, config, found?.value)
+  const result = decideFieldDate(turn, config, found?.value, limit)
   // Who moves the date moves the wait.
   const where = [{ path: 'field', operator: 'equals', value: config.field }]
   if (result.kind === 'waits') await writeWait(turn, 'FIELD_UPDATED', { where, stepId, scope: 'STEP' })
@@ -117,6 +123,16 @@ async function hasHappened(
     sql`select 1 from subscriber_event event where ${isSinceEntry(turn)} and event.type = ${eventType} and ${isSo} limit 1`,
   )
   return found !== null
+}
+
+/** Until when the present wait may last, as was said when it began; null without a time-out. */
+async function readLimit({ call, run }: Turn): Promise<number | null> {
+  const found = await row<{ limit: number | null }>(
+    call.em,
+    sql`select extract(epoch from (outcome ->> 'atMostUntil')::timestamptz)::float8 * 1000 as "limit" from run_step
+      where organization_id = ${call.organization.id} and run_id = ${run.id} and visit = ${run.visit}`,
+  )
+  return found?.limit ?? null
 }
 
 async function writeWait(
