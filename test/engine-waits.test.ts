@@ -326,6 +326,38 @@ test('an event ends a wait of a paused workflow when it comes before the time-ou
   t.is((await world.endOf(late)).trail[1], 'until TIMEOUT→timeout')
 })
 
+test('hours that have closed again in a pause are waited for anew, no longer than the time-out lets', async (t) => {
+  const day = new Date(Date.now() + 2 * 86_400_000)
+  const weekday = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[day.getUTCDay()] ?? 'SUN'
+  const closed = { days: [weekday], start: '00:00', end: '12:00' }
+  const timeout = { amount: 5, unit: 'DAYS' as const }
+  const id = await world.publish(around(until('TIME_WINDOW', { ...closed, timeout })))
+  const subscriberId = await tenant.subscribe()
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'TIME' })
+  const first = await waitOf(run.id)
+  const pause = async () => {
+    await setStatus(id, 'PAUSED')
+    await passWait(run.id)
+    await world.runWhen(id, { held: true })
+    await setStatus(id, 'ACTIVE')
+  }
+  await pause()
+  await eventually(
+    'the wait for the next opening',
+    async () => String((await waitOf(run.id))?.wakeAt) === String(first?.wakeAt),
+  )
+  t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'until WAITING'])
+  // As though the time-out had passed as well.
+  await execute(
+    services.orm.em.fork(),
+    sql`update run_step set outcome = outcome || jsonb_build_object('atMostUntil', now() - interval '1 hour')
+      where run_id = ${run.id} and step_id = 'until'`,
+  )
+  await pause()
+  t.is((await world.endOf(id)).trail[1], 'until TIMEOUT→timeout')
+})
+
 test("CONDITION reads what the run began with and its own emails, and time's passing", async (t) => {
   const filters = [
     { field: 'entry.plan', operator: 'equals' as const, value: 'pro' },

@@ -10,6 +10,8 @@ import type { StepConfigs, WaitUntilConfigs } from '../../../../schema/automatio
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { readMoment } from '../../audience/moment.ts'
 
+const DAY_MS = 86_400_000
+
 type WaitConfig = StepConfigs['WAIT']
 
 /** What a due time is counted from: epoch milliseconds, and the zone of steps that name none. */
@@ -65,6 +67,12 @@ export function windowOpens(window: SendWindow, clock: Clock): number {
     }
   }
   return clock.now
+}
+
+/** How long a window stays open, in milliseconds, where no daylight saving begins or ends in it. */
+export function windowLength({ start, end }: SendWindow): number {
+  const length = Temporal.PlainTime.from(start).until(end).total('milliseconds')
+  return length > 0 ? length : length + DAY_MS
 }
 
 /**

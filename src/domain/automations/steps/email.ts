@@ -14,14 +14,12 @@ import { openGoals, reachByFilters } from '../goals/goals.ts'
 import type { RunState } from '../runs/run-state.ts'
 import { windowOpens } from '../runs/schedule.ts'
 import { type Enter, left, type StepResult, type Turn } from './step.ts'
-import { isElapsed, jitterOf, type Moment, waitUntil } from './timing.ts'
+import { isElapsed, type Moment, waitUntil, windowJitter } from './timing.ts'
 
 type MessageState = { status: string; reason: string | null; createdAt: number; sentAt: number | null }
 
 const FIRST_LOOK_MS = 30_000
 const LAST_LOOK_MS = 15 * 60_000
-/** Windows open for many at once; they come within this long of it. */
-const WINDOW_JITTER_MS = 60_000
 
 /** Puts the email of the step on its way, unless it is too late or not yet time for it. */
 export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
@@ -48,9 +46,10 @@ export function decideSending(
   const late = lateResult(settings, run.now - due)
   if (late) return late
   const window = sendWindow ?? (transactional ? undefined : settings.sendWindow)
-  const opens = window ? windowOpens(window, { ...clock, now: run.now }) : run.now
-  if (opens <= run.now || run.wakeReason === 'FAST_FORWARD') return null
-  return waitUntil(opens + jitterOf(run, WINDOW_JITTER_MS), run, { reason: 'SEND_WINDOW' })
+  if (!window || run.wakeReason === 'FAST_FORWARD') return null
+  const opens = windowOpens(window, { ...clock, now: run.now })
+  if (opens <= run.now) return null
+  return waitUntil(opens + windowJitter(run, window), run, { reason: 'SEND_WINDOW' })
 }
 
 /** Null while the window is closed, or the email has no outcome. */

@@ -1,8 +1,16 @@
-import type { Duration } from '../../../../schema/automation-parts.ts'
+import type { Duration, SendWindow } from '../../../../schema/automation-parts.ts'
 import type { StepConfigs, WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import type { RunState } from '../runs/run-state.ts'
-import { type Clock, dateDue, fieldDateDue, isCalendarWait, waitDue, windowOpens } from '../runs/schedule.ts'
+import {
+  type Clock,
+  dateDue,
+  fieldDateDue,
+  isCalendarWait,
+  waitDue,
+  windowLength,
+  windowOpens,
+} from '../runs/schedule.ts'
 import { left, type Settled, type StepResult } from './step.ts'
 
 /**
@@ -28,15 +36,15 @@ export function decideDate(moment: Moment, config: WaitUntilConfigs['DATE']): St
   return waitLimited(moment, dateDue(config, moment.clock), limitOf(moment.clock.now, config.timeout))
 }
 
-/** A wait for hours of the day. */
-export function decideWindow(moment: Moment, config: WaitUntilConfigs['TIME_WINDOW']): StepResult {
+/** A wait for hours of the day; `limit` is until when one that goes on may last. */
+export function decideWindow(
+  moment: Moment,
+  config: WaitUntilConfigs['TIME_WINDOW'],
+  limit = limitOf(moment.clock.now, config.timeout),
+): StepResult {
   const { run, clock } = moment
   const opens = windowOpens(config, clock)
-  return waitLimited(
-    moment,
-    opens > clock.now ? opens + jitterOf(run) : opens,
-    limitOf(clock.now, config.timeout),
-  )
+  return waitLimited(moment, opens > clock.now ? opens + windowJitter(run, config) : opens, limit)
 }
 
 /** A wait for the date that a field has; `limit` is until when one that goes on may last. */
@@ -91,8 +99,13 @@ export function isElapsed(run: Pick<RunState, 'wakeAt' | 'now'>): boolean {
 }
 
 /** A run's own moment within the jitter: the same for every retry, spread evenly by the random end of its id. */
-export function jitterOf(run: Pick<RunState, 'id'>, most = JITTER_MS): number {
+function jitterOf(run: Pick<RunState, 'id'>, most = JITTER_MS): number {
   return (Number.parseInt(run.id.slice(-8), 16) / 2 ** 32) * most
+}
+
+/** The same for hours that open for many at once: each still finds them open. */
+export function windowJitter(run: Pick<RunState, 'id'>, window: SendWindow): number {
+  return jitterOf(run, Math.min(JITTER_MS, windowLength(window) / 2))
 }
 
 /** Waits until a moment, or goes on where it has passed. */

@@ -53,6 +53,11 @@ export async function leaveWaitUntil(turn: Turn, step: StepOf<'WAIT_UNTIL'>): Pr
   }
   const isForced = run.wakeReason === 'FAST_FORWARD'
   if (!isForced && !isElapsed(run)) return await lookAgain(turn, config)
+  if (!isForced && config.mode === 'TIME_WINDOW' && run.waitKind === 'TIME') {
+    // A pause may have come between, and the hours are over again.
+    const again = decideWindow(turn, config, await readLimit(turn))
+    if (again.kind === 'waits') return again
+  }
   await dropWait(turn)
   return decideTimeOver(run, config)
 }
