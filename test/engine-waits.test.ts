@@ -557,6 +557,24 @@ test('lateSend decides over email that a pause has made late; other steps and em
   t.deepEqual(await late('SKIP', 6), ['END', 'hello SENT→next', 'tag DONE→next'])
 })
 
+test('lateSend counts from when a wait was over, also where its time-out ended it', async (t) => {
+  const timeout = { amount: 1, unit: 'DAYS' as const }
+  const lateSend = { maxLateness: { amount: 1, unit: 'HOURS' as const }, action: 'SKIP' as const }
+  const waits = [
+    LONG,
+    until('EVENT', { eventType: 'BOUGHT', scope: 'STEP', timeout }),
+    until('CONDITION', { filters: VIP, timeout }),
+    until('DATE', { date: '2099-01-01', timeout }),
+  ]
+  for (const wait of waits) {
+    const id = await world.publish(chain([wait, EMAIL], { lateSend }))
+    await world.enter(id, await tenant.subscribe())
+    const run = await world.runWhen(id, { status: 'WAITING' })
+    await passWait(run.id)
+    t.is((await world.endOf(id)).trail.at(-1), 'hello SKIPPED→next', run.waitKind ?? '')
+  }
+})
+
 test("another organization's events and conditions move nobody here", async (t) => {
   const other = await makeTenant(services)
   const stranger = await other.subscribe()

@@ -119,10 +119,10 @@ function isUnderWay({ waitKind }: RunState): boolean {
   return waitKind === 'MESSAGE' || waitKind === 'WEBHOOK'
 }
 
-/** When the run should have gone on: before it was held, or when its time came. */
+/** When the run should have gone on: before it was held, or when its wait was over. */
 function dueOf(run: RunState): number {
-  const isTimed = run.waitKind === 'TIME' && run.wakeReason === null
-  return Math.min(run.now, run.dueAt ?? (isTimed ? (run.wakeAt ?? run.now) : run.now))
+  const isWaiting = run.waitKind !== null && !isUnderWay(run)
+  return Math.min(run.now, run.dueAt ?? (isWaiting ? run.wakeAt : null) ?? run.now)
 }
 
 /** From its first turn at the latest the run's goals and exit rules hear of events; what they missed is looked for. */

@@ -69,7 +69,7 @@ export async function repairRun(
   const count = await execute(
     call.em,
     sql`update automation_run set temporal_run_id = null, wake_at = now(), due_at = coalesce(due_at,
-        case when wait_kind = 'TIME' and wake_reason is null then wake_at end)
+        case when wait_kind not in ('MESSAGE', 'WEBHOOK') then wake_at end)
       where organization_id = ${call.organization.id} and id = ${run.id} and ${IS_ACTIVE}`,
   )
   if (count === 0) return
