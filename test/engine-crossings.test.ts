@@ -2,6 +2,8 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import { execute, rows } from '../src/database.ts'
+import { updateStatus } from '../src/domain/automations/definition/status.ts'
+import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { readStory } from '../src/domain/automations/runs/run-story.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { startEchoWatch } from '../worker/echo-watch.ts'
@@ -307,6 +309,50 @@ test('THROTTLE lets as many through as it may in each window, in the order they 
   for (const { id } of await runsOf(services, tenant, skipping))
     trails.push((await trailOf(services, id)).slice(1).join(', '))
   t.deepEqual(trails, ['slow PASSED→next, tag DONE→next', 'slow FULL→skipped'])
+})
+
+test('whose places at a THROTTLE went by in a pause go on at its rate', async (t) => {
+  const slow = step('slow', 'THROTTLE', { limit: 1, per: { amount: 1, unit: 'HOURS' }, overflow: 'HOLD' })
+  const id = await world.publish(chain([slow, TAGGED]))
+  const setStatus = (status: 'ACTIVE' | 'PAUSED') =>
+    tenant.within((call) => updateStatus(call, encodeId('wf', id), status))
+  const statuses = async () => (await runsOf(services, tenant, id)).map(({ status }) => status).toSorted()
+  const become = (what: string, expected: string[]) =>
+    eventually(what, async () => (await statuses()).join() === expected.join())
+  for (let count = 0; count < 4; count++) await world.enter(id, await tenant.subscribe())
+  await become('one to pass', ['COMPLETED', 'WAITING', 'WAITING', 'WAITING'])
+  await setStatus('PAUSED')
+  // As though the pause had lasted five hours.
+  await tenant.within(async (call) => {
+    await execute(
+      call.em,
+      sql`update automation_throttle set window_at = window_at - interval '5 hours' where automation_id = ${id}`,
+    )
+    await execute(
+      call.em,
+      sql`update automation_run set wake_at = wake_at - interval '5 hours' where automation_id = ${id}`,
+    )
+    const runs = await runsOf(services, tenant, id)
+    await nudgeRuns(
+      call.em,
+      tenant.id,
+      runs.map((run) => run.id),
+    )
+  })
+  await eventually('three to be held', async () => {
+    const runs = await runsOf(services, tenant, id)
+    return runs.filter(({ held }) => held).length === 3
+  })
+  await setStatus('ACTIVE')
+  await eventually('the others to have places to come', async () => {
+    const [found] = await rows<{ hours: number[] }>(
+      services.orm.em.fork(),
+      sql`select array_agg(ceil(extract(epoch from wake_at - now()) / 3600)::int order by wake_at) as hours
+        from automation_run where automation_id = ${id} and status = 'WAITING'`,
+    )
+    return found?.hours?.join() === '1,2'
+  })
+  t.deepEqual(await statuses(), ['COMPLETED', 'COMPLETED', 'WAITING', 'WAITING'])
 })
 
 test("another organization's workflow is neither started nor stopped", async (t) => {

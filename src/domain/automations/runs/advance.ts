@@ -82,9 +82,19 @@ export async function advanceRun(
   const version = await loadVersion(call.em, call.organization.id, run.versionId)
   const timezone = version.definition.settings.timezone ?? call.organization.timezone
   const clock = { now: run.now, timezone }
-  const due = dueOf(run)
+  const walk: Walk = {
+    call,
+    run,
+    version,
+    clock,
+    due: dueOf(run),
+    isHeldBack: run.dueAt !== null,
+    visits: [],
+    decisions: [],
+    refusals,
+    isEndTold: false,
+  }
   run.dueAt = null
-  const walk: Walk = { call, run, version, clock, due, visits: [], decisions: [], refusals, isEndTold: false }
   const before = run.wakeAt
   if (isFirst) await begin(walk)
   if (!isOver(run)) await walkOn(walk)

@@ -7,7 +7,7 @@ import type { Version } from '../definition/versions.ts'
 
 /**
  * What a step works with. `clock.now` is when the step before it was over, `due` when the run should have gone on,
- * `visits` are those of this turn so far.
+ * `isHeldBack` whether it could not because it was held, `visits` are those of this turn so far.
  */
 export type Turn = {
   call: Call
@@ -15,6 +15,7 @@ export type Turn = {
   version: Version
   clock: Clock
   due: number
+  isHeldBack: boolean
   visits: readonly Visit[]
 }
 

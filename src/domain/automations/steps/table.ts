@@ -12,7 +12,7 @@ import { enterEmail, leaveEmail } from './email.ts'
 import { enterGoal, leaveGoal } from './goal.ts'
 import { enterNotify } from './notify.ts'
 import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
-import { enterThrottle } from './throttle.ts'
+import { enterThrottle, leaveThrottle } from './throttle.ts'
 import { leaveWait } from './timing.ts'
 import { enterWait, enterWaitUntil, leaveWaitUntil } from './waits.ts'
 import { enterWebhook, leaveWebhook } from './webhook.ts'
@@ -89,6 +89,8 @@ export async function leaveStep(turn: Turn, step: Step): Promise<StepResult | nu
       return await leaveGoal(turn, step)
     case 'WEBHOOK':
       return await leaveWebhook(turn, step)
+    case 'THROTTLE':
+      return await leaveThrottle(turn, step)
     default:
       return leaveWait(turn)
   }

@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 
+import type { StepOf } from '../../../../schema/automation.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { row } from '../../../database.ts'
-import { type Enter, left } from './step.ts'
-import { waitUntil } from './timing.ts'
+import { type Enter, left, type StepResult, type Turn } from './step.ts'
+import { leaveWait, waitUntil } from './timing.ts'
 
 /**
  * Takes a place in the window that is being filled, or in the next: one row is the counter, so places go in the order of
@@ -29,4 +30,13 @@ export const enterThrottle: Enter<'THROTTLE'> = async ({ call, run }, { id, conf
   if (!found) return { ...left('skipped', { result: 'FULL' }), decision: 'THROTTLE' }
   if (found.isOpen) return left('next', { result: 'PASSED' })
   return waitUntil(found.windowAt, run, { reason: 'THROTTLE' })
+}
+
+/** Looks at a run that waits for its place: null while it goes on. Whose place went by while held takes another. */
+export async function leaveThrottle(turn: Turn, step: StepOf<'THROTTLE'>): Promise<StepResult | null> {
+  const { run, due, isHeldBack } = turn
+  const over = leaveWait(turn)
+  const isMissed = isHeldBack && due + durationMilliseconds(step.config.per) <= run.now
+  if (over === null || !isMissed || run.wakeReason === 'FAST_FORWARD') return over
+  return await enterThrottle(turn, step)
 }
