@@ -314,6 +314,34 @@ test.serial(
 )
 
 test.serial(
+  'an outage of the relay uses up nothing of the day of tries, before or after the first',
+  async (t) => {
+    let [isAway, puttings] = [true, 2]
+    const room = await openMailroom({
+      env: { LOG_LEVEL: 'silent' },
+      behaviour: {
+        onConnect: () => (isAway ? 'drop' : 'accept'),
+        onRecipient: () => (puttings-- > 0 ? { code: 451, text: '4.7.1 greylisted' } : 'accept'),
+      },
+    })
+    t.teardown(() => room.close())
+    const em = room.services.orm.em.fork()
+    const aDayPasses = sql`update delivery_queue set first_tried_at = first_tried_at - interval '25 hours',
+    next_attempt_at = next_attempt_at - interval '25 hours'`
+    await room.start()
+    const id = await room.send(await room.person())
+    const isBack = async () => (await room.message(id)).reason === 'RELAY_UNREACHABLE'
+    await eventually('the relay to be found away', isBack)
+    await execute(em, aDayPasses)
+    isAway = false
+    await eventually('the first try', async () => (await room.message(id)).status === 'DELAYED')
+    await execute(em, aDayPasses)
+    await eventually('the email to go out', async () => (await room.message(id)).status === 'SENT')
+    t.is((await room.message(id)).attempts, 3)
+  },
+)
+
+test.serial(
   'a connection that drops before 250 sends again with the same Message-ID and says so',
   async (t) => {
     let drops = 1

@@ -210,7 +210,7 @@ export class M003Sending extends Migration {
         tries smallint not null default 0,
         lease_until timestamptz(3),
         next_attempt_at timestamptz(3) not null default now(),
-        -- When a server was first asked to take it; from then on it has a day.
+        -- When a server first answered about it, later by what it waited for us since; from then on it has a day.
         first_tried_at timestamptz(3),
         -- The paused automation or campaign that a held email waits for.
         held_by uuid,

@@ -21,7 +21,7 @@ export class M005Delivery extends Migration {
         return query with given as materialized (
           select given.*, q.ambiguous as was_ambiguous, q.tries + 1 as tries,
             given.kind in ('sent', 'hard', 'failed')
-              or coalesce(q.first_tried_at < now() - interval '24 hours', false) as final
+              or given.kind = 'soft' and coalesce(q.first_tried_at < q.next_attempt_at - interval '24 hours', false) as final
           from jsonb_to_recordset(outcomes) as given (id uuid, "organizationId" uuid, attempt int, kind text,
             subject text, response text, reason text, category text, "delayMs" int, ambiguous boolean,
             "subscriberId" uuid, data jsonb)
@@ -33,7 +33,9 @@ export class M005Delivery extends Migration {
         ), deferred as (
           update delivery_queue q set state = 'deferred', submitting = false, lease_until = null,
             tries = case when given.kind = 'soft' then given.tries else q.tries end,
-            first_tried_at = coalesce(q.first_tried_at, now()),
+            -- Moved by what was lost to us, a rate or a relay that was away, since it was due: that is none of its day.
+            first_tried_at = case when given.kind = 'soft' then coalesce(q.first_tried_at + (now() - q.next_attempt_at), now())
+              else q.first_tried_at + (now() - q.next_attempt_at) + make_interval(secs => given."delayMs"::float8 / 1000) end,
             ambiguous = q.ambiguous or given.ambiguous,
             next_attempt_at = now() + make_interval(secs => given."delayMs"::float8 / 1000)
           from given where q.id = given.id and not given.final
