@@ -15,6 +15,7 @@ import { unrulyServers } from './r7-unruly-servers.ts'
 import { fullLanes } from './r8-full-lanes.ts'
 import { pauses } from './r9-pauses.ts'
 import { randomGraphs } from './g1-random-graphs.ts'
+import { smtpAttacks } from './s4-smtp.ts'
 import { headers } from './s5-headers.ts'
 import { injection } from './s6-injection.ts'
 import { tokens } from './s7-tokens.ts'
@@ -40,6 +41,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   groupRaces,
   replays,
   randomGraphs,
+  smtpAttacks,
   headers,
   injection,
   tokens,
