@@ -1,4 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
+import { MOST_READ } from './server.ts'
 
 /** The longest header that is read; what a server adds on the way is far below it. */
 const LONGEST_HEADER = 128_000
@@ -26,10 +27,11 @@ export class Intake {
     let size = 0
     let isCrowded = false
     try {
-      // The rest is read even after a fault, because the reply comes after the final dot.
+      // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
       for await (const chunk of stream) {
         const bytes = Buffer.from(chunk)
         size += bytes.length
+        if (size > MOST_READ * this.#most) break
         isCrowded ||= this.#held + bytes.length > this.#mostAtOnce
         if (isCrowded || size > this.#most) {
           chunks.length = 0

@@ -1,4 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
+import { MOST_READ } from './server.ts'
 
 /** RFC 5321 4.5.3.1.6: 1,000 octets with the line end. */
 const LONGEST_LINE = 998
@@ -14,10 +15,11 @@ export async function receiveMessage(stream: AsyncIterable<Buffer | string>, lim
   const chunks: Buffer[] = []
   const lines = new LineReader()
   let size = 0
-  // The rest is read even after a fault, because the reply comes after the final dot.
+  // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
   for await (const chunk of stream) {
     const bytes = Buffer.from(chunk)
     size += bytes.length
+    if (size > MOST_READ * limit) break
     if (size <= limit && lines.fault === null) {
       chunks.push(bytes)
       lines.read(bytes)

@@ -22,6 +22,8 @@ export type DoorOptions = {
   /** Hears the replies, for the metrics. */
   onReply?: (what: Replied, reply: number) => void
   idleMs?: number
+  entryMs?: number
+  messageMs?: number
   certificateLookMs?: number
 }
 
@@ -40,15 +42,74 @@ export type DoorRules = {
 }
 
 const OFFENCES_WINDOW_MS = 10 * 60_000
+/** The next command is complete by then, however slowly its bytes come. */
 const IDLE_MS = 60_000
+/** From the first byte to a login, or to the first message where there is none. */
+const ENTRY_MS = 120_000
+/** From DATA to the final dot. */
+const MESSAGE_MS = 10 * 60_000
+/** So many times its limit is read of a message that is too large; then the connection ends. */
+export const MOST_READ = 2
 const CLOSE_MS = 4_000
 /** smtp-server asks for TLS by a reply of its own; RFC 3207 and the contract know 530. */
 const WANTS_TLS = 538
 
-/** A conversation whose refusals bring an enhanced status code of their own, where smtp-server has one for each number. */
+/* oxlint-disable no-underscore-dangle -- smtp-server shows its socket and its state under such names only */
+type Times = { idleMs: number; entryMs: number; messageMs: number }
+
+/**
+ * A conversation that ends when it is too slow, and whose refusals bring an enhanced status code of their own, where
+ * smtp-server has one for each number.
+ */
 class Conversation extends SMTPConnection {
+  readonly #times: Times
+  readonly #entry: NodeJS.Timeout
+  #due: NodeJS.Timeout | undefined
+
+  constructor(door: Door, socket: Socket | TLSSocket, options: SMTPConnectionOptions | null, times: Times) {
+    super(door, socket, options)
+    this.#times = times
+    this.#entry = setTimeout(
+      () => this.send(421, '4.4.2 Too slow: log in or begin a message sooner'),
+      times.entryMs,
+    )
+    socket.once('close', () => this.#stopWaiting())
+  }
+
   override send(code: number, text?: string | string[], context?: string | false): void {
-    // oxlint-disable-next-line no-underscore-dangle -- smtp-server shows its socket under this name only
+    this.#say(code, text, context)
+    if (code === 235 || code === 354 || code === 421) clearTimeout(this.#entry)
+    if (code !== 421) this.#expect(code === 354 ? this.#times.messageMs : this.#times.idleMs)
+    // What is refused before its end goes on coming in.
+    if (code >= 400 && this.#isInMessage()) this.close()
+  }
+
+  override close(): void {
+    this.#stopWaiting()
+    super.close()
+  }
+
+  #stopWaiting(): void {
+    clearTimeout(this.#entry)
+    clearTimeout(this.#due)
+  }
+
+  /** The next command, or the end of a message, has to be complete by then. */
+  #expect(ms: number): void {
+    clearTimeout(this.#due)
+    if (this._closing || this._closed) return
+    this.#due = setTimeout(() => {
+      // It lets the time pass where it is we who are slow.
+      this._onTimeout()
+      this.#expect(ms)
+    }, ms)
+  }
+
+  #isInMessage(): boolean {
+    return this._parser && this._parser._dataMode
+  }
+
+  #say(code: number, text?: string | string[], context?: string | false): void {
     if (this.secure) this.#holdBack(this._socket)
     if (code === WANTS_TLS) {
       const [reply, enhanced] = REPLIES.AUTH_REQUIRED
@@ -75,15 +136,19 @@ class Conversation extends SMTPConnection {
   }
 }
 
+/* oxlint-enable no-underscore-dangle */
+
 /** A listener that speaks SMTP by smtp-server, with our replies, within bounds for each address and for all of them. */
 export class Door extends SMTPServer {
   readonly #rules: DoorRules
   readonly #offenders: Throttle
   readonly #log: Logger
   readonly #onReply: (what: Replied, reply: number) => void
+  readonly #times: Times
 
   constructor({ name, certificate, log, ...options }: DoorOptions, rules: DoorRules) {
     const crowd = new Crowd(rules.connections.ofAddress)
+    const { idleMs = IDLE_MS, entryMs = ENTRY_MS, messageMs = MESSAGE_MS } = options
     super({
       name,
       banner: rules.banner,
@@ -97,7 +162,7 @@ export class Door extends SMTPServer {
       disabledCommands: [...(rules.own.onAuth ? [] : ['AUTH']), 'VRFY', 'HELP', 'WIZ', 'SHELL', 'KILL'],
       disableReverseLookup: true,
       maxClients: rules.connections.all,
-      socketTimeout: options.idleMs ?? IDLE_MS,
+      socketTimeout: idleMs,
       closeTimeout: CLOSE_MS,
       onConnect: ({ remoteAddress }, done) => {
         if (crowd.enter(remoteAddress)) done(this.blocked(remoteAddress))
@@ -116,6 +181,7 @@ export class Door extends SMTPServer {
       ...rules.own,
     })
     this.#rules = rules
+    this.#times = { idleMs, entryMs, messageMs }
     this.#offenders = new Throttle(rules.offences.most, OFFENCES_WINDOW_MS)
     this.#log = log
     this.#onReply = options.onReply ?? (() => undefined)
@@ -125,7 +191,7 @@ export class Door extends SMTPServer {
   }
 
   override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
-    const conversation = new Conversation(this, socket, options)
+    const conversation = new Conversation(this, socket, options ?? null, this.#times)
     this.connections.add(conversation)
     conversation.on('error', (error) => this.emit('error', error))
     conversation.on('connect', (data) => this.emit('connect', data))

@@ -509,6 +509,45 @@ test('one connection carries many messages, commands in a row; an idle one is en
   t.is(await talk.reply(), '')
 })
 
+test('who never gets to a login is hung up on, whatever is said; who is slow over one line as well', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const [strict, patient] = [await openDoor(api, { entryMs: 1_500 }), await openDoor(api, { idleMs: 3_000 })]
+  t.teardown(() => Promise.all([strict.close(), patient.close()]))
+  const chatty = await Talk.open(strict.port)
+  const slow = await Talk.loggedIn(patient, organization.token)
+  const drip = setInterval(() => {
+    chatty.write('NOOP\r\n')
+    slow.write('N')
+  }, 300)
+  t.teardown(() => clearInterval(drip))
+  let heard = await chatty.reply()
+  while (heard.startsWith('250')) heard = await chatty.reply()
+  t.regex(heard, /^421 4\.4\.2 .*log in/)
+  t.is(await chatty.reply(), '')
+  t.regex(await slow.reply(), /^421 4\.4\.2 /)
+  t.is(await slow.reply(), '')
+})
+
+test('a message that never ends is cut off: after its time, and after twice its limit', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const door = await openDoor(api, { messageMs: 1_500 })
+  t.teardown(() => door.close())
+  for (const isFast of [false, true]) {
+    const talk = await Talk.loggedIn(isFast ? t.context.door : door, organization.token)
+    await talk.say('MAIL FROM:<a@b.example>')
+    await talk.say('RCPT TO:<ada@reader.example>')
+    await talk.say('DATA')
+    const drip = setInterval(() => talk.write('slow\r\n'), 300)
+    t.teardown(() => clearInterval(drip))
+    if (isFast) talk.write(`${'fast '.repeat(150)}\r\n`.repeat(Math.ceil((2 * MESSAGE_BYTES) / 752) + 1))
+    t.regex(await talk.reply(), isFast ? /^552 5\.3\.4 / : /^421 4\.4\.2 /)
+    t.is(await talk.reply(), '')
+  }
+  t.deepEqual(await stored(api, organization.id), [])
+})
+
 test('a renewed certificate is shown without a restart, and a broken one changes nothing', async (t) => {
   const said: string[] = []
   const log = pino({ level: 'error' }, { write: (line) => said.push(line) })
