@@ -127,7 +127,11 @@ function waitLimited({ run }: Moment, due: number, limit: number | null): StepRe
   if (limit === null) return waitUntil(due, run)
   const atMostUntil = new Date(limit).toISOString()
   if (due <= limit || due <= run.now) return waitUntil(due, run, { atMostUntil })
-  const outcome = { result: 'WAITING', until: new Date(Math.min(due, LAST_MOMENT)).toISOString(), atMostUntil }
+  const outcome = {
+    result: 'WAITING',
+    until: new Date(Math.min(due, LAST_MOMENT)).toISOString(),
+    atMostUntil,
+  }
   return { kind: 'waits', waitKind: 'LIMIT', wakeAt: limit, outcome }
 }
 
