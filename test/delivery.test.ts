@@ -248,6 +248,36 @@ test.serial('each refusal gets its category; soft ones are tried until a day is 
   t.true(ledger.slice(1).every(({ attempts }) => attempts > 1))
 })
 
+test.serial(
+  'without a code, words decide that a mailbox is unknown, and only what is said of the recipient',
+  async (t) => {
+    const said: Record<string, [text: string, status: string, category: string | null]> = {
+      none: ['No such user here', 'BOUNCED', 'NO_SUCH_USER'],
+      unknown: ['<x@reader.example>: User unknown', 'BOUNCED', 'NO_SUCH_USER'],
+      postbox: ['sorry, no mailbox here by that name', 'BOUNCED', 'NO_SUCH_USER'],
+      host: ['your address 192.0.2.1 is unknown', 'DELAYED', null],
+      policy: ['5.7.1 no such user, says our policy', 'DELAYED', null],
+    }
+    const answer = (address: string) => said[address.split('@')[0] ?? '']?.[0] ?? 'no'
+    const room = await openMailroom({
+      behaviour: {
+        onRecipient: (address) =>
+          address.startsWith('content') ? 'accept' : { code: 550, text: answer(address) },
+        onMessage: () => ({ code: 550, text: 'No such user' }),
+      },
+    })
+    t.teardown(() => room.close())
+    await room.start()
+    said['content'] = ['', 'DELAYED', null]
+    for (const [name, [, status, category]] of Object.entries(said)) {
+      const id = await room.send(await room.person({ email: `${name}@reader.example` }))
+      await eventually(`an answer about ${name}`, async () => (await room.message(id)).attempts > 0)
+      const { status: found, bounceCategory } = await room.message(id)
+      t.deepEqual([found, found === 'BOUNCED' ? bounceCategory : null], [status, category], name)
+    }
+  },
+)
+
 test.serial('soft bounces count for the address that they came from, and not for the next one', async (t) => {
   const room = await openMailroom({
     behaviour: { onRecipient: () => ({ code: 552, text: '5.2.2 mailbox full' }) },

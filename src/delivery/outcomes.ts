@@ -45,7 +45,7 @@ export function failureOutcome(
   const delayMs = (options.backOff ?? backOff)(mail.tries + 1)
   if (!reply) return { ...known, kind: 'soft', delayMs, reason: 'CONNECTION_LOST' }
   const isForGood = reply.code >= 500
-  const category = stage === 'mail' && isForGood ? 'SENDER_REFUSED' : verdictOf(reply)
+  const category = stage === 'mail' && isForGood ? 'SENDER_REFUSED' : verdictOf(reply, stage === 'rcpt')
   // Without a category it ends as a failure, which says nothing of the recipient.
   if (category === 'SENDER_REFUSED') {
     return { ...known, kind: isForGood ? 'failed' : 'soft', delayMs, reason: category }

@@ -19,6 +19,9 @@ const SENDER_WORDS =
  * time). Not 5.4.1, which Microsoft says of addresses that it does not know.
  */
 const PASSING = new Set(['5.4.2', '5.4.3', '5.4.5', '5.4.6', '5.4.7', '5.4.300', '5.4.316'])
+/** Fewer than in reports: a refusal at delivery may as well be about our host or its address. */
+const UNKNOWN_MAILBOX =
+  /no such (?:user|mailbox|recipient|person)|(?:unknown|invalid) (?:user|mailbox|recipient)|(?:user|mailbox|recipient) (?:is )?(?:unknown|not found|does not exist|doesn't exist)|no mailbox (?:here )?by that name/i
 const NO_SUCH_USER = new Set(['5.1.1', '5.1.2', '5.1.10'])
 
 /** The enhanced status code of a reply (RFC 3463), where it has one. */
@@ -26,13 +29,14 @@ function enhancedCode({ text }: SmtpReply): string | null {
   return /^([245]\.\d{1,3}\.\d{1,3})\b/.exec(text)?.[1] ?? null
 }
 
-/** What a refusal says; a reply without an enhanced code is read by its number, and never as a hard bounce. */
-export function verdictOf(reply: SmtpReply): Verdict {
+/** What a refusal says; a reply without an enhanced code is read by its number, and for the recipient by its words. */
+export function verdictOf(reply: SmtpReply, isForRecipient: boolean): Verdict {
   const enhanced = enhancedCode(reply)
   if (refusesSender(enhanced ?? '5.0.0', reply.text)) return 'SENDER_REFUSED'
   // Whether it is for good is said by the reply, whatever its enhanced code.
   if (reply.code < 500) return enhanced === '4.2.2' ? 'MAILBOX_FULL' : 'TRANSIENT'
-  if (enhanced === null) return reply.code === 552 ? 'MAILBOX_FULL' : 'POLICY'
+  if (enhanced === null && reply.code === 552) return 'MAILBOX_FULL'
+  if (enhanced === null) return isForRecipient && UNKNOWN_MAILBOX.test(reply.text) ? 'NO_SUCH_USER' : 'POLICY'
   return bounceCategory(enhanced)
 }
 
