@@ -7,6 +7,7 @@ import {
   readSettings,
   validateDefinition,
 } from '../src/domain/automations/definition/validate.ts'
+import { readGoals } from '../src/domain/automations/goals/goal-faults.ts'
 import { filtersOf, tagNamesOf } from '../src/domain/audience/check.ts'
 import { dateDue, waitDue } from '../src/domain/automations/runs/schedule.ts'
 import {
@@ -200,6 +201,18 @@ test('ids are unique, steps are reachable, a trigger exists', (t) => {
     ).slice(0, 2),
     ['steps[1].id', 'steps[2].id'],
   )
+})
+
+test('no id is a name that every object has', (t) => {
+  const message = (id: string) => `"${id}" is a name that every object has; choose another id`
+  for (const id of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+    t.deepEqual(validateDefinition(graph([{ ...email, id }], chain('start', id))), [
+      { stepId: id, path: 'steps[1].id', message: message(id) },
+    ])
+    const goal = { id, name: 'Bought', event: 'BOUGHT', windowDays: 1, countFrom: 'ENTRY' }
+    t.deepEqual(readGoals([goal]).faults, [{ path: 'successGoals[0].id', message: message(id) }])
+  }
+  t.deepEqual(validateDefinition(graph([{ ...email, id: 'proto' }], chain('start', 'proto'))), [])
 })
 
 test('a cycle needs a wait of a minute that nothing can skip', (t) => {

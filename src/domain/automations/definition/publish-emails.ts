@@ -34,7 +34,7 @@ export async function freezeEmails(
   automationId: string,
   definition: Definition,
 ): Promise<{ emails: Record<string, FrozenEmail>; faults: Fault[] }> {
-  const emails: Record<string, FrozenEmail> = {}
+  const emails = new Map<string, FrozenEmail>()
   const faults: Fault[] = []
   const stored = await readEmails(call, automationId, definition)
   for (const [position, step] of definition.steps.entries()) {
@@ -48,9 +48,9 @@ export async function freezeEmails(
     }
     faults.push(...emailFaults(email, step.id, path))
     const content = await withSnippets(call, email.contentType, email.content)
-    emails[step.id] = frozen({ ...email, content }, step.config.transactional)
+    emails.set(step.id, frozen({ ...email, content }, step.config.transactional))
   }
-  return { emails, faults }
+  return { emails: Object.fromEntries(emails), faults }
 }
 
 async function readEmails(

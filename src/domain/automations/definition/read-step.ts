@@ -52,9 +52,17 @@ function wordFault(what: string, word: unknown, known: readonly string[]): strin
   return `there is no ${what} ${JSON.stringify(word.slice(0, 64))}; ${didYouMean(word, known)}`
 }
 
+/** An id of a step or goal that every object has as a member: looked for by it, something would be found that nobody put there. */
+export function idFaults(id: unknown, path: string): Fault[] {
+  if (typeof id !== 'string' || !(id in {})) return []
+  return [
+    { path: joinPath(path, 'id'), message: `"${id}" is a name that every object has; choose another id` },
+  ]
+}
+
 function memberFaults(step: Raw, path: string): Fault[] {
   const wrongType = wordFault('step type', step.type, STEP_TYPES)
-  const faults = schemaFaults(AnyStep, step, path)
+  const faults = [...schemaFaults(AnyStep, step, path), ...idFaults(step.id, path)]
   return wrongType === null ? faults : [...faults, { path: joinPath(path, 'type'), message: wrongType }]
 }
 

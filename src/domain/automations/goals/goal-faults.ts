@@ -6,7 +6,7 @@ import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
 import { goalFiltersOf, type PlacedFilter } from '../../audience/check.ts'
 import { pathFault, validateFilters, validateWhere } from '../../audience/validate.ts'
-import { emailStepIds } from '../definition/read-step.ts'
+import { emailStepIds, idFaults } from '../definition/read-step.ts'
 
 /**
  * Goals with their defaults, their filters with their places, and every fault of what was sent; goals that have one are
@@ -81,7 +81,8 @@ export function goalIds(raw: unknown): string[] {
 function faultsOf(goal: unknown, path: string, emailSteps: ReadonlySet<string>): Fault[] {
   if (!isRecord(goal))
     return [{ path, message: `must be a goal {id, name, event | filters}, not ${kindOf(goal)}` }]
-  return [...schemaFaults(SuccessGoal, goal, path), ...meansFaults(goal, path, emailSteps)]
+  const shape = [...schemaFaults(SuccessGoal, goal, path), ...idFaults(goal.id, path)]
+  return [...shape, ...meansFaults(goal, path, emailSteps)]
 }
 
 /** By an event or by filters; conditions and a value are those of an event. */
