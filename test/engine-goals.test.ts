@@ -14,9 +14,9 @@ import { keepHouse } from '../src/domain/housekeeping.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId } from '../src/ids.ts'
 import { reconcile } from '../worker/reconciler.ts'
-import { runsOf, step, type Tenant } from './helpers/automation.ts'
+import { edges, runsOf, step, type Tenant } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
-import { chain, type EngineWorld, type Graph, openEngine } from './helpers/engine.ts'
+import { chain, type EngineWorld, type Graph, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
 
 let world: EngineWorld
@@ -424,6 +424,32 @@ test('a holdout counts people by the variant they were given first, beside what 
     variants.map(({ lift }) => lift?.verdict ?? null),
     ['TOO_FEW', null],
   )
+})
+
+test('a goal that counts from the first email counts from the split for who goes without', async (t) => {
+  const variants = [
+    { id: 'with', weight: 0 },
+    { id: 'without', weight: 1 },
+  ]
+  const split = step('split', 'SPLIT', { variants, sticky: true, holdoutVariantId: 'without' })
+  const published = (...successGoals: SuccessGoal[]) =>
+    world.publish({
+      steps: [START, split, EMAIL],
+      edges: edges(['start', 'split'], ['split', 'with', EMAIL.id]),
+      successGoals,
+    })
+  const subscriberId = await tenant.subscribe()
+  const id = await published(goal({ countFrom: 'FIRST_EMAIL' }))
+  await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT')
+  await world.enter(id, subscriberId)
+  t.is((await world.endOf(id)).exitReason, 'END')
+  t.deepEqual(await conversionsOf(id), [])
+  await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT')
+  t.deepEqual(await conversionsOf(id), ['bought'])
+  await tenant.within((call) => addTags(call, [subscriberId], ['vip']))
+  const held = await published(goal({ countFrom: 'FIRST_EMAIL', filters: VIP }))
+  await world.enter(held, subscriberId)
+  t.is((await world.endOf(held)).exitReason, 'GOAL')
 })
 
 test('the statistics of a workflow tell where active runs stand and what came of its emails', async (t) => {

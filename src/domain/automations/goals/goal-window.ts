@@ -8,7 +8,7 @@ const MOST_VALUE = 1e15
 /** From when and until when a goal counts, in epoch milliseconds. */
 export type GoalWindow = { opensAt: number; expiresAt: number }
 
-/** The window of a goal; null while it has not begun, because no email has gone. */
+/** The window of a goal; null while it has not begun, because no email has gone. A holdout stands for the first email. */
 export function windowOf(
   goal: Pick<SuccessGoal, 'countFrom' | 'windowDays'>,
   { enteredAt, firstEmailAt }: { enteredAt: number; firstEmailAt: number | null },

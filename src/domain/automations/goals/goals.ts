@@ -7,7 +7,7 @@ import { compileWhere, eachHolds } from '../../audience/match.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
-import { entryOf, scopeOf, type Turn } from '../steps/step.ts'
+import { entryOf, scopeOf, type Settled, type Turn } from '../steps/step.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
 import type { Listener } from '../runs/exit-rules.ts'
 import { IS_ENTERED_BEFORE, isSinceEntry } from '../runs/since-entry.ts'
@@ -94,15 +94,26 @@ export async function beginGoals(turn: Asking): Promise<SuccessGoal[]> {
   )
 }
 
-/** The first email of a run has gone: the windows that it opens. Answers the goals that are reached by that. */
-export async function openGoals(turn: Asking, sentAt: number): Promise<SuccessGoal[]> {
+/** The end of the run, where one of the goals that were reached says so. */
+export function endOf(goals: readonly SuccessGoal[], result: string): Settled | null {
+  const goal = goals.find(({ exitOnReach }) => exitOnReach)
+  return goal
+    ? { kind: 'ends', exitReason: 'GOAL', outcome: { result, reason: 'GOAL', goalId: goal.id } }
+    : null
+}
+
+/**
+ * The first email of a run has gone, or it goes without by a holdout: the windows that this opens. Answers the goals
+ * that are reached by that.
+ */
+export async function openGoals(turn: Asking, at: number): Promise<SuccessGoal[]> {
   const { call, run, version } = turn
   const goals = version.definition.successGoals.filter(({ countFrom }) => countFrom === 'FIRST_EMAIL')
   if (goals.length === 0) return []
   const opened = await execute(
     call.em,
-    sql`update goal_watch set opens_at = to_timestamp(${sentAt / 1000}::float8),
-        expires_at = to_timestamp(${sentAt / 1000}::float8) + window_days * interval '24 hours'
+    sql`update goal_watch set opens_at = to_timestamp(${at / 1000}::float8),
+        expires_at = to_timestamp(${at / 1000}::float8) + window_days * interval '24 hours'
       where organization_id = ${call.organization.id} and run_id = ${run.id} and opens_at is null`,
   )
   return opened === 0 ? [] : await catchUp(turn, goals)
@@ -135,8 +146,10 @@ export async function readGoal(
     call.em,
     sql`select exists (select from goal_conversion made where made.organization_id = ${call.organization.id}
           and made.run_id = ${run.id} and made.goal_id = ${goal.id}) as reached,
-        (select extract(epoch from min(sent_at))::float8 * 1000 from message
-          where organization_id = ${call.organization.id} and run_id = ${run.id}) as "firstEmailAt"`,
+        extract(epoch from coalesce((select watch.opens_at from goal_watch watch
+            where watch.organization_id = ${call.organization.id} and watch.run_id = ${run.id} and watch.goal_id = ${goal.id}),
+          (select min(sent_at) from message
+            where organization_id = ${call.organization.id} and run_id = ${run.id})))::float8 * 1000 as "firstEmailAt"`,
   )
   const { reached = false, firstEmailAt = null } = found ?? {}
   return { reached, window: windowOf(goal, { enteredAt: run.enteredAt, firstEmailAt }) }

@@ -115,5 +115,7 @@ function isOpen(window: GoalWindow | null, at: number): boolean {
 }
 
 function windowIn({ world, state }: Place, goal: SuccessGoal): GoalWindow | null {
-  return windowOf(goal, { enteredAt: world.enteredAt, firstEmailAt: state.emails[0]?.at ?? null })
+  const opened = [state.emails[0]?.at, state.heldOutAt].filter((at) => typeof at === 'number')
+  const firstEmailAt = opened.length === 0 ? null : Math.min(...opened)
+  return windowOf(goal, { enteredAt: world.enteredAt, firstEmailAt })
 }

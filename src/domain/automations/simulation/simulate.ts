@@ -119,6 +119,7 @@ async function prepare(
     tags: new Set(isReal ? person.tags : person.tags.map((name) => tags.get(name)?.id ?? name)),
     revenue: Number(person.numbers['revenue'] ?? 0),
     emails: [],
+    heldOutAt: null,
     events: [],
     jumps: new Map(),
     variants: new Map(),

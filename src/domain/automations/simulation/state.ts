@@ -22,6 +22,8 @@ export type State = {
   tags: ReadonlySet<string>
   revenue: number
   emails: readonly SimulatedEmail[]
+  /** When a SPLIT put them into its holdout first. */
+  heldOutAt: number | null
   /** Since the run was entered. */
   events: readonly SimulatedEvent[]
   /** How often each JUMP has led back, and the variants of each SPLIT. */

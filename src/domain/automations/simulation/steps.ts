@@ -189,7 +189,11 @@ function simulateSplit(place: Place, { id, config }: StepOf<'SPLIT'>): Option[] 
   const taken = decideSplit(config, known, [automationId, id, subscriberId].join('/'))
   const by = (port: string, result = left(port, { result: 'DECIDED' })) =>
     option(place, result, {
-      state: { ...state, variants: withEntry(state.variants, id, port) },
+      state: {
+        ...state,
+        variants: withEntry(state.variants, id, port),
+        heldOutAt: port === config.holdoutVariantId ? (state.heldOutAt ?? place.at) : state.heldOutAt,
+      },
       chance: total === 0 ? null : (variants.find((each) => each.id === port)?.weight ?? 0) / total,
     })
   const port = taken.kind === 'left' ? taken.port : ELSE_PORT

@@ -9,6 +9,7 @@ import { execute, row } from '../../../database.ts'
 import { firstMatching } from '../../audience/match.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import type { RunState } from '../runs/run-state.ts'
+import { endOf, openGoals } from '../goals/goals.ts'
 import { type Enter, entryOf, left, scopeOf, type Settled, type Turn } from './step.ts'
 
 type Variants = StepConfigs['SPLIT']['variants']
@@ -25,9 +26,11 @@ export const enterSplit: Enter<'SPLIT'> = async (turn, { id, config }) => {
   const before = config.sticky ? await earlierVariant(turn, id, config.variants) : null
   const seed = config.sticky ? [run.automationId, id, run.subscriberId] : [run.id, id, run.visit]
   const result = decideSplit(config, before, seed.join('/'))
-  if (config.holdoutVariantId !== undefined && result.kind === 'left')
-    await noteVariant(turn, id, result.port)
-  return result
+  if (config.holdoutVariantId === undefined || result.kind !== 'left') return result
+  await noteVariant(turn, id, result.port)
+  if (result.port !== config.holdoutVariantId) return result
+  // Nothing is sent to them, so what the others count from their first email counts from here.
+  return endOf(await openGoals(turn, run.now), 'DECIDED') ?? result
 }
 
 /** Where variants are compared with a holdout, people count by the one they were given first. */

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 
 import type { Settings, StepOf } from '../../../../schema/automation.ts'
-import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { Failure } from '../../../catalogue/failure.ts'
@@ -10,7 +9,7 @@ import { enqueueMessages } from '../../messages.ts'
 import type { OverQuota } from '../../quota.ts'
 import type { Leaving } from '../../stand-in.ts'
 import { hitExitRule } from '../runs/exit-rules.ts'
-import { openGoals, reachByFilters } from '../goals/goals.ts'
+import { endOf, openGoals, reachByFilters } from '../goals/goals.ts'
 import type { RunState } from '../runs/run-state.ts'
 import { windowOpens } from '../runs/schedule.ts'
 import { type Enter, left, type StepResult, type Turn } from './step.ts'
@@ -96,14 +95,6 @@ async function readOutcome(turn: Turn): Promise<StepResult | null> {
     if (reached) return reached
   }
   return left('next', outcome, message.sentAt ?? undefined)
-}
-
-/** The end of the run, where one of the goals that were reached says so. */
-function endOf(goals: readonly SuccessGoal[], result: string): StepResult | null {
-  const goal = goals.find(({ exitOnReach }) => exitOnReach)
-  return goal
-    ? { kind: 'ends', exitReason: 'GOAL', outcome: { result, reason: 'GOAL', goalId: goal.id } }
-    : null
 }
 
 /** Accepts the email of an EMAIL step, once for each visit, and waits for its outcome. */
