@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import type { ExitReason, RunStatus } from '../../../../schema/values.ts'
 import type { Call } from '../../../catalogue/tool.ts'
@@ -14,6 +14,7 @@ import { loadVersions } from '../definition/versions.ts'
 import { findWoken } from './waits.ts'
 
 const PAGE = 1_000
+const NO_ID = '00000000-0000-0000-0000-000000000000'
 /** Held runs continue spread out: this far apart, so that a resume is no stampede. */
 const RESUME_EACH_MS = 10
 
@@ -160,18 +161,9 @@ export async function freePlaces(call: Call, places: readonly Place[]): Promise<
 
 /** Lets the queued runs of an automation begin whose turn it is, now that it is active again. */
 export async function releaseQueued(call: Call, automationId: string): Promise<void> {
-  let last: string | null = null
-  do {
-    const page: { id: string }[] = await rows(
-      call.em,
-      sql`select id from automation_run where organization_id = ${call.organization.id}
-        and automation_id = ${automationId} and status = 'QUEUED' and queued_at is not null
-        and (${last}::uuid is null or id > ${last}::uuid) order by id limit ${PAGE}`,
-    )
-    const ids = page.map(({ id }) => id)
+  for await (const ids of pagesOf(call, automationId, sql`status = 'QUEUED' and queued_at is not null`)) {
     await freePlaces(call, await lockPeople(call, ids))
-    last = ids.at(-1) ?? null
-  } while (last !== null)
+  }
 }
 
 /**
@@ -207,20 +199,28 @@ export async function cancelActiveRuns(
   exitReason: ExitReason,
 ): Promise<number> {
   let count = 0
+  for await (const ids of pagesOf(call, automationId, IS_ACTIVE)) {
+    count += (await cancelRuns(call, ids, exitReason)).length
+  }
+  return count
+}
+
+/** The runs of an automation that a condition holds for, by pages of their ids, each after the last of the one before. */
+async function* pagesOf(
+  { em, organization }: Call,
+  automationId: string,
+  condition: RawBuilder<unknown>,
+): AsyncGenerator<string[]> {
+  let last = NO_ID
   for (;;) {
     const page = await rows<{ id: string }>(
-      call.em,
-      sql`select id from automation_run where organization_id = ${call.organization.id}
-        and automation_id = ${automationId} and ${IS_ACTIVE} order by id limit ${PAGE}`,
+      em,
+      sql`select id from automation_run where organization_id = ${organization.id} and automation_id = ${automationId}
+        and ${condition} and id > ${last} order by id limit ${PAGE}`,
     )
-    if (page.length === 0) return count
-    count += (
-      await cancelRuns(
-        call,
-        page.map(({ id }) => id),
-        exitReason,
-      )
-    ).length
+    if (page.length === 0) return
+    yield page.map(({ id }) => id)
+    last = page.at(-1)?.id ?? last
   }
 }
 
@@ -230,23 +230,23 @@ export async function cancelActiveRuns(
  */
 export async function resumeHeldRuns(call: Call, automationId: string): Promise<number> {
   let count = 0
-  for (;;) {
+  for await (const ids of pagesOf(call, automationId, sql`held`)) {
     const page = await rows<RunKey>(
       call.em,
       sql`with page as (
-          select id from automation_run where organization_id = ${call.organization.id}
-            and automation_id = ${automationId} and held order by id limit ${PAGE} for update)
+          select id from automation_run where organization_id = ${call.organization.id} and id = any(${array(ids, 'uuid')})
+            and held order by id for update)
         update automation_run run set held = false, wake_at = now() + make_interval(secs => ${count * RESUME_EACH_MS}::float8 / 1000)
         from page where run.organization_id = ${call.organization.id} and run.id = page.id
         returning run.automation_id as "automationId", run.subscriber_id as "subscriberId", run.number`,
     )
-    if (page.length === 0) return count
     await writeNudges(call.em, call.organization.id, page, {
       afterMs: count * RESUME_EACH_MS,
       eachMs: RESUME_EACH_MS,
     })
     count += page.length
   }
+  return count
 }
 
 /** How many runs of an automation are not over. */
