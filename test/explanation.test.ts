@@ -237,6 +237,9 @@ test.serial(
     t.deepEqual(told(waiting), ['FOR IN_AUDIENCE', 'WAITING IN_QUEUE', 'FOR SUBSCRIBED'])
     t.regex(reason(waiting, 'IN_QUEUE').message, /on its way to them; \d recipients are before them\.$/)
     await organization.confirmed('unsubscribe', { email: of('Left') })
+    const leaving = await explain(organization, { email: of('Left'), campaignId })
+    t.is(leaving.verdict.outcome, 'WOULD_NOT_GET_IT')
+    t.deepEqual(told(leaving), ['FOR IN_AUDIENCE', 'WAITING IN_QUEUE', 'AGAINST UNSUBSCRIBED'])
     await execute(
       em(),
       sql`delete from subscriber where organization_id = ${organization.id} and email = ${of('Erased')}`,

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Filter } from '../../../schema/audience.ts'
 import type { SendingStop } from '../../../schema/deliverability.ts'
-import type { Explanation, Reason } from '../../../schema/explanation.ts'
+import type { Explanation, Reason, VerdictOutcome } from '../../../schema/explanation.ts'
 import { Failure, faultsOf } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { row } from '../../database.ts'
@@ -14,7 +14,7 @@ import { isPending } from '../messages.ts'
 import { type Email, emailReasons, hasArrived, readEmails } from './email.ts'
 import { filterReasons } from './filters.ts'
 import { type Decision, decisionWords, readDecisions } from './ledger.ts'
-import { changesSince, consentReasons, type Person } from './person.ts'
+import { canGet, changesSince, consentReasons, type Person } from './person.ts'
 import { inOrder, verdictOf } from './verdict.ts'
 import { spoken } from './words.ts'
 
@@ -65,8 +65,15 @@ async function explainRecipient(
     reasons.push(...waitingReasons(campaign, { email, stop, ahead }), ...consentReasons(person))
   }
   reasons.push(...(await endReasons(call, campaign, email !== undefined && hasArrived(email))))
-  const outcome = isOpen ? 'UNDER_WAY' : email && hasArrived(email) ? 'GOT_IT' : 'DID_NOT_GET_IT'
-  return verdictOf(outcome, person.who, titleOf(campaign), inOrder(reasons))
+  return verdictOf(outcomeFor(person, email, isOpen), person.who, titleOf(campaign), inOrder(reasons))
+}
+
+/** An email that is not with a relay yet is withheld once its recipient may not get it any more. */
+function outcomeFor(person: Person, email: Email | undefined, isOpen: boolean): VerdictOutcome {
+  if (email && hasArrived(email)) return 'GOT_IT'
+  if (!isOpen) return 'DID_NOT_GET_IT'
+  const mayBeOut = email?.status === 'SUBMITTING'
+  return mayBeOut || canGet(person, { transactional: false }) ? 'UNDER_WAY' : 'WOULD_NOT_GET_IT'
 }
 
 function waitingReasons(
