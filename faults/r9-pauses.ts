@@ -95,7 +95,8 @@ async function pauseOften(
 ): Promise<number> {
   let moved = 0
   for (let turn = 0; turn < paused.pauses; turn++) {
-    const enough = Math.floor(((turn + lab.random()) * paused.emails) / (paused.pauses + 1))
+    // What has not begun cannot be paused.
+    const enough = Math.max(1, Math.floor(((turn + lab.random()) * paused.emails) / (paused.pauses + 1)))
     const isReached = () => sink.journal.length >= enough
     await eventually(`${enough} emails`, isReached, { withinMs: 300_000, everyMs: 2 })
     await paused.pause()
