@@ -61,7 +61,7 @@ export type AddSubscribersToWorkflowInput = {
   filters?: unknown[]
   /** The id of a segment (seg_…), in place of filters. */
   segmentId?: string
-  /** Let in at most so many of them. */
+  /** Ask for at most so many of them; who may not enter counts as well. */
   limit?: number
   /** The code of the confirmation challenge; repeat the same input with it. */
   confirmationCode?: string
