@@ -48,11 +48,13 @@ export class Talk {
   }
 
   async upgrade(ca: string): Promise<void> {
+    if (this.#ended) throw new Error('the server hung up before the handshake')
     this.#socket.removeAllListeners('data')
     const secured = connectTls({ socket: this.#socket, ca, servername: 'localhost' })
     await new Promise<void>((resolve, reject) => {
       secured.once('secureConnect', resolve)
       secured.once('error', reject)
+      secured.once('close', () => reject(new Error('the server hung up in the handshake')))
     })
     this.#socket = secured
     this.#listen(secured)
