@@ -56,7 +56,11 @@ export const addSubscribersToWorkflow = defineTool({
       Type.String({ description: 'The id of a segment (seg_…), in place of filters.' }),
     ),
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 10_000_000, description: 'Ask for at most so many of them; who may not enter counts as well.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000_000,
+        description: 'Ask for at most so many of them; who may not enter counts as well.',
+      }),
     ),
   }),
   output: closed({
