@@ -6,7 +6,7 @@ import {
   acceptDraft,
   acceptDrafts,
   type Draft,
-  scopeOf,
+  tokenScopeOf,
   type TokenScope,
   type Verdict,
   writeDraft,
@@ -41,7 +41,7 @@ export async function acceptInCompany(call: Call, draft: Draft): Promise<Verdict
   const written = writeDraft(call, draft)
   const open = lines.get(call.services) ?? new Map<string, Line>()
   lines.set(call.services, open)
-  const scope = scopeOf(call)
+  const scope = tokenScopeOf(call)
   const key = `${scope.organizationId} ${scope.tokenId}`
   const line = open.get(key)
   const waiting = { call, draft, written, settle: resolve }

@@ -93,7 +93,8 @@ const acceptTransactionals = prepared(
 /** Whose emails one statement accepts: an organization's, sent with one token (uuids). */
 export type TokenScope = { organizationId: string; tokenId: string | null }
 
-export function scopeOf({ organization, actor }: Call): TokenScope {
+/** Whose emails this call sends. */
+export function tokenScopeOf({ organization, actor }: Call): TokenScope {
   return { organizationId: organization.id, tokenId: tokenOf(actor) }
 }
 

@@ -16,7 +16,7 @@ import {
   acceptDrafts,
   type Draft,
   type From,
-  scopeOf,
+  tokenScopeOf,
   type TransactionalEmail,
   type Verdict,
   writeDraft,
@@ -62,7 +62,7 @@ export async function sendTransactionals(
   })
   await refuseBacklog(call.services)
   const written = drafts.map((draft) => writeDraft(call, draft))
-  const verdicts = await acceptDrafts(call.em, scopeOf(call), written)
+  const verdicts = await acceptDrafts(call.em, tokenScopeOf(call), written)
   for (const [place, { email, from }] of drafts.entries()) {
     const verdict = verdicts.get(place)
     if (verdict?.overQuota) {

@@ -1,4 +1,4 @@
-/** What the editor shows for attributes that a document leaves out. Sizes are pixels. */
+/** The editor's defaults for attributes that a document leaves out. Sizes are in pixels. */
 export const DEFAULTS = {
   spacer: { height: 8 },
   button: { color: '#000000', ink: '#ffffff', vertical: 10, horizontal: 32, border: 2 },
@@ -8,12 +8,13 @@ export const DEFAULTS = {
   linkCard: { border: '#eaeaea', radius: 10, padding: 15 },
 } as const
 
-/** Words that stand for sizes. */
+/** The names of logo sizes, in pixels. */
 export const LOGO_SIZES: ReadonlyMap<unknown, number> = new Map([
   ['sm', 40],
   ['md', 48],
   ['lg', 64],
 ])
+/** The names of spacer heights, in pixels. */
 export const SPACER_SIZES: ReadonlyMap<unknown, number> = new Map([
   ['xs', 4],
   ['sm', 8],
@@ -21,13 +22,14 @@ export const SPACER_SIZES: ReadonlyMap<unknown, number> = new Map([
   ['lg', 32],
   ['xl', 64],
 ])
+/** The names of button corner radii, in pixels. */
 export const BUTTON_RADII: ReadonlyMap<unknown, number> = new Map([
   ['sharp', 0],
   ['smooth', 6],
   ['round', 9999],
 ])
 
-/** Bounds of what a document may ask for, so that none can push the rest out of sight. */
+/** The largest values that a document may ask for, in pixels (columns: how many), so that no block can push the rest out of sight. */
 export const LIMITS = {
   space: 400,
   padding: 200,

@@ -17,7 +17,7 @@ export function writeMaily(parts: EmailParts, source: unknown): void {
   if (document === null) {
     parts.table.warn(
       'INVALID_DOCUMENT',
-      'The content is no document, so it shows nothing; write {"type": "doc", "content": […]}.',
+      'The content is not a document, so nothing is shown; write {"type": "doc", "content": […]}.',
     )
     return
   }

@@ -6,7 +6,7 @@ import { readCondition } from './conditions.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
 import { inside, type Node, readNode, type Spot, variableName, type Walk } from './node.ts'
 
-/** `paddingTop` and so on; where one is absent, `fallback`. */
+/** Four attributes in the order of `names` (top, right, bottom, left), in pixels up to `most`; an absent one is `fallback`. */
 function sidesOf(
   { attributes }: Node,
   names: readonly [string, string, string, string],
@@ -27,13 +27,14 @@ const RADIUS = [
   'borderBottomLeftRadius',
 ] as const
 
-/** An absent colour is the editor's, which turns dark with the card; one that is set to nothing is none. */
+/** Without the attribute, the editor's default colour, which turns dark with the card; an empty one means none. */
 function backgroundOf({ attributes }: Node): { background: string | null; isOwn: boolean } {
   return memberOf(attributes, 'backgroundColor') === undefined
     ? { background: DEFAULTS.section.background, isOwn: false }
     : { background: colorOf(attributes, 'backgroundColor', null), isOwn: true }
 }
 
+/** Writes a `section`: a box with its own background, border and spacing around its blocks. */
 export function writeSection(walk: Walk, node: Node, spot: Spot): void {
   const { attributes } = node
   const { background, isOwn } = backgroundOf(node)
@@ -62,6 +63,10 @@ export function writeSection(walk: Walk, node: Node, spot: Spot): void {
   walk.parts.text.endBlock(1)
 }
 
+/**
+ * Writes `columns` side by side: widths in per cent, an equal share for those without one. Columns beyond
+ * `LIMITS.columns` are left out, with a warning.
+ */
 export function writeColumnsNode(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const gap = numberOf(node.attributes, 'gap', DEFAULTS.columns.gap, LIMITS.padding)
   const nodes = readColumns(walk, node)
@@ -83,7 +88,7 @@ function writeColumn(walk: Walk, column: Node, spot: Spot): void {
   else walk.parts.when(condition, write)
 }
 
-/** The columns of a row; what is no column becomes one. */
+/** The columns of a row; a node that is not a column becomes one. */
 function readColumns(walk: Walk, { content }: Node): Node[] {
   const columns: Node[] = []
   for (const value of content) {
@@ -106,14 +111,14 @@ function readColumns(walk: Walk, { content }: Node): Node[] {
   return columns
 }
 
-/** Repeats its blocks for each item of a list. */
+/** Writes a `repeat`: its blocks once for each item of the list that `each` names. Without a valid name, a warning and nothing. */
 export function writeRepeat(walk: Walk, node: Node, spot: Spot, place: Place): void {
   const written = textOf(node.attributes, 'each') || 'items'
   const list = variableName(written)
   if (list === null) {
     walk.parts.table.warn(
       'MALFORMED_VARIABLE',
-      `A block repeats for ${JSON.stringify(written.slice(0, 80))}, which is no name of a list; set each to a name.`,
+      `A block repeats for ${JSON.stringify(written.slice(0, 80))}, which is not the name of a list; set each to a name.`,
     )
     return
   }

@@ -16,12 +16,12 @@ import { BUTTON_RADII, DEFAULTS, LIMITS, LOGO_SIZES } from './defaults.ts'
 import { readPlain } from './inline.ts'
 import { type Node, readText, type Spot, type Walk } from './node.ts'
 
-/** The two editions call it by two names. */
+/** The two editions of the editor name this attribute differently. */
 function alignmentOf({ attributes }: Node, fallback: Alignment): Alignment {
   return choiceOf(attributes, 'alignment', ALIGNMENTS, choiceOf(attributes, 'align', ALIGNMENTS, fallback))
 }
 
-/** A width in pixels; per cent are of the column. Null is what the file has. */
+/** A size in pixels; a percentage is one of `room`, the width of the column. Null leaves it to the image file. */
 function sizeOf(value: unknown, room: number): number | null {
   const size = readNumber(value, LIMITS.image, 1)
   if (size === null || typeof value !== 'string' || !value.trim().endsWith('%')) return size
@@ -33,6 +33,7 @@ function radiusOf({ attributes }: Node): number {
   return numberOf(attributes, 'borderTopLeftRadius', single, LIMITS.radius)
 }
 
+/** Writes an `image`, never wider than its column. Without an address, a warning and nothing. */
 export function writeImage(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { attributes } = node
   const image = {
@@ -50,6 +51,7 @@ export function writeImage(walk: Walk, node: Node, spot: Spot, { isLast }: Place
   writeImageBlock(walk.parts, image, spot.room)
 }
 
+/** Writes a `logo`: a square image of a named size or of so many pixels. Without an address, a warning and nothing. */
 export function writeLogo(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { attributes } = node
   const written = memberOf(attributes, 'size')
@@ -69,13 +71,14 @@ export function writeLogo(walk: Walk, node: Node, spot: Spot, { isLast }: Place)
   writeImageBlock(walk.parts, image, spot.room)
 }
 
-/** The first edition has the text in an attribute, the second in the content. */
+/** The first edition of the editor keeps the text in an attribute, the second in the content. */
 function buttonText(walk: Walk, node: Node, spot: Spot): string {
   if (node.content.length > 0) return readPlain(walk, node.content, spot.depth + 1)
   if (memberOf(node.attributes, 'text') === undefined) return 'Button'
   return readText(walk, node, 'text', 'isTextVariable')
 }
 
+/** Writes a `button`. One without an address is written too, with a warning. */
 export function writeButtonNode(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { attributes } = node
   const defaults = DEFAULTS.button
@@ -117,12 +120,12 @@ export function writeButtonNode(walk: Walk, node: Node, spot: Spot, { isLast }: 
   )
 }
 
-/** The editor writes white on every button; on a light one that the author chose nobody could read it. */
+/** White, as the editor shows it, unless the author chose a colour so light that white could not be read on it. */
 function readableOn(color: string): string {
   return contrast(color, DEFAULTS.button.ink) >= 2 ? DEFAULTS.button.ink : '#000000'
 }
 
-/** Says that something leads nowhere. */
+/** Warns that an image, logo, button or card has no address; `message` says which, and what to set. */
 export function warnMissing({ parts }: Walk, message: string): void {
   parts.table.warn('MISSING_ADDRESS', message)
 }

@@ -110,7 +110,7 @@ export function readVariable({ parts, budget }: Walk, id: string, fallback: stri
   if (name !== null) return referenceMark(parts.table.add({ name, fallback: parts.table.plain(fallback) }))
   parts.table.warn(
     'MALFORMED_VARIABLE',
-    `A variable is called ${JSON.stringify(id.slice(0, 80))}, which is no name; use letters, digits, _ and -.`,
+    `A variable is called ${JSON.stringify(id.slice(0, 80))}, which is not a valid name; use letters, digits, _ and -.`,
   )
   return budget.read(fallback)
 }

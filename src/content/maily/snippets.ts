@@ -50,7 +50,7 @@ export function writeSnippet(walk: Walk, { attributes }: Node, spot: Spot, { isL
   if (snippet === undefined) {
     table.warn(
       'MISSING_SNIPPET',
-      `There is no snippet ${shown}, so nothing stands in its place; get_email_snippets lists what there is.`,
+      `There is no snippet ${shown}, so nothing is shown in its place; get_email_snippets lists the existing ones.`,
     )
     return
   }

@@ -16,7 +16,7 @@ export function writePlate(parts: EmailParts, source: unknown): void {
   if (!Array.isArray(content)) {
     parts.table.warn(
       'INVALID_DOCUMENT',
-      'The content is no document, so it shows nothing; write a list of elements, or {"children": […]}.',
+      'The content is not a document, so nothing is shown; write a list of elements, or {"children": […]}.',
     )
     return
   }

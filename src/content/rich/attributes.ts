@@ -1,20 +1,20 @@
 import { readColor } from './color.ts'
 
-/** The attributes of a node, of which nothing is known: each reader answers what may be written, or the default. */
+/** The unchecked attributes of a node. Each reader below returns a value that is safe to write, or the default. */
 export type Attributes = Readonly<Record<string, unknown>>
 
-/** An own member; names of the prototype are no attributes. */
+/** The value of an own member, undefined without one; inherited members such as `constructor` do not count. */
 export function memberOf(attributes: Attributes, name: string): unknown {
   return Object.hasOwn(attributes, name) ? attributes[name] : undefined
 }
 
-/** A text as it stands, '' when there is none. Numbers are text too, because editors store them for labels. */
+/** A text as it is, '' without one. Numbers become text, because editors store numeric labels as numbers. */
 export function textOf(attributes: Attributes, name: string): string {
   const value = memberOf(attributes, name)
   return typeof value === 'number' ? String(value) : typeof value === 'string' ? value : ''
 }
 
-/** A whole number of pixels (or per cent) in bounds; `12`, `"12"` and `"12px"` are the same. */
+/** A whole number of pixels (or per cent), clamped to `least` and `most`; `12`, `"12"` and `"12px"` are the same. */
 export function numberOf(
   attributes: Attributes,
   name: string,
@@ -25,7 +25,7 @@ export function numberOf(
   return readNumber(memberOf(attributes, name), most, least) ?? fallback
 }
 
-/** The same for a single value; null when it is no number. */
+/** Like `numberOf`, for a value; null if it is not a number. */
 export function readNumber(value: unknown, most: number, least = 0): number | null {
   const text = typeof value === 'string' && value.length < 24 ? value.trim().replace(/(?:px|%)$/, '') : value
   const number = typeof text === 'string' && text !== '' ? Number(text) : text
@@ -33,7 +33,7 @@ export function readNumber(value: unknown, most: number, least = 0): number | nu
   return Math.round(Math.min(most, Math.max(least, number)))
 }
 
-/** One of some words. */
+/** The attribute if it is one of `choices`, else `fallback`. */
 export function choiceOf<Choice extends string>(
   attributes: Attributes,
   name: string,
@@ -44,7 +44,7 @@ export function choiceOf<Choice extends string>(
   return choices.find((choice) => choice === value) ?? fallback
 }
 
-/** A colour as `#rrggbb`; the fallback also for one that nothing can be seen of. */
+/** A colour as `#rrggbb`; `fallback` if it is absent, malformed or transparent. */
 export function colorOf<Fallback>(
   attributes: Attributes,
   name: string,
@@ -53,6 +53,7 @@ export function colorOf<Fallback>(
   return readColor(memberOf(attributes, name)) ?? fallback
 }
 
+/** The values of an alignment attribute. */
 export const ALIGNMENTS = ['left', 'center', 'right'] as const
 /** Where a block stands in its column. */
 export type Alignment = (typeof ALIGNMENTS)[number]

@@ -14,6 +14,7 @@ export type GroupRules = { id: string; conflictStrategy: ConflictStrategy; maxQu
 
 /** Who holds a place, and how many queue for it that may have their turn. */
 export type Occupation = { holder: Holder | null; queued: number }
+/** The run (uuid) that holds the place, and the priority of its automation. */
 export type Holder = { runId: string; priority: number }
 
 /** What becomes of a newcomer; one who preempts takes the place of the holder. */

@@ -1,21 +1,22 @@
 import type { FieldScalar } from '../../fields.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
 
-/** Stands for the ids of what a simulation makes up; a run of this id has no jitter. */
+/** The uuid of everything a simulation invents; a run with this id has no jitter. */
 export const NOBODY = '00000000-0000-0000-0000-000000000000'
 
-/** An event or an email that happened in a simulation; times in epoch milliseconds. */
+/** An event that happened in a simulation; `at` in epoch milliseconds. */
 export type SimulatedEvent = { type: string; at: number; data: Record<string, unknown> }
+/** An email that a step sent in a simulation; `at` in epoch milliseconds. */
 export type SimulatedEmail = { stepId: string; campaignId: string | null; at: number }
 
-/** All that a way changes. It is never changed in place: ways that part share it. */
+/** Everything that changes along a way. It is never changed in place, because ways that branch off share it. */
 export type State = {
-  /** What the run was begun with: filters read it as entry.<path>. */
+  /** The data that the run was started with; filters read it as entry.<path>. */
   entry: Readonly<Record<string, unknown>>
   /** The event of the trigger, which came before the run. */
   begunBy: readonly SimulatedEvent[]
   status: SubscriberStatus
-  /** Columns of the person that differ from what they are now. */
+  /** Columns of the person that the simulation has changed. */
   profile: Readonly<Record<string, unknown>>
   fields: Readonly<Record<string, FieldScalar>>
   /** The ids of their tags. */
