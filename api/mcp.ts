@@ -154,7 +154,7 @@ function refuseForeignOrigin({ config }: Services, ctx: Context): void {
   if (URL.canParse(origin) && ['localhost', '127.0.0.1', '[::1]'].includes(new URL(origin).hostname)) return
   throw new Failure(
     'FORBIDDEN',
-    `Requests of pages at ${JSON.stringify(origin.slice(0, 100))} are not taken; use a client that is no web page, or one of this server's own address.`,
+    `Requests of pages at ${JSON.stringify(origin.slice(0, 100))} are refused; use a client that is not a web page, or a page of this server.`,
   )
 }
 

@@ -67,7 +67,7 @@ export function createInbound({ api, secret, strangers = STRANGERS, ...options }
     door.offended(remoteAddress)
     return new Refusal(
       REPLIES.UNKNOWN_RECIPIENT,
-      'There is no such address; only what answers an email of ours is taken',
+      'There is no such address; only reports about emails of ours are accepted',
     )
   }
 
@@ -82,7 +82,7 @@ export function createInbound({ api, secret, strangers = STRANGERS, ...options }
         door.offended(session.remoteAddress)
         throw new Refusal(
           REPLIES.NOT_OURS,
-          'This is no complaint about an email of ours: it does not bring back its header',
+          'This is not a complaint about an email of ours: it does not contain its header',
         )
       }
       await api.report(asInbound(returned, report, raw))

@@ -250,7 +250,7 @@ test('five wrong codes close a challenge', async (t) => {
   }
   const closed = await organization.call('delete_tag', { name: 'guarded', confirmationCode })
   t.is(closed.status, 428)
-  t.regex(closed.body.error, /wrong guesses/)
+  t.regex(closed.body.error, /wrong attempts/)
 })
 
 test('what cannot be done is refused before a challenge is made', async (t) => {

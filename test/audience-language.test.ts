@@ -47,7 +47,7 @@ test('an unknown field, operator or member names the nearest known one', (t) => 
   )
   t.regex(
     fault({ field: 'name', operator: 'equal', value: 'x' }),
-    /^filters\[0\]\.operator: .*"equal" is no operator.*did you mean "equals"/,
+    /^filters\[0\]\.operator: .*"equal" is not an operator.*did you mean "equals"/,
   )
   t.regex(
     fault({ field: 'name', operator: 'gt', value: 1 }),
@@ -57,9 +57,9 @@ test('an unknown field, operator or member names the nearest known one', (t) => 
     fault({ field: 'name', operator: 'equals', valeu: 'x', value: 'x' }),
     /^filters\[0\]\.valeu: .*did you mean "value"/,
   )
-  t.regex(fault({ field: 'customFields.<name>', operator: 'is_set' }), /is no name of a custom field/)
+  t.regex(fault({ field: 'customFields.<name>', operator: 'is_set' }), /is not the name of a custom field/)
   t.regex(fault({ field: 'constructor', operator: 'is_set' }), /there is no field "constructor"/)
-  t.regex(fault({ field: "customFields.a'b", operator: 'is_set' }), /is no name of a custom field/)
+  t.regex(fault({ field: "customFields.a'b", operator: 'is_set' }), /is not the name of a custom field/)
   const [first, second] = faults([{ feild: 'name', operator: 'is_set' }])
   t.regex(`${first?.path} ${first?.message}`, /^filters\[0\]\.feild .*did you mean "field"/)
   t.is(second?.path, 'filters[0].field')
@@ -170,7 +170,7 @@ test('a custom field has the operators of its type once the types are known', (t
   t.is(of('plan', 'starts_with', 'pro'), '[]')
   t.is(of('renewal', 'within_next', { amount: 7, unit: 'DAYS' }), '[]')
   t.is(of('trial', 'equals', true), '[]')
-  t.regex(of('plan', 'gt', 1), /is no operator/)
+  t.regex(of('plan', 'gt', 1), /is not an operator/)
   t.regex(of('score', 'equals', '1'), /must be a number/)
   t.regex(of('renewal', 'equals', 'soon'), /must be an ISO date/)
   t.regex(of('plann', 'is_set'), /there is no custom field "plann"; did you mean "plan"/)
@@ -180,7 +180,7 @@ test('entry and stepId belong to the steps of a workflow', (t) => {
   const entry = { field: 'entry.order.total', operator: 'gt', value: 5 }
   t.regex(fault(entry), /can only be used in the steps of a workflow/)
   t.is(fault(entry, { entry: true }), '[]')
-  t.regex(fault({ ...entry, field: 'entry.a..b' }, { entry: true }), /is no path/)
+  t.regex(fault({ ...entry, field: 'entry.a..b' }, { entry: true }), /is not a path/)
   const clicked = { field: 'campaign', operator: 'clicked', value: { stepId: 'welcom' } }
   t.regex(fault(clicked), /can only be used in the steps of a workflow/)
   t.regex(

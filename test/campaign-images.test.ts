@@ -134,10 +134,10 @@ test('an image that cannot be measured stays as it is and says why; the others a
   t.deepEqual(campaign.content.content, [...unreadable, image('/small.png', { width: 80, height: 60 })])
   for (const [index, problem] of [
     /answers with status 404/,
-    /is no PNG, JPEG, GIF or WebP/,
+    /is not a PNG, JPEG, GIF or WebP/,
     /more than 2000000 bytes/,
     /does not lead to a public address/,
-    /is no http or https address/,
+    /is not an http or https address/,
     /holds a variable/,
     /holds a variable/,
     /has no address/,

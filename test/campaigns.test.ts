@@ -372,7 +372,7 @@ test('an internal email is fitted, put back and tried, but not scheduled, held o
     const answer = await organization.call(tool, { campaignId })
     t.is(answer.body.code, 'WRONG_STATE', `${tool}: ${JSON.stringify(answer.body)}`)
     t.deepEqual(answer.body.details, { kind: 'WORKFLOW' })
-    t.regex(answer.body.error, /change the workflow, or make a campaign of it with duplicate_campaign/)
+    t.regex(answer.body.error, /change the workflow, or copy the email to a campaign with duplicate_campaign/)
   }
   const deletion = await api.request('DELETE', `/api/v2/campaigns/${campaignId}`, {
     token: organization.token,

@@ -139,7 +139,7 @@ test('a TipTap document is sent as transactional email, with an unsubscribe link
     t.is(answer.status, 422)
     t.regex(answer.body.message, message)
   }
-  await refused('Hello', /content is text that is no JSON/)
+  await refused('Hello', /content is text that is not JSON/)
   await refused('{"type":"paragraph"}', /content.*must be a document/)
   await refused('{"type":"doc","content":[{"type":7}]}', /content\.content\[0\]/)
   await refused(JSON.stringify(doc(holding('snp_00000000000000000000000000'))), /there is no snippet/)

@@ -159,11 +159,7 @@ const WRONG: Record<string, readonly [NeededRecord['purpose'], RegExp, ...string
       .concat(['ip6:2001:db8::/129', 'redirect=', 'a:%{z}.example', '-redirect=a.example', 'mx/24/64'])
       .map((term) => [
         `the term ${term}, which is none`,
-        [
-          'MAIL_FROM_SPF',
-          /^Receivers refuse all of the policy/,
-          `v=spf1 ${NEEDED_SPF} ~all ${term}`,
-        ] as const,
+        ['MAIL_FROM_SPF', /^Receivers refuse the whole policy/, `v=spf1 ${NEEDED_SPF} ~all ${term}`] as const,
       ]),
   ),
   'two policies': [
@@ -177,7 +173,7 @@ const WRONG: Record<string, readonly [NeededRecord['purpose'], RegExp, ...string
     /more than 10/,
     `v=spf1 include:relay.example ip4:192.0.2.7 ${Array.from({ length: 10 }, (_, n) => `include:${n}.example`).join(' ')} ~all`,
   ],
-  'text that is no policy': ['MAIL_FROM_SPF', /no SPF policy/, 'v=spf10 include:relay.example'],
+  'text that is no policy': ['MAIL_FROM_SPF', /not an SPF policy/, 'v=spf10 include:relay.example'],
   'a DMARC policy without p': ['DMARC', /needs p=none/, 'v=DMARC1; rua=mailto:d@shop.example'],
   'a DMARC policy that begins otherwise': ['DMARC', /begin with v=DMARC1/, 'p=none; v=DMARC1'],
   'two DMARC policies': ['DMARC', /2 policies/, 'v=DMARC1; p=none', 'v=DMARC1; p=reject'],

@@ -165,7 +165,7 @@ test('a name that was doubled by a panel is told, and a subdomain has the policy
   const label = key.name.slice(0, -domain.domain.length - 1)
   t.is(
     only(checked, 'DKIM')[0]?.repair,
-    `The record stands at ${key.name}.${domain.domain}, because the domain was added to the name; enter only ${label} as its name.`,
+    `The record is at ${key.name}.${domain.domain}, because the domain was added to the name; enter only ${label} as the name.`,
   )
 })
 

@@ -114,7 +114,7 @@ test.serial(
     t.regex(filters[3]?.message ?? '', /“Segment” to include any of “Buyers”, which they do not fulfil\.$/)
     t.regex(
       filters[4]?.message ?? '',
-      /leaves out whoever has “Tags” to include any of “staff”; theirs is “staff”\.$/,
+      /does not allow “Tags” to include any of “staff”; theirs is “staff”\.$/,
     )
     const meant = await explain(organization, { email: bob, campaignId })
     t.deepEqual(told(meant), ['WAITING CAMPAIGN_DRAFT', 'FOR SUBSCRIBED', 'FOR FILTERS'])
@@ -486,7 +486,7 @@ test.serial(
     t.like(reason(done, 'CONDITIONS'), {
       outcome: 'AGAINST',
       stepId: 'never',
-      message: 'The step never was left out. They did not fulfil the conditions of the step.',
+      message: 'The step never was left out. They did not meet the conditions of the step.',
     })
     t.like(reason(done, 'UNSUBSCRIBED'), { stepId: 'hello', message: 'They have unsubscribed.' })
     const { workflow } = await organization.data('get_workflow', { workflowId })
@@ -494,7 +494,7 @@ test.serial(
     const alone = await explain(organization, { email, campaignId: never.config.campaignId })
     t.deepEqual(told(alone).slice(0, 2), ['FOR ENTERED', 'AGAINST CONDITIONS'])
     t.false(told(alone).includes('FOR QUEUED'))
-    t.regex(alone.verdict.message, /The step never was left out\. They did not fulfil/)
+    t.regex(alone.verdict.message, /The step never was left out\. They did not meet the conditions/)
 
     const fork = {
       id: 'fork',
@@ -724,7 +724,7 @@ test.serial(
     t.like(first.told, { outcome: 'AGAINST', code: 'GROUP_CONFLICT' })
     t.regex(
       first.told?.message ?? '',
-      /^They are in the workflow “One” of the group .* whoever came first stays/,
+      /^They are in the workflow “One” of the group .* keeps those who came first/,
     )
     const last = await ask({ conflictStrategy: 'LAST_WINS' }, 20)
     t.like(last, { verdict: 'WOULD_GET_IT', first: 'CANCELED' })

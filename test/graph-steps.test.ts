@@ -153,7 +153,7 @@ test('WAIT_UNTIL has two ports in every mode, and its hours, lengths, fields and
     t,
     faults('WAIT_UNTIL', { mode: 'TIME_WINDOW', start: '09:00', end: '09:00', timezone: 'Mars' }),
     /config\.end: is the start as well/,
-    /config\.timezone: "Mars" is no time zone/,
+    /config\.timezone: "Mars" is not a time zone/,
   )
   refused(t, faults('WAIT_UNTIL', { mode: 'TIME_WINDOW', start: '9', end: '25:00' }), /start/, /end/)
   refused(
@@ -225,7 +225,7 @@ test('WEBHOOK refuses addresses, headers and bodies that cannot be sent', (t) =>
     edges: [{ from: 'x', to: 'end', port: 'failed' }],
   }
   t.deepEqual(faults('WEBHOOK', { url, saveResponseAs: 'crm' }, failed), [])
-  refused(t, faults('WEBHOOK', { url: 'ftp://example.com' }), /config\.url: is no http or https address/)
+  refused(t, faults('WEBHOOK', { url: 'ftp://example.com' }), /config\.url: is not an http or https address/)
   refused(t, faults('WEBHOOK', { url: 'https://{{host}}/x' }), /config\.url: has a variable in its host/)
   refused(t, faults('WEBHOOK', { url: 'https://u:p@example.com/' }), /config\.url: holds a user or password/)
   refused(
@@ -238,7 +238,7 @@ test('WEBHOOK refuses addresses, headers and bodies that cannot be sent', (t) =>
     }),
     /headers\.Host: is set by the request itself/,
     /headers\.webhook-id: is set by the request itself/,
-    /headers\.a b: is no name of a header/,
+    /headers\.a b: is not the name of a header/,
     /headers\.ok: holds a character/,
     /config\.body: goes with any method but GET/,
     /config\.body: is larger than 65536 bytes/,

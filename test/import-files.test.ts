@@ -163,7 +163,12 @@ test('a row is decoded by itself: UTF-8, or Windows-1252 where it is not', async
 for (const [title, file, query, message] of [
   ['an empty file', '', {}, /file is empty/],
   ['a file without rows', 'email,name\n', {}, /no rows/],
-  ['a file without an address', 'name,plan\nA,b\n', {}, /No column holds the email address.*"name", "plan"/],
+  [
+    'a file without an address',
+    'name,plan\nA,b\n',
+    {},
+    /No column is recognized as the email address.*"name", "plan"/,
+  ],
   ['UTF-16', Buffer.from('\ufeffemail\na@b.co', 'utf16le'), {}, /save it as "CSV UTF-8"/],
   ['two columns of addresses', 'email,E-Mail\na@b.co,c@d.co\n', {}, /"email" and "E-Mail" to email/],
   [

@@ -373,7 +373,7 @@ test.serial(
     t.is((await send({ from: 'nobody' })).status, 422)
     t.is((await send({ to: 'nobody' })).status, 422)
     t.is((await send({ subject: 'a\nb' })).status, 422)
-    t.regex((await send({ contentType: 'TIPTAP' })).body.message, /content is text that is no JSON/)
+    t.regex((await send({ contentType: 'TIPTAP' })).body.message, /content is text that is not JSON/)
     t.is((await send({ attachments: [] })).status, 422)
 
     const em = api.services.orm.em.fork()

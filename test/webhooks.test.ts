@@ -289,7 +289,7 @@ test('what waited for a day is given up where the endpoint failed all day, and n
   t.is(over.failed, 301 - over.tried)
   t.is(over.lost, 0, 'what was tried has its day')
   const [last] = await tenant.deliveries(hook, '&status=FAILED')
-  t.is(last.error, 'The endpoint took nothing for 24 hours.')
+  t.is(last.error, 'The endpoint accepted nothing for 24 hours.')
 })
 
 test('what a worker notes after its turn is tried again, whatever turns there were meanwhile', async (t) => {

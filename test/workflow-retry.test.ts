@@ -300,7 +300,7 @@ test.serial('what speaks against a retry is said', async (t) => {
     await own.data('set_workflow_group', { workflowId, groupId: group.id })
   }
   const holder = await enter(other.workflowId, again.subscriberId)
-  await refused(again.run.id, /Another workflow of the same group/)
+  await refused(again.run.id, /another workflow of the same group/)
   t.is((await read(holder.run.id)).run.status, 'QUEUED')
   await own.data('remove_subscriber_from_workflow', {
     workflowId: other.workflowId,

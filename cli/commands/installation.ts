@@ -191,7 +191,7 @@ function addMembers(program: Command, { env, output }: Context): void {
       await requireConfirmation(output, confirm === true, `Removing ${member}`)
       const { removeMember } = await openInstallation()
       const removed = await removeMember(env, org, member)
-      output.result({ member: removed }, `${removed.email} is no member any more.`)
+      output.result({ member: removed }, `${removed.email} is no longer a member.`)
     })
 }
 

@@ -1996,7 +1996,7 @@ export type RemoveSubscriberFromWorkflowInput = {
 }
 
 export type RemoveSubscriberFromWorkflowOutput = {
-  /** The runs that were canceled; none is no error. */
+  /** The runs that were canceled; an empty list is not an error. */
   runs: Run[]
 }
 
@@ -3311,7 +3311,7 @@ export type Tools = {
   update_subscriber: { input: UpdateSubscriberInput; output: UpdateSubscriberOutput }
   /** Keeps an address from getting any email until remove_suppression; a subscriber who has it becomes BANNED. Asks for a confirmation code. */
   add_suppression: { input: AddSuppressionInput; output: SuppressedAddresses }
-  /** Suppresses a list of addresses from another service for one reason; a line that is no address never fails its neighbours. Subscribers who have them become BANNED, COMPLAINED or BOUNCED. Asks for a confirmation code. */
+  /** Suppresses a list of addresses from another service for one reason; a line that is not an address does not affect the others. Subscribers who have them become BANNED, COMPLAINED or BOUNCED. Asks for a confirmation code. */
   import_suppressions: { input: ImportSuppressionsInput; output: SuppressedAddresses }
   /** Lists the addresses that get no email whatever their status, newest first, with the reason. list_suppressed_subscribers lists people. Go on with nextCursor. */
   list_suppressions: { input: ListSuppressionsInput; output: ListSuppressionsOutput }
@@ -3501,7 +3501,7 @@ export type Tools = {
   get_domain_dns_records: { input: GetDomainDnsRecordsInput; output: GetDomainDnsRecordsOutput }
   /** Lists the sending domains with their status and the DNS records they need. */
   list_domains: { input: ListDomainsInput; output: ListDomainsOutput }
-  /** Makes a new DKIM key and answers its record beside the present one. The new key signs once its record is found; leave the old record in DNS until it is no longer listed, seven days later. */
+  /** Creates a new DKIM key and answers its record next to the present one. The new key signs once its record is found; leave the old record in DNS until it is no longer listed, seven days later. */
   rotate_dkim_key: { input: RotateDkimKeyInput; output: RotateDkimKeyOutput }
   /** Looks at the DNS records of a domain now and answers what was found. While they are not right, they are looked at again for 72 hours. */
   verify_domain: { input: VerifyDomainInput; output: VerifyDomainOutput }
@@ -3654,7 +3654,7 @@ export type Routes = {
   'POST /tokens': { path: []; input: CreateTokenBody; output: NewToken }
   /** The API token that the call is made with: its name, permissions and times. */
   'GET /tokens/current': { path: []; input: Record<string, never>; output: Token }
-  /** Ends an API token at once; whoever uses it is refused from then on. */
+  /** Revokes an API token at once; every further call with it is refused. */
   'DELETE /tokens/:tokenId': {
     path: [tokenId: string]
     input: Record<string, never>

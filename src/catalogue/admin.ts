@@ -96,6 +96,6 @@ function unknownAdminTool(name: string): never {
 function refuseKey(): never {
   throw new Failure(
     'UNAUTHENTICATED',
-    'This admin key is not valid: it is mistyped or revoked, or no admin key at all; send one as "Authorization: Bearer pladmin_…".',
+    'This admin key is not valid: it is mistyped or revoked, or not an admin key at all; send one as "Authorization: Bearer pladmin_…".',
   )
 }

@@ -98,7 +98,7 @@ async function findChallenge(
 
 function refusalOf({ dead, expired }: Known): string {
   if (expired) return 'That code has expired.'
-  if (dead) return 'That code was closed after too many wrong guesses.'
+  if (dead) return 'That code was closed after too many wrong attempts.'
   return 'That code was already used.'
 }
 

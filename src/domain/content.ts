@@ -50,7 +50,7 @@ function parseDocument(text: string, contentType: ContentType): unknown {
   try {
     document = JSON.parse(text)
   } catch {
-    refuse('content', `is text that is no JSON; send the ${contentType} document, or contentType MARKDOWN.`)
+    refuse('content', `is text that is not JSON; send the ${contentType} document, or contentType MARKDOWN.`)
   }
   const faults = hostileFaults(document, DOCUMENT_LIMITS.jsonDepth, 'content')
   if (faults.length > 0) refuseFaults(faults)

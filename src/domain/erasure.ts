@@ -65,7 +65,7 @@ export async function summarizeErasure(call: Call, subscriber: string): Promise<
   return {
     action: 'erase',
     target: email,
-    effects: ['Everything that is kept of this person is erased; the address stays suppressed.'],
+    effects: ['All data about this person is erased; the address stays suppressed.'],
     warnings: ['It cannot be undone.'],
   }
 }
@@ -150,7 +150,7 @@ async function holdEmails({ em, organization }: Call, person: Person): Promise<s
   if (leaving) {
     throw new Failure(
       'UNAVAILABLE',
-      'An email to this subscriber is being handed to a mail server at this moment, and nothing was erased; repeat the request in a few seconds.',
+      'An email to this subscriber is just being handed to a mail server, so nothing was erased; repeat the request in a few seconds.',
       { retryAfter: HANDOVER_SECONDS },
     )
   }

@@ -15,7 +15,7 @@ const JPEG_SEGMENTS = 1_000
 const START_OF_FRAME = new Set([0xc0, 0xc1, 0xc2, 0xc3, 0xc5, 0xc6, 0xc7, 0xc9, 0xca, 0xcb, 0xcd, 0xce, 0xcf])
 // EXIF orientations from the fifth on lie on their side.
 const LYING = 5
-const NO_IMAGE = 'is no PNG, JPEG, GIF or WebP image; send the address of the file itself, not of a page.'
+const NO_IMAGE = 'is not a PNG, JPEG, GIF or WebP image; send the address of the file itself, not of a page.'
 
 /**
  * Reads the type and the size of an image from its header; nothing is ever decoded, so that a small file which unfolds

@@ -91,7 +91,8 @@ async function readTimeZone({ em }: Call, timezone: string): Promise<string> {
       )
     : null
   return (
-    known?.name ?? refuse('timezone', 'is no IANA time zone; send a name such as "Europe/Paris" or "UTC".')
+    known?.name ??
+    refuse('timezone', 'is not an IANA time zone; send a name such as "Europe/Paris" or "UTC".')
   )
 }
 

@@ -86,7 +86,7 @@ export async function findOrganization(
   if (found) return { organizationId: found.id, organization: present(found) }
   throw new Failure(
     'NOT_FOUND',
-    `There is no organization ${JSON.stringify(idOrSlug.slice(0, 80))}; "postloom org list" shows those there are.`,
+    `There is no organization ${JSON.stringify(idOrSlug.slice(0, 80))}; "postloom org list" shows the existing ones.`,
   )
 }
 

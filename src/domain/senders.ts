@@ -46,7 +46,7 @@ export async function createSender(call: Call, input: NewSender): Promise<Sender
         not exists (select from sender where organization_id = ${organization.id} and is_default))`,
   ).catch((error: unknown) => {
     if (databaseCode(error) !== '23505') throw error
-    throw new Failure('ALREADY_EXISTS', `There is a sender ${email} already; get_email_senders shows it.`)
+    throw new Failure('ALREADY_EXISTS', `The sender ${email} exists already; get_email_senders shows it.`)
   })
   const [sender] = await readSenders(call, id)
   if (!sender) throw new Error('a new sender cannot be read back')

@@ -76,7 +76,7 @@ export async function createSnippet(
   if (made === 0) {
     throw new Failure(
       'WRONG_STATE',
-      `The organization has ${SNIPPET_LIMITS.perOrganization} snippets, the most there can be; change one of them instead.`,
+      `The organization has ${SNIPPET_LIMITS.perOrganization} snippets, which is the limit; change one of them instead.`,
     )
   }
   await writeUses(call, id, checked.snippets)
@@ -129,9 +129,9 @@ export async function summarizeArchival(call: Call, snippetId: string): Promise<
     effects: [
       archivedAt === null
         ? 'It leaves the list of snippets; unarchive_email_snippet brings it back.'
-        : 'It is archived already, so nothing changes.',
+        : 'It is archived already; nothing changes.',
     ],
-    warnings: usedIn.map((use) => `The ${use.kind} "${use.name}" holds it and goes on showing it.`),
+    warnings: usedIn.map((use) => `The ${use.kind} "${use.name}" uses it and keeps showing it.`),
   }
 }
 

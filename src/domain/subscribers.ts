@@ -155,7 +155,10 @@ export async function summarizeUnsubscribe(
       ? []
       : runs
           .filter(({ leaves }) => !leaves)
-          .map(({ name }) => `The workflow "${name}" is set to go on after an unsubscribe.`),
+          .map(
+            ({ name }) =>
+              `The run of the workflow "${name}" continues, because the workflow ignores unsubscribes.`,
+          ),
   }
 }
 

@@ -128,7 +128,9 @@ export function summarizeSuppressing(emails: readonly string[], reason: Imported
   return {
     action: 'suppress',
     target: emails.length === 1 ? only : `${emails.length} addresses`,
-    effects: [`No email of any kind goes there any more; whoever has such an address becomes ${status}.`],
+    effects: [
+      `These addresses get no email of any kind any more; subscribers who have them become ${status}.`,
+    ],
     warnings: [],
   }
 }
@@ -157,15 +159,14 @@ export async function summarizeRemoval(
       ...(status === 'BANNED' ? ['The subscriber moves from BANNED to UNSUBSCRIBED.'] : []),
       ...(stays ? [`The subscriber stays ${status}; reactivate_subscriber subscribes them again.`] : []),
     ],
-    warnings:
-      reason === 'MANUAL' ? [] : ['Mail that bounces or is complained about harms what else you send.'],
+    warnings: reason === 'MANUAL' ? [] : ['Bounces and complaints harm the delivery of your other email.'],
   }
 }
 
 function refuseUnknown(email: string): never {
   throw new Failure(
     'NOT_FOUND',
-    `${JSON.stringify(email.slice(0, 254))} is not suppressed in this organization; list_suppressions shows what is.`,
+    `${JSON.stringify(email.slice(0, 254))} is not suppressed in this organization; list_suppressions shows which addresses are.`,
   )
 }
 

@@ -64,7 +64,7 @@ export async function renameTag(call: Call, tag: string, name: string): Promise<
   if (users.length > 0) {
     throw new Failure(
       'WRONG_STATE',
-      `The tag "${found.name}" cannot be renamed while it is named by ${users.map(({ kind, name: used }) => `the ${kind} "${used}"`).join(', ')}; change them first, or make a new tag.`,
+      `The tag "${found.name}" cannot be renamed while it is used by ${users.map(({ kind, name: used }) => `the ${kind} "${used}"`).join(', ')}; change them first, or make a new tag.`,
       { details: { users } },
     )
   }
@@ -105,7 +105,7 @@ export async function getOrCreateTags(
 function refuseTaken(name: string, tag?: TagRow): never {
   throw new Failure(
     'ALREADY_EXISTS',
-    `There is a tag ${JSON.stringify(tag?.name ?? name)} already; use it as it is.`,
+    `The tag ${JSON.stringify(tag?.name ?? name)} exists already; use that one.`,
     { details: tag && { tagId: encodeId('tag', tag.id) } },
   )
 }

@@ -105,7 +105,7 @@ export async function summarizeTokenDeletion(
   return {
     action: 'delete_token',
     target: `the API token "${token.name}" (…${token.lastFour})`,
-    effects: ['It ends at once and for good; whoever uses it is refused.'],
+    effects: ['It is revoked at once and for good; every call with it is refused.'],
     warnings: token.lastUsedAt === null ? [] : [`It was last used at ${token.lastUsedAt}.`],
   }
 }
@@ -128,7 +128,7 @@ async function refuseMore(
   if (own?.expiresAt && (expiresAt === null || new Date(expiresAt) > new Date(own.expiresAt))) {
     throw new Failure(
       'FORBIDDEN',
-      `This token ends at ${timestamp(own.expiresAt)} and cannot make one that holds longer; send an expiresAt up to then, or use a token that holds longer.`,
+      `This token expires at ${timestamp(own.expiresAt)} and cannot create one that is valid longer; send an expiresAt up to then, or use a token that is valid longer.`,
       { details: { expiresAt: timestamp(own.expiresAt) } },
     )
   }
@@ -136,7 +136,7 @@ async function refuseMore(
   if (more.length === 0) return
   throw new Failure(
     'FORBIDDEN',
-    `This token cannot give what it lacks itself: ${more.join(', ')}; send permissions without that, or use a token that has it.`,
+    `This token cannot grant permissions that it lacks itself: ${more.join(', ')}; send permissions without that, or use a token that has it.`,
     { details: { permissions: more } },
   )
 }

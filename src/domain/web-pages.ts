@@ -20,7 +20,7 @@ export async function fetchWebPage({ services }: Outside, { url }: { url: string
   const { type, charset } = contentTypeOf(answer)
   if (TEXT.has(type)) return bounded(answer.url, plainText(answer.body))
   if (!HTML.has(type)) {
-    const message = `is no page: it answers ${JSON.stringify(type.slice(0, 80))}, and HTML or text can be read.`
+    const message = `is not a page: its type is ${JSON.stringify(type.slice(0, 80))}, and only HTML and text can be read.`
     throw new Failure('UNSUPPORTED_MEDIA_TYPE', `url ${message}`, { details: [{ path: 'url', message }] })
   }
   const page = { html: answer.body, url: answer.url, charset }

@@ -128,7 +128,10 @@ async function follow(way: Way, request: WebRequest, signal: AbortSignal): Promi
 function readUrl(text: string, base?: URL): URL {
   const url = URL.parse(text, base?.href)
   if (!url || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
-    throw new WebFault('INVALID_URL', `${base ? 'redirects to' : 'is'} no http or https address`)
+    throw new WebFault(
+      'INVALID_URL',
+      base ? 'redirects to an address that is not http or https' : 'is not an http or https address',
+    )
   }
   if (url.username !== '' || url.password !== '') {
     throw new WebFault(

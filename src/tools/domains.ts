@@ -105,7 +105,7 @@ export const rotateDkimKey = defineTool({
   name: 'rotate_dkim_key',
   title: 'Rotate a DKIM key',
   description:
-    'Makes a new DKIM key and answers its record beside the present one. The new key signs once its record is found; leave the old record in DNS until it is no longer listed, seven days later.',
+    'Creates a new DKIM key and answers its record next to the present one. The new key signs once its record is found; leave the old record in DNS until it is no longer listed, seven days later.',
   group: 'domains',
   effect: 'write',
   permission: 'domains',

@@ -55,7 +55,7 @@ export const importSuppressions = defineTool({
   name: 'import_suppressions',
   title: 'Import suppressions',
   description:
-    'Suppresses a list of addresses from another service for one reason; a line that is no address never fails its neighbours. Subscribers who have them become BANNED, COMPLAINED or BOUNCED. Asks for a confirmation code.',
+    'Suppresses a list of addresses from another service for one reason; a line that is not an address does not affect the others. Subscribers who have them become BANNED, COMPLAINED or BOUNCED. Asks for a confirmation code.',
   group: 'subscribers',
   effect: 'impact',
   permission: 'subscribers',

@@ -56,7 +56,7 @@ export const createToken = defineTool({
 export const deleteToken = defineTool({
   name: 'delete_token',
   title: 'Delete an API token',
-  description: 'Ends an API token at once; whoever uses it is refused from then on.',
+  description: 'Revokes an API token at once; every further call with it is refused.',
   group: 'organization',
   effect: 'impact',
   permission: 'tokens',

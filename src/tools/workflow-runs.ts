@@ -84,7 +84,7 @@ export const removeSubscriberFromWorkflow = defineTool({
     reason: Type.Optional(Type.String({ maxLength: 200, description: 'Kept with the event.' })),
   }),
   output: closed({
-    runs: Type.Array(Run, { description: 'The runs that were canceled; none is no error.' }),
+    runs: Type.Array(Run, { description: 'The runs that were canceled; an empty list is not an error.' }),
   }),
   handler: async (call, input) => ({ runs: await removeFromWorkflow(call, input) }),
 })

@@ -73,7 +73,7 @@ function refuseLarge(filters: readonly Filter[], { segments }: References): void
   if (segments.size === 0 || sizeInPlace(filters, segments) <= AUDIENCE_LIMITS.conditions) return
   throw new Failure(
     'WRONG_STATE',
-    `The filters come to more than ${AUDIENCE_LIMITS.conditions} conditions with those of the segments they name; name fewer segments, or simplify them.`,
+    `The filters have more than ${AUDIENCE_LIMITS.conditions} conditions together with those of the segments they use; use fewer segments, or simplify them.`,
   )
 }
 
@@ -196,7 +196,7 @@ function tagTest({ references, around }: Walk, { operator, value }: Leaf): Test 
 /** A segment is its filters, in place. */
 function compileSegments(walk: Walk, { operator, value }: Leaf, negated: boolean): Predicate {
   if (walk.depth >= AUDIENCE_LIMITS.depth) {
-    const message = `Segments name each other more than ${AUDIENCE_LIMITS.depth} levels deep; flatten them.`
+    const message = `Segments refer to each other more than ${AUDIENCE_LIMITS.depth} levels deep; flatten them.`
     throw new Failure('WRONG_STATE', message)
   }
   const parts = idsIn(value, 'seg').map((id) => {
@@ -219,6 +219,6 @@ function expectAll(known: ReadonlySet<string>, ids: readonly string[], what: str
 function gone(what: string): never {
   throw new Failure(
     'FILTER_REFERENCE_MISSING',
-    `The filters name ${what}, which no longer exists; change or remove that filter.`,
+    `The filters refer to ${what}, which no longer exists; change or remove that filter.`,
   )
 }

@@ -137,7 +137,7 @@ function customFieldKind(
   customFields: ReadonlyMap<string, FieldType> | undefined,
 ): FieldKind | { fault: string } {
   if (!CUSTOM_FIELD_NAME.test(name)) {
-    const fault = `${JSON.stringify(name.slice(0, 80))} is no name of a custom field; letters, digits, _ and - are, a letter first`
+    const fault = `${JSON.stringify(name.slice(0, 80))} is not the name of a custom field; names are letters, digits, _ and -, beginning with a letter`
     return { fault }
   }
   if (!customFields) return 'any'
@@ -203,7 +203,7 @@ export function pathFault(path: string): string | null {
   if (segments.length <= AUDIENCE_LIMITS.pathSegments && segments.every((part) => PATH_SEGMENT.test(part)))
     return null
   const most = AUDIENCE_LIMITS.pathSegments
-  return `${JSON.stringify(path.slice(0, 80))} is no path; write names or list indexes joined by dots, at most ${most}, such as "metadata.plan"`
+  return `${JSON.stringify(path.slice(0, 80))} is not a path; write names or list indexes joined by dots, at most ${most}, such as "metadata.plan"`
 }
 
 function operatorFault(operator: unknown, known: readonly string[], of: string): string | null {
@@ -213,7 +213,7 @@ function operatorFault(operator: unknown, known: readonly string[], of: string):
   if (known.includes(operator)) return null
   const near = nearest(operator, known)
   const hint = near === undefined ? 'the operators are' : `did you mean "${near}"? The operators are`
-  return `${shown(operator)} is no operator of ${of}; ${hint} ${known.join(', ')}`
+  return `${shown(operator)} is not an operator of ${of}; ${hint} ${known.join(', ')}`
 }
 
 function unknownMembers(value: object, known: readonly string[], path: string): Fault[] {

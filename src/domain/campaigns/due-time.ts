@@ -17,7 +17,7 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/
  */
 export function readDueTime({ date, hours, minutes, timezone }: WishedTime, now: number): number | null {
   if (!isTimeZone(timezone)) {
-    refuse('timezone', 'is no time zone; send a name such as "Europe/Paris" or "UTC".')
+    refuse('timezone', 'is not a time zone; send a name such as "Europe/Paris" or "UTC".')
   }
   const timed = hours !== undefined ? 'hours' : minutes !== undefined ? 'minutes' : null
   if (date === undefined) {

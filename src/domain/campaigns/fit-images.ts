@@ -134,7 +134,7 @@ function naturalSize(image: DocumentImage, sizes: ReadonlyMap<string, NaturalSiz
 function problemOf({ address, attributes }: DocumentImage): string | null {
   if (address === '') return 'It has no address.'
   if (!address.includes('{{') && attributes['isSrcVariable'] !== true) return null
-  return 'Its address holds a variable, so that its size is not the same for everybody.'
+  return 'Its address holds a variable, so its size can differ from person to person.'
 }
 
 function fit({ width, height }: { width: number; height: number }, maxWidth: number, maxHeight: number) {

@@ -61,7 +61,8 @@ async function readLibrary(
 }
 
 async function fetchSize({ services }: Outside, url: string, milliseconds: number): Promise<NaturalSize> {
-  if (milliseconds <= 0) return { problem: 'There was no time left for it; name it in another call.' }
+  if (milliseconds <= 0)
+    return { problem: 'There was no time left for it; select it by its index in another call.' }
   try {
     const { body } = await fetchUrl(services.web, {
       url,

@@ -64,7 +64,7 @@ export function startSend(call: Call, campaign: Pick<CampaignRow, 'id'>, number:
       workflow: CAMPAIGN_SEND,
       input,
       summary: `Campaign ${campaignId} · schedule ${number}`,
-      details: `${campaignId} of ${input.organizationId}. The tool get_campaign_progress shows how far it is.`,
+      details: `${campaignId} of ${input.organizationId}. The tool get_campaign_progress shows its progress.`,
     },
   })
 }
@@ -89,7 +89,7 @@ export async function summarizeSchedule(call: Call, wish: Wish): Promise<Confirm
     recipients: reached,
     effects: [
       `“${campaign.subject}” is sent ${when} from ${sender.name} <${sender.email}>.`,
-      `${everybody}: ${count(reached, 'recipient')} as of now, and whoever that is when it is due.`,
+      `${everybody} when it is due: ${count(reached, 'recipient')} as of now.`,
     ],
     warnings: [
       ...(stop === null ? [] : [stop.message]),

@@ -70,7 +70,7 @@ export function nextStatus(campaign: CampaignRow, action: CampaignAction): Campa
   if (kind === 'WORKFLOW' && !OF_INTERNAL_EMAILS.has(action)) {
     throw new Failure(
       'WRONG_STATE',
-      `${titleOf(campaign)} is the internal email of a workflow step and cannot be ${WORDS[action]}; change the workflow, or make a campaign of it with duplicate_campaign.`,
+      `${titleOf(campaign)} is the internal email of a workflow step and cannot be ${WORDS[action]}; change the workflow, or copy the email to a campaign with duplicate_campaign.`,
       { details: { kind } },
     )
   }

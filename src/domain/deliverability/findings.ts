@@ -21,9 +21,9 @@ const VERBS: Readonly<Record<StopReason, string>> = {
 }
 const REPAIRS: Readonly<Record<StopReason, string>> = {
   BOUNCES:
-    'Find where these addresses came from and stop taking them from there: send only to people who confirmed, and leave out who has not opened anything for months.',
+    'Find out where these addresses came from and stop using that source: send only to people who confirmed, and leave out those who have not opened anything for months.',
   COMPLAINTS:
-    'Send only to people who asked for it and remember that they did, say in the first line who writes and why, and make leaving easier than complaining.',
+    'Send only to people who asked for it and remember that they did, say in the first line who writes and why, and make unsubscribing easier than complaining.',
 }
 /** Where much less is opened than elsewhere, mail probably lands among the spam. */
 const FEWER_OPENS = 1 / 3
@@ -78,7 +78,7 @@ export function providerFindings(
       found.push({
         level: 'WARN',
         code: 'LOW_OPENS',
-        message: `${percent(rate)} of the email to ${provider} was opened within 30 days, and ${percent(usual)} of all: there it probably lands among the spam.`,
+        message: `${percent(rate)} of the email to ${provider} was opened within 30 days, and ${percent(usual)} of all: there it probably lands in the spam folder.`,
         repair: `Send for some weeks only to those at ${provider} who opened something lately, and look at the postmaster pages of ${provider}.`,
       })
     }
@@ -130,7 +130,7 @@ function failureFindings(periods: readonly Period[]): HealthFinding[] {
       code: 'FAILURES',
       message: `${period.failed} of ${period.emails} emails failed because the relay refused their sender.`,
       repair:
-        'Read what it said with explain_delivery, and have whoever runs the relay allow the domain, or take another sender.',
+        'Read its answer with explain_delivery, and have the operator of the relay allow the domain, or use another sender.',
     },
   ]
 }
@@ -144,7 +144,7 @@ function recordFindings({ domain, status, records, development }: DomainRow): He
         code: 'NOT_VERIFIED',
         message: `${domain} is ${status}, so nothing new is sent from it.`,
         repair:
-          'Add or mend the records that get_domain_dns_records lists as not VERIFIED, then call verify_domain.',
+          'Add or correct the records that get_domain_dns_records lists as not VERIFIED, then call verify_domain.',
       },
     ]
   }
@@ -156,7 +156,7 @@ function recordFindings({ domain, status, records, development }: DomainRow): He
     {
       level: 'WARN',
       code: 'NO_DMARC',
-      message: `${domain} has no DMARC policy that holds, which large providers ask of whoever sends to many.`,
+      message: `${domain} has no valid DMARC policy, which large providers require of bulk senders.`,
       repair: dmarc.repair ?? `Add the TXT record ${dmarc.name} with the value: ${dmarc.value}`,
     },
   ]

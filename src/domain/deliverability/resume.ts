@@ -59,7 +59,7 @@ export async function summarizeResuming(call: Call, name: string): Promise<Confi
     effects: [`Sending goes on at once: ${count(waiting, 'email')} that waited, and whatever follows.`],
     warnings: [
       ...domain.stops.map((stop) => presentStop(domain.domain, stop).message),
-      'What made it stop has to be repaired first: it stops again at the same line, and receivers remember.',
+      'Repair the cause first: sending stops again at the same rate, and receivers remember.',
     ],
   }
 }
@@ -68,6 +68,6 @@ function refuseUnlessStopped({ domain, stops }: DomainRow): void {
   if (stops.length > 0) return
   throw new Failure(
     'WRONG_STATE',
-    `Sending from ${domain} is not stopped, so there is nothing to resume; get_deliverability_health shows how it fares.`,
+    `Sending from ${domain} is not stopped, so there is nothing to resume; get_deliverability_health shows its health.`,
   )
 }

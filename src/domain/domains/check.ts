@@ -126,7 +126,7 @@ async function claim(
       and organization_id <> ${call.organization.id}`,
   )
   if (!other) return records
-  const repair = `Another organization has verified ${domain.domain}; it has to take its records out of DNS first, and then this one follows.`
+  const repair = `Another organization has verified ${domain.domain}; it has to remove its records from DNS first; then this one can be verified.`
   const held = records.map((record): DomainRecord => {
     return record.purpose === 'OWNERSHIP' ? { ...record, status: 'PENDING', repair } : record
   })

@@ -54,7 +54,7 @@ export async function createDomain(call: Call, input: { domain: string }, pair: 
 function alreadyThere(domain: string): never {
   throw new Failure(
     'ALREADY_EXISTS',
-    `The domain ${domain} is there already; get_domain_dns_records shows its records.`,
+    `The domain ${domain} is registered already; get_domain_dns_records shows its records.`,
   )
 }
 

@@ -82,7 +82,7 @@ export async function findDomain(
   if (found) return found
   throw new Failure(
     'NOT_FOUND',
-    `There is no domain ${JSON.stringify(domain.slice(0, 260))} in this organization; list_domains shows the ones there are.`,
+    `There is no domain ${JSON.stringify(domain.slice(0, 260))} in this organization; list_domains shows the existing ones.`,
   )
 }
 

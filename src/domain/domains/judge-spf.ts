@@ -18,7 +18,7 @@ export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdic
       : {
           status: 'MISMATCH',
           found: [...texts],
-          repair: `What ${needed.name} holds now is no SPF policy and may stay. ${repair}`,
+          repair: `The present record of ${needed.name} is not an SPF policy and may stay. ${repair}`,
         }
   }
   if (policies.length > 1) {
@@ -26,7 +26,7 @@ export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdic
     return {
       status: 'MISMATCH',
       found: [...policies],
-      repair: `${needed.name} has ${policies.length} SPF records, which receivers take for an error; merge them into one: ${merged(needed, [...all])}`,
+      repair: `${needed.name} has ${policies.length} SPF records, which receivers treat as an error; merge them into one: ${merged(needed, [...all])}`,
     }
   }
   const repair = repairOf(needed, text)
@@ -38,21 +38,21 @@ export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdic
 function repairOf(needed: NeededRecord, text: string): string | null {
   const { name } = needed
   if (text.includes('"'))
-    return `Take the quotation marks out of the value of ${name}: receivers read them as part of it.`
+    return `Remove the quotation marks from the value of ${name}: receivers read them as part of it.`
   const written = termsOf(text)
   const refused = written.find((term) => readTerm(term, name) === null)
   if (refused !== undefined) {
-    return `Receivers refuse all of the policy because SPF has no term ${refused}; change ${name} to: ${merged(needed, written)}`
+    return `Receivers refuse the whole policy because SPF has no term ${refused}; change ${name} to: ${merged(needed, written)}`
   }
   const terms = readTerms(written, name)
   const twice = AT_MOST_ONCE.find((kind) => terms.filter((term) => term.kind === kind).length > 1)
-  if (twice) return `${name} has ${twice}= more than once, which receivers refuse; leave one of them.`
+  if (twice) return `${name} has ${twice}= more than once, which receivers refuse; keep only one of them.`
   const lacking = mechanismsOf(needed).filter((term) => !isAllowed(readTerm(term, name), terms))
   if (lacking.length > 0) {
     return `Let it allow ${lacking.join(' and ')} by changing ${name} to: ${merged(needed, written)}`
   }
   if (terms.filter(({ kind }) => LOOKED_UP.has(kind)).length > MOST_LOOKUPS) {
-    return `${name} needs more than ${MOST_LOOKUPS} look-ups, and receivers give up; take some of its mechanisms out.`
+    return `${name} needs more than ${MOST_LOOKUPS} lookups, and receivers give up; remove some of its mechanisms.`
   }
   return null
 }

@@ -40,7 +40,10 @@ function judgeOwnership(needed: NeededRecord, texts: readonly string[]): Verdict
   if (texts.length === 0) return missing(needed)
   const plain = texts.map((text) => unquoted(text).toLowerCase())
   if (plain.includes(needed.value.toLowerCase())) return { status: 'VERIFIED', found: [...texts] }
-  return mismatch(texts, `Add ${needed.value} as a TXT record of ${needed.name}; others may stay beside it.`)
+  return mismatch(
+    texts,
+    `Add ${needed.value} as a TXT record of ${needed.name}; other records there may stay.`,
+  )
 }
 
 /** RFC 6376 3.6.1: tags in any order, unknown ones ignored, spaces inside p of no meaning, exactly one record. */
@@ -54,13 +57,13 @@ function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
   if (keys.length > 1) {
     return mismatch(
       keys,
-      `${needed.name} holds ${keys.length} keys and receivers want one; delete all but this: ${needed.value}`,
+      `${needed.name} holds ${keys.length} keys, and receivers accept only one; delete all but this: ${needed.value}`,
     )
   }
   if (/["\\]/.test(text)) {
     return mismatch(
       keys,
-      `Take the quotation marks and backslashes out of the value of ${needed.name}: receivers read them as part of the key.`,
+      `Remove the quotation marks and backslashes from the value of ${needed.name}: receivers read them as part of the key.`,
     )
   }
   const [tags, wanted] = [readTags(text), readTags(needed.value)]
@@ -81,7 +84,7 @@ function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
   if (wrong)
     return mismatch(
       keys,
-      `Take the tag ${wrong} out of ${needed.name}: receivers refuse the key because of it.`,
+      `Remove the tag ${wrong} from ${needed.name}: receivers refuse the key because of it.`,
     )
   return { status: 'VERIFIED', found: keys }
 }
@@ -136,7 +139,7 @@ function judgeDmarc(needed: NeededRecord, texts: readonly string[]): Verdict {
   if (policies.length > 1) {
     return mismatch(
       policies,
-      `${needed.name} holds ${policies.length} policies, which receivers take for none; delete all but one.`,
+      `${needed.name} holds ${policies.length} policies, which receivers treat as none; delete all but one.`,
     )
   }
   const policy = readTags(text).get('p')?.toLowerCase() ?? ''

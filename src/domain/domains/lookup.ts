@@ -42,7 +42,7 @@ function combine(needed: NeededRecord, answers: readonly DnsAnswer[]): Finding |
   return {
     status: 'PENDING',
     found: [...new Set(verdicts.flatMap(({ found }) => found))],
-    repair: `${right.length} of ${verdicts.length} name servers have ${needed.name} as it must be; wait until the others forget their earlier answer, which its TTL tells.`,
+    repair: `${right.length} of ${verdicts.length} name servers have the right record ${needed.name}; wait until the TTL of the earlier answer has passed at the others.`,
   }
 }
 
@@ -65,7 +65,7 @@ async function isDoubled(dns: Dns, domain: string, needed: NeededRecord): Promis
 
 function doubledRepair(domain: string, needed: NeededRecord): string {
   const label = needed.name.slice(0, -domain.length - 1)
-  return `The record stands at ${needed.name}.${domain}, because the domain was added to the name; enter only ${label} as its name.`
+  return `The record is at ${needed.name}.${domain}, because the domain was added to the name; enter only ${label} as the name.`
 }
 
 /** Values as they can be stored and shown, whatever bytes a server sent. */

@@ -17,14 +17,14 @@ export async function rotateKey(call: Call, input: { domain: string }, pair: Dki
   if (domain.development) {
     throw new Failure(
       'WRONG_STATE',
-      `${domain.domain} is for development: its key is in no DNS, so there is nothing to rotate; create_domain makes one of your own.`,
+      `${domain.domain} is the development domain: its key is in no DNS, so there is nothing to rotate; register a domain of your own with create_domain.`,
     )
   }
   const next = (await readKeys(call, domain.id)).find(({ state }) => state === 'NEXT')
   if (next) {
     throw new Failure(
       'WRONG_STATE',
-      `A new key of ${domain.domain} waits already; add the record ${dkimName(next.selector, domain.domain)}, and it signs as soon as it is found.`,
+      `${domain.domain} has a new key already; add the record ${dkimName(next.selector, domain.domain)}, and the key signs as soon as the record is found.`,
     )
   }
   const owner = { organizationId: organization.id, domainId: domain.id }

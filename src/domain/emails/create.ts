@@ -100,7 +100,7 @@ function bodyOf(email: NewEmail): (typeof NAMES)[number] {
   if (name === undefined) {
     throw new Failure(
       'MISSING_FIELD',
-      'The email says nothing: send exactly one of html, tiptap and markdown.',
+      'The email has no content: send exactly one of html, tiptap and markdown.',
       {
         details: [
           { path: 'html', message: 'is missing, as are tiptap and markdown; send exactly one of them' },

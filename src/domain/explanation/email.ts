@@ -140,7 +140,7 @@ function waitingReason({ organization }: Call, email: Email): Reason {
   if (email.state === 'held') return waiting('HELD', 'The email is held back by a pause.')
   if (email.state === 'apart') {
     const message =
-      'Nothing about the email could be stored, so it was set apart; the log of the worker says why.'
+      'The outcome of the email could not be stored, so it was set aside; the log of the worker says why.'
     return waiting('SET_APART', message)
   }
   if (email.state === 'deferred') {
@@ -150,7 +150,7 @@ function waitingReason({ organization }: Call, email: Email): Reason {
     const said = email.response === null ? '' : ` It said: “${email.response}”.`
     return waiting(
       'RETRYING',
-      `The email was put off after ${email.attempts} tries and is tried again ${next}, until a day is over.${why}${said}`,
+      `The email was deferred after ${email.attempts} tries and is tried again ${next}, for up to a day.${why}${said}`,
     )
   }
   if (email.state !== 'queued') return waiting('BEING_SENT', 'The email is being handed to the mail server.')

@@ -65,7 +65,7 @@ function blamedReason(
 ): Reason {
   const asked = wanted
     ? `The filter at ${path} asks for ${leafWords(leaf, names)}`
-    : `The filter at ${path} leaves out whoever has ${leafWords(leaf, names)}`
+    : `The filter at ${path} does not allow ${leafWords(leaf, names)}`
   if (leaf.field.startsWith(ENTRY_PREFIX)) {
     return {
       ...against('FILTER_ON_ENTRY', `${asked}, which only shows when it happens.`, path),

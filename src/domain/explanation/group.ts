@@ -37,7 +37,7 @@ export async function groupReasons(
       const why =
         group.conflictStrategy === 'PRIORITY'
           ? 'whose priority is not lower'
-          : 'where whoever came first stays'
+          : 'which keeps those who came first'
       return say('AGAINST', 'GROUP_CONFLICT', `They are ${where}, ${why}, so they would not be let in.`)
     }
     case 'PREEMPTS':

@@ -53,7 +53,7 @@ const CATEGORIES: Readonly<Record<string, string>> = {
   SENDER_REFUSED: 'The mail server refused the sender.',
   CONNECTION_LOST: 'The connection to the mail server broke.',
   RELAY_UNREACHABLE: 'The mail server could not be reached.',
-  CONTENT_UNREADABLE: 'What the email is made of could not be read.',
+  CONTENT_UNREADABLE: 'The content of the email could not be read.',
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -79,16 +79,16 @@ const REASONS: Readonly<Record<string, string>> = {
   ADDRESS_NOT_SENDABLE: 'Their address cannot be written to.',
   CONTENT_MISSING: 'The content of the email was gone.',
   RENDER_FAULT: 'The email could not be made from its content.',
-  OUTCOME_REJECTED: 'What became of the email could not be stored.',
-  MARK_REJECTED: 'That the email is to be sent could not be stored.',
+  OUTCOME_REJECTED: 'The outcome of the email could not be stored.',
+  MARK_REJECTED: 'The email could not be stored for sending.',
   THROTTLE: 'As many as may pass at a time had passed already.',
   SEND_WINDOW: 'Its hours of sending had not begun.',
-  HOLDOUT: 'Chance put them into the group that goes without, which the others are measured against.',
+  HOLDOUT: 'Chance put them into the holdout group, which the others are compared with.',
   MISSING: 'The date that the step waits for is missing.',
   PAST: 'The date that the step waits for was over.',
-  NOT_FOUND: 'What the step names was gone.',
-  FILTER_REFERENCE_MISSING: 'A filter names something that was gone.',
-  CONDITIONS: 'They did not fulfil the conditions of the step.',
+  NOT_FOUND: 'Something that the step refers to was deleted.',
+  FILTER_REFERENCE_MISSING: 'A filter refers to something that was deleted.',
+  CONDITIONS: 'They did not meet the conditions of the step.',
 }
 
 /** A decision as it is said. */
@@ -97,7 +97,7 @@ export function decisionWords(reason: string, data: Record<string, unknown> = {}
     return `The exit rule “${data['rule']}” of the workflow took them out.`
   }
   if (reason === 'MANUAL') return removalWords(data)
-  if (reason !== 'RETRIES_OVER') return REASONS[reason] ?? `It was decided so for the reason ${reason}.`
+  if (reason !== 'RETRIES_OVER') return REASONS[reason] ?? `The reason was ${reason}.`
   const last = typeof data['reason'] === 'string' ? (CATEGORIES[data['reason']] ?? '') : ''
   const tries = typeof data['attempts'] === 'number' ? ` after ${data['attempts']} tries` : ''
   return `The email was given up${tries}, because a day was over. ${last}`.trim()

@@ -59,7 +59,7 @@ export function readColumns(
   const names = header.map(quoted).join(', ')
   throw new Failure(
     'INVALID_INPUT',
-    `No column holds the email address: the file has ${names}. Name it in mapping, such as {"${header[0] ?? 'E-mail'}": "email"}, or call it "email".`,
+    `No column is recognized as the email address: the file has ${names}. Name it in mapping, such as {"${header[0] ?? 'E-mail'}": "email"}, or call it "email".`,
     { details: [{ path: 'mapping', message: 'leads no column to email' }] },
   )
 }
@@ -69,7 +69,7 @@ function mapped(header: readonly string[], mapping: Readonly<Record<string, stri
     const path = `mapping.${name.slice(0, 80)}`
     const count = header.filter((each) => each === name).length
     if (count === 0) {
-      refuse(path, `is no column of the file; it has ${header.map(quoted).join(', ').slice(0, 1_000)}.`)
+      refuse(path, `is not a column of the file; it has ${header.map(quoted).join(', ').slice(0, 1_000)}.`)
     }
     if (count > 1) refuse(path, 'is the name of several columns; give each a name of its own.')
     if (!isTarget(target)) {

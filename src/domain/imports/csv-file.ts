@@ -129,7 +129,7 @@ function asFailure(error: unknown): unknown {
   if (!(error instanceof CsvError)) return error
   return new Failure(
     'INVALID_INPUT',
-    'A quote is opened and not closed after the last row that was read; correct the file and upload it again: whoever is imported is only updated then.',
+    'A quote is opened and not closed after the last row that was read; correct the file and upload it again: people who were imported already are updated.',
     { cause: error },
   )
 }

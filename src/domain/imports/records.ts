@@ -109,7 +109,7 @@ export async function cancelImport(call: Call, importId: string): Promise<Subscr
   if (record.status !== 'PENDING' && record.status !== 'RUNNING') {
     throw new Failure(
       'WRONG_STATE',
-      `The import is ${record.status}; only one that is under way can be canceled.`,
+      `The import is ${record.status}; only an import under way can be canceled.`,
     )
   }
   await endImport(call, record, 'CANCELED')

@@ -45,7 +45,7 @@ export async function receiveFile(
   } catch (error) {
     await discard()
     if (error instanceof Failure || !isBrokenOff(error)) throw error
-    throw new Failure('MALFORMED_BODY', 'The file broke off before its end; nothing is kept, send it again.')
+    throw new Failure('MALFORMED_BODY', 'The upload ended early; nothing is stored, send the file again.')
   }
 }
 
@@ -82,7 +82,7 @@ async function keepFile(
     bytes += chunk.length
   }
   if (settings && bytes > settings.headerBytes) return hash.digest('hex')
-  throw new Failure('INVALID_INPUT', 'The file has no rows below the line that names the columns; add some.')
+  throw new Failure('INVALID_INPUT', 'The file has no rows below its header line; add some.')
 }
 
 function readSettings(

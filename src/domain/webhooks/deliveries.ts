@@ -118,7 +118,7 @@ async function requireEnabled(call: Call, webhookId: string): Promise<string> {
   if (!found.enabled) {
     throw new Failure(
       'WRONG_STATE',
-      'This webhook is disabled and is told nothing; enable it first (PATCH with {"enabled": true}).',
+      'This webhook is disabled and receives nothing; enable it first (PATCH with {"enabled": true}).',
     )
   }
   return found.id

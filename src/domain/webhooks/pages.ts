@@ -25,7 +25,7 @@ export async function closePending(
     where organization_id = ${organizationId} and id = ${webhookId}
       and failing_since <= now() - make_interval(hours => ${HOURS}))`
   const why = isLate
-    ? `The endpoint took nothing for ${HOURS} hours.`
+    ? `The endpoint accepted nothing for ${HOURS} hours.`
     : 'The webhook was disabled before this could be delivered.'
   await execute(
     em,

@@ -84,7 +84,7 @@ export async function createWebhook(
   if (made === 0) {
     throw new Failure(
       'WRONG_STATE',
-      `The organization has ${WEBHOOK_LIMITS.perOrganization} webhooks, the most there can be; change or delete one of them instead.`,
+      `The organization has ${WEBHOOK_LIMITS.perOrganization} webhooks, which is the limit; change or delete one of them instead.`,
     )
   }
   const webhookId = encodeId('whk', id)
@@ -166,7 +166,7 @@ function readUrl(text: string): string {
   const line = oneLine(text, 'url', WEBHOOK_LIMITS.url)
   const url = URL.parse(line)
   if (!url || !/^https?:\/\//i.test(line) || url.hostname === '') {
-    refuse('url', 'is no http or https address; send one such as "https://shop.example/hooks".')
+    refuse('url', 'is not an http or https address; send one such as "https://shop.example/hooks".')
   }
   if (url.username !== '' || url.password !== '') {
     refuse('url', 'holds a user or password; the signature tells who calls, so leave it out.')
@@ -184,7 +184,7 @@ function readTypes(types: readonly string[] | null) {
     if (!EVENT_TYPE.test(type)) {
       refuse(
         `eventTypes[${index}]`,
-        'is no type of events; send capital letters, digits and underscores, such as "EMAIL_BOUNCED".',
+        'is not an event type; send capital letters, digits and underscores, such as "EMAIL_BOUNCED".',
       )
     }
   }

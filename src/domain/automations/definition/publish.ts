@@ -108,7 +108,7 @@ export async function summarizePublish(
 const LIVE: Readonly<Record<WorkflowStatus, string>> = {
   ACTIVE: 'It is live: subscribers enter by its triggers and get its emails.',
   PAUSED: 'It is not live: nobody enters and no step runs until it is set to ACTIVE.',
-  ARCHIVED: 'It stays in the archive: nobody enters it.',
+  ARCHIVED: 'It stays archived: nobody enters it.',
   DRAFT: 'It stays a draft.',
 }
 

@@ -102,7 +102,7 @@ function chosen(
 ): ConfigChoice {
   const message = wordFault(what, word, known)
   const schema = message === null && typeof word === 'string' ? schemas[word] : undefined
-  return schema ? { schema } : { fault: { path, message: message ?? `is no ${what}` } }
+  return schema ? { schema } : { fault: { path, message: message ?? `is not a ${what}` } }
 }
 
 function filterFaults(type: StepType, config: Raw, path: string, context: FilterContext): Fault[] {
@@ -151,7 +151,7 @@ function timeFaults(type: StepType, config: Raw, path: string): Fault[] {
     faults.push(...windowFaults(config.sendWindow, joinPath(path, 'sendWindow')))
   }
   if (type === 'WAIT_UNTIL' && typeof config.date === 'string' && readMoment(config.date, 'UTC') === null) {
-    const message = `${JSON.stringify(config.date.slice(0, 40))} is no ISO date; write "2025-01-31" or "2025-01-31T09:00:00Z"`
+    const message = `${JSON.stringify(config.date.slice(0, 40))} is not an ISO date; write "2025-01-31" or "2025-01-31T09:00:00Z"`
     faults.push({ path: joinPath(path, 'date'), message })
   }
   return faults
@@ -172,7 +172,7 @@ export function windowFaults({ start, end, timezone }: Raw, path: string): Fault
 
 /** The sentence for a time zone that nobody knows. */
 export function timeZoneSentence(name: string): string {
-  return `${JSON.stringify(name.slice(0, 64))} is no time zone; write an IANA name, such as "Europe/Paris"`
+  return `${JSON.stringify(name.slice(0, 64))} is not a time zone; write an IANA name, such as "Europe/Paris"`
 }
 
 /** A length of time that is longer than any wait. */

@@ -107,12 +107,12 @@ function webhookFaults({ url, method, headers = {}, body }: StepConfigs['WEBHOOK
   const fault = (member: string, message: string) => faults.push({ path: joinPath(path, member), message })
   const read = URL.parse(url.replaceAll(/\{\{[^{}]*\}\}/g, 'x'))
   const [origin = ''] = /^https?:\/\/[^/?#]*/i.exec(url) ?? []
-  if (!read || origin === '') fault('url', 'is no http or https address')
+  if (!read || origin === '') fault('url', 'is not an http or https address')
   else if (origin.includes('{'))
     fault('url', 'has a variable in its host; variables may stand in path and query')
   else if (read.username || read.password) fault('url', 'holds a user or password; send a header instead')
   for (const [name, value] of Object.entries(headers)) {
-    if (!HEADER_NAME.test(name)) fault(`headers.${name.slice(0, 100)}`, 'is no name of a header')
+    if (!HEADER_NAME.test(name)) fault(`headers.${name.slice(0, 100)}`, 'is not the name of a header')
     else if (OWN_HEADERS.test(name)) fault(`headers.${name}`, 'is set by the request itself; leave it out')
     if (/[^\t\u0020-\u007e\u00a0-\u00ff]/.test(value)) {
       fault(`headers.${name.slice(0, 100)}`, 'holds a character that a header cannot carry; write one line')
@@ -128,7 +128,8 @@ function webhookFaults({ url, method, headers = {}, body }: StepConfigs['WEBHOOK
 function notifyFaults({ to, subject }: StepConfigs['NOTIFY'], path: string): Fault[] {
   const faults: Fault[] = []
   const wrong = emailFault(to)
-  if (wrong !== null) faults.push({ path: joinPath(path, 'to'), message: `is no email address: ${wrong}` })
+  if (wrong !== null)
+    faults.push({ path: joinPath(path, 'to'), message: `is not an email address: ${wrong}` })
   if (/\p{Cc}/u.test(subject)) {
     faults.push({
       path: joinPath(path, 'subject'),

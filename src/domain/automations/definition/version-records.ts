@@ -75,7 +75,7 @@ async function readVersion(
   if (found) return found.definition
   throw new Failure(
     'NOT_FOUND',
-    `The workflow has no version ${number}; list_workflow_versions tells which there are.`,
+    `The workflow has no version ${number}; list_workflow_versions shows the existing ones.`,
   )
 }
 

@@ -73,7 +73,7 @@ export function refuseStatus({ status }: Pick<AutomationRow, 'status'>): never {
     status === 'DRAFT'
       ? 'publish it first (publish_workflow)'
       : 'set it ACTIVE first (update_workflow_status)'
-  throw new Failure('WRONG_STATE', `The workflow is ${status} and takes nobody in; ${repair}.`, {
+  throw new Failure('WRONG_STATE', `The workflow is ${status} and lets nobody in; ${repair}.`, {
     details: { status },
   })
 }
@@ -103,7 +103,7 @@ async function requireFilters(
   call.ifRefused((own) => recordDecisions(own, [refused]))
   throw new Failure(
     'WRONG_STATE',
-    `The subscriber does not fulfil the filters of the trigger ${JSON.stringify(stepId)}.`,
+    `The subscriber does not match the filters of the trigger ${JSON.stringify(stepId)}.`,
     {
       details: { reason: 'FILTERS', stepId },
     },

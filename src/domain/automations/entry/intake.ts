@@ -88,7 +88,7 @@ export async function beginIntake(call: Call, crowd: Crowd): Promise<string | nu
       workflow: AUTOMATION_INTAKE,
       input: { organizationId: encodeId('org', organization.id), automationId, intakeId: id },
       summary: `${crowd.expected} people into ${crowd.automation.name.slice(0, 120)}`,
-      details: `Lets many people into ${automationId}. A crash repeats nobody: the row of the intake says how far it is.`,
+      details: `Lets many people into ${automationId}. After a crash it continues from the row of the intake and repeats nobody.`,
     },
   })
   return workflowId

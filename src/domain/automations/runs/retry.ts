@@ -113,11 +113,11 @@ async function findObstacle(call: Call, run: RunState, groupId: string | null): 
     return 'The run did not fail in a step: its workflow was lost. Enter the subscriber again (add_subscriber_to_workflow).'
   }
   if (found.isIn) {
-    return `The subscriber ${who} has entered this workflow again since, and is in it; remove them first, or leave the failed run as it is.`
+    return `The subscriber ${who} has entered this workflow again since and is still in it; remove them first, or leave the failed run as it is.`
   }
   if (found.isTaken) {
-    return `Another workflow of the same group has the subscriber ${who}; retry when that run is over, or remove them there.`
+    return `The subscriber ${who} is in another workflow of the same group; retry when that run is over, or remove them there.`
   }
   if (!found.hasLeft) return null
-  return `The subscriber ${who} has unsubscribed since, and this workflow lets go of who does (settings.exitOnUnsubscribe).`
+  return `The subscriber ${who} has unsubscribed since, which ends runs of this workflow (settings.exitOnUnsubscribe).`
 }

@@ -26,7 +26,7 @@ export function refuseLoop({ run }: Turn): void {
   if (run.depth < MOST_DEPTH) return
   throw new Failure(
     'WRONG_STATE',
-    `This run is the last of ${MOST_DEPTH + 1} that have started each other, so it starts no more; break the circle of workflows, or let a condition end it.`,
+    `This run is the last of ${MOST_DEPTH + 1} that have started each other, so it starts no more; break the cycle of workflows, or end it by a condition.`,
   )
 }
 
