@@ -129,7 +129,7 @@ export function summarizeSuppressing(emails: readonly string[], reason: Imported
     action: 'suppress',
     target: emails.length === 1 ? only : `${emails.length} addresses`,
     effects: [
-      `These addresses get no email of any kind any more; subscribers who have them become ${status}.`,
+      `No email of any kind is sent there any more; a subscriber with such an address becomes ${status}.`,
     ],
     warnings: [],
   }
