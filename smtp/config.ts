@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 
 import { type Environment, integer, readInternalSecret, readSecret, required } from '../src/config.ts'
@@ -12,6 +13,8 @@ export type SmtpConfig = {
   /** What return paths and links are signed with. */
   secret: string
   certificate: CertificateFiles
+  /** Addresses of load balancers in front, which speak the PROXY protocol. */
+  proxies: string[]
   api: { url: string; host: string; internalSecret: string }
   logLevel: string
 }
@@ -30,6 +33,7 @@ export function readSmtpConfig(env: Environment): SmtpConfig {
     },
     secret: readSecret(env),
     certificate: { certFile: required(env, 'SMTP_TLS_CERT'), keyFile: required(env, 'SMTP_TLS_KEY') },
+    proxies: readProxies(env),
     api: {
       url: env['POSTLOOM_API_URL'] || `http://127.0.0.1:${integer(env, 'API_PORT', 3000)}`,
       host: new URL(baseUrl).host,
@@ -37,4 +41,11 @@ export function readSmtpConfig(env: Environment): SmtpConfig {
     },
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
+}
+
+function readProxies(env: Environment): string[] {
+  const proxies = (env['SMTP_PROXIES'] ?? '').split(/[\s,]+/).filter(Boolean)
+  const wrong = proxies.find((proxy) => isIP(proxy) === 0)
+  if (wrong === undefined) return proxies
+  throw new Error(`SMTP_PROXIES has ${JSON.stringify(wrong)}; give addresses, such as 10.0.0.7, 10.0.0.8.`)
 }

@@ -1,4 +1,6 @@
-/** Counts the open connections of each address, so that one alone cannot take them all. */
+import { networkOf } from '../src/throttle.ts'
+
+/** Counts the open connections of each address, IPv6 by its network, so that one alone cannot take them all. */
 export class Crowd {
   readonly #most: number
   readonly #open = new Map<string, number>()
@@ -9,14 +11,16 @@ export class Crowd {
 
   /** Counts one more; false when it is one too many, which counts until it leaves as well. */
   enter(address: string): boolean {
-    const count = (this.#open.get(address) ?? 0) + 1
-    this.#open.set(address, count)
+    const network = networkOf(address)
+    const count = (this.#open.get(network) ?? 0) + 1
+    this.#open.set(network, count)
     return count <= this.#most
   }
 
   leave(address: string): void {
-    const count = (this.#open.get(address) ?? 1) - 1
-    if (count > 0) this.#open.set(address, count)
-    else this.#open.delete(address)
+    const network = networkOf(address)
+    const count = (this.#open.get(network) ?? 1) - 1
+    if (count > 0) this.#open.set(network, count)
+    else this.#open.delete(network)
   }
 }

@@ -11,9 +11,10 @@ const config = readSmtpConfig(process.env)
 const log = createLogger('smtp', config.logLevel)
 const api = createApiClient(config.api)
 const health = startHealthServer(api)
-const { name, certificate, secret } = config
-const submission = createSubmission({ name, certificate, api, log, onReply: health.countReply })
-const inbound = createInbound({ name, certificate, secret, api, log, onReply: health.countReply })
+const { name, certificate, proxies, secret } = config
+const parts = { name, certificate, proxies, api, log, onReply: health.countReply }
+const submission = createSubmission(parts)
+const inbound = createInbound({ ...parts, secret })
 health.server.listen(config.ports.health, config.host)
 submission.listen(config.ports.submission, config.host, () =>
   log.info({ port: config.ports.submission }, 'SMTP submission is listening'),

@@ -19,6 +19,8 @@ export type DoorOptions = {
   name: string
   certificate: CertificateFiles
   log: Logger
+  /** Addresses of load balancers, whose connections begin with a PROXY header that says who is behind them. */
+  proxies?: readonly string[]
   /** Hears the replies, for the metrics. */
   onReply?: (what: Replied, reply: number) => void
   idleMs?: number
@@ -146,7 +148,7 @@ export class Door extends SMTPServer {
   readonly #onReply: (what: Replied, reply: number) => void
   readonly #times: Times
 
-  constructor({ name, certificate, log, ...options }: DoorOptions, rules: DoorRules) {
+  constructor({ name, certificate, log, proxies = [], ...options }: DoorOptions, rules: DoorRules) {
     const crowd = new Crowd(rules.connections.ofAddress)
     const { idleMs = IDLE_MS, entryMs = ENTRY_MS, messageMs = MESSAGE_MS } = options
     super({
@@ -163,6 +165,7 @@ export class Door extends SMTPServer {
       disableReverseLookup: true,
       maxClients: rules.connections.all,
       socketTimeout: idleMs,
+      useProxy: [...proxies],
       closeTimeout: CLOSE_MS,
       onConnect: ({ remoteAddress }, done) => {
         if (crowd.enter(remoteAddress)) done(this.blocked(remoteAddress))

@@ -1,6 +1,21 @@
+import { isIP } from 'node:net'
+
 const MOST_ADDRESSES = 10_000
 
-/** Counts by address over a window, and says when there were too many. */
+/**
+ * What an address is counted as: IPv6 by the first 64 bits, because whoever has one such address has all of its network,
+ * and anything else as it is.
+ */
+export function networkOf(address: string): string {
+  if (isIP(address) !== 6) return address
+  const [front = [], back = []] = address.split('::').map((half) => half.split(':').filter(Boolean))
+  const zeros = Array<string>(Math.max(0, 8 - front.length - back.length)).fill('0')
+  const groups = [...front, ...zeros, ...back].slice(0, 4).map((group) => Number.parseInt(group, 16))
+  // The network of zeros has IPv4 addresses in it and this machine, which have nothing in common.
+  return groups.some((group) => group > 0) ? groups.map((group) => group.toString(16)).join(':') : address
+}
+
+/** Counts by address, IPv6 by its network, over a window, and says when there were too many. */
 export class Throttle {
   readonly #most: number
   readonly #windowMs: number
@@ -13,24 +28,26 @@ export class Throttle {
 
   /** How long an address is not heard yet; 0 when it is heard. */
   blockedMs(address: string): number {
-    const found = this.#counted.get(address)
+    const network = networkOf(address)
+    const found = this.#counted.get(network)
     if (!found) return 0
     const left = found.until - performance.now()
     if (left > 0) return found.count >= this.#most ? left : 0
-    this.#counted.delete(address)
+    this.#counted.delete(network)
     return 0
   }
 
   /** Counts one more of an address; answers how many it has left, below 0 when it is over, and until when. */
   count(address: string): { left: number; endsInMs: number } {
     const now = performance.now()
-    const found = this.#counted.get(address)
+    const network = networkOf(address)
+    const found = this.#counted.get(network)
     if (found && found.until > now) {
       found.count += 1
       return { left: this.#most - found.count, endsInMs: found.until - now }
     }
-    this.#counted.delete(address)
-    this.#counted.set(address, { count: 1, until: now + this.#windowMs })
+    this.#counted.delete(network)
+    this.#counted.set(network, { count: 1, until: now + this.#windowMs })
     // A Map keeps the order, so the first key began its window first.
     const oldest = this.#counted.size > MOST_ADDRESSES ? this.#counted.keys().next().value : undefined
     if (oldest !== undefined) this.#counted.delete(oldest)

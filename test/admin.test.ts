@@ -280,6 +280,16 @@ test('an address has sixty requests a minute, whatever keys it shows, and others
   t.is((await (await visitor()).ask('GET')).status, 200)
 })
 
+test('the addresses of an IPv6 network share its requests; the next network has its own', async (t) => {
+  const token = await api.adminKey()
+  const remaining: (string | null)[] = []
+  for (const address of ['2001:db8::1', '2001:DB8:0:0:ffff::2', '2001:db8:0:1::1', '::ffff:192.0.2.250']) {
+    const answer = await api.request('GET', ADDRESS, { token, headers: { 'x-forwarded-for': address } })
+    remaining.push(answer.headers.get('ratelimit-remaining'))
+  }
+  t.deepEqual(remaining, ['59', '58', '59', '59'])
+})
+
 test('wrong keys count as wrong tokens do: the address is heard at no door any more', async (t) => {
   const headers = { 'x-forwarded-for': '198.51.100.9' }
   const { token } = await api.organization()

@@ -19,9 +19,10 @@ export class Talk {
     this.#listen(socket)
   }
 
-  /** `from` is the address of this machine that it comes from. */
-  static async open(port: number, from = '127.0.0.1'): Promise<Talk> {
+  /** `from` is the address of this machine that it comes from; `first` is said before the greeting. */
+  static async open(port: number, from = '127.0.0.1', first = ''): Promise<Talk> {
     const talk = new Talk(connect({ port, host: '127.0.0.1', localAddress: from }))
+    if (first !== '') talk.write(first)
     talk.greeting = await talk.reply()
     return talk
   }
