@@ -1,8 +1,10 @@
 import { join } from 'node:path'
+import { domainToASCII } from 'node:url'
 
 import test from 'ava'
 import fc from 'fast-check'
 import { sql } from 'kysely'
+import { simpleParser } from 'mailparser'
 
 import { startMailbox } from '../mailbox/mailbox.ts'
 import { execute, row } from '../src/database.ts'
@@ -95,6 +97,22 @@ test('mail of a domain with a key passes an independent check, whatever it says'
     t.is(result?.status.aligned, 'hard.example')
     t.regex(raw, /c=relaxed\/relaxed/)
     t.true(raw.split('\r\n').every((line) => line.length < 998))
+  }
+})
+
+test('mail to an address of another script is signed as it is, in UTF-8', async (t) => {
+  await addDomain('script.example')
+  await mailroom.start()
+  for (const email of ['jürgen@reader.example', '用户.à@例え.example']) {
+    const person = await mailroom.person({ name: 'Jürgen "J"', email })
+    await mailroom.send(person, { fromEmail: 'hello@script.example' })
+    const [local = '', domain = ''] = email.split('@')
+    const raw = await received(`${local}@${domainToASCII(domain)}`)
+    t.is(await verdict(raw), 'pass')
+    const { to } = await simpleParser(Buffer.from(raw, 'latin1'))
+    const addressed = to && 'value' in to ? to.value[0] : undefined
+    t.is(addressed?.name, 'Jürgen "J"')
+    t.is(addressed?.address?.split('@')[0], local)
   }
 })
 

@@ -15,8 +15,12 @@ import { type Sink, type SinkBehaviour, startSmtpSink } from './helpers/smtp-sin
 const LOG = createLogger('test', 'silent')
 const NOBODY = { code: 550, text: '5.1.1 nobody' }
 
-async function relay(t: ExecutionContext, behaviour: SinkBehaviour = {}, port = 0): Promise<Sink> {
-  const sink = await startSmtpSink(behaviour, { port })
+async function relay(
+  t: ExecutionContext,
+  behaviour: SinkBehaviour = {},
+  options: { port?: number; utf8?: boolean } = {},
+): Promise<Sink> {
+  const sink = await startSmtpSink(behaviour, options)
   t.teardown(() => sink.close())
   return sink
 }
@@ -27,12 +31,12 @@ function provider(t: ExecutionContext, ...urls: string[]): MailProvider {
   return opened
 }
 
-type SendOptions = { urgent?: boolean; withinMs?: number; beforeData?: () => Promise<void> }
+type SendOptions = { to?: string; urgent?: boolean; withinMs?: number; beforeData?: () => Promise<void> }
 
 async function send(to: MailProvider, number: number, options: SendOptions = {}) {
   return await to.send(
     `return-${number}@send.shop.example`,
-    `reader-${number}@reader.example`,
+    options.to ?? `reader-${number}@reader.example`,
     `Message-ID: <${number}@shop.example>\r\nSubject: Hi\r\n\r\nHello\r\n`,
     {
       deadline: performance.now() + (options.withinMs ?? 20_000),
@@ -123,7 +127,7 @@ test('while a relay cannot be used its email goes by the next, and comes back to
   await sendMany(sender, 30)
   t.is(standIn.accepted().length, 30)
   t.is(sender.restMs(), 0)
-  const main = await relay(t, {}, port)
+  const main = await relay(t, {}, { port })
   await eventually('the first relay to be tried again', async () => {
     await send(sender, 31)
     return main.accepted().length > 0
@@ -309,4 +313,22 @@ test('TLS from the first byte with a login: the certificate must be right, and t
     taken,
     Array.from({ length: 3 }, () => taken[0] ?? ''),
   )
+})
+
+test('an address beyond ASCII goes by the relays that take it, and is refused where none does', async (t) => {
+  const [plain, able] = await Promise.all([relay(t, {}, { utf8: false }), relay(t)])
+  const to = 'jürgen@reader.example'
+  const both = provider(t, plain.url, able.url)
+  for (let number = 0; number < 20; number++) t.is((await send(both, number, { to })).code, 250)
+  t.is(able.accepted().filter(({ recipient }) => recipient === to).length, 20)
+  t.is(plain.journal.length, 0)
+  await sendMany(both, 20, 100)
+  t.true(plain.journal.length > 0, 'for others the relay is as good as any')
+
+  const alone = provider(t, plain.url)
+  t.like(await refusal(alone, 1, { to }), { stage: 'rcpt', reply: { code: 550 } })
+  t.regex((await refusal(alone, 1, { to })).message, /^550 5\.6\.7 127\.0\.0\.1 does not offer SMTPUTF8/)
+  t.is((await send(alone, 2)).code, 250)
+  const halfAway = provider(t, plain.url, `smtp://127.0.0.1:${await unusedPort()}`)
+  t.like(await refusal(halfAway, 1, { to }), { stage: 'rcpt', reply: { code: 450 } })
 })

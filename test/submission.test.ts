@@ -461,6 +461,103 @@ test('an address that fails to log in is held off; others are not', async (t) =>
   for (const socket of [next, elsewhere]) socket.destroy()
 })
 
+test('an address beyond ASCII is taken and reaches a relay that takes it; one that does not is named', async (t) => {
+  for (const utf8 of [true, false]) {
+    const sink = await startSmtpSink({}, { utf8 })
+    const api = await startApi({ RELAY_URL: sink.url })
+    const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+    const door = await openDoor(api)
+    t.teardown(async () => {
+      await door.close()
+      await lanes.stop()
+      await api.close()
+      await sink.close()
+    })
+    const organization = await api.organization()
+    const to = 'jürgen@bücher.example'
+    const talk = await Talk.loggedIn(door, organization.token)
+    t.regex(await talk.say(`MAIL FROM:<hello@${organization.domain}> SMTPUTF8`), /^250 /)
+    t.regex(await talk.say(`RCPT TO:<${to}>`), /^250 /)
+    await talk.say('DATA')
+    talk.write(`${message(organization, [`To: Jürgen <${to}>`, 'Subject: Grüße'])}\r\n.\r\n`)
+    const reply = await talk.reply()
+    t.regex(reply, /^250 2\.6\.0 /)
+    talk.close()
+    const id = /eml_\w+/.exec(reply)?.[0] ?? ''
+    const email = await eventually('the email to leave or to fail', async () => {
+      const { body } = await api.request('GET', `/api/v2/emails/${id}`, { token: organization.token })
+      return body.last_event !== 'queued' && body
+    })
+    if (utf8) {
+      t.is(email.last_event, 'sent')
+      t.is(sink.accepted()[0]?.recipient, 'jürgen@xn--bcher-kva.example')
+    } else {
+      t.is(email.last_event, 'failed')
+      t.regex(JSON.stringify(email), /5\.6\.7 127\.0\.0\.1 does not offer SMTPUTF8/)
+    }
+  }
+})
+
+test('behind a load balancer that is named clients count by themselves, and a network of IPv6 as one', async (t) => {
+  const { api } = t.context
+  const door = await openDoor(api, { failedLogins: 2, proxies: ['127.0.0.1'] })
+  t.teardown(() => door.close())
+  const comeFrom = (address: string) =>
+    Talk.open(
+      door.port,
+      '127.0.0.1',
+      `PROXY ${address.includes(':') ? 'TCP6' : 'TCP4'} ${address} ${address} 40000 587\r\n`,
+    )
+  for (const address of ['2001:db8:1:2::a', '2001:db8:1:2:ffff::b']) {
+    const talk = await comeFrom(address)
+    await talk.secure(door.cert)
+    t.regex(await talk.say(`AUTH PLAIN ${plain('x', 'pl_wrong')}`), /^535 5\.7\.8 /, address)
+    talk.close()
+  }
+  const greetings = new Map<string, RegExp>([
+    ['2001:db8:1:2:3:4:5:6', /^421 4\.7\.0 /],
+    ['2001:db8:1:3::a', /^220 /],
+    ['203.0.113.7', /^220 /],
+    ['::ffff:203.0.113.8', /^220 /],
+  ])
+  for (const [address, greeting] of greetings) {
+    const talk = await comeFrom(address)
+    t.regex(talk.greeting, greeting, address)
+    talk.close()
+  }
+  const headless = await Talk.open(door.port, '127.0.0.1', 'EHLO client.test\r\n')
+  t.notRegex(headless.greeting, /^220 /, 'who is named says on whose behalf')
+  const stranger = await Talk.open(door.port, '127.0.0.2')
+  t.regex(stranger.greeting, /^220 /)
+  t.regex(await stranger.say('PROXY TCP4 203.0.113.9 203.0.113.9 40000 587'), /^5/)
+  for (const talk of [headless, stranger]) talk.close()
+})
+
+test('the connections of an IPv6 network are counted as those of one address', async (t) => {
+  const { api } = t.context
+  const door = await openDoor(api, { proxies: ['127.0.0.1'] })
+  t.teardown(() => door.close())
+  const greetings = await Promise.all(
+    Array.from({ length: 101 }, async (_, index) => {
+      const address = `2001:db8:7:7::${index.toString(16)}`
+      return await Talk.open(door.port, '127.0.0.1', `PROXY TCP6 ${address} ::1 40000 587\r\n`)
+    }),
+  )
+  t.is(greetings.filter(({ greeting }) => greeting.startsWith('421 4.7.0 ')).length, 1)
+  for (const talk of greetings) talk.close()
+})
+
+test('blanks are taken as they come, but not so many in so many lines that reading them takes seconds', async (t) => {
+  const { organization } = t.context
+  const quoted = ['Content-Type: text/plain', 'Content-Transfer-Encoding: quoted-printable']
+  const body = (blanks: number, lines: number) => `${' '.repeat(blanks)}x\r\n`.repeat(lines)
+  for (const lines of [body(60, 5_000), body(990, 50), `${' '.repeat(990)}\r\n`.repeat(900)]) {
+    t.regex(await submit(t.context, organization, message(organization, quoted, `x\r\n${lines}`)), /^250 /)
+  }
+  const hostile = message(organization, quoted, body(990, 900))
+  t.regex(await submit(t.context, organization, hostile), /^550 5\.6\.0 .*blanks/)
+})
+
 test('while the API is away nothing is accepted: 451 at the login and at the message', async (t) => {
   const { api } = t.context
   const organization = await api.organization()

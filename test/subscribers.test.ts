@@ -228,7 +228,12 @@ for (const email of [
   `${'x'.repeat(65)}@example.com`,
   `ada@${'x'.repeat(64)}.com`,
   `${'x'.repeat(60)}@${`${'y'.repeat(60)}.`.repeat(3)}${'z'.repeat(20)}.com`,
-  'ädä@example.com',
+  `${'ä'.repeat(33)}@example.com`,
+  'a\u0308da@example.com',
+  'ä\u00a0da@example.com',
+  'ä\u202eda@example.com',
+  'ä😀@example.com',
+  'İda@example.com',
   'ada@example\u0000.com',
 ]) {
   test(`${JSON.stringify(email).slice(-66)} (${email.length}) is no email address`, async (t) => {
@@ -248,6 +253,8 @@ for (const email of [
   '!#$%&*/=?^_`{|}~-@example.com',
   `${'x'.repeat(64)}@example.com`,
   'ada@例え.テスト',
+  'ädä.大阪+tag@example.com',
+  `${'ä'.repeat(32)}@example.com`,
 ]) {
   test(`${email.slice(-40)} is an email address`, async (t) => {
     const organization = await api.organization()

@@ -115,3 +115,30 @@ test('the list goes on by its cursor and shows nothing of others; nobody lifts w
   t.is(theirs.status, 404)
   t.is(theirs.body.error.replace('s0@', 's9@'), nobodys.body.error)
 })
+
+test('an address of another script is the same in capitals: for the person, the suppression and the refusal', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  await organization.data('add_subscriber', { email: 'Jürgen.ÉTÉ@reader.example' })
+  const again = await organization.data('add_subscriber', { email: 'JÜRGEN.été@reader.example', name: 'J' })
+  t.is(again.subscriber.email, 'Jürgen.ÉTÉ@reader.example')
+  t.is((await organization.data('list_subscribers', { query: 'jürgen' })).subscribers.length, 1)
+  await done(organization.confirmed('add_suppression', { email: 'JÜRGEN.ÉTÉ@READER.example' }))
+  const { status, body } = await api.request('POST', '/api/v1/emails', {
+    token: organization.token,
+    body: { to: 'jürgen.été@reader.example', subject: 'Hi', content: 'Hello' },
+  })
+  t.is(status, 409, JSON.stringify(body))
+})
+
+test('an address that others answer to is ASCII before its @', async (t) => {
+  const { api } = t.context
+  const organization = await api.organization()
+  const mail = { to: 'jürgen@reader.example', subject: 'Hi', content: 'Hello' }
+  const send = (body: object) => api.request('POST', '/api/v1/emails', { token: organization.token, body })
+  t.is((await send(mail)).status, 200)
+  const answers = await send({ ...mail, replyTo: 'jürgen@shop.example' })
+  t.is(answers.status, 422)
+  t.regex(answers.body.message, /replyTo .*beyond ASCII/)
+  t.is((await send({ ...mail, from: `jürgen@${organization.domain}` })).status, 422)
+})

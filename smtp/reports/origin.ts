@@ -8,6 +8,7 @@ export type KnownOrigin = { returnPaths: readonly string[]; unsubscribeTokens: r
 const RETURNED = new Set([
   'message/rfc822',
   'message/global',
+  'message/global-headers',
   'text/rfc822-headers',
   'message/rfc822-headers',
 ])

@@ -11,8 +11,23 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 
 /** One header line with its end. The value is made printable ASCII first: no value, nor what is left of it on the wire, can end its header. */
 export function header(name: string, value: string): string {
-  const line = `${name}: ${value.replace(UNPRINTABLE, ' ').trim()}`
-  return `${line.length <= MAXIMUM_LINE ? line : fold(line)}\r\n`
+  return finished(`${name}: ${value.replace(UNPRINTABLE, ' ').trim()}`)
+}
+
+/** The To header with its end; what of the address is not ASCII is in UTF-8 (RFC 6532), a character for each byte. */
+export function toHeader(name: string | null, email: string): string {
+  const value = formatAddress(name, email)
+  return PRINTABLE.test(value) ? header('To', value) : finished(`To: ${inBytes(value.replace(CONTROL, ' '))}`)
+}
+
+/** UTF-8 with a character for each byte, as everything goes over the wire. */
+export function inBytes(text: string): string {
+  return Buffer.from(text).toString('latin1')
+}
+
+/** Whether an address needs SMTPUTF8 (RFC 6531). */
+export function needsUtf8(address: string): boolean {
+  return !PRINTABLE.test(address)
 }
 
 /** Free text of a header: as it is when printable ASCII, else as encoded words (RFC 2047). */
@@ -33,7 +48,7 @@ export function formatAddress(name: string | null, email: string): string {
   return `${display} <${address}>`
 }
 
-/** The address with its domain in ASCII, as SMTP carries it without SMTPUTF8. */
+/** The address with its domain in ASCII, which is all of it that most servers ever see of another script. */
 export function wireAddress(email: string): string {
   const at = email.lastIndexOf('@')
   const domain = email.slice(at + 1)
@@ -46,13 +61,9 @@ export function domainOf(email: string): string {
   return address.slice(address.lastIndexOf('@') + 1).toLowerCase()
 }
 
-/** Whether an address can stand in MAIL FROM and RCPT TO: one printable ASCII word with a single way to read it. */
+/** Whether an address can stand in MAIL FROM and RCPT TO: one printable word with a single way to read it. */
 export function isEnvelopeAddress(address: string): boolean {
-  return (
-    address.length <= 320 &&
-    /^[^\s<>()[\]\\,;:"@\u0080-\uffff]+@[A-Za-z0-9.-]+$/.test(address) &&
-    PRINTABLE.test(address)
-  )
+  return address.length <= 320 && /^[^\s\p{C}\p{Z}<>()[\]\\,;:"@]+@[A-Za-z0-9.-]+$/u.test(address)
 }
 
 function encodeWords(text: string): string {
@@ -71,6 +82,10 @@ function encodeWords(text: string): string {
   }
   words.push(word)
   return words.map((part) => `=?utf-8?B?${Buffer.from(part).toString('base64')}?=`).join(' ')
+}
+
+function finished(line: string): string {
+  return `${line.length <= MAXIMUM_LINE ? line : fold(line)}\r\n`
 }
 
 /** Long lines are broken before a space, which unfolding gives back, but never right after the name. */

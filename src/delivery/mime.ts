@@ -1,4 +1,12 @@
-import { encodeText, formatAddress, header, isEnvelopeAddress, wireAddress } from './headers.ts'
+import {
+  encodeText,
+  formatAddress,
+  header,
+  isEnvelopeAddress,
+  needsUtf8,
+  toHeader,
+  wireAddress,
+} from './headers.ts'
 
 /** An email as it goes out: headers as plain values, which are encoded here, and both parts in quoted-printable. */
 export type MailParts = {
@@ -15,7 +23,10 @@ export type MailParts = {
   unsubscribeUrl: string | null
 }
 
-/** A message with CRLF line ends and only ASCII; the empty line between its halves is in neither. */
+/**
+ * A message with CRLF line ends, a character for each byte and only ASCII but for the recipient; the empty line between its
+ * halves is in neither.
+ */
 export type ComposedMail = { headers: string; body: string }
 
 /** It can stand in every message: no line of a quoted-printable part holds `=_` (RFC 2045, 6.7). */
@@ -32,7 +43,7 @@ const STRUCTURE = `MIME-Version: 1.0\r\nContent-Type: multipart/alternative;\r\n
 export function composeMail(mail: MailParts): ComposedMail {
   const headers =
     header('From', formatAddress(mail.from.name, mail.from.email)) +
-    header('To', formatAddress(mail.to.name, mail.to.email)) +
+    toHeader(mail.to.name, mail.to.email) +
     replyHeader(mail.replyTo) +
     header('Subject', encodeText(mail.subject)) +
     header('Date', formatDate(mail.date)) +
@@ -49,7 +60,7 @@ function partHeaders(subtype: string): string {
 /** What is no address, whichever way it was stored, would only mislead whoever answers. */
 function replyHeader(replyTo: string | null): string {
   const address = wireAddress(replyTo ?? '')
-  return isEnvelopeAddress(address) ? header('Reply-To', address) : ''
+  return isEnvelopeAddress(address) && !needsUtf8(address) ? header('Reply-To', address) : ''
 }
 
 function unsubscribeHeaders(url: string): string {

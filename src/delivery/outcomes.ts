@@ -1,7 +1,7 @@
 import type { ClaimedMail } from './claims.ts'
 import { eventData, Unreadable } from './render.ts'
 import { backOff, isHard, replyLine, verdictOf } from './replies.ts'
-import { SmtpFailure } from './smtp-wire.ts'
+import { NoUtf8, SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
 
 /** The outcome of an email that a relay took. */
@@ -44,6 +44,8 @@ export function failureOutcome(
   }
   const delayMs = (options.backOff ?? backOff)(mail.tries + 1)
   if (!reply) return { ...known, kind: 'soft', delayMs, reason: 'CONNECTION_LOST' }
+  // No server has said anything of the address yet.
+  if (failure instanceof NoUtf8) return { ...known, kind: 'failed', reason: 'ADDRESS_NOT_SENDABLE' }
   const isForGood = reply.code >= 500
   const category = stage === 'mail' && isForGood ? 'SENDER_REFUSED' : verdictOf(reply, stage === 'rcpt')
   // Without a category it ends as a failure, which says nothing of the recipient.

@@ -1,8 +1,9 @@
 import { hostname } from 'node:os'
 
+import { inBytes, needsUtf8 } from './headers.ts'
 import { isLoopback, type Relay } from './relay.ts'
 import type { SmtpReply } from './replies.ts'
-import { COMMAND_MS, openSmtpWire, SmtpFailure, type SmtpWire } from './smtp-wire.ts'
+import { COMMAND_MS, NoUtf8, openSmtpWire, SmtpFailure, type SmtpWire } from './smtp-wire.ts'
 
 /** What a sender decides while a conversation goes on. */
 export type SendGate = {
@@ -67,8 +68,10 @@ export class SmtpConnection {
 
   async #converse(from: string, to: string, data: string, gate: SendGate): Promise<SmtpReply> {
     const size = this.#extensions.has('SIZE') ? ` SIZE=${data.length + 1_024}` : ''
-    const sender = `MAIL FROM:<${from}>${size}\r\n`
-    const recipient = `RCPT TO:<${to}>\r\n`
+    const utf8 = needsUtf8(to)
+    if (utf8 && !this.#extensions.has('SMTPUTF8')) throw new NoUtf8(this.#relay.host)
+    const sender = `MAIL FROM:<${from}>${size}${utf8 ? ' SMTPUTF8' : ''}\r\n`
+    const recipient = `RCPT TO:<${inBytes(to)}>\r\n`
     const pipelined = this.#extensions.has('PIPELINING')
     if (pipelined && this.#takesWhole(data, gate)) return await this.#whole(sender + recipient, data, gate)
     const withData = pipelined && gate.beforeData === null

@@ -5,7 +5,7 @@ import { nameOf, readRelays } from './relay.ts'
 import { type Envelope, RelayPool } from './relay-pool.ts'
 import type { SmtpReply } from './replies.ts'
 import type { SendGate } from './smtp-connection.ts'
-import { SmtpFailure } from './smtp-wire.ts'
+import { NoUtf8, SmtpFailure } from './smtp-wire.ts'
 
 /** What hands an email to the world: the answer is an acceptance, a refusal is an SmtpFailure. */
 export type MailProvider = {
@@ -117,6 +117,7 @@ export function createSmtpProvider(
     async send(from, to, data, gate) {
       const mail = { from, to, data, gate }
       const tried = new Set<RelayPool>()
+      const unspoken: NoUtf8[] = []
       let failure: SmtpFailure | undefined
       for (;;) {
         try {
@@ -124,10 +125,12 @@ export function createSmtpProvider(
           if (reply) return reply
         } catch (error) {
           if (!mayGoElsewhere(error)) throw error
+          if (error instanceof NoUtf8) unspoken.push(error)
           // What happened to this email says more than that another relay is away.
-          if (failure === undefined || failure.stage === 'connect') failure = error
+          else if (failure === undefined || failure.stage === 'connect') failure = error
           if (performance.now() < gate.deadline) continue
         }
+        if (unspoken.length > 0) throw unspoken[pools.length - 1] ?? UTF8_LATER
         throw failure ?? pools.find((pool) => pool.failure)?.failure ?? NO_RELAY
       }
     },
@@ -144,11 +147,16 @@ export function createSmtpProvider(
 }
 
 const NO_RELAY = new SmtpFailure('connect', 'no relay can be used')
+/** Those that answered lack SMTPUTF8, and others are away. */
+const UTF8_LATER = new SmtpFailure('rcpt', {
+  code: 450,
+  text: '4.6.7 no relay that offers SMTPUTF8, which this address needs, can be used',
+})
 
 /** Whether a relay certainly has not taken the email and does not refuse it either. */
 function mayGoElsewhere(error: unknown): error is SmtpFailure {
   if (!(error instanceof SmtpFailure)) return false
-  return error.stage === 'connect' || (error.stage !== 'dot' && !error.reply)
+  return error.stage === 'connect' || error instanceof NoUtf8 || (error.stage !== 'dot' && !error.reply)
 }
 
 /** Weighted rendezvous hashing: each email has an order of relays of its own, and each relay its part of all emails. */

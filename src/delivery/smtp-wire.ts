@@ -31,6 +31,14 @@ export class SmtpFailure extends Error {
   }
 }
 
+/** The relay does not take an address beyond ASCII (RFC 6531, X.6.7); another one might. Nothing was said of the email. */
+export class NoUtf8 extends SmtpFailure {
+  constructor(host: string) {
+    super('rcpt', { code: 550, text: `5.6.7 ${host} does not offer SMTPUTF8, which this address needs` })
+    this.name = 'NoUtf8'
+  }
+}
+
 type Stage = SmtpFailure['stage']
 type Waiter = {
   stage: Stage

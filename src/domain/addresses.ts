@@ -7,22 +7,42 @@ import { oneLine, refuse } from './text.ts'
 
 const MAXIMUM_LOCAL = 64
 const MAXIMUM_DOMAIN = 253
-// RFC 5322 atext; dots only between atoms. Quoted local parts and comments exist on paper only.
-const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+// RFC 5322 atext, with the letters and digits of all scripts (RFC 6531); dots only between atoms. Quoted local parts and
+// comments exist on paper only.
+const LOCAL_PART =
+  /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\p{L}\p{M}\p{N}-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\p{L}\p{M}\p{N}-]+)*$/u
+const ASCII = /^[\x20-\x7e]*$/
+/** Letters whose lower case depends on what stands beside them or is more than one, so that no two programs agree on it. */
+const UNEVEN = /[\u0130\u03a3]/
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const UNICODE_DOMAIN = /^[\p{L}\p{M}\p{N}.\-\u200c\u200d]+$/u
 
 /**
- * An email address with the lengths of RFC 5321 4.5.3.1, kept as it was given. The domain may be internationalized;
- * the local part is ASCII, because few relays take others.
+ * The address of somebody who gets email, with the lengths of RFC 5321 4.5.3.1, kept as it was given. Both its parts may
+ * be of any script (RFC 6531).
  */
 export function readEmail(text: string, path: string): string {
-  const fault = emailFault(text)
+  return accept(text, path, emailFault(text))
+}
+
+/** An address that others write to: its local part is ASCII, because few servers take others. */
+export function readOwnEmail(text: string, path: string): string {
+  return accept(text, path, ownEmailFault(text))
+}
+
+function accept(text: string, path: string, fault: string | null): string {
   if (fault) refuse(path, `is not an email address: ${fault}; send one such as "ada@example.com".`)
   return text
 }
 
-/** What is wrong with an email address, or null. */
+/** What is wrong with an address as `readOwnEmail` takes it, or null. */
+export function ownEmailFault(text: string): string | null {
+  const fault = emailFault(text)
+  if (fault !== null || ASCII.test(localPartOf(text))) return fault
+  return 'the part before "@" holds letters beyond ASCII, which most servers could not answer to'
+}
+
+/** What is wrong with the address of somebody who gets email, or null. */
 export function emailFault(text: string): string | null {
   const tooLong = `it is longer than ${SUBSCRIBER_LIMITS.email} bytes`
   // Before anything is done whose cost grows with the length.
@@ -32,16 +52,24 @@ export function emailFault(text: string): string | null {
   if (at < 1) return 'it has no "@" between a name and a domain'
   const [local, domain] = [text.slice(0, at), text.slice(at + 1)]
   const ascii = asciiDomain(domain)
-  if (local.length > MAXIMUM_LOCAL) return `the part before "@" is longer than ${MAXIMUM_LOCAL} characters`
-  if (!isLocalPart(local)) return 'the part before "@" holds characters that are not allowed there'
+  const bytes = Buffer.byteLength(local)
+  if (bytes > MAXIMUM_LOCAL) return `the part before "@" is longer than ${MAXIMUM_LOCAL} bytes`
+  if (!LOCAL_PART.test(local)) return 'the part before "@" holds characters that are not allowed there'
+  if (local !== local.normalize()) return 'the part before "@" is not in the composed form of Unicode (NFC)'
   if (ascii === null) return 'the domain is not a host name'
-  const length = Math.max(Buffer.byteLength(text), local.length + 1 + ascii.length)
+  if (UNEVEN.test(text))
+    return 'it holds a capital letter that has no single lower case; write it in small letters'
+  const length = Math.max(Buffer.byteLength(text), bytes + 1 + ascii.length)
   return length > SUBSCRIBER_LIMITS.email ? tooLong : null
 }
 
-/** Whether the text can stand before the "@" of an address. */
-export function isLocalPart(text: string): boolean {
-  return text.length <= MAXIMUM_LOCAL && LOCAL_PART.test(text)
+function localPartOf(email: string): string {
+  return email.slice(0, email.lastIndexOf('@'))
+}
+
+/** Whether the text can stand before the "@" of an address that others write to. */
+export function isOwnLocalPart(text: string): boolean {
+  return text.length <= MAXIMUM_LOCAL && ASCII.test(text) && LOCAL_PART.test(text)
 }
 
 /** A host name of two labels or more in its ASCII form and lower case, or null. */

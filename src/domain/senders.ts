@@ -6,7 +6,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { execute, rows } from '../database.ts'
 import { encodeId, newId } from '../ids.ts'
-import { isLocalPart, readEmail } from './addresses.ts'
+import { isOwnLocalPart, readOwnEmail } from './addresses.ts'
 import { findDomain } from './domains/domains.ts'
 import { oneLine, refuse } from './text.ts'
 
@@ -27,15 +27,15 @@ export async function createSender(call: Call, input: NewSender): Promise<Sender
   const { em, organization } = call
   const name = oneLine(input.name, 'name', SENDER_LIMITS.name)
   if (name.trim() === '') refuse('name', 'is blank; send the name that readers see before the address.')
-  if (!isLocalPart(input.localPart)) {
+  if (!isOwnLocalPart(input.localPart)) {
     refuse(
       'localPart',
       'cannot stand before "@"; send up to 64 letters, digits, dots, "-" or "_", such as "hello".',
     )
   }
-  const replyTo = input.replyTo === undefined ? null : readEmail(input.replyTo, 'replyTo')
+  const replyTo = input.replyTo === undefined ? null : readOwnEmail(input.replyTo, 'replyTo')
   const domain = await findDomain(call, input.domain, 'for key share')
-  const email = readEmail(`${input.localPart}@${domain.domain}`, 'localPart')
+  const email = readOwnEmail(`${input.localPart}@${domain.domain}`, 'localPart')
   const id = newId()
   // Two first senders at once must not both become the default.
   await execute(em, sql`select pg_advisory_xact_lock(${SENDER_LOCK}, hashtext(${organization.id}))`)

@@ -21,7 +21,7 @@ import {
   type Verdict,
   writeDraft,
 } from './acceptance.ts'
-import { asciiDomain, emailFault, readEmail } from './addresses.ts'
+import { asciiDomain, ownEmailFault, readEmail, readOwnEmail } from './addresses.ts'
 import { WORDS_OF } from './deliverability/stop-words.ts'
 import { refuseQuota } from './quota.ts'
 import { oneLine } from './text.ts'
@@ -109,7 +109,7 @@ function earlierId(kept: KeptAnswer): string {
 /** Judges the lines of an email, and reads who it comes from; null is the default sender. */
 function readEnvelope({ to, replyTo, subject, from }: TransactionalEmail): From | null {
   readEmail(to, 'to')
-  if (replyTo !== undefined) readEmail(replyTo, 'replyTo')
+  if (replyTo !== undefined) readOwnEmail(replyTo, 'replyTo')
   oneLine(subject, 'subject', EMAIL_LINE)
   return typeof from === 'string' ? readFrom(from) : (from ?? null)
 }
@@ -142,7 +142,7 @@ function fromFault(
   if (/\p{Cc}/u.test(text)) return 'it holds a control character'
   if (name.length > MAXIMUM_NAME) return `its name is longer than ${MAXIMUM_NAME} characters`
   if (!isQuoted && /[<>"]/.test(name)) return 'its name holds "<", ">" or a quotation mark outside quotes'
-  return emailFault(email)
+  return ownEmailFault(email)
 }
 
 function refuse({ now }: Call, verdict: Verdict, to: string, from: From | null): never {

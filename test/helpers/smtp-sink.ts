@@ -68,12 +68,14 @@ type SinkOptions = {
   guard?: SinkGuard
   /** Whether it takes an email as one chunk (RFC 3030), as large relays do. */
   chunking?: boolean
+  /** Whether it takes addresses beyond ASCII (RFC 6531), of those who say that they send one. */
+  utf8?: boolean
 }
 
 /** Starts a sink on 127.0.0.1. */
 export async function startSmtpSink(
   behaviour: SinkBehaviour = {},
-  { port = 0, keepRaw = true, guard, chunking = false }: SinkOptions = {},
+  { port = 0, keepRaw = true, guard, chunking = false, utf8 = true }: SinkOptions = {},
 ): Promise<Sink> {
   const sockets = new Set<Socket>()
   const server = createServer({ noDelay: true }, (socket) => {
@@ -85,7 +87,7 @@ export async function startSmtpSink(
       sockets.delete(socket)
       sink.connections.open -= 1
     })
-    new Session(socket, sink, { keepRaw, guard, chunking }).greet()
+    new Session(socket, sink, { keepRaw, guard, chunking, utf8 }).greet()
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -142,6 +144,7 @@ class Session {
   #waiting = false
   #answers = ''
   #from = ''
+  #isUtf8 = false
   #recipients: string[] = []
   readonly #guard: SinkGuard | undefined
   readonly #extensions: readonly string[]
@@ -152,13 +155,23 @@ class Session {
   constructor(
     socket: Socket,
     sink: Sink,
-    { keepRaw, guard, chunking }: { keepRaw: boolean; guard: SinkGuard | undefined; chunking: boolean },
+    {
+      keepRaw,
+      guard,
+      chunking,
+      utf8,
+    }: { keepRaw: boolean; guard: SinkGuard | undefined; chunking: boolean; utf8: boolean },
   ) {
     this.#socket = socket
     this.#sink = sink
     this.#keepRaw = keepRaw
     this.#guard = guard
-    this.#extensions = ['PIPELINING', '8BITMIME', ...(chunking ? ['CHUNKING'] : [])]
+    this.#extensions = [
+      'PIPELINING',
+      '8BITMIME',
+      ...(chunking ? ['CHUNKING'] : []),
+      ...(utf8 ? ['SMTPUTF8'] : []),
+    ]
     this.#connection = sink.connections.total
     this.#listen(socket)
   }
@@ -210,7 +223,7 @@ class Session {
     else if (verb === 'AUTH' && this.#guard) this.#startLogin(this.#guard, line)
     else if (verb === 'MAIL' && this.#guard && !this.#isLoggedIn)
       this.#answers += '530 5.7.0 log in first\r\n'
-    else if (verb === 'MAIL') this.#startMail(address(line))
+    else if (verb === 'MAIL') this.#startMail(address(line), line.endsWith(' SMTPUTF8'))
     else if (verb === 'RCPT') this.#addRecipient(address(line))
     else if (verb === 'DATA') this.#startData()
     else if (verb === 'BDAT') this.#chunk = Number(line.split(' ')[1])
@@ -224,7 +237,7 @@ class Session {
     const isEncrypted = this.#socket instanceof TLSSocket
     const offers = this.#guard ? [isEncrypted ? `AUTH ${this.#guard.login.method}` : 'STARTTLS'] : []
     const lines = ['sink', ...this.#extensions, ...offers]
-    this.#answers += `${lines.map((each) => `250-${each}\r\n`).join('')}250 SMTPUTF8\r\n`
+    this.#answers += `${lines.map((each) => `250-${each}\r\n`).join('')}250 HELP\r\n`
   }
 
   #encrypt({ key, cert }: SinkGuard): void {
@@ -257,14 +270,18 @@ class Session {
     }
   }
 
-  #startMail(from: string): void {
+  #startMail(from: string, isUtf8 = false): void {
     this.#from = from
+    this.#isUtf8 = isUtf8
     this.#recipients = []
     this.#answers += OK
   }
 
   #addRecipient(recipient: string): void {
-    const reply = this.#sink.behaviour.onRecipient?.(recipient)
+    const isForeign = /[^ -~]/.test(recipient) && !(this.#isUtf8 && this.#extensions.includes('SMTPUTF8'))
+    const reply = isForeign
+      ? { code: 553, text: '5.6.7 SMTPUTF8 is needed' }
+      : this.#sink.behaviour.onRecipient?.(recipient)
     if (isAcceptance(reply)) this.#recipients.push(recipient)
     this.#answer(reply, OK)
   }

@@ -1,5 +1,5 @@
 import { CAMPAIGN_LIMITS } from '../../../schema/campaign.ts'
-import { readEmail } from '../addresses.ts'
+import { readOwnEmail } from '../addresses.ts'
 import { oneLine, refuse } from '../text.ts'
 
 /** What a campaign is called in lists. */
@@ -23,5 +23,5 @@ export function readPreview(preview: string | null): string | null {
 
 /** Where answers go; null is the sender's own. */
 export function readReplyTo(replyTo: string | null): string | null {
-  return replyTo === null ? null : readEmail(replyTo, 'replyTo')
+  return replyTo === null ? null : readOwnEmail(replyTo, 'replyTo')
 }

@@ -1,7 +1,7 @@
 import type { NewEmail } from '../../../schema/email.ts'
 import { Failure, type Fault, faultsOf, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { readEmail } from '../addresses.ts'
+import { readEmail, readOwnEmail } from '../addresses.ts'
 import { refuse } from '../text.ts'
 import type { TransactionalEmail } from '../acceptance.ts'
 import { sendTransactional, sendTransactionals } from '../transactional.ts'
@@ -79,7 +79,7 @@ async function readNew(call: Call, email: NewEmail): Promise<TransactionalEmail>
     replyTo:
       replyTo === undefined
         ? undefined
-        : readEmail(onlyOne(replyTo, 'reply_to', 'answers go to one address'), 'reply_to'),
+        : readOwnEmail(onlyOne(replyTo, 'reply_to', 'answers go to one address'), 'reply_to'),
     tracking: true,
   }
   try {

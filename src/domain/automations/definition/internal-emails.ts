@@ -7,7 +7,7 @@ import { Failure, type Fault, faultsOf } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, newId, readId } from '../../../ids.ts'
-import { emailFault } from '../../addresses.ts'
+import { ownEmailFault } from '../../addresses.ts'
 import { readContent } from '../../content.ts'
 import type { Automation } from './records.ts'
 
@@ -217,7 +217,7 @@ function lineFaults({ step, path }: Placed): Fault[] {
     const message = 'holds a line break or another control character; write one line'
     faults.push({ stepId: step.id, path: `${path}.${member}`, message })
   }
-  const wrong = replyTo === undefined ? null : emailFault(replyTo)
+  const wrong = replyTo === undefined ? null : ownEmailFault(replyTo)
   if (wrong !== null) faults.push({ stepId: step.id, path: `${path}.replyTo`, message: wrong })
   return faults
 }
