@@ -431,3 +431,44 @@ test.serial('a repeated Idempotency-Key sends one email, and a minute of backlog
   const again = await send('a')
   t.deepEqual([again.status, again.body.id], [200, one.body.id], 'what was accepted is not refused later')
 })
+
+test.serial(
+  'of a minute of backlog only those are refused who have more than their part in it',
+  async (t) => {
+    const sink = await startSmtpSink()
+    const api = await startApi({ RELAY_URL: sink.url, LANE_RATE_TRANSACTIONAL: '1' })
+    t.teardown(async () => {
+      await api.close()
+      await sink.close()
+    })
+    const [flooding, second, quiet] = await Promise.all([
+      api.organization(),
+      api.organization(),
+      api.organization(),
+    ])
+    const send = async ({ token }: { token: string }) => {
+      const body = { to: 'lin@reader.example', subject: 'Hi', content: 'Hello' }
+      return (await api.request('POST', '/api/v1/emails', { token, body })).status
+    }
+    const enqueue = (id: string, emails: number) =>
+      execute(
+        api.services.orm.em.fork(),
+        sql`insert into delivery_queue (id, organization_id, lane)
+        select new_id(), ${id}, 'transactional' from generate_series(1, ${emails}::int)`,
+      )
+    await enqueue(flooding.id, 500)
+    await eventually('the flood to be refused', async () => (await send(flooding)) === 429)
+    t.is(await send(second), 200)
+    t.is(await send(quiet), 200)
+    // Of three, each has twenty of the minute's sixty.
+    await enqueue(second.id, 20)
+    await eventually('who has more than a third to be refused', async () => (await send(second)) === 429)
+    t.is(await send(quiet), 200)
+    await execute(
+      api.services.orm.em.fork(),
+      sql`delete from delivery_queue where organization_id = ${flooding.id}`,
+    )
+    await eventually('all to be taken again', async () => (await send(second)) === 200)
+    t.is(await send(flooding), 200)
+  },
+)

@@ -7,7 +7,7 @@ import { type KeptAnswer, readKept, replay } from '../catalogue/idempotency.ts'
 import { refuseToken } from '../catalogue/principal.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { row } from '../database.ts'
+import { row, rows } from '../database.ts'
 import { decodeId, newId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { acceptInCompany } from './acceptance-groups.ts'
@@ -60,7 +60,7 @@ export async function sendTransactionals(
       return refused(error, place)
     }
   })
-  await refuseBacklog(call.services)
+  await refuseBacklog(call)
   const written = drafts.map((draft) => writeDraft(call, draft))
   const verdicts = await acceptDrafts(call.em, tokenScopeOf(call), written)
   for (const [place, { email, from }] of drafts.entries()) {
@@ -99,7 +99,7 @@ async function acceptEmail(call: Call, id: string, email: TransactionalEmail): P
 }
 
 async function readDraft(call: Call, id: string, email: TransactionalEmail): Promise<Draft> {
-  return { id, email, from: readEnvelope(email), isFull: await hasBacklog(call.services) }
+  return { id, email, from: readEnvelope(email), isFull: await hasBacklog(call) }
 }
 
 function earlierId(kept: KeptAnswer): string {
@@ -185,37 +185,58 @@ function refuseSender(status: DomainStatus | null, from: From | null): never {
   )
 }
 
-type Backlog = { readAt: number; waiting: number }
+type Backlog = { readAt: number; refused: ReadonlySet<string> }
 const backlogs = new WeakMap<Services, Backlog>()
 
-/** Refuses email that is not accepted by this file's statement, when the lane takes no more. */
-export async function refuseBacklog(services: Services): Promise<void> {
-  if (await hasBacklog(services)) refuseFull()
+/** Refuses email that is not accepted by this file's statement, when the lane takes no more from its organization. */
+export async function refuseBacklog(call: Call): Promise<void> {
+  if (await hasBacklog(call)) refuseFull()
 }
 
-/** Over a minute of waiting email, the lane takes no more; the count is shared by all requests of a moment. */
-async function hasBacklog(services: Services): Promise<boolean> {
+/**
+ * Over a minute of waiting email, the lane takes no more from whom more than an equal part of that minute is waiting: the
+ * lane goes round, so an email of anybody else leaves within the minute. What is found is shared by all requests of a moment.
+ */
+async function hasBacklog({ services, organization }: Call): Promise<boolean> {
   const rate = services.config.laneRates.transactional
   if (rate === 0) return false
-  const most = rate * BACKLOG_SECONDS
   let backlog = backlogs.get(services)
   if (!backlog || performance.now() - backlog.readAt > BACKLOG_FRESH_MS) {
-    backlog = { readAt: performance.now(), waiting: backlog?.waiting ?? 0 }
+    backlog = { readAt: performance.now(), refused: backlog?.refused ?? new Set() }
     backlogs.set(services, backlog)
-    const found = await row<{ waiting: number }>(
-      crossOrganization(services),
-      sql`select count(*)::int as waiting from (select from delivery_queue
-        where lane = 'transactional' and state = 'queued' limit ${most + 1}) waiting`,
-    )
-    backlog.waiting = found?.waiting ?? 0
+    backlog.refused = await findCrowding(services, rate * BACKLOG_SECONDS)
   }
-  return backlog.waiting > most
+  return backlog.refused.has(organization.id)
+}
+
+/** The organizations (uuids) with more than their part of `most` waiting emails, none while no more are waiting. */
+async function findCrowding(services: Services, most: number): Promise<Set<string>> {
+  const em = crossOrganization(services)
+  const waiting = sql`delivery_queue where lane = 'transactional' and state = 'queued'`
+  const found = await row<{ waiting: number }>(
+    em,
+    sql`select count(*)::int as waiting from (select from ${waiting} limit ${most + 1}) waiting`,
+  )
+  if ((found?.waiting ?? 0) <= most) return new Set()
+  const crowding = await rows<{ id: string }>(
+    em,
+    sql`with recursive sender as (
+        (select organization_id as id from ${waiting} order by organization_id limit 1)
+        union all
+        select following.id from sender cross join lateral (select organization_id as id from ${waiting}
+          and organization_id > sender.id order by organization_id limit 1) following
+      ), part as materialized (select ${most} / greatest(count(*), 1) as emails from sender)
+      select sender.id from part, sender cross join lateral (select count(*) as emails from (
+        select from ${waiting} and organization_id = sender.id limit part.emails + 1) each) own
+      where own.emails > part.emails`,
+  )
+  return new Set(crowding.map(({ id }) => id))
 }
 
 function refuseFull(): never {
   throw new Failure(
     'RATE_LIMITED',
-    `More than ${BACKLOG_SECONDS} s of transactional email is waiting to be sent; repeat the request in a few seconds.`,
+    `More than ${BACKLOG_SECONDS} s of transactional email is waiting to be sent, and much of it is yours; repeat the request in a few seconds.`,
     { retryAfter: 5 },
   )
 }

@@ -33,7 +33,7 @@ export async function sendTest(
     )
   }
   const source = await sourceOf(call, campaign)
-  await refuseBacklog(call.services)
+  await refuseBacklog(call)
   const accepted = await enqueueMessages(
     call,
     emails.map((recipient) => ({
