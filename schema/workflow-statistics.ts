@@ -18,7 +18,7 @@ export type Lift = Static<typeof Lift>
 
 const visits = closed({ unique: Type.Integer(), total: Type.Integer() })
 
-/** How a workflow does, over all its versions; the steps, goals and emails are those of the published one. */
+/** How a workflow does, over all its versions; the goals are those of the published one. */
 export const WorkflowStatistics = closed({
   entries: Type.Integer({ description: 'Runs, without those that a group skipped.' }),
   active: Type.Integer(),
@@ -47,6 +47,9 @@ export const WorkflowStatistics = closed({
       stepId: Type.String(),
       campaignId: Type.String(),
       subject: Type.String(),
+      isCurrent: Type.Boolean({
+        description: 'Whether the published version sends it; what only earlier versions sent comes last.',
+      }),
       sent: Type.Integer(),
       delivered: Type.Integer(),
       bounced: Type.Integer(),

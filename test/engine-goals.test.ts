@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 
 import type { Step } from '../schema/automation.ts'
 import type { SuccessGoal } from '../schema/automation-goals.ts'
+import type { WorkflowStatistics } from '../schema/workflow-statistics.ts'
 import { noteTimedGoals } from '../src/domain/automations/goals/goal-filters.ts'
 import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { getAutomation } from '../src/domain/automations/definition/records.ts'
@@ -14,7 +15,7 @@ import { keepHouse } from '../src/domain/housekeeping.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId } from '../src/ids.ts'
 import { reconcile } from '../worker/reconciler.ts'
-import { edges, runsOf, step, type Tenant } from './helpers/automation.ts'
+import { edges, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, type Graph, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -452,7 +453,13 @@ test('a goal that counts from the first email counts from the split for who goes
   t.is((await world.endOf(held)).exitReason, 'GOAL')
 })
 
-test('the statistics of a workflow tell where active runs stand and what came of its emails', async (t) => {
+async function statisticsOf(automationId: string): Promise<WorkflowStatistics> {
+  return await tenant.within(async (call) =>
+    readStatistics(call, await getAutomation(call, encodeId('wf', automationId))),
+  )
+}
+
+test('the statistics of a workflow tell where active runs stand and what came of its emails, of those of earlier versions too', async (t) => {
   const id = await world.publish(withGoals([EMAIL, LONG], goal()))
   const people = [await tenant.subscribe(), await tenant.subscribe()]
   for (const subscriberId of people) await world.enter(id, subscriberId)
@@ -461,19 +468,28 @@ test('the statistics of a workflow tell where active runs stand and what came of
       ({ stepId, status }) => stepId === 'pause' && status === 'WAITING',
     ),
   )
-  const statistics = await tenant.within(async (call) =>
-    readStatistics(call, await getAutomation(call, encodeId('wf', id))),
-  )
+  const statistics = await statisticsOf(id)
   t.deepEqual(statistics.activeByStep, [{ stepId: 'pause', type: 'WAIT', name: null, runs: 2 }])
-  t.like(statistics.emails[0], {
+  const sent = {
     stepId: 'hello',
     subject: 'Hello',
+    isCurrent: true,
     sent: 2,
     failed: 0,
     opens: { unique: 0, total: 0 },
-  })
+  }
+  t.like(statistics.emails, [sent])
   t.deepEqual(statistics.goals[0]?.values, [])
   t.deepEqual(statistics.holdouts, [])
+
+  const { steps, edges: links } = chain([{ ...EMAIL, id: 'bye' }, LONG])
+  await publish(services, tenant, { steps, edges: links }, { automationId: id, number: 2 })
+  const later = await statisticsOf(id)
+  t.is(later.emails.length, 2)
+  t.like(later.emails, [
+    { stepId: 'bye', isCurrent: true, sent: 0 },
+    { ...sent, isCurrent: false },
+  ])
 })
 
 test('the story of a run tells its emails, what it decided not to do, its conversions, and what it waits for', async (t) => {

@@ -34,7 +34,7 @@ export async function readStatistics(
     exits: Object.fromEntries([...byReason].map(([reason, chosen]) => [reason, sum(chosen)])),
     activeByStep: stepsOf(active, version),
     goals: await readGoals(call, automationId, version, entries),
-    emails: await readEmails(call, version),
+    emails: await readEmails(call, automationId, version),
     holdouts: await readHoldouts(call, automationId, version),
   }
 }
@@ -103,33 +103,42 @@ async function readGoals(
   })
 }
 
-type Counts = Omit<
-  WorkflowStatistics['emails'][number],
-  'stepId' | 'campaignId' | 'subject' | 'opens' | 'clicks'
-> & {
-  campaignId: string
-} & Record<'uniqueOpens' | 'totalOpens' | 'uniqueClicks' | 'totalClicks', number>
+type Counts = Omit<WorkflowStatistics['emails'][number], 'isCurrent' | 'opens' | 'clicks'> &
+  Record<'uniqueOpens' | 'totalOpens' | 'uniqueClicks' | 'totalClicks', number>
 
-/** By the totals that are kept with the emails; opens and clicks are those of people. */
+/**
+ * By the totals that are kept with the emails; opens and clicks are those of people. In the order of the published
+ * version; what only earlier versions sent comes after, oldest first.
+ */
 async function readEmails(
   { em, organization }: Call,
+  automationId: string,
   version: Version | null,
 ): Promise<WorkflowStatistics['emails']> {
-  const emails = Object.entries(version?.definition.emails ?? {})
-  if (emails.length === 0) return []
-  const ids = array(
-    emails.map(([, { campaignId }]) => campaignId),
-    'uuid',
-  )
-  const found = await rows<Counts>(
+  if (version === null) return []
+  const published = Object.entries(version.definition.emails)
+  const column = (pick: (email: (typeof published)[number]) => string, type: 'uuid' | 'text') =>
+    array(published.map(pick), type)
+  const found = await rows<Counts & { isCurrent: boolean }>(
     em,
-    sql`select asked.id as "campaignId", coalesce(tally.sent, 0)::int as sent, coalesce(tally.delivered, 0)::int as delivered,
+    sql`with published as (
+        select * from unnest(${column(([, { campaignId }]) => campaignId, 'uuid')}, ${column(([stepId]) => stepId, 'text')},
+          ${column(([, { subject }]) => subject, 'text')}) with ordinality as email (id, step_id, subject, position)
+      ), asked as (
+        select * from published
+        union all
+        select id, step_id, subject, null from campaign
+        where organization_id = ${organization.id} and automation_id = ${automationId} and id not in (select id from published)
+          and exists (select from campaign_tally where organization_id = campaign.organization_id and campaign_id = campaign.id)
+      )
+      select asked.id as "campaignId", asked.step_id as "stepId", asked.subject, asked.position is not null as "isCurrent",
+        coalesce(tally.sent, 0)::int as sent, coalesce(tally.delivered, 0)::int as delivered,
         coalesce(tally.bounced, 0)::int as bounced, coalesce(tally.complained, 0)::int as complained,
         coalesce(tally.failed, 0)::int as failed, coalesce(tally.skipped, 0)::int as skipped,
         coalesce(visit.unique_opens, 0)::int as "uniqueOpens", coalesce(visit.opens, 0)::int as "totalOpens",
         coalesce(visit.unique_clicks, 0)::int as "uniqueClicks", coalesce(visit.clicks, 0)::int as "totalClicks",
         coalesce(visit.unsubscribes, 0)::int as unsubscribes
-      from unnest(${ids}) as asked (id)
+      from asked
       left join lateral (select sum(emails) filter (where sent_hour > '-infinity') as sent, sum(delivered) as delivered,
           sum(emails) filter (where status = 'BOUNCED') as bounced, sum(emails) filter (where status = 'COMPLAINED') as complained,
           sum(emails) filter (where status = 'FAILED') as failed, sum(emails) filter (where status = 'SKIPPED') as skipped
@@ -139,24 +148,15 @@ async function readEmails(
           sum(emails_by_people) filter (where kind = 'CLICK') as unique_clicks,
           sum(people) filter (where kind = 'CLICK') as clicks,
           sum(emails_by_people) filter (where kind = 'UNSUBSCRIBE') as unsubscribes
-        from campaign_engagement where organization_id = ${organization.id} and campaign_id = asked.id) visit on true`,
+        from campaign_engagement where organization_id = ${organization.id} and campaign_id = asked.id) visit on true
+      order by asked.position, asked.id`,
   )
-  const counted = new Map(found.map((counts) => [counts.campaignId, counts]))
-  return emails.flatMap(([stepId, { campaignId, subject }]) => {
-    const counts = counted.get(campaignId)
-    if (!counts) return []
-    const { uniqueOpens, totalOpens, uniqueClicks, totalClicks, ...sums } = counts
-    return [
-      {
-        ...sums,
-        stepId,
-        campaignId: encodeId('cmp', campaignId),
-        subject,
-        opens: { unique: uniqueOpens, total: totalOpens },
-        clicks: { unique: uniqueClicks, total: totalClicks },
-      },
-    ]
-  })
+  return found.map(({ uniqueOpens, totalOpens, uniqueClicks, totalClicks, campaignId, ...own }) => ({
+    ...own,
+    campaignId: encodeId('cmp', campaignId),
+    opens: { unique: uniqueOpens, total: totalOpens },
+    clicks: { unique: uniqueClicks, total: totalClicks },
+  }))
 }
 
 type ArmRow = { stepId: string; variantId: string; goalId: string; people: number; converted: number }
