@@ -249,6 +249,23 @@ test.serial('a reset of a workflow that failed before its run was retried drives
   t.deepEqual(await trail(one.run.id), [...RETRIED.slice(0, -1), 'pause FAST_FORWARD→timeout'])
 })
 
+test.serial('a reset of an older workflow of a run that failed again retries it as well', async (t) => {
+  const one = await failed()
+  const handle = await workflowOf(one)
+  await handle.result().catch(() => undefined)
+  const { runId: old } = await handle.describe()
+  t.is((await retry(one.run.id)).status, 200)
+  await eventually('the second failure', async () => {
+    const { runId, status } = await handle.describe()
+    return runId !== old && status.name === 'FAILED'
+  })
+  mended.add(one.path)
+  await reset(one, old)
+  await runWhen(one.run.id, 'COMPLETED')
+  t.deepEqual(await trail(one.run.id), [...RETRIED.slice(0, 3), ...RETRIED.slice(2)])
+  t.deepEqual(await effects(one.subscriberId), ONCE)
+})
+
 /** What the Reset of the UI does to an execution of it, the newest when none is named: to the last workflow task. */
 async function reset(one: Failed, execution?: string): Promise<void> {
   const client = await api.services.temporal.client()

@@ -45,12 +45,15 @@ export async function retryRun(call: Call, runId: string): Promise<Run> {
   return record
 }
 
-/** Whether an operator has reset the workflow of a run that failed: the same chain of workflows asks, in another run. */
+/**
+ * Whether an operator has reset a workflow of a run that failed, the newest or one before a retry: what asks began in
+ * another Temporal run. A start that comes twice began in itself.
+ */
 export function isReset(run: RunState, asking: { execution: string; attempt: string }): boolean {
   return (
     run.status === 'FAILED' &&
     run.automationStatus !== 'ARCHIVED' &&
-    run.execution === asking.execution &&
+    asking.attempt !== asking.execution &&
     run.failedIn !== asking.attempt
   )
 }
