@@ -571,6 +571,34 @@ test('goals end a way at its start, by a change or with an email; what was reach
   t.is((await walk([email('mail'), bought, add('more')], [early])).at(-2), 'buy DONE→next')
 })
 
+test('a goal that counts from the first email counts from the split for who goes without', async (t) => {
+  const walk = async (holdout: object, means: object, sample: object = {}) => {
+    const variants = [
+      { id: 'without', weight: 2 },
+      { id: 'with', weight: 1 },
+    ]
+    const steps = [
+      START,
+      step('bought', 'CREATE_EVENT', { eventType: 'BOUGHT' }),
+      step('share', 'SPLIT', { variants, sticky: true, ...holdout }),
+      step('buy', 'CREATE_EVENT', { eventType: 'BOUGHT' }),
+      email('mail'),
+    ]
+    const links = edges(['start', 'bought', 'share'], ['share', 'without', 'buy'], ['share', 'with', 'mail'])
+    const goal = { id: 'goal', name: 'goal', countFrom: 'FIRST_EMAIL', ...means }
+    const answer = await simulated({ steps, edges: links, successGoals: [goal] }, sample)
+    return [...trail(answer).slice(2), answer.ways[0]?.end.exitReason]
+  }
+  const holdout = { holdoutVariantId: 'without' }
+  const bought = { event: 'BOUGHT' }
+  t.deepEqual(await walk({}, bought), ['share DECIDED→without', 'buy DONE→next', 'END'])
+  t.deepEqual(await walk(holdout, bought), ['share DECIDED→without', 'buy DONE→next', 'GOAL'])
+  // As in the engine, what holds already is reached as soon as the window opens.
+  const vip = { filters: [{ field: 'tags', operator: 'has_any', value: ['vip'] }] }
+  t.deepEqual(await walk({}, vip, { tags: ['vip'] }), ['share DECIDED→without', 'buy DONE→next', 'END'])
+  t.deepEqual(await walk(holdout, vip, { tags: ['vip'] }), ['share DECIDED', 'GOAL'])
+})
+
 test('what time makes true ends a wait as it does in the engine, at the next quarter of an hour', async (t) => {
   const within = (amount: number, unit: string) => [
     { field: 'customFields.due', operator: 'within_next', value: { amount, unit } },

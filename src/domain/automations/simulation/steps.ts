@@ -100,13 +100,15 @@ async function ruled(place: Place, step: Step, given: Option): Promise<Option> {
   const told = { ...each, state: byEvents.state }
   if (byEvents.goalId !== null) return endedBy(step, told, 'GOAL')
   if (await hitsRule(place, events)) return endedBy(step, told, 'EXIT_RULE')
-  const isUnchanged = events.length === 0 && each.at === place.at
+  const isHeldOut = each.state.heldOutAt !== place.state.heldOutAt
+  const isUnchanged = events.length === 0 && each.at === place.at && !isHeldOut
   if (isUnchanged || settlementOf(step, each.result).end !== null) return told
   const { state, goalId } = await reachByFilters({ ...place, ...told })
   if (goalId === null) return { ...told, state }
   const reached = { ...told, state }
-  // The run itself asks for these: in the midst of an EMAIL, and after any other step.
-  return step.type === 'EMAIL' ? endedBy(step, reached, 'GOAL') : { ...reached, end: BY_GOAL }
+  // The run itself asks for these: in the midst of what opens their windows, and after any other step.
+  const isInside = step.type === 'EMAIL' || isHeldOut
+  return isInside ? endedBy(step, reached, 'GOAL') : { ...reached, end: BY_GOAL }
 }
 
 async function hitsRule({ world }: Place, events: readonly SimulatedEvent[]): Promise<boolean> {
@@ -120,7 +122,7 @@ async function hitsRule({ world }: Place, events: readonly SimulatedEvent[]): Pr
 
 /** An event ends the run after a step that makes it at once, and in the midst of one that waits for its own outcome. */
 function endedBy(step: Step, each: Option, exitReason: 'GOAL' | 'EXIT_RULE'): Option {
-  const isOver = step.type === 'EMAIL' || step.type === 'WEBHOOK'
+  const isOver = step.type === 'EMAIL' || step.type === 'WEBHOOK' || step.type === 'SPLIT'
   const outcome = { result: (isOver && each.result?.outcome.result) || 'CANCELED', reason: exitReason }
   const result = { kind: 'ends', exitReason, outcome } as const
   return mayEndItsRun(step) ? { ...each, end: settlementOf(step, result).end } : { ...each, result }
