@@ -10,7 +10,7 @@ import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
 import type { Sink } from './helpers/smtp-sink.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
-import { publishWorkflow } from './helpers/workflow.ts'
+import { fastForward, publishWorkflow } from './helpers/workflow.ts'
 
 const CONTENT = 'Hi {{name}}, [leave]({{unsubscribeUrl}}).'
 
@@ -689,6 +689,60 @@ test.serial(
     )
     t.is((await ask('hello')).verdict.outcome, 'UNDER_WAY', 'by the jump')
     t.is((await explain(organization, { email, workflowId })).verdict.outcome, 'UNDER_WAY')
+  },
+)
+
+test.serial(
+  'of a workflow: no way leads by a jump that is exhausted, nor to the email of a step that was taken out',
+  async (t) => {
+    const organization = await api.organization()
+    const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+    const having = (tag: string) => [{ field: 'tags', operator: 'has_any', value: [tag] }]
+    const paths = [
+      { id: 'been', filters: having('been') },
+      { id: 'chosen', filters: having('chosen') },
+    ]
+    const fork = { id: 'fork', type: 'BRANCH', config: { paths } }
+    const tag = { id: 'tag', type: 'ADD_TAG', config: { tagNames: ['been'] } }
+    const back = { id: 'back', type: 'JUMP', config: { toStepId: 'fork', maxTimes: 1 } }
+    const steps = [start, fork, HELLO, tag, LONG, { ...LONG, id: 'later' }, back]
+    const workflowId = await publishWorkflow(organization, steps, {
+      edges: [
+        { from: 'start', to: 'fork' },
+        { from: 'fork', port: 'chosen', to: 'hello' },
+        { from: 'fork', port: 'been', to: 'later' },
+        { from: 'fork', port: 'else', to: 'tag' },
+        { from: 'tag', to: 'rest' },
+        { from: 'rest', to: 'back' },
+        { from: 'later', to: 'back' },
+      ],
+    })
+    const [email, other] = [await person(organization, 'In'), await person(organization, 'Out')]
+    const { workflow } = await organization.data('get_workflow', { workflowId })
+    const { campaignId } = workflow.draft.steps.find(({ id }: { id: string }) => id === 'hello').config
+    const askedAt = (step: string) =>
+      eventually(`the wait in ${step}`, async () => {
+        const now = await explain(organization, { email, campaignId })
+        return now.reasons.some(({ code, stepId }) => code === 'IN_WORKFLOW' && stepId === step) && now
+      })
+    await organization.data('add_subscriber_to_workflow', { workflowId, email })
+    t.is((await askedAt('rest')).verdict.outcome, 'UNDER_WAY', 'by the jump')
+    await fastForward(organization, { workflowId, email, expectedStepId: 'rest' })
+    const exhausted = await askedAt('later')
+    t.is(exhausted.verdict.outcome, 'WOULD_NOT_GET_IT')
+    t.like(reason(exhausted, 'STEP_NOT_REACHED'), { outcome: 'AGAINST', stepId: 'hello' })
+
+    t.is((await explain(organization, { email: other, campaignId })).verdict.outcome, 'WOULD_GET_IT')
+    await organization.data('configure_workflow_draft', {
+      workflowId,
+      expectedUpdatedAt: workflow.updatedAt,
+      steps: [start, LONG],
+      edges: [{ from: 'start', to: 'rest' }],
+    })
+    await organization.confirmed('publish_workflow', { workflowId })
+    const gone = await explain(organization, { email: other, campaignId })
+    t.is(gone.verdict.outcome, 'WOULD_NOT_GET_IT')
+    t.like(reason(gone, 'NOT_PUBLISHED'), { outcome: 'AGAINST', stepId: 'hello' })
   },
 )
 

@@ -1,5 +1,5 @@
 import type { Run } from '../../../schema/run.ts'
-import type { Graph } from '../../../temporal/graph.ts'
+import { type Graph, JUMP_PORT } from '../../../temporal/graph.ts'
 import { decodeId } from '../../ids.ts'
 import type { Version } from '../automations/definition/versions.ts'
 import { isPending } from '../messages.ts'
@@ -9,11 +9,15 @@ import { type Decision, isDeferral } from './ledger.ts'
 /** The email of a step, in the version that a run or a newcomer goes by. */
 export type StepEmail = { stepId: string; transactional: boolean }
 
-/** What is known of runs: their emails, decisions and versions; `stepId` where one step alone is asked about. */
+/**
+ * What is known of runs: their emails, decisions, versions and how often those under way have jumped, by run and step;
+ * `stepId` where one step alone is asked about.
+ */
 export type Known = {
   emails: readonly Email[]
   ledger: readonly Decision[]
   versions: ReadonlyMap<string, Version>
+  jumps: ReadonlyMap<string, ReadonlyMap<string, number>>
   stepId: string | null
 }
 
@@ -46,16 +50,25 @@ export function emailsAhead(run: Run, known: Known): StepEmail[] {
   const version = versionOf(run, known)
   const at = run.currentStep?.id
   if (run.endedAt !== null || at === undefined || !version) return []
-  const behind = stepsBehind(version.graph, at)
+  const behind = stepsBehind(version.graph, at, known.jumps.get(decodeId('run', run.id)))
   return emailsOf(version, known.stepId).filter(
     ({ stepId }) => behind.has(stepId) || (stepId === at && !isSettled(run, stepId, known)),
   )
 }
 
-/** Every step that some way through the graph leads to from a step, jumps included. */
-function stepsBehind({ targets }: Graph, from: string): ReadonlySet<string> {
-  const reached = new Set(targets.get(from)?.values())
+/** Every step that some way through the graph leads to from a step: by jumps too, unless all of them are done. */
+function stepsBehind(
+  { steps, targets }: Graph,
+  from: string,
+  jumped: ReadonlyMap<string, number> | undefined,
+): ReadonlySet<string> {
+  const next = (id: string) => {
+    const step = steps.get(id)
+    const isOver = step?.type === 'JUMP' && (jumped?.get(id) ?? 0) >= step.config.maxTimes
+    return [...(targets.get(id) ?? [])].flatMap(([port, to]) => (isOver && port === JUMP_PORT ? [] : [to]))
+  }
+  const reached = new Set(next(from))
   // A set is visited in insertion order, also what is added on the way.
-  for (const id of reached) for (const to of targets.get(id)?.values() ?? []) reached.add(to)
+  for (const id of reached) for (const to of next(id)) reached.add(to)
   return reached
 }

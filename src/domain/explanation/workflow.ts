@@ -3,10 +3,11 @@ import { sql } from 'kysely'
 import type { Explanation, Reason, VerdictOutcome } from '../../../schema/explanation.ts'
 import type { Run } from '../../../schema/run.ts'
 import type { Call } from '../../catalogue/tool.ts'
+import { array, rows } from '../../database.ts'
 import { decodeId, encodeId } from '../../ids.ts'
 import { type Automation, findAutomation } from '../automations/definition/records.ts'
 import { listRuns } from '../automations/runs/run-records.ts'
-import { loadVersion, loadVersions } from '../automations/definition/versions.ts'
+import { loadVersion, loadVersions, type Version } from '../automations/definition/versions.ts'
 import { emailsAhead, emailsOf, hasMet, isSettled, type Known, versionOf } from './ahead.ts'
 import { emailReasons, hasArrived, readEmails } from './email.ts'
 import { entryReasons, refusalWords } from './entry.ts'
@@ -46,8 +47,9 @@ export async function explainWorkflow(
   )
   const versionIds = runs.map(({ version }) => decodeId('wfv', version.id))
   const versions = await loadVersions(call.em, call.organization.id, versionIds)
-  const facts: Facts = { runs, emails, ledger, versions, stepId: asked?.stepId ?? null }
   const open = runs.filter(({ endedAt }) => endedAt === null)
+  const jumps = await countJumps(call, open)
+  const facts: Facts = { runs, emails, ledger, versions, jumps, stepId: asked?.stepId ?? null }
   const happened = [
     ...ledger.flatMap((decision) => decisionReasons(call, person, decision)),
     ...runs.toReversed().flatMap((run) => runReasons(call, run, decisions)),
@@ -60,13 +62,44 @@ export async function explainWorkflow(
     const goneBy = open.length > 0 ? open.map((run) => versionOf(run, facts)) : [version]
     const meant = goneBy.flatMap((each) => emailsOf(each, facts.stepId))
     now.push(...consentReasons(person, meant))
-    const entry = open.length > 0 ? [] : await entryReasons(call, person, automation, version)
+    const entry =
+      open.length > 0
+        ? []
+        : [...absenceReasons(version, asked), ...(await entryReasons(call, person, automation, version))]
     // Whoever has been in it asks about that; what a next entry would meet is not the answer.
     now.push(...(runs.length > 0 ? entry.map(noted) : entry))
   }
   const what = asked === null ? 'email' : `the email “${asked.name}”`
   const reasons = inOrder([...happened, ...now])
   return verdictOf(outcomeOf(person, facts, now), person.who, `${what} of the workflow “${name}”`, reasons)
+}
+
+/** How often these runs have jumped, by run and step. */
+async function countJumps(
+  { em, organization }: Call,
+  runs: readonly Run[],
+): Promise<Map<string, Map<string, number>>> {
+  if (runs.length === 0) return new Map()
+  const ids = runs.map(({ id }) => decodeId('run', id))
+  const found = await rows<{ runId: string; stepId: string; times: number }>(
+    em,
+    sql`select run_id as "runId", step_id as "stepId", count(*)::int as times from run_step
+      where organization_id = ${organization.id} and run_id = any(${array(ids, 'uuid')})
+        and outcome ->> 'result' = 'JUMPED' group by 1, 2`,
+  )
+  const byRun = Map.groupBy(found, ({ runId }) => runId)
+  return new Map(
+    [...byRun].map(([id, own]) => [id, new Map(own.map(({ stepId, times }) => [stepId, times]))]),
+  )
+}
+
+/** Whoever enters now goes by the published version, which need not have the step that is asked about. */
+function absenceReasons({ definition }: Version, asked: AskedEmail | null): Reason[] {
+  if (asked === null) return []
+  const { campaignId, stepId } = asked
+  if (Object.values(definition.emails).some((email) => email.campaignId === campaignId)) return []
+  const message = 'The published version of the workflow does not send this email: none of its steps has it.'
+  return [{ at: null, outcome: 'AGAINST', code: 'NOT_PUBLISHED', message, stepId }]
 }
 
 function outcomeOf(person: Person, facts: Facts, now: readonly Reason[]): VerdictOutcome {
