@@ -19,7 +19,7 @@ import {
 } from '../src/domain/automations/webhooks/webhooks.ts'
 import { webhookSecret } from '../src/domain/webhooks/signature.ts'
 import { encodeId } from '../src/ids.ts'
-import { decisionsOf, edges, runsOf, step, type Tenant } from './helpers/automation.ts'
+import { decisionsOf, edges, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -405,3 +405,16 @@ test.serial(
     t.like((await runsOf(services, tenant, id))[0], { status: 'CANCELED', exitReason: 'MANUAL' })
   },
 )
+
+test.serial('a request that was under way when its run ended is told once, and moves nobody', async (t) => {
+  const { id, subscriberId, claim } = await claimed('/late')
+  await tenant.within((call) => cancelRuns(call, [claim.runId], 'GROUP_CONFLICT'))
+  const result = { status: 200, fault: null, reason: null, retryMs: null, response: null }
+  for (let round = 0; round < 2; round++) await tenant.within((call) => reportWebhook(call, claim, result))
+  const told = await world.eventsOf(subscriberId, 'WEBHOOK_EXECUTED')
+  t.is(told.length, 1)
+  t.like(told[0]?.data, { stepId: 'hook', status: 200, attempts: 1, succeeded: true })
+  const [run] = await runsOf(services, tenant, id)
+  t.like(run, { status: 'CANCELED', exitReason: 'GROUP_CONFLICT' })
+  t.deepEqual((await trailOf(services, claim.runId)).at(-1), 'hook CANCELED')
+})

@@ -49,7 +49,7 @@ export type WebhookResult = {
 const GRACE_SECONDS = 30
 
 /**
- * Takes requests that are due, of all organizations in turn; those of paused workflows wait. It reads as many as it may
+ * Takes requests that are due, of all organizations in turn; those of paused workflows wait, and of archived ones go. It reads as many as it may
  * take of each workflow that has some, however many are due.
  */
 export async function claimWebhooks(em: EntityManager, most: number): Promise<ClaimedWebhook[]> {
@@ -71,7 +71,7 @@ export async function claimWebhooks(em: EntityManager, most: number): Promise<Cl
           where webhook.organization_id = place.organization_id and webhook.automation_id = place.automation_id
             and webhook.next_attempt_at <= now()
           order by webhook.next_attempt_at limit ${most}) soon
-        where automation.status <> 'PAUSED'
+        where automation.status = 'ACTIVE'
       ), taken as (
         select webhook.organization_id, webhook.run_id, webhook.visit from due
         join run_webhook webhook using (organization_id, run_id, visit)
@@ -109,31 +109,53 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
     ...(status !== null && { status }),
     ...(fault !== null && { fault }),
   }
-  if (retryMs !== null) {
-    const count = await execute(
+  const held = await row(
+    em,
+    sql`select from run_webhook where ${mine} and attempt = ${attempt} for no key update`,
+  )
+  if (held && retryMs !== null) {
+    await execute(
       em,
-      sql`update run_webhook set next_attempt_at = now() + make_interval(secs => ${retryMs / 1_000}::float8)
-        where ${mine} and attempt = ${attempt}`,
+      sql`update run_webhook set next_attempt_at = now() + make_interval(secs => ${retryMs / 1_000}::float8) where ${mine}`,
     )
     const note = { ...details, lastFailure: reason }
-    if (count > 0)
-      await execute(em, sql`update run_step set outcome = outcome || ${json(note)} where ${mine}`)
+    await execute(em, sql`update run_step set outcome = outcome || ${json(note)} where ${mine}`)
     return
   }
-  const count = await execute(em, sql`delete from run_webhook where ${mine} and attempt = ${attempt}`)
-  if (count === 0) return
-  const outcome = {
-    ...details,
-    ...(reason === null ? { result: 'DONE' } : { result: 'FAILED', reason }),
-    ...(response?.note && { note: response.note }),
+  if (held) {
+    await execute(em, sql`delete from run_webhook where ${mine}`)
+    const outcome = {
+      ...details,
+      ...(reason === null ? { result: 'DONE' } : { result: 'FAILED', reason }),
+      ...(response?.note && { note: response.note }),
+    }
+    await execute(
+      em,
+      sql`update run_step set outcome = (outcome - 'lastFailure' - 'fault' - 'status') || ${json(outcome)} where ${mine}`,
+    )
+    await tellRun(call, claim, result)
+  } else if (!(await noteLate(call, claim, details))) {
+    return
   }
-  await execute(
-    em,
-    sql`update run_step set outcome = (outcome - 'lastFailure' - 'fault' - 'status') || ${json(outcome)} where ${mine}`,
-  )
-  await tellRun(call, claim, result)
   const data = requestFacts({ ...run, runId, ...request }, { ...details, succeeded: reason === null })
   await recordEvents(call, [{ subscriberId: run.subscriberId, type: 'WEBHOOK_EXECUTED', data }])
+}
+
+/** A run that ended while its request was under way took the row away; whether this attempt was it, and is news. */
+async function noteLate(
+  { em, organization }: Call,
+  { runId, visit, attempt }: ClaimedWebhook,
+  details: object,
+): Promise<boolean> {
+  const count = await execute(
+    em,
+    sql`update run_step set outcome = (outcome - 'lastFailure' - 'fault' - 'status') || ${json(details)}
+      where organization_id = ${organization.id} and run_id = ${runId} and visit = ${visit}
+        and outcome ->> 'result' = 'CANCELED' and coalesce((outcome ->> 'attempts')::int, 0) < ${attempt}
+        and not exists (select from run_webhook open where open.organization_id = run_step.organization_id
+          and open.run_id = run_step.run_id and open.visit = run_step.visit)`,
+  )
+  return count > 0
 }
 
 /** What the event of a request says of it; ids are uuids. */
