@@ -1,11 +1,11 @@
 import { Client, Connection } from '@temporalio/client'
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 
 import type { Call } from '../src/catalogue/tool.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { execute, rows } from '../src/database.ts'
+import { array, execute, rows } from '../src/database.ts'
 import { fire } from '../src/domain/automations/triggers/firing.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { describeFault } from '../src/log.ts'
@@ -391,39 +391,69 @@ test.serial('a schedule that cannot be put right in one organization keeps no ot
   })
 })
 
+/** The services with a client whose first such request is refused, however often; which it was, and what is logged. */
+async function refusingFirst(t: ExecutionContext, method: 'deleteSchedule' | 'describeSchedule') {
+  const { services } = studio.api
+  const { temporal } = services.config
+  const connection = await Connection.connect({ address: temporal.address })
+  t.teardown(() => connection.close())
+  const client = new Client({ connection, namespace: temporal.namespace })
+  const asked: string[] = []
+  const service = connection.workflowService
+  type Request = { scheduleId?: string | null; namespace?: string | null }
+  const ask: (request: Request) => Promise<unknown> = service[method].bind(service)
+  Object.assign(service, {
+    async [method](request: Request) {
+      asked.push(request.scheduleId ?? '')
+      return await ask(request.scheduleId === asked[0] ? { ...request, namespace: 'nowhere' } : request)
+    },
+  })
+  const lines: string[] = []
+  const log = pino({ serializers: { err: describeFault } }, { write: (line) => void lines.push(line) })
+  const told = {
+    ...services,
+    log,
+    temporal: { ...services.temporal, client: () => Promise.resolve(client) },
+  }
+  return { told, client, asked, lines }
+}
+
+test.serial('a trigger of whose schedule Temporal does not tell keeps no other waiting', async (t) => {
+  const organization = await studio.api.organization()
+  const late: string[] = []
+  for (let count = 0; count < 3; count++) {
+    const workflowId = await studio.live(organization, { type: 'SCHEDULE', cron: '0 0 1 1 *' })
+    late.push(decodeId('wf', workflowId))
+    await eventually('the schedule', async () => (await studio.handleOf(workflowId)).describe())
+  }
+  await execute(
+    studio.api.services.orm.em.fork(),
+    sql`update automation_schedule set next_at = now() - interval '4 minutes'
+      where automation_id = any(${array(late, 'uuid')})`,
+  )
+  const { told, asked, lines } = await refusingFirst(t, 'describeSchedule')
+  const count = await fireLate(told, 120)
+  t.true(asked.length >= late.length)
+  t.is(count, asked.length - 1)
+  const said = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg.includes('does not say'))
+  t.is(said.schedule, asked[0])
+  t.regex(said.err.message, /Namespace not found: 'nowhere'/)
+})
+
 test.serial(
   'a left-over schedule that cannot be deleted is logged with the reason, and keeps no other',
   async (t) => {
-    const { services } = studio.api
-    const { temporal } = services.config
-    const connection = await Connection.connect({ address: temporal.address })
-    t.teardown(() => connection.close())
-    const client = new Client({ connection, namespace: temporal.namespace })
+    const { config } = studio.api.services
+    const { told, client, asked, lines } = await refusingFirst(t, 'deleteSchedule')
     const ids = ['1', '2', '3'].map((stepId) =>
-      triggerScheduleId(temporal.taskQueue, encodeId('wf', newId()), stepId),
+      triggerScheduleId(config.temporal.taskQueue, encodeId('wf', newId()), stepId),
     )
     for (const scheduleId of ids) {
       await client.schedule.create({
         scheduleId,
         spec: { intervals: [{ every: '1 day' }] },
-        action: { type: 'startWorkflow', workflowType: 'None', taskQueue: temporal.taskQueue },
+        action: { type: 'startWorkflow', workflowType: 'None', taskQueue: config.temporal.taskQueue },
       })
-    }
-    const asked: string[] = []
-    const service = connection.workflowService
-    const remove = service.deleteSchedule.bind(service)
-    Object.assign(service, {
-      async deleteSchedule(request: Parameters<typeof remove>[0]) {
-        asked.push(request.scheduleId ?? '')
-        return await remove(request.scheduleId === asked[0] ? { ...request, namespace: 'nowhere' } : request)
-      },
-    })
-    const lines: string[] = []
-    const log = pino({ serializers: { err: describeFault } }, { write: (line) => void lines.push(line) })
-    const told = {
-      ...services,
-      log,
-      temporal: { ...services.temporal, client: () => Promise.resolve(client) },
     }
     const isThere = async (id: string) => {
       const found = client.schedule.getHandle(id).describe()

@@ -5,6 +5,7 @@ import { execute, row, rows } from '../src/database.ts'
 import { continueIntake } from '../src/domain/automations/entry/intake.ts'
 import { claimOutbox } from '../src/domain/outbox.ts'
 import { decodeId } from '../src/ids.ts'
+import { reconcile } from '../worker/reconciler.ts'
 import { startEngine } from '../worker/workers.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { runsOf, step } from './helpers/automation.ts'
@@ -193,3 +194,52 @@ test.serial('a segment, a limit, a pause in the middle and an archive', async (t
   await continueIntake(api.services, organization.id, late?.id ?? '', control)
   t.deepEqual(await intakeOf(workflowId), { status: 'CANCELED', looked: 0, entered: 0 })
 })
+
+test.serial(
+  'an intake whose workflow was terminated has failed and says so; one that was never begun goes on',
+  async (t) => {
+    const organization = await api.organization()
+    const workflowId = await live(organization)
+    await crowd(organization, 30)
+    const add = () => organization.confirmed('add_subscribers_to_workflow', { workflowId, filters: [] })
+    await add()
+    await organization.data('update_workflow_status', { workflowId, status: 'PAUSED' })
+    let engine = await startEngine(api.services)
+    t.teardown(() => engine.stop())
+    const client = await api.services.temporal.client()
+    const { id, ...begun } = await newest(workflowId)
+    t.like(begun, { status: 'RUNNING', error: null })
+    const handle = client.workflow.getHandle(`intake/${workflowId}/${id}`)
+    await eventually('the workflow to be there', () => handle.describe().catch(() => null))
+    await reconcile(api.services, 0)
+    t.is((await newest(workflowId)).status, 'RUNNING')
+    await handle.terminate('wrong people')
+    for (let round = 0; round < 2; round++) await reconcile(api.services, 0)
+    const ended = await newest(workflowId)
+    t.is(ended.status, 'FAILED')
+    t.regex(ended.error ?? '', /TERMINATED.*add the others again/)
+    await organization.confirmed('update_workflow_status', { workflowId, status: 'ACTIVE' })
+
+    await engine.stop()
+    await add()
+    const lost = await newest(workflowId)
+    await execute(
+      api.services.orm.em.fork(),
+      sql`delete from outbox where workflow_id = ${`intake/${workflowId}/${lost.id}`}`,
+    )
+    for (let round = 0; round < 2; round++) await reconcile(api.services, 0)
+    engine = await startEngine(api.services)
+    t.deepEqual(await finished(workflowId), { status: 'COMPLETED', looked: 30, entered: 30 })
+    t.is((await runsOf(api.services, organization, decodeId('wf', workflowId))).length, 30)
+  },
+)
+
+async function newest(workflowId: string): Promise<{ id: string; status: string; error: string | null }> {
+  const [intake] = await rows<{ id: string; status: string; error: string | null }>(
+    api.services.orm.em.fork(),
+    sql`select id, status, error from automation_intake where automation_id = ${decodeId('wf', workflowId)}
+      order by id desc limit 1`,
+  )
+  if (!intake) throw new Error('no intake was begun')
+  return intake
+}

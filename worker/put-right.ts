@@ -1,3 +1,5 @@
+import type { Client } from '@temporalio/client'
+
 import type { Call } from '../src/catalogue/tool.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import type { Services } from '../src/services.ts'
@@ -19,5 +21,24 @@ export async function putRight(
   } catch (error) {
     services.log.warn({ err: error, organizationId }, 'an organization could not be put right')
     return false
+  }
+}
+
+/**
+ * What Temporal says of one thing; null where it cannot say, which is logged and keeps no other waiting. Throws where
+ * Temporal cannot be reached at all.
+ */
+export async function askTemporal<Answer>(
+  services: Services,
+  about: { workflowId: string } | { schedule: string },
+  ask: (client: Client) => Promise<Answer>,
+): Promise<Answer | null> {
+  const client = await services.temporal.client()
+  try {
+    return await ask(client)
+  } catch (error) {
+    if (!(await services.temporal.isReachable())) throw error
+    services.log.warn({ err: error, ...about }, 'Temporal does not say what became of something')
+    return null
   }
 }

@@ -1,4 +1,4 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client'
+import { WorkflowNotFoundError } from '@temporalio/client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
@@ -6,10 +6,14 @@ import {
   catchMissedEvents,
   findOverdueRuns,
   organizationsWithFreshWaits,
-  type OverdueRun,
   repairRun,
   type WorkflowState,
 } from '../src/domain/automations/runs/overdue.ts'
+import {
+  findOpenIntakes,
+  intakeWorkflowOf,
+  repairIntake,
+} from '../src/domain/automations/entry/stranded-intakes.ts'
 import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
 import { workflowIdOf } from '../src/domain/automations/runs/nudge.ts'
 import { freePlaces } from '../src/domain/automations/runs/runs.ts'
@@ -17,7 +21,7 @@ import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'
 import type { Services } from '../src/services.ts'
-import { putRight } from './put-right.ts'
+import { askTemporal, putRight } from './put-right.ts'
 import { fireLate, repairSchedules } from './trigger-repair.ts'
 
 /** How late a run must be before its workflow is looked for. */
@@ -29,7 +33,7 @@ const SCHEDULES_EVERY = 15
 /** Waits younger than this are compared with the events once more. */
 const FRESH_SECONDS = 180
 
-/** Looks every minute for runs and sends that nobody drives: see repairRun. */
+/** Looks every minute for runs, intakes and sends that nobody drives: see repairRun. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
   let working: Promise<unknown> = Promise.resolve()
   let round = 0
@@ -61,17 +65,25 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
   for (const { organizationId, places } of await findStalePlaces(em)) {
     await putRight(services, organizationId, (call) => freePlaces(call, places))
   }
-  const overdue = await findOverdueRuns(em, lateSeconds, BATCH)
-  if (overdue.length === 0) return 0
-  const client = await services.temporal.client()
+  await repairIntakes(services, lateSeconds)
   let repaired = 0
-  for (const run of overdue) {
-    const found = await stateOf(client, run)
-    if (found === 'RUNNING') continue
+  for (const run of await findOverdueRuns(em, lateSeconds, BATCH)) {
+    const found = await endOf(services, workflowIdOf(run))
+    if (found === null) continue
     services.log.warn({ workflowId: workflowIdOf(run), state: found.state }, 'a run had no workflow')
     if (await putRight(services, run.organizationId, (call) => repairRun(call, run, found))) repaired += 1
   }
   return repaired
+}
+
+async function repairIntakes(services: Services, lateSeconds: number): Promise<void> {
+  for (const intake of await findOpenIntakes(crossOrganization(services), lateSeconds, BATCH)) {
+    const workflowId = intakeWorkflowOf(intake)
+    const found = await endOf(services, workflowId)
+    if (found === null) continue
+    services.log.warn({ workflowId, state: found.state }, 'nobody works on an intake')
+    await putRight(services, intake.organizationId, (call) => repairIntake(call, intake, found))
+  }
 }
 
 /** A send whose workflow is there goes on as it was: starting it again changes nothing. */
@@ -92,22 +104,25 @@ async function watchDomains(services: Services): Promise<void> {
   }
 }
 
-async function stateOf(client: Client, run: OverdueRun): Promise<WorkflowState | 'RUNNING'> {
-  try {
-    const { status, runId: temporalRunId } = await client.workflow.getHandle(workflowIdOf(run)).describe()
-    switch (status.name) {
-      case 'CANCELLED':
-        return { state: 'CANCELED', temporalRunId }
-      case 'COMPLETED':
-      case 'TERMINATED':
-      case 'FAILED':
-      case 'TIMED_OUT':
-        return { state: status.name, temporalRunId }
-      default:
-        return 'RUNNING'
+/** How a workflow ended; null while it runs, or where Temporal does not say. */
+async function endOf(services: Services, workflowId: string): Promise<WorkflowState | null> {
+  return await askTemporal(services, { workflowId }, async (client) => {
+    try {
+      const { status, runId: temporalRunId } = await client.workflow.getHandle(workflowId).describe()
+      switch (status.name) {
+        case 'CANCELLED':
+          return { state: 'CANCELED', temporalRunId }
+        case 'COMPLETED':
+        case 'TERMINATED':
+        case 'FAILED':
+        case 'TIMED_OUT':
+          return { state: status.name, temporalRunId }
+        default:
+          return null
+      }
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return { state: 'MISSING', temporalRunId: null }
+      throw error
     }
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return { state: 'MISSING', temporalRunId: null }
-    throw error
-  }
+  })
 }

@@ -11,7 +11,7 @@ import {
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { triggerScheduleId, triggerSchedulePrefix } from '../temporal/contract.ts'
-import { putRight } from './put-right.ts'
+import { askTemporal, putRight } from './put-right.ts'
 import { PAUSED_NOTE } from './trigger-schedules.ts'
 
 const BATCH = 200
@@ -22,18 +22,16 @@ const BATCH = 200
  * Answers how many it put right.
  */
 export async function fireLate(services: Services, lateSeconds: number): Promise<number> {
-  const late = await findLateSchedules(crossOrganization(services), lateSeconds, BATCH)
-  if (late.length === 0) return 0
-  const client = await services.temporal.client()
   let count = 0
-  for (const schedule of late) {
-    const state = await stateOf(client, idOf(services, schedule))
-    if (state === 'PAUSED') continue
-    services.log.warn({ schedule: idOf(services, schedule), state }, 'nobody looked at a trigger in time')
-    const { organizationId, automationId, stepId } = schedule
+  for (const late of await findLateSchedules(crossOrganization(services), lateSeconds, BATCH)) {
+    const schedule = idOf(services, late)
+    const state = await askTemporal(services, { schedule }, (client) => stateOf(client, schedule))
+    if (state === null || state === 'PAUSED') continue
+    services.log.warn({ schedule, state }, 'nobody looked at a trigger in time')
+    const { organizationId, automationId, stepId } = late
     const isRight = await putRight(services, organizationId, (call) => {
       if (state === 'MISSING') emitSchedule(call, automationId, stepId)
-      emitLateFiring(call, schedule)
+      emitLateFiring(call, late)
     })
     if (isRight) count += 1
   }

@@ -28,6 +28,8 @@ export class M014Intakes extends Migration {
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
       create index on automation_intake (organization_id, automation_id, id);
+      -- Of all organizations: what somebody should work on.
+      create index automation_intake_open on automation_intake (created_at) where status = 'RUNNING';
 
       -- The address of an INBOUND_WEBHOOK trigger; its secret is derived from the id, so that none is stored.
       create table automation_webhook (

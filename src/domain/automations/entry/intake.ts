@@ -78,16 +78,23 @@ export async function beginIntake(call: Call, crowd: Crowd): Promise<string | nu
         ${crowd.most}, ${crowd.expected}, ${crowd.due?.stepId ?? null}, ${moment('from')}, ${moment('to')})
       on conflict (organization_id, automation_id, step_id, due_to) do nothing`,
   )
-  if (count === 0) return null
-  const automationId = encodeId('wf', crowd.automation.id)
+  return count === 0 ? null : startIntake(call, { ...crowd, id })
+}
+
+/** Has Temporal work on an intake that is written down; answers the id of its workflow. */
+export function startIntake(
+  call: Call,
+  { id, automation, expected }: Pick<Crowd, 'automation' | 'expected'> & { id: string },
+): string {
+  const automationId = encodeId('wf', automation.id)
   const workflowId = intakeWorkflowId(automationId, id)
   call.emit({
     kind: 'start',
     workflowId,
     payload: {
       workflow: AUTOMATION_INTAKE,
-      input: { organizationId: encodeId('org', organization.id), automationId, intakeId: id },
-      summary: `${crowd.expected} people into ${crowd.automation.name.slice(0, 120)}`,
+      input: { organizationId: encodeId('org', call.organization.id), automationId, intakeId: id },
+      summary: `${expected} people into ${automation.name.slice(0, 120)}`,
       details: `Lets many people into ${automationId}. After a crash it continues from the row of the intake and repeats nobody.`,
     },
   })
