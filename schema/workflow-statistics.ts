@@ -48,7 +48,8 @@ export const WorkflowStatistics = closed({
       campaignId: Type.String(),
       subject: Type.String(),
       isCurrent: Type.Boolean({
-        description: 'Whether the published version sends it; what only earlier versions sent comes last.',
+        description:
+          'Whether the published version sends it. Emails that only earlier versions sent come last.',
       }),
       sent: Type.Integer(),
       delivered: Type.Integer(),

@@ -8,6 +8,7 @@ import { execute, rows } from '../src/database.ts'
 import { Failure } from '../src/catalogue/failure.ts'
 import { startLanes, type Lanes } from '../src/delivery/lanes.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
+import { archiveRuns } from '../src/domain/automations/runs/archive.ts'
 import {
   removeFromWorkflow,
   requestFastForward,
@@ -15,7 +16,7 @@ import {
   settleFastForward,
 } from '../src/domain/automations/runs/run-control.ts'
 import { listRuns, readTimeline } from '../src/domain/automations/runs/run-records.ts'
-import { cancelActiveRuns, resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
+import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId, newId } from '../src/ids.ts'
@@ -95,7 +96,7 @@ async function setStatus(automationId: string, status: string): Promise<void> {
   await tenant.within(async (call) => {
     await execute(call.em, sql`update automation set status = ${status} where id = ${automationId}`)
     if (status === 'ACTIVE') await resumeHeldRuns(call, automationId)
-    if (status === 'ARCHIVED') await cancelActiveRuns(call, automationId, 'ARCHIVED')
+    if (status === 'ARCHIVED') await archiveRuns(call, automationId)
   })
 }
 

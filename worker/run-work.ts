@@ -1,18 +1,28 @@
 import { Failure } from '../src/catalogue/failure.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { type ArchiveWork, cancelPage } from '../src/domain/automations/runs/archive.ts'
 import { noteRefusal, performRunWork, type RunWork } from '../src/domain/automations/runs/run-work.ts'
 import { type OutboxRow, takeWork } from '../src/domain/outbox.ts'
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 
-/**
- * Does what a run asked of another workflow, once: the row is taken in the same transaction. A refusal is an answer
- * too; it stands in a ledger.
- */
+/** Does what is asked by the outbox, once: the row is taken in the same transaction. */
 export async function performWork(services: Services, row: OutboxRow): Promise<void> {
-  const { organizationId, id } = row
-  // The step wrote it (src/domain); the type cannot travel through the table.
-  const work = row.payload as RunWork
+  // A step, or an archiving, wrote it (src/domain); the type cannot travel through the table.
+  const work = row.payload as RunWork | ArchiveWork
+  if (work.work !== 'ARCHIVE') return await performAsked(services, row, work)
+  const scope = { organizationId: row.organizationId, actor: work.by }
+  await unitOfWork(services, scope, async (call) => {
+    if (await takeWork(call, row.id)) await cancelPage(call, work)
+  })
+}
+
+/** What a run asked of another workflow. A refusal is an answer too; it stands in a ledger. */
+async function performAsked(
+  services: Services,
+  { organizationId, id }: OutboxRow,
+  work: RunWork,
+): Promise<void> {
   const actor = {
     kind: 'run' as const,
     id: encodeId('run', work.runId),

@@ -751,6 +751,7 @@ export type DeleteWorkflowOutput = {
   deleted: boolean
   /** It is in the archive. */
   archived: boolean
+  /** Runs that are canceled. If there are more than a thousand, the others are canceled in the background, within minutes. */
   canceledRuns: number
 }
 
@@ -2992,6 +2993,7 @@ export type UpdateWorkflowStatusInput = {
 
 export type UpdateWorkflowStatusOutput = {
   workflow: Workflow
+  /** Runs that are canceled. If there are more than a thousand, the others are canceled in the background, within minutes. */
   canceledRuns: number
   resumedRuns: number
 }
@@ -3235,6 +3237,8 @@ export type WorkflowStatistics = {
     stepId: string
     campaignId: string
     subject: string
+    /** Whether the published version sends it. Emails that only earlier versions sent come last. */
+    isCurrent: boolean
     sent: number
     delivered: number
     bounced: number

@@ -29,7 +29,7 @@ export type Actor = {
 }
 
 /**
- * What is done after the commit: Temporal is told, another workflow is asked (`work`), or a schedule is brought in step
+ * What is done after the commit: Temporal is told, a transaction of its own does more (`work`), or a schedule is brought in step
  * (`schedule`, with its id as `workflowId`). `payload` is the workflow's argument, the signal's, or what is asked.
  */
 export type Intent = {

@@ -251,7 +251,7 @@ export class M004Automations extends Migration {
       create index goal_watch_condition on goal_watch (organization_id, subscriber_id) where event_type = '';
       create index on goal_watch (expires_at);
 
-      -- What Temporal must be told, and what runs ask of other workflows ('work'), written in the transaction that
+      -- What Temporal must be told, and what other transactions are to do ('work'), written in the transaction that
       -- decided it and done after its commit.
       create table outbox (
         id bigint generated always as identity primary key,

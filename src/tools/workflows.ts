@@ -23,6 +23,10 @@ const expectedUpdatedAt = Type.String({
   description: 'The updatedAt that get_workflow gave; when it is not the current one, the write is refused.',
 })
 const workflowOnly = closed({ workflow: Workflow })
+const canceledRuns = Type.Integer({
+  description:
+    'Runs that are canceled. If there are more than a thousand, the others are canceled in the background, within minutes.',
+})
 
 export const listWorkflows = defineTool({
   name: 'list_workflows',
@@ -164,7 +168,7 @@ export const updateWorkflowStatus = defineTool({
   effect: 'impact',
   permission: 'workflows',
   input: closed({ workflowId, status: oneOf(SETTABLE_STATUSES) }),
-  output: closed({ workflow: Workflow, canceledRuns: Type.Integer(), resumedRuns: Type.Integer() }),
+  output: closed({ workflow: Workflow, canceledRuns, resumedRuns: Type.Integer() }),
   confirm: ({ status }) => status !== 'PAUSED',
   summarize: (call, input) => summarizeStatus(call, input.workflowId, input.status),
   handler: (call, input) => updateStatus(call, input.workflowId, input.status),
@@ -183,7 +187,7 @@ export const deleteWorkflow = defineTool({
     workflowId: Type.String(),
     deleted: Type.Boolean({ description: 'It is gone.' }),
     archived: Type.Boolean({ description: 'It is in the archive.' }),
-    canceledRuns: Type.Integer(),
+    canceledRuns,
   }),
   summarize: (call, input) => summarizeDeletion(call, input.workflowId),
   handler: (call, input) => deleteAutomation(call, input.workflowId),

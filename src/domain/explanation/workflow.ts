@@ -98,7 +98,8 @@ function absenceReasons({ definition }: Version, asked: AskedEmail | null): Reas
   if (asked === null) return []
   const { campaignId, stepId } = asked
   if (Object.values(definition.emails).some((email) => email.campaignId === campaignId)) return []
-  const message = 'The published version of the workflow does not send this email: none of its steps has it.'
+  const message =
+    'The published version of the workflow does not have this email, so a new entry would not send it.'
   return [{ at: null, outcome: 'AGAINST', code: 'NOT_PUBLISHED', message, stepId }]
 }
 

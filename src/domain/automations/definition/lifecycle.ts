@@ -7,7 +7,8 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { execute } from '../../../database.ts'
 import { syncWatchedSegments } from '../../segments/watch.ts'
 import { type Automation, titleOf } from './records.ts'
-import { cancelActiveRuns, releaseQueued, resumeHeldRuns } from '../runs/runs.ts'
+import { archiveRuns } from '../runs/archive.ts'
+import { cancelArchivedRuns, releaseQueued, resumeHeldRuns } from '../runs/runs.ts'
 import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
 
 type Moves = Readonly<Record<WorkflowStatus, Partial<Record<SettableStatus, WorkflowStatus>>>>
@@ -33,7 +34,7 @@ export const STATUS_AFTER_PUBLISH: Readonly<
   ARCHIVED: { omitted: 'ARCHIVED', activate: 'ACTIVE', pause: 'PAUSED' },
 }
 
-/** What a change of status did to the workflow's runs. */
+/** What a change of status does to the workflow's runs. */
 export type RunsMoved = { canceledRuns: number; resumedRuns: number }
 
 /** The status that a wish leads to, or WRONG_STATE saying what is possible. */
@@ -63,6 +64,7 @@ export async function setStatus(
 ): Promise<RunsMoved> {
   if (next === automation.status) return { canceledRuns: 0, resumedRuns: 0 }
   const { em, organization, actor } = call
+  if (automation.status === 'ARCHIVED') await cancelArchivedRuns(call, automation.id)
   await execute(
     em,
     sql`update automation set status = ${next}, updated_by = ${actor.name}
@@ -72,7 +74,7 @@ export async function setStatus(
   await syncTriggerSchedules(call, [automation.id])
   if (next === 'ACTIVE') await releaseQueued(call, automation.id)
   return {
-    canceledRuns: next === 'ARCHIVED' ? await cancelActiveRuns(call, automation.id, 'ARCHIVED') : 0,
+    canceledRuns: next === 'ARCHIVED' ? await archiveRuns(call, automation.id) : 0,
     resumedRuns: next === 'ACTIVE' ? await resumeHeldRuns(call, automation.id) : 0,
   }
 }

@@ -41,7 +41,7 @@ export async function repairIntake(call: Call, intake: OpenIntake, { state }: Wo
     startIntake(call, intake)
     return
   }
-  const error = `Its workflow in Temporal is ${state}, and not everybody has been asked. Who is in stays in; add the others again.`
+  const error = `Its workflow in Temporal is ${state}, so the others do not enter. People who have entered stay in; add the others again.`
   await execute(
     call.em,
     sql`update automation_intake set status = 'FAILED', error = ${error}, finished_at = now()

@@ -14,7 +14,8 @@ import { loadVersions } from '../definition/versions.ts'
 import { findWoken } from './waits.ts'
 
 const PAGE = 1_000
-const NO_ID = '00000000-0000-0000-0000-000000000000'
+/** Before every id. */
+export const NO_ID = '00000000-0000-0000-0000-000000000000'
 /** Held runs continue spread out: this far apart, so that a resume is no stampede. */
 const RESUME_EACH_MS = 10
 
@@ -192,17 +193,9 @@ export async function wakeRuns(
   await writeNudges(em, organization.id, keys)
 }
 
-/** Cancels every active run of an automation, page by page; archiving and deleting use it. Answers how many. */
-export async function cancelActiveRuns(
-  call: Call,
-  automationId: string,
-  exitReason: ExitReason,
-): Promise<number> {
-  let count = 0
-  for await (const ids of pagesOf(call, automationId, IS_ACTIVE)) {
-    count += (await cancelRuns(call, ids, exitReason)).length
-  }
-  return count
+/** Cancels every run of an automation that its archiving has left to do, before it leaves the archive. */
+export async function cancelArchivedRuns(call: Call, automationId: string): Promise<void> {
+  for await (const ids of pagesOf(call, automationId, IS_ACTIVE)) await cancelRuns(call, ids, 'ARCHIVED')
 }
 
 /** The runs of an automation that a condition holds for, by pages of their ids, each after the last of the one before. */
