@@ -7,8 +7,8 @@ import { array, type EntityManager, execute, rows } from '../../../database.ts'
 import { changesWithTime } from '../../audience/dates.ts'
 import { matchingRuns } from '../../audience/match.ts'
 import { loadReferences, placesOf } from '../../audience/references.ts'
-import { wakeRuns } from './runs.ts'
 import { loadVersions } from '../definition/versions.ts'
+import { wakeRuns } from './runs.ts'
 import { CONDITION_TYPE } from './waits.ts'
 
 /** A step in which runs wait for filters to hold. Ids are uuids. */

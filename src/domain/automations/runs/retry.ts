@@ -6,11 +6,11 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json, row } from '../../../database.ts'
 import { decodeId, encodeId, missing } from '../../../ids.ts'
 import { idsAround } from '../../event-rows.ts'
-import { IS_ACTIVE } from './active.ts'
+import { startPayload } from '../entry/run-starts.ts'
 import { lockPlaces } from '../groups/group-places.ts'
+import { IS_ACTIVE } from './active.ts'
 import { workflowIdOf } from './nudge.ts'
 import { readRun } from './run-records.ts'
-import { startPayload } from '../entry/run-starts.ts'
 import { lockRun, type RunState } from './run-state.ts'
 
 /** Whoever waits for a retry goes before crowds, as somebody who enters by hand does. */

@@ -10,8 +10,8 @@ import { decodeId, encodeId, missing } from '../../../ids.ts'
 import { decodeCursor, encodeCursor } from '../../cursor.ts'
 import { findSubscriber, type SubscriberChoice } from '../../subscriber-records.ts'
 import { timestamp, timestampOrNull } from '../../text.ts'
-import { workflowIdOf } from './nudge.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
+import { workflowIdOf } from './nudge.ts'
 
 type RunRow = {
   id: string

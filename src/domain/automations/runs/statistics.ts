@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 
-import type { WorkflowStatistics } from '../../../../schema/workflow-statistics.ts'
 import type { ExitReason, RunStatus } from '../../../../schema/values.ts'
+import type { WorkflowStatistics } from '../../../../schema/workflow-statistics.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { decodeId, encodeId } from '../../../ids.ts'
+import { loadVersion, type Version } from '../definition/versions.ts'
 import { IS_ACTIVE } from './active.ts'
 import { liftOf, shareOf } from './lift.ts'
-import { loadVersion, type Version } from '../definition/versions.ts'
 
 type RunGroup = { status: RunStatus; exitReason: ExitReason | null; stepId: string | null; count: number }
 

@@ -1,5 +1,5 @@
-import type { StepOf } from '../../../../schema/automation.ts'
 import { BUILT_IN_FIELDS, type TriggerConfigs } from '../../../../schema/automation-triggers.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
 import { readId } from '../../../ids.ts'
 import { CONSENT } from '../../consent.ts'

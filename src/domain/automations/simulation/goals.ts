@@ -1,10 +1,10 @@
-import type { StepOf } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
 import { type GoalWindow, windowOf } from '../goals/goal-window.ts'
 import type { End } from '../runs/settlement.ts'
-import type { SimulatedEvent, State } from './state.ts'
-import { type Option, option, type Place } from './place.ts'
 import { decideGoal } from '../steps/goal.ts'
+import { type Option, option, type Place } from './place.ts'
+import type { SimulatedEvent, State } from './state.ts'
 
 /** A GOAL step, by what has happened on the way or time brings; and as it goes where that is the other way round. */
 export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Promise<Option[]> {

@@ -1,15 +1,15 @@
-import type { Settings, Step } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { Settings, Step } from '../../../../schema/automation.ts'
 import type { SimulatedVisit } from '../../../../schema/simulation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
 import type { Graph } from '../../../../temporal/graph.ts'
 import type { TagRow } from '../../tags.ts'
 import type { RunState } from '../runs/run-state.ts'
 import type { End } from '../runs/settlement.ts'
-import type { Filtering, Subject } from './filters.ts'
-import { NOBODY, type State } from './state.ts'
 import type { Settled, StepResult } from '../steps/step.ts'
 import type { Moment } from '../steps/timing.ts'
+import type { Filtering, Subject } from './filters.ts'
+import { NOBODY, type State } from './state.ts'
 
 /** An email as a simulation shows it. */
 export type ShownEmail = {

@@ -1,8 +1,8 @@
+import { Temporal } from 'temporal-polyfill'
 import type { Static } from 'typebox'
 
 import type { Definition, Step } from '../../../../schema/automation.ts'
 import type { DeadEnd, SimulatedVisit, SimulatedWay, WayEnd } from '../../../../schema/simulation.ts'
-import { Temporal } from 'temporal-polyfill'
 import { type Graph, JUMP_PORT, nextStep } from '../../../../temporal/graph.ts'
 import { leavesBy, type Way, type WayVisit } from './walk.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import type { Definition, Settings } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { Definition, Settings } from '../../../../schema/automation.ts'
 import { isRecord } from '../../../../schema/json.ts'
 import { type Fault, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
@@ -11,12 +11,12 @@ import { array, rows } from '../../../database.ts'
 import { readId } from '../../../ids.ts'
 import { personVariables } from '../../variables.ts'
 import { goalReferenceFaults, namedFaults, refuseMissing, within } from '../definition/draft.ts'
-import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
 import { planEmails } from '../definition/internal-emails.ts'
 import { findAutomation } from '../definition/records.ts'
+import { readDefinition, readSettings } from '../definition/validate.ts'
+import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
 import type { ShownEmail } from './place.ts'
 import { NOBODY } from './state.ts'
-import { readDefinition, readSettings } from '../definition/validate.ts'
 
 /** What is simulated: a graph with its settings. `automationId` is null where it belongs to no workflow. */
 export type Source = {

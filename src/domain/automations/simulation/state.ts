@@ -1,5 +1,5 @@
-import type { FieldScalar } from '../../fields.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
+import type { FieldScalar } from '../../fields.ts'
 
 /** The uuid of everything a simulation invents; a run with this id has no jitter. */
 export const NOBODY = '00000000-0000-0000-0000-000000000000'

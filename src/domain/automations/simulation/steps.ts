@@ -7,10 +7,6 @@ import { type FieldScalar, shapeFaults, typeFaults, typeOf } from '../../fields.
 import { REVENUE } from '../../subscriber-history.ts'
 import { tagEvents } from '../../tags.ts'
 import { type End, settlementOf } from '../runs/settlement.ts'
-import { BY_GOAL, passTime, reachByEvents, reachByFilters, simulateGoal } from './goals.ts'
-import { momentOf, type Option, option, type Place, timed } from './place.ts'
-import { NOBODY, type SimulatedEvent, type State, withEntry, withEvent } from './state.ts'
-import { simulateWait, simulateWaitUntil } from './waits.ts'
 import { changedFields, createdFacts } from '../steps/changes.ts'
 import { decideExit, decideJump, decideSplit } from '../steps/choices.ts'
 import { decideSending } from '../steps/email.ts'
@@ -18,6 +14,10 @@ import { failedBy, left } from '../steps/step.ts'
 import { mayEndItsRun } from '../steps/table.ts'
 import { decideFailedRequest } from '../steps/webhook.ts'
 import { requestFacts } from '../webhooks/webhooks.ts'
+import { BY_GOAL, passTime, reachByEvents, reachByFilters, simulateGoal } from './goals.ts'
+import { momentOf, type Option, option, type Place, timed } from './place.ts'
+import { NOBODY, type SimulatedEvent, type State, withEntry, withEvent } from './state.ts'
+import { simulateWait, simulateWaitUntil } from './waits.ts'
 
 type Simulate<Type extends StepType> = (place: Place, step: StepOf<Type>) => Option[] | Promise<Option[]>
 

@@ -1,7 +1,5 @@
-import type { StepOf } from '../../../../schema/automation.ts'
 import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
-import { isConnected, momentOf, type Option, option, type Place, timed } from './place.ts'
-import { withEvent } from './state.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
 import { left, type Settled, type StepResult } from '../steps/step.ts'
 import {
   decideCondition,
@@ -13,6 +11,8 @@ import {
   decideWindow,
   leaveWait,
 } from '../steps/timing.ts'
+import { isConnected, momentOf, type Option, option, type Place, timed } from './place.ts'
+import { withEvent } from './state.ts'
 
 type Waiting = Extract<StepResult, { kind: 'waits' }>
 
