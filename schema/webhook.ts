@@ -19,7 +19,6 @@ export const WEBHOOK_PING = 'WEBHOOK_PING'
 
 /** Why a webhook is disabled. */
 const DISABLED_REASONS = ['REQUESTED', 'FAILING', 'GONE'] as const
-export type DisabledReason = (typeof DISABLED_REASONS)[number]
 
 /** What became of an event at an endpoint. */
 export const WEBHOOK_DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const

@@ -11,7 +11,7 @@ import {
   OPERATORS,
   type Scalar,
 } from '../schema/audience.ts'
-import { audiencePredicate, matches, matchingAmong } from '../src/domain/audience/match.ts'
+import { audiencePredicate, matches } from '../src/domain/audience/match.ts'
 import { validateFilters } from '../src/domain/audience/validate.ts'
 import { type EntityManager, execute, migrate, openDatabase, rows } from '../src/database.ts'
 import { encodeId, newId } from '../src/ids.ts'
@@ -239,13 +239,10 @@ test('all, any and not combine them as logic does, missing values included', asy
   await fc.assert(property, { numRuns: 200, seed: SEED })
 })
 
-test('one subscriber and some subscribers are answered as the audience is', async (t) => {
+test('one subscriber is answered as the audience is', async (t) => {
   const property = fc.asyncProperty(trees, async (filter) => {
     const all = expected([filter])
-    const some = people.slice(0, 10).map(({ id }) => id)
-    const among = await matchingAmong(em, scope, some, [filter])
-    t.deepEqual([...among].toSorted(), some.filter((id) => all.includes(id)).toSorted())
-    const [first = ''] = some
+    const first = people[0]?.id ?? ''
     t.is(await matches(em, scope, first, [filter]), all.includes(first))
   })
   await fc.assert(property, { numRuns: 40, seed: SEED })

@@ -95,24 +95,6 @@ function compiledOrRefused(asked: Compilation, filter: Filter): Predicate | Fail
   }
 }
 
-/** Which of these subscribers match, in one query. */
-export async function matchingAmong(
-  em: EntityManager,
-  scope: Scope,
-  subscriberIds: readonly string[],
-  filters: readonly Filter[],
-  context: EntryContext = {},
-): Promise<Set<string>> {
-  if (subscriberIds.length === 0) return new Set()
-  const asked = await compilation(em, scope, filters, context, true)
-  const found = await rows<{ id: string }>(
-    em,
-    sql`select s.id from subscriber s where s.organization_id = ${scope.organizationId}
-      and s.id = any(${array(subscriberIds, 'uuid')}) and ${compileFilters(asked, filters)}`,
-  )
-  return new Set(found.map(({ id }) => id))
-}
-
 /** Which of these runs of one automation match, each with what it was started with and its own emails, in one query. */
 export async function matchingRuns(
   em: EntityManager,
