@@ -282,6 +282,22 @@ test('an edit changes what it is given, leaves the rest, and keeps one entry', a
   t.deepEqual(moved.operations, [])
 })
 
+test('every line goes with operations, and so does the type that the content has', async (t) => {
+  const organization = await api.organization()
+  const id = await draft(organization, { content: document(paragraph(text('Hello'))) })
+  const senderId = await addSender(organization, 'second')
+  const lines = { name: 'March', subject: 'Spring', preview: 'New', replyTo: 'a@example.com', senderId }
+  const operations = [{ type: 'replace_text', find: 'Hello', replace: 'Bye' }]
+  const { campaign } = await organization.data('edit_campaign', {
+    id,
+    ...lines,
+    contentType: 'MAILY',
+    operations,
+  })
+  t.like(campaign, { ...lines, contentType: 'MAILY' })
+  t.deepEqual(campaign.content, document(paragraph(text('Bye'))))
+})
+
 test('an edit that cannot be is refused by name, and nothing of it happens', async (t) => {
   const organization = await api.organization()
   const content = document(paragraph(text('Hello')))

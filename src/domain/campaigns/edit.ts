@@ -86,9 +86,6 @@ function refuseContradiction({ content, operations, contentType, ...rest }: Camp
       'and content exclude one another: send the whole content, or operations on what is there.',
     )
   }
-  if (contentType !== undefined && operations !== undefined) {
-    refuse('contentType', 'cannot change by operations; send it with the whole content.')
-  }
   const isEmpty = Object.values(rest).every((value) => value === undefined)
   if (isEmpty && content === undefined && operations === undefined && contentType === undefined) {
     refuse('id', 'alone changes nothing; send a name, subject, content or operations beside it.')
@@ -102,6 +99,12 @@ async function changedContent(
   { content, operations, contentType = campaign.contentType }: CampaignChange,
 ): Promise<{ contentType: ContentType; content: unknown; matched: number[] }> {
   if (operations !== undefined) {
+    if (contentType !== campaign.contentType) {
+      refuse(
+        'contentType',
+        `cannot change from ${campaign.contentType} by operations; send it with the whole content.`,
+      )
+    }
     const applied = applyOperations(contentType, campaign.content, readOperations(contentType, operations))
     refuseLarge(applied.content)
     const checked = await readContent(call, contentType, applied.content)
