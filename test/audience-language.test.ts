@@ -252,6 +252,8 @@ test('moments are days or instants; impossible ones are none', (t) => {
     '',
     '2025-01-01 10:00',
     '0000-01-01',
+    '9999-12-31T23:59:59-12:00',
+    '1000-01-01T00:00:00+14:00',
   ]) {
     t.is(readMoment(wrong, 'UTC'), null, wrong)
   }

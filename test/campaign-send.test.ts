@@ -229,6 +229,8 @@ test.serial('a campaign that cannot be sent is not scheduled, and the refusal sa
   )
   t.regex(await refusal({ campaignId: good, date: '2020-01-01' }), /400 INVALID_INPUT date is in the past/)
   t.regex(await refusal({ campaignId: good, date: 'tomorrow' }), /400 INVALID_INPUT date must be/)
+  const beyond = { campaignId: good, date: '9999-12-31T23:59:59-12:00' }
+  t.regex(await refusal(beyond), /400 INVALID_INPUT date must be/)
   t.regex(await refusal({ campaignId: good, timezone: 'Mars/Base' }), /400 INVALID_INPUT timezone/)
   t.regex(await refusal({ campaignId: good, hours: 24 }), /400 INVALID_INPUT/)
   const morning = { date: '2090-06-01', hours: 9, timezone: 'Europe/Paris' }

@@ -16,10 +16,10 @@ export function readMoment(text: string, timeZone: string): Moment | null {
   const [, date, time, offset] = FORM.exec(text) ?? []
   if (date === undefined || (time === undefined && offset !== undefined)) return null
   try {
-    if (offset !== undefined) return { start: Temporal.Instant.from(text).epochMilliseconds, end: null }
+    if (offset !== undefined) return instant(Temporal.Instant.from(text).epochMilliseconds)
     if (time !== undefined) {
       const local = Temporal.PlainDateTime.from(text, { overflow: 'reject' })
-      return { start: local.toZonedDateTime(timeZone).epochMilliseconds, end: null }
+      return instant(local.toZonedDateTime(timeZone).epochMilliseconds)
     }
     const day = Temporal.PlainDate.from(date, { overflow: 'reject' })
     const start = day.toZonedDateTime(timeZone)
@@ -28,6 +28,11 @@ export function readMoment(text: string, timeZone: string): Moment | null {
   } catch {
     return null
   }
+}
+
+/** An offset may lead out of the years that are written with four digits, in which alone times are kept. */
+function instant(start: number): Moment | null {
+  return /^[1-9]\d{3}-/.test(new Date(start).toISOString()) ? { start, end: null } : null
 }
 
 /** Whether the platform knows the name as an IANA time zone; bare offsets are none. */
