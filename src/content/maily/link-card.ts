@@ -4,6 +4,7 @@ import { innerWidth, writeBox } from '../rich/boxes.ts'
 import type { Place } from '../rich/entries.ts'
 import { writeImageTag } from '../rich/images.ts'
 import { adaptive, inkOf, type Surface } from '../rich/surface.ts'
+import { isBlankText } from '../seen.ts'
 import { DEFAULTS } from './defaults.ts'
 import { warnMissing } from './media.ts'
 import { type Node, readText, type Spot, type Walk } from './node.ts'
@@ -42,13 +43,19 @@ function readCard(walk: Walk, node: Node) {
 
 type Card = ReturnType<typeof readCard>
 
+/** Whether there is something else than its description to follow the card by. */
+function hasWay({ image, title, linkTitle }: Card): boolean {
+  return image !== '' || !isBlankText(title) || !isBlankText(linkTitle)
+}
+
 /** A preview of a page: image, title with a badge, description and link, which all lead to it. */
 export function writeLinkCard(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { parts } = walk
   const card = readCard(walk, node)
   if (card.address === '')
     warnMissing(walk, `The link card "${parts.table.describe(card.title)}" has no address; set link.`)
-  const target = card.address === '' ? null : parts.links.add(card.address)
+  const isSeen = hasWay(card) || !isBlankText(card.description)
+  const target = card.address === '' ? null : parts.links.add(card.address, isSeen)
   const { padding, radius, border } = DEFAULTS.linkCard
   const box = {
     background: null,
@@ -60,7 +67,7 @@ export function writeLinkCard(walk: Walk, node: Node, spot: Spot, { isLast }: Pl
     radius: [radius, radius, radius, radius],
     alignment: 'left',
     ink: null,
-    adapts: adaptive(spot.surface, 'pl-line'),
+    adapts: spot.surface.isCard && 'pl-line',
   } as const
   writeBox(parts, box, () => {
     if (card.image !== '') writePicture(parts, card, target, innerWidth(spot.room, box))
@@ -93,15 +100,12 @@ function writeTitle(
   parts.text.endBlock(0)
 }
 
-function writeDescription(
-  parts: EmailParts,
-  { description, linkTitle }: Card,
-  target: number | null,
-  surface: Surface,
-): void {
+function writeDescription(parts: EmailParts, card: Card, target: number | null, surface: Surface): void {
+  const { description, linkTitle } = card
   const ink = inkOf(surface)
   parts.html.fixed(`<p${adaptive(surface, 'pl-muted')} style="margin:0;color:${ink.muted}">`)
-  parts.both(description)
+  const way = hasWay(card) ? null : target
+  linked(parts, way, 'color:inherit;text-decoration:underline', () => parts.both(description))
   parts.text.endBlock(0)
   if (linkTitle !== '') {
     parts.html.fixed(' ')

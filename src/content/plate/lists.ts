@@ -2,6 +2,52 @@ import { memberOf, numberOf, textOf } from '../rich/attributes.ts'
 import { type TextBlock, writeItem, writeList } from '../rich/text-blocks.ts'
 import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
 
+type Numbering = (number: number) => string
+
+function letters(number: number): string {
+  const before = Math.floor((number - 1) / 26)
+  return (before > 0 ? letters(before) : '') + String.fromCharCode(97 + ((number - 1) % 26))
+}
+
+const ROMAN = [
+  [1000, 'm'],
+  [900, 'cm'],
+  [500, 'd'],
+  [400, 'cd'],
+  [100, 'c'],
+  [90, 'xc'],
+  [50, 'l'],
+  [40, 'xl'],
+  [10, 'x'],
+  [9, 'ix'],
+  [5, 'v'],
+  [4, 'iv'],
+  [1, 'i'],
+] as const
+
+function roman(number: number): string {
+  // Nobody writes larger ones so, browsers neither.
+  if (number >= 4_000) return String(number)
+  let left = number
+  return ROMAN.map(([value, digits]) => {
+    const times = Math.floor(left / value)
+    left -= times * value
+    return digits.repeat(times)
+  }).join('')
+}
+
+/** How items are marked beside discs and plain numbers, and what the text part shows of it. */
+const BULLET_STYLES = new Set(['circle', 'square'])
+const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map<string, Numbering>([
+  ['lower-alpha', letters],
+  ['lower-latin', letters],
+  ['lower-roman', roman],
+  ['upper-alpha', (number) => letters(number).toUpperCase()],
+  ['upper-latin', (number) => letters(number).toUpperCase()],
+  ['upper-roman', (number) => roman(number).toUpperCase()],
+  ['decimal-leading-zero', (number) => String(number).padStart(2, '0')],
+])
+
 /** Lists deeper than this stand at this depth. */
 const MAX_INDENT = 12
 const BULLETS = new Set(['disc', 'circle', 'square', 'todo'])
@@ -37,8 +83,10 @@ export function isIndentItem(node: PlateNode): boolean {
   return indentOf(node).style !== ''
 }
 
-function isOrdered(node: PlateNode): boolean {
-  return !BULLETS.has(indentOf(node).style)
+/** How its number is written; null is a bullet. */
+function numberingOf(node: PlateNode): Numbering | null {
+  const { style } = indentOf(node)
+  return BULLETS.has(style) ? null : (NUMBERINGS.get(style) ?? String)
 }
 
 function startOf(node: PlateNode): number {
@@ -63,17 +111,19 @@ export function writeIndentList(
   while (at < items.length) {
     const first = items[at]
     if (first === undefined) return
-    const ordered = isOrdered(first)
-    const start = ordered ? startOf(first) : null
+    const numbering = numberingOf(first)
+    const { style } = indentOf(first)
+    const marking = NUMBERINGS.has(style) || BULLET_STYLES.has(style) ? style : undefined
+    const start = numbering === null ? null : startOf(first)
     let number = start ?? 0
-    writeList(walk.parts, { start, depth: spot.lists, block }, () => {
-      for (let item = items[at]; item !== undefined && isOrdered(item) === ordered; item = items[at]) {
+    writeList(walk.parts, { start, marking, depth: spot.lists, block }, () => {
+      for (let item = items[at]; item !== undefined && numberingOf(item) === numbering; item = items[at]) {
         at += 1
         const nested = deeperFrom(items, at, level)
         at += nested.length
         const own = item
         const inner = { ...spot, isTight: true, lists: spot.lists + 1 }
-        const marker = ordered ? `${number++}. ` : '- '
+        const marker = numbering === null ? '- ' : `${numbering(number++)}. `
         writeItem(walk.parts, marker, { isBare: markOf(own) !== '' }, () => {
           writeContent(own, markOf(own), inner, nested.length > 0)
           if (nested.length > 0) writeIndentList(walk, nested, inner, block, writeContent)

@@ -110,6 +110,8 @@ export function writeSpace(parts: EmailParts, height: number): void {
 /** A list that is being written. */
 export type List = {
   readonly start: number | null
+  /** How its items are marked, where it is not as mail programs do by themselves; a word of CSS. */
+  readonly marking?: string | undefined
   /** Lists around this one. */
   readonly depth: number
   readonly block: TextBlock
@@ -120,7 +122,8 @@ export function writeList(parts: EmailParts, list: List, write: () => void): voi
   const tag = list.start === null ? 'ul' : 'ol'
   const start = list.start === null || list.start === 1 ? '' : ` start="${list.start}"`
   const turned = list.block.direction === 'rtl' ? ';padding:0 24px 0 0' : ''
-  const style = (list.depth > 0 ? STYLE.nestedList : STYLE.list) + turned
+  const marking = list.marking === undefined ? '' : `;list-style-type:${list.marking}`
+  const style = (list.depth > 0 ? STYLE.nestedList : STYLE.list) + marking + turned
   parts.text.endBlock(0)
   parts.html.fixed(`<${tag}${start} style="${style}${extraStyle(list.block, false)}">\n`)
   write()
