@@ -334,6 +334,32 @@ test('an image in the text of a narrow column is no wider than it', (t) => {
   )
 })
 
+test('the shape that Outlook draws for a button has room for its text', (t) => {
+  const shape = (label: string, ...around: string[]) => {
+    const button = node('button', { text: label, url: 'https://x.test/' })
+    const columns = around.map((words) => node('column', {}, paragraph(words)))
+    const whole = columns.length === 0 ? button : node('columns', {}, node('column', {}, button), ...columns)
+    const [, height, width] =
+      /<v:roundrect[^>]* style="height:(\d+)px;width:(\d+)px/.exec(fill(compile(doc(whole))).html) ?? []
+    return { height: Number(height), width: Number(width) }
+  }
+  t.deepEqual(shape('See the collection'), { height: 44, width: 18 * 9 + 64 })
+  t.deepEqual(shape('立即购买春季新品'), { height: 44, width: 8 * 18 + 64 }, 'letters as wide as high')
+  const narrow = shape('See everything that is new in the collection', 'beside', 'it')
+  t.deepEqual(narrow, { height: 84, width: 172 }, 'three lines')
+})
+
+test('sides that leave no room on a phone shrink there', (t) => {
+  const section = (attrs: Json) => fill(compile(doc(node('section', attrs, paragraph('x'))))).html
+  t.notRegex(section({ paddingLeft: 24, paddingRight: 24 }), /class="[^"]*pl-slim/)
+  t.regex(
+    section({ paddingLeft: 150, paddingRight: 150 }),
+    /<td align="left" class="pl-panel pl-slim"[^>]*padding:0 150px/,
+  )
+  t.regex(section({ marginRight: 150 }), /<td class="pl-slim" style="padding:0 150px 0 0">/)
+  t.regex(section({}), /@media \(max-width:597px\)\{[^]*\.pl-slim\{padding-right:12px!important/)
+})
+
 test('every condition is judged by the value that a person has', (t) => {
   const shows = (rule: Json, variables: Json): boolean => {
     const source = doc(paragraph('inside', { visibilityRule: { action: 'show', value: '', ...rule } }))
@@ -472,6 +498,19 @@ test('an unsubscribe link counts where everybody sees it', (t) => {
   t.deepEqual(codes(conditional), ['HIDDEN_UNSUBSCRIBE_LINK'])
   const footer = fill(compile(doc(node('footer', {}, text('Bye', link('{{unsubscribeUrl}}'))))))
   t.is(footer.html.match(/mail\.test\/u\//g)?.length, 1)
+})
+
+test('a link card is followed by its image, its title or its link, and without them by its description', (t) => {
+  const card = (attrs: Json) => {
+    const compiled = compile(doc(node('linkCard', { link: '{{unsubscribeUrl}}', ...attrs })))
+    const [, inside] =
+      /<a [^>]*href="https:\/\/mail\.test\/u\/abc"[^>]*>([^<]*)/.exec(cardOf(fill(compiled))) ?? []
+    return { inside, counts: compiled.hasUnsubscribeLink }
+  }
+  t.deepEqual(card({ title: 'Leave', description: 'for good' }), { inside: 'Leave', counts: true })
+  t.deepEqual(card({ description: 'for good', linkTitle: 'Leave' }), { inside: 'Leave', counts: true })
+  t.deepEqual(card({ description: 'for good' }), { inside: 'for good', counts: true })
+  t.deepEqual(card({ subTitle: 'nothing to follow' }), { inside: '', counts: false })
 })
 
 test('an unsubscribe link in HTML counts where something of it is seen', (t) => {

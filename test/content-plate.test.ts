@@ -86,6 +86,14 @@ const CASES: Record<string, Json[]> = {
     item(1, 'todo', 'Open'),
     el('p', 'After.'),
   ],
+  'indent-list-styles': [
+    item(1, 'lower-alpha', 'As a', { listStart: 26 }),
+    item(1, 'lower-alpha', 'As aa'),
+    item(2, 'upper-roman', 'As IV', { listStart: 4 }),
+    item(2, 'square', 'A square'),
+    item(1, 'decimal-leading-zero', 'As 01'),
+    item(1, 'nonsense;color:red', 'As 1'),
+  ],
   table: [
     el(
       'table',
@@ -106,6 +114,9 @@ const CASES: Record<string, Json[]> = {
         el('td', el('p', '{{city}}')),
       ),
     ),
+  ],
+  'table-many-columns': [
+    el('table', el('tr', ...'abcdefgh'.split('').map((letter) => el('td', el('p', letter.repeat(6)))))),
   ],
   rtl: [
     el('h2', 'שלום'),
@@ -166,6 +177,17 @@ test('a document is a list or an object with children, and nothing else', (t) =>
       ['INVALID_DOCUMENT'],
     )
   }
+})
+
+test('what is beyond the eighth column of a row is left out, and is a warning', (t) => {
+  const columns = (count: number) =>
+    compile([
+      el('column_group', ...Array.from({ length: count }, (_, at) => el('column', el('p', `c${at}`)))),
+    ])
+  t.deepEqual(columns(8).warnings, [])
+  const [warning] = columns(9).warnings
+  t.regex(`${warning?.code} ${warning?.message}`, /^TOO_LARGE A row has more than 8 columns; .*another row/)
+  t.notRegex(fill(columns(9)).text, /c8/)
 })
 
 test('elements that are not known show what they hold, and a link to unsubscribe counts', (t) => {

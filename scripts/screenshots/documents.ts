@@ -155,6 +155,7 @@ function maily(src: string): Json {
       p('A section as it is by itself. ', PROSE),
       node('blockquote', {}, p('Quoted in it')),
     ),
+    node('section', { paddingLeft: 150, paddingRight: 150, marginLeft: 40 }, p('A section with wide sides.')),
     node('heading', { level: 2 }, 'For some, and for each'),
     node('paragraph', { visibilityRule: plan }, 'Only with the pro plan.'),
     node('repeat', { each: 'items' }, p(words('{{title}}', 'bold'), ' {{price}}')),
@@ -241,6 +242,8 @@ function plate(url: string): Json[] {
     item(2, 'decimal', LONG_WORD),
     item(1, 'todo', 'Done', { checked: true }),
     item(1, 'todo', 'Open'),
+    item(1, 'lower-alpha', 'By letters'),
+    item(2, 'upper-roman', 'By Roman numbers'),
     el('blockquote', el('p', PROSE), el('p', anchor('https://www.example.com/q', 'With a link'))),
     el('hr', ''),
     el(
@@ -259,6 +262,14 @@ function plate(url: string): Json[] {
         el('td', el('p', '€ 12')),
         el('td', el('p', LONG_WORD)),
       ),
+    ),
+    el(
+      'table',
+      el(
+        'tr',
+        ...['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun', 'Sum'].map((text) => el('th', el('p', text))),
+      ),
+      el('tr', ...[12, 9, 14, 11, 20, 31, 28, 125].map((hours) => el('td', el('p', `${hours} h`)))),
     ),
     { ...el('callout', 'Take care, {{name}}. ', PROSE), icon: '💡' },
     {

@@ -33,8 +33,8 @@ export const BUTTON_RADII: ReadonlyMap<unknown, number> = new Map([
 export const LIMITS = {
   space: 400,
   padding: 200,
+  buttonPadding: 100,
   border: 32,
   radius: 9999,
   image: 2_000,
-  columns: 8,
 } as const

@@ -1,7 +1,15 @@
 import { ALIGNMENTS, choiceOf, colorOf, memberOf, numberOf, readNumber, textOf } from '../rich/attributes.ts'
-import { type Box, innerWidth, shareWidths, type Sides, writeBox, writeColumns } from '../rich/boxes.ts'
+import {
+  type Box,
+  innerWidth,
+  mayAddColumn,
+  shareWidths,
+  type Sides,
+  writeBox,
+  writeColumns,
+} from '../rich/boxes.ts'
 import type { Place } from '../rich/entries.ts'
-import { adaptive, inkOf, surfaceOf } from '../rich/surface.ts'
+import { inkOf, surfaceOf } from '../rich/surface.ts'
 import { readCondition } from './conditions.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
 import { inside, type Node, readNode, type Spot, variableName, type Walk } from './node.ts'
@@ -55,7 +63,7 @@ export function writeSection(walk: Walk, node: Node, spot: Spot): void {
     radius: sidesOf(node, RADIUS, numberOf(attributes, 'borderRadius', 0, LIMITS.radius), LIMITS.radius),
     alignment: choiceOf(attributes, 'align', ALIGNMENTS, 'left'),
     ink: surface.isCard ? null : inkOf(surface).text,
-    adapts: adaptsPanel ? adaptive(surface, 'pl-panel') : '',
+    adapts: adaptsPanel && 'pl-panel',
   }
   writeBox(walk.parts, box, () =>
     walk.writeBlocks(node.content, inside(spot, { room: innerWidth(spot.room, box), surface })),
@@ -92,14 +100,7 @@ function writeColumn(walk: Walk, column: Node, spot: Spot): void {
 function readColumns(walk: Walk, { content }: Node): Node[] {
   const columns: Node[] = []
   for (const value of content) {
-    if (columns.length === LIMITS.columns) {
-      walk.parts.table.warn(
-        'TOO_LARGE',
-        `A row has more than ${LIMITS.columns} columns; what is beyond was left out. Make another row.`,
-      )
-      break
-    }
-    if (!walk.budget.takeNode()) break
+    if (!mayAddColumn(walk.parts, columns.length) || !walk.budget.takeNode()) break
     const node = readNode(value)
     if (node === null) continue
     columns.push(

@@ -93,7 +93,7 @@ export function writeButtonNode(walk: Walk, node: Node, spot: Spot, { isLast }: 
   const written = memberOf(attributes, 'borderRadius')
   const round = BUTTON_RADII.get(written) ?? readNumber(written, LIMITS.radius) ?? 6
   const side = (name: string, fallback: number): number =>
-    numberOf(attributes, name, fallback, LIMITS.padding) || fallback
+    numberOf(attributes, name, fallback, LIMITS.buttonPadding) || fallback
   const vertical = (side('paddingTop', defaults.vertical) + side('paddingBottom', defaults.vertical)) / 2
   writeButton(
     walk.parts,

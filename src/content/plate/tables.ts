@@ -1,12 +1,11 @@
 import { choiceOf, colorOf, memberOf, numberOf, readNumber, textOf } from '../rich/attributes.ts'
-import { shareWidths, writeBox, writeColumns } from '../rich/boxes.ts'
+import { mayAddColumn, shareWidths, writeBox, writeColumns } from '../rich/boxes.ts'
 import { type Run, writeRuns } from '../rich/runs.ts'
-import { adaptive, inkOf, surfaceOf } from '../rich/surface.ts'
+import { classes, inkOf, surfaceOf } from '../rich/surface.ts'
 import { PHONE_WIDTH } from '../theme.ts'
 import { INLINE_ELEMENTS, readLine } from './inline.ts'
 import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
 
-const MAX_COLUMNS = 8
 const GAP = 16
 /** So many rows, and nodes of a cell, say how wide a table wants to be. */
 const MAX_ROWS_READ = 20
@@ -15,7 +14,7 @@ const MAX_ROWS_READ = 20
 export function writeColumnGroup(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
   const nodes: PlateNode[] = []
   for (const value of node.children) {
-    if (nodes.length === MAX_COLUMNS || !walk.budget.takeNode()) break
+    if (!mayAddColumn(walk.parts, nodes.length) || !walk.budget.takeNode()) break
     const column = readPlateNode(value)
     if (column === null) continue
     nodes.push(column.type === 'column' ? column : { type: 'column', attributes: {}, children: [value] })
@@ -48,7 +47,7 @@ export function writeCallout(walk: PlateWalk, node: PlateNode, spot: PlateSpot, 
     radius: [6, 6, 6, 6],
     alignment: 'left',
     ink: surface.isCard ? null : inkOf(surface).text,
-    adapts: adaptsPanel ? adaptive(surface, 'pl-panel') : '',
+    adapts: adaptsPanel && 'pl-panel',
   } as const
   const icon = textOf(node.attributes, 'icon')
   const children = icon === '' ? node.children : [{ text: `${icon} ` }, ...node.children]
@@ -85,13 +84,19 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
   text.endBlock(1)
 }
 
-/** Space beside the text of a cell, and an average letter, in pixels. */
-const CELL_EDGES = 26
+/** Cells of a table with more columns stand close, or a phone has room for their edges alone. */
+const MOST_LOOSE_COLUMNS = 6
+/** An average letter, in pixels. */
 const LETTER = 8
+
+/** What a cell keeps free on each side of its text, in pixels. */
+function paddingBeside(columns: number): number {
+  return columns > MOST_LOOSE_COLUMNS ? 4 : 12
+}
 
 /** The longest word that each of so many columns has room for. Only longer ones may break, or short words would too. */
 function lettersPer(columns: number, room: number): number {
-  return Math.floor((room / Math.max(1, columns) - CELL_EDGES) / LETTER)
+  return Math.floor((room / columns - 2 * paddingBeside(columns) - 2) / LETTER)
 }
 
 function columnsOf({ children }: PlateNode): number {
@@ -128,13 +133,12 @@ function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: n
     (tag === 'th' ? ' scope="col"' : '')
   const letters = longestWord(cell.children)
   const breaks = letters > lettersPer(columns, spot.room) ? ';word-break:break-word' : ''
-  const classes = [
+  const named = classes(
     surface.isCard && 'pl-line',
     breaks === '' && letters > lettersPer(columns, PHONE_WIDTH) && 'pl-long',
-  ].filter((name) => name !== false)
-  const named = classes.length > 0 ? ` class="${classes.join(' ')}"` : ''
+  )
   html.fixed(
-    `<${tag}${spans}${named} align="left" valign="top" style="padding:8px 12px;border:1px solid ${line};text-align:left${own}${breaks}">`,
+    `<${tag}${spans}${named} align="left" valign="top" style="padding:8px ${paddingBeside(columns)}px;border:1px solid ${line};text-align:left${own}${breaks}">`,
   )
   const line1 = cellLine(walk, cell, spot)
   if (line1 === null) walk.writeBlocks(cell.children, within(within(within(spot)), { surface }))

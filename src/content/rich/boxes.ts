@@ -1,5 +1,6 @@
 import type { EmailParts } from '../email-parts.ts'
 import type { Alignment } from './attributes.ts'
+import { classes } from './surface.ts'
 
 /** Top, right, bottom and left, in pixels. */
 export type Sides = readonly [number, number, number, number]
@@ -15,8 +16,8 @@ export type Box = {
   readonly radius: Sides
   readonly alignment: Alignment
   readonly ink: string | null
-  /** A class for what dark mode changes of it, with its space; see `adaptive`. */
-  readonly adapts: string
+  /** The class for what dark mode changes of it. */
+  readonly adapts: string | false
 }
 
 /** As a style's value. */
@@ -32,6 +33,14 @@ export function innerWidth(room: number, { margin, padding, border }: Box): numb
   return Math.max(40, room - taken)
 }
 
+/** Side paddings that a phone has room for beside the text. */
+const SLIM = 24
+
+/** Where a box is wide on a desk alone, a style sheet shrinks its sides on phones. */
+function slimmed([, right, , left]: Sides): string | false {
+  return Math.max(right, left) > SLIM && 'pl-slim'
+}
+
 /** Writes a box: an outer cell for the margin, which Outlook knows on no table, and an inner one for the rest. */
 export function writeBox(parts: EmailParts, box: Box, write: () => void): void {
   const style = [
@@ -45,10 +54,23 @@ export function writeBox(parts: EmailParts, box: Box, write: () => void): void {
   ].filter((rule) => rule !== false)
   const back = box.background === null ? '' : ` bgcolor="${box.background}"`
   parts.html.fixed(
-    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:${sides(box.margin)}"><table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="border-collapse:separate"><tr><td align="${box.alignment}"${box.adapts}${back} style="${style.join(';')}">\n`,
+    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td${classes(slimmed(box.margin))} style="padding:${sides(box.margin)}"><table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="border-collapse:separate"><tr><td align="${box.alignment}"${classes(box.adapts, slimmed(box.padding))}${back} style="${style.join(';')}">\n`,
   )
   write()
   parts.html.fixed('</td></tr></table></td></tr></table>\n')
+}
+
+/** More in a row are too narrow to read anything in. */
+const MOST_COLUMNS = 8
+
+/** Whether a row of so many columns takes one more; a warning where it does not. */
+export function mayAddColumn({ table }: EmailParts, columns: number): boolean {
+  if (columns < MOST_COLUMNS) return true
+  table.warn(
+    'TOO_LARGE',
+    `A row has more than ${MOST_COLUMNS} columns; what is beyond was left out. Make another row.`,
+  )
+  return false
 }
 
 /** One of the columns side by side: its share of the row in pixels, and what is in it. */

@@ -24,19 +24,25 @@ export type Button = {
 
 const LINE = 20
 const FONT_SIZE = 16
-/** Outlook's shapes have a fixed width, so the text is measured by what letters take on average. */
+/** Outlook's shapes have a fixed size, so the text is measured by what letters take on average. */
 const LETTER = 9
 const VALUE_LETTERS = 10
+/** Letters that are as wide as they are high. */
+const WIDE =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Extended_Pictographic}\uFF01-\uFF60]/gu
 
-function widthOf({ text, padding, isWide }: Button, room: number): number {
-  if (isWide) return room
-  const letters = text.replace(MARK, 'x'.repeat(VALUE_LETTERS)).length
-  return Math.min(room, Math.max(96, letters * LETTER + padding.left + padding.right))
+function sizeOf(button: Button, room: number): { width: number; height: number } {
+  const { text, padding, borderWidth, isWide } = button
+  const letters = text.replace(MARK, 'x'.repeat(VALUE_LETTERS)).replace(WIDE, 'xx').length
+  const long = letters * LETTER
+  const width = isWide ? room : Math.min(room, Math.max(96, long + padding.left + padding.right))
+  const lines = Math.max(1, Math.ceil(long / width))
+  return { width, height: lines * LINE + 2 * (padding.vertical + borderWidth) }
 }
 
 /** Outlook for Windows has neither padding nor round corners on links; it draws a shape instead. */
 function writeShape(parts: EmailParts, button: Button, target: number, room: number): void {
-  const height = LINE + 2 * (button.padding.vertical + button.borderWidth)
+  const { width, height } = sizeOf(button, room)
   const arc = Math.min(50, Math.round((button.radius / height) * 100))
   const stroke =
     button.borderWidth === 0
@@ -48,7 +54,7 @@ function writeShape(parts: EmailParts, button: Button, target: number, room: num
     )
     .slot({ kind: 'link', target, before: ' href="', after: '"' })
     .fixed(
-      ` style="height:${height}px;width:${widthOf(button, room)}px;v-text-anchor:middle" arcsize="${arc}%" ${stroke} ${button.back === null ? 'filled="f"' : `fillcolor="${button.back}"`}><w:anchorlock/><center style="color:${button.ink};font-family:Arial,sans-serif;font-size:${FONT_SIZE}px;font-weight:600">`,
+      ` style="height:${height}px;width:${width}px;v-text-anchor:middle" arcsize="${arc}%" ${stroke} ${button.back === null ? 'filled="f"' : `fillcolor="${button.back}"`}><w:anchorlock/><center style="color:${button.ink};font-family:Arial,sans-serif;font-size:${FONT_SIZE}px;font-weight:600">`,
     )
   parts.escaped(button.text)
   parts.html.fixed('</center></v:roundrect><![endif]--><!--[if !mso]><!-->')

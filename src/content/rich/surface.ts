@@ -42,6 +42,12 @@ export function adaptive({ isCard }: Surface, name: string): string {
   return isCard ? ` class="${name}"` : ''
 }
 
+/** A class attribute of the names that apply, with its space; nothing where none does. */
+export function classes(...names: readonly (string | false)[]): string {
+  const applying = names.filter((name) => name !== false)
+  return applying.length === 0 ? '' : ` class="${applying.join(' ')}"`
+}
+
 /** How the card looks in dark mode (theme.ts). */
 const DARK_CARD = '#1a1d21'
 
