@@ -349,6 +349,12 @@ test('the shape that Outlook draws for a button has room for its text', (t) => {
   t.deepEqual(narrow, { height: 84, width: 172 }, 'three lines')
 })
 
+test('an image in HTML of the author is no wider than the email', (t) => {
+  const { html } = fill(compile(doc(node('htmlCodeBlock', {}, text(`<img src="${PICTURE}" width="1200">`)))))
+  t.regex(html, /<td class="pl-own"[^>]*>\n<img src="https:\/\/img\.test\/a\.png" width="1200">/)
+  t.regex(html, /\.pl-own img\{max-width:100%/)
+})
+
 test('sides that leave no room on a phone shrink there', (t) => {
   const section = (attrs: Json) => fill(compile(doc(node('section', attrs, paragraph('x'))))).html
   t.notRegex(section({ paddingLeft: 24, paddingRight: 24 }), /class="[^"]*pl-slim/)

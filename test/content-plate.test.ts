@@ -179,6 +179,21 @@ test('a document is a list or an object with children, and nothing else', (t) =>
   }
 })
 
+test('an image in a table has the room of its cells, which Outlook does not find by itself', (t) => {
+  const picture = { ...el('img', ''), url: PICTURE, alt: 'A picture', width: 500 }
+  const cells = [el('td', picture), el('td', el('p', 'beside'))]
+  const width = (...row: Json[]) =>
+    /<img [^>]*width="(\d+)"/.exec(
+      fill(compile([el('table', el('tr', ...cells), el('tr', ...row))])).html,
+    )?.[1]
+  t.is(width(el('td', 'x'), el('td', 'y')), '241')
+  const [first = {}] = cells
+  const whole = fill(
+    compile([el('table', el('tr', el('td', 'x'), el('td', 'y')), el('tr', { ...first, colSpan: 2 }))]),
+  )
+  t.regex(whole.html, /<img [^>]*width="500"/)
+})
+
 test('what is beyond the eighth column of a row is left out, and is a warning', (t) => {
   const columns = (count: number) =>
     compile([

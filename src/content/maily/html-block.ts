@@ -119,7 +119,7 @@ export function writeHtmlBlock(walk: Walk, node: Node, spot: Spot, { isLast }: P
     ? `<div style="background-color:#ffffff;color:${inkOf(spot.surface).text};color-scheme:light">\n`
     : ''
   parts.html.fixed(
-    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td style="padding:0 0 ${isLast ? 0 : 16}px">\n${paper}`,
+    `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td class="pl-own" style="padding:0 0 ${isLast ? 0 : 16}px">\n${paper}`,
   )
   const tokens = scanHtml(container.html)
   const writer = new HtmlSourceWriter(parts, tokens)

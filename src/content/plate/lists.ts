@@ -48,8 +48,8 @@ const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map<string, Numbering>([
   ['decimal-leading-zero', (number) => String(number).padStart(2, '0')],
 ])
 
-/** Lists deeper than this stand at this depth. */
-const MAX_INDENT = 12
+/** What stands further in stands here, or a phone would have no room beside it. */
+const MAX_INDENT = 8
 const BULLETS = new Set(['disc', 'circle', 'square', 'todo'])
 
 /** Writes a list of `li`, which hold lines (`lic`), other blocks, and lists. */

@@ -86,17 +86,20 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
 
 /** Cells of a table with more columns stand close, or a phone has room for their edges alone. */
 const MOST_LOOSE_COLUMNS = 6
-/** An average letter, in pixels. */
-const LETTER = 8
 
-/** What a cell keeps free on each side of its text, in pixels. */
-function paddingBeside(columns: number): number {
-  return columns > MOST_LOOSE_COLUMNS ? 4 : 12
-}
+/** Pixels: what a cell keeps free on each side of its text, that and the lines on both sides, and an average letter. */
+type CellFit = { readonly padding: number; readonly edges: number; readonly letter: number }
+const LOOSE: CellFit = { padding: 12, edges: 26, letter: 8 }
+const CLOSE: CellFit = { padding: 4, edges: 10, letter: 9 }
+/** As the class pl-close of the style sheet says. */
+const CLOSE_ON_PHONES: CellFit = { padding: 2, edges: 6, letter: 8 }
+
+/** What a cell leaves to images at the least. */
+const LEAST_ROOM = 40
 
 /** The longest word that each of so many columns has room for. Only longer ones may break, or short words would too. */
-function lettersPer(columns: number, room: number): number {
-  return Math.floor((room / columns - 2 * paddingBeside(columns) - 2) / LETTER)
+function lettersPer(columns: number, room: number, { edges, letter }: CellFit): number {
+  return Math.floor((room / columns - edges) / letter)
 }
 
 function columnsOf({ children }: PlateNode): number {
@@ -132,17 +135,22 @@ function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: n
     spanOf(cell, 'rowSpan', 'rowspan') +
     (tag === 'th' ? ' scope="col"' : '')
   const letters = longestWord(cell.children)
-  const breaks = letters > lettersPer(columns, spot.room) ? ';word-break:break-word' : ''
+  const isClose = columns > MOST_LOOSE_COLUMNS
+  const [fit, onPhone] = isClose ? [CLOSE, CLOSE_ON_PHONES] : [LOOSE, LOOSE]
+  const breaks = letters > lettersPer(columns, spot.room, fit) ? ';word-break:break-word' : ''
   const named = classes(
     surface.isCard && 'pl-line',
-    breaks === '' && letters > lettersPer(columns, PHONE_WIDTH) && 'pl-long',
+    isClose && 'pl-close',
+    breaks === '' && letters > lettersPer(columns, PHONE_WIDTH, onPhone) && 'pl-long',
   )
   html.fixed(
-    `<${tag}${spans}${named} align="left" valign="top" style="padding:8px ${paddingBeside(columns)}px;border:1px solid ${line};text-align:left${own}${breaks}">`,
+    `<${tag}${spans}${named} align="left" valign="top" style="padding:8px ${fit.padding}px;border:1px solid ${line};text-align:left${own}${breaks}">`,
   )
+  const share = Math.min(1, numberOf(cell.attributes, 'colSpan', 1, 100, 1) / columns)
+  const room = Math.max(LEAST_ROOM, Math.floor(spot.room * share) - fit.edges)
   const line1 = cellLine(walk, cell, spot)
-  if (line1 === null) walk.writeBlocks(cell.children, within(within(within(spot)), { surface }))
-  else writeRuns(walk.parts, line1, { ...spot, surface })
+  if (line1 === null) walk.writeBlocks(cell.children, within(within(within(spot)), { surface, room }))
+  else writeRuns(walk.parts, line1, { surface, room })
   html.fixed(`</${tag}>\n`)
 }
 
