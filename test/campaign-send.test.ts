@@ -214,6 +214,13 @@ test.serial('a campaign that cannot be sent is not scheduled, and the refusal sa
   const good = await draft(organization)
   await execute(em(), sql`update campaign set subject = ' ' where id = ${decodeId('cmp', empty)}`)
   t.regex(await refusal({ campaignId: empty }), /409 WRONG_STATE .*no subject.*1 more/)
+  const crowded = await draft(organization, {
+    content: `${'{{name}} '.repeat(30_000)}[leave]({{unsubscribeUrl}})`,
+  })
+  t.regex(
+    await refusal({ campaignId: crowded }),
+    /409 WRONG_STATE .*takes [\d.]+ MB with its variables and links, and at most 2 MB go to many/,
+  )
   await setFilters(organization, good, [{ field: 'tags', operator: 'has_any', value: ['gone'] }])
   t.regex(await refusal({ campaignId: good }), /409 FILTER_REFERENCE_MISSING/)
   await setFilters(organization, good, [{ field: 'nonsense', operator: 'equals', value: 1 }])

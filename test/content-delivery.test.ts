@@ -229,3 +229,20 @@ test('an empty document cannot be published', async (t) => {
   t.is(answer.status, 400)
   t.regex(JSON.stringify(answer.body), /the email has no content/)
 })
+
+test('an email that is too large to go to many cannot be published', async (t) => {
+  const organization = await t.context.api.organization()
+  const { workflow } = await organization.data('create_workflow', { name: 'Large' })
+  const content = doc({ type: 'paragraph', content: [{ type: 'text', text: '{{name}} '.repeat(30_000) }] })
+  await organization.data('configure_workflow_draft', {
+    workflowId: workflow.id,
+    expectedUpdatedAt: workflow.updatedAt,
+    ...series({ subject: 'Welcome', content }),
+  })
+  const answer = await organization.call('publish_workflow', { workflowId: workflow.id })
+  t.is(answer.status, 400)
+  t.regex(
+    JSON.stringify(answer.body),
+    /config\.content.*takes [\d.]+ MB .*at most 2 MB go to many; shorten it/,
+  )
+})

@@ -92,6 +92,7 @@ export class TemplateBuilder {
  * stays wide, and so does all that is joined with it, which doubles the memory of every email and the time to write it.
  */
 export function narrow(text: string): string {
+  if (text === '') return text
   // oxlint-disable-next-line no-control-regex -- ASCII is what this is about
   return /^[\u0000-\u007f]*$/.test(text) ? Buffer.from(text, 'latin1').toString('latin1') : text
 }

@@ -7,6 +7,7 @@ import type { Predicate } from '../audience/predicate.ts'
 import { customFieldTypes } from '../audience/references.ts'
 import { validateFilters } from '../audience/validate.ts'
 import { isEmptyContent } from '../carried-content.ts'
+import { sizeFault } from '../email-size.ts'
 import { type CampaignRow, titleOf } from './records.ts'
 import { compileCampaign } from './render.ts'
 import { type CampaignSender, senderFault, senderOf } from './sender.ts'
@@ -63,5 +64,7 @@ function contentFaults(campaign: CampaignRow, compiled: CompiledEmail): Fault[] 
       'there is no unsubscribe link; add a link to {{unsubscribeUrl}} with edit_campaign, such as [Unsubscribe]({{unsubscribeUrl}})'
     faults.push({ path: 'content', message })
   }
+  const size = sizeFault(compiled)
+  if (size !== null) faults.push({ path: 'content', message: size })
   return faults
 }

@@ -7,6 +7,8 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { readId } from '../../../ids.ts'
 import { isEmptyContent, withSnippets } from '../../carried-content.ts'
+import { type CompiledEmail, compileContent } from '../../../content/compile.ts'
+import { sizeFault } from '../../email-size.ts'
 import type { FrozenEmail } from './versions.ts'
 
 type EmailRow = {
@@ -48,7 +50,10 @@ export async function freezeEmails(
     }
     faults.push(...emailFaults(email, step.id, path))
     const content = await withSnippets(call, email.contentType, email.content)
-    emails.set(step.id, frozen({ ...email, content }, step.config.transactional))
+    const whole = frozen({ ...email, content }, step.config.transactional)
+    const size = sizeFault(compileFrozen(whole))
+    if (size !== null) faults.push({ stepId: step.id, path: `${path}.content`, message: size })
+    emails.set(step.id, whole)
   }
   return { emails: Object.fromEntries(emails), faults }
 }
@@ -97,6 +102,21 @@ function emailFaults(email: EmailRow, stepId: string, path: string): Fault[] {
     )
   }
   return faults
+}
+
+/** A frozen email ready to be filled; with the names of custom fields, unknown variables are among its warnings. */
+export function compileFrozen(
+  { contentType, content, subject, preview, transactional }: FrozenEmail,
+  knownVariables?: Iterable<string>,
+): CompiledEmail {
+  return compileContent({
+    contentType,
+    source: content,
+    subject,
+    preview,
+    kind: transactional ? 'transactional' : 'marketing',
+    ...(knownVariables && { knownVariables }),
+  })
 }
 
 function frozen(email: EmailRow, transactional: boolean): FrozenEmail {

@@ -9,7 +9,6 @@ import {
 } from '../../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import type { InboundWebhook, Workflow } from '../../../../schema/workflow.ts'
-import { compileContent } from '../../../content/compile.ts'
 import { type Fault, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { array, execute, json, row } from '../../../database.ts'
@@ -25,7 +24,7 @@ import { goalReferenceFaults, namedFaults } from './draft.ts'
 import { goalIds, goalStepFaults, goalWarnings, readGoals, windowFaultsOf } from '../goals/goal-faults.ts'
 import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
 import { syncWebhooks } from '../webhooks/inbound-webhooks.ts'
-import { freezeEmails } from './publish-emails.ts'
+import { compileFrozen, freezeEmails } from './publish-emails.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
 import { countActiveRuns } from '../runs/runs.ts'
 import { countHeldRuns } from './status.ts'
@@ -243,14 +242,7 @@ function emailEffects(emails: Record<string, FrozenEmail>): string[] {
 async function contentWarnings(call: Call, emails: Record<string, FrozenEmail>): Promise<string[]> {
   const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
   return Object.entries(emails).flatMap(([stepId, email]) => {
-    const compiled = compileContent({
-      contentType: email.contentType,
-      source: email.content,
-      subject: email.subject,
-      preview: email.preview,
-      kind: email.transactional ? 'transactional' : 'marketing',
-      knownVariables: fields.keys(),
-    })
+    const compiled = compileFrozen(email, fields.keys())
     const footer = compiled.unsubscribeLinkAdded
       ? ['it has no unsubscribe link; a footer with one is added.']
       : []
