@@ -131,6 +131,20 @@ test('complaints, delays, replies and absences each do what they are', async (t)
   )
 })
 
+test('whoever got an email cannot fill the database with reports about it, nor hide what comes after', async (t) => {
+  const { office, organization } = t.context
+  const email = await office.send(organization)
+  const reply = readReportFile('reply').replaceAll('{{RETURN_PATH}}', email.returnPath)
+  for (let count = 1; count <= 12; count++) {
+    const another = reply.replace('<r1@', `<another-${count}@`)
+    t.regex(await office.report(another, email.returnPath, { from: email.recipient }), /^250/)
+  }
+  t.is((await types(t.context, email.recipient)).length, 10)
+  t.regex(await office.bring('postfix-no-such-user', email), /^250/)
+  t.is((await office.email(email.id)).status, 'BOUNCED')
+  t.deepEqual(await reportsOf(t.context, email), [...Array<string>(10).fill('REPLY'), 'BOUNCE'])
+})
+
 test('reports in any order come to the same: a complaint outlasts a bounce, a bounce a delay', async (t) => {
   const { office, organization } = t.context
   const [early, late] = [await office.send(organization), await office.send(organization)]

@@ -40,6 +40,8 @@ type Reported = EmailOrigin & {
   isErased: boolean
 }
 
+/** Reports of one kind about an email that are taken: whoever got it could bring others without end. */
+const MOST_OF_A_KIND = 10
 /** The fifth soft bounce within these days suppresses an address. */
 const SOFT_BOUNCES = 5
 const SOFT_DAYS = 14
@@ -99,14 +101,16 @@ async function lockEmail({ em, organization }: Call, messageId: string): Promise
   return found ?? missing('eml', encodeId('eml', messageId))
 }
 
-/** Writes the report down; false when it is known already. */
+/** Writes the report down; false when it is known already, or more than enough of its kind are. */
 async function keep({ em, organization }: Call, report: EmailReport): Promise<boolean> {
   const { messageId, kind, fingerprint, category, status, diagnostic, raw } = report
   const kept = await execute(
     em,
     sql`insert into email_report (id, organization_id, message_id, kind, fingerprint, category, status, diagnostic, raw)
-      values (${newId()}, ${organization.id}, ${messageId}, ${kind}, ${fingerprint}, ${category}, ${status},
-        ${diagnostic}, ${raw})
+      select ${newId()}, ${organization.id}, ${messageId}, ${kind}, ${fingerprint}, ${category}, ${status},
+        ${diagnostic}, ${raw}
+      where (select count(*) from email_report where organization_id = ${organization.id}
+        and message_id = ${messageId} and kind = ${kind}) < ${MOST_OF_A_KIND}
       on conflict (organization_id, message_id, fingerprint) do nothing`,
   )
   return kept === 1
