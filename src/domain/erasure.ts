@@ -76,9 +76,9 @@ async function readPerson(
   subscriber: string,
   { lock = false } = {},
 ): Promise<Person | null> {
-  const found = await row<{ id: string; email: string }>(
+  const found = await row<{ id: string; email: string; key: string }>(
     em,
-    sql`select id, email from subscriber where organization_id = ${organization.id}
+    sql`select id, email, email_key as key from subscriber where organization_id = ${organization.id}
       and ${subscriberCondition(chooseSubscriber(subscriber))} ${lock ? sql`for update` : sql``}`,
   )
   if (!found) return null
@@ -94,7 +94,8 @@ async function readPerson(
       select address from used where address like '%@%' and not exists (select from subscriber other
         where other.organization_id = ${organization.id} and other.email_key = address)`,
   )
-  return { ...found, addresses: [found.email.toLowerCase(), ...known.map(({ address }) => address)] }
+  const { id, email, key } = found
+  return { id, email, addresses: [key, ...known.map(({ address }) => address)] }
 }
 
 async function findErased({ em, organization }: Call, subscriber: string): Promise<string> {

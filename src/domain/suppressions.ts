@@ -68,15 +68,14 @@ export async function addSuppressions(
   const errors = judged.flatMap(({ index, email, error }) =>
     error === null ? [] : [{ index, email, error }],
   )
-  const keys = [
-    ...new Set(judged.flatMap(({ email, error }) => (error === null ? [email.toLowerCase()] : []))),
-  ]
+  const addresses = judged.flatMap(({ email, error }) => (error === null ? [email] : []))
   // In one order, so that two lists wait for each other instead of deadlocking.
-  const ordered = array(keys.toSorted(), 'text')
+  const keys = sql`(select distinct lower(address) as email_key
+    from unnest(${array(addresses, 'text')}) as address order by email_key)`
   const written = await rows<{ isNew: boolean }>(
     em,
     sql`insert into suppression as known (id, organization_id, email_key, reason, source)
-      select new_id(), ${organization.id}, email_key, ${reason}, ${source} from unnest(${ordered}) as email_key
+      select new_id(), ${organization.id}, email_key, ${reason}, ${source} from ${keys} as given
       on conflict (organization_id, email_key) do update set reason = excluded.reason, source = excluded.source
         where excluded.reason = 'MANUAL' and known.reason <> 'MANUAL'
       returning known.xmax = 0 as "isNew"`,
@@ -85,7 +84,7 @@ export async function addSuppressions(
     em,
     sql`with found as (
         select id, status from subscriber where organization_id = ${organization.id}
-          and email_key = any(${ordered}) and status <> all(${array(LEADS_TO[reason].notFrom, 'text')})
+          and email_key = any(array${keys}) and status <> all(${array(LEADS_TO[reason].notFrom, 'text')})
         order by id for update)
       update subscriber s set status = ${LEADS_TO[reason].status},
         bounce_category = case when ${reason} = 'HARD_BOUNCE' then 'NO_SUCH_USER' else s.bounce_category end
@@ -94,7 +93,7 @@ export async function addSuppressions(
   )
   await tellMoves(call, moved)
   const added = written.filter(({ isNew }) => isNew).length
-  await audit(call, 'suppression.added', `${keys.length} addresses`, { reason, added })
+  await audit(call, 'suppression.added', `${addresses.length} addresses`, { reason, added })
   return { added, known: emails.length - errors.length - added, errors }
 }
 
