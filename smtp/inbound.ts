@@ -6,9 +6,10 @@ import { type InboundReport, REPORT_BYTES } from '../schema/report.ts'
 import { readReturnPath, type Returned } from '../src/delivery/return-path.ts'
 import { readToken } from '../src/delivery/tracking-token.ts'
 import type { ApiClient } from './api-client.ts'
-import { Intake } from './intake.ts'
+import { takeReport } from './intake.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 import { readReport, type Report } from './reports/read-report.ts'
+import { Room } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
 /** What the listener is made of; the bound is that below unless a test lowers it. */
@@ -35,7 +36,7 @@ const COMPLAINTS = 'complaints'
  * answered or passed on, so no loop can begin here.
  */
 export function createInbound({ api, secret, strangers = STRANGERS, ...options }: InboundOptions): Door {
-  const intake = new Intake(INBOUND_BYTES, BYTES_AT_ONCE)
+  const room = new Room(BYTES_AT_ONCE)
   const door = new Door(options, {
     banner: 'Postloom inbound',
     bytes: INBOUND_BYTES,
@@ -75,7 +76,7 @@ export function createInbound({ api, secret, strangers = STRANGERS, ...options }
     const { mailFrom, rcptTo } = session.envelope
     const address = rcptTo[0]?.address ?? ''
     const local = address.slice(0, address.lastIndexOf('@')).toLowerCase()
-    await intake.take(stream, async (raw) => {
+    await takeReport(stream, INBOUND_BYTES, room, async (raw) => {
       const report = await readReport(raw, { isNullSender: mailFrom === false || mailFrom.address === '' })
       const returned = local === COMPLAINTS ? complainedAbout(report) : readReturnPath(secret, local)
       if (!returned) {

@@ -1,4 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
+import type { Room } from './room.ts'
 import { MOST_READ } from './server.ts'
 
 /** The longest header that is read; what a server adds on the way is far below it. */
@@ -7,51 +8,33 @@ const LONGEST_HEADER = 128_000
 const MOST_HOPS = 50
 
 /**
- * Takes messages of strangers into memory within bounds: of one message, of its header, of the servers it passed, and
- * of all that are here at once. Bytes are read and never passed on, so line ends and lengths are not judged.
+ * Takes a message of a stranger into memory within bounds, of itself, of its header, of the servers it passed, and of all
+ * that are here at once, and lets `work` have it. Bytes are read and never passed on, so line ends and lengths are not
+ * judged.
  */
-export class Intake {
-  readonly #most: number
-  readonly #mostAtOnce: number
-  #held = 0
-
-  constructor(most: number, mostAtOnce: number) {
-    this.#most = most
-    this.#mostAtOnce = mostAtOnce
-  }
-
-  /** Reads a message to its end and lets `work` have it; its bytes count until that is done. */
-  async take(stream: AsyncIterable<Buffer | string>, work: (raw: Buffer) => Promise<void>): Promise<void> {
-    const chunks: Buffer[] = []
-    let held = 0
-    let size = 0
-    let isCrowded = false
-    try {
-      // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
-      for await (const chunk of stream) {
-        const bytes = Buffer.from(chunk)
-        size += bytes.length
-        if (size > MOST_READ * this.#most) break
-        isCrowded ||= this.#held + bytes.length > this.#mostAtOnce
-        if (isCrowded || size > this.#most) {
-          chunks.length = 0
-          this.#held -= held
-          held = 0
-          continue
-        }
-        chunks.push(bytes)
-        held += bytes.length
-        this.#held += bytes.length
-      }
-      if (size > this.#most)
-        throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${this.#most} bytes`)
-      if (isCrowded) throw new Refusal(REPLIES.BUSY, 'Too much is coming in at once; try again in a moment')
-      const raw = Buffer.concat(chunks)
-      refuseHeader(raw)
-      await work(raw)
-    } finally {
-      this.#held -= held
+export async function takeReport(
+  stream: AsyncIterable<Buffer | string>,
+  most: number,
+  room: Room,
+  work: (raw: Buffer) => Promise<void>,
+): Promise<void> {
+  const place = room.open()
+  let size = 0
+  try {
+    // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
+    for await (const chunk of stream) {
+      const bytes = Buffer.from(chunk)
+      size += bytes.length
+      if (size > MOST_READ * most) break
+      if (size > most) place.close()
+      else place.hold(bytes)
     }
+    if (size > most) throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${most} bytes`)
+    const raw = place.whole()
+    refuseHeader(raw)
+    await work(raw)
+  } finally {
+    place.close()
   }
 }
 

@@ -1,4 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
+import type { Room } from './room.ts'
 import { MOST_READ } from './server.ts'
 
 /** RFC 5321 4.5.3.1.6: 1,000 octets with the line end. */
@@ -15,28 +16,37 @@ const CR = 13
 const LF = 10
 
 /**
- * Takes the bytes of one message while they stream, up to `limit`, and then refuses what another server could read
- * otherwise than we do: a bare CR or LF (message smuggling), NUL, lines over RFC 5321's limit, and an endless header.
+ * Takes the bytes of one message while they stream, up to `limit` and as long as there is room, and then refuses what
+ * another server could read otherwise than we do: a bare CR or LF (message smuggling), NUL, lines over RFC 5321's limit,
+ * and an endless header. What is left has its room until `work` is done.
  */
-export async function receiveMessage(stream: AsyncIterable<Buffer | string>, limit: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
+export async function receiveMessage<Done>(
+  stream: AsyncIterable<Buffer | string>,
+  limit: number,
+  room: Room,
+  work: (raw: Buffer) => Promise<Done>,
+): Promise<Done> {
+  const place = room.open()
   const lines = new LineReader()
   let size = 0
-  // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
-  for await (const chunk of stream) {
-    const bytes = Buffer.from(chunk)
-    size += bytes.length
-    if (size > MOST_READ * limit) break
-    if (size <= limit && lines.fault === null) {
-      chunks.push(bytes)
+  try {
+    // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
+    for await (const chunk of stream) {
+      const bytes = Buffer.from(chunk)
+      size += bytes.length
+      if (size > MOST_READ * limit) break
       lines.read(bytes)
-    } else chunks.length = 0
+      if (size > limit || lines.fault !== null) place.close()
+      else place.hold(bytes)
+    }
+    if (size > limit)
+      throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${limit} bytes; send less`)
+    const fault = lines.end()
+    if (fault !== null) throw new Refusal(REPLIES.BAD_MESSAGE, fault)
+    return await work(place.whole())
+  } finally {
+    place.close()
   }
-  if (size > limit)
-    throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${limit} bytes; send less`)
-  const fault = lines.end()
-  if (fault !== null) throw new Refusal(REPLIES.BAD_MESSAGE, fault)
-  return Buffer.concat(chunks)
 }
 
 class LineReader {

@@ -6,13 +6,16 @@ import type { ApiClient } from './api-client.ts'
 import { readMessage } from './message.ts'
 import { receiveMessage } from './receive.ts'
 import { REPLIES, Refusal } from './refusal.ts'
+import { Room } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
-/** What the door is made of; the bound is that below unless a test lowers it. */
-export type SubmissionOptions = DoorOptions & { api: ApiClient; failedLogins?: number }
+/** What the door is made of; the bounds are those below unless a test lowers them. */
+export type SubmissionOptions = DoorOptions & { api: ApiClient; failedLogins?: number; bytesAtOnce?: number }
 
 /** The limit of one message in bytes (contract, "Limits": 1 MB). */
 export const MESSAGE_BYTES = 1_000_000
+/** The most of all messages that are being taken. */
+const BYTES_AT_ONCE = 64_000_000
 const CONNECTIONS = { all: 1_000, ofAddress: 100 }
 const FAILED_LOGINS = 10
 const BAD_PASSWORD =
@@ -22,7 +25,13 @@ const BAD_PASSWORD =
  * SMTP submission (RFC 6409): STARTTLS, then AUTH with an API token as the password, then one message to one recipient
  * at a time, which is handed to the API. 250 means that it is stored.
  */
-export function createSubmission({ api, failedLogins = FAILED_LOGINS, ...options }: SubmissionOptions): Door {
+export function createSubmission({
+  api,
+  failedLogins = FAILED_LOGINS,
+  bytesAtOnce = BYTES_AT_ONCE,
+  ...options
+}: SubmissionOptions): Door {
+  const room = new Room(bytesAtOnce)
   const door = new Door(options, {
     banner: 'Postloom submission',
     bytes: MESSAGE_BYTES,
@@ -78,7 +87,10 @@ export function createSubmission({ api, failedLogins = FAILED_LOGINS, ...options
   }
 
   async function accept(stream: AsyncIterable<Buffer | string>, session: SMTPServerSession): Promise<string> {
-    const raw = await receiveMessage(stream, MESSAGE_BYTES)
+    return await receiveMessage(stream, MESSAGE_BYTES, room, (raw) => submit(raw, session))
+  }
+
+  async function submit(raw: Buffer, session: SMTPServerSession): Promise<string> {
     const recipient = session.envelope.rcptTo[0]?.address ?? ''
     const { token } = session.user as { token: string }
     const { submission, idempotencyKey, messageId } = await readMessage(raw, recipient)
