@@ -23,7 +23,7 @@ export type InboundOptions = DoorOptions & {
 /** The most of one message: a bounce may bring back all of the email. */
 export const INBOUND_BYTES = 5_000_000
 /** The most of all messages that are being received, so that many senders cannot fill the memory. */
-const BYTES_AT_ONCE = 64_000_000
+const BYTES_AT_ONCE = { all: 64_000_000, ofAddress: 16_000_000 }
 const CONNECTIONS = { all: 500, ofAddress: 50 }
 /** So many recipients that are none of ours, and an address is not heard for a while. */
 const STRANGERS = 20
@@ -76,7 +76,7 @@ export function createInbound({ api, secret, strangers = STRANGERS, ...options }
     const { mailFrom, rcptTo } = session.envelope
     const address = rcptTo[0]?.address ?? ''
     const local = address.slice(0, address.lastIndexOf('@')).toLowerCase()
-    await takeReport(stream, INBOUND_BYTES, room, async (raw) => {
+    await takeReport(stream, INBOUND_BYTES, room.open(session.remoteAddress), async (raw) => {
       const report = await readReport(raw, { isNullSender: mailFrom === false || mailFrom.address === '' })
       const returned = local === COMPLAINTS ? complainedAbout(report) : readReturnPath(secret, local)
       if (!returned) {

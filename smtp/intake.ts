@@ -1,5 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
-import type { Room } from './room.ts'
+import type { Place } from './room.ts'
 import { MOST_READ } from './server.ts'
 
 /** The longest header that is read; what a server adds on the way is far below it. */
@@ -15,10 +15,9 @@ const MOST_HOPS = 50
 export async function takeReport(
   stream: AsyncIterable<Buffer | string>,
   most: number,
-  room: Room,
+  place: Place,
   work: (raw: Buffer) => Promise<void>,
 ): Promise<void> {
-  const place = room.open()
   let size = 0
   try {
     // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.

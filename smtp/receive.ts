@@ -1,5 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
-import type { Room } from './room.ts'
+import type { Place } from './room.ts'
 import { MOST_READ } from './server.ts'
 
 /** RFC 5321 4.5.3.1.6: 1,000 octets with the line end. */
@@ -18,15 +18,14 @@ const LF = 10
 /**
  * Takes the bytes of one message while they stream, up to `limit` and as long as there is room, and then refuses what
  * another server could read otherwise than we do: a bare CR or LF (message smuggling), NUL, lines over RFC 5321's limit,
- * and an endless header. What is left has its room until `work` is done.
+ * and an endless header. What is left has its place until `work` is done.
  */
 export async function receiveMessage<Done>(
   stream: AsyncIterable<Buffer | string>,
   limit: number,
-  room: Room,
+  place: Place,
   work: (raw: Buffer) => Promise<Done>,
 ): Promise<Done> {
-  const place = room.open()
   const lines = new LineReader()
   let size = 0
   try {

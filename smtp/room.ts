@@ -1,21 +1,33 @@
+import { networkOf } from '../src/throttle.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 
-/** The bytes of all messages that are in memory at once, so that many senders cannot fill it. */
-export class Room {
-  readonly #most: number
-  #taken = 0
+/** Bytes of messages in memory at once: all of them, and those that come from one address, so that none takes it all. */
+export type RoomSize = { all: number; ofAddress: number }
 
-  constructor(most: number) {
-    this.#most = most
+/** The memory for messages that are coming in, bounded so that many senders cannot fill it. */
+export class Room {
+  readonly #size: RoomSize
+  #taken = 0
+  readonly #takenBy = new Map<string, number>()
+
+  constructor(size: RoomSize) {
+    this.#size = size
   }
 
-  /** A place for one message. */
-  open(): Place {
-    return new Place((bytes) => {
-      if (bytes > 0 && this.#taken + bytes > this.#most) return false
-      this.#taken += bytes
-      return true
-    })
+  /** A place for one message from this address. */
+  open(address: string): Place {
+    const network = networkOf(address)
+    return new Place((bytes) => this.#take(network, bytes))
+  }
+
+  /** Takes so many bytes more, or gives some back; false where they do not fit. */
+  #take(network: string, bytes: number): boolean {
+    const [all, own] = [this.#taken + bytes, (this.#takenBy.get(network) ?? 0) + bytes]
+    if (bytes > 0 && (all > this.#size.all || own > this.#size.ofAddress)) return false
+    this.#taken = all
+    if (own > 0) this.#takenBy.set(network, own)
+    else this.#takenBy.delete(network)
+    return true
   }
 }
 

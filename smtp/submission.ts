@@ -6,16 +6,20 @@ import type { ApiClient } from './api-client.ts'
 import { readMessage } from './message.ts'
 import { receiveMessage } from './receive.ts'
 import { REPLIES, Refusal } from './refusal.ts'
-import { Room } from './room.ts'
+import { Room, type RoomSize } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
 /** What the door is made of; the bounds are those below unless a test lowers them. */
-export type SubmissionOptions = DoorOptions & { api: ApiClient; failedLogins?: number; bytesAtOnce?: number }
+export type SubmissionOptions = DoorOptions & {
+  api: ApiClient
+  failedLogins?: number
+  bytesAtOnce?: RoomSize
+}
 
 /** The limit of one message in bytes (contract, "Limits": 1 MB). */
 export const MESSAGE_BYTES = 1_000_000
 /** The most of all messages that are being taken. */
-const BYTES_AT_ONCE = 64_000_000
+const BYTES_AT_ONCE = { all: 256_000_000, ofAddress: 32_000_000 }
 const CONNECTIONS = { all: 1_000, ofAddress: 100 }
 const FAILED_LOGINS = 10
 const BAD_PASSWORD =
@@ -87,7 +91,9 @@ export function createSubmission({
   }
 
   async function accept(stream: AsyncIterable<Buffer | string>, session: SMTPServerSession): Promise<string> {
-    return await receiveMessage(stream, MESSAGE_BYTES, room, (raw) => submit(raw, session))
+    return await receiveMessage(stream, MESSAGE_BYTES, room.open(session.remoteAddress), (raw) =>
+      submit(raw, session),
+    )
   }
 
   async function submit(raw: Buffer, session: SMTPServerSession): Promise<string> {

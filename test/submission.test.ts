@@ -558,32 +558,41 @@ test('blanks are taken as they come, but not so many in so many lines that readi
   t.regex(await submit(t.context, organization, hostile), /^550 5\.6\.0 .*blanks/)
 })
 
-test('all that comes in at once has bounds; what does not fit is put off, and fits later', async (t) => {
+test('what comes in at once has bounds, of an address and of all; what does not fit is put off, and fits later', async (t) => {
   const { api } = t.context
   const organization = await api.organization()
-  const door = await openDoor(api, { bytesAtOnce: 900_000 })
+  const door = await openDoor(api, { bytesAtOnce: { all: 1_500_000, ofAddress: 900_000 } })
   t.teardown(() => door.close())
   const raw = message(organization, [], `${'x'.repeat(98)}\r\n`.repeat(6_000))
-  const begin = async (): Promise<Talk> => {
-    const talk = await Talk.loggedIn(door, organization.token)
+  const begin = async (from = '127.0.0.1'): Promise<Talk> => {
+    const talk = await Talk.open(door.port, from)
+    await talk.secure(door.cert)
+    await talk.say(`AUTH PLAIN ${plain('x', organization.token)}`)
     talk.write('MAIL FROM:<a@b.example>\r\nRCPT TO:<ada@reader.example>\r\nDATA\r\n')
     for (const code of ['250', '250', '354']) t.true((await talk.reply()).startsWith(code))
     return talk
   }
-  const [first, second] = [await begin(), await begin()]
-  first.write(raw)
-  await eventually('the second to be put off, because the first has come', async () => {
-    const talk = await begin()
+  const send = async (from: string): Promise<string> => {
+    const talk = await begin(from)
     talk.write(`${raw}\r\n.\r\n`)
     const reply = await talk.reply()
     talk.close()
-    return reply.startsWith('452 4.3.1 ')
-  })
-  first.write('\r\n.\r\n')
-  t.regex(await first.reply(), /^250 /)
-  second.write(`${raw}\r\n.\r\n`)
-  t.regex(await second.reply(), /^250 /)
-  for (const talk of [first, second]) talk.close()
+    return reply
+  }
+  const isPutOff = async (from: string) => (await send(from)).startsWith('452 4.3.1 ')
+  const first = await begin()
+  first.write(raw)
+  await eventually('another of the address to be put off', () => isPutOff('127.0.0.1'))
+  t.regex(await send('127.0.0.2'), /^250 /, 'other addresses have room')
+  const second = await begin('127.0.0.2')
+  second.write(raw)
+  await eventually('everybody to be put off', () => isPutOff('127.0.0.3'))
+  for (const talk of [first, second]) {
+    talk.write('\r\n.\r\n')
+    t.regex(await talk.reply(), /^250 /)
+    talk.close()
+  }
+  t.regex(await send('127.0.0.1'), /^250 /)
 })
 
 test('while the API is away nothing is accepted: 451 at the login and at the message', async (t) => {
