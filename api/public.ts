@@ -11,6 +11,7 @@ import {
   lateConfirmationPage,
   lostLinkPage,
   maskEmail,
+  sampleLinkPage,
   unsubscribePage,
 } from '../src/public/pages.ts'
 import { findLeaver, leave, type Leaver } from '../src/public/unsubscribe.ts'
@@ -51,8 +52,9 @@ export function publicRoutes(services: Services): Router {
   })
 
   router.get('/v/:token', async (ctx) => {
-    const html = await readOnline(ctx.params['token'] ?? '')
-    if (html === null) return showPage(ctx, 404, lostLinkPage())
+    const token = ctx.params['token'] ?? ''
+    const html = await readOnline(token)
+    if (html === null) return showStranger(ctx, token)
     showPage(ctx, 200, html, VIEW_SECURITY_POLICY)
   })
 
@@ -75,7 +77,7 @@ export function publicRoutes(services: Services): Router {
 }
 
 function showLeaver(ctx: Context, token: string, leaver: Leaver | null): void {
-  if (!leaver) return showPage(ctx, 404, lostLinkPage())
+  if (!leaver) return showStranger(ctx, token)
   const { organization, email, isGone } = leaver
   const known = { organization, email: maskEmail(email) }
   const page = isGone
@@ -84,8 +86,14 @@ function showLeaver(ctx: Context, token: string, leaver: Leaver | null): void {
   showPage(ctx, 200, page)
 }
 
+/** A token that is nobody's: the sample of a test or a preview, or none of ours. */
+function showStranger(ctx: Context, token: string): void {
+  if (token === 'preview') showPage(ctx, 200, sampleLinkPage())
+  else showPage(ctx, 404, lostLinkPage())
+}
+
 function showConfirmation(ctx: Context, token: string, confirmation: Confirmation | null): void {
-  if (!confirmation) return showPage(ctx, 404, lostLinkPage())
+  if (!confirmation) return showStranger(ctx, token)
   const { organization, email, state } = confirmation
   if (state === 'late') return showPage(ctx, 410, lateConfirmationPage(organization))
   const known = { organization, email: maskEmail(email) }

@@ -86,6 +86,23 @@ test('a test goes to its addresses with [Test] before the subject, a footer, and
   t.is((await organization.data('get_org_stats')).stats.emailsLast30Days.total, 0)
 })
 
+test('the personal links of a test and a preview say that they are samples', async (t) => {
+  const organization = await api.organization()
+  const campaignId = await draft(organization, {
+    content: '[leave]({{unsubscribeUrl}}) [read]({{onlineUrl}})',
+  })
+  const { text } = await organization.data('render_campaign', { campaignId })
+  const links = text.match(/http:\S+\/[uv]\/preview/g) ?? []
+  t.is(links.length, 2)
+  for (const link of links) {
+    const page = await api.request('GET', new URL(link).pathname)
+    t.is(page.status, 200)
+    t.regex(page.body, /This link is a sample/)
+  }
+  t.regex((await api.request('POST', '/u/preview')).body, /This link is a sample/)
+  t.is((await api.request('GET', '/u/previews')).status, 404)
+})
+
 test('a test of a document carries its snippets and shows what only some people see', async (t) => {
   const organization = await api.organization()
   const paragraph = (text: string, attrs: object = {}) => ({

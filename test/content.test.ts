@@ -740,6 +740,7 @@ const PAGES: Readonly<Record<string, string>> = {
   }),
   unsubscribed: pages.unsubscribePage({ organization: 'A & <b>', state: 'done' }),
   lost: pages.lostLinkPage(),
+  sample: pages.sampleLinkPage(),
 }
 
 test('pages for people stand alone, are for phones and dark rooms, and are not indexed', (t) => {

@@ -97,6 +97,18 @@ export function lateConfirmationPage(organization: string): string {
   })
 }
 
+/** What stands in tests and previews in the place of a personal link. */
+export function sampleLinkPage(): string {
+  return render({
+    title: 'This link is a sample',
+    symbol: 'mail',
+    paragraphs: [
+      'It comes from a test or a preview of an email, which goes to nobody who could use it.',
+      'In the email itself every reader has a link of their own.',
+    ],
+  })
+}
+
 /** A link that was mistyped, changed, used up or too old; it says the same for all, so that nothing can be probed. */
 export function lostLinkPage(): string {
   return render({
