@@ -48,6 +48,11 @@ export function toolHelp(tool: ToolDescription, width: number): string {
   ].join('\n')
 }
 
+/** What may be null as well says what it is one level down. */
+function descriptionOf({ description, anyOf = [] }: Schema): string {
+  return description ?? anyOf.find((one) => one.description)?.description ?? ''
+}
+
 /** The command with what the tool cannot do without. */
 function usageOf(name: string, { properties = {}, required = [] }: Schema): string {
   const sample = required.map((key) => [key, sampleOf(properties[key] ?? {})])
@@ -74,7 +79,7 @@ function parametersOf(schema: Schema, prefix: string, depth: number): Parameter[
       {
         path,
         kind: [kindOf(own), remark].filter(Boolean).join(', '),
-        description: own.description ?? '',
+        description: descriptionOf(own),
       },
       ...(depth > 1 && inner
         ? parametersOf(inner, own.type === 'array' ? `${path}[].` : `${path}.`, depth - 1)
