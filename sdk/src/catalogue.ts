@@ -2225,7 +2225,9 @@ export type SamplePerson = {
 export type ScheduleCampaignBody = {
   /** 2030-01-31 (midnight, or hours and minutes) or 2030-01-31T09:00:00Z. Without it: now. */
   date?: string
+  /** With a date that has no time. */
   hours?: number
+  /** With a date that has no time. */
   minutes?: number
   /** An IANA name, such as Europe/Paris. */
   timezone?: string
@@ -2236,7 +2238,9 @@ export type ScheduleCampaignInput = {
   campaignId: string
   /** 2030-01-31 (midnight, or hours and minutes) or 2030-01-31T09:00:00Z. Without it: now. */
   date?: string
+  /** With a date that has no time. */
   hours?: number
+  /** With a date that has no time. */
   minutes?: number
   /** An IANA name, such as Europe/Paris. */
   timezone?: string

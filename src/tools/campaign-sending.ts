@@ -32,8 +32,12 @@ export const scheduleCampaign = defineTool({
         description: '2030-01-31 (midnight, or hours and minutes) or 2030-01-31T09:00:00Z. Without it: now.',
       }),
     ),
-    hours: Type.Optional(Type.Integer({ minimum: 0, maximum: 23 })),
-    minutes: Type.Optional(Type.Integer({ minimum: 0, maximum: 59 })),
+    hours: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 23, description: 'With a date that has no time.' }),
+    ),
+    minutes: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 59, description: 'With a date that has no time.' }),
+    ),
     timezone: defaulted(Type.String({ description: 'An IANA name, such as Europe/Paris.' }), 'Europe/Paris'),
   }),
   output: campaignOnly,
