@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
+import type { Readable } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { parseArgs } from 'node:util'
 
@@ -18,7 +21,8 @@ import { startSystem, type System } from './system.ts'
 /**
  * smtp-submission: messages a second by STARTTLS and AUTH, 5 KB of text and HTML, stored before 250, over connections
  * that stay and over one connection for each message; beside smtp-server alone that takes everything and keeps nothing.
- * Proves that every 250 has its message. Peer first and last, three runs of ours between.
+ * Proves that every 250 has its message. Peer first and last, three runs of ours between. What a door that forwards by
+ * HTTP could reach at most stands beside them: smtp-server that hands each message, unread, to bare Koa with one INSERT.
  */
 const CONNECTIONS = 16
 const SECONDS = 4
@@ -32,21 +36,24 @@ type Door = { port: number; certificate: string; login: string }
 
 async function measure(): Promise<void> {
   const system = await startSystem({ worker: false, smtp: true })
-  let peer: Child | undefined
+  const peers: Child[] = []
   try {
-    const peerPort = await freePort()
-    peer = await startPeer(
-      import.meta.filename,
-      peerPort,
-      { SMTP_TLS_CERT: system.smtp.certFile, SMTP_TLS_KEY: system.smtp.keyFile },
-      greets,
+    const [peerPort, koaPort, forwardingPort] = [await freePort(), await freePort(), await freePort()]
+    const tls = { SMTP_TLS_CERT: system.smtp.certFile, SMTP_TLS_KEY: system.smtp.keyFile }
+    const { databaseUrl } = system.services.config
+    peers.push(await startPeer(import.meta.filename, peerPort, tls, greets))
+    peers.push(
+      await startPeer(join(import.meta.dirname, 'tx-send.ts'), koaPort, { DATABASE_URL: databaseUrl }),
     )
+    const forwarding = { ...tls, FORWARD_PORT: String(koaPort) }
+    peers.push(await startPeer(import.meta.filename, forwardingPort, forwarding, greets))
     const certificate = readFileSync(system.smtp.certFile, 'utf8')
     const login = Buffer.from(`\0bench\0${system.token}`).toString('base64')
     const ours: Door = { port: system.smtp.port, certificate, login }
     const bare: Door = { port: peerPort, certificate, login }
+    const forwarded: Door = { port: forwardingPort, certificate, login }
     let answered = 0
-    for (const door of [bare, ours]) {
+    for (const door of [bare, forwarded, ours]) {
       const warmUp = await keepSubmitting(door, { isReused: true, seconds: 2 })
       if (door === ours) answered += warmUp.answered
     }
@@ -58,6 +65,7 @@ async function measure(): Promise<void> {
       ['one connection a message', false],
     ] as const) {
       const bareRuns = [await keepSubmitting(bare, { isReused, seconds: SECONDS })]
+      const forwardedRun = await keepSubmitting(forwarded, { isReused, seconds: SECONDS })
       const ourRuns: Load[] = []
       const began = PARTS.map((part) => system.processorMs(part))
       for (let run = 0; run < RUNS; run++) {
@@ -79,6 +87,7 @@ async function measure(): Promise<void> {
         'peak MB': system.memory('smtp').peak,
       }
       figures[`bare smtp-server, ${name}`] = theirs
+      figures[`the same before bare Koa, ${name}`] = summary([forwardedRun])
       ratios.push(mine['msg/s'] / theirs['msg/s'])
     }
     await prove(system, answered)
@@ -91,7 +100,7 @@ async function measure(): Promise<void> {
       aim: '≥ 0.6×',
     })
   } finally {
-    await peer?.stop()
+    for (const peer of peers) await peer.stop()
     await system.stop()
   }
 }
@@ -236,12 +245,27 @@ async function greets(port: number): Promise<boolean> {
 }
 
 function servePeer(port: number): void {
+  const forwardPort = process.env['FORWARD_PORT']
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
+  function forward(stream: Readable, to: string | undefined, done: (error: Error | null) => void): void {
+    const chunks: Buffer[] = []
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+    stream.once('end', () => {
+      const asking = request({ host: '127.0.0.1', port: forwardPort, method: 'POST', agent }, (answer) => {
+        answer.resume()
+        answer.once('end', () => done(answer.statusCode === 200 ? null : new Error('not stored')))
+      })
+      asking.once('error', done)
+      asking.end(JSON.stringify({ to, content: Buffer.concat(chunks).toString('latin1') }))
+    })
+  }
   const server = new SMTPServer({
     cert: readFileSync(process.env['SMTP_TLS_CERT'] ?? '', 'utf8'),
     key: readFileSync(process.env['SMTP_TLS_KEY'] ?? '', 'utf8'),
     disableReverseLookup: true,
     onAuth: (_login, _session, done) => done(null, { user: 'anyone' }),
-    onData: (stream, _session, done) => {
+    onData: (stream, session, done) => {
+      if (forwardPort) return forward(stream, session.envelope.rcptTo[0]?.address, done)
       stream.resume()
       stream.once('end', () => done(null))
     },
