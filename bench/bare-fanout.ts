@@ -1,9 +1,13 @@
 // The bare pipeline beside campaign-fanout: a page by key, a template in ready parts, raw pooled SMTP, a status for each
-// in batches. No queue, no leases, nothing survives a crash. DATABASE_URL, RELAY_PORT and TEMPLATE say on what.
+// in batches. No queue, no leases, nothing survives a crash. DATABASE_URL, RELAY_PORT and TEMPLATE say on what; with
+// DKIM=true each email is signed.
+import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 
 import pg from 'pg'
+
+import { signMail } from '../src/delivery/dkim.ts'
 
 type Person = { id: string; email: string; name: string }
 
@@ -16,6 +20,14 @@ const { parts, slots } = JSON.parse(readFileSync(process.env['TEMPLATE'] ?? '', 
   parts: string[]
   slots: ('NAME' | 'TOKEN' | 'EMAIL')[]
 }
+const key =
+  process.env['DKIM'] === 'true'
+    ? {
+        domain: 'bare.example',
+        selector: 'bare',
+        privateKey: generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey,
+      }
+    : null
 const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 4 })
 const finished: string[] = []
 const recording = new Set<Promise<unknown>>()
@@ -51,9 +63,10 @@ class Connection {
   }
 
   async send(person: Person): Promise<void> {
+    const mail = await compose(person)
     this.#socket.write(`MAIL FROM:<hello@bare.example>\r\nRCPT TO:<${person.email}>\r\nDATA\r\n`)
     await this.replies(3)
-    this.#socket.write(`${fill(person)}.\r\n`)
+    this.#socket.write(`${mail}.\r\n`)
     await this.replies(1)
   }
 
@@ -93,6 +106,13 @@ function fill({ name, email, id }: Person): string {
     text += parts[index + 1] ?? ''
   }
   return text
+}
+
+async function compose(person: Person): Promise<string> {
+  const mail = fill(person)
+  if (!key) return mail
+  const end = mail.indexOf('\r\n\r\n')
+  return (await signMail(mail.slice(0, end + 2), mail.slice(end + 4), key)) + mail
 }
 
 function record(): void {

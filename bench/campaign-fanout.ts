@@ -23,7 +23,7 @@ import { startSystem, type System } from './system.ts'
  * campaign-fanout: emails a second from schedule_campaign until SENT, through Temporal, to a sink that takes everything,
  * 5 KB of MAILY with ten counted links, pixel and one-click unsubscribe; a row and an event for each recipient.
  * Beside it a bare pipeline that sends the same bytes. Proves that everybody got it once and has a row that says so.
- * With `--dkim` every email is signed, and beside it stand the RSA signatures that all cores can make. With
+ * With `--dkim` all of them are signed, and beside them stand the RSA signatures that all cores can make. With
  * `--listmonk DIR`, the checkout in DIR sends the same after each of ours.
  */
 const { values } = parseArgs({
@@ -98,7 +98,7 @@ function reportSigned(mine: Summary, bare: Summary, peak: number): void {
     figures: {
       'campaign-fanout-dkim': { ...mine, 'peak MB': peak },
       'signatures alone': { 'emails/s': signatures },
-      'bare pipeline, unsigned': bare,
+      'bare pipeline that signs': bare,
     },
     ratio: mine['emails/s'] / signatures,
     must: '≥ 0.6×',
@@ -159,7 +159,7 @@ async function runOurs(system: System): Promise<Run> {
   const [processor, database] = [system.processorMs('worker'), system.processorMs('postgres')]
   const began = performance.now()
   await tool(system, 'schedule_campaign', { campaignId, confirmationCode })
-  while ((await statusOf(system, campaignId)) !== 'SENT') await sleep(50)
+  while ((await statusOf(system, campaignId)) !== 'SENT') await sleep(10)
   const run = {
     seconds: (performance.now() - began) / 1_000,
     processorMs: system.processorMs('worker') - processor,
@@ -209,6 +209,7 @@ async function runBare(system: System): Promise<Run> {
       DATABASE_URL: services.config.databaseUrl,
       RELAY_PORT: String(sink.port),
       TEMPLATE,
+      DKIM: String(values.dkim),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
