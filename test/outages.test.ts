@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 
 import { Client, Connection } from '@temporalio/client'
 import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 
 import { freePort } from '../scripts/services/ports.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
@@ -15,6 +16,7 @@ import { createApp } from '../api/app.ts'
 import { readConfig } from '../src/config.ts'
 import { migrate, openDatabase, rows } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
+import { listenForRings } from '../src/ports/doorbell.ts'
 import { createServices } from '../src/services.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
@@ -69,6 +71,53 @@ test('closing ends while a connection to the database is being opened, and nobod
   const orm = await openDatabase(databaseUrl)
   const asked = rows(orm.em.fork(), sql`select 1`)
   await Promise.all([orm.close(), t.throwsAsync(asked, { message: /are being closed/ })])
+})
+
+test('a listener whose database is away asks for one connection a second, and has one when it is back', async (t) => {
+  const { databaseUrl } = await services()
+  const { hostname, port } = new URL(databaseUrl)
+  const sockets = new Set<Socket>()
+  const asked: number[] = []
+  let isAway = false
+  const between = createTcpServer((socket) => {
+    socket.on('error', () => undefined)
+    if (isAway) {
+      asked.push(performance.now())
+      socket.destroy()
+      return
+    }
+    const database = connect(Number(port), hostname)
+    database.on('error', () => undefined)
+    sockets.add(socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      database.destroy()
+    })
+    socket.pipe(database).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  // A listening TCP server has an address object.
+  const through = Object.assign(new URL(databaseUrl), {
+    host: `127.0.0.1:${(between.address() as AddressInfo).port}`,
+  })
+  const rings: string[] = []
+  const listener = await listenForRings(
+    through.href,
+    (channel) => rings.push(channel),
+    pino({ level: 'silent' }),
+  )
+  isAway = true
+  for (const socket of sockets) socket.destroy()
+  await eventually('four connections to be asked for', () => asked.length >= 4)
+  const [first = 0, , , fourth = 0] = asked
+  t.true(fourth - first > 2_900, `four within ${fourth - first} ms`)
+  isAway = false
+  rings.length = 0
+  await eventually('it to listen again', () => rings.length > 0)
+  t.is(sockets.size, 1)
+  await listener.close()
+  await eventually('its connection to be closed', () => sockets.size === 0)
+  between.close()
 })
 
 test('without a worker a fast-forward answers UNAVAILABLE, and a repeat expires the wait once', async (t) => {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import pg from 'pg'
 import type { Logger } from 'pino'
 
@@ -52,33 +54,56 @@ export async function listenForRings(
   onRing: (channel: Channel) => void,
   log: Logger,
 ): Promise<{ close(): Promise<void> }> {
-  let client: pg.Client | undefined
-  let closed = false
+  const halt = new AbortController()
 
-  async function connect(): Promise<void> {
-    const next = new pg.Client({ connectionString: databaseUrl, application_name: 'postloom listener' })
-    next.on('notification', ({ channel }) => onRing(channelOf(channel)))
-    next.on('error', (error) => log.warn({ err: error }, 'the listening connection broke'))
-    next.on('end', () => {
-      if (!closed) setTimeout(() => void connect().catch(retry), RECONNECT_MS)
-    })
-    await next.connect()
-    await next.query(CHANNELS.map((channel) => `listen postloom_${channel}`).join('; '))
-    client = next
+  async function open(): Promise<{ client: pg.Client; ended: Promise<unknown> }> {
+    const client = new pg.Client({ connectionString: databaseUrl, application_name: 'postloom listener' })
+    const ended = new Promise((resolve) => client.once('end', resolve))
+    client.on('notification', ({ channel }) => onRing(channelOf(channel)))
+    client.on('error', (error) => log.warn({ err: error }, 'the listening connection broke'))
+    try {
+      await client.connect()
+      await client.query(CHANNELS.map((channel) => `listen postloom_${channel}`).join('; '))
+    } catch (error) {
+      void client.end()
+      throw error
+    }
     for (const channel of CHANNELS) onRing(channel)
+    return { client, ended }
   }
 
-  function retry(error: unknown): void {
-    if (closed) return
-    log.warn({ err: error }, 'cannot listen for rings yet')
-    setTimeout(() => void connect().catch(retry), RECONNECT_MS)
+  /** The only place that opens another: a connection that fails to open ends too, and each would bring two more. */
+  async function reopen(): Promise<typeof current | null> {
+    while (!halt.signal.aborted) {
+      await sleep(RECONNECT_MS, undefined, { signal: halt.signal }).catch(() => undefined)
+      if (halt.signal.aborted) return null
+      try {
+        return await open()
+      } catch (error) {
+        log.warn({ err: error }, 'cannot listen for rings yet')
+      }
+    }
+    return null
   }
 
-  await connect()
+  let current = await open()
+  async function keepOpen(): Promise<void> {
+    for (;;) {
+      await current.ended
+      const next = await reopen()
+      if (!next) return
+      current = next
+      // It was being opened while this closed.
+      if (halt.signal.aborted) return await next.client.end()
+    }
+  }
+  const listening = keepOpen()
+
   return {
     async close() {
-      closed = true
-      await client?.end()
+      halt.abort()
+      await current.client.end()
+      await listening
     },
   }
 }
