@@ -37,6 +37,8 @@ export type DoorRules = {
   connections: { all: number; ofAddress: number }
   /** So many offences, and an address is not heard for a while; `text` tells it so. */
   offences: { most: number; text: string }
+  /** Whether an address that is not heard is greeted all the same. */
+  isGreeted?: (address: string) => boolean
   what: 'message' | 'report'
   /** Takes a whole message; the text follows 250. */
   accept: (stream: AsyncIterable<Buffer | string>, session: SMTPServerSession) => Promise<string>
@@ -168,7 +170,8 @@ export class Door extends SMTPServer {
       useProxy: [...proxies],
       closeTimeout: CLOSE_MS,
       onConnect: ({ remoteAddress }, done) => {
-        if (crowd.enter(remoteAddress)) done(this.blocked(remoteAddress))
+        if (crowd.enter(remoteAddress))
+          done(rules.isGreeted?.(remoteAddress) ? null : this.blocked(remoteAddress))
         else done(new Refusal(REPLIES.THROTTLED, 'Too many connections from this address'))
       },
       onClose: ({ remoteAddress }) => crowd.leave(remoteAddress),

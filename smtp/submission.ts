@@ -6,6 +6,7 @@ import type { ApiClient } from './api-client.ts'
 import { readMessage } from './message.ts'
 import { receiveMessage } from './receive.ts'
 import { REPLIES, Refusal } from './refusal.ts'
+import { Regulars } from './regulars.ts'
 import { Room, type RoomSize } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
@@ -36,6 +37,7 @@ export function createSubmission({
   ...options
 }: SubmissionOptions): Door {
   const room = new Room(bytesAtOnce)
+  const regulars = new Regulars()
   const door = new Door(options, {
     banner: 'Postloom submission',
     bytes: MESSAGE_BYTES,
@@ -44,6 +46,7 @@ export function createSubmission({
       most: failedLogins,
       text: 'Too many failed logins from this address; try again in ten minutes',
     },
+    isGreeted: (address) => regulars.has(address),
     what: 'message',
     accept: async (stream, session) => `queued as ${await accept(stream, session)}`,
     own: {
@@ -71,23 +74,26 @@ export function createSubmission({
   return door
 
   async function authenticate(
-    { username, password }: SMTPServerAuthentication,
+    { username, password: shown }: SMTPServerAuthentication,
     { remoteAddress }: SMTPServerSession,
   ): Promise<{ token: string; label: string }> {
-    const blocked = door.blocked(remoteAddress)
+    const password = shown ?? ''
+    const blocked = regulars.has(remoteAddress, password) ? null : door.blocked(remoteAddress)
     if (blocked) throw blocked
     try {
       if (!username) throw new Refusal(REPLIES.BAD_TOKEN, 'The user name is empty; send any text')
       // Nothing else can be a token, nor stand in a header.
-      if (!/^[\x21-\x7e]+$/.test(password ?? '')) throw new Refusal(REPLIES.BAD_TOKEN, BAD_PASSWORD)
-      await api.checkToken(password ?? '')
+      if (!/^[\x21-\x7e]+$/.test(password)) throw new Refusal(REPLIES.BAD_TOKEN, BAD_PASSWORD)
+      await api.checkToken(password)
     } catch (error) {
       const isWrong = error instanceof Refusal && error.responseCode !== REPLIES.API_AWAY[0]
       if (!isWrong) throw error
       door.offended(remoteAddress)
+      regulars.delete(remoteAddress, password)
       throw error.failure ? new Refusal(REPLIES.BAD_TOKEN, BAD_PASSWORD) : error
     }
-    return { token: password ?? '', label: username }
+    regulars.add(remoteAddress, password)
+    return { token: password, label: username }
   }
 
   async function accept(stream: AsyncIterable<Buffer | string>, session: SMTPServerSession): Promise<string> {

@@ -4,12 +4,14 @@ import { connect as connectTls } from 'node:tls'
 
 import anyTest, { type TestFn } from 'ava'
 import fc from 'fast-check'
+import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
 import { createTransport, type SendMailOptions } from 'nodemailer'
 import { pino } from 'pino'
 
 import { selfSigned } from '../scripts/services/certificate.ts'
 import { MESSAGE_BYTES, type SubmissionOptions } from '../smtp/submission.ts'
+import { execute } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -496,6 +498,33 @@ test('an address beyond ASCII is taken and reaches a relay that takes it; one th
       t.regex(JSON.stringify(email), /5\.6\.7 127\.0\.0\.1 does not offer SMTPUTF8/)
     }
   }
+})
+
+test('where an address is held off, a token that held there before goes on', async (t) => {
+  const { api } = t.context
+  const [regular, stranger] = [await api.organization(), await api.organization()]
+  const door = await openDoor(api, { failedLogins: 3 })
+  t.teardown(() => door.close())
+  const login = async (token: string): Promise<string> => {
+    const talk = await Talk.secured(door)
+    const reply = await talk.say(`AUTH PLAIN ${plain('x', token)}`)
+    talk.close()
+    return reply
+  }
+  t.regex(await login(regular.token), /^235 /)
+  for (let tries = 0; tries < 3; tries++) t.regex(await login(`pl_${tries}`), /^535 5\.7\.8 /)
+  t.regex(await login(regular.token), /^235 /)
+  t.regex(await login(stranger.token), /^421 4\.7\.0 /)
+  t.regex(await login('pl_4'), /^421 4\.7\.0 /)
+
+  await execute(
+    api.services.orm.em.fork(),
+    sql`update api_token set revoked_at = now() where organization_id = ${regular.id}`,
+  )
+  t.regex(await login(regular.token), /^535 5\.7\.8 /)
+  const next = await Talk.open(door.port)
+  t.regex(next.greeting, /^421 4\.7\.0 /, 'nobody is left whom it would be greeted for')
+  next.close()
 })
 
 test('behind a load balancer that is named clients count by themselves, and a network of IPv6 as one', async (t) => {
