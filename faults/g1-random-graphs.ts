@@ -320,7 +320,10 @@ async function closeWindows(api: TestApi, { id }: TestOrganization, runId: strin
     await execute(
       em,
       sql`with sent as (
-          update message set sent_at = sent_at - interval '91 days' where organization_id = ${id} and run_id = ${runId})
+          update message set sent_at = sent_at - interval '91 days' where organization_id = ${id} and run_id = ${runId}),
+        opened as (
+          update goal_watch set opens_at = opens_at - interval '91 days', expires_at = expires_at - interval '91 days'
+          where organization_id = ${id} and run_id = ${runId})
         update automation_run set entered_at = entered_at - interval '91 days'
         where organization_id = ${id} and id = ${runId}`,
     )

@@ -95,7 +95,8 @@ export function randomGraph(random: () => number, name: string, around: Surround
     if (type === 'EMAIL') drawing.emails.push(id)
     if (type === 'WAIT' && conditions.length === 0) drawing.waits.push(id)
   }
-  const rule = { id: 'made', on: pick(random, HEARD) }
+  const on = pick(random, HEARD)
+  const rule = { id: 'made', on, ...whereOf(random, on) }
   const lateSend = {
     maxLateness: { amount: 1, unit: 'MINUTES' },
     action: pick(random, ['SEND', 'SKIP', 'EXIT']),
@@ -104,6 +105,7 @@ export function randomGraph(random: () => number, name: string, around: Surround
     ...(random() < 0.3 && { exitRules: [rule] }),
     // Whoever is cut short is not late.
     ...(random() < 0.5 && { lateSend }),
+    ...(random() < 0.2 && { exitOnUnsubscribe: false }),
   }
   // A window that counts from an email needs one.
   const successGoals = drawing.goals.map((goal) =>
@@ -142,7 +144,11 @@ function goals(drawing: Drawing): Goal[] {
     countFrom: pick(random, ['ENTRY', 'FIRST_EMAIL']),
     exitOnReach: random() < 0.5,
   })
-  return [goal('by-event', { event: pick(random, HEARD) }), goal('by-filters', { filters: filters(drawing) })]
+  const event = pick(random, HEARD)
+  return [
+    goal('by-event', { event, ...whereOf(random, event) }),
+    goal('by-filters', { filters: filters(drawing) }),
+  ]
 }
 
 const next = (config: object): Made => ({ config, ports: ['next'] })
@@ -171,7 +177,8 @@ const MAKE = {
   },
   SPLIT: ({ random }) => {
     const variants = ['a', 'b'].map((id) => ({ id, weight: 1 + Math.floor(random() * 3) }))
-    return { config: { variants }, ports: ['a', 'b', 'else'] }
+    const holdout = random() < 0.4 ? { holdoutVariantId: pick(random, ['a', 'b']) } : {}
+    return { config: { variants, ...holdout }, ports: ['a', 'b', 'else'] }
   },
   ADD_TAG: ({ random }) => next({ tagNames: [pick(random, TAGS)] }),
   REMOVE_TAG: ({ random }) => next({ tagNames: [pick(random, TAGS)] }),
@@ -248,10 +255,17 @@ function drawType({ random, waits, goals: { length } }: Drawing): keyof typeof M
 function drawWaitUntil(drawing: Drawing): object {
   const { random } = drawing
   const timeout = days(drawing)
+  const eventType = pick(random, HEARD)
   const near = [
     { mode: 'DATE', date: '2020-01-01' },
     { mode: 'TIME_WINDOW', start: '09:00', end: '09:30' },
-    { mode: 'EVENT', eventType: pick(random, HEARD), scope: pick(random, ['STEP', 'RUN']), timeout },
+    {
+      mode: 'EVENT',
+      eventType,
+      ...whereOf(random, eventType),
+      scope: pick(random, ['STEP', 'RUN']),
+      timeout,
+    },
     { mode: 'CONDITION', filters: filters(drawing), timeout },
   ]
   if (drawing.goals.length > 0) return pick(random, near)
@@ -270,6 +284,16 @@ function drawWaitUntil(drawing: Drawing): object {
       ]),
     },
   ])
+}
+
+/** What is asked of the data of an event, now and then. */
+function whereOf(random: () => number, event: string): object {
+  if (random() < 0.5) return {}
+  if (event === 'TAG_ADDED')
+    return { where: [{ path: 'tag', operator: 'equals', value: pick(random, TAGS) }] }
+  if (event === 'WEBHOOK_EXECUTED')
+    return { where: [{ path: 'succeeded', operator: 'equals', value: random() < 0.5 }] }
+  return {}
 }
 
 function filters(drawing: Drawing): object[] {
