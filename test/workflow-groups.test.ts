@@ -424,6 +424,30 @@ test('a paused workflow is passed over in the queue, and has its turn when it is
   await become(t, { [two]: ['WAITING', 'WAITING'] })
 })
 
+test('a paused workflow that leaves its group lets begin who queued, once it is active again', async (t) => {
+  const groupId = await makeGroup('QUEUE')
+  const [one, two] = [await waiting('O1', groupId), await waiting('O2', groupId)]
+  const set = (status: 'ACTIVE' | 'PAUSED') =>
+    tenant.within((call) => updateStatus(call, encodeId('wf', two), status))
+  const subscriberId = await tenant.subscribe()
+  for (const type of ['O1', 'O2']) await happened(subscriberId, type)
+  await become(t, { [one]: ['WAITING'], [two]: ['QUEUED'] })
+  await set('PAUSED')
+  await happened(subscriberId, 'END_O1')
+  await become(t, { [one]: ['COMPLETED END'], [two]: ['QUEUED'] })
+  await tenant.within((call) => assignGroup(call, encodeId('wf', two), null))
+  await set('ACTIVE')
+  await become(t, { [two]: ['WAITING'] })
+  const stale = await findStalePlaces(api.services.orm.em.fork())
+  t.deepEqual(
+    stale.flatMap(({ places }) => places).filter((place) => place.subscriberId === subscriberId),
+    [],
+  )
+  await happened(subscriberId, 'END_O2')
+  await become(t, { [two]: ['COMPLETED END'] })
+  t.deepEqual(await startedBy(subscriberId), [one, two])
+})
+
 test('who queues too long is skipped as EXPIRED, and a queue that nobody released is found', async (t) => {
   const groupId = await makeGroup('QUEUE', { amount: 1, unit: 'SECONDS' })
   const one = await waiting('X1', groupId)

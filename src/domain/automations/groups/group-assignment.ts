@@ -6,14 +6,16 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { execute, row } from '../../../database.ts'
 import { decodeId, encodeId, missing } from '../../../ids.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
+import { endEventWaits } from '../runs/runs.ts'
+import { beginUngrouped } from './group-queue.ts'
 import { getGroup, lockGroup } from './groups.ts'
 
 type Assignable = { id: string; groupId: string | null }
 
 /**
- * Puts a workflow into a group, or into none; the runs in it go along. Refused while somebody is in it and in another
- * workflow of the group it joins or leaves, or twice in it. The automation's lock lets nobody enter meanwhile, and the
- * groups' locks nobody a workflow of theirs.
+ * Puts a workflow into a group, or into none; the runs in it go along, and whoever queued in a group that it leaves for
+ * none begins. Refused while somebody is in it and in another workflow of the group it joins or leaves, or twice in it.
+ * The automation's lock lets nobody enter meanwhile, and the groups' locks nobody a workflow of theirs.
  */
 export async function assignGroup(
   call: Call,
@@ -34,6 +36,7 @@ export async function assignGroup(
   if (before !== groupId) {
     await refuseOverlap(call, automation, groupId)
     await move(call, automation, groupId)
+    if (groupId === null) await endEventWaits(call, await beginUngrouped(call, automation.id))
   }
   return { workflowId, group: groupId === null ? null : await getGroup(call, groupId) }
 }

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 
 import type { Call } from '../../../catalogue/tool.ts'
 import { type EntityManager, rows } from '../../../database.ts'
@@ -19,19 +19,37 @@ export async function releasePlaces(call: Call, places: readonly Place[]): Promi
   if (places.length === 0) return []
   await lockPlaces(call, places)
   await expireQueued(call, places)
+  return await beginQueued(
+    call,
+    sql`select distinct on (run.group_id, run.subscriber_id) run.id, run.automation_id, run.version_id
+      from (select distinct * from ${placeRows(places)} as place (group_id, subscriber_id)) as asked
+      join automation_run run on run.organization_id = ${call.organization.id} and run.group_id = asked.group_id
+        and run.subscriber_id = asked.subscriber_id and run.status = 'QUEUED' and run.queued_at is not null
+        and ${MAY_BEGIN}
+      where not exists (select from automation_run holder where holder.organization_id = run.organization_id
+        and holder.group_id = run.group_id and holder.subscriber_id = run.subscriber_id
+        and holder.queued_at is null and holder.${IS_ACTIVE})
+      order by run.group_id, run.subscriber_id, run.queued_at, run.id`,
+  )
+}
+
+/**
+ * Lets every run of an automation begin that queued in the group which it has just left: it waits for nobody any more,
+ * and where the automation is paused, that holds it. Answers the events of that which may move other runs on.
+ */
+export async function beginUngrouped(call: Call, automationId: string): Promise<RecordedEvent[]> {
+  return await beginQueued(
+    call,
+    sql`select id, automation_id, version_id from automation_run where organization_id = ${call.organization.id}
+      and automation_id = ${automationId} and status = 'QUEUED' and queued_at is not null order by id`,
+  )
+}
+
+/** `chosen` are rows (id, automation_id, version_id) of runs that queue. */
+async function beginQueued(call: Call, chosen: RawBuilder<unknown>): Promise<RecordedEvent[]> {
   const begun = await rows<StartingRun>(
     call.em,
-    sql`with next as (
-        select distinct on (run.group_id, run.subscriber_id) run.id, run.automation_id, run.version_id
-        from (select distinct * from ${placeRows(places)} as place (group_id, subscriber_id)) as asked
-        join automation_run run on run.organization_id = ${call.organization.id} and run.group_id = asked.group_id
-          and run.subscriber_id = asked.subscriber_id and run.status = 'QUEUED' and run.queued_at is not null
-          and ${MAY_BEGIN}
-        where not exists (select from automation_run holder where holder.organization_id = run.organization_id
-          and holder.group_id = run.group_id and holder.subscriber_id = run.subscriber_id
-          and holder.queued_at is null and holder.${IS_ACTIVE})
-        order by run.group_id, run.subscriber_id, run.queued_at, run.id
-      )
+    sql`with next as (${chosen})
       update automation_run run
       set queued_at = null, queue_expires_at = null, wake_at = now()
       from next
