@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 
 export type Environment = Record<string, string | undefined>
 
-/** What a process runs with, read once from the environment; names and defaults stand in docs/configuration.md. */
+/** The configuration of a process, read once from the environment; docs/configuration.md has the names and defaults. */
 export type Config = {
   env: 'development' | 'production'
   host: string
@@ -24,7 +24,7 @@ export type Config = {
   secret: string
   /** Encrypts what is stored and must stay secret, such as DKIM keys: 32 bytes, the same for every process. */
   encryptionKey: Buffer
-  /** What our own processes show each other; see readInternalSecret. */
+  /** Authenticates our own processes to each other; see readInternalSecret. */
   internalSecret: string
   /** The relay that email leaves through, as `smtp://user:password@host:port`. */
   relayUrl: string
@@ -80,7 +80,7 @@ export function readConfig(env: Environment): Config {
   }
 }
 
-/** What tokens in links and return paths are signed with. */
+/** The secret that signs the tokens in links and return paths. */
 export function readSecret(env: Environment): string {
   return createHash('sha256').update(secretOf(env, 'POSTLOOM_SECRET')).digest('hex')
 }
@@ -98,7 +98,7 @@ function hostOf(env: Environment): string {
   return env['POSTLOOM_HOST'] ?? '127.0.0.1'
 }
 
-/** Where nobody else can reach us, a short secret, or none, will do. */
+/** A secret of at least 32 characters. In development, on a host that only this machine can reach, any or none will do. */
 function secretOf(env: Environment, name: string): string {
   const mode = modeOf(env)
   const isPrivate = mode === 'development' && ['127.0.0.1', '::1', 'localhost'].includes(hostOf(env))

@@ -26,7 +26,7 @@ export class Throttle {
     this.#windowMs = windowMs
   }
 
-  /** How long an address is not heard yet; 0 when it is heard. */
+  /** For how many milliseconds an address is still blocked; 0 if it is not. */
   blockedMs(address: string): number {
     const network = networkOf(address)
     const found = this.#counted.get(network)
@@ -37,7 +37,7 @@ export class Throttle {
     return 0
   }
 
-  /** Counts one more of an address; answers how many it has left, below 0 when it is over, and until when. */
+  /** Counts one more for an address; returns how many it has left in the window, below 0 when over the limit, and when the window ends. */
   count(address: string): { left: number; endsInMs: number } {
     const now = performance.now()
     const network = networkOf(address)

@@ -4,7 +4,7 @@ import { execute, json } from '../database.ts'
 import { newId } from '../ids.ts'
 import type { Call } from './tool.ts'
 
-/** Writes down who did what to which thing; `data` holds nothing personal that is not needed to account for it. */
+/** Records who did what to which record; `data` holds no personal data beyond what accountability needs. */
 export async function audit(
   call: Call,
   action: string,

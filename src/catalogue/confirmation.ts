@@ -12,7 +12,7 @@ import type { Call, ConfirmationSummary, Tool } from './tool.ts'
 const VALID_MINUTES = 5
 const WRONG_CODES_ALLOWED = 5
 
-/** What a code is bound to, beside the organization: the tool and the exact input with its defaults. */
+/** What a code is bound to besides the organization: the tool and the exact input with its defaults. */
 type Gate = { tool: Tool; input: unknown }
 
 /**

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { type EntityManager, execute, json, row } from '../database.ts'
 import { Failure, FAILURES, type FailureCode } from './failure.ts'
 
-/** A keyed call: what was asked, and the hash that a repetition must have. */
+/** A call with an Idempotency-Key: its operation, and the hash that the body of a repetition must have. */
 export type KeyedCall = { organizationId: string; key: string; operation: string; bodyHash: Buffer }
 
 /** The answer that a repetition gets again. */
@@ -21,7 +21,7 @@ export function readIdempotencyKey(header: string | undefined): string | undefin
   )
 }
 
-/** What the database says of a key (see the migration): an answer, or why there is none to give. */
+/** What the database returns for a key (see the migration): the stored answer, or why there is none. */
 export type KeptAnswer = StoredAnswer | { isOther: true } | { isRunning: true }
 
 /**
@@ -47,7 +47,7 @@ export async function findAnswer(em: EntityManager, call: KeyedCall): Promise<St
   return found?.kept ? readKept(found.kept) : null
 }
 
-/** The answer to give again; refuses a key that another request has, now or before. */
+/** The stored answer. Refuses a key of a different request (IDEMPOTENCY_MISMATCH) or of one still running (IDEMPOTENCY_IN_PROGRESS). */
 export function readKept(kept: KeptAnswer): StoredAnswer {
   if ('isRunning' in kept) {
     throw new Failure(
@@ -65,7 +65,7 @@ export function readKept(kept: KeptAnswer): StoredAnswer {
   return kept
 }
 
-/** Gives a stored answer once more, as the data or the refusal that it was. */
+/** Returns the data of a stored answer, or throws its refusal again. */
 export function replay(stored: StoredAnswer): unknown {
   if ('data' in stored) return stored.data
   const { code, message, details, body } = stored.failure

@@ -10,10 +10,10 @@ const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
 // oxlint-disable-next-line no-control-regex -- finding control characters is its purpose
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/
 
-/** So much of a key stands in the path of a fault below it. */
+/** How many characters of a key are shown in the paths of faults. */
 const KEY_SHOWN = 100
 
-/** What reading an input takes of a tool. */
+/** The members of a tool that reading an input needs. */
 export type InputReader = Pick<Tool, 'name' | 'listed' | 'effect' | 'jsonDepth' | 'input' | 'validator'>
 
 /** A tool's input as the handler takes it, with the confirmation code that came beside it. */
@@ -54,7 +54,7 @@ function takeCode(
   return { ...input, confirmationCode }
 }
 
-/** What no schema says: how deep it goes, which keys it has, and which characters its strings hold. */
+/** Faults that no schema describes: nesting deeper than `maximum`, forbidden keys, and forbidden characters in strings. */
 export function hostileFaults(value: unknown, maximum = JSON_DEPTH, path = ''): Fault[] {
   const faults: Fault[] = []
   inspect(value, { path, depth: 1 })

@@ -10,7 +10,7 @@ import { databaseCode } from './database-error.ts'
 import { crossOrganization, unitOfWork } from './unit-of-work.ts'
 import type { Services } from '../services.ts'
 
-/** What one door hands over. */
+/** A call as a door passes it on. */
 export type Invocation = {
   tool: Tool
   input: unknown
@@ -52,7 +52,7 @@ function outside(services: Services, { organization, actor }: Principal): Outsid
   return { organization, actor, services }
 }
 
-/** A request against the window of its door. `onRate` hears the window's state, also when the request is refused. */
+/** A request that counts against its door's rate limit. `onRate` gets the state of the limit, even if the request is refused. */
 export type CountedRequest = {
   bucket: RateBucket
   onRate: (state: RateState) => void
@@ -60,7 +60,7 @@ export type CountedRequest = {
   isFree?: boolean
 }
 
-/** Counts one authenticated request, whatever becomes of it. */
+/** Counts one authenticated request, whether it succeeds or not; refuses it with RATE_LIMITED above the limit. */
 export async function countRequest(
   services: Services,
   { organization, requestLimit }: Principal,
@@ -178,7 +178,7 @@ async function perform(call: Call, execution: Execution, keyed: KeyedCall | unde
   return { data }
 }
 
-/** The stored answer that stood in for prepare() passed its 24 hours before it could be given. */
+/** prepare() was skipped because of a stored answer, which then expired before it could be given. */
 function answerGone(): Failure {
   return new Failure(
     'IDEMPOTENCY_IN_PROGRESS',

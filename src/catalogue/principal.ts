@@ -19,7 +19,7 @@ export type Principal = {
   requestLimit: number
   /** The database's time when the call began. */
   now: Date
-  /** It was read some seconds ago; see withPrincipal. */
+  /** It comes from memory and may be some seconds old; see withPrincipal. */
   isRemembered?: true
 }
 
@@ -141,7 +141,7 @@ export function bearerToken(authorization: string | undefined, named = 'API toke
   )
 }
 
-/** What a token that is mistyped, revoked or expired is answered. */
+/** Refuses a token that is mistyped, revoked or expired. */
 export function refuseToken(): never {
   throw new Failure(
     'UNAUTHENTICATED',

@@ -89,7 +89,7 @@ export const CATALOGUE: ReadonlyMap<string, Tool> = new Map(
 /** The tools that discovery shows, in catalogue order. */
 export const LISTED_TOOLS: readonly Tool[] = [...CATALOGUE.values()].filter(({ listed }) => listed)
 
-/** What the admin door runs, and no other. */
+/** The tools of the admin door; no other door runs them. */
 export const ADMIN_TOOLS: readonly AdminTool[] = Object.values(admin)
 
 /** The operation of this name, or TOOL_NOT_FOUND naming what is close to it. */
@@ -103,7 +103,7 @@ export function findTool(name: string): Tool {
   return tool?.listed ? tool : unknownTool(name)
 }
 
-/** Says which names are near. */
+/** Refuses an unknown tool with TOOL_NOT_FOUND, naming up to five similar ones. */
 export function unknownTool(name: string): never {
   const shown = JSON.stringify(name.slice(0, 80))
   const near = nearNames(name)

@@ -19,10 +19,10 @@ export type Organization = {
 /** Who caused a change; it is written into events, history and audit. */
 export type Actor = {
   kind: 'token' | 'member' | 'import' | 'run' | 'public' | 'system'
-  /** A TypeID where there is one: of the token, the member, the import, the run or the subscriber. */
+  /** The TypeID of the token, member, import, run or subscriber, where there is one. */
   id: string
   name: string
-  /** Of a run: how many runs stand before it, each started by the one before. */
+  /** Of a run: how many runs led to it, each started by the one before. */
   depth?: number
   /** An AI agent uses the token, over MCP. */
   isAgent?: boolean
@@ -52,13 +52,13 @@ export type Call = {
   keyed?: KeyedCall
   /** Tells Temporal something once this unit of work has committed. */
   emit(intent: Intent): void
-  /** What is written although the call is refused, in a unit of work of its own after the rollback. */
+  /** Registers a write that is made even if the call is refused, in a unit of work of its own after the rollback. */
   ifRefused(write: (call: Call) => Promise<void>): void
   /** Wakes the delivery lane once this unit of work has committed. */
   wakeLane(lane: 'transactional' | 'bulk'): void
 }
 
-/** What a gated call will do, told before it is done (decisions, section 2, "Confirmation"). */
+/** What a call that needs a confirmation will do, shown before it is done (decisions, section 2, "Confirmation"). */
 export type ConfirmationSummary = {
   action: string
   target: string
@@ -73,7 +73,7 @@ export type ConfirmationSummary = {
  */
 export type Effect = 'read' | 'draft' | 'write' | 'impact'
 
-/** What discovery sorts tools by. */
+/** The groups in which discovery lists the tools. */
 const TOOL_GROUPS = [
   'subscribers',
   'tags',
@@ -96,7 +96,7 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
   description: string
   group: ToolGroup
   effect: Effect
-  /** Null where any token will do. */
+  /** The permission a token needs; null if any token will do. */
   permission: Permission | null
   input: Input
   output: Output
@@ -129,16 +129,16 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
    */
   receive?: (call: Outside, input: Static<Input>, body: AsyncIterable<Buffer>) => Promise<Prepared & Received>
   handler: (call: Call, input: Static<Input>, prepared: Prepared) => Promise<Static<Output>>
-  /** What of the answer an Idempotency-Key keeps, where the answer shows a secret once. */
+  /** The answer as it is stored for an Idempotency-Key; needed if the answer shows a secret that is shown only once. */
   kept?: (data: Static<Output>) => Static<Output>
   /** After the commit: waits for what Temporal did and may complete the answer. Safe to repeat. */
   settle?: (call: Outside, input: Static<Input>, data: Static<Output>) => Promise<Static<Output>>
 }
 
-/** What there is of a call outside its transaction: before it, and after its commit. */
+/** The part of a call that is available outside its transaction, in `prepare`, `receive` and `settle`. */
 export type Outside = Pick<Call, 'organization' | 'actor' | 'services'>
 
-/** A file that was kept: under which id, and the hash that tells it from others. */
+/** A file that was stored: its id and its hash; `discard` deletes it again. */
 export type Received = { id: string; digest: string; discard: () => Promise<void> }
 
 /** A catalogue entry with its types erased, as doors and laws see it. */
@@ -162,7 +162,7 @@ export type Tool = Required<
   > & {
     validator: Validator
     isGated(input: unknown): boolean
-    /** Whether isSingleStatement() may say yes. */
+    /** Whether isSingleStatement() can be true for any input. */
     hasSingleStatement: boolean
     isSingleStatement(input: unknown): boolean
     summarize(call: Call, input: unknown): Promise<ConfirmationSummary>

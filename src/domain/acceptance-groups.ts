@@ -15,7 +15,7 @@ import {
 const LARGEST_GROUP = 64
 /** In characters; a larger email goes alone. */
 const LONGEST_GROUP = 500_000
-/** So long a group waits for what others hold, such as the row of a recipient who is being erased. */
+/** How long a group waits for locks of others, such as the row of a recipient who is being erased. */
 const PATIENCE_MS = 50
 const END_OF_PATIENCE = '55P03'
 
@@ -26,7 +26,7 @@ type Waiting = {
   settle: (verdict: Verdict | null | Promise<Verdict | null>) => void
 }
 
-/** What waits of one token. */
+/** The waiting emails of one token. */
 type Line = { scope: TokenScope; waiting: Waiting[] }
 
 const lines = new WeakMap<Services, Map<string, Line>>()
@@ -36,7 +36,7 @@ const lines = new WeakMap<Services, Map<string, Line>>()
  * being accepted, share a statement and its commit, which costs more than an email itself. Each has its own verdict, and
  * what fails for a group is tried again for each alone, so that none suffers from another.
  */
-export async function acceptInCompany(call: Call, draft: Draft): Promise<Verdict | null> {
+export async function acceptGrouped(call: Call, draft: Draft): Promise<Verdict | null> {
   const { promise, resolve } = Promise.withResolvers<Verdict | null>()
   const written = writeDraft(call, draft)
   const open = lines.get(call.services) ?? new Map<string, Line>()

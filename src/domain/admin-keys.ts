@@ -45,7 +45,7 @@ export async function revokeAdminKey(em: EntityManager, id: string): Promise<Adm
   )
 }
 
-/** From what the driver gives: an id is a uuid, a time its own text. */
+/** A row as the database driver returns it (ids as uuids, times as its own text) in the form of the API. */
 function presentKey({ id, createdAt, lastUsedAt, revokedAt, ...rest }: AdminKey): AdminKey {
   return {
     id: encodeId('adm', id),

@@ -66,7 +66,7 @@ async function findOrganization(
   throw new Failure('NOT_FOUND', `There is no organization with the ${id ? 'id' : 'slug'} ${shown}.`)
 }
 
-/** Whoever is on the free plan, unbilled and with its ordinary limits, has none. */
+/** Null for an organization on the free plan, without billing and with the ordinary limits. */
 function subscriptionOf(found: OrganizationRow): AdminOrganization['subscription'] {
   const { plan, status, periodStart, periodEnd, cancelAtPeriodEnd, customLimits } = found
   if (plan === 'FREE' && status === null && customLimits === null) return null

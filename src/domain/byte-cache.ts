@@ -1,6 +1,6 @@
 import { serialize } from 'node:v8'
 
-/** What a process keeps in memory, by key. */
+/** A cache in memory, by key. */
 export type ByteCache<Value> = {
   /** The value under a key, which counts as used now. */
   get(key: string): Value | undefined
@@ -9,7 +9,7 @@ export type ByteCache<Value> = {
   delete(key: string): void
 }
 
-/** What an entry costs beside its value. */
+/** The memory of an entry besides its value. */
 const ENTRY_BYTES = 1_000
 
 /** Keeps values up to `mostBytes` together, the longest unused forgotten first. */

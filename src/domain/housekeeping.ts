@@ -8,7 +8,7 @@ import { forgetOAuth } from './oauth/records.ts'
 
 /** What keeps the database in shape, safe to run by several processes at any time. */
 
-/** Every hour: the end of what lives for a day at the most. */
+/** To be run every hour: deletes what is kept for at most a day. */
 export async function forgetExpired(em: EntityManager): Promise<void> {
   await execute(em, sql`delete from confirmation_challenge where expires_at < now() - interval '1 day'`)
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
@@ -21,7 +21,7 @@ export async function forgetExpired(em: EntityManager): Promise<void> {
   )
 }
 
-/** Every day: partitions for the coming months, and the end of what has outlived its use. */
+/** To be run every day: creates the partitions of the coming months, and deletes what is no longer needed. */
 export async function keepHouse(em: EntityManager): Promise<void> {
   await execute(em, sql`select ensure_partitions()`)
   await execute(em, sql`delete from email_report where created_at < now() - interval '90 days'`)

@@ -5,7 +5,7 @@ import type { Call } from '../catalogue/tool.ts'
 import { execute, row } from '../database.ts'
 import { count } from './text.ts'
 
-/** What is left of the emails of a month where there are not enough. */
+/** The emails of a month that are allowed, and how many are left, if there are too few. */
 export type OverQuota = { allowed: number; left: number }
 
 const FEWER_RECIPIENTS = 'narrow recipientFilters (update_campaign_filters) until they fit'
@@ -24,7 +24,7 @@ export function refuseQuota(overQuota: OverQuota, now: Date, wanted = 1, fewer =
   })
 }
 
-/** Why not so many emails can be sent, without a full stop. */
+/** Why so many emails cannot be sent, as a sentence without its full stop. */
 export function quotaWords({ allowed, left }: OverQuota, wanted: number, fewer = FEWER_RECIPIENTS): string {
   const need = wanted === 1 ? '' : `, and ${wanted} are needed`
   const rest = left === 0 ? 'none is left' : `${count(left, 'email')} ${left === 1 ? 'is' : 'are'} left`

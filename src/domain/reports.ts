@@ -12,7 +12,7 @@ import { NO_ADDRESS } from './erasure.ts'
 import { recordEvents } from './events.ts'
 import { isPending } from './messages.ts'
 
-/** Who tells of what came back, as the history says it. */
+/** The actor of reports, as the history shows it. */
 export const REPORTER: Actor = { kind: 'system', id: 'inbound', name: 'Inbound mail' }
 
 /** What came back about an email; `category` is that of a bounce, SENDER_REFUSED where it says nothing of the recipient. */
@@ -134,7 +134,7 @@ async function bounce(
   if (HARD_BOUNCES.some((hard) => hard === category)) {
     await suppress(call, email, 'HARD_BOUNCE')
     await moveSubscriber(call, email, { status: 'BOUNCED', category })
-  } else if (await isWeary(call, email)) {
+  } else if (await bouncesTooOften(call, email)) {
     await suppress(call, email, 'SOFT_BOUNCE')
   }
   await tell(call, email, 'EMAIL_BOUNCED', { category, status, diagnostic })
@@ -164,8 +164,11 @@ async function delay(call: Call, email: Reported, { status, diagnostic }: EmailR
   }
 }
 
-/** Whether emails to this address bounced so often lately that it gets none any more. */
-async function isWeary({ em, organization }: Call, { recipient, subscriberId }: Reported): Promise<boolean> {
+/** Whether emails to this address bounced so often recently that it gets no more. */
+async function bouncesTooOften(
+  { em, organization }: Call,
+  { recipient, subscriberId }: Reported,
+): Promise<boolean> {
   if (subscriberId === null) return false
   const found = await row<{ count: number }>(
     em,

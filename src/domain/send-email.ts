@@ -4,7 +4,7 @@ import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
 import { decodeId, missing } from '../ids.ts'
 import { asciiDomain, readEmail } from './addresses.ts'
-import { readLeaving, standInWarnings } from './stand-in.ts'
+import { readFromAddress, standInWarnings } from './stand-in.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
 import { refuse } from './text.ts'
 import type { From, TransactionalEmail } from './acceptance.ts'
@@ -33,7 +33,7 @@ export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<
   const read = await readPersonal(call, email)
   await judgeTransactional(call, read)
   const sender = typeof read.from === 'object' ? read.from : null
-  const leaving = sender && (await readLeaving(call, sender))
+  const leaving = sender && (await readFromAddress(call, sender))
   const from = leaving?.email ?? sender?.email ?? 'the default sender'
   return {
     action: 'send_email',

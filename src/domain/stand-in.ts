@@ -3,15 +3,15 @@ import { sql } from 'kysely'
 import type { Call } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
 
-/** Where an email leaves from; `stoodInFor` is the address of its sender, where another domain stands in. */
-export type Leaving = { email: string; stoodInFor: string | null }
+/** The From address of an email; `stoodInFor` is its sender's own address if another domain stands in. */
+export type FromAddress = { email: string; stoodInFor: string | null }
 
-/** Where an email from an address on a domain leaves from; null where it may not, or the domain is not there. */
-export async function readLeaving(
+/** The From address that an email of this sender gets; null if its domain is not registered, or may not send and has no stand-in. */
+export async function readFromAddress(
   { em, organization }: Call,
   from: { email: string; domain: string },
-): Promise<Leaving | null> {
-  return await row<Leaving>(
+): Promise<FromAddress | null> {
+  return await row<FromAddress>(
     em,
     sql`select leaving.email, leaving.stood_in_for as "stoodInFor"
       from domain cross join lateral leave_from(domain.organization_id, ${from.email}, domain.status) leaving
@@ -19,13 +19,13 @@ export async function readLeaving(
   )
 }
 
-/** What whoever confirms has to know of another domain that stands in. */
-export function standInWarnings({ email, stoodInFor }: Leaving): string[] {
+/** The warning of a confirmation that another domain stands in; none if it does not. */
+export function standInWarnings({ email, stoodInFor }: FromAddress): string[] {
   return stoodInFor === null ? [] : [standInWords({ email, stoodInFor })]
 }
 
 /** Why an email comes from another domain than its sender's. */
-export function standInWords({ email, stoodInFor }: Leaving): string {
+export function standInWords({ email, stoodInFor }: FromAddress): string {
   return `It comes from ${email} in place of ${stoodInFor}, whose domain is not VERIFIED; its DKIM signature is of ${domainOf(email)}.`
 }
 

@@ -23,7 +23,7 @@ export const METADATA_BYTES = 16_384
 /** The currencies of amounts, ISO 4217. */
 export const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
 
-/** An event as a caller tells it: a payment, a refund, or one of their own; the amount is in major units. */
+/** An event as a caller records it: a payment, a refund, or a custom event; the amount is in major units. */
 export type ToldEvent = SubscriberChoice & {
   eventType: string
   amount?: number | undefined
@@ -74,7 +74,7 @@ function readAmount(amount: number): number {
   return amount
 }
 
-/** Which way an event moves revenue; events of callers' own move none. */
+/** The sign with which an event changes revenue; custom events do not change it. */
 export const REVENUE: Readonly<Record<string, 1 | -1>> = {
   SUBSCRIBER_PAYMENT: 1,
   SUBSCRIBER_REFUND: -1,

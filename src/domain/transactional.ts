@@ -10,7 +10,7 @@ import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { row, rows } from '../database.ts'
 import { decodeId, newId } from '../ids.ts'
 import type { Services } from '../services.ts'
-import { acceptInCompany } from './acceptance-groups.ts'
+import { acceptGrouped } from './acceptance-groups.ts'
 import {
   acceptDraft,
   acceptDrafts,
@@ -92,7 +92,7 @@ export async function judgeTransactional(call: Call, email: TransactionalEmail):
 async function acceptEmail(call: Call, id: string, email: TransactionalEmail): Promise<string | null> {
   const draft = await readDraft(call, id, email)
   const isAlone = call.em.isInTransaction()
-  const verdict = await (isAlone ? acceptDraft(call, draft) : acceptInCompany(call, draft))
+  const verdict = await (isAlone ? acceptDraft(call, draft) : acceptGrouped(call, draft))
   if (verdict?.kept) return earlierId(verdict.kept)
   if (verdict) refuse(call, verdict, email.to, draft.from)
   return null

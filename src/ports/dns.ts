@@ -5,14 +5,14 @@ export type DnsRecord =
   | { type: 'TXT'; strings: string[] }
   | { type: 'MX'; exchange: string; priority: number }
 
-/** What one server said of a name: its records, none of them when there is nothing, or why it did not say. */
+/** The answer of one server about a name: its records, an empty list if there are none, or why it did not answer. */
 export type DnsAnswer = { server: string; records: DnsRecord[] } | { server: string; fault: string }
 
 /** Questions to the configured name servers. */
 export type Dns = {
   /** Asks every server; never throws. Nothing is kept here: how long an answer holds is up to the servers (TTL). */
   lookUp(name: string, type: DnsRecord['type']): Promise<DnsAnswer[]>
-  /** Whether any server knows an IPv4 or IPv6 address of a name; null when none of them said anything. */
+  /** Whether any server knows an IPv4 or IPv6 address of a name; null if none of them answered. */
   hasAddress(name: string): Promise<boolean | null>
 }
 

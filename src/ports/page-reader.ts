@@ -15,7 +15,7 @@ export type PageText = {
   wordCount: number
 }
 
-/** A page that could not be read: `BUSY` passes by itself, `TOO_COMPLEX` is of the page. */
+/** A page that could not be read: `BUSY` is temporary, `TOO_COMPLEX` concerns the page itself. */
 export class PageFault extends Error {
   readonly reason: 'BUSY' | 'TOO_COMPLEX'
 
@@ -26,7 +26,7 @@ export class PageFault extends Error {
   }
 }
 
-/** Reads pages that anybody wrote. */
+/** Reads untrusted pages. Throws PageFault. */
 export type PageReader = { read(page: Page): Promise<PageText> }
 
 const THREADS = 2

@@ -1,4 +1,4 @@
-/** Why there is no answer. `BUSY` passes by itself; the others are of the address or of who answers there. */
+/** Why there is no answer. `BUSY` is temporary and ours; the others concern the address or the server there. */
 export type WebFaultReason =
   | 'INVALID_URL'
   | 'NOT_PUBLIC'
@@ -8,7 +8,7 @@ export type WebFaultReason =
   | 'TOO_MANY_REDIRECTS'
   | 'BUSY'
 
-/** A request that got no answer; `message` goes on from the address and can be shown to who gave it. */
+/** A request that got no answer. `message` continues a sentence that begins with the address, and may be shown to the user. */
 export class WebFault extends Error {
   readonly reason: WebFaultReason
 

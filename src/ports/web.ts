@@ -14,11 +14,11 @@ export type WebRequest = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
   body?: string | Buffer
-  /** Redirects are followed: for a GET that carries no secret. Otherwise an answer is given as it comes. */
+  /** Follows redirects; only for a GET without a secret. Otherwise a redirect is returned as the answer. */
   follow?: boolean
   /** Bytes of the answer, before and after decompression; milliseconds for everything, redirects included. */
   limits: { bytes: number; milliseconds: number }
-  /** Nothing beyond the bytes is read, and nothing is decompressed, where the status says all; more is refused otherwise. */
+  /** Returns only the first bytes up to the limit, not decompressed, instead of refusing a longer answer. */
   startOnly?: boolean
 }
 
@@ -28,11 +28,11 @@ export type WebAnswer = { url: string; status: number; headers: Record<string, s
 /** The only way out to an address that a user gave: it reaches the public internet and nothing else. */
 export type Web = {
   request(request: WebRequest): Promise<WebAnswer>
-  /** For many requests to one place within seconds; one that does harm twice is none of them. */
+  /** For many requests to one host within seconds. A broken connection may repeat a request, which the receiver must tolerate. */
   openLine(): WebLine
 }
 
-/** A name is looked up and checked once, and connections are kept, until it is closed. */
+/** Looks each name up and checks it once, and keeps connections open, until it is closed. */
 export type WebLine = { request(request: WebRequest): Promise<WebAnswer>; close(): void }
 
 /** What a web port may reach beyond public addresses, and how it finds addresses. */

@@ -7,7 +7,7 @@ import { Failure } from '../../../catalogue/failure.ts'
 import { row } from '../../../database.ts'
 import { enqueueMessages } from '../../messages.ts'
 import type { OverQuota } from '../../quota.ts'
-import type { Leaving } from '../../stand-in.ts'
+import type { FromAddress } from '../../stand-in.ts'
 import { hitExitRule } from '../runs/exit-rules.ts'
 import { endOf, openGoals, reachByFilters } from '../goals/goals.ts'
 import type { RunState } from '../runs/run-state.ts'
@@ -111,7 +111,7 @@ async function sendStepEmail(
     )
   }
   const { sender } = email
-  const leaving = await row<Leaving & { recipient: string | null; overQuota: OverQuota | null }>(
+  const leaving = await row<FromAddress & { recipient: string | null; overQuota: OverQuota | null }>(
     call.em,
     sql`select (select email from subscriber
           where organization_id = ${call.organization.id} and id = ${run.subscriberId}) as recipient,
