@@ -649,6 +649,25 @@ test('the second edition has defaults of its own', (t) => {
   t.deepEqual(aligned({ ...source, attrs: { version: 2 } }), ['left', 'center'])
 })
 
+test('a snippet keeps the defaults of its own edition, and reads well on what it stands on', (t) => {
+  const held = (content: unknown, contentType: 'MAILY' | 'MARKDOWN' = 'MAILY'): SnippetSources =>
+    new Map([['snp_1', { name: 'Held', contentType, content, isArchived: false }]])
+  const holder = doc(node('snippet', { snippetId: 'snp_1' }))
+  const picture = doc(node('image', { src: PICTURE, alt: 'x' }))
+  const side = (document: unknown, content: unknown) =>
+    /<td align="(\w+)" style="padding:0 0/.exec(
+      fill(compile(document, { snippets: held(content) })).html,
+    )?.[1]
+  t.is(side(holder, picture), 'center')
+  t.is(side(holder, { ...picture, attrs: { version: 2 } }), 'left')
+  t.is(side({ ...holder, attrs: { version: 2 } }, picture), 'center')
+
+  const markdown = held('See [this](https://x.test).\n\n> Quoted\n\n---\n\nhttps://y.test', 'MARKDOWN')
+  const dark = doc(node('section', { backgroundColor: '#0f172a' }, ...(holder['content'] as Json[])))
+  t.deepEqual(lintEmail(fill(compile(dark, { snippets: markdown })).html), [])
+  t.notRegex(cardOf(fill(compile(dark, { snippets: markdown }))), /pl-(?:link|quote|rule)/)
+})
+
 test('a compiled document is frozen plain data that survives being cloned', (t) => {
   const source = doc(...Object.values(NODES).flat())
   const compiled = compile(source, { snippets: SNIPPETS, kind: 'marketing' })

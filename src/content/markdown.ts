@@ -4,6 +4,9 @@ import { linkMark } from './references.ts'
 import { type Block, type ListBlock, parseBlocks } from './markdown-blocks.ts'
 import { type Inline, parseInline } from './markdown-inline.ts'
 import { directionOfText } from './rich/direction.ts'
+import { openLink } from './rich/links.ts'
+import { adaptive, CARD, inkOf, type Surface } from './rich/surface.ts'
+import { writeRule } from './rich/text-blocks.ts'
 import { STYLE } from './theme.ts'
 
 const TAGS: Readonly<Record<Mark, string>> = { strong: 'strong', emphasis: 'em', strike: 's' }
@@ -11,15 +14,20 @@ const TAGS: Readonly<Record<Mark, string>> = { strong: 'strong', emphasis: 'em',
 /** Emphasis inside emphasis is written this deep; browsers do not take endless nesting well. */
 const MAX_MARKS = 16
 
+/** What is written to, and on what it stands. */
+type Page = { readonly parts: EmailParts; readonly surface: Surface }
+
 /** Writes the inline content of one block. */
 class InlineWriter {
   readonly #parts: EmailParts
+  readonly #surface: Surface
   readonly #alone: boolean
   #marks = 0
   #open: { target: number | null; mark: number } | null = null
 
-  constructor(parts: EmailParts, alone: boolean) {
+  constructor({ parts, surface }: Page, alone: boolean) {
     this.#parts = parts
+    this.#surface = surface
     this.#alone = alone
   }
 
@@ -51,14 +59,7 @@ class InlineWriter {
   #openLink(url: string): void {
     const target = this.#parts.links.add(url)
     this.#open = { target, mark: this.#parts.text.mark }
-    if (target !== null) this.#tag(target)
-  }
-
-  #tag(target: number): void {
-    this.#parts.html
-      .fixed('<a')
-      .slot({ kind: 'link', target, before: ' href="', after: '"' })
-      .fixed(` class="pl-link" style="${STYLE.link}">`)
+    if (target !== null) openLink(this.#parts, target, this.#surface, null)
   }
 
   #closeLink(): void {
@@ -72,7 +73,7 @@ class InlineWriter {
   #rawUrl(url: string, text: string): void {
     const target = this.#parts.links.add(url)
     if (target === null) return this.#parts.both(text)
-    this.#tag(target)
+    openLink(this.#parts, target, this.#surface, null)
     this.#parts.escaped(text)
     this.#parts.html.fixed('</a>')
     this.#parts.text.text(url.startsWith('mailto:') ? text : linkMark(target))
@@ -97,9 +98,9 @@ function isLoneLink(tokens: readonly Inline[]): boolean {
   return tokens.findIndex((token) => token.type === 'linkClose') === last
 }
 
-function writeInline(parts: EmailParts, source: string): void {
-  const tokens = parseInline(source, (reference) => parts.links.isUrlVariable(reference))
-  const writer = new InlineWriter(parts, isLoneLink(tokens))
+function writeInline(page: Page, source: string): void {
+  const tokens = parseInline(source, (reference) => page.parts.links.isUrlVariable(reference))
+  const writer = new InlineWriter(page, isLoneLink(tokens))
   for (const token of tokens) writer.write(token)
 }
 
@@ -117,22 +118,26 @@ function sourceOf(blocks: readonly Block[]): string {
   return first.type === 'quote' ? sourceOf(first.children) : first.source
 }
 
-function turnedQuote(children: readonly Block[]): string {
+function quoteStyle(children: readonly Block[], surface: Surface): string {
+  const { muted, line } = inkOf(surface)
+  const colors = surface.isCard ? '' : `;color:${muted};border-left-color:${line}`
   const turn = turned(sourceOf(children))
-  return turn === '' ? '' : `;padding:0 16px 0 0;border-left:0;border-right:3px solid #c9cdd3${turn}`
+  const side = turn === '' ? '' : `;padding:0 16px 0 0;border-left:0;border-right:3px solid ${line}${turn}`
+  return STYLE.quote + colors + side
 }
 
-function writeHeading(parts: EmailParts, level: number, source: string, extra = ''): void {
+function writeHeading(page: Page, level: number, source: string, extra = ''): void {
+  const { parts } = page
   const style = STYLE.headings[level - 1]
   if (style === undefined) {
     parts.html.fixed(`<p style="${STYLE.paragraph}${turned(source)}"><strong>`)
-    writeInline(parts, source)
+    writeInline(page, source)
     parts.html.fixed('</strong></p>\n')
     return parts.text.endBlock(1)
   }
   parts.text.endBlock(level === 3 ? 1 : 2)
   parts.html.fixed(`<h${level} style="${style}${extra}${turned(source)}">`)
-  writeInline(parts, source)
+  writeInline(page, source)
   parts.html.fixed(`</h${level}>\n`)
   parts.text.endBlock(1, level === 1 ? '=' : level === 2 ? '-' : '')
 }
@@ -148,7 +153,8 @@ function writeLiteral(parts: EmailParts, lines: readonly string[]): void {
   parts.text.endBlock(1)
 }
 
-function writeList(parts: EmailParts, list: ListBlock, depth: number): void {
+function writeList(page: Page, list: ListBlock, depth: number): void {
+  const { parts } = page
   const tag = list.start === null ? 'ul' : 'ol'
   const start = list.start === null || list.start === 1 ? '' : ` start="${list.start}"`
   const turn = turned(sourceOf([list]))
@@ -158,7 +164,7 @@ function writeList(parts: EmailParts, list: ListBlock, depth: number): void {
     const marker = list.start === null ? '- ' : `${list.start + index}. `
     parts.text.open(marker, ' '.repeat(marker.length))
     parts.html.fixed(`<li style="${STYLE.item}">`)
-    for (const block of item) writeItemBlock(parts, block, list.tight, depth + 1)
+    for (const block of item) writeItemBlock(page, block, list.tight, depth + 1)
     parts.html.fixed('</li>\n')
     parts.text.endBlock(list.tight ? 0 : 1)
     parts.text.close()
@@ -168,33 +174,34 @@ function writeList(parts: EmailParts, list: ListBlock, depth: number): void {
 }
 
 /** In a tight list a paragraph is only its text. */
-function writeItemBlock(parts: EmailParts, block: Block, tight: boolean, depth: number): void {
-  if (!tight || block.type !== 'paragraph') return writeBlock(parts, block, depth)
-  writeInline(parts, block.source)
-  parts.text.endBlock(0)
+function writeItemBlock(page: Page, block: Block, tight: boolean, depth: number): void {
+  if (!tight || block.type !== 'paragraph') return writeBlock(page, block, depth)
+  writeInline(page, block.source)
+  page.parts.text.endBlock(0)
 }
 
-function writeBlock(parts: EmailParts, block: Block, depth: number): void {
+function writeBlock(page: Page, block: Block, depth: number): void {
+  const { parts, surface } = page
   switch (block.type) {
     case 'heading':
-      return writeHeading(parts, block.level, block.source)
+      return writeHeading(page, block.level, block.source)
     case 'paragraph':
       parts.html.fixed(`<p style="${STYLE.paragraph}${turned(block.source)}">`)
-      writeInline(parts, block.source)
+      writeInline(page, block.source)
       parts.html.fixed('</p>\n')
       return parts.text.endBlock(1)
     case 'literal':
       return writeLiteral(parts, block.lines)
     case 'rule':
-      parts.html.fixed(`<div class="pl-rule" role="separator" style="${STYLE.rule}">&nbsp;</div>\n`)
-      parts.text.literalLine('-'.repeat(24))
-      return parts.text.endBlock(1)
+      return writeRule(parts, surface)
     case 'list':
-      return writeList(parts, block, depth)
+      return writeList(page, block, depth)
     case 'quote':
-      parts.html.fixed(`<blockquote class="pl-quote" style="${STYLE.quote}${turnedQuote(block.children)}">\n`)
+      parts.html.fixed(
+        `<blockquote${adaptive(surface, 'pl-quote')} style="${quoteStyle(block.children, surface)}">\n`,
+      )
       parts.text.open('> ', '> ')
-      for (const child of block.children) writeBlock(parts, child, depth)
+      for (const child of block.children) writeBlock(page, child, depth)
       parts.text.endBlock(0)
       parts.text.close()
       parts.html.fixed('</blockquote>\n')
@@ -203,9 +210,10 @@ function writeBlock(parts: EmailParts, block: Block, depth: number): void {
 }
 
 /** Writes a Markdown source (its variables already placeholders) as HTML and text, in one walk. */
-export function writeMarkdown(parts: EmailParts, source: string): void {
+export function writeMarkdown(parts: EmailParts, source: string, surface: Surface = CARD): void {
+  const page = { parts, surface }
   const [first, ...rest] = parseBlocks(source)
-  if (first?.type === 'heading') writeHeading(parts, first.level, first.source, ';margin-top:0')
-  else if (first !== undefined) writeBlock(parts, first, 0)
-  for (const block of rest) writeBlock(parts, block, 0)
+  if (first?.type === 'heading') writeHeading(page, first.level, first.source, ';margin-top:0')
+  else if (first !== undefined) writeBlock(page, first, 0)
+  for (const block of rest) writeBlock(page, block, 0)
 }

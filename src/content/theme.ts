@@ -32,7 +32,6 @@ export const STYLE = {
   item: 'margin:0 0 6px',
   quote: 'margin:0 0 16px;padding:0 0 0 16px;border-left:3px solid #c9cdd3;color:#4b5563',
   rule: 'height:1px;margin:24px 0;border:0;background-color:#d9dce1;font-size:1px;line-height:1px',
-  link: 'color:#1d4ed8;text-decoration:underline',
   image: 'display:inline-block;max-width:100%;height:auto;border:0;border-radius:4px;vertical-align:middle',
   footer: `padding:20px 32px 32px;font-family:${FONT};font-size:13px;line-height:1.6;color:#57606a;text-align:center`,
   footerLink: 'color:#57606a;text-decoration:underline',

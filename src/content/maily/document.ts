@@ -1,11 +1,9 @@
-import { isRecord } from '../../../schema/json.ts'
 import type { EmailParts } from '../email-parts.ts'
-import { memberOf } from '../rich/attributes.ts'
 import { Budget } from '../rich/budget.ts'
 import { CARD } from '../rich/surface.ts'
 import { CARD_WIDTH } from '../theme.ts'
 import { writeBlocks } from './blocks.ts'
-import { readNode, type Walk } from './node.ts'
+import { readNode, versionOf, type Walk } from './node.ts'
 import { readSnippets } from './snippets.ts'
 
 /**
@@ -38,9 +36,4 @@ export function writeMaily(parts: EmailParts, source: unknown): void {
   } as const
   // A block by itself is a document of one block.
   walk.writeBlocks(document.type === 'doc' ? document.content : [source], spot)
-}
-
-function versionOf(source: unknown): 1 | 2 {
-  const attributes = isRecord(source) ? memberOf(source, 'attrs') : undefined
-  return isRecord(attributes) && memberOf(attributes, 'version') === 2 ? 2 : 1
 }

@@ -36,6 +36,12 @@ export function readNode(value: unknown): Node | null {
   }
 }
 
+/** The edition of the editor that made a document. */
+export function versionOf(document: unknown): 1 | 2 {
+  const attributes = isRecord(document) ? memberOf(document, 'attrs') : undefined
+  return isRecord(attributes) && memberOf(attributes, 'version') === 2 ? 2 : 1
+}
+
 /** What all of one document share while it is written. */
 export type Walk = {
   readonly parts: EmailParts

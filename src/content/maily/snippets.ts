@@ -3,7 +3,7 @@ import { SNIPPET_LIMITS } from '../../../schema/snippet.ts'
 import { writeMarkdown } from '../markdown.ts'
 import { memberOf, textOf } from '../rich/attributes.ts'
 import type { Place } from '../rich/entries.ts'
-import { inside, type Node, readNode, type Spot, type Walk } from './node.ts'
+import { inside, type Node, readNode, type Spot, versionOf, type Walk } from './node.ts'
 
 /** A snippet as a document carries it. */
 export type SnippetSource = {
@@ -67,7 +67,7 @@ export function writeSnippet(walk: Walk, { attributes }: Node, spot: Spot, { isL
       `The snippet "${table.plain(snippet.name)}" is archived and still shows; unarchive it, or take it out.`,
     )
   }
-  if (snippet.contentType === 'MARKDOWN') return writeText(walk, snippet.content)
+  if (snippet.contentType === 'MARKDOWN') return writeText(walk, snippet.content, spot)
   const document = readNode(snippet.content)
   if (document === null) return
   // A snippet begins a depth of its own, so that a document may hold one wherever it may hold a block.
@@ -75,11 +75,12 @@ export function writeSnippet(walk: Walk, { attributes }: Node, spot: Spot, { isL
     ...inside(spot),
     isTight: spot.isTight && isLast,
     depth: 1,
+    version: versionOf(snippet.content),
     snippets: [...spot.snippets, id],
   })
 }
 
-function writeText({ parts, budget }: Walk, content: unknown): void {
+function writeText({ parts, budget }: Walk, content: unknown, { surface }: Spot): void {
   const source = typeof content === 'string' ? content : ''
-  writeMarkdown(parts, budget.read(source, { backslashEscapes: true }))
+  writeMarkdown(parts, budget.read(source, { backslashEscapes: true }), surface)
 }
