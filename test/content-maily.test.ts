@@ -433,6 +433,16 @@ test('what is hidden leaves no gap, and every link keeps its position', (t) => {
   for (const word of ['first', 'second', 'third', 'fourth', 'fifth']) t.true(all.text.includes(word))
 })
 
+test('items that may be hidden have no numbers in the text part, or the others would have wrong ones', (t) => {
+  const vip = { ...item(paragraph('For some')), attrs: { showIfKey: 'vip' } }
+  const list = doc(
+    node('orderedList', {}, vip, item(paragraph('For all'))),
+    node('orderedList', {}, item(paragraph('One'))),
+  )
+  t.is(textOf(fill(compile(list))), '- For all\n\n1. One\n')
+  t.is(textOf(fill(compile(list), { variables: { ...ADA, vip: true } })), '- For some\n- For all\n\n1. One\n')
+})
+
 test('each item of a list has its own links, the same in both parts', (t) => {
   const source = doc(
     node('paragraph', {}, text('before', link('https://x.test/before'))),

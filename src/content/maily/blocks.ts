@@ -1,3 +1,4 @@
+import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
 import { memberOf, numberOf, readNumber } from '../rich/attributes.ts'
 import { type EntryReader, type Place, placeOf, readEntries, type SpacingTypes } from '../rich/entries.ts'
 import { isBlank, type Run, writeRuns } from '../rich/runs.ts'
@@ -79,18 +80,27 @@ function writeItems(walk: Walk, node: Node, spot: Spot, place: Place, start: num
   const inner = inside(spot, { lists: spot.lists + 1 })
   if (!budget.mayNest(inner.depth)) return
   writeList(parts, { start, depth: spot.lists, block: textBlock(node, spot, place) }, () => {
-    let number = start ?? 0
+    // Numbers would tell what was hidden, and differ from those of the HTML.
+    let number = start === null || hasConditions(walk, node.content) ? null : start
     for (const value of node.content) {
       if (!budget.takeNode()) break
       const item = readNode(value)
       if (item === null) continue
-      const marker = start === null ? '- ' : `${number++}. `
+      const marker = number === null ? '- ' : `${number++}. `
       const content = item.type === 'listItem' ? item.content : [value]
       const write = (): void => writeItem(parts, marker, {}, () => walk.writeBlocks(content, inside(inner)))
       const condition = readCondition(walk, item)
       if (condition === null) write()
       else parts.when(condition, write)
     }
+  })
+}
+
+/** Whether some of these may be hidden; of no more than a document may have. */
+function hasConditions(walk: Walk, content: readonly unknown[]): boolean {
+  return content.slice(0, DOCUMENT_LIMITS.nodes).some((value) => {
+    const item = readNode(value)
+    return item !== null && readCondition(walk, item) !== null
   })
 }
 
