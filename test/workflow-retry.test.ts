@@ -76,6 +76,7 @@ let made = 0
 async function publish(
   settings: object = {},
   last: { id: string } = AFTER,
+  successGoals: readonly object[] = [],
 ): Promise<{ workflowId: string; path: string }> {
   const path = `/receiver/${(made += 1)}`
   const { workflow } = await own.data('create_workflow', { name: `Retried ${made}` })
@@ -87,6 +88,7 @@ async function publish(
     steps,
     edges: steps.slice(1).map(({ id }, index) => ({ from: steps[index]?.id, to: id })),
     settings,
+    successGoals,
   })
   const answer = await own.confirmed('publish_workflow', { workflowId: workflow.id })
   if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
@@ -102,8 +104,12 @@ async function enter(workflowId: string, subscriberId?: string): Promise<{ subsc
 }
 
 /** Somebody whose run failed at its webhook. */
-async function failed(settings: object = {}, last: { id: string } = AFTER): Promise<Failed> {
-  const { workflowId, path } = await publish(settings, last)
+async function failed(
+  settings: object = {},
+  last: { id: string } = AFTER,
+  successGoals: readonly object[] = [],
+): Promise<Failed> {
+  const { workflowId, path } = await publish(settings, last, successGoals)
   const { subscriberId, run } = await enter(workflowId)
   return { workflowId, subscriberId, path, run: await runWhen(run.id, 'FAILED') }
 }
@@ -265,6 +271,29 @@ test.serial('a reset of an older workflow of a run that failed again retries it 
   t.deepEqual(await trail(one.run.id), [...RETRIED.slice(0, 3), ...RETRIED.slice(2)])
   t.deepEqual(await effects(one.subscriberId), ONCE)
 })
+
+test.serial(
+  'a retry ends a run whose goal was reached, or whose exit rule was met, since it failed',
+  async (t) => {
+    const event = 'SUBSCRIBER_PAYMENT'
+    const goal = { id: 'bought', name: 'Bought', event, windowDays: 14 }
+    const rule = { exitRules: [{ id: 'paid', on: event }] }
+    const ends = [
+      { one: await failed({}, AFTER, [goal]), end: ['COMPLETED', 'GOAL'] },
+      { one: await failed(rule), end: ['CANCELED', 'EXIT_RULE'] },
+      { one: await failed({}, AFTER, [{ ...goal, exitOnReach: false }]), end: ['COMPLETED', 'END'] },
+    ]
+    for (const { one, end } of ends) {
+      const { run, path, subscriberId } = one
+      await own.data('create_event', { subscriberId, eventType: event, amount: 5 })
+      mended.add(path)
+      t.is((await retry(run.id)).status, 200)
+      const { status, exitReason } = await runWhen(run.id, end[0] ?? '')
+      t.deepEqual([status, exitReason], end)
+      t.is(received.filter((each) => each.path === path).length, exitReason === 'END' ? 2 : 1)
+    }
+  },
+)
 
 /** What the Reset of the UI does to an execution of it, the newest when none is named: to the last workflow task. */
 async function reset(one: Failed, execution?: string): Promise<void> {

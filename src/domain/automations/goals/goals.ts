@@ -81,17 +81,29 @@ export async function watchGoals(call: Call, runs: readonly Listener[]): Promise
 
 /**
  * Lets the goals of a run be found in its first turn, where they are not yet, and looks for what nobody told of before.
- * Answers the goals that were reached.
+ * Answers the goals that were reached; of a run that is retried also those it reached since it failed.
  */
 export async function beginGoals(turn: Asking): Promise<SuccessGoal[]> {
   const { call, run, version } = turn
   const goals = version.definition.successGoals
   if (goals.length === 0) return []
+  const before = run.failedIn === null ? new Set() : await readReached(turn)
   await watchGoals(call, [{ ...run, version }])
-  return await catchUp(
+  const found = await catchUp(
     turn,
     goals.filter(({ countFrom }) => countFrom === 'ENTRY'),
   )
+  return [...goals.filter(({ id }) => before.has(id)), ...found]
+}
+
+/** The ids of the goals that a run has reached. */
+async function readReached({ call, run }: Asking): Promise<ReadonlySet<string>> {
+  const found = await rows<{ goalId: string }>(
+    call.em,
+    sql`select goal_id as "goalId" from goal_conversion
+      where organization_id = ${call.organization.id} and run_id = ${run.id}`,
+  )
+  return new Set(found.map(({ goalId }) => goalId))
 }
 
 /** The end of the run, where one of the goals that were reached says so. */
