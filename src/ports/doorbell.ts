@@ -93,17 +93,16 @@ export async function listenForRings(
       const next = await reopen()
       if (!next) return
       current = next
-      // It was being opened while this closed.
+      // It was being opened while this closed, which did not wait: a frozen database answers nobody.
       if (halt.signal.aborted) return await next.client.end()
     }
   }
-  const listening = keepOpen()
+  void keepOpen()
 
   return {
     async close() {
       halt.abort()
       await current.client.end()
-      await listening
     },
   }
 }
