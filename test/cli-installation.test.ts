@@ -72,8 +72,8 @@ test('init makes an empty database into an installation, once, however often it 
   })
   t.like(again.json.member, { email: 'ada@acme.example', hasPassword: true })
   t.regex(again.stderr, /postloom org token acme-ltd/)
-  t.regex(again.stderr, /password was not taken: "postloom members set-password"/)
-  t.is(runs.filter(({ stderr }) => stderr.includes('was not taken')).length, 1)
+  t.regex(again.stderr, /password was not used: "postloom members set-password"/)
+  t.is(runs.filter(({ stderr }) => stderr.includes('was not used')).length, 1)
 })
 
 test('organizations are made, listed and shown; a lost token is replaced', async (t) => {

@@ -30,7 +30,7 @@ const BAR = 30
 export function addImport(program: Command, context: Context): void {
   program
     .command('import')
-    .description('import people from a CSV file and show how far it is')
+    .description('import people from a CSV file and show its progress')
     .argument('<file>', 'its first row names the columns')
     .option(
       '-m, --map <column=field...>',
@@ -43,9 +43,9 @@ export function addImport(program: Command, context: Context): void {
         'UNSUBSCRIBED',
       ]),
     )
-    .option('--resubscribe', 'subscribe those again who are unsubscribed')
+    .option('--resubscribe', 'subscribe people again who are unsubscribed')
     .option('--trigger-workflows', 'start the workflows that match')
-    .option('--rejected <file>', 'write the rows that are refused into this CSV file')
+    .option('--rejected <file>', 'write the rejected rows to this CSV file')
     .action((file: string, options: Options) => importFile(context, file, options))
 }
 
@@ -54,7 +54,7 @@ async function importFile({ connect, output }: Context, file: string, options: O
   const query = queryOf(options)
   const { client } = await connect()
   const started = dataOf(await client.imports.create(content, query, { timeout: UPLOAD_MS }))
-  output.note(`The file is uploaded as ${started.id}; it is imported also when this command ends.`)
+  output.note(`The file is uploaded as ${started.id}; the import continues even if this command ends.`)
   const done = await follow(client, output, started)
   if (options.rejected !== undefined && done.failed > 0) {
     await writeFile(options.rejected, dataOf(await client.imports.rejected(done.id)))

@@ -36,7 +36,7 @@ function addInit(program: Command, { env, output }: Context): void {
       'bring the database up to date and make the first organization, its token and a member; safe to repeat',
     )
     .option('-n, --name <name>', 'of the organization')
-    .option('-s, --slug <slug>', 'what it is called by in commands; made from the name')
+    .option('-s, --slug <slug>', 'its name in commands; by default made from the name')
     .addOption(plan())
     .option('-e, --email <address>', 'of the member who logs in')
     .option('--member-name <name>', 'of the member')
@@ -57,12 +57,12 @@ function addInit(program: Command, { env, output }: Context): void {
         output.note(`${beginning.member.email} is a member${hint(beginning.member.hasPassword)}.`)
       if (beginning.member && !beginning.isNewMember && password !== undefined) {
         output.note(
-          'They were a member before, so this password was not taken: "postloom members set-password" gives another.',
+          'They were a member before, so this password was not used: "postloom members set-password" sets a new one.',
         )
       }
       if (token) output.note('Its first token, which may do everything; this is the only time it is shown:')
       else
-        output.note(`It has a token already; "postloom org token ${organization.slug}" makes a further one.`)
+        output.note(`It has a token already; "postloom org token ${organization.slug}" creates another one.`)
       output.result(beginning, token?.token ?? '')
     })
 }
@@ -73,7 +73,7 @@ function addOrganizations(program: Command, { env, output }: Context): void {
     .command('create')
     .description('make an organization with its first token, which is printed once')
     .argument('<name>')
-    .option('-s, --slug <slug>', 'what it is called by in commands; made from the name')
+    .option('-s, --slug <slug>', 'its name in commands; by default made from the name')
     .addOption(plan())
     .action(async (name: string, options: Wanted) => {
       const { createOrganization } = await openInstallation()
@@ -130,7 +130,7 @@ function addOrganizations(program: Command, { env, output }: Context): void {
     })
   org
     .command('token')
-    .description('make a further token that may do everything, which is printed once')
+    .description('create another token with all permissions, which is printed once')
     .argument('<id or slug>')
     .option('-n, --name <name>', 'what it is for', 'Command line')
     .action(async (idOrSlug: string, { name }: { name: string }) => {
@@ -171,7 +171,7 @@ function addMembers(program: Command, { env, output }: Context): void {
     })
   members
     .command('set-password')
-    .description('give a member another password; it is asked for, or read from standard input')
+    .description('set a new password for a member; it is asked for, or read from standard input')
     .argument('<id or email>')
     .addOption(which())
     .addOption(passwordStdin())
@@ -183,7 +183,7 @@ function addMembers(program: Command, { env, output }: Context): void {
     })
   members
     .command('remove')
-    .description('take somebody out of the organization')
+    .description('remove somebody from the organization')
     .argument('<id or email>')
     .addOption(which())
     .option('-y, --confirm', 'do not ask')
@@ -198,7 +198,7 @@ function addMembers(program: Command, { env, output }: Context): void {
 function addAdminKeys(program: Command, { env, output }: Context): void {
   const keys = program
     .command('admin')
-    .description('what reads across organizations')
+    .description('the admin API, which reads across organizations')
     .command('keys')
     .description('the admin keys')
   keys
@@ -215,7 +215,7 @@ function addAdminKeys(program: Command, { env, output }: Context): void {
     })
   keys
     .command('list')
-    .description('list them, newest first, the revoked ones too')
+    .description('list them, newest first, including revoked ones')
     .action(async () => {
       const { listAdminKeys } = await openInstallation()
       const found = await listAdminKeys(env)
@@ -229,7 +229,7 @@ function addAdminKeys(program: Command, { env, output }: Context): void {
     })
   keys
     .command('revoke')
-    .description('end an admin key at once')
+    .description('revoke an admin key at once')
     .argument('<id>', 'its id (adm_…)')
     .option('-y, --confirm', 'do not ask')
     .action(async (id: string, { confirm }: Confirmed) => {
@@ -264,7 +264,7 @@ function addDoctor(program: Command, { env, output }: Context): void {
 
 async function askOr(output: Output, question: string, option: string): Promise<string> {
   if (output.isInteractive) return await ask(question)
-  misused(`Give ${option}: nobody can be asked here.`)
+  misused(`Give ${option}: there is no terminal to ask at.`)
 }
 
 async function readPassword(output: Output, options: WantedMember, isNeeded: true): Promise<string>
@@ -281,9 +281,13 @@ async function readPassword(
   if (passwordStdin) return (await readInput()).replace(/\r?\n$/, '')
   if (output.isInteractive) return await ask('Password, 12 characters at least', { isSecret: true })
   if (!isNeeded) return undefined
-  throw new CommandFailure('USAGE', 'Give the password with --password-stdin: nobody can be asked here.', {
-    exitCode: 2,
-  })
+  throw new CommandFailure(
+    'USAGE',
+    'Give the password with --password-stdin: there is no terminal to ask at.',
+    {
+      exitCode: 2,
+    },
+  )
 }
 
 function hint(hasPassword: boolean): string {

@@ -36,7 +36,7 @@ async function addressOf(env: Environment, place: Place): Promise<string> {
 function unknown(place: Place): never {
   const repair =
     place === 'temporal' ? 'set TEMPORAL_UI_URL to it' : 'only "npm start" runs one, in its checkout'
-  throw new CommandFailure('UNKNOWN_ADDRESS', `Where the ${place} is, is not known: ${repair}.`)
+  throw new CommandFailure('UNKNOWN_ADDRESS', `The address of the ${place} is not known: ${repair}.`)
 }
 
 function standardOpener(): string {

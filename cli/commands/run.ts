@@ -23,7 +23,7 @@ export function addRun(program: Command, context: Context): void {
       '-i, --input <json>',
       'its parameters: a JSON object, @FILE, or - for standard input; {} without it',
     )
-    .option('-y, --confirm', 'go ahead where the tool asks for a confirmation')
+    .option('-y, --confirm', 'confirm if the tool asks for a confirmation')
     .helpOption(false)
     .option('-h, --help', 'show help; with a tool, that of the tool')
     .action(async (name: string | undefined, options: Options) => {

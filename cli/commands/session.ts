@@ -22,15 +22,15 @@ export function addSession(program: Command, context: Context): void {
     .description(
       'keep the address of a service and a token; without a terminal, the token is read from standard input',
     )
-    .option('-b, --base-url <address>', `where the service is; ${STANDARD_URL} without it`)
+    .option('-b, --base-url <address>', `the address of the service; by default ${STANDARD_URL}`)
     .action((options: { baseUrl?: string }) => login(context, options))
   program
     .command('logout')
-    .description('forget what login keeps; the token itself goes on to work')
+    .description('delete the stored login; the token itself stays valid')
     .action(() => logout(context))
   program
     .command('whoami')
-    .description('show which service is asked, with which token, and what it may do')
+    .description('show the service and the token in use, and what the token may do')
     .action(() => whoami(context))
 }
 
@@ -49,7 +49,7 @@ async function login({ env, output }: Context, options: { baseUrl?: string }): P
     { baseUrl, token, file },
     `Logged in at ${baseUrl} with the token "${token.name}" (…${token.lastFour}), kept in ${file}.`,
   )
-  if (env['POSTLOOM_API_KEY']) output.note('POSTLOOM_API_KEY is set and goes before it.')
+  if (env['POSTLOOM_API_KEY']) output.note('POSTLOOM_API_KEY is set and takes precedence.')
 }
 
 function logout({ env, output }: Context): void {

@@ -19,10 +19,10 @@ const PAGE = 100
 export function addTail(program: Command, context: Context): void {
   program
     .command('tail')
-    .description('show what happens to subscribers as it happens, until it is stopped')
+    .description('show events of subscribers as they happen, until you stop it')
     .option('-t, --type <type>', 'only events of this type, such as EMAIL_CLICKED')
     .option('-s, --subscriber <id or email>', 'only events of this person')
-    .option('-n, --last <number>', 'begin with so many that happened before', '10')
+    .option('-n, --last <number>', 'how many earlier events to show first', '10')
     .action((options: Options) => tail(context, options))
 }
 

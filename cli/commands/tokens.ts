@@ -16,8 +16,8 @@ export function addTokens(program: Command, context: Context): void {
     .command('create')
     .description('make a token; its text is printed once')
     .requiredOption('-n, --name <name>', 'what it is for')
-    .option('-p, --permission <name...>', 'what it may do; all but domains and tokens without it')
-    .option('-e, --expires <time>', 'when it ends, such as 2030-01-31T09:00:00Z; never without it')
+    .option('-p, --permission <name...>', 'what it may do; by default all but domains and tokens')
+    .option('-e, --expires <time>', 'when it expires, such as 2030-01-31T09:00:00Z; by default never')
     .action((options: Making) => createToken(context, options))
   tokens
     .command('list')
@@ -25,7 +25,7 @@ export function addTokens(program: Command, context: Context): void {
     .action(() => listTokens(context))
   tokens
     .command('delete')
-    .description('end a token at once')
+    .description('revoke a token at once')
     .argument('<id>', 'its id (tok_…)')
     .option('-y, --confirm', 'do not ask')
     .action((id: string, options: { confirm?: boolean }) =>
