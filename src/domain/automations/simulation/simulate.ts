@@ -4,8 +4,9 @@ import type { SamplePerson, SimulatedEntry, Simulation } from '../../../../schem
 import { entrySteps, indexGraph, manualEntry } from '../../../../temporal/graph.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { filtersOf, tagNamesOf } from '../../audience/check.ts'
-import { loadReferences } from '../../audience/references.ts'
+import { loadReferences, type References } from '../../audience/references.ts'
 import { typeOf } from '../../fields.ts'
+import type { TagRow } from '../../tags.ts'
 import { refuse } from '../../text.ts'
 import type { Version } from '../definition/versions.ts'
 import { decide, readEntry, type Refusal } from '../entry/enrolment.ts'
@@ -72,22 +73,7 @@ async function prepare(
 ): Promise<{ world: World; state: State }> {
   const { organization, em } = call
   const { definition, settings, goals } = source
-  const isReal = person.id !== NOBODY
-  const scope = { organizationId: organization.id, timezone: organization.timezone }
-  const references = await loadReferences(em, scope, [
-    ...filtersOf(definition).map(({ filter }) => filter),
-    ...goals.flatMap(({ filters = [] }) => filters),
-    ...entrySteps(definition).flatMap(({ config }) =>
-      'segmentId' in config ? [isIn(config.segmentId)] : [],
-    ),
-  ])
-  const names = [...tagNamesOf(definition, goals), ...references.tags.keys(), ...(isReal ? [] : person.tags)]
-  const tags = await readTags(call, names)
-  for (const [name, { id }] of tags) references.tags.set(name, id)
-  // A sample's new fields are as those of a new person.
-  for (const [name, value] of Object.entries(person.fields)) {
-    if (!references.fields.has(name)) references.fields.set(name, typeOf(value, organization.timezone))
-  }
+  const { references, tags } = await readMentioned(call, source, person)
   const subject = {
     organizationId: organization.id,
     subscriberId: person.id,
@@ -107,16 +93,46 @@ async function prepare(
     timing: new Map(),
     emails: await readEmails(call, source, person),
     tags,
-    earlier: isReal && source.automationId !== null ? await readVariants(call, source, person.id) : null,
+    earlier:
+      isReal(person) && source.automationId !== null ? await readVariants(call, source, person.id) : null,
     consent: await readConsent(call, person),
   }
-  const state: State = {
+  return { world, state: firstState(person, tags) }
+}
+
+/** The references of every filter, goal and trigger, and the tags that they and the steps name; of a sample its own too. */
+async function readMentioned(
+  call: Call,
+  { definition, goals }: Source,
+  person: SimulatedPerson,
+): Promise<{ references: References; tags: Map<string, TagRow> }> {
+  const { id, timezone } = call.organization
+  const references = await loadReferences(call.em, { organizationId: id, timezone }, [
+    ...filtersOf(definition).map(({ filter }) => filter),
+    ...goals.flatMap(({ filters = [] }) => filters),
+    ...entrySteps(definition).flatMap(({ config }) =>
+      'segmentId' in config ? [isIn(config.segmentId)] : [],
+    ),
+  ])
+  const own = isReal(person) ? [] : person.tags
+  const tags = await readTags(call, [...tagNamesOf(definition, goals), ...references.tags.keys(), ...own])
+  for (const [name, tag] of tags) references.tags.set(name, tag.id)
+  // A sample's new fields are as those of a new person.
+  for (const [name, value] of Object.entries(person.fields)) {
+    if (!references.fields.has(name)) references.fields.set(name, typeOf(value, timezone))
+  }
+  return { references, tags }
+}
+
+/** The person before any trigger has fired. */
+function firstState(person: SimulatedPerson, tags: ReadonlyMap<string, TagRow>): State {
+  return {
     entry: person.entry,
     begunBy: [],
     status: person.status,
     profile: {},
     fields: person.fields,
-    tags: new Set(isReal ? person.tags : person.tags.map((name) => tags.get(name)?.id ?? name)),
+    tags: new Set(isReal(person) ? person.tags : person.tags.map((name) => tags.get(name)?.id ?? name)),
     revenue: Number(person.numbers['revenue'] ?? 0),
     emails: [],
     heldOutAt: null,
@@ -125,7 +141,10 @@ async function prepare(
     variants: new Map(),
     goals: new Set(),
   }
-  return { world, state }
+}
+
+function isReal({ id }: SimulatedPerson): boolean {
+  return id !== NOBODY
 }
 
 /** What somebody real had before at each SPLIT that sticks. */
