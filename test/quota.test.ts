@@ -341,7 +341,7 @@ test('a campaign whose emails were used up meanwhile fails as a whole, and gives
 })
 
 test('an email of a workflow that the month has no room for is skipped, with its reason in the ledger', async (t) => {
-  const organization = await limited(1)
+  const organization = await limited(2)
   const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
   const { updatedAt } = (await organization.data('get_workflow', { workflowId: workflow.id })).workflow
   await organization.data('configure_workflow_draft', {
@@ -350,8 +350,16 @@ test('an email of a workflow that the month has no room for is skipped, with its
     steps: [
       { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
       { id: 'hello', type: 'EMAIL', config: { subject: 'Hi', content: 'Hello', contentType: 'MARKDOWN' } },
+      {
+        id: 'tell',
+        type: 'NOTIFY',
+        config: { to: 'team@office.example', subject: 'New', markdown: 'Look.' },
+      },
     ],
-    edges: [{ from: 'start', to: 'hello' }],
+    edges: [
+      { from: 'start', to: 'hello' },
+      { from: 'hello', to: 'tell' },
+    ],
   })
   t.is((await organization.confirmed('publish_workflow', { workflowId: workflow.id })).status, 200)
   const outcomes: unknown[] = []
@@ -363,17 +371,17 @@ test('an email of a workflow that the month has no room for is skipped, with its
       return runs[0]?.status === 'COMPLETED'
     })
     const { emails } = await organization.data('get_subscriber_emails', { email })
-    const found = await row<{ reason: string }>(
+    const found = await row<{ skipped: string | null }>(
       em(),
-      sql`select d.reason from decision d join subscriber s on s.organization_id = d.organization_id
+      sql`select string_agg(d.step_id, ' ' order by d.id) as skipped from decision d join subscriber s on s.organization_id = d.organization_id
           and s.id = d.subscriber_id
         where d.organization_id = ${organization.id} and s.email = ${email} and d.reason = 'QUOTA_EXCEEDED'`,
     )
-    outcomes.push([emails.length, found?.reason])
+    outcomes.push([emails.length, found?.skipped])
   }
   t.deepEqual(outcomes, [
-    [1, undefined],
-    [0, 'QUOTA_EXCEEDED'],
+    [1, null],
+    [0, 'hello tell'],
   ])
-  t.deepEqual(await usage(organization), { used: 1, limit: 1 })
+  t.deepEqual(await usage(organization), { used: 2, limit: 2 })
 })

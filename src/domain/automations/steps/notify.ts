@@ -7,6 +7,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { row } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { enqueueMessages } from '../../messages.ts'
+import type { OverQuota } from '../../quota.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
 import { personVariables } from '../../variables.ts'
 import { type Enter, left } from './step.ts'
@@ -17,6 +18,7 @@ type Sender = {
   status: string
   leaving: string | null
   stoodInFor: string | null
+  overQuota: OverQuota | null
 }
 
 /**
@@ -25,6 +27,12 @@ type Sender = {
  */
 export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }) => {
   const sender = await requireSender(call)
+  if (sender.overQuota) {
+    return {
+      ...left('next', { result: 'SKIPPED', reason: 'QUOTA_EXCEEDED' }),
+      decision: 'QUOTA_EXCEEDED',
+    }
+  }
   const person = await findSubscriber(call, { subscriberId: encodeId('sub', run.subscriberId) })
   const compiled = compileContent({
     contentType: 'MARKDOWN',
@@ -61,11 +69,13 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
   return left('next', { result: 'DONE', messageId: message.id })
 }
 
+/** The default sender, with one email of the month taken for what it is about to send. */
 async function requireSender({ em, organization }: Call): Promise<Sender> {
   const sender = await row<Sender>(
     em,
     sql`select sender.name, sender.email, domain.status, leaving.email as leaving,
-        leaving.stood_in_for as "stoodInFor" from sender
+        leaving.stood_in_for as "stoodInFor",
+        case when leaving.email is not null then take_emails(sender.organization_id, 1) end as "overQuota" from sender
       join domain on domain.organization_id = sender.organization_id and domain.id = sender.domain_id
       left join lateral leave_from(sender.organization_id, sender.email, domain.status) leaving on true
       where sender.organization_id = ${organization.id} and sender.is_default`,
