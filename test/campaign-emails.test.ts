@@ -155,6 +155,19 @@ test('a test that cannot be sent is refused by name, and nothing is', async (t) 
   const other = await api.organization()
   const foreign = await other.call('send_test_email', { campaignId, emails: ['a@example.com'] })
   t.is(foreign.body.code, 'NOT_FOUND')
+  const large = await draft(organization, { content: '{{name}} '.repeat(30_000) })
+  const size = await organization.call('send_test_email', { campaignId: large, emails: ['a@example.com'] })
+  t.is(size.body.code, 'WRONG_STATE')
+  t.regex(
+    size.body.error,
+    /cannot be sent as a test: the email takes [\d.]+ MB .* at most 2 MB go to many; shorten it\./,
+  )
+  const { warnings } = await organization.data('render_campaign', { campaignId: large })
+  t.true(
+    warnings.some(
+      ({ code, message }: Record<string, string>) => code === 'TOO_LARGE' && message?.includes('2 MB'),
+    ),
+  )
   await execute(em(), sql`update domain set status = 'DEGRADED' where organization_id = ${organization.id}`)
   const unverified = await organization.call('send_test_email', { campaignId, emails: ['a@example.com'] })
   t.is(unverified.body.code, 'DOMAIN_NOT_VERIFIED')

@@ -4,6 +4,7 @@ import { fillContent } from '../../content/fill.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { customFieldTypes } from '../audience/references.ts'
 import { withSnippets } from '../carried-content.ts'
+import { sizeFault } from '../email-size.ts'
 import { findSubscriber } from '../subscriber-records.ts'
 import { organizationVariables, personVariables } from '../variables.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
@@ -80,6 +81,8 @@ async function variablesFor(call: Call, subscriberId: string | undefined): Promi
 function missingParts({ kind, subject }: CampaignRow, compiled: CompiledEmail): RenderWarning[] {
   const warnings: RenderWarning[] = []
   if (subject.trim() === '') warnings.push({ code: 'NO_SUBJECT', message: 'There is no subject; write one.' })
+  const size = sizeFault(compiled)
+  if (size !== null) warnings.push({ code: 'TOO_LARGE', message: `As it is it cannot be sent: ${size}.` })
   if (!compiled.unsubscribeLinkAdded) return warnings
   const consequence =
     kind === 'BROADCAST'

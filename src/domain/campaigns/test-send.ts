@@ -3,10 +3,12 @@ import type { Call } from '../../catalogue/tool.ts'
 import { encodeId } from '../../ids.ts'
 import { readEmail } from '../addresses.ts'
 import { withSnippets } from '../carried-content.ts'
+import { sizeFault } from '../email-size.ts'
 import { enqueueMessages, type MessageSource } from '../messages.ts'
 import { refuse } from '../text.ts'
 import { refuseBacklog } from '../transactional.ts'
 import { type CampaignRow, findCampaign, titleOf } from './records.ts'
+import { compileCampaign } from './render.ts'
 import { senderFault, senderOf } from './sender.ts'
 
 /** A test on its way. */
@@ -33,6 +35,11 @@ export async function sendTest(
     )
   }
   const source = await sourceOf(call, campaign)
+  const compiled = await compileCampaign(call, { ...campaign, content: source.content }, { isFrozen: true })
+  const size = sizeFault(compiled)
+  if (size !== null) {
+    throw new Failure('WRONG_STATE', `The campaign ${titleOf(campaign)} cannot be sent as a test: ${size}.`)
+  }
   await refuseBacklog(call)
   const accepted = await enqueueMessages(
     call,
