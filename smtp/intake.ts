@@ -1,6 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
 import type { Place } from './room.ts'
-import { MOST_READ } from './server.ts'
 
 /** The longest header that is read; what a server adds on the way is far below it. */
 const LONGEST_HEADER = 128_000
@@ -18,17 +17,8 @@ export async function takeReport(
   place: Place,
   work: (raw: Buffer) => Promise<void>,
 ): Promise<void> {
-  let size = 0
   try {
-    // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
-    for await (const chunk of stream) {
-      const bytes = Buffer.from(chunk)
-      size += bytes.length
-      if (size > MOST_READ * most) break
-      if (size > most) place.close()
-      else place.hold(bytes)
-    }
-    if (size > most) throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${most} bytes`)
+    await place.fill(stream, most)
     const raw = place.whole()
     refuseHeader(raw)
     await work(raw)

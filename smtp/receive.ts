@@ -1,6 +1,5 @@
 import { REPLIES, Refusal } from './refusal.ts'
 import type { Place } from './room.ts'
-import { MOST_READ } from './server.ts'
 
 /** RFC 5321 4.5.3.1.6: 1,000 octets with the line end. */
 const LONGEST_LINE = 998
@@ -27,19 +26,8 @@ export async function receiveMessage<Done>(
   work: (raw: Buffer) => Promise<Done>,
 ): Promise<Done> {
   const lines = new LineReader()
-  let size = 0
   try {
-    // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
-    for await (const chunk of stream) {
-      const bytes = Buffer.from(chunk)
-      size += bytes.length
-      if (size > MOST_READ * limit) break
-      lines.read(bytes)
-      if (size > limit || lines.fault !== null) place.close()
-      else place.hold(bytes)
-    }
-    if (size > limit)
-      throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${limit} bytes; send less`)
+    await place.fill(stream, limit, (bytes) => lines.read(bytes))
     const fault = lines.end()
     if (fault !== null) throw new Refusal(REPLIES.BAD_MESSAGE, fault)
     return await work(place.whole())
@@ -58,9 +46,10 @@ class LineReader {
   #blanks = 0
   #blanksSquared = 0
 
-  read(bytes: Buffer): void {
+  /** Whether nothing is wrong so far. */
+  read(bytes: Buffer): boolean {
     for (const byte of bytes) {
-      if (this.fault !== null) return
+      if (this.fault !== null) return false
       if (this.#isHeader && ++this.#header > LONGEST_HEADER) {
         this.fault = `The header is longer than ${LONGEST_HEADER} bytes; send fewer or shorter fields`
       }
@@ -75,6 +64,7 @@ class LineReader {
         this.fault = `Line ${this.#line} is longer than ${LONGEST_LINE} bytes; encode the content as quoted-printable`
       }
     }
+    return this.fault === null
   }
 
   /** What is wrong with the message, or null. */

@@ -1,5 +1,6 @@
 import { networkOf } from '../src/throttle.ts'
 import { REPLIES, Refusal } from './refusal.ts'
+import { MOST_READ } from './server.ts'
 
 /** Bytes of messages in memory at once: all of them, and those that come from one address, so that none takes it all. */
 export type RoomSize = { all: number; ofAddress: number }
@@ -43,7 +44,29 @@ export class Place {
     this.#take = take
   }
 
-  hold(chunk: Buffer): void {
+  /**
+   * Holds a message while it streams, up to `limit` bytes and as long as `look`, which sees all of it, says that it is
+   * wanted; refuses one that is larger.
+   */
+  async fill(
+    stream: AsyncIterable<Buffer | string>,
+    limit: number,
+    look: (bytes: Buffer) => boolean = () => true,
+  ): Promise<void> {
+    let size = 0
+    // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
+    for await (const chunk of stream) {
+      const bytes = Buffer.from(chunk)
+      size += bytes.length
+      if (size > MOST_READ * limit) break
+      if (look(bytes) && size <= limit) this.#hold(bytes)
+      else this.close()
+    }
+    if (size <= limit) return
+    throw new Refusal(REPLIES.TOO_LARGE, `The message is larger than ${limit} bytes; send less`)
+  }
+
+  #hold(chunk: Buffer): void {
     if (!this.#isOpen) return
     if (this.#take(chunk.length)) {
       this.#chunks.push(chunk)

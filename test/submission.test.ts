@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
-import anyTest, { type TestFn } from 'ava'
+import anyTest, { type ExecutionContext, type TestFn } from 'ava'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
@@ -38,6 +38,21 @@ async function openDoor(
   { apiUrl = url, ...options }: Partial<SubmissionOptions> & { apiUrl?: string } = {},
 ): Promise<InboundDoor> {
   return await openSubmission(services, apiUrl, options)
+}
+
+/** A door whose API delivers to a sink of its own. */
+async function openWay(t: ExecutionContext<Context>, options: { utf8?: boolean } = {}) {
+  const sink = await startSmtpSink({}, options)
+  const api = await startApi({ RELAY_URL: sink.url })
+  const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
+  const door = await openDoor(api)
+  t.teardown(async () => {
+    await door.close()
+    await lanes.stop()
+    await api.close()
+    await sink.close()
+  })
+  return { sink, api, door, organization: await api.organization() }
 }
 
 async function stored({ services }: TestApi, organizationId: string): Promise<Submitted[]> {
@@ -99,17 +114,7 @@ test('a client submits an email: both parts, reply address, umlauts; it is store
 })
 
 test('what leaves is written anew: both parts as they were meant, variables filled, nothing counted', async (t) => {
-  const sink = await startSmtpSink()
-  const api = await startApi({ RELAY_URL: sink.url })
-  const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
-  const door = await openDoor(api)
-  t.teardown(async () => {
-    await door.close()
-    await lanes.stop()
-    await api.close()
-    await sink.close()
-  })
-  const organization = await api.organization()
+  const { sink, door, organization } = await openWay(t)
   await transport(door, organization.token).sendMail({
     from: `hello@${organization.domain}`,
     to: 'ada@reader.example',
@@ -465,17 +470,7 @@ test('an address that fails to log in is held off; others are not', async (t) =>
 
 test('an address beyond ASCII is taken and reaches a relay that takes it; one that does not is named', async (t) => {
   for (const utf8 of [true, false]) {
-    const sink = await startSmtpSink({}, { utf8 })
-    const api = await startApi({ RELAY_URL: sink.url })
-    const lanes = await startLanes(api.services, { workerName: 'test', lane: QUICK, reviveMs: 50 })
-    const door = await openDoor(api)
-    t.teardown(async () => {
-      await door.close()
-      await lanes.stop()
-      await api.close()
-      await sink.close()
-    })
-    const organization = await api.organization()
+    const { sink, api, door, organization } = await openWay(t, { utf8 })
     const to = 'jürgen@bücher.example'
     const talk = await Talk.loggedIn(door, organization.token)
     t.regex(await talk.say(`MAIL FROM:<hello@${organization.domain}> SMTPUTF8`), /^250 /)
