@@ -171,6 +171,24 @@ test('pieces that are quoted apart read as if they had been one', (t) => {
   t.is(quote('caf\u00e9 \ud83d\ude00'), 'caf=C3=A9 =F0=9F=98=80=\r\n')
 })
 
+test('a name turns no address around: what changes the direction of text is a space', async (t) => {
+  const { headers } = composeMail({
+    messageId: 'eml_1@shop.example',
+    date: new Date(0),
+    from: { name: 'Shop\u202e', email: 'hello@shop.example' },
+    to: { name: 'A\u202eb\u2066ä', email: 'ada@reader.example' },
+    replyTo: null,
+    subject: 'One\u202etwo',
+    html: '',
+    text: '',
+    unsubscribeUrl: null,
+  })
+  const { from, to, subject } = await simpleParser(`${headers}\r\n`)
+  t.is(from?.text, '"Shop" <hello@shop.example>')
+  t.is(subject, 'One two')
+  t.is([to].flat()[0]?.text, '"A b ä" <ada@reader.example>')
+})
+
 test('compiled emails are kept by their size, the longest unused forgotten first, and made once for all who ask', async (t) => {
   const made: string[] = []
   const cache = createEmailCache(1_000_000)

@@ -6,8 +6,9 @@ const WORD_BYTES = 45
 const ATOMS = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*$/
 const PRINTABLE = /^[\x20-\x7e]*$/
 const UNPRINTABLE = /[^\x20-\x7e]+/g
+/** What ends a header or a line, and what turns the direction of all that follows, such as the address after a name. */
 // oxlint-disable-next-line no-control-regex -- header injection begins with a control character
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g
 
 /** One header line with its end. The value is made printable ASCII first: no value, nor what is left of it on the wire, can end its header. */
 export function header(name: string, value: string): string {
