@@ -146,7 +146,10 @@ test.serial('a campaign goes to every subscribed reader once, and tells how it w
   const asked = await organization.call('schedule_campaign', { campaignId })
   t.is(asked.status, 428)
   t.is(asked.body.summary.recipients, 299)
-  t.regex(asked.body.summary.effects.join(' '), /every SUBSCRIBED subscriber when it is due: 299 recipients as of now/)
+  t.regex(
+    asked.body.summary.effects.join(' '),
+    /every SUBSCRIBED subscriber when it is due: 299 recipients as of now/,
+  )
   t.regex(asked.body.summary.warnings.join(' '), /1 more subscriber would be skipped/)
   const { body } = await organization.call('schedule_campaign', {
     campaignId,
