@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { WorkflowNotFoundError } from '@temporalio/client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
@@ -33,21 +35,26 @@ const SCHEDULES_EVERY = 15
 /** Waits younger than this are compared with the events once more. */
 const FRESH_SECONDS = 180
 
-/** Looks every minute for runs, intakes and sends that nobody drives: see repairRun. */
+/** Looks for runs, intakes and sends that nobody drives, a minute after each look: see repairRun. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
-  let working: Promise<unknown> = Promise.resolve()
-  let round = 0
-  const timer = setInterval(() => {
-    const isWhole = round++ % SCHEDULES_EVERY === 0
-    working = working
-      .then(() => reconcile(services))
-      .then(() => fireLate(services, LATE_SECONDS))
-      .then(() => (isWhole ? repairSchedules(services) : 0))
-      .catch((error: unknown) => services.log.warn({ err: error }, 'the runs could not be checked'))
-  }, EVERY_MS)
+  const halt = new AbortController()
+  async function work(): Promise<void> {
+    for (let round = 0; ; round++) {
+      await sleep(EVERY_MS, undefined, { signal: halt.signal }).catch(() => undefined)
+      if (halt.signal.aborted) return
+      try {
+        await reconcile(services)
+        await fireLate(services, LATE_SECONDS)
+        if (round % SCHEDULES_EVERY === 0) await repairSchedules(services)
+      } catch (error) {
+        services.log.warn({ err: error }, 'the runs could not be checked')
+      }
+    }
+  }
+  const working = work()
   return {
     async stop() {
-      clearInterval(timer)
+      halt.abort()
       await working
     },
   }

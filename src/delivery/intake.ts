@@ -24,6 +24,7 @@ export type Intake = {
   add(entry: Ready): void
 }
 
+/** How far ahead a lane claims, and when it does not. */
 export type IntakeOptions = {
   /** Emails in memory at once. */
   ahead: number

@@ -28,6 +28,7 @@ export type LaneOptions = {
   backOff?: (tries: number) => number
 }
 
+/** One lane whose two ticks overlap, on few connections; `startLanes` says what each lane has in its place. */
 export const LANE_DEFAULTS: LaneOptions = {
   connections: 32,
   ticks: 2,
