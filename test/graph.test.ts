@@ -265,7 +265,9 @@ test('waits have a length, dates and zones that exist', (t) => {
     'steps[1].config.days[0]',
     'steps[1].config.timezone',
   ])
-  t.deepEqual(faults({ mode: 'DATE', date: '2025-02-29' }, 'WAIT_UNTIL'), ['steps[1].config.date'])
+  for (const date of ['2025-02-29', '9999-12-31T23:59:59-12:00']) {
+    t.deepEqual(faults({ mode: 'DATE', date }, 'WAIT_UNTIL'), ['steps[1].config.date'])
+  }
   t.deepEqual(faults({ mode: 'EVENT', eventType: 'paid' }, 'WAIT_UNTIL'), ['steps[1].config.eventType'])
 })
 
