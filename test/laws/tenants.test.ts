@@ -519,7 +519,8 @@ function malformedIds(kind: Kind, { own, foreign }: Worlds): string[] {
   if (!(kind in ID_PREFIXES)) return ['zzqx', `${own[kind]}%`]
   return [
     `${kind}_nonsense`,
-    'x',
+    // No word of an answer has these letters, which are taken out of it wherever they stand.
+    'zq',
     encodeId('evt', newId()),
     `${kind}_${'z'.repeat(26)}`,
     own[kind].toUpperCase(),
