@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
 
 import { Failure } from '../src/catalogue/failure.ts'
-import { Throttle } from '../src/throttle.ts'
+import { dropOldest, Throttle } from '../src/throttle.ts'
 import { isInternal } from './internal.ts'
 
 /** So many wrong tokens within the window, and an address is heard only with tokens that have held here before. */
@@ -35,8 +35,7 @@ export function holdOffStrangers(): Middleware {
       throw error
     } finally {
       if (ctx.state['tokenHolds'] === true) known.add(token)
-      const oldest = known.size > MOST_KNOWN ? known.keys().next().value : undefined
-      if (oldest !== undefined) known.delete(oldest)
+      dropOldest(known, MOST_KNOWN)
     }
   }
 }

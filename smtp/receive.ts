@@ -37,7 +37,7 @@ export async function receiveMessage<Done>(
 }
 
 class LineReader {
-  fault: string | null = null
+  #fault: string | null = null
   #line = 1
   #width = 0
   #header = 0
@@ -49,28 +49,28 @@ class LineReader {
   /** Whether nothing is wrong so far. */
   read(bytes: Buffer): boolean {
     for (const byte of bytes) {
-      if (this.fault !== null) return false
+      if (this.#fault !== null) return false
       if (this.#isHeader && ++this.#header > LONGEST_HEADER) {
-        this.fault = `The header is longer than ${LONGEST_HEADER} bytes; send fewer or shorter fields`
+        this.#fault = `The header is longer than ${LONGEST_HEADER} bytes; send fewer or shorter fields`
       }
       if (byte === SPACE || byte === TAB) this.#blanks += 1
       else if (this.#blanks > 0) this.#endBlanks(byte)
       if (this.#afterCr !== (byte === LF)) {
-        this.fault = `Line ${this.#line} holds a ${this.#afterCr ? 'CR without LF' : 'LF without CR'}; end lines with CRLF`
+        this.#fault = `Line ${this.#line} holds a ${this.#afterCr ? 'CR without LF' : 'LF without CR'}; end lines with CRLF`
       } else if (byte === LF) this.#endLine()
       else if (byte === CR) this.#afterCr = true
-      else if (byte === 0) this.fault = `Line ${this.#line} holds a NUL byte; encode the content`
+      else if (byte === 0) this.#fault = `Line ${this.#line} holds a NUL byte; encode the content`
       else if (++this.#width > LONGEST_LINE) {
-        this.fault = `Line ${this.#line} is longer than ${LONGEST_LINE} bytes; encode the content as quoted-printable`
+        this.#fault = `Line ${this.#line} is longer than ${LONGEST_LINE} bytes; encode the content as quoted-printable`
       }
     }
-    return this.fault === null
+    return this.#fault === null
   }
 
   /** What is wrong with the message, or null. */
   end(): string | null {
-    if (this.fault === null && this.#afterCr) this.fault = 'The message ends with a CR without LF'
-    return this.fault
+    if (this.#fault === null && this.#afterCr) this.#fault = 'The message ends with a CR without LF'
+    return this.#fault
   }
 
   /** At the end of a line they cost nothing. */
@@ -78,7 +78,7 @@ class LineReader {
     if (next !== CR) this.#blanksSquared += this.#blanks ** 2
     this.#blanks = 0
     if (this.#blanksSquared <= MOST_BLANKS) return
-    this.fault = `The message holds too many long runs of blanks, up to line ${this.#line}; send fewer blanks in a row`
+    this.#fault = `The message holds too many long runs of blanks, up to line ${this.#line}; send fewer blanks in a row`
   }
 
   #endLine(): void {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-import { networkOf } from '../src/throttle.ts'
+import { dropOldest, networkOf } from '../src/throttle.ts'
 
 const MOST_NETWORKS = 10_000
 const MOST_OF_ONE = 100
@@ -39,9 +39,4 @@ export class Regulars {
 
 function markOf(token: string): string {
   return hash('sha256', token, 'base64')
-}
-
-function dropOldest(kept: Set<string> | Map<string, unknown>, most: number): void {
-  const oldest = kept.size > most ? kept.keys().next().value : undefined
-  if (oldest !== undefined) kept.delete(oldest)
 }

@@ -45,6 +45,9 @@ let sequence = 0
 const randomness = Buffer.alloc(4_096)
 let spent = randomness.length
 
+/** Before every id (the nil UUID of RFC 9562): where a walk over ids begins. */
+export const NIL_ID = '00000000-0000-0000-0000-000000000000'
+
 /**
  * A new UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit counter that keeps ids made within one millisecond in
  * order, and 62 random bits.

@@ -49,8 +49,13 @@ export class Throttle {
     this.#counted.delete(network)
     this.#counted.set(network, { count: 1, until: now + this.#windowMs })
     // A Map keeps the order, so the first key began its window first.
-    const oldest = this.#counted.size > MOST_ADDRESSES ? this.#counted.keys().next().value : undefined
-    if (oldest !== undefined) this.#counted.delete(oldest)
+    dropOldest(this.#counted, MOST_ADDRESSES)
     return { left: this.#most - 1, endsInMs: this.#windowMs }
   }
+}
+
+/** Forgets what was added first, where more than `most` are kept; call it after each addition. */
+export function dropOldest(kept: Set<string> | Map<string, unknown>, most: number): void {
+  const oldest = kept.size > most ? kept.keys().next().value : undefined
+  if (oldest !== undefined) kept.delete(oldest)
 }

@@ -7,7 +7,7 @@ import { readReport } from '../smtp/reports/read-report.ts'
 import { row } from '../src/database.ts'
 import type { TestOrganization } from './helpers/api.ts'
 import { openPostOffice, type PostOffice, readReportFile, type SentEmail } from './helpers/reports.ts'
-import { Talk } from './helpers/smtp-talk.ts'
+import { ANY_WORDS, Talk } from './helpers/smtp-talk.ts'
 
 type Context = { office: PostOffice; organization: TestOrganization; email: SentEmail }
 const test = anyTest as TestFn<Context>
@@ -109,23 +109,13 @@ test('unknown addresses by the thousand are cut off, and others go on', async (t
 test('conversations of any words hurt nobody, and smuggle nothing in', async (t) => {
   const { office, email } = t.context
   const words = fc.constantFrom(
-    'EHLO x',
+    ...ANY_WORDS,
     'HELO',
     'MAIL FROM:<>',
     'MAIL FROM:<a@b.example> BODY=8BITMIME',
     `RCPT TO:<${email.returnPath}>`,
     'RCPT TO:<victim@elsewhere.example>',
-    'DATA',
-    'BDAT 5 LAST',
-    'RSET',
-    'NOOP',
-    '.',
     '',
-    'AUTH LOGIN',
-    'VRFY root',
-    'XCLIENT ADDR=127.0.0.1',
-    `\u0000\u0001`,
-    'x'.repeat(2_000),
     'EXPN list',
     'HELP',
     'TURN',

@@ -2,6 +2,7 @@ import { Failure } from '../src/catalogue/failure.ts'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { applySegmentChanges, organizationsWithChanges } from '../src/domain/segments/changes.ts'
 import { claimRecheck, finishRecheck, noteMisplaced, type Recheck } from '../src/domain/segments/recheck.ts'
+import { NIL_ID } from '../src/ids.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 import { startRounds } from './rounds.ts'
@@ -9,8 +10,6 @@ import { startRounds } from './rounds.ts'
 const POLL_MS = 500
 /** Who moves people of segments, as their history says. */
 export const SEGMENT_ACTOR = { kind: 'system' as const, id: 'segments', name: 'segments' }
-/** Before every id. */
-export const FIRST_PAGE = '00000000-0000-0000-0000-000000000000'
 
 /** Looks twice a second for people who may have entered or left a watched segment; needs no Temporal. */
 export function startSegmentWatch(services: Services): { stop(): Promise<void> } {
@@ -41,7 +40,7 @@ async function compare(services: Services, recheck: Recheck): Promise<void> {
   const { organizationId, segmentId } = recheck
   const scope = { organizationId, actor: SEGMENT_ACTOR }
   try {
-    let page: string | null = FIRST_PAGE
+    let page: string | null = NIL_ID
     while (page !== null) {
       const after: string = page
       page = await unitOfWork(services, scope, (call) => noteMisplaced(call, segmentId, after))

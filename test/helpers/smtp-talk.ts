@@ -4,6 +4,21 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 /** A server to speak to, and who vouches for it. */
 export type Speaker = { port: number; cert: string }
 
+/** What a conversation of any words is made of at every listener; each adds its own addresses. */
+export const ANY_WORDS = [
+  'EHLO x',
+  'AUTH LOGIN',
+  'DATA',
+  '.',
+  'RSET',
+  'NOOP',
+  'BDAT 5 LAST',
+  'VRFY root',
+  'XCLIENT ADDR=127.0.0.1',
+  '\u0000\u0001',
+  'x'.repeat(2_000),
+] as const
+
 /** A conversation by hand: what is written as it is, and whole replies. */
 export class Talk {
   greeting = ''

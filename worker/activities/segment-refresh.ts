@@ -8,10 +8,10 @@ import {
 } from '../../src/domain/automations/runs/conditions.ts'
 import { noteTimedGoals } from '../../src/domain/automations/goals/goal-filters.ts'
 import { noteMisplaced, segmentsOfTime, watchingOrganizations } from '../../src/domain/segments/recheck.ts'
-import { decodeId, encodeId } from '../../src/ids.ts'
+import { decodeId, encodeId, NIL_ID } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
 import type { SegmentActivities, SegmentRefreshed } from '../../temporal/contract.ts'
-import { FIRST_PAGE, SEGMENT_ACTOR } from '../segment-watch.ts'
+import { SEGMENT_ACTOR } from '../segment-watch.ts'
 import { asActivityError } from './errors.ts'
 
 /** The database side of SegmentRefresh. */
@@ -57,7 +57,7 @@ async function refreshOrganization(
   await unitOfWork(services, scope, noteTimedConditions)
   await unitOfWork(services, scope, noteTimedGoals)
   for (const { id } of segments) {
-    let page: string | null = FIRST_PAGE
+    let page: string | null = NIL_ID
     while (page !== null) {
       const after: string = page
       page = await unitOfWork(services, scope, (call) => noteMisplaced(call, id, after)).catch(stopAtMissing)

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { EventCause } from '../../../schema/event.ts'
 import { WEBHOOK_PING } from '../../../schema/webhook.ts'
 import { type EntityManager, execute, row, rows } from '../../database.ts'
-import { encodeId } from '../../ids.ts'
+import { encodeId, NIL_ID } from '../../ids.ts'
 import { presentEvent } from '../subscriber-history.ts'
 import { openSecret } from './secrets.ts'
 
@@ -35,7 +35,6 @@ export type RoundPlace = { organizationId: string; webhookId: string } | null
 
 /** Endpoints with something that nobody has tried that are looked at at once; they may have to wait for their turn. */
 const LOOKED_AT = 256
-const NOWHERE = '00000000-0000-0000-0000-000000000000'
 
 /** What was not tried since it was queued, as webhook_delivery_fresh has it. */
 const IS_FRESH = sql`attempts = 0 and next_attempt_at is not null`
@@ -54,7 +53,7 @@ export async function claimTurns(
     em,
     sql`with recursive fresh as (
         (select organization_id, webhook_id, 1 as number from webhook_delivery where ${IS_FRESH}
-          and (organization_id, webhook_id) > (${place?.organizationId ?? NOWHERE}, ${place?.webhookId ?? NOWHERE})
+          and (organization_id, webhook_id) > (${place?.organizationId ?? NIL_ID}, ${place?.webhookId ?? NIL_ID})
           order by organization_id, webhook_id limit 1)
         union all
         select following.*, fresh.number + 1 from fresh cross join lateral (

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 
 import type { Actor, Call } from '../../../catalogue/tool.ts'
-import { row, rows } from '../../../database.ts'
-import { encodeId } from '../../../ids.ts'
+import { row } from '../../../database.ts'
+import { encodeId, NIL_ID } from '../../../ids.ts'
 import { IS_ACTIVE } from './active.ts'
-import { cancelRuns, countActiveRuns, NO_ID } from './runs.ts'
+import { cancelRuns, countActiveRuns, readPage } from './runs.ts'
 
 /** So many runs of one transaction: as many as cost a second or so. */
 const PAGE = 1_000
@@ -19,7 +19,7 @@ export type ArchiveWork = { work: 'ARCHIVE'; automationId: string; after: string
  */
 export async function archiveRuns(call: Call, automationId: string): Promise<number> {
   const count = await countActiveRuns(call.em, call.organization.id, automationId)
-  await cancelPage(call, { work: 'ARCHIVE', automationId, after: NO_ID, by: call.actor })
+  await cancelPage(call, { work: 'ARCHIVE', automationId, after: NIL_ID, by: call.actor })
   return count
 }
 
@@ -32,12 +32,8 @@ export async function cancelPage(call: Call, { automationId, after, ...work }: A
       and status = 'ARCHIVED' for share`,
   )
   if (!archived) return
-  const found = await rows<{ id: string }>(
-    em,
-    sql`select id from automation_run where organization_id = ${organization.id} and automation_id = ${automationId}
-      and ${IS_ACTIVE} and id > ${after} order by id limit ${PAGE + 1}`,
-  )
-  const ids = found.slice(0, PAGE).map(({ id }) => id)
+  const found = await readPage(call, automationId, IS_ACTIVE, { after, most: PAGE + 1 })
+  const ids = found.slice(0, PAGE)
   await cancelRuns(call, ids, 'ARCHIVED')
   const last = ids.at(-1)
   if (found.length <= PAGE || last === undefined) return

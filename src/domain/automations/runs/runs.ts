@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { ExitReason, RunStatus } from '../../../../schema/values.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, type EntityManager, rows } from '../../../database.ts'
-import { encodeId } from '../../../ids.ts'
+import { encodeId, NIL_ID } from '../../../ids.ts'
 import { insertEvents, type RecordedEvent } from '../../event-rows.ts'
 import { loadVersions } from '../definition/versions.ts'
 import { type Converted, goalOf, reachByEvents } from '../goals/goals.ts'
@@ -14,8 +14,6 @@ import { type RunKey, writeNudges } from './nudge.ts'
 import { findWoken } from './waits.ts'
 
 const PAGE = 1_000
-/** Before every id. */
-export const NO_ID = '00000000-0000-0000-0000-000000000000'
 /** Held runs continue spread out: this far apart, so that a resume is no stampede. */
 const RESUME_EACH_MS = 10
 
@@ -200,21 +198,31 @@ export async function cancelArchivedRuns(call: Call, automationId: string): Prom
 
 /** The runs of an automation that a condition holds for, by pages of their ids, each after the last of the one before. */
 async function* pagesOf(
-  { em, organization }: Call,
+  call: Call,
   automationId: string,
   condition: RawBuilder<unknown>,
 ): AsyncGenerator<string[]> {
-  let last = NO_ID
-  for (;;) {
-    const page = await rows<{ id: string }>(
-      em,
-      sql`select id from automation_run where organization_id = ${organization.id} and automation_id = ${automationId}
-        and ${condition} and id > ${last} order by id limit ${PAGE}`,
-    )
-    if (page.length === 0) return
-    yield page.map(({ id }) => id)
-    last = page.at(-1)?.id ?? last
+  let last: string | undefined = NIL_ID
+  while (last !== undefined) {
+    const page = await readPage(call, automationId, condition, { after: last, most: PAGE })
+    if (page.length > 0) yield page
+    last = page.at(-1)
   }
+}
+
+/** The ids of the next runs of an automation that a condition holds for. */
+export async function readPage(
+  { em, organization }: Call,
+  automationId: string,
+  condition: RawBuilder<unknown>,
+  { after, most }: { after: string; most: number },
+): Promise<string[]> {
+  const page = await rows<{ id: string }>(
+    em,
+    sql`select id from automation_run where organization_id = ${organization.id} and automation_id = ${automationId}
+      and ${condition} and id > ${after} order by id limit ${most}`,
+  )
+  return page.map(({ id }) => id)
 }
 
 /**
