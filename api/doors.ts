@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 
-import { readIdempotencyKey } from '../src/catalogue/idempotency.ts'
 import { Failure } from '../src/catalogue/failure.ts'
+import { readIdempotencyKey } from '../src/catalogue/idempotency.ts'
 import { type CountedRequest, countRequest, invoke } from '../src/catalogue/invoke.ts'
 import { authenticate, type Principal, withPrincipal } from '../src/catalogue/principal.ts'
 import type { RateBucket, RateState } from '../src/catalogue/rate-limit.ts'

@@ -2,8 +2,8 @@ import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 
 import { isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
-import { isInternal } from './internal.ts'
 import { Failure, FAILURES, type Fault, toolCode } from '../src/catalogue/failure.ts'
+import { isInternal } from './internal.ts'
 
 /** Of JSON-RPC 2.0. */
 const PARSE_ERROR = -32_700

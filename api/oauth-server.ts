@@ -4,9 +4,9 @@ import type Koa from 'koa'
 import type { Context } from 'koa'
 import { type Client, type Configuration, errors, interactionPolicy, Provider } from 'oidc-provider'
 
-import { keepInDatabase } from '../src/public/sign-in.ts'
 import { formSecurityPolicy } from '../src/public/page-frame.ts'
 import { lostSignInPage } from '../src/public/sign-in-pages.ts'
+import { keepInDatabase } from '../src/public/sign-in.ts'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
 

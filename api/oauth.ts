@@ -2,9 +2,9 @@ import Router from '@koa/router'
 import type { Context } from 'koa'
 import type Provider from 'oidc-provider'
 
+import { Failure } from '../src/catalogue/failure.ts'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
-import { Failure } from '../src/catalogue/failure.ts'
 import { audienceOf, createOAuthServer, HOUR_MS, SCOPES, speakAs } from './oauth-server.ts'
 import { signInRoutes } from './sign-in.ts'
 

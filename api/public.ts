@@ -1,11 +1,10 @@
 import Router from '@koa/router'
 import type { Context } from 'koa'
 
-import type { Services } from '../src/services.ts'
-import { findImage, IMAGE_SECURITY_POLICY } from '../src/public/images.ts'
-import { PAGE_SECURITY_POLICY } from '../src/public/page-frame.ts'
-import { createOnlineViews, VIEW_SECURITY_POLICY } from '../src/public/online-view.ts'
 import { type Confirmation, confirmSubscription, findConfirmation } from '../src/public/confirmation.ts'
+import { findImage, IMAGE_SECURITY_POLICY } from '../src/public/images.ts'
+import { createOnlineViews, VIEW_SECURITY_POLICY } from '../src/public/online-view.ts'
+import { PAGE_SECURITY_POLICY } from '../src/public/page-frame.ts'
 import {
   confirmSubscriptionPage,
   lateConfirmationPage,
@@ -16,6 +15,7 @@ import {
 } from '../src/public/pages.ts'
 import { findLeaver, leave, type Leaver } from '../src/public/unsubscribe.ts'
 import type { Visitor } from '../src/public/visitors.ts'
+import type { Services } from '../src/services.ts'
 
 /**
  * What people without a token do: unsubscribe, confirm, read online. Every path ends in a signed token; one

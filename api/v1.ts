@@ -7,8 +7,8 @@ import type { Services } from '../src/services.ts'
 import { readText } from './body.ts'
 import { runOperation } from './doors.ts'
 import { isInternal } from './internal.ts'
-import { REST_DOOR, runRoute } from './run-route.ts'
 import { ROUTES } from './routes.ts'
+import { REST_DOOR, runRoute } from './run-route.ts'
 
 /** `/api/v1`: the frozen doors, in the envelope they have always had (contract, "Transactional send v1"). */
 export function v1Routes(services: Services): Router {

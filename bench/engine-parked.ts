@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 
 import { Connection } from '@temporalio/client'
-import pg from 'pg'
 import { sql } from 'kysely'
+import pg from 'pg'
 
 import { prepareNamespace } from '../scripts/services/temporal-namespace.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'

@@ -1,8 +1,7 @@
 import { performance } from 'node:perf_hooks'
 
-import pg from 'pg'
-
 import { sql } from 'kysely'
+import pg from 'pg'
 
 import { execute, row } from '../src/database.ts'
 import { newId } from '../src/ids.ts'

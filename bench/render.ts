@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+
 import { type CompiledEmail, compileContent, type ContentSource } from '../src/content/compile.ts'
 import { fillContent, type FilledEmail, type FillInput } from '../src/content/fill.ts'
 import { composeMail } from '../src/delivery/mime.ts'

@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util'
 
 import { type RawBuilder, sql } from 'kysely'
 
-import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import type { Call } from '../src/catalogue/tool.ts'
+import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { readConfig } from '../src/config.ts'
 import { type EntityManager, row, rows } from '../src/database.ts'
 import { everybody, pageOf, readAudience } from '../src/domain/audience/question.ts'

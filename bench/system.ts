@@ -4,8 +4,8 @@ import { join } from 'node:path'
 
 import { sql } from 'kysely'
 
-import { type Child, startChild } from '../scripts/services/child.ts'
 import { ensureCertificate } from '../scripts/services/certificate.ts'
+import { type Child, startChild } from '../scripts/services/child.ts'
 import { MEMORY_ENVIRONMENT, memoryFlags } from '../scripts/services/memory.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { startPostgres } from '../scripts/services/postgres.ts'

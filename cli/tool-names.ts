@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { ToolDescription } from '@postloom/sdk'
+
 import { cacheDirectory, type Environment } from './settings.ts'
 
 /** The names of a service's tools as they were when last asked, so that completion waits for no network. */

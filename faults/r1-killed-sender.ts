@@ -1,5 +1,5 @@
-import { eventually } from '../test/helpers/eventually.ts'
 import { endProcess } from '../test/helpers/child.ts'
+import { eventually } from '../test/helpers/eventually.ts'
 import { openCampaign } from './campaign.ts'
 import { atMost, defineExperiment, is } from './experiment.ts'
 import { compare } from './oracle.ts'

@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
 
-import { array, execute, row } from '../src/database.ts'
-import { decodeId, encodeId, newId } from '../src/ids.ts'
-import { recordEvents } from '../src/domain/events.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { array, execute, row } from '../src/database.ts'
+import { recordEvents } from '../src/domain/events.ts'
+import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startApi } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { publishWorkflow } from '../test/helpers/workflow.ts'
 import { startEngine } from '../worker/workers.ts'
-import { defineExperiment, is } from './experiment.ts'
 import { ACTOR } from './actor.ts'
+import { defineExperiment, is } from './experiment.ts'
 
 const LONG = { amount: 3, unit: 'DAYS' }
 const STEPS = [

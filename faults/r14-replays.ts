@@ -6,10 +6,10 @@ import {
   requestFastForward,
   settleFastForward,
 } from '../src/domain/automations/runs/run-control.ts'
-import type { Services } from '../src/services.ts'
 import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { encodeId } from '../src/ids.ts'
+import type { Services } from '../src/services.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { edges, makeTenant, publish, step, type Tenant } from '../test/helpers/automation.ts'
 import { testServices } from '../test/helpers/database.ts'

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import { execute, row } from '../src/database.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { claimOutbox } from '../src/domain/outbox.ts'
-import { startEngine } from '../worker/workers.ts'
 import { edges, makeTenant, publish, runsOf, step } from '../test/helpers/automation.ts'
 import { testServices } from '../test/helpers/database.ts'
 import { eventually } from '../test/helpers/eventually.ts'
+import { startEngine } from '../worker/workers.ts'
 import { defineExperiment, is } from './experiment.ts'
 
 const STEPS = [

@@ -8,10 +8,10 @@ import { recordEvents } from '../src/domain/events.ts'
 import { decodeId } from '../src/ids.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 import { publishWorkflow } from '../test/helpers/workflow.ts'
+import { ACTOR } from './actor.ts'
 import { type CampaignLab, openCampaign } from './campaign.ts'
 import { atMost, type Claim, defineExperiment, is, type Lab } from './experiment.ts'
 import { compare } from './oracle.ts'
-import { ACTOR } from './actor.ts'
 
 const LONGEST_PAUSE_MS = 400
 const hello = (id: string) => ({

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+
 import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
+
 import { listPage, messagePage, noticePage, SHOWS, type Show } from './pages.ts'
 import { openMail, presentList, readHeaders, type OpenedMail } from './present.ts'
 import { parseSearch } from './search.ts'

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo, Server } from 'node:net'
+
 import { createApp } from './app.ts'
 import { createReceiver } from './receive.ts'
 import { MailStore, type Bounds } from './store.ts'

@@ -1,6 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+
 import { pino } from 'pino'
+
 import { startMailbox } from './mailbox.ts'
 
 /**

@@ -1,4 +1,5 @@
 import type { Attachment, ParsedMail } from 'mailparser'
+
 import { addresses, parseMail } from './receive.ts'
 import type { Counts, Page, StoredMail, Summary } from './store.ts'
 

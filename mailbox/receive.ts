@@ -1,5 +1,6 @@
 import { simpleParser, type AddressObject, type EmailAddress, type ParsedMail } from 'mailparser'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
+
 import type { Address, MailStore, NewMail } from './store.ts'
 
 const MAX_BYTES = 25 * 1024 * 1024

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+
 import type { Condition } from './search.ts'
 
 /** A mail address with its display name, as the JSON API shows it. */

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 
-import { STEP_TYPES } from './automation.ts'
 import { TRIGGER_TYPES } from './automation-triggers.ts'
+import { STEP_TYPES } from './automation.ts'
 import { closed, defaulted, nullable, oneOf } from './define.ts'
 import { FieldValue, SUBSCRIBER_LIMITS } from './subscriber.ts'
 import { EXIT_REASONS, SUBSCRIBER_STATUSES } from './values.ts'

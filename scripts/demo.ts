@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+
 import { type Client, createClient, type Import, type Mail, UnknownOutcome, visit } from './demo/client.ts'
 import { DemoError, detail, step, until } from './demo/report.ts'
 import { bringUp, type RunningService } from './demo/service.ts'

@@ -1,4 +1,5 @@
 import { Connection } from '@temporalio/client'
+
 import { readConfig } from '../src/config.ts'
 import { migrate, openDatabase } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'

@@ -2,6 +2,7 @@
 // is missing, and nothing when all is there. Plain JavaScript without dependencies: any Node >= 18 runs it.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+
 import { findPostgres, findTemporal, projectDirectory } from './services/layout.mjs'
 import { withLock } from './setup/lock.mjs'
 import { arePackagesInstalled, checkPostgres, installPackages } from './setup/packages.mjs'

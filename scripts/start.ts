@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+
 import { takeLock, type RunLock } from './services/run-lock.ts'
 import { Service } from './services/service.ts'
 import { lockFile, openState, readDevFile, readOwner, writeOwner } from './services/state.ts'

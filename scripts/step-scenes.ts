@@ -1,5 +1,5 @@
-import { WAIT_MODES, type WaitUntilConfigs } from '../schema/automation-steps.ts'
 import type { SuccessGoal } from '../schema/automation-goals.ts'
+import { WAIT_MODES, type WaitUntilConfigs } from '../schema/automation-steps.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
 import { encodeId } from '../src/ids.ts'

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
 import { basename, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+
 import { countOutcomes, type Counts } from './services/ava-report.ts'
+import { installInspector } from './services/inspector.ts'
 import { projectDirectory } from './services/layout.mjs'
 import { type RunServices, startRunServices } from './services/run-services.ts'
-import { installInspector } from './services/inspector.ts'
 import { installSchemathesis } from './services/schemathesis.ts'
 
 const USAGE = `node scripts/test.ts [ava arguments]

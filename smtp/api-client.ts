@@ -3,8 +3,8 @@ import { Agent as TlsAgent, request as requestHttps } from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 
 import type { InboundReport } from '../schema/report.ts'
-import { REPLIES, Refusal } from './refusal.ts'
 import type { Submission } from './message.ts'
+import { REPLIES, Refusal } from './refusal.ts'
 
 /** The API as this door sees it. Its calls throw a Refusal with the reply that the API chose. */
 export type ApiClient = {

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 
 import { PERMISSIONS } from '../schema/values.ts'
+import { hashToken, isWellFormedAdminKey, isWellFormedToken } from './catalogue/tokens.ts'
 import type { Config } from './config.ts'
 import { array, type EntityManager, execute, openDatabase, row } from './database.ts'
-import { hashToken, isWellFormedAdminKey, isWellFormedToken } from './catalogue/tokens.ts'
 import { createAdminKey } from './domain/admin-keys.ts'
 import { findSigningKey, insertSigningKey, makeDkimPair } from './domain/domains/keys.ts'
 import { ensureOrganization } from './domain/organizations.ts'

@@ -1,6 +1,6 @@
-import type { Definition, Settings, Step } from '../schema/automation.ts'
-import type { TriggerType } from '../schema/automation-triggers.ts'
 import type { AUTOMATION_LIMITS, Duration, DurationUnit } from '../schema/automation-parts.ts'
+import type { TriggerType } from '../schema/automation-triggers.ts'
+import type { Definition, Settings, Step } from '../schema/automation.ts'
 
 /** One fault of a graph; `path` is a JSON path into the definition. */
 export type GraphFault = { stepId?: string; path: string; message: string }

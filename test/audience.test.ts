@@ -11,9 +11,9 @@ import {
   OPERATORS,
   type Scalar,
 } from '../schema/audience.ts'
+import { type EntityManager, execute, migrate, openDatabase, rows } from '../src/database.ts'
 import { audiencePredicate, matches } from '../src/domain/audience/match.ts'
 import { validateFilters } from '../src/domain/audience/validate.ts'
-import { type EntityManager, execute, migrate, openDatabase, rows } from '../src/database.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { createDatabase, type TestDatabase } from './helpers/services.ts'
 

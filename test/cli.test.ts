@@ -7,8 +7,8 @@ import { promisify } from 'node:util'
 
 import test from 'ava'
 
-import { makeToken } from '../src/catalogue/tokens.ts'
 import { freePort } from '../scripts/services/ports.ts'
+import { makeToken } from '../src/catalogue/tokens.ts'
 import type { TestOrganization } from './helpers/api.ts'
 import { type Commander, commander, ended } from './helpers/cli.ts'
 import { eventually } from './helpers/eventually.ts'

@@ -1,7 +1,7 @@
 import test from 'ava'
+import { sql } from 'kysely'
 
 import { SUBSCRIBER_STATUSES, type SubscriberStatus } from '../schema/values.ts'
-import { sql } from 'kysely'
 import { execute } from '../src/database.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 

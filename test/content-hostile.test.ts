@@ -1,6 +1,7 @@
 /* oxlint-disable no-control-regex -- control characters are what this is about */
 import test from 'ava'
 import fc from 'fast-check'
+
 import { type CompiledEmail, type ContentSource, compileContent } from '../src/content/compile.ts'
 import { type FilledEmail, fillContent } from '../src/content/fill.ts'
 import { scanHtml } from '../src/content/html-scan.ts'

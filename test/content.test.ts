@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
+
 import test from 'ava'
 import fc from 'fast-check'
 import { Marked } from 'marked'
+
 import { type CompiledEmail, type ContentSource, compileContent } from '../src/content/compile.ts'
 import { type FilledEmail, type FillInput, fillContent } from '../src/content/fill.ts'
 import { type Block, parseBlocks } from '../src/content/markdown-blocks.ts'

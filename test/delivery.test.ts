@@ -5,13 +5,13 @@ import { sql } from 'kysely'
 import { simpleParser } from 'mailparser'
 import { pino } from 'pino'
 
+import { selfSigned } from '../scripts/services/certificate.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { returnPathOf } from '../src/delivery/return-path.ts'
 import type { NewMessage } from '../src/domain/messages.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
-import { selfSigned } from '../scripts/services/certificate.ts'
 import { openMailroom, QUICK, type RelayUrl } from './helpers/mailroom.ts'
 
 function withoutSource(draft: NewMessage): NewMessage {

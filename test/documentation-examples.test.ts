@@ -4,8 +4,8 @@ import { promisify } from 'node:util'
 
 import test from 'ava'
 
-import { REQUESTS_PER_MINUTE } from '../src/catalogue/rate-limit.ts'
 import { FAILURES, type FailureCode, toolCode } from '../src/catalogue/failure.ts'
+import { REQUESTS_PER_MINUTE } from '../src/catalogue/rate-limit.ts'
 import { CATALOGUE } from '../src/catalogue/registry.ts'
 import { JSON_DEPTH } from '../src/catalogue/tool.ts'
 import { startApi, type TestApi } from './helpers/api.ts'

@@ -11,8 +11,8 @@ import { newId } from '../src/ids.ts'
 import { startEngine } from '../worker/workers.ts'
 import { startApi } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
-import { scratchDirectory } from './helpers/services.ts'
 import { where } from './helpers/programs.ts'
+import { scratchDirectory } from './helpers/services.ts'
 
 const run = promisify(execFile)
 

@@ -1,9 +1,9 @@
 import test from 'ava'
 
-import { createDns, type DnsRecord } from '../src/ports/dns.ts'
+import { readConfig } from '../src/config.ts'
 import { judge, type Verdict } from '../src/domain/domains/judge.ts'
 import { neededRecords, type NeededRecord } from '../src/domain/domains/records.ts'
-import { readConfig } from '../src/config.ts'
+import { createDns, type DnsRecord } from '../src/ports/dns.ts'
 import { startNameServer, txt } from './helpers/name-server.ts'
 
 const KEY = 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA'.padEnd(392, 'Qq0/')

@@ -1,15 +1,15 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
+import type { Step } from '../schema/automation.ts'
 import { execute, rows } from '../src/database.ts'
 import { updateStatus } from '../src/domain/automations/definition/status.ts'
+import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { readStory } from '../src/domain/automations/runs/run-story.ts'
-import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
+import { encodeId, newId } from '../src/ids.ts'
 import { startEchoWatch } from '../worker/echo-watch.ts'
 import { performWork } from '../worker/run-work.ts'
-import { encodeId, newId } from '../src/ids.ts'
-import type { Step } from '../schema/automation.ts'
 import {
   decisionsOf,
   edges,

@@ -1,8 +1,6 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { reconcile } from '../worker/reconciler.ts'
 import type { Call } from '../src/catalogue/tool.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
@@ -11,6 +9,8 @@ import { fireEchoes } from '../src/domain/automations/triggers/echoes.ts'
 import { insertEvents } from '../src/domain/event-rows.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { encodeId } from '../src/ids.ts'
+import { reconcile } from '../worker/reconciler.ts'
+import { type Engine, startEngine } from '../worker/workers.ts'
 import {
   edges,
   makeTenant,

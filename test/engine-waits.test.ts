@@ -1,10 +1,10 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import type { Step } from '../schema/automation.ts'
 import type { WaitUntilConfigs } from '../schema/automation-steps.ts'
-import { execute, row, rows } from '../src/database.ts'
+import type { Step } from '../schema/automation.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
+import { execute, row, rows } from '../src/database.ts'
 import { updateStatus } from '../src/domain/automations/definition/status.ts'
 import { noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
 import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'

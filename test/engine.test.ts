@@ -1,11 +1,9 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import { runWorkflowId } from '../temporal/contract.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
-import { reconcile } from '../worker/reconciler.ts'
-import { execute, rows } from '../src/database.ts'
+import type { Settings, Step } from '../schema/automation.ts'
 import { Failure } from '../src/catalogue/failure.ts'
+import { execute, rows } from '../src/database.ts'
 import { startLanes, type Lanes } from '../src/delivery/lanes.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { archiveRuns } from '../src/domain/automations/runs/archive.ts'
@@ -20,7 +18,9 @@ import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId, newId } from '../src/ids.ts'
-import type { Settings, Step } from '../schema/automation.ts'
+import { runWorkflowId } from '../temporal/contract.ts'
+import { reconcile } from '../worker/reconciler.ts'
+import { type Engine, startEngine } from '../worker/workers.ts'
 import {
   decisionsOf,
   edges,

@@ -2,13 +2,13 @@ import test from 'ava'
 import fc from 'fast-check'
 
 import type { Definition, Step } from '../schema/automation.ts'
+import { filtersOf, tagNamesOf } from '../src/domain/audience/check.ts'
 import {
   readDefinition,
   readSettings,
   validateDefinition,
 } from '../src/domain/automations/definition/validate.ts'
 import { readGoals } from '../src/domain/automations/goals/goal-faults.ts'
-import { filtersOf, tagNamesOf } from '../src/domain/audience/check.ts'
 import { dateDue, waitDue } from '../src/domain/automations/runs/schedule.ts'
 import {
   entrySteps,

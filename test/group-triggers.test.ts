@@ -1,7 +1,7 @@
 import test from 'ava'
 
-import type { Step } from '../schema/automation.ts'
 import { TRIGGER_TYPES } from '../schema/automation-triggers.ts'
+import type { Step } from '../schema/automation.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { decodeId } from '../src/ids.ts'
 import { startEchoWatch } from '../worker/echo-watch.ts'

@@ -1,7 +1,9 @@
-import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
 import test from 'ava'
 import { createTransport, type SendMailOptions } from 'nodemailer'
+
 import { startMailbox, type Mailbox } from '../mailbox/mailbox.ts'
 import { scratchDirectory } from './helpers/services.ts'
 

@@ -4,11 +4,11 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
 import { SMTPServer } from 'smtp-server'
 
+import { selfSigned } from '../scripts/services/certificate.ts'
 import { readRelays } from '../src/delivery/relay.ts'
 import { createSmtpProvider, type MailProvider } from '../src/delivery/smtp-provider.ts'
 import { SmtpFailure } from '../src/delivery/smtp-wire.ts'
 import { createLogger } from '../src/log.ts'
-import { selfSigned } from '../scripts/services/certificate.ts'
 import { eventually } from './helpers/eventually.ts'
 import { type Sink, type SinkBehaviour, startSmtpSink } from './helpers/smtp-sink.ts'
 

@@ -5,8 +5,8 @@ import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { DeterminismViolationError } from '@temporalio/workflow'
 import test from 'ava'
 
-import { STEP_TYPES } from '../schema/automation.ts'
 import { WAIT_MODES } from '../schema/automation-steps.ts'
+import { STEP_TYPES } from '../schema/automation.ts'
 import * as workflows from '../temporal/workflows/index.ts'
 import {
   editionOf,

@@ -1,6 +1,6 @@
 import test from 'ava'
-import { Resend } from 'resend'
 import { sql } from 'kysely'
+import { Resend } from 'resend'
 
 import { execute, row } from '../src/database.ts'
 import { encodeId } from '../src/ids.ts'

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import test from 'ava'
 
 import { ROUTES } from '../api/routes.ts'
-import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
-import { Postloom } from '../sdk/src/index.ts'
 import { sdkTypes } from '../scripts/sdk/types.ts'
+import { Postloom } from '../sdk/src/index.ts'
+import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
 
 /** Of the addresses that answer no JSON, so that they are no row of the table. */
 const OTHER_ADDRESSES = ['GET /imports/first/rejected']

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import test from 'ava'
 import { sql } from 'kysely'
 
+import { hashToken, isWellFormedToken, makeAdminKey, makeToken } from '../src/catalogue/tokens.ts'
 import { execute, row } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
-import { hashToken, isWellFormedToken, makeAdminKey, makeToken } from '../src/catalogue/tokens.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
 

@@ -2,9 +2,11 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
+
 import { Client, Connection } from '@temporalio/client'
 import test, { type ExecutionContext } from 'ava'
 import pg from 'pg'
+
 import { countOutcomes } from '../scripts/services/ava-report.ts'
 import { startChild, type Child } from '../scripts/services/child.ts'
 import { findInstalled, installOnce } from '../scripts/services/install-once.ts'

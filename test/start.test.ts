@@ -2,7 +2,9 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+
 import test, { type ExecutionContext } from 'ava'
+
 import { projectDirectory } from '../scripts/services/layout.mjs'
 import { isProcess } from '../scripts/services/leftovers.ts'
 import { freePort } from '../scripts/services/ports.ts'

@@ -7,9 +7,9 @@ import anyTest, { type ExecutionContext, type TestFn } from 'ava'
 import { createTransport } from 'nodemailer'
 
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
+import { where } from './helpers/programs.ts'
 import { type InboundDoor, openSubmission, type Submitted, submittedBy } from './helpers/reports.ts'
 import { scratchDirectory } from './helpers/services.ts'
-import { where } from './helpers/programs.ts'
 import { Talk } from './helpers/smtp-talk.ts'
 
 type Context = { api: TestApi; door: InboundDoor }

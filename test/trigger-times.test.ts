@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { sql } from 'kysely'
 
 import type { TriggerConfigs } from '../schema/automation-triggers.ts'
+import { execute } from '../src/database.ts'
 import { nextDue, type Timed } from '../src/domain/automations/triggers/due-people.ts'
 import { dueStretch } from '../src/domain/automations/triggers/firing.ts'
 import {
@@ -13,7 +14,6 @@ import {
   nextLook,
   nextTime,
 } from '../src/domain/automations/triggers/trigger-times.ts'
-import { execute } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
 import { indexGraph } from '../temporal/graph.ts'
 import { makeTenant, step, type Tenant } from './helpers/automation.ts'

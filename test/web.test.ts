@@ -9,9 +9,9 @@ import test from 'ava'
 import fc from 'fast-check'
 
 import { readConfig } from '../src/config.ts'
-import { createWeb, type Web, type WebOptions } from '../src/ports/web.ts'
-import { WebFault } from '../src/ports/web-fault.ts'
 import { isPublicAddress } from '../src/ports/web-addresses.ts'
+import { WebFault } from '../src/ports/web-fault.ts'
+import { createWeb, type Web, type WebOptions } from '../src/ports/web.ts'
 
 const limits = { bytes: 100_000, milliseconds: 10_000 }
 const attempts: string[] = []

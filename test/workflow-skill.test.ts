@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 
 import test from 'ava'
 
-import { Edge, Settings, STEP_TYPES, StepMembers } from '../schema/automation.ts'
+import { PERIOD_UNITS } from '../schema/audience.ts'
 import { SuccessGoal } from '../schema/automation-goals.ts'
 import { DURATION_UNITS, WEEKDAYS } from '../schema/automation-parts.ts'
 import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../schema/automation-steps.ts'
 import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../schema/automation-triggers.ts'
-import { PERIOD_UNITS } from '../schema/audience.ts'
+import { Edge, Settings, STEP_TYPES, StepMembers } from '../schema/automation.ts'
 import {
   CONTENT_TYPES,
   EXIT_REASONS,

@@ -1,7 +1,7 @@
 import test from 'ava'
 
-import type { Settings, Step } from '../schema/automation.ts'
 import type { TriggerConfig } from '../schema/automation-triggers.ts'
+import type { Settings, Step } from '../schema/automation.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { decodeId, encodeId } from '../src/ids.ts'

@@ -1,5 +1,5 @@
-import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import type { Actor, Call } from '../src/catalogue/tool.ts'
+import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { confirmDeliveries, dueDeliveries } from '../src/domain/deliverability/deliveries.ts'
 import { learnFamilies, readStrangers, settleStrangers } from '../src/domain/deliverability/strangers.ts'
 import { countOutcomes, organizationsToCount } from '../src/domain/deliverability/totals.ts'

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { readConfig } from '../src/config.ts'
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { readConfig } from '../src/config.ts'
 import type { EntityManager } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { forgetExpired, keepHouse } from '../src/domain/housekeeping.ts'

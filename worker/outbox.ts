@@ -11,9 +11,9 @@ import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../src/domain/outbox.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
+import { AUTOMATION_RUN, type AutomationRunInput, NUDGE, SEARCH, taskQueue } from '../temporal/contract.ts'
 import { performWork } from './run-work.ts'
 import { alignSchedule } from './trigger-schedules.ts'
-import { AUTOMATION_RUN, type AutomationRunInput, NUDGE, SEARCH, taskQueue } from '../temporal/contract.ts'
 
 /** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` gives what is under way a moment. */
 export type OutboxRelay = { ring(): void; stop(): Promise<void> }

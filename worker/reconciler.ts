@@ -3,7 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { WorkflowNotFoundError } from '@temporalio/client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import {
+  findOpenIntakes,
+  intakeWorkflowOf,
+  repairIntake,
+} from '../src/domain/automations/entry/stranded-intakes.ts'
+import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
 import { noteFreshConditions } from '../src/domain/automations/runs/conditions.ts'
+import { workflowIdOf } from '../src/domain/automations/runs/nudge.ts'
 import {
   catchMissedEvents,
   findOverdueRuns,
@@ -11,13 +18,6 @@ import {
   repairRun,
   type WorkflowState,
 } from '../src/domain/automations/runs/overdue.ts'
-import {
-  findOpenIntakes,
-  intakeWorkflowOf,
-  repairIntake,
-} from '../src/domain/automations/entry/stranded-intakes.ts'
-import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
-import { workflowIdOf } from '../src/domain/automations/runs/nudge.ts'
 import { freePlaces } from '../src/domain/automations/runs/runs.ts'
 import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'

@@ -1,6 +1,6 @@
-import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { isOwnFault } from '../src/catalogue/database-error.ts'
 import type { Call } from '../src/catalogue/tool.ts'
+import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import {
   findDueVisit,
   organizationsWithVisits,

@@ -1,3 +1,4 @@
+import { WEBHOOK_LIMITS } from '../schema/webhook.ts'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { clearDeleted, closePending, replayPage } from '../src/domain/webhooks/pages.ts'
 import { type DeliveryResult, reportResults } from '../src/domain/webhooks/results.ts'
@@ -14,10 +15,9 @@ import {
 } from '../src/domain/webhooks/turns.ts'
 import { encodeId } from '../src/ids.ts'
 import { describeFault } from '../src/log.ts'
-import { createWeb, type Web, type WebLine } from '../src/ports/web.ts'
 import { WebFault } from '../src/ports/web-fault.ts'
+import { createWeb, type Web, type WebLine } from '../src/ports/web.ts'
 import type { Services } from '../src/services.ts'
-import { WEBHOOK_LIMITS } from '../schema/webhook.ts'
 import { askedSeconds } from './retry-after.ts'
 import { startServing } from './rounds.ts'
 

@@ -1,7 +1,7 @@
 import { Connection, isGrpcServiceError } from '@temporalio/client'
 
-import { taskQueue } from '../../temporal/contract.ts'
 import type { Config } from '../../src/config.ts'
+import { taskQueue } from '../../temporal/contract.ts'
 import type { Finding } from './reachable.ts'
 
 /** gRPC */

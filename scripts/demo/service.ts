@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
+
 import { projectDirectory } from '../services/layout.mjs'
 import { type DevFile, readDevFile, readOwner, stateDirectory } from '../services/state.ts'
 import { DemoError, until } from './report.ts'

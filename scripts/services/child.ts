@@ -4,6 +4,7 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+
 import { stopLeftover } from './leftovers.ts'
 
 const watchdog = join(import.meta.dirname, 'watchdog.sh')

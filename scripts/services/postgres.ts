@@ -4,7 +4,9 @@ import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+
 import pg from 'pg'
+
 import { signalQuietly, startChild, type Child } from './child.ts'
 import { findPostgres } from './layout.mjs'
 import { isProcess, processesIn, stopProcess } from './leftovers.ts'

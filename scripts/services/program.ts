@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+
 import { startChild, type Child } from './child.ts'
 import { projectDirectory } from './layout.mjs'
 import { logWriter } from './log-file.ts'

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { developmentSecret, stateDirectory, type DevFile } from './state.ts'
+
 import { choosePorts, type PortRequest } from './ports.ts'
+import { developmentSecret, stateDirectory, type DevFile } from './state.ts'
 
 type Environment = Record<string, string | undefined>
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { Child } from './child.ts'
 
 /** A part of the service: how it is started, and how long a stop may take is its own affair. */

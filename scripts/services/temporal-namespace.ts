@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+
 import { isGrpcServiceError, type Connection } from '@temporalio/client'
 import { msToTs } from '@temporalio/common/lib/time.js'
+
 import { RETENTION_SECONDS, SEARCH_ATTRIBUTES } from './temporal.ts'
 
 /** `temporal.api.enums.v1.IndexedValueType` */

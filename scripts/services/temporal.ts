@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+
 import { startChild, type Child } from './child.ts'
 import { findTemporal } from './layout.mjs'
 import { tail } from './log-file.ts'

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+
 import { findPostgres, isExecutable, projectDirectory } from '../services/layout.mjs'
 import { describeError, runProgram } from './progress.mjs'
 

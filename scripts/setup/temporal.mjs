@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
+
 import {
   cacheDirectory,
   cachedTemporal,

@@ -2,10 +2,10 @@ import { type Attachment, type ParsedMail, simpleParser } from 'mailparser'
 
 import { REPORT_BYTES, type ReportKind } from '../../schema/report.ts'
 import { REPLIES, Refusal } from '../refusal.ts'
-import { findReturned, type KnownOrigin } from './origin.ts'
-import { readDeliveryStatus } from './delivery-status.ts'
-import { isComplaint } from './complaint.ts'
 import { isAutomatic, isFromServer, saysDelayed, saysFailed } from './automatic.ts'
+import { isComplaint } from './complaint.ts'
+import { readDeliveryStatus } from './delivery-status.ts'
+import { findReturned, type KnownOrigin } from './origin.ts'
 import { spokenStatus, writtenStatus } from './phrases.ts'
 
 /** What came in about an email. */

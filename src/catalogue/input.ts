@@ -1,7 +1,7 @@
 import { Value } from 'typebox/value'
 
-import { schemaFaults } from './schema-faults.ts'
 import { Failure, type Fault, FAULTS_SHOWN, refuseFaults } from './failure.ts'
+import { schemaFaults } from './schema-faults.ts'
 import { JSON_DEPTH, type Tool } from './tool.ts'
 
 /** Decisions, section 1: keys that could reach an object's prototype. */

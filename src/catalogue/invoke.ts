@@ -1,14 +1,14 @@
+import type { Services } from '../services.ts'
 import { hashJson } from './canonical.ts'
 import { challenge, countWrongCode, spendCode } from './confirmation.ts'
+import { databaseCode } from './database-error.ts'
 import { Failure } from './failure.ts'
 import { findAnswer, isStorable, type KeyedCall, replay, storeAnswer, takeKey } from './idempotency.ts'
 import { readInput } from './input.ts'
 import { type Principal, refuseToken, requirePermission } from './principal.ts'
 import type { RateBucket, RateState } from './rate-limit.ts'
 import type { Call, Outside, Received, Tool } from './tool.ts'
-import { databaseCode } from './database-error.ts'
 import { crossOrganization, unitOfWork } from './unit-of-work.ts'
-import type { Services } from '../services.ts'
 
 /** A call as a door passes it on. */
 export type Invocation = {

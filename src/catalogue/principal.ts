@@ -2,11 +2,11 @@ import { sql } from 'kysely'
 
 import type { Permission } from '../../schema/values.ts'
 import { execute, prepared, row } from '../database.ts'
-import { hashToken, isWellFormedToken } from './tokens.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { Failure } from './failure.ts'
 import { REQUESTS_PER_MINUTE } from './rate-limit.ts'
+import { hashToken, isWellFormedToken } from './tokens.ts'
 import type { Actor, Organization } from './tool.ts'
 import { crossOrganization } from './unit-of-work.ts'
 

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 
 import { array, type EntityManager, execute, row } from '../database.ts'
+import { missing } from '../ids.ts'
 import type { Channel } from '../ports/doorbell.ts'
 import type { Services } from '../services.ts'
-import { missing } from '../ids.ts'
 import { isConcurrencyFault } from './database-error.ts'
 import { Failure } from './failure.ts'
 import type { Actor, Call, Intent, Organization } from './tool.ts'

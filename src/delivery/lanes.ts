@@ -1,6 +1,6 @@
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { listenForRings } from '../ports/doorbell.ts'
 import { describeFault } from '../log.ts'
+import { listenForRings } from '../ports/doorbell.ts'
 import type { Services } from '../services.ts'
 import { type LaneName, reviveQueue } from './claims.ts'
 import { LANE_DEFAULTS, type Lane, type LaneOptions, startLane } from './lane.ts'

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+
 import { sql } from 'kysely'
 
 import { type EntityManager, row } from '../database.ts'

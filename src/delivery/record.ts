@@ -1,6 +1,6 @@
 import { isOwnFault } from '../catalogue/database-error.ts'
-import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import type { Call } from '../catalogue/tool.ts'
+import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import { nudgeRuns } from '../domain/automations/runs/nudge.ts'
 import { type NewEvent, recordEvents } from '../domain/events.ts'
 import { describeFault } from '../log.ts'

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 
 import type { Services } from '../services.ts'
-import { nameOf, readRelays } from './relay.ts'
 import { type Envelope, RelayPool } from './relay-pool.ts'
+import { nameOf, readRelays } from './relay.ts'
 import type { SmtpReply } from './replies.ts'
 import type { SendGate } from './smtp-connection.ts'
 import { NoUtf8, SmtpFailure } from './smtp-wire.ts'

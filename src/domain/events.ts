@@ -1,6 +1,6 @@
 import type { Call } from '../catalogue/tool.ts'
-import { fireTriggers } from './automations/triggers/triggers.ts'
 import { endEventWaits, exitUnsubscribed } from './automations/runs/runs.ts'
+import { fireTriggers } from './automations/triggers/triggers.ts'
 import { insertEvents, type NewEvent, type Recorded, type RecordedEvent } from './event-rows.ts'
 
 export type { NewEvent, RecordedEvent }

@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 
 import { WEBHOOK_LIMITS } from '../../schema/webhook.ts'
 import { type EntityManager, execute } from '../database.ts'
-import { KEPT_DAYS } from './deliverability/totals.ts'
 import { IS_OPEN } from './automations/goals/goals.ts'
+import { KEPT_DAYS } from './deliverability/totals.ts'
 import { forgetOAuth } from './oauth/records.ts'
 
 /** What keeps the database in shape, safe to run by several processes at any time. */

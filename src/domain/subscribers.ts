@@ -7,12 +7,13 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { execute, json, row, rows } from '../database.ts'
 import { encodeId, missing, newId } from '../ids.ts'
-import { IS_ACTIVE } from './automations/runs/active.ts'
 import { readCountry, readEmail, readIpAddress, readPhone } from './addresses.ts'
+import { IS_ACTIVE } from './automations/runs/active.ts'
 import { CONSENT, firstStatus, nextStatus } from './consent.ts'
 import { askToConfirm } from './double-opt-in.ts'
 import { type NewEvent, recordEvents } from './events.ts'
 import { resolveFields } from './fields.ts'
+import { noteSegmentChanges } from './segments/notes.ts'
 import { changeOf, type SubscriberPatch } from './subscriber-changes.ts'
 import {
   chooseSubscriber,
@@ -22,7 +23,6 @@ import {
   type SubscriberRow,
 } from './subscriber-records.ts'
 import { ensureTags, readTagNames, type TagChange, tagEvents, unlinkOtherTags } from './tags.ts'
-import { noteSegmentChanges } from './segments/notes.ts'
 import { oneLine } from './text.ts'
 
 export { findSubscriber }

@@ -1,6 +1,6 @@
 import { Failure } from '../catalogue/failure.ts'
-import type { Web, WebAnswer, WebRequest } from '../ports/web.ts'
 import { WebFault } from '../ports/web-fault.ts'
+import type { Web, WebAnswer, WebRequest } from '../ports/web.ts'
 import { refuse } from './text.ts'
 
 /** Fetches what a caller's `url` names; whatever is wrong with it or with who answers there is a refusal. */

@@ -1,8 +1,8 @@
 import type { Call } from '../catalogue/tool.ts'
+import type { TransactionalEmail } from './acceptance.ts'
 import { withSnippets } from './carried-content.ts'
 import { readContent } from './content.ts'
 import type { MessageSource } from './messages.ts'
-import type { TransactionalEmail } from './acceptance.ts'
 import { sendTransactional } from './transactional.ts'
 
 /** How callers may write an email to one person; a MAILY document has the name of its format there. */

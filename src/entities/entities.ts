@@ -1,13 +1,4 @@
 import {
-  Organization,
-  ApiToken,
-  AdminKey,
-  ConfirmationChallenge,
-  IdempotencyRecord,
-  RateWindow,
-  AuditEntry,
-} from './organization.ts'
-import {
   Subscriber,
   SubscriberStat,
   Tag,
@@ -21,25 +12,6 @@ import {
   Suppression,
   Erasure,
 } from './audience.ts'
-import { EmailReport } from './reports.ts'
-import {
-  Domain,
-  Sender,
-  Snippet,
-  Image,
-  Campaign,
-  CampaignHistory,
-  Message,
-  MessageContent,
-  MessageKey,
-  DeliveryQueue,
-  LaneBucket,
-  EmailCount,
-  Link,
-  TrackingEvent,
-  Decision,
-} from './sending.ts'
-import { CampaignEngagement, CampaignHour, Engagement, PendingVisit } from './visits.ts'
 import {
   AutomationGroup,
   Automation,
@@ -63,10 +35,38 @@ import { DeliveryDue, DomainTotal, OutcomeBatch, Receiver, SendingStop } from '.
 import { DkimKey } from './domains.ts'
 import { ImportChunk, ImportRejection, SubscriberImport } from './imports.ts'
 import { AutomationIntake, AutomationWebhook, AutomationWebhookReceipt } from './intakes.ts'
-import { AutomationOccasion, AutomationSchedule } from './timed-triggers.ts'
 import { SnippetUse, StoredFile } from './library.ts'
 import { Member, Membership } from './members.ts'
 import { OAuthGrant, OAuthRecord } from './oauth.ts'
+import {
+  Organization,
+  ApiToken,
+  AdminKey,
+  ConfirmationChallenge,
+  IdempotencyRecord,
+  RateWindow,
+  AuditEntry,
+} from './organization.ts'
+import { EmailReport } from './reports.ts'
+import {
+  Domain,
+  Sender,
+  Snippet,
+  Image,
+  Campaign,
+  CampaignHistory,
+  Message,
+  MessageContent,
+  MessageKey,
+  DeliveryQueue,
+  LaneBucket,
+  EmailCount,
+  Link,
+  TrackingEvent,
+  Decision,
+} from './sending.ts'
+import { AutomationOccasion, AutomationSchedule } from './timed-triggers.ts'
+import { CampaignEngagement, CampaignHour, Engagement, PendingVisit } from './visits.ts'
 import { Webhook, WebhookDelivery } from './webhooks.ts'
 
 /** Every entity the database maps. */

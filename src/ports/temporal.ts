@@ -2,9 +2,9 @@ import { Client, Connection, WithStartWorkflowOperation } from '@temporalio/clie
 import type { Workflow } from '@temporalio/common'
 import type { Logger } from 'pino'
 
+import { taskQueue } from '../../temporal/contract.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Config } from '../config.ts'
-import { taskQueue } from '../../temporal/contract.ts'
 
 /** The way to Temporal: connected on first use, again after a break, and never needed for accepting mail. */
 export type TemporalPort = {

@@ -1,5 +1,5 @@
-import { type EntityManager, prepared, rows } from '../database.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
+import { type EntityManager, prepared, rows } from '../database.ts'
 import { writeAwaited } from '../domain/campaigns/batches.ts'
 import type { Services } from '../services.ts'
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+
 import { escapeHtml } from '../content/escape.ts'
 import { flatten } from '../content/variables.ts'
 

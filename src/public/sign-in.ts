@@ -1,5 +1,5 @@
-import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import type { Principal } from '../catalogue/principal.ts'
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { logIn, type Login, type MemberOrganization, readMemberships } from '../domain/members.ts'
 import { keepGrant, type NewGrant, recognizeAccessToken } from '../domain/oauth/grants.ts'
 import {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { isOwnFault } from '../catalogue/database-error.ts'
+import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { execute, prepared } from '../database.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'

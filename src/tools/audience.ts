@@ -1,7 +1,7 @@
 import Type from 'typebox'
 
-import { Filters } from '../../schema/audience.ts'
 import { AvailableFilters } from '../../schema/audience-description.ts'
+import { Filters } from '../../schema/audience.ts'
 import { closed, defaulted, limitOf, oneOf, pageOf } from '../../schema/define.ts'
 import {
   ExportedSubscriber,

@@ -7,15 +7,15 @@ import { subscriberChoice } from '../../schema/subscriber.ts'
 import { RUN_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { enterByHand } from '../domain/automations/entry/enter-by-hand.ts'
+import { enterMany, summarizeMany } from '../domain/automations/entry/enter-many.ts'
+import { retryRun } from '../domain/automations/runs/retry.ts'
 import {
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,
 } from '../domain/automations/runs/run-control.ts'
-import { enterMany, summarizeMany } from '../domain/automations/entry/enter-many.ts'
 import { listRuns } from '../domain/automations/runs/run-records.ts'
 import { readStory } from '../domain/automations/runs/run-story.ts'
-import { retryRun } from '../domain/automations/runs/retry.ts'
 
 const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
 

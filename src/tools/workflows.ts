@@ -1,22 +1,22 @@
 import Type from 'typebox'
 
-import { DOCUMENT_LIMITS } from '../../schema/document.ts'
-import { EdgeList, GraphInput, SettingsInput, StepList } from '../../schema/automation.ts'
 import { SuccessGoalsInput } from '../../schema/automation-goals.ts'
+import { EdgeList, GraphInput, SettingsInput, StepList } from '../../schema/automation.ts'
 import { closed, limitOf, listOf, oneOf } from '../../schema/define.ts'
-import { InboundWebhook, SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
+import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { WorkflowStatistics } from '../../schema/workflow-statistics.ts'
+import { InboundWebhook, SETTABLE_STATUSES, Workflow, WorkflowSummary } from '../../schema/workflow.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { saveDraft } from '../domain/automations/definition/draft.ts'
 import { publish, summarizePublish } from '../domain/automations/definition/publish.ts'
 import { createAutomation, getAutomation, listAutomations } from '../domain/automations/definition/records.ts'
-import { readStatistics } from '../domain/automations/runs/statistics.ts'
 import {
   deleteAutomation,
   summarizeDeletion,
   summarizeStatus,
   updateStatus,
 } from '../domain/automations/definition/status.ts'
+import { readStatistics } from '../domain/automations/runs/statistics.ts'
 
 const workflowId = Type.String({ description: 'The id of a workflow, wf_….' })
 const expectedUpdatedAt = Type.String({

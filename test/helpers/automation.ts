@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import type { Edge, Settings, Step } from '../../schema/automation.ts'
 import type { TriggerConfig } from '../../schema/automation-triggers.ts'
+import type { Edge, Settings, Step } from '../../schema/automation.ts'
 import type { WorkflowStatus } from '../../schema/values.ts'
 import type { Call } from '../../src/catalogue/tool.ts'
 import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'

@@ -1,7 +1,8 @@
 import Type, { type TSchema } from 'typebox'
 
-import { closed } from '../../schema/define.ts'
 import { ROUTES } from '../../api/routes.ts'
+import { closed } from '../../schema/define.ts'
+import { Postloom } from '../../sdk/src/index.ts'
 import {
   type Failure,
   type FailureCode,
@@ -12,7 +13,6 @@ import {
 import { findOperation } from '../../src/catalogue/registry.ts'
 import { bare, type Reply, type Route, v1Reply } from '../../src/catalogue/route.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
-import { Postloom } from '../../sdk/src/index.ts'
 import { newId } from '../../src/ids.ts'
 import type { Answer, TestApi, TestOrganization } from './api.ts'
 import { type Ran, runHere } from './cli.ts'

@@ -1,5 +1,5 @@
-import { applyImport } from '../../src/domain/imports/run.ts'
 import { readConfig } from '../../src/config.ts'
+import { applyImport } from '../../src/domain/imports/run.ts'
 import { createServices } from '../../src/services.ts'
 
 /** `node test/helpers/import-process.ts ORGANIZATION IMPORT`: applies an import as the activity does, to be killed. */

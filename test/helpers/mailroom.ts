@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
 import type { Call } from '../../src/catalogue/tool.ts'
+import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../../src/database.ts'
 import type { LaneOptions } from '../../src/delivery/lane.ts'
 import { type Lanes, startLanes } from '../../src/delivery/lanes.ts'

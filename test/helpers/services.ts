@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
+
 import pg from 'pg'
+
 import { startPostgres, type Postgres, type PostgresOptions } from '../../scripts/services/postgres.ts'
 import { startTemporal, type Temporal } from '../../scripts/services/temporal.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import type { Settings } from '../../schema/automation.ts'
 import type { TriggerConfig } from '../../schema/automation-triggers.ts'
+import type { Settings } from '../../schema/automation.ts'
 import { execute, row, rows } from '../../src/database.ts'
 import { decodeId } from '../../src/ids.ts'
 import { triggerScheduleId } from '../../temporal/contract.ts'

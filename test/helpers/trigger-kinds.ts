@@ -2,8 +2,8 @@ import { createHmac, randomUUID } from 'node:crypto'
 
 import { sql } from 'kysely'
 
-import type { Settings, Step } from '../../schema/automation.ts'
 import type { TriggerConfig, TriggerType } from '../../schema/automation-triggers.ts'
+import type { Settings, Step } from '../../schema/automation.ts'
 import { execute, row } from '../../src/database.ts'
 import { decodeId } from '../../src/ids.ts'
 import type { TestOrganization } from './api.ts'

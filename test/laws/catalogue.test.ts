@@ -1,7 +1,7 @@
 import anyTest, { type TestFn } from 'ava'
 
-import { CATALOGUE, LISTED_TOOLS } from '../../src/catalogue/registry.ts'
 import { describeTool } from '../../src/catalogue/describe-tool.ts'
+import { CATALOGUE, LISTED_TOOLS } from '../../src/catalogue/registry.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
 import { encodeId, ID_PREFIXES, type IdPrefix, newId } from '../../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from '../helpers/api.ts'

@@ -1,8 +1,8 @@
 import anyTest, { type TestFn } from 'ava'
 
 import { type FieldKind, FIELDS } from '../../schema/audience.ts'
-import { TRIGGER_CONFIGS } from '../../schema/automation-triggers.ts'
 import { STEP_CONFIGS, WAIT_UNTIL_CONFIGS } from '../../schema/automation-steps.ts'
+import { TRIGGER_CONFIGS } from '../../schema/automation-triggers.ts'
 import { CATALOGUE } from '../../src/catalogue/registry.ts'
 import type { Tool } from '../../src/catalogue/tool.ts'
 import { encodeId, ID_PREFIXES, newId } from '../../src/ids.ts'

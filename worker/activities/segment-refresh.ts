@@ -2,11 +2,11 @@ import { Context } from '@temporalio/activity'
 
 import { Failure } from '../../src/catalogue/failure.ts'
 import { crossOrganization, unitOfWork } from '../../src/catalogue/unit-of-work.ts'
+import { noteTimedGoals } from '../../src/domain/automations/goals/goal-filters.ts'
 import {
   noteTimedConditions,
   organizationsWithConditions,
 } from '../../src/domain/automations/runs/conditions.ts'
-import { noteTimedGoals } from '../../src/domain/automations/goals/goal-filters.ts'
 import { noteMisplaced, segmentsOfTime, watchingOrganizations } from '../../src/domain/segments/recheck.ts'
 import { decodeId, encodeId, NIL_ID } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'

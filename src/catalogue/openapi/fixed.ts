@@ -3,9 +3,9 @@ import Type, { type TSchema } from 'typebox'
 import { closed } from '../../../schema/define.ts'
 import { type FailureCode, FAILURES } from '../failure.ts'
 import { findOperation } from '../registry.ts'
+import { adminPaths } from './admin.ts'
 import { EXAMPLES } from './examples.ts'
 import { answered, IDEMPOTENCY_KEY, jsonBody, type Operation, said } from './operations.ts'
-import { adminPaths } from './admin.ts'
 import { codesOf, refusals } from './refusals.ts'
 
 /** What a request with a token can be answered although it runs no operation. */

@@ -1,5 +1,9 @@
 import Type, { type TSchema } from 'typebox'
 
+import { SuccessGoal, SuccessGoalsInput } from '../../../schema/automation-goals.ts'
+import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
+import { STEP_CONFIGS, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
+import { TRIGGER_CONFIGS } from '../../../schema/automation-triggers.ts'
 import {
   DefinitionInput,
   Draft,
@@ -13,10 +17,6 @@ import {
   StepMembers,
   type StepType,
 } from '../../../schema/automation.ts'
-import { SuccessGoal, SuccessGoalsInput } from '../../../schema/automation-goals.ts'
-import { AUTOMATION_LIMITS } from '../../../schema/automation-parts.ts'
-import { STEP_CONFIGS, WAIT_UNTIL_CONFIGS } from '../../../schema/automation-steps.ts'
-import { TRIGGER_CONFIGS } from '../../../schema/automation-triggers.ts'
 import { closed } from '../../../schema/define.ts'
 import { isRecord } from '../../../schema/json.ts'
 

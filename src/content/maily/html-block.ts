@@ -3,8 +3,8 @@ import { type HtmlToken, scanHtml } from '../html-scan.ts'
 import { HtmlSourceWriter } from '../html-source.ts'
 import type { Place } from '../rich/entries.ts'
 import { inkOf } from '../rich/surface.ts'
-import type { Node, Spot, Walk } from './node.ts'
 import { readSource } from './inline.ts'
+import type { Node, Spot, Walk } from './node.ts'
 
 /** Elements that may stand in mail; of all others only the content stays. */
 const KEPT = new Set(

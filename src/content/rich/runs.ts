@@ -1,6 +1,6 @@
-import { CARD_WIDTH, CODE_FONT, PHONE_WIDTH } from '../theme.ts'
 import type { EmailParts } from '../email-parts.ts'
 import { isBlankText } from '../seen.ts'
+import { CARD_WIDTH, CODE_FONT, PHONE_WIDTH } from '../theme.ts'
 import { writeImageTag } from './images.ts'
 import { openLink } from './links.ts'
 import { inkClass, inkOf, type Surface, surfaceOf } from './surface.ts'

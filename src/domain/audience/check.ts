@@ -1,12 +1,12 @@
 import { AUDIENCE_LIMITS, CUSTOM_FIELD_PREFIX, type Filter } from '../../../schema/audience.ts'
-import type { Definition } from '../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../schema/automation-goals.ts'
+import type { Definition } from '../../../schema/automation.ts'
 import { isRecord } from '../../../schema/json.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { type Fault, refuseFaults } from '../../catalogue/failure.ts'
+import { joinPath } from '../../catalogue/schema-faults.ts'
 import type { EntityManager } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
-import { joinPath } from '../../catalogue/schema-faults.ts'
 import {
   customFieldTypes,
   fieldNamesIn,

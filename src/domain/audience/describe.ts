@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 
-import { AUDIENCE_LIMITS, CUSTOM_FIELD_PREFIX, FIELDS, OPERATORS } from '../../../schema/audience.ts'
 import {
   type AvailableFilters,
   describeOperators,
@@ -8,6 +7,7 @@ import {
   FILTERS_VERSION,
   filtersJsonSchema,
 } from '../../../schema/audience-description.ts'
+import { AUDIENCE_LIMITS, CUSTOM_FIELD_PREFIX, FIELDS, OPERATORS } from '../../../schema/audience.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'

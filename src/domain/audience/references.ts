@@ -10,8 +10,8 @@ import {
 } from '../../../schema/audience.ts'
 import { isRecord } from '../../../schema/json.ts'
 import type { FieldType } from '../../../schema/values.ts'
-import { array, type EntityManager, rows } from '../../database.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
+import { array, type EntityManager, rows } from '../../database.ts'
 import { idsOf } from './related.ts'
 
 /** The organization that filters are asked in; its time zone spares a look-up where the caller knows it. */

@@ -8,8 +8,8 @@ import {
 } from '../../../schema/audience.ts'
 import { isRecord } from '../../../schema/json.ts'
 import { SUBSCRIBER_STATUSES } from '../../../schema/values.ts'
-import { type IdPrefix, readId } from '../../ids.ts'
 import { didYouMean, kindOf } from '../../catalogue/schema-faults.ts'
+import { type IdPrefix, readId } from '../../ids.ts'
 import { readMoment } from './moment.ts'
 
 /** What decides the shape of a leaf's value. */

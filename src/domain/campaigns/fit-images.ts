@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
 import { type Campaign, CAMPAIGN_LIMITS, type FittedImage } from '../../../schema/campaign.ts'
+import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
 import { isRecord } from '../../../schema/json.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call, Outside } from '../../catalogue/tool.ts'

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 
+import type { Filter } from '../../../schema/audience.ts'
 import type { CampaignSendProgress } from '../../../temporal/contract.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { unitOfWork } from '../../catalogue/unit-of-work.ts'
-import type { Filter } from '../../../schema/audience.ts'
 import { row } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { audiencePredicate } from '../audience/match.ts'

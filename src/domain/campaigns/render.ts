@@ -1,7 +1,7 @@
 import type { RenderFormat, RenderWarning } from '../../../schema/campaign.ts'
+import type { Call } from '../../catalogue/tool.ts'
 import { compileContent, type CompiledEmail } from '../../content/compile.ts'
 import { fillContent } from '../../content/fill.ts'
-import type { Call } from '../../catalogue/tool.ts'
 import { customFieldTypes } from '../audience/references.ts'
 import { withSnippets } from '../carried-content.ts'
 import { sizeFault } from '../email-size.ts'

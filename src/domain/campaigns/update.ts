@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import { audit } from '../../catalogue/audit.ts'
 import type { Campaign } from '../../../schema/campaign.ts'
+import { audit } from '../../catalogue/audit.ts'
 import type { Call, ConfirmationSummary } from '../../catalogue/tool.ts'
 import { execute } from '../../database.ts'
 import { encodeId } from '../../ids.ts'

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { array, type EntityManager, execute, rows } from '../../database.ts'
 import type { Services } from '../../services.ts'
-import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { familyOf, UNKNOWN_FAMILY } from './families.ts'
 
 const QUESTIONS_AT_ONCE = 64

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import type { Call } from '../../catalogue/tool.ts'
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { strangerOf } from './families.ts'

@@ -1,10 +1,6 @@
 import { sql } from 'kysely'
 
 import type { Domain } from '../../../schema/domain.ts'
-import type { Call, Outside } from '../../catalogue/tool.ts'
-import { crossOrganization } from '../../catalogue/unit-of-work.ts'
-import { type EntityManager, execute, rows } from '../../database.ts'
-import { decodeId, encodeId } from '../../ids.ts'
 import {
   CHECK_NOW,
   DOMAIN_VERIFICATION,
@@ -13,6 +9,10 @@ import {
   domainWorkflowId,
   NUDGE,
 } from '../../../temporal/contract.ts'
+import type { Call, Outside } from '../../catalogue/tool.ts'
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
+import { type EntityManager, execute, rows } from '../../database.ts'
+import { decodeId, encodeId } from '../../ids.ts'
 import { type DomainRow, findDomain, presentDomain } from './domains.ts'
 
 /** A domain that nobody looks at any more; ids are uuids. */

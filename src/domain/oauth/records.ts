@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { hashToken } from '../../catalogue/tokens.ts'
+import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { type EntityManager, execute, row } from '../../database.ts'
 import { seal, unseal } from '../../seal.ts'
 import type { Services } from '../../services.ts'

@@ -1,21 +1,21 @@
 import { sql } from 'kysely'
 
-import type { Definition, Settings } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { Definition, Settings } from '../../../../schema/automation.ts'
 import type { Workflow } from '../../../../schema/workflow.ts'
 import { Failure, type Fault, refuseFaults } from '../../../catalogue/failure.ts'
+import { joinPath } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json } from '../../../database.ts'
 import { filtersOf, type PlacedFilter, referenceFaults } from '../../audience/check.ts'
 import { placesOf } from '../../audience/references.ts'
-import { fieldFaults } from './field-faults.ts'
 import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
-import { type Reading, readDefinition, readSettings } from './validate.ts'
-import { joinPath } from '../../../catalogue/schema-faults.ts'
-import { namingEmails, planEmails } from './internal-emails.ts'
-import { writeEmails } from './internal-email-rows.ts'
 import { triggerFaults } from '../triggers/trigger-faults.ts'
+import { fieldFaults } from './field-faults.ts'
+import { writeEmails } from './internal-email-rows.ts'
+import { namingEmails, planEmails } from './internal-emails.ts'
 import { type Automation, findAutomation, readAutomation, refuseStale } from './records.ts'
+import { type Reading, readDefinition, readSettings } from './validate.ts'
 
 /** A complete replacement of a draft as it came in; what is undefined stays as it is. */
 export type DraftChange = {

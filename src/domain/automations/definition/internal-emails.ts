@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import type { CampaignKind } from '../../../../schema/campaign.ts'
 import type { Definition, StepOf } from '../../../../schema/automation.ts'
+import type { CampaignKind } from '../../../../schema/campaign.ts'
 import type { ContentType } from '../../../../schema/values.ts'
 import { Failure, type Fault, faultsOf } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'

@@ -6,10 +6,10 @@ import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute } from '../../../database.ts'
 import { syncWatchedSegments } from '../../segments/watch.ts'
-import { type Automation, titleOf } from './records.ts'
 import { archiveRuns } from '../runs/archive.ts'
 import { cancelArchivedRuns, releaseQueued, resumeHeldRuns } from '../runs/runs.ts'
 import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
+import { type Automation, titleOf } from './records.ts'
 
 type Moves = Readonly<Record<WorkflowStatus, Partial<Record<SettableStatus, WorkflowStatus>>>>
 

@@ -1,36 +1,36 @@
 import { sql } from 'kysely'
 
-import type { Definition } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import {
   TIMED_TRIGGERS,
   type TriggerConfig,
   type TriggerType,
 } from '../../../../schema/automation-triggers.ts'
+import type { Definition } from '../../../../schema/automation.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import type { InboundWebhook, Workflow } from '../../../../schema/workflow.ts'
 import { type Fault, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { array, execute, json, row } from '../../../database.ts'
 import { encodeId, newId } from '../../../ids.ts'
-import { customFieldTypes } from '../../audience/references.ts'
 import { tagNamesOf } from '../../audience/check.ts'
-import { readDefinition } from './validate.ts'
+import { customFieldTypes } from '../../audience/references.ts'
 import { lockSegments } from '../../segments/lock.ts'
 import { syncWatchedSegments } from '../../segments/watch.ts'
 import { ensureTags } from '../../tags.ts'
 import { count } from '../../text.ts'
-import { goalReferenceFaults, namedFaults } from './draft.ts'
+import { webhookSecret } from '../../webhooks/signature.ts'
 import { goalIds, goalStepFaults, goalWarnings, readGoals, windowFaultsOf } from '../goals/goal-faults.ts'
-import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
+import { countActiveRuns } from '../runs/runs.ts'
+import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
 import { syncWebhooks } from '../webhooks/inbound-webhooks.ts'
+import { goalReferenceFaults, namedFaults } from './draft.ts'
+import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from './lifecycle.ts'
 import { compileFrozen, freezeEmails } from './publish-emails.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
-import { countActiveRuns } from '../runs/runs.ts'
 import { countHeldRuns } from './status.ts'
+import { readDefinition } from './validate.ts'
 import type { FrozenEmail, PublishedDefinition } from './versions.ts'
-import { syncTriggerSchedules } from '../triggers/trigger-schedules.ts'
-import { webhookSecret } from '../../webhooks/signature.ts'
 
 /** What publishing answers: the workflow, its new version, and the runs that continue because it went live. */
 export type Publication = {

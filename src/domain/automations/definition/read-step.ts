@@ -1,18 +1,18 @@
 import Type, { type TSchema } from 'typebox'
 
-import { type Step, STEP_TYPES, StepMembers, type StepType } from '../../../../schema/automation.ts'
 import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../../schema/automation-parts.ts'
 import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../../../../schema/automation-steps.ts'
 import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../../schema/automation-triggers.ts'
+import { type Step, STEP_TYPES, StepMembers, type StepType } from '../../../../schema/automation.ts'
 import { closed } from '../../../../schema/define.ts'
 import { isRecord } from '../../../../schema/json.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
+import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
 import { isTimeZone, readMoment } from '../../audience/moment.ts'
 import { type FilterContext, validateFilters, validateWhere } from '../../audience/validate.ts'
-import { detailFaults } from './step-faults.ts'
 import { cronFault } from '../triggers/trigger-times.ts'
-import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
+import { detailFaults } from './step-faults.ts'
 
 /** A step as it was read: with its defaults, or a stand-in that keeps its place in the graph, and its faults. */
 export type StepReading = { step: Step; readable: boolean; faults: Fault[] }

@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
 
-import type { Definition, Settings } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { Definition, Settings } from '../../../../schema/automation.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import { type Workflow, WORKFLOW_LIMITS, type WorkflowSummary } from '../../../../schema/workflow.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
-import { readSettings } from './validate.ts'
 import { likeLiteral, oneLine, refuse, timestamp } from '../../text.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
+import { readSettings } from './validate.ts'
 
 /** An automation inside the database layer, as writers of drafts, versions and statuses need it. */
 export type Automation = {

@@ -5,9 +5,9 @@ import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { execute, row } from '../../../database.ts'
 import { lockSegments } from '../../segments/lock.ts'
 import { count } from '../../text.ts'
+import { countActiveRuns } from '../runs/runs.ts'
 import { nextStatus, type RunsMoved, setStatus } from './lifecycle.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
-import { countActiveRuns } from '../runs/runs.ts'
 
 /** What deleting came to: an unused draft is gone, anything else is in the archive. */
 export type Deletion = { workflowId: string; deleted: boolean; archived: boolean; canceledRuns: number }

@@ -1,6 +1,6 @@
-import type { StepType } from '../../../../schema/automation.ts'
 import { AUTOMATION_LIMITS } from '../../../../schema/automation-parts.ts'
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
+import type { StepType } from '../../../../schema/automation.ts'
 import { MAXIMUM_AMOUNT, SERVICE_EVENT_TYPES } from '../../../../schema/event.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { joinPath } from '../../../catalogue/schema-faults.ts'

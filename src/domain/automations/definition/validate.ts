@@ -1,12 +1,12 @@
-import { type Definition, Edge, NEXT_PORT, Settings } from '../../../../schema/automation.ts'
 import { AUTOMATION_LIMITS } from '../../../../schema/automation-parts.ts'
+import { type Definition, Edge, NEXT_PORT, Settings } from '../../../../schema/automation.ts'
 import { isRecord } from '../../../../schema/json.ts'
 import type { FieldType } from '../../../../schema/values.ts'
 import { validateGraph } from '../../../../temporal/graph.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
+import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
 import { emailStepIds, readStep, type StepReading } from './read-step.ts'
 import { settingFaults } from './setting-faults.ts'
-import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
 
 type Options = {
   /** Publishing asks for completeness too. */

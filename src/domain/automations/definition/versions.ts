@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 
-import type { ContentType } from '../../../../schema/values.ts'
-import type { Definition, Settings } from '../../../../schema/automation.ts'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
+import type { Definition, Settings } from '../../../../schema/automation.ts'
+import type { ContentType } from '../../../../schema/values.ts'
 import { type Graph, indexGraph } from '../../../../temporal/graph.ts'
 import { array, type EntityManager, rows } from '../../../database.ts'
 import { bytesOf, createByteCache } from '../../byte-cache.ts'

@@ -8,8 +8,6 @@ import { durationMilliseconds, reEntryOf } from '../../../../temporal/graph.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
-import { IS_ACTIVE } from '../runs/active.ts'
-import { type Decision, recordDecisions } from '../runs/decisions.ts'
 import {
   decideTurn,
   type GroupRules,
@@ -19,8 +17,10 @@ import {
   placeKey,
   readPlaces,
 } from '../groups/group-places.ts'
-import { type Candidate, insertRuns, type NewRun } from './run-inserts.ts'
+import { IS_ACTIVE } from '../runs/active.ts'
+import { type Decision, recordDecisions } from '../runs/decisions.ts'
 import { cancelRuns, endEventWaits } from '../runs/runs.ts'
+import { type Candidate, insertRuns, type NewRun } from './run-inserts.ts'
 
 /** Why re-entry refuses; words for the ledger and for errors. */
 export type Refusal = 'ALREADY_ENTERED' | 'ALREADY_ACTIVE' | 'COOLDOWN' | 'MAX_ENTRIES' | 'NO_KEY' | 'LOOP'

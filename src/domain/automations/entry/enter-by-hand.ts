@@ -1,16 +1,16 @@
-import { manualEntry } from '../../../../temporal/graph.ts'
 import type { Run } from '../../../../schema/run.ts'
+import { manualEntry } from '../../../../temporal/graph.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { encodeId, missing } from '../../../ids.ts'
 import { matches } from '../../audience/match.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
+import { loadVersion, type Version } from '../definition/versions.ts'
 import { recordDecisions } from '../runs/decisions.ts'
-import { enrol, type Refusal } from './enrolment.ts'
-import type { Candidate } from './run-inserts.ts'
 import { type AutomationRow, type Enrolled, findEnterable } from '../runs/run-control.ts'
 import { readRun } from '../runs/run-records.ts'
-import { loadVersion, type Version } from '../definition/versions.ts'
+import { enrol, type Refusal } from './enrolment.ts'
+import type { Candidate } from './run-inserts.ts'
 
 /** What re-entry refuses, as a sentence goes on after the person is named. */
 export const REFUSALS: Readonly<Record<Refusal, string>> = {

@@ -6,11 +6,11 @@ import { row } from '../../../database.ts'
 import { decodeId, missing } from '../../../ids.ts'
 import { checkFilters } from '../../audience/check.ts'
 import { refuse } from '../../text.ts'
+import { titleOf } from '../definition/records.ts'
+import { loadVersion } from '../definition/versions.ts'
+import { findEnterable } from '../runs/run-control.ts'
 import { refuseStatus } from './enter-by-hand.ts'
 import { beginIntake, type Crowd, crowdPredicate } from './intake.ts'
-import { titleOf } from '../definition/records.ts'
-import { findEnterable } from '../runs/run-control.ts'
-import { loadVersion } from '../definition/versions.ts'
 
 /** Who is to enter: exactly one of filters and segmentId. */
 export type CrowdChoice = {

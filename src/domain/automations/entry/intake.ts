@@ -14,12 +14,12 @@ import type { Services } from '../../../services.ts'
 import { audiencePredicate } from '../../audience/match.ts'
 import type { Predicate } from '../../audience/predicate.ts'
 import { BULK_PRIORITY } from '../../outbox.ts'
+import { loadVersion, type Version } from '../definition/versions.ts'
 import { recordDecisions } from '../runs/decisions.ts'
 import { nextDue, takeOccasions, type Timed, timedTrigger } from '../triggers/due-people.ts'
+import type { Stretch } from '../triggers/trigger-times.ts'
 import { enrol } from './enrolment.ts'
 import type { Candidate } from './run-inserts.ts'
-import type { Stretch } from '../triggers/trigger-times.ts'
-import { loadVersion, type Version } from '../definition/versions.ts'
 
 /** People of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */
 const PAGE = 500

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
+import type { Version } from '../definition/versions.ts'
 import { watchGoals } from '../goals/goals.ts'
 import { watchExitRules } from '../runs/exit-rules.ts'
 import { startRuns } from './run-starts.ts'
-import type { Version } from '../definition/versions.ts'
 
 /** A subscriber whom a trigger or a call lets in, if the automation's re-entry allows. Ids are uuids. */
 export type Candidate = {

@@ -1,6 +1,6 @@
-import type { Definition } from '../../../../schema/automation.ts'
 import { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import { AUTOMATION_LIMITS } from '../../../../schema/automation-parts.ts'
+import type { Definition } from '../../../../schema/automation.ts'
 import { isRecord } from '../../../../schema/json.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'

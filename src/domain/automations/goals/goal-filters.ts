@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, rows } from '../../../database.ts'
-import { dependsOnTime, holdingRuns } from '../runs/conditions.ts'
-import { conversionOf, goalOf, IS_OPEN, recordConversions } from './goals.ts'
-import { followConversions } from '../runs/runs.ts'
 import { loadVersions } from '../definition/versions.ts'
+import { dependsOnTime, holdingRuns } from '../runs/conditions.ts'
+import { followConversions } from '../runs/runs.ts'
+import { conversionOf, goalOf, IS_OPEN, recordConversions } from './goals.ts'
 
 type WatchedGoal = { automationId: string; versionId: string; goalId: string }
 type Watching = WatchedGoal & { runIds: string[] }

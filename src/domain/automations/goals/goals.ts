@@ -2,16 +2,16 @@ import { sql } from 'kysely'
 
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { RunStatus } from '../../../../schema/values.ts'
+import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, row, rows } from '../../../database.ts'
 import { compileWhere, eachHolds } from '../../audience/match.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
-import type { Call } from '../../../catalogue/tool.ts'
-import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
-import { entryOf, scopeOf, type Settled, type Turn } from '../steps/step.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
 import type { Listener } from '../runs/exit-rules.ts'
 import { IS_ENTERED_BEFORE, isSinceEntry } from '../runs/since-entry.ts'
 import { eventsMeant } from '../runs/waits.ts'
+import { entryOf, scopeOf, type Settled, type Turn } from '../steps/step.ts'
+import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
 
 /** A goal that a run reaches. Ids of runs and events are uuids. */
 export type Conversion = {

@@ -3,10 +3,10 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Call } from '../../../catalogue/tool.ts'
 import { type EntityManager, rows } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
+import { type StartingRun, startRuns } from '../entry/run-starts.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { recordDecisions } from '../runs/decisions.ts'
 import { lockPlaces, MAY_BEGIN, type Place, placeRows } from './group-places.ts'
-import { type StartingRun, startRuns } from '../entry/run-starts.ts'
 
 const PAGE = 500
 

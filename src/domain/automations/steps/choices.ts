@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 
 import { sql } from 'kysely'
 
-import { ELSE_PORT } from '../../../../schema/automation.ts'
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
+import { ELSE_PORT } from '../../../../schema/automation.ts'
 import { JUMP_PORT } from '../../../../temporal/graph.ts'
+import type { Call } from '../../../catalogue/tool.ts'
 import { execute, row } from '../../../database.ts'
 import { firstMatching } from '../../audience/match.ts'
-import type { Call } from '../../../catalogue/tool.ts'
-import type { RunState } from '../runs/run-state.ts'
 import { endOf, openGoals } from '../goals/goals.ts'
+import type { RunState } from '../runs/run-state.ts'
 import { type Enter, entryOf, left, scopeOf, type Settled, type Turn } from './step.ts'
 
 type Variants = StepConfigs['SPLIT']['variants']

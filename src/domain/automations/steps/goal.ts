@@ -1,6 +1,6 @@
+import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import type { StepOf } from '../../../../schema/automation.ts'
-import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { GoalWindow } from '../goals/goal-window.ts'
 import { readGoal, reachByFilters } from '../goals/goals.ts'
 import type { RunState } from '../runs/run-state.ts'

@@ -1,9 +1,9 @@
-import { compileContent } from '../../../content/compile.ts'
-import { fillContent } from '../../../content/fill.ts'
 import { sql } from 'kysely'
 
 import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
+import { compileContent } from '../../../content/compile.ts'
+import { fillContent } from '../../../content/fill.ts'
 import { row } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { enqueueMessages } from '../../messages.ts'

@@ -1,9 +1,9 @@
 import type { StepOf, StepType } from '../../../../schema/automation.ts'
 import type { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
+import type { Version } from '../definition/versions.ts'
 import type { RunState, Visit, WaitKind } from '../runs/run-state.ts'
 import type { Clock } from '../runs/schedule.ts'
-import type { Version } from '../definition/versions.ts'
 
 /**
  * What a step works with. `clock.now` is when the step before it was over, `due` when the run should have gone on,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import type { StepOf } from '../../../../schema/automation.ts'
 import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
 import { execute, row } from '../../../database.ts'
 import { compileWhere, matches } from '../../audience/match.ts'
 import { isSinceEntry } from '../runs/since-entry.ts'

@@ -7,8 +7,8 @@ import { array, execute, row, rows } from '../../../database.ts'
 import { jsonWallTime } from '../../audience/dates.ts'
 import { audiencePredicate } from '../../audience/match.ts'
 import { idsAround } from '../../event-rows.ts'
-import { CATCH_UP_MS, daysOf, planDates, type Stretch } from './trigger-times.ts'
 import type { Version } from '../definition/versions.ts'
+import { CATCH_UP_MS, daysOf, planDates, type Stretch } from './trigger-times.ts'
 
 /** A timed trigger of a published version. */
 export type Timed = { version: Version; stepId: string; config: TimedTrigger }

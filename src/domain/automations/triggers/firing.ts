@@ -5,10 +5,10 @@ import type { Fired } from '../../../../temporal/contract.ts'
 import { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, row } from '../../../database.ts'
-import { countDue, type Timed, timedTrigger, zoneOf } from './due-people.ts'
-import { beginIntake } from '../entry/intake.ts'
-import { CATCH_UP_MS, lastTime, nextLook, type Stretch } from './trigger-times.ts'
 import { loadVersion } from '../definition/versions.ts'
+import { beginIntake } from '../entry/intake.ts'
+import { countDue, type Timed, timedTrigger, zoneOf } from './due-people.ts'
+import { CATCH_UP_MS, lastTime, nextLook, type Stretch } from './trigger-times.ts'
 
 // Dates come round every year, and a stretch holds one of each at most.
 const LONGEST_LOOK_MS = 300 * 86_400_000

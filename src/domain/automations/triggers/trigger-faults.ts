@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import type { Definition, Step, StepOf } from '../../../../schema/automation.ts'
 import { BUILT_IN_FIELDS } from '../../../../schema/automation-triggers.ts'
+import type { Definition, Step, StepOf } from '../../../../schema/automation.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'

@@ -6,9 +6,9 @@ import { type FiringRequest, TRIGGER_FIRING, triggerScheduleId } from '../../../
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, type EntityManager, row, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
+import { loadVersions } from '../definition/versions.ts'
 import { dropOccasions, timedTrigger } from './due-people.ts'
 import { nextLook } from './trigger-times.ts'
-import { loadVersions } from '../definition/versions.ts'
 
 /** What decides the moments of a timed trigger. */
 export type Timing = { config: TimedTrigger; timezone: string }

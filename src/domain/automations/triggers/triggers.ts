@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
 
-import type { StepOf } from '../../../../schema/automation.ts'
 import { RUN_EVENTS } from '../../../../schema/automation-triggers.ts'
+import type { StepOf } from '../../../../schema/automation.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, readId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
 import type { NewEvent, RecordedEvent } from '../../event-rows.ts'
-import { type Decision, recordDecisions } from '../runs/decisions.ts'
+import { loadVersions, type Version } from '../definition/versions.ts'
 import { enrol, MOST_DEPTH } from '../entry/enrolment.ts'
 import type { Candidate } from '../entry/run-inserts.ts'
-import { loadVersions, type Version } from '../definition/versions.ts'
+import { type Decision, recordDecisions } from '../runs/decisions.ts'
 
 /** An event that may start something; `depth` is how many runs that started each other stand before what it starts. */
 type FiringEvent = RecordedEvent & { depth?: number }

@@ -7,11 +7,11 @@ import { type EntityManager, execute, json, row } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
-import { recordDecisions } from '../runs/decisions.ts'
+import { loadVersion } from '../definition/versions.ts'
 import { enrol } from '../entry/enrolment.ts'
 import { refuseStatus } from '../entry/enter-by-hand.ts'
+import { recordDecisions } from '../runs/decisions.ts'
 import { findEnterable } from '../runs/run-control.ts'
-import { loadVersion } from '../definition/versions.ts'
 
 /** An address that messages come to, and what its organization may. Ids are uuids; `now` is the epoch in seconds. */
 export type Webhook = {
