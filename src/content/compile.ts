@@ -14,21 +14,24 @@ import { BUILT_IN_VARIABLES, flatten } from './variables.ts'
 /** An email as its author wrote it. */
 export type ContentSource = {
   readonly contentType: ContentType | 'HTML'
-  /** Text for MARKDOWN and HTML, a document for MAILY and PLATE; as it is stored, so it may be anything. */
+  /**
+   * Text for MARKDOWN and HTML, a document for MAILY and PLATE. It comes unchecked from storage, so it may be any
+   * value.
+   */
   readonly source: unknown
   readonly subject: string
   readonly preview?: string | null
-  /** The text part, where its author wrote one; otherwise it is made of the content. */
+  /** The text part, if the author wrote one; otherwise it is derived from the content. */
   readonly text?: string | undefined
   /** Marketing mail always names its sender in a footer. */
   readonly kind: 'marketing' | 'transactional'
-  /** Names of custom fields; given, other names without a fallback become warnings. */
+  /** Names of the custom fields. When given, any other variable without a fallback gets a warning. */
   readonly knownVariables?: Iterable<string>
 }
 
 /**
- * An email ready to be filled for any number of people. Plain frozen data: it may be cached, cloned and
- * shared. `references` are the variables, `targets` the links that slots point into.
+ * An email that can be filled for any number of recipients. It is plain frozen data, so it may be cached, cloned and
+ * shared. `references` holds the variables and `targets` the links; slots refer to both by index.
  */
 export type CompiledEmail = {
   readonly subject: Template
@@ -37,7 +40,7 @@ export type CompiledEmail = {
   readonly text: Template
   readonly references: readonly VariableReference[]
   readonly targets: readonly LinkTarget[]
-  /** The links whose clicks can be counted, by position; `url` is null when it holds variables. */
+  /** The links whose clicks can be counted, by position. `url` is null when the address contains variables. */
   readonly links: readonly { readonly position: number; readonly url: string | null }[]
   /** Whether the author put an unsubscribe link into the content. */
   readonly hasUnsubscribeLink: boolean
@@ -46,7 +49,7 @@ export type CompiledEmail = {
   readonly warnings: readonly ContentWarning[]
 }
 
-/** Names without case and separators, so that a slip of the pen finds what was meant. */
+/** Returns a name without case and separators, so that a misspelt variable finds the one that was meant. */
 function bareName(name: string): string {
   return name.toLowerCase().replaceAll(/[-_]/g, '')
 }
@@ -81,10 +84,10 @@ function countedLinks(targets: readonly LinkTarget[]): CompiledEmail['links'] {
 /** Gmail shows only the first 102 KB of a message and hides the rest, the unsubscribe link with it. */
 const CLIPPED_FROM = 102_000
 
-/** About what the address of a link takes when its clicks are counted. */
+/** Estimated length of a tracked link's address. */
 const ADDRESS_BYTES = 100
 
-/** The bytes of everything that may show. */
+/** Returns the size of a template in bytes, with all conditional parts included. */
 function sizeOf({ statics, slots }: Template): number {
   const fixed = statics.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   return slots.reduce((sum, slot) => {
@@ -102,7 +105,7 @@ function warnLarge(table: ReferenceTable, html: Template): void {
   )
 }
 
-/** Writes the content itself; the frame of our own formats comes around it. */
+/** Writes the content of every format but HTML; `writeFrame` adds the document around it. */
 function writeBody(parts: EmailParts, { contentType, source }: ContentSource): void {
   if (contentType === 'MAILY') writeMaily(parts, source)
   else if (contentType === 'PLATE') writePlate(parts, source)
@@ -113,7 +116,7 @@ function asText(source: unknown): string {
   return typeof source === 'string' ? source : ''
 }
 
-/** Reads an email once, so that filling it is only joining strings. Never throws, whatever the source. */
+/** Compiles an email once, so that filling it only joins strings. Never throws, whatever the source is. */
 export function compileContent(content: ContentSource): CompiledEmail {
   const { contentType, knownVariables } = content
   const table = new ReferenceTable()
@@ -123,7 +126,7 @@ export function compileContent(content: ContentSource): CompiledEmail {
   const preview = table.extract(flatten(content.preview ?? ''))
   const written = content.text === undefined ? null : table.extract(content.text)
   let hasUnsubscribeLink = false
-  /** What is in the tables once the author's content is written; the footer adds to them. */
+  /** Records the state of the tables before the footer adds a link and variables of its own. */
   const noteAuthored = (): void => {
     hasUnsubscribeLink = links.hasUnsubscribe
     if (knownVariables !== undefined) warnUnknown(table, knownVariables)

@@ -1,4 +1,4 @@
-/** How a block's condition compares a variable; the words of the editor that writes them. */
+/** The comparisons that a block's condition can make, named as in the MAILY editor. */
 export const CONDITION_OPERATORS = [
   'is_true',
   'is_false',
@@ -13,7 +13,7 @@ export const CONDITION_OPERATORS = [
 ] as const
 export type ConditionOperator = (typeof CONDITION_OPERATORS)[number]
 
-/** Who sees a block: those for whom the comparison holds, or (`hides`) everybody else. */
+/** Decides who sees a block: recipients for whom the comparison holds or, with `hides`, all others. */
 export type Condition = {
   readonly reference: number
   readonly operator: ConditionOperator
@@ -24,7 +24,7 @@ export type Condition = {
 const FALSE_WORDS = new Set(['', 'false', '0'])
 const DAY = /^\d{4}-\d{2}-\d{2}/
 
-/** A number, or the time of an ISO date; NaN for everything else, an empty value above all. */
+/** Returns a number, or the time of an ISO date in ms; NaN for anything else, including an empty value. */
 function magnitude(text: string): number {
   if (text === '') return Number.NaN
   return DAY.test(text) ? Date.parse(text.replace(/^(\S+) (\S+) UTC$/, '$1T$2Z')) : Number(text)
@@ -55,7 +55,7 @@ function compare({ operator, value }: Condition, text: string): boolean {
   }
 }
 
-/** Whether somebody with this value, as it would show, sees the block. */
+/** Returns whether a recipient sees the block; `value` is the variable's value formatted as in the email. */
 export function isShown(condition: Condition, value: string): boolean {
   return compare(condition, value) !== condition.hides
 }

@@ -33,7 +33,7 @@ const PLATE_TEMPLATE = [
 
 const MARKDOWN_TEMPLATE = "Hi {{name | 'there'}},\n\n[Unsubscribe]({{unsubscribeUrl}})\n"
 
-/** What a new email says until somebody writes it: a greeting and an unsubscribe link, in each language of content. */
+/** The initial content of a new email in each format: a greeting and an unsubscribe link. */
 export const DEFAULT_CONTENT: Readonly<Record<ContentType, unknown>> = {
   MAILY: MAILY_TEMPLATE,
   PLATE: PLATE_TEMPLATE,

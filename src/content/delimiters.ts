@@ -1,7 +1,10 @@
 /** A kind of emphasis. */
 export type Mark = 'strong' | 'emphasis' | 'strike'
 
-/** A run of `*`, `_` or `~`: what it closes, what is left of it as text, and what it opens (innermost last). */
+/**
+ * A run of `*`, `_` or `~`: the marks it closes, the number of characters left as text, and the marks it opens
+ * (innermost last).
+ */
 export type DelimiterRun = {
   readonly type: 'delimiter'
   readonly character: string
@@ -10,7 +13,7 @@ export type DelimiterRun = {
   readonly opens: Mark[]
 }
 
-/** A run that may still open or close something. */
+/** An entry of the delimiter stack: a run that may still open or close emphasis. */
 export type Delimiter = {
   readonly run: DelimiterRun
   readonly serial: number
@@ -21,7 +24,7 @@ export type Delimiter = {
   next: Delimiter | null
 }
 
-/** No paragraph has more emphasis; what is beyond is text, which bounds memory. */
+/** Runs beyond this number are text, which bounds memory; no real paragraph has as many. */
 const MAX_RUNS = 10_000
 const WHITESPACE = /\s/
 const PUNCTUATION = /[\p{P}\p{S}]/u
@@ -38,7 +41,9 @@ function characterAt(source: string, index: number): string {
   return code === undefined ? '\n' : String.fromCodePoint(code)
 }
 
-/** CommonMark's flanking rules: where a run from `start` to `end` may open and close. */
+/**
+ * Applies CommonMark's flanking rules: returns whether the run from `start` to `end` may open and may close emphasis.
+ */
 function flanking(source: string, start: number, end: number): { canOpen: boolean; canClose: boolean } {
   const before = characterBefore(source, start)
   const after = characterAt(source, end)
@@ -52,7 +57,7 @@ function flanking(source: string, start: number, end: number): { canOpen: boolea
   return { canOpen: left && (!right || punctuationBefore), canClose: right && (!left || punctuationAfter) }
 }
 
-/** The open delimiter runs of one paragraph, paired by CommonMark's rules in linear time. */
+/** The delimiter stack of one paragraph. Pairs runs by CommonMark's rules in linear time. */
 export class DelimiterStack {
   #last: Delimiter | null = null
   #serial = 0
@@ -61,7 +66,7 @@ export class DelimiterStack {
     return this.#last
   }
 
-  /** Adds the run from `start` to `end`; null when it can neither open nor close, so that it is text. */
+  /** Adds the run from `start` to `end`. Returns null when it can neither open nor close emphasis and is plain text. */
   push(source: string, start: number, end: number): DelimiterRun | null {
     const length = end - start
     const character = source.charAt(start)
@@ -77,9 +82,9 @@ export class DelimiterStack {
     return run
   }
 
-  /** Pairs all runs after `bottom` and forgets them. */
+  /** Pairs all runs after `bottom` and removes them from the stack. */
   pair(bottom: Delimiter | null): void {
-    // Below these serials no opener exists for a closer of that kind, which is what keeps this linear.
+    // No opener with a serial below the floor matches a closer of that kind. Not searching there keeps this linear.
     const floors = new Map<string, number>()
     let closer = this.#firstAfter(bottom)
     while (closer !== null) {
@@ -146,7 +151,7 @@ function findOpener(closer: Delimiter, bottom: Delimiter | null, floor: number):
   return null
 }
 
-/** CommonMark's rule of three: `**a*b**` must not pair a double run with a single one. */
+/** Applies CommonMark's rule of three: in `**a*b**`, a double run must not pair with a single one. */
 function isOddMatch(opener: Delimiter, closer: Delimiter): boolean {
   if (!closer.canOpen && !opener.canClose) return false
   return closer.length % 3 !== 0 && (opener.length + closer.length) % 3 === 0

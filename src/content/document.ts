@@ -1,10 +1,10 @@
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { isRecord } from '../../schema/json.ts'
 
-/** What is wrong with a document, and where in it. */
+/** A fault in a document and its path. */
 export type DocumentFault = { path: string; message: string }
 
-/** A snippet that a document holds, and where. */
+/** A reference to a snippet in a document and its path. */
 export type SnippetMention = { path: string; snippetId: unknown }
 
 type Visit = { node: unknown; path: string; depth: number }
@@ -24,8 +24,8 @@ const SHAPES: Record<string, string> = {
 }
 
 /**
- * Judges the shape of a MAILY document (TipTap JSON) and finds the snippets it holds, without recursion. Node types and
- * attributes are not judged: what a renderer does not know it passes over (decisions, section 4).
+ * Checks the shape of a MAILY document (TipTap JSON) and finds the snippets it refers to, without recursion. Node types
+ * and attributes are not checked: the renderer skips those it does not know (decisions, section 4).
  */
 export function inspectDocument(document: unknown): { faults: DocumentFault[]; snippets: SnippetMention[] } {
   const snippets: SnippetMention[] = []
@@ -36,7 +36,7 @@ export function inspectDocument(document: unknown): { faults: DocumentFault[]; s
   const faults: DocumentFault[] = []
   const waiting: Visit[] = [{ node: document, path: '', depth: 1 }]
   for (let count = 1; waiting.length > 0 && faults.length < FAULTS_SHOWN; count++) {
-    // The loop goes on only while something waits.
+    // The loop condition guarantees that `pop` returns a visit.
     const { node, path, depth } = waiting.pop() as Visit
     if (depth > DOCUMENT_LIMITS.depth) {
       return { faults: [{ path, message: `is nested deeper than ${DOCUMENT_LIMITS.depth} nodes` }], snippets }
@@ -66,7 +66,10 @@ function mentionOf({ attrs }: Record<string, unknown>, path: string): SnippetMen
   return { path: `${path}.attrs.snippetId`, snippetId: isRecord(attrs) ? attrs['snippetId'] : undefined }
 }
 
-/** Reversed, because the last one is visited first and faults should come in reading order; one too many is enough. */
+/**
+ * Returns visits in reverse order: the loop pops the last one first, and faults should come in reading order. The slice
+ * keeps at least one node beyond the limit, which is enough to detect it.
+ */
 function childrenOf({ content }: Record<string, unknown>, path: string, depth: number): Visit[] {
   if (!Array.isArray(content)) return []
   return content

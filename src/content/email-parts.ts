@@ -6,7 +6,7 @@ import { type Part, type Template, TemplateBuilder } from './template.ts'
 import { TextWriter } from './text-writer.ts'
 import { isWebUrl } from './url.ts'
 
-/** The HTML and the text of one email while a document is walked, which writes both at once. */
+/** Collects the HTML part and the text part of one email, which are written in the same walk of the document. */
 export class EmailParts {
   readonly html = new TemplateBuilder()
   readonly text = new TextWriter()
@@ -19,7 +19,7 @@ export class EmailParts {
     this.links = links
   }
 
-  /** Text with variables, escaped for HTML text and quoted attributes. */
+  /** Writes text with variables to the HTML part, escaped for HTML text and quoted attributes. */
   escaped(text: string): void {
     for (const part of splitReferences(text)) {
       if (typeof part === 'string') this.html.fixed(escapeHtml(part))
@@ -27,18 +27,18 @@ export class EmailParts {
     }
   }
 
-  /** The same text in both parts. */
+  /** Writes the same text to both parts. */
   both(text: string): void {
     this.escaped(text)
     this.text.text(text)
   }
 
-  /** Writes a part that shows under a condition; it stands on lines of its own. */
+  /** Writes a part that shows only under a condition. In the text part it has lines of its own. */
   when(condition: Condition, write: () => void): void {
     this.#part(Object.freeze({ kind: 'when', condition: Object.freeze(condition) }), 0, write)
   }
 
-  /** Writes a part that repeats for each item of the list that the variable of this name holds. */
+  /** Writes a part that repeats for each item of the list in the variable `list`. */
   each(list: string, write: () => void): void {
     const id = this.#parts.length
     if (this.table.repeats.length === 0) this.table.lists.add(list)
@@ -58,7 +58,7 @@ export class EmailParts {
     this.links.parts -= 1
   }
 
-  /** The text part with its variables and addresses as slots. */
+  /** Builds the text part, with slots for its variables and addresses. */
   buildText(): Template {
     const builder = new TemplateBuilder()
     const text = this.text.toString()
@@ -78,7 +78,7 @@ export class EmailParts {
     return builder.fixed(text.slice(from)).build()
   }
 
-  /** A mark with an index begins that part, one without ends the part that began last. */
+  /** Handles a part mark: one with an index begins that part, one without ends the part that began last. */
   #buildPart(builder: TemplateBuilder, open: Part[], index: string): void {
     const part = index === '' ? open.pop() : this.#parts[Number(index)]
     if (part === undefined) return
@@ -90,8 +90,8 @@ export class EmailParts {
   }
 
   /**
-   * Writes a link's address after its text (which began at `mark` of the text part), unless the text is
-   * the address. `alone`: nothing but the link stands in its block.
+   * Writes a link's address to the text part, after the link's text (which began at `mark`), unless the text is the
+   * address. `alone` says that the block contains nothing but the link.
    */
   addressAfter(target: number, mark: number, alone: boolean): void {
     const text = this.text.since(mark)
@@ -109,12 +109,12 @@ function bareAddress(text: string): string {
   return text.replace(/^(?:https?:\/\/(?:www\.)?|mailto:|tel:)/i, '').replace(/\/$/, '')
 }
 
-/** A link whose text is its own address says nothing twice. */
+/** Returns whether a link's text is its address, so that the text part does not show it twice. */
 function isSameAddress(text: string, url: string | null): boolean {
   return url !== null && bareAddress(text) === bareAddress(url)
 }
 
-/** Text that is no HTML (subject, preview, a written text part) as a template: its values are plain. */
+/** Compiles text that is not HTML (a subject, a preview, a text part); its values are not escaped. */
 export function plainTemplate(text: string): Template {
   const builder = new TemplateBuilder()
   for (const part of splitReferences(text)) {

@@ -8,13 +8,16 @@ const HTML_ESCAPES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Safe as HTML text and inside a quoted attribute, single or double. */
+/** Escapes text for HTML text and for quoted attributes, with single or double quotes. */
 export function escapeHtml(text: string): string {
   if (!HTML_NEEDS_ESCAPE.test(text)) return text
   return text.replace(HTML_SPECIAL, (character) => HTML_ESCAPES[character] ?? '')
 }
 
-/** What a value may hold inside a style: a colour, a length or a word, nothing that ends or calls. */
+/**
+ * Reduces a value to characters that are safe in a style: enough for a colour, a length or a keyword, not for a
+ * function call or the end of a declaration.
+ */
 export function escapeCss(text: string): string {
   return text.replaceAll(/[^A-Za-z0-9#%., -]/g, '').trim()
 }
@@ -24,7 +27,7 @@ const LATIN_1_NAMES =
   'Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig ' +
   'agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml'
 
-/** The entities that stand in mail as people write it; others are left as they are. */
+/** Named entities that are common in mail; all others are left as they are. */
 const ENTITIES: ReadonlyMap<string, string> = new Map([
   ...LATIN_1_NAMES.split(' ').map((name, index): [string, string] => [
     name,
@@ -79,7 +82,7 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
   ['check', '✓'],
 ])
 
-/** A code point as text; controls, surrogates and noncharacters become the replacement character. */
+/** Returns a code point as text; controls, surrogates and noncharacters become U+FFFD. */
 function fromCodePoint(code: number): string {
   const forbidden =
     !(code <= 0x10ffff) ||
@@ -92,7 +95,7 @@ function fromCodePoint(code: number): string {
 
 const ENTITY = /&(?:#[xX]([0-9a-fA-F]{1,6})|#([0-9]{1,7})|([A-Za-z][A-Za-z0-9]{1,31}));/g
 
-/** Character references become characters, in one pass, so that `&amp;lt;` is the text `&lt;`. */
+/** Decodes character references in one pass, so that `&amp;lt;` becomes the text `&lt;`. */
 export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(ENTITY, (whole, hex?: string, decimal?: string, name?: string) => {

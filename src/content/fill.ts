@@ -6,27 +6,33 @@ import type { Slot, Template } from './template.ts'
 import { fillUrl, isWebUrl } from './url.ts'
 import { CONFIRM_VARIABLE, flatten, formatValue } from './variables.ts'
 
-/** What differs between two people who get the same email. */
+/** The data of one recipient, or of one preview, that a compiled email is filled with. */
 export type FillInput = {
-  /** Values by variable name: the built-in ones and custom fields. Absent and null mean empty. */
+  /** Values by variable name: built-in variables and custom fields. A missing or null value is empty. */
   readonly variables: Readonly<Record<string, unknown>>
   readonly urls: {
     readonly unsubscribe: string
     readonly online: string
     readonly confirm?: string | undefined
   }
-  /** Absent: nothing is counted. `openUrl` is the pixel's address; `clickUrl` wraps the link at a position. */
+  /**
+   * Without it, nothing is counted. `openUrl` is the pixel's address; `clickUrl` returns the tracked address of the
+   * link at a position.
+   */
   readonly tracking?:
     | {
         readonly openUrl?: string | undefined
         readonly clickUrl?: (position: number) => string
       }
     | undefined
-  /** For a preview without a person: every conditional part shows, and what repeats shows once. */
+  /** For a preview without a recipient: every conditional part shows, and repeated parts without a list show once. */
   readonly showAll?: boolean
 }
 
-/** One person's email. `links[position]` is where the link at that position leads; '' when it was dropped. */
+/**
+ * The email of one recipient. `links[position]` is the destination of the link at that position, '' when it was dropped
+ * as unsafe.
+ */
 export type FilledEmail = {
   readonly subject: string
   readonly preheader: string
@@ -35,43 +41,44 @@ export type FilledEmail = {
   readonly links: readonly string[]
 }
 
-/** A list shows no more items than this, and all lists of one email together no more than the second. */
+/** The most items that one list shows, and the most that all lists of one email show together. */
 const MAX_ITEMS = 200
 const MAX_ROUNDS = 1_000
 
 /**
- * How values are written into the HTML and the text, whose fixed texts are written so already: as they are, or in the
- * encoding of the mail. Pieces that are written apart must read as if they had been joined first.
+ * Encodes a value for insertion into the HTML and text templates: unchanged, or in the transfer encoding of the MIME
+ * part if the templates' fixed texts are already in it. Encoding pieces separately must give the same result as
+ * encoding them joined.
  */
 export type WriteValue = (text: string) => string
 
-/** What all parts of one person's email share. */
+/** The state that all templates of one recipient's email share. */
 type Filling = {
   readonly compiled: CompiledEmail
   readonly input: FillInput
   readonly write: WriteValue
   readonly links: string[]
-  /** The values of each item by its path, so that the HTML and the text of an item have the same links. */
+  /** The values of each list item by its path, so that the HTML and the text of an item share their links. */
   readonly items: Map<string, Values>
 }
 
-/** A value or an address as the HTML and as the text shows it. */
+/** A value or an address as written into the HTML part and into the text part. */
 type Shown = {
   readonly html: string
   readonly text: string
 }
 
-/** What the slots of one email, or of one item of a list in it, read. */
+/** The values that slots read: those of the whole email, or of one list item in it. */
 type Values = {
   readonly filling: Filling
   readonly path: string
-  /** The item, and around it the items of outer lists. */
+  /** The list item and the values around its list; null outside of lists. */
   readonly item: { readonly value: unknown; readonly outer: Values } | null
-  /** Plain values by reference, on one line, with fallbacks applied. */
+  /** Unescaped values by reference index: one line each, with fallbacks applied. */
   readonly plain: readonly string[]
-  /** The same as they show. */
+  /** The same values as they are written. */
   readonly shown: readonly Shown[]
-  /** Addresses by target: wrapped when clicks are counted, empty when they are not safe. */
+  /** Addresses by target index: tracked when clicks are counted, empty when unsafe. */
   readonly addresses: readonly Shown[]
 }
 
@@ -86,7 +93,7 @@ function resolve(reference: VariableReference, input: FillInput): string {
   return formatValue(input.variables[name]) || fallback
 }
 
-/** What needs no escaping is written once for both parts. */
+/** Encodes text for both parts; text that needs no escaping is encoded once. */
 function showText(text: string, write: WriteValue): Shown {
   if (text === '') return NOTHING
   const written = write(text)
@@ -94,13 +101,13 @@ function showText(text: string, write: WriteValue): Shown {
   return { text: written, html: escaped === text ? written : write(escaped) }
 }
 
-/** What an item says of a name: its own member, or itself under the name `value`. */
+/** Returns an item's member of this name. An item that is not an object is its own member `value`. */
 function memberOf(item: unknown, name: string): unknown {
   if (typeof item !== 'object' || item === null) return name === 'value' ? item : undefined
   return Object.hasOwn(item, name) ? (item as Readonly<Record<string, unknown>>)[name] : undefined
 }
 
-/** The list of a name: a member of an item, or a value of the person. */
+/** Finds a list by name: in the surrounding items from the inside out, then among the recipient's variables. */
 function listOf(values: Values, name: string): unknown {
   const { variables } = values.filling.input
   for (let at = values; at.item !== null; at = at.item.outer) {
@@ -110,7 +117,10 @@ function listOf(values: Values, name: string): unknown {
   return Object.hasOwn(variables, name) ? variables[name] : undefined
 }
 
-/** The values inside one item of a list: its members first, then those around the list. */
+/**
+ * Returns the values for one item of a list: the item's members first, then the outer values. Null once the email has
+ * shown `MAX_ROUNDS` items.
+ */
 function itemValues(outer: Values, value: unknown, repeat: number, index: number): Values | null {
   const { filling } = outer
   const path = `${outer.path}/${repeat}.${index}`
@@ -156,7 +166,7 @@ function dress(slot: { before: string; after: string }, url: string): string {
   return url === '' ? '' : slot.before + url + slot.after
 }
 
-/** What one slot shows; a switch over every kind, so that a new kind cannot be forgotten. */
+/** Returns the text of one slot. The switch covers every kind, so that the compiler reports a missing one. */
 function show(slot: Slot, values: Values): string {
   const { write, input } = values.filling
   switch (slot.kind) {
@@ -192,7 +202,9 @@ function fillTemplate(template: Template, values: Values): string {
   return filled
 }
 
-/** When what stands first is hidden, the blank lines after it are left over. */
+/**
+ * Fills the text part. When a conditional part at its beginning is hidden, the blank lines after that part are removed.
+ */
 function fillText(template: Template, values: Values): string {
   const text = fillTemplate(template, values)
   const [first] = template.slots
@@ -200,7 +212,7 @@ function fillText(template: Template, values: Values): string {
   return mayBeHidden ? text.replace(/^[\r\n]+/, '') : text
 }
 
-/** A header's text; its only slots are plain values, which the headers encode. */
+/** Fills the text of a header. It has only plain slots, and the header is encoded later. */
 function fillHeader({ statics, slots }: Template, plain: readonly string[]): string {
   let filled = statics[0] ?? ''
   for (const [index, slot] of slots.entries()) {
@@ -213,8 +225,8 @@ function fillHeader({ statics, slots }: Template, plain: readonly string[]): str
 const asItIs: WriteValue = (text) => text
 
 /**
- * Fills a compiled email for one person. Pure, and never expands what stands in a value. `write` belongs to the
- * encoding that the fixed texts of the HTML and the text are in.
+ * Fills a compiled email for one recipient. Pure, and never expands variables inside values. `write` must match the
+ * encoding of the fixed texts in the HTML and text templates.
  */
 export function fillContent(
   compiled: CompiledEmail,

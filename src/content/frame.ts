@@ -3,16 +3,16 @@ import { linkMark, referenceMark } from './references.ts'
 import { PIXEL, type Template } from './template.ts'
 import { OUTLOOK_SHEET, SHEET, STYLE } from './theme.ts'
 
-// After the preview come characters that show nothing, or the inbox would go on with the body's first words.
+// Invisible characters after the preview keep inboxes from showing the beginning of the body beside it.
 const PREVIEW_PADDING = '&#847;&zwnj;&nbsp;'.repeat(60)
 
 const HIDDEN =
   'display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;color:transparent;font-size:1px;line-height:1px;mso-hide:all'
 
-/** Our own word for the link that stops email; it is English, whatever stands around it. */
+/** The text of unsubscribe links that the service adds. It is English, whatever the language of the email. */
 export const UNSUBSCRIBE = '<span lang="en">Unsubscribe</span>'
 
-/** The text that inboxes show beside the subject, invisible in the message itself. */
+/** Writes the preheader: the text that inboxes show beside the subject, invisible in the message itself. */
 export function writePreheader(parts: EmailParts, preview: string): void {
   if (preview === '') return
   parts.html.fixed(`<div style="${HIDDEN}">`)
@@ -20,17 +20,18 @@ export function writePreheader(parts: EmailParts, preview: string): void {
   parts.html.fixed(`${PREVIEW_PADDING}</div>\n`)
 }
 
-/** Everything around our own content: head, page, card and footer. */
+/** The data of the document around the content: head, page, card and footer. */
 export type Frame = {
   readonly subject: string
   readonly preview: string
-  /** Marketing always says who sends it; other mail gets a footer when it has no unsubscribe link. */
+  /** Marketing mail always has a footer with its sender; other mail only if it has no unsubscribe link. */
   readonly marketing: boolean
 }
 
 /**
- * Writes a whole email document around what `body` writes. It names no language, because nobody says which one it is in:
- * screen readers then use their listener's, where a wrong name would have them mispronounce every word.
+ * Writes a whole email document around what `body` writes. The document declares no language because the service does
+ * not know it: a screen reader then uses its user's language, while a wrong declaration would make it mispronounce
+ * every word.
  */
 export function writeFrame(parts: EmailParts, frame: Frame, body: () => void): Template {
   parts.html.fixed(`<!doctype html>
@@ -67,7 +68,7 @@ ${SHEET}
   return parts.html.fixed('</body>\n</html>\n').build()
 }
 
-/** Who sends this, and how to stop it; the link is left to the author where the content has one. */
+/** Writes the footer: the sender, and an unsubscribe link unless the content already has one. */
 function writeFooter(parts: EmailParts): void {
   const needsLink = !parts.links.hasUnsubscribe
   const organization = referenceMark(parts.table.add({ name: 'org-name', fallback: '' }))

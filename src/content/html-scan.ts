@@ -1,4 +1,4 @@
-/** One attribute of a start tag; `from` and `to` are its place in the source, name and quotes included. */
+/** One attribute of a start tag; `from` and `to` are its range in the source, including name and quotes. */
 export type HtmlAttribute = {
   readonly name: string
   readonly value: string
@@ -9,8 +9,8 @@ export type HtmlAttribute = {
 }
 
 /**
- * A piece of an HTML source; together the pieces' `raw` are the source. `raw` pieces are the contents of
- * elements whose text is not HTML; a conditional comment (for Outlook) has its content in `inner`.
+ * A piece of an HTML source; the `raw` texts of all pieces together are the source. A `content` token is the content of
+ * an element whose text is not HTML. A conditional comment (for Outlook) has its content in `inner`.
  */
 export type HtmlToken =
   | { readonly type: 'text' | 'declaration'; readonly raw: string }
@@ -35,7 +35,9 @@ const COMMENT_END = /--!?>/g
 const CONDITIONAL = /^<!--\[if[^\]]*\]>([^]*)<!\[endif\]-->$/i
 const TEXT_ONLY = new Set(['script', 'style', 'title', 'textarea', 'xmp', 'iframe', 'noembed', 'noframes'])
 
-/** Cuts HTML as browsers do (WHATWG 13.2.5), as far as mail needs it: linear, and nothing is ever refused. */
+/**
+ * Tokenizes HTML as browsers do (WHATWG 13.2.5), as far as mail needs it: in linear time, without rejecting anything.
+ */
 class HtmlScanner {
   readonly #source: string
   readonly #tokens: HtmlToken[] = []
@@ -137,7 +139,7 @@ class HtmlScanner {
   }
 }
 
-/** The pieces of an HTML source, in order. */
+/** Returns the tokens of an HTML source in order. */
 export function scanHtml(source: string): HtmlToken[] {
   return new HtmlScanner(source).scan()
 }

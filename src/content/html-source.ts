@@ -10,7 +10,7 @@ import { compileUrl, isWebUrl } from './url.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
 
-/** Attributes that hold one address; a value that begins one has its scheme checked. */
+/** Attributes that hold one address. With a variable in it, the whole address is checked. */
 const ADDRESS_ATTRIBUTES = new Set([
   'href',
   'src',
@@ -24,10 +24,10 @@ const ADDRESS_ATTRIBUTES = new Set([
   'xlink:href',
 ])
 
-/** How variables may stand in a piece of HTML that is kept as it is. */
+/** How variables in a raw piece of HTML are written: escaped as HTML or CSS, or left out with a warning. */
 type Place = 'html' | 'css' | 'nowhere'
 
-/** Writes HTML that a user handed in, all of it given as `tokens`: kept byte for byte but for variables, counted links and the pixel. */
+/** Writes a user's HTML, given as `tokens`: unchanged except for variables, counted links and the pixel. */
 export class HtmlSourceWriter {
   readonly #parts: EmailParts
   readonly #text: HtmlText
@@ -39,7 +39,7 @@ export class HtmlSourceWriter {
     this.#text = new HtmlText(parts)
   }
 
-  /** Writes one piece; what stands in a comment has no place in the text part. */
+  /** Writes one token; `hasText` says whether it also goes into the text part. */
   write(token: HtmlToken, hasText: boolean): void {
     switch (token.type) {
       case 'text':
@@ -64,7 +64,7 @@ export class HtmlSourceWriter {
     }
   }
 
-  /** Outlook reads what stands in its conditional comments as HTML. */
+  /** Writes a comment. Outlook reads the content of conditional comments as HTML, so it is processed as such. */
   #comment(raw: string, inner: string | null): void {
     if (inner === null) return this.#kept(raw, 'html')
     const from = raw.indexOf(']>') + 2
@@ -94,7 +94,7 @@ export class HtmlSourceWriter {
     )
   }
 
-  /** Writes a start tag and returns the link it opens. */
+  /** Writes a start tag. Returns the index of the link target it opens, or null. */
   #start(tag: StartTag): number | null {
     let target: number | null = null
     let written = 0
@@ -159,7 +159,10 @@ function writtenName(tag: StartTag, attribute: HtmlAttribute): string {
   return tag.raw.slice(from, from + attribute.name.length)
 }
 
-/** Whether this is an address that a reader follows and whose clicks are counted, or one with a variable. */
+/**
+ * Returns whether the attribute is a link that a reader follows: one with a variable, or a web address whose clicks are
+ * counted.
+ */
 function isLinkAttribute(tag: StartTag, attribute: HtmlAttribute): boolean {
   if (attribute.name !== 'href') return false
   if (tag.name !== 'a' && tag.name !== 'area' && !tag.name.startsWith('v:')) return false
@@ -168,19 +171,19 @@ function isLinkAttribute(tag: StartTag, attribute: HtmlAttribute): boolean {
   return /^(?:https?:)?\/\//i.test(written) && isWebUrl(compileUrl(written)?.fixed ?? '')
 }
 
-/** The index of the last piece that ends this element, or -1. */
+/** Returns the index of the last end tag of this element, or -1. */
 function lastEnd(tokens: readonly HtmlToken[], name: string): number {
   return tokens.findLastIndex((token) => token.type === 'end' && token.name === name)
 }
 
-/** Where the preheader goes: first in the body, or before everything in a fragment. */
+/** Returns the index where the preheader goes: first in the body, or after the head where there is no body tag. */
 function startOfBody(tokens: readonly HtmlToken[]): number {
   const body = tokens.findIndex((token) => token.type === 'start' && token.name === 'body')
   if (body >= 0) return body + 1
   return lastEnd(tokens, 'head') + 1
 }
 
-/** Writes a user's HTML source (its variables already placeholders) and derives the text part from it. */
+/** Writes a user's HTML source, whose variables are already placeholders, and derives the text part from it. */
 export function writeHtmlSource(parts: EmailParts, source: string, preview: string): Template {
   const tokens = scanHtml(source)
   const bodyStart = startOfBody(tokens)

@@ -4,7 +4,7 @@ import type { HtmlToken } from './html-scan.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
 
-/** Blank lines around elements that stand on lines of their own. */
+/** Block elements, and the number of blank lines around each in the text part. */
 const BLOCKS: ReadonlyMap<string, number> = new Map([
   ...[
     'p',
@@ -51,20 +51,23 @@ function attributeOf(tag: StartTag, name: string): string | null {
   return tag.attributes.find((attribute) => attribute.name === name)?.value ?? null
 }
 
-/** Elements that no reader sees: the head, and what is styled away (hidden preheaders). */
+/**
+ * Returns whether readers do not see the element: the head, and elements hidden by an attribute or style (such as
+ * preheaders).
+ */
 function isHidden(tag: StartTag): boolean {
   if (tag.name === 'head') return true
   return /display\s*:\s*none/i.test(attributeOf(tag, 'style') ?? '') || attributeOf(tag, 'hidden') !== null
 }
 
-/** Derives the text part from the pieces of an HTML source. */
+/** Derives the text part from the tokens of an HTML source. */
 export class HtmlText {
   readonly #parts: EmailParts
   readonly #lists: List[] = []
   #quotes = 0
   #preformatted = 0
   #link: { target: number; mark: number } | null = null
-  /** The hidden element that is open, and how many of the same name are open inside it. */
+  /** The open hidden element, and the number of open elements of its name, itself included. */
   #hidden: { readonly name: string; depth: number } | null = null
 
   constructor(parts: EmailParts) {

@@ -2,20 +2,20 @@ import type { ReferenceTable } from './references.ts'
 import { type UrlTemplate, compileUrl, isWebUrl } from './url.ts'
 import { SERVICE_VARIABLES } from './variables.ts'
 
-/** One link as it stands in a document; `position` counts the links whose clicks can be counted. */
+/** One link of a document; `position` numbers the links whose clicks can be counted and is null for the others. */
 export type LinkTarget = {
   readonly url: UrlTemplate
   readonly position: number | null
-  /** The repeated part it stands in: each item's link gets a position of its own when it is filled. */
+  /** The repeated part that contains the link: each item gets a link position of its own when it is filled. */
   readonly repeat?: number
 }
 
-/** The links of one email, in document order; each occurrence is a link of its own. */
+/** The links of one email in document order. Each occurrence of an address is a link of its own. */
 export class LinkTable {
   readonly targets: LinkTarget[] = []
-  /** Whether there is an unsubscribe link that everybody sees. */
+  /** Whether there is an unsubscribe link that every recipient sees. */
   hasUnsubscribe = false
-  /** How many parts that may be hidden the writer is in. */
+  /** The number of conditional and repeated parts around the current place. */
   parts = 0
   readonly #table: ReferenceTable
   #positions = 0
@@ -25,8 +25,8 @@ export class LinkTable {
   }
 
   /**
-   * Registers a link's address (placeholders inside); null and a warning when mail must not carry it. `isSeen`: whether
-   * there is something to follow it by.
+   * Registers a link's address, which may contain placeholders. Returns its target index, or null with a warning when
+   * the address is not safe in mail. `isSeen` says whether the link has visible content.
    */
   add(source: string, isSeen = true): number | null {
     const url = compileUrl(source)
@@ -43,18 +43,24 @@ export class LinkTable {
     )
   }
 
-  /** An address that is loaded rather than followed, such as an image's: it is a whole web address. */
+  /**
+   * Compiles an address that is loaded rather than followed, such as an image's. It must be a whole web address;
+   * otherwise returns null with a warning.
+   */
   address(source: string): UrlTemplate | null {
     const isWhole = /^\s*(?:(?:https?:)?\/\/|\uFDD0)/i.test(source)
     return (isWhole ? compileUrl(source) : null) ?? this.#refuse(source)
   }
 
-  /** Whether this reference is one of the addresses that the service makes for each recipient. */
+  /** Returns whether the reference is one of the addresses that the service makes for each recipient. */
   isUrlVariable(reference: number): boolean {
     return SERVICE_VARIABLES.has(this.#table.references[reference]?.name ?? '')
   }
 
-  /** Unsubscribe, confirmation and online view lead to the service itself, so wrapping them would count nothing. */
+  /**
+   * Returns the service variable that an address begins with, or null. Such links lead to the service itself, so their
+   * clicks are not counted.
+   */
   #systemVariable(url: UrlTemplate): string | null {
     const first = url.parts[0]
     if (first === undefined || typeof first === 'string') return null

@@ -1,4 +1,4 @@
-/** A block of a Markdown document; `source` is inline Markdown, `lines` are shown as they are. */
+/** A block of a Markdown document; `source` is inline Markdown, and `lines` are shown literally. */
 export type Block =
   | { readonly type: 'heading'; readonly level: number; readonly source: string }
   | { readonly type: 'paragraph'; readonly source: string }
@@ -7,7 +7,7 @@ export type Block =
   | { readonly type: 'quote'; readonly children: readonly Block[] }
   | ListBlock
 
-/** A list; the items of a tight one are not set apart as paragraphs. */
+/** A list; the items of a tight list are not separated like paragraphs. `start` is null for bullets. */
 export type ListBlock = {
   readonly type: 'list'
   readonly start: number | null
@@ -15,13 +15,13 @@ export type ListBlock = {
   readonly items: readonly (readonly Block[])[]
 }
 
-/** Blocks of one container, and whether a blank line stands between two of them. */
+/** The blocks of one container, and whether there is a blank line between any two of them. */
 type Blocks = {
   readonly blocks: Block[]
   readonly spread: boolean
 }
 
-/** Quotes and lists nest this deep; what is deeper stands at this depth, so that time and stack are bounded. */
+/** Quotes and lists nest at most this deep, which bounds time and stack; deeper ones are flattened. */
 const MAX_DEPTH = 12
 
 const HEADING = /^ {0,3}(#{1,6})(?: |$)/
@@ -68,14 +68,14 @@ function readMarker(line: string): Marker | null {
   }
 }
 
-/** Whether the line ends a paragraph that stands before it. */
+/** Returns whether the line ends a paragraph before it. */
 function interrupts(line: string): boolean {
   if (HEADING.test(line) || FENCE.test(line) || QUOTE.test(line) || isRule(line)) return true
   const marker = readMarker(line)
   return marker !== null && !marker.empty && (marker.start ?? 1) === 1
 }
 
-/** Whether a line, inside whatever quotes and items it opens, is text that the next line may continue. */
+/** Returns whether a line, after the quote and list markers it begins with, is text that the next line may continue. */
 function isOpenText(line: string): boolean {
   let text = line
   for (let depth = 0; depth <= MAX_DEPTH; depth += 1) {
@@ -87,7 +87,10 @@ function isOpenText(line: string): boolean {
   return !isBlank(text) && !HEADING.test(text) && !FENCE.test(text) && !isRule(text)
 }
 
-/** A line without its container's mark that still belongs to the paragraph inside it. */
+/**
+ * Returns whether the line lacks its container's marker but still continues the paragraph inside it (a lazy
+ * continuation line).
+ */
 function isLazy(previous: string, line: string): boolean {
   return isOpenText(previous) && !interrupts(line) && readMarker(line) === null && !SETEXT.test(line)
 }
@@ -201,7 +204,7 @@ class BlockReader {
     return { type: 'list', start: first.start, tight, items }
   }
 
-  /** The lines of one item without its indentation, with the blank lines after it. */
+  /** Returns the lines of one item without its indentation, including the blank lines after it. */
   #item(marker: Marker): string[] {
     const lines = [this.#line().slice(marker.offset)]
     for (this.#at += 1; this.#at < this.#lines.length; this.#at += 1) {
@@ -232,7 +235,7 @@ class BlockReader {
   }
 }
 
-/** Lines of a paragraph; rows of a table, which is not supported, stay rows. */
+/** Joins the lines of a paragraph. Tables are not supported, but their rows stay on separate lines. */
 function joinLines(lines: readonly string[]): string {
   let source = ''
   let wasRow = false
@@ -247,7 +250,7 @@ function joinLines(lines: readonly string[]): string {
   return source.trimEnd()
 }
 
-/** Tabs as spaces up to the next column that is a multiple of four. */
+/** Replaces tabs with spaces up to the next column that is a multiple of four. */
 function expandTabs(line: string): string {
   if (!line.includes('\t')) return line
   const [first = '', ...rest] = line.split('\t')
@@ -261,7 +264,10 @@ function expandTabs(line: string): string {
   return expanded
 }
 
-/** The blocks of a Markdown document (CommonMark's rules for the kinds that mail supports), in linear time. */
+/**
+ * Parses the blocks of a Markdown document in linear time, by CommonMark's rules for the block types that mail
+ * supports.
+ */
 export function parseBlocks(source: string): Block[] {
   return new BlockReader(source.split('\n').map(expandTabs), 0).read().blocks
 }

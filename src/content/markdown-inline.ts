@@ -3,7 +3,10 @@ import { decodeEntities } from './escape.ts'
 import { readAngleLink, readCodeSpan, readLinkTail, readRawUrl, runLengths } from './markdown-links.ts'
 import { isBlankText } from './seen.ts'
 
-/** Inline content as a flat, well-nested sequence: no recursion, however deep an author nests. */
+/**
+ * A token of inline content. Tokens are flat and well nested, so writing them needs no recursion however deep an author
+ * nests.
+ */
 export type Inline =
   | { readonly type: 'text'; text: string }
   | { readonly type: 'break' }
@@ -23,7 +26,7 @@ type Bracket = {
 }
 
 const SPECIAL = /[\\`*_[\]<&\n]|~~+|!\[|\uFDD0\d+\uFDD1|https?:\/\/|www\./gi
-/** No sentence has more brackets open at once; what is beyond is text. */
+/** Brackets beyond this number are text; no real sentence has as many open at once. */
 const MAX_BRACKETS = 256
 const ENTITY = /&(?:#[xX][0-9a-fA-F]{1,6}|#[0-9]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});/y
 const ESCAPABLE = /[!-/:-@[-`{-~]/
@@ -34,7 +37,7 @@ class InlineReader {
   readonly #nodes: Node[] = []
   readonly #delimiters = new DelimiterStack()
   readonly #brackets: Bracket[] = []
-  /** Brackets below this height cannot become links, because a link stands after them already. */
+  /** Open brackets below this stack height cannot become links because a link follows them: links do not nest. */
   #inactive = 0
   #runs: ReadonlyMap<number, number> | null = null
   #at = 0
@@ -58,7 +61,7 @@ class InlineReader {
     return flattened(this.#nodes)
   }
 
-  /** Adds text to the text before it, so that a hostile source does not become a million tokens. */
+  /** Appends text to a text node before it, so that a hostile source does not become a million nodes. */
   #text(text: string): void {
     if (text === '') return
     const last = this.#nodes.at(-1)
@@ -67,7 +70,7 @@ class InlineReader {
     else last.text += text
   }
 
-  /** Takes `length` characters as they are. */
+  /** Adds the next `length` characters as text. */
   #literal(length: number): void {
     this.#text(this.#source.slice(this.#at, this.#at + length))
     this.#at += length
@@ -113,7 +116,7 @@ class InlineReader {
     this.#literal(1)
   }
 
-  /** Code has no look of its own here; its text is taken literally, without the backticks. */
+  /** Reads a code span as literal text without its backticks; code has no style of its own here. */
   #code(): void {
     this.#runs ??= runLengths(this.#source)
     const span = readCodeSpan(this.#source, this.#at, this.#runs)
@@ -164,7 +167,10 @@ class InlineReader {
     this.#nodes.push({ type: 'image', url, alt })
   }
 
-  /** Raw addresses inside a link's text are text: links do not nest. A link of which nothing would be seen is none. */
+  /**
+   * Closes a link. Raw addresses in its text become text because links do not nest. A link with no visible text is
+   * dropped.
+   */
   #link(bracket: Bracket, url: string): void {
     const nodes = this.#nodes
     const inside = nodes.slice(bracket.node + 1)
@@ -195,7 +201,7 @@ class InlineReader {
     this.#at += entity.length
   }
 
-  /** Two spaces before a line end make a break; a lone line end is a space. */
+  /** Reads a line end: a break after two spaces, otherwise a space. */
   #newline(): void {
     const last = this.#nodes.at(-1)
     const isBreak = this.#source.slice(Math.max(0, this.#at - 2), this.#at) === '  '
@@ -225,7 +231,7 @@ function unescape(text: string): string {
   return decodeEntities(text.replaceAll(/\\([!-/:-@[-`{-~])/g, '$1'))
 }
 
-/** What a node says without its formatting, for the alternative text of images. */
+/** Returns a node's text without formatting, for the alternative text of images. */
 function plainText(node: Node): string {
   switch (node.type) {
     case 'text':
@@ -242,7 +248,10 @@ function plainText(node: Node): string {
   }
 }
 
-/** Runs as what they close, what is left of them, and what they open; neighbouring texts as one. */
+/**
+ * Replaces each delimiter run with the marks it closes, its remaining text and the marks it opens; joins neighbouring
+ * texts.
+ */
 function flattened(nodes: readonly Node[]): Inline[] {
   const tokens: Inline[] = []
   let text = ''
@@ -266,7 +275,7 @@ function flattened(nodes: readonly Node[]): Inline[] {
   return tokens
 }
 
-/** The inline content of one block; `isUrlVariable` says which variables are links by themselves. */
+/** Parses the inline content of one block; `isUrlVariable` returns whether a variable is a link by itself. */
 export function parseInline(source: string, isUrlVariable: (reference: number) => boolean): Inline[] {
   return new InlineReader(source, isUrlVariable).read()
 }

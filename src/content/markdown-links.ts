@@ -10,7 +10,9 @@ function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray |
   return pattern.exec(source)
 }
 
-/** The end of a destination without angle brackets: no spaces, parentheses balanced. */
+/**
+ * Returns the end of a destination without angle brackets (no spaces, balanced parentheses), or null if it is invalid.
+ */
 function endOfDestination(source: string, start: number): number | null {
   let depth = 0
   let at = start
@@ -24,7 +26,7 @@ function endOfDestination(source: string, start: number): number | null {
   return depth > 0 ? null : at
 }
 
-/** Reads `(destination "title")` after a `]`; the title has no place in mail and is left out. */
+/** Reads `(destination "title")` after a `]`; null if there is none. The title is not used in mail. */
 export function readLinkTail(source: string, start: number): { destination: string; end: number } | null {
   if (source.charAt(start) !== '(') return null
   let at = start + 1 + (matchAt(SPACES, source, start + 1)?.[0].length ?? 0)
@@ -41,7 +43,7 @@ export function readLinkTail(source: string, start: number): { destination: stri
 
 const ANGLE_LINK = /<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@:/\\]+@[A-Za-z0-9.-]+)>/y
 
-/** Reads `<https://…>` or `<someone@example.com>`. */
+/** Reads `<https://…>` or `<someone@example.com>`; null if there is none. */
 export function readAngleLink(
   source: string,
   start: number,
@@ -57,7 +59,10 @@ const RAW_URL = /(?:https?:\/\/|www\.)[^\s<>[\]"`]*/iy
 const RAW_HOST = /(?:https?:\/\/[^\s/?#.,<>[\]"`]|www\.[a-z0-9-]{1,63}\.[a-z])/iy
 const MAX_RAW_URL = 4096
 
-/** Cuts what ends a sentence rather than an address: punctuation, and a parenthesis it did not open. */
+/**
+ * Cuts off trailing characters that belong to the sentence: punctuation, and closing parentheses that the address did
+ * not open.
+ */
 function trimRawUrl(raw: string): string {
   let open = 0
   for (const character of raw) {
@@ -73,7 +78,10 @@ function trimRawUrl(raw: string): string {
   return raw.slice(0, end)
 }
 
-/** Reads an address as it stands in a sentence; `url` is null when the run up to `end` is only text. */
+/**
+ * Reads a bare address in running text. Null when none begins here; `url` is null when the text up to `end` is only
+ * text.
+ */
 export function readRawUrl(source: string, start: number): { url: string | null; end: number } | null {
   if (start > 0 && /[\p{L}\p{N}]/u.test(source.charAt(start - 1))) return null
   if (matchAt(RAW_HOST, source, start) === null) return null
@@ -84,14 +92,16 @@ export function readRawUrl(source: string, start: number): { url: string | null;
   return { url: decodeEntities(url), end: start + url.length }
 }
 
-/** Where the last run of each number of backticks begins, so that an unclosed one is known at once. */
+/**
+ * Returns the start of the last run of each number of backticks, so that an unclosed code span is recognized at once.
+ */
 export function runLengths(source: string): ReadonlyMap<number, number> {
   const lasts = new Map<number, number>()
   for (const match of source.matchAll(/`+/g)) lasts.set(match[0].length, match.index)
   return lasts
 }
 
-/** Reads a code span, whose text is literal; null when no run of the same length closes it. */
+/** Reads a code span, whose text is literal; null when no later run of the same length closes it. */
 export function readCodeSpan(
   source: string,
   start: number,

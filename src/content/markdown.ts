@@ -11,10 +11,10 @@ import { STYLE } from './theme.ts'
 
 const TAGS: Readonly<Record<Mark, string>> = { strong: 'strong', emphasis: 'em', strike: 's' }
 
-/** Emphasis inside emphasis is written this deep; browsers do not take endless nesting well. */
+/** Emphasis nested deeper is not written, because browsers handle endless nesting badly. */
 const MAX_MARKS = 16
 
-/** What is written to, and on what it stands. */
+/** The output, and the surface that the content stands on. */
 type Page = { readonly parts: EmailParts; readonly surface: Surface }
 
 /** Writes the inline content of one block. */
@@ -90,7 +90,7 @@ class InlineWriter {
   }
 }
 
-/** Whether a block is one link and nothing else, so that its address can follow a colon. */
+/** Returns whether a block consists of one link, so that its address can follow a colon in the text part. */
 function isLoneLink(tokens: readonly Inline[]): boolean {
   const first = tokens.findIndex((token) => token.type !== 'open')
   const last = tokens.findLastIndex((token) => token.type !== 'close')
@@ -104,12 +104,12 @@ function writeInline(page: Page, source: string): void {
   for (const token of tokens) writer.write(token)
 }
 
-/** Where the lines of a block begin whose first letter is of a script that is read from the right. */
+/** Returns the style of a block whose first letter is of a right-to-left script, else ''. */
 function turned(source: string): string {
   return directionOfText(source) === '' ? '' : ';text-align:right;direction:rtl'
 }
 
-/** The first words of blocks, which say how a list or a quotation is read. */
+/** Returns the beginning of the first block, which determines the direction of a list or quotation. */
 function sourceOf(blocks: readonly Block[]): string {
   const [first] = blocks
   if (first === undefined || first.type === 'rule') return ''
@@ -209,7 +209,7 @@ function writeBlock(page: Page, block: Block, depth: number): void {
   }
 }
 
-/** Writes a Markdown source (its variables already placeholders) as HTML and text, in one walk. */
+/** Writes a Markdown source, whose variables are already placeholders, as HTML and text in one walk. */
 export function writeMarkdown(parts: EmailParts, source: string, surface: Surface = CARD): void {
   const page = { parts, surface }
   const [first, ...rest] = parseBlocks(source)

@@ -1,10 +1,10 @@
 import { flatten, isVariableName, SERVICE_VARIABLES } from './variables.ts'
 
-/** A variable as it is written in a document: its name, and what stands in for an empty value. */
+/** A variable of a document: its name, and the text shown for an empty value. */
 export type VariableReference = {
   readonly name: string
   readonly fallback: string
-  /** It stands in a repeated part, where the members of the item come first. */
+  /** Set in a repeated part, where the item's members take precedence over the recipient's values. */
   readonly isItem?: true
 }
 
@@ -32,9 +32,9 @@ export type ContentWarning = {
   readonly message: string
 }
 
-// Before anything is parsed, each variable becomes ‹open› index ‹close› in Unicode noncharacters, so
-// that no parser sees its pipes, quotes and spaces. Links and conditional parts stand in the text part the
-// same way. Sources and values never hold these characters.
+// Before parsing, each variable is replaced by its index between two Unicode noncharacters, so that no parser sees its
+// pipes, quotes and spaces. In the text part, links and parts (conditional or repeated) are marked in the same way.
+// Sources and values never contain these characters: `clean` and `flatten` replace them.
 const REFERENCE_OPEN = '\uFDD0'
 const REFERENCE_CLOSE = '\uFDD1'
 const LINK_OPEN = '\uFDD2'
@@ -42,33 +42,36 @@ const LINK_CLOSE = '\uFDD3'
 const PART_OPEN = '\uFDD4'
 const PART_CLOSE = '\uFDD5'
 
-/** The placeholder of a variable reference in a source or a text part. */
+/** Returns the placeholder of a variable reference. */
 export function referenceMark(index: number): string {
   return `${REFERENCE_OPEN}${index}${REFERENCE_CLOSE}`
 }
 
-/** What goes with an address in a text part, and goes away with it when the address is dropped. */
+/** The punctuation written with an address in the text part; it is left out when the address is dropped. */
 export type AddressDress = '' | '(' | ':'
 
-/** The placeholder of a link's address in a text part: bare, in parentheses, or after a colon. */
+/** Returns the placeholder of a link's address in the text part: bare, in parentheses, or after a colon. */
 export function linkMark(index: number, dress: AddressDress = ''): string {
   return `${LINK_OPEN}${index}${dress}${LINK_CLOSE}`
 }
 
-/** Where a part begins in a text part (its index), and where the one that began last ends (null). */
+/** Returns the mark for the beginning of a part (its index), or for the end of the part that began last (null). */
 export function partMark(index: number | null): string {
   return `${PART_OPEN}${index ?? ''}${PART_CLOSE}`
 }
 
-/** Whether a line of a text part is the beginning or the end of a part rather than text. */
+/** Returns whether a line of the text part is the beginning or end of a part rather than text. */
 export function isPartMark(line: string): boolean {
   return line.startsWith(PART_OPEN)
 }
 
-/** Any placeholder; group 1 is a reference's index, 2 and 3 a link's and its dress, 4 a part's or nothing. */
+/**
+ * Matches any placeholder: group 1 is a reference's index, 2 and 3 are a link's index and dress, 4 is a part's index
+ * (empty at its end).
+ */
 export const MARK: RegExp = /\uFDD0(\d+)\uFDD1|\uFDD2(\d+)([(:]?)\uFDD3|\uFDD4(\d*)\uFDD5/g
 
-/** Text cut at its reference placeholders: strings and reference indexes, in order. */
+/** Splits text at its reference placeholders into strings and reference indexes, in order. */
 export function splitReferences(text: string): (string | number)[] {
   if (!text.includes(REFERENCE_OPEN)) return text === '' ? [] : [text]
   const parts: (string | number)[] = []
@@ -82,7 +85,7 @@ export function splitReferences(text: string): (string | number)[] {
   return parts
 }
 
-/** Whether a variable stands in this text. */
+/** Returns whether the text contains a variable. */
 export function hasReference(text: string): boolean {
   return text.includes(REFERENCE_OPEN)
 }
@@ -92,7 +95,7 @@ const MAX_PLAIN = 1_000
 const VARIABLE = /\{\{([^{}\n]*)\}\}/g
 const CURLY_QUOTES: Readonly<Record<string, string>> = { "'": "'", '"': '"', '‘': '’', '“': '”' }
 
-/** Reads the inside of `{{…}}`: a name, optionally `|` and a quoted fallback. */
+/** Reads the inside of `{{…}}`: a name, optionally followed by `|` and a quoted fallback. Null when malformed. */
 function readReference(body: string): VariableReference | null {
   const bar = body.indexOf('|')
   const name = (bar < 0 ? body : body.slice(0, bar)).trim()
@@ -105,28 +108,28 @@ function readReference(body: string): VariableReference | null {
   return { name, fallback: flatten(fallback) }
 }
 
-/** Whether the character at `index` is escaped by an odd number of backslashes before it. */
+/** Returns whether an odd number of backslashes before the character at `index` escapes it. */
 function isEscaped(source: string, index: number): boolean {
   let count = 0
   while (source.charAt(index - 1 - count) === '\\') count += 1
   return count % 2 === 1
 }
 
-/** How a source is read: Markdown knows `\{{`, HTML writes fallbacks with entities. */
+/** How variables of a source are read: Markdown has the escape `\{{`, and HTML may write fallbacks with entities. */
 export type ExtractOptions = {
   readonly backslashEscapes?: boolean
   readonly decode?: (text: string) => string
 }
 
-/** Collects the variables of one email's subject, preview and source, each distinct one once. */
+/** Collects the warnings of one email, and its distinct variables. */
 export class ReferenceTable {
   readonly references: VariableReference[] = []
   readonly warnings: ContentWarning[] = []
   readonly #indexes = new Map<string, number>()
   readonly #warned = new Set<string>()
-  /** The repeated parts that the writer is in, by their ids, outermost first. */
+  /** The ids of the repeated parts around the writer's place, outermost first. */
   readonly repeats: number[] = []
-  /** The names of the lists that parts repeat for, but for those that items hold. */
+  /** The names of the lists that parts repeat for, without lists inside items. */
   readonly lists = new Set<string>()
 
   add({ name, fallback }: VariableReference): number {
@@ -145,12 +148,12 @@ export class ReferenceTable {
     this.warnings.push(Object.freeze({ code, message }))
   }
 
-  /** A text of a document that holds no variables and becomes no markup, on one line. */
+  /** Cleans a document's text that has no variables and is not markup; returns it on one line. */
   plain(text: string): string {
     return flatten(clean(text.slice(0, MAX_PLAIN)))
   }
 
-  /** A text as its author wrote it, for messages. */
+  /** Returns a text as its author wrote it, shortened, for messages. */
   describe(text: string): string {
     const written = splitReferences(text.slice(0, 200)).map((part) => {
       if (typeof part === 'string') return part
@@ -159,7 +162,7 @@ export class ReferenceTable {
     return flatten(written.join(''))
   }
 
-  /** The source with each variable replaced by its placeholder; what is malformed stays as it is. */
+  /** Returns the source with each variable replaced by its placeholder. Malformed ones stay, with a warning. */
   extract(source: string, options: ExtractOptions = {}): string {
     const { backslashEscapes = false, decode } = options
     return clean(source).replace(VARIABLE, (whole, body: string, offset: number, all: string) => {
@@ -175,7 +178,7 @@ export class ReferenceTable {
   }
 }
 
-/** Line ends as \n, and no character that a reader or a placeholder could take for something else. */
+/** Normalizes line ends to `\n` and replaces NUL, lone surrogates and placeholder characters. */
 function clean(source: string): string {
   return source
     .toWellFormed()

@@ -2,25 +2,25 @@ import { decodeEntities } from './escape.ts'
 import type { HtmlToken } from './html-scan.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
-/** What hides the content of an element; a child may undo all but the first. */
+/** How an element's content is hidden; a child can undo all but `isGone`. */
 type Cover = { isGone: boolean; isInvisible: boolean; isTiny: boolean }
 
-// U+2800 is a blank that Unicode takes for a letter.
+// U+2800 (blank braille pattern) is a visible symbol for Unicode but shows nothing.
 const BLANK = /^[\s\p{Default_Ignorable_Code_Point}\u2800]*$/u
 const VOID = new Set(['br', 'col', 'hr', 'img', 'wbr'])
-/** Their end may be left out, and then the next of them ends them. */
+/** Elements whose end tag may be omitted: the next of the same name ends them. */
 const OPEN_ENDED = new Set(['dd', 'dt', 'li', 'p', 'td', 'th', 'tr'])
-/** Sizes that are nothing where the parent's is nothing. */
+/** Font sizes that are zero when the parent's is zero. */
 const RELATIVE_SIZE = /(?:[^r]em|ex|ch|%|smaller|larger|inherit)$/
 
-/** Whether nothing would be seen of a text. */
+/** Returns whether the text shows nothing visible. */
 export function isBlankText(text: string): boolean {
   return BLANK.test(text)
 }
 
 /**
- * The links of an HTML source that have something to see in them which no style attribute hides. Style sheets, colours
- * and places outside of the page are not looked at.
+ * Returns the links of an HTML source that have visible content. Considers style attributes and `hidden`, but not style
+ * sheets, colours or positions outside of the page.
  */
 export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> {
   const seen = new Set<HtmlToken>()
@@ -45,12 +45,12 @@ export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> 
   return seen
 }
 
-/** Links that are pictures themselves: parts of an image, and the shapes of Outlook. */
+/** Returns whether an element is itself a picture with a link: an area of an image map, or a shape for Outlook. */
 function isPicture({ name }: StartTag): boolean {
   return name === 'area' || name.startsWith('v:')
 }
 
-/** The elements around a place; an end of what is not open ends nothing, and costs nothing. */
+/** The stack of open elements. An end tag without an open element is ignored in constant time. */
 class OpenElements {
   readonly #elements: { name: string; cover: Cover }[] = []
   readonly #counts = new Map<string, number>()
@@ -96,7 +96,7 @@ function isTiny(parent: Cover, size: string): boolean {
   return Number.parseFloat(size) === 0 || (parent.isTiny && RELATIVE_SIZE.test(size))
 }
 
-/** The declarations of a style attribute in lower case; the last of a name holds. */
+/** Returns the declarations of a style attribute in lower case; the last one of a name wins. */
 function rulesOf(style: string): Map<string, string> {
   const declarations = decodeEntities(style).toLowerCase().split(';')
   return new Map(

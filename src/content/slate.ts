@@ -7,8 +7,9 @@ type Visit = { node: unknown; path: string; depth: number }
 const FAULTS_SHOWN = 20
 
 /**
- * Judges the shape of a PLATE document (Slate JSON: a list of elements, or an object with `children`), without
- * recursion and within the bounds of a MAILY one. Types are not judged, because renderers pass over what they do not know.
+ * Checks the shape of a PLATE document (Slate JSON: a list of elements, or an object with `children`), without
+ * recursion and with the same limits as for a MAILY document. Types are not checked, because the renderer skips those
+ * it does not know.
  */
 export function inspectSlate(document: unknown): DocumentFault[] {
   const top: unknown = isRecord(document) ? document['children'] : document
@@ -36,7 +37,10 @@ export function inspectSlate(document: unknown): DocumentFault[] {
   return faults
 }
 
-/** Reversed, because the last one is visited first and faults should come in reading order; one too many is enough. */
+/**
+ * Returns visits in reverse order: the loop pops the last one first, and faults should come in reading order. The slice
+ * keeps enough nodes to exceed the limit.
+ */
 function visitsOf(nodes: readonly unknown[], path: string, depth: number): Visit[] {
   return nodes
     .slice(0, DOCUMENT_LIMITS.nodes)

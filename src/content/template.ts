@@ -2,10 +2,15 @@ import type { Condition } from './conditions.ts'
 import type { UrlTemplate } from './url.ts'
 
 /**
- * A place in an email that is filled for each recipient. `html`: text or a quoted attribute's value;
- * `plain`: a header or the text part; `css`: a style's value; `address`: a whole URL attribute that is
- * never counted; `link` and `plainLink`: the address of `targets[target]`; `pixel`: the address that counts an open;
- * `when`: a part for some people only; `each`: a part that repeats for the items of a list.
+ * A place in an email that is filled for each recipient:
+ * - `html`: text or the value of a quoted attribute
+ * - `plain`: text of a header or of the text part
+ * - `css`: a value in a style
+ * - `address`: a URL attribute that is never counted
+ * - `link`, `plainLink`: the address of `targets[target]`
+ * - `pixel`: the address of the open pixel
+ * - `when`: a part for some recipients only
+ * - `each`: a part that repeats for the items of a list
  * `before` and `after` surround the address and are left out with it when its URL is not safe.
  */
 export type Slot =
@@ -17,27 +22,27 @@ export type Slot =
   | (Part & { readonly body: Template })
 
 /**
- * A part of an email that not everybody sees, or not once. Its HTML and its text are two templates of the
- * same part; `id` tells that they are. `list` is the name of the variable that holds the list.
+ * A part of an email that is conditional or repeats. Its HTML and its text are separate templates; those of a repeated
+ * part share its `id`. `list` is the name of the variable that holds the list.
  */
 export type Part =
   | { readonly kind: 'when'; readonly condition: Condition }
   | { readonly kind: 'each'; readonly id: number; readonly list: string }
 
-/** The picture that counts an open; nothing where opens are not counted. */
+/** The open pixel; left out where opens are not counted. */
 export const PIXEL: Slot = Object.freeze({
   kind: 'pixel',
   before: '<img src="',
   after: '" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0;overflow:hidden">',
 })
 
-/** Fixed text around slots: `statics` has one entry more than `slots`. */
+/** Fixed texts and the slots between them: `statics` has one entry more than `slots`. */
 export type Template = {
   readonly statics: readonly string[]
   readonly slots: readonly Slot[]
 }
 
-/** Collects a template in writing order; neighbouring fixed texts become one. */
+/** Builds a template in writing order; joins neighbouring fixed texts. */
 export class TemplateBuilder {
   #statics: string[] = []
   #slots: Slot[] = []
@@ -56,7 +61,7 @@ export class TemplateBuilder {
     return this
   }
 
-  /** Begins a part; what is written until `close` belongs to it. */
+  /** Begins a part; everything written until `close` belongs to it. */
   open(): this {
     this.#statics.push(this.#fixed)
     this.#outer.push({ statics: this.#statics, slots: this.#slots })
@@ -88,8 +93,8 @@ export class TemplateBuilder {
 }
 
 /**
- * The same text with a byte for each character where that is possible. What was cut out of a text with wider characters
- * stays wide, and so does all that is joined with it, which doubles the memory of every email and the time to write it.
+ * Returns the same text stored with one byte per character if it is ASCII. A substring of a two-byte string stays
+ * two-byte, and so does everything joined with it, which would double the memory and writing time of every email.
  */
 export function narrow(text: string): string {
   if (text === '') return text

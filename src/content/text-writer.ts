@@ -1,6 +1,6 @@
 import { isPartMark, MARK, partMark } from './references.ts'
 
-/** The widest line that is wrapped to; words (and so addresses) are never broken. */
+/** The width that lines are wrapped to; words (and so addresses) are never broken. */
 const COLUMNS = 78
 const VARIABLE_WIDTH = 10
 const ADDRESS_WIDTH = 40
@@ -11,7 +11,7 @@ type Prefix = {
   readonly rest: string
 }
 
-/** How wide a text will be, as far as that is known before variables and addresses are filled. */
+/** Estimates the width of a text whose variables and addresses are not filled yet. */
 function estimatedWidth(text: string): number {
   if (!/[\uFDD0\uFDD2]/.test(text)) return text.length
   return text.replace(MARK, (_mark, reference?: string) =>
@@ -39,7 +39,7 @@ function wrapLine(line: string, columns: number): string[] {
   return lines
 }
 
-/** Writes the text part: inline text is collected, wrapped when its block ends, and indented by its containers. */
+/** Writes the text part: collects inline text, wraps it when its block ends, and indents it for its containers. */
 export class TextWriter {
   readonly #lines: string[] = []
   readonly #prefixes: Prefix[] = []
@@ -47,7 +47,7 @@ export class TextWriter {
   #depth = 0
   #gap = 0
 
-  /** Adds running text; white space of any length counts as one space. */
+  /** Adds running text; any white space becomes a single space. */
   text(text: string): void {
     this.#inline.push(text.replaceAll(/[ \t\n\r\f]+/g, ' '))
   }
@@ -56,29 +56,29 @@ export class TextWriter {
     this.#inline.push('\n')
   }
 
-  /** Adds an own line as it is, neither joined nor wrapped. */
+  /** Adds a separate line as it is, neither joined nor wrapped. */
   literalLine(line: string): void {
     this.endBlock(0)
     this.#writeLine(line.trimEnd())
   }
 
-  /** How much of the open block there is; pass it to `since` to read what was added after. */
+  /** The number of inline pieces in the open block; pass it to `since` to read the text added after it. */
   get mark(): number {
     return this.#inline.length
   }
 
-  /** The running text added after `mark`, trimmed. */
+  /** Returns the running text added after `mark`, trimmed. */
   since(mark: number): string {
     return this.#inline.slice(mark).join('').trim()
   }
 
-  /** Takes back what was added after `mark` and writes this instead. */
+  /** Replaces the text added after `mark`. */
   replaceSince(mark: number, text: string): void {
     this.#inline.length = Math.min(mark, this.#inline.length)
     this.#inline.push(text)
   }
 
-  /** Ends a block. `gap` blank lines will stand before the next one; `underline` repeats under it. */
+  /** Ends a block. At least `gap` blank lines come before the next one; `underline` is repeated below the block. */
   endBlock(gap: number, underline = ''): void {
     const text = this.#inline
       .join('')
@@ -90,7 +90,7 @@ export class TextWriter {
     this.#gap = Math.max(this.#gap, gap)
   }
 
-  /** Opens a container: `first` stands before its first line, `rest` before the others. */
+  /** Opens a container: `first` comes before its first line, `rest` before the others. */
   open(first: string, rest: string): void {
     this.#depth += 1
     if (this.#depth <= MAX_PREFIXES) this.#prefixes.push({ first, rest })
@@ -101,7 +101,10 @@ export class TextWriter {
     this.#depth = Math.max(0, this.#depth - 1)
   }
 
-  /** Begins a part that may be hidden or repeat. Blank lines before its first line belong to it, and go with it. */
+  /**
+   * Begins a part that may be hidden or repeat. Blank lines before its first line are written inside it, so they are
+   * hidden with it.
+   */
   openPart(index: number, gap: number): void {
     this.endBlock(gap)
     this.#lines.push(partMark(index))
@@ -117,7 +120,8 @@ export class TextWriter {
     const lines = text.split('\n').flatMap((line) => wrapLine(line, columns))
     for (const line of lines) this.#writeLine(line)
     if (underline === '') return
-    // A value's width is not known yet; a line that is too short looks meant, one too long does not.
+    // The width of values is not known, so they count as nothing: an underline that is too short looks better than one
+    // that is too long.
     const width = Math.max(...lines.slice(0, 8).map((line) => line.replace(MARK, '').length))
     this.#writeLine(underline.repeat(Math.max(3, Math.min(width, columns))))
   }

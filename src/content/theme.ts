@@ -1,20 +1,20 @@
-/** The system's own font, whichever it is. */
+/** The font stack that selects the system's own font. */
 export const FONT = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 
-/** What code is written in. */
+/** The font stack for code. */
 export const CODE_FONT = "'SFMono-Regular',Consolas,'Liberation Mono',Menlo,monospace"
 
-/** What the card leaves to its content: 600 pixels without padding and border. */
+/** The width in pixels of the card's content: 600 without padding and border. */
 export const CARD_WIDTH = 534
 
-/** What it leaves to it on the narrowest phone. */
+/** The width in pixels of the card's content on the narrowest phone. */
 export const PHONE_WIDTH = 280
 
 const HEADING = 'font-weight:700;line-height:1.3'
 
 /**
- * The look of our own emails, by element. Styles are inline because mail programs drop style sheets; SHEET
- * only adds what inline styles cannot say.
+ * The inline styles of emails that the service lays out, by element. Styles are inline because some mail programs drop
+ * style sheets; `SHEET` only adds rules that inline styles cannot express.
  */
 export const STYLE = {
   card: `padding:32px 32px 16px;background-color:#ffffff;border:1px solid #e3e5e8;border-radius:8px;font-family:${FONT};font-size:16px;line-height:1.6;color:#1f2328;overflow-wrap:anywhere`,
@@ -37,11 +37,11 @@ export const STYLE = {
   footerLink: 'color:#57606a;text-decoration:underline',
 } as const
 
-/** Outlook for Windows does not hand fonts down into tables, and puts space beside them. */
+/** Rules for Outlook for Windows, where tables do not inherit fonts and have space beside them. */
 export const OUTLOOK_SHEET =
   "table,td,p,li,blockquote,h1,h2,h3,h4,h5,h6{font-family:'Segoe UI',Arial,sans-serif}td{font-size:16px}table{mso-table-lspace:0;mso-table-rspace:0}"
 
-/** Dark mode for programs that read media queries, for Outlook's own attribute, and phones. */
+/** The style sheet: phones, dark mode by media query, and dark mode by Outlook's own attributes. */
 export const SHEET = [
   ':root{color-scheme:light dark;supported-color-schemes:light dark}',
   'body,table,td{-webkit-text-size-adjust:100%;-ms-text-size-adjust:100%}',

@@ -1,24 +1,23 @@
 import { splitReferences } from './references.ts'
 
 /**
- * How a variable's value enters a URL. `url`: it is the beginning of the URL, and its scheme is
- * checked; `component`: path, query or fragment, percent-encoded; `segment`: a path that must not
- * lengthen the host before it; `host`: part of the host name; `mailbox` and `phone`: the target of
- * mailto: and tel:.
+ * How a variable's value is encoded in a URL. `url`: the value begins the URL, and its scheme is checked; `component`:
+ * path, query or fragment, percent-encoded; `segment`: a path after a host, which must not extend the host; `host`:
+ * part of the host name; `mailbox` and `phone`: the target of mailto: and tel:.
  */
 export type UrlPosition = 'url' | 'component' | 'segment' | 'host' | 'mailbox' | 'phone'
 
-/** A URL with variables: fixed parts as written, and values with the encoding their place needs. */
+/** A part of a URL: fixed text as written, or a variable with the encoding that its position needs. */
 export type UrlPart = string | { readonly reference: number; readonly as: UrlPosition }
 
-/** A URL of a document: `fixed` when no variable stands in it, otherwise filled for each recipient. */
+/** A URL of a document: `fixed` without variables (null with them), otherwise filled for each recipient. */
 export type UrlTemplate = {
   readonly fixed: string | null
   readonly parts: readonly UrlPart[]
 }
 
 const WEB_ADDRESS = /^(https?:\/\/[^\s/?#"<>\\^`{|}]+)(.*)$/i
-/** A web address in which there is nothing to mend. */
+/** Web addresses that need no correction (a fast path). */
 const PLAIN_WEB_ADDRESS = /^https?:\/\/[\w.:-]+\/[!#-;=?-[\]_a-z~]*$/
 const BARE_DOMAIN = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#]|$)/i
 const MAIL_OR_PHONE = /^(?:mailto|tel):./i
@@ -30,7 +29,9 @@ function encodeUnsafe(text: string): string {
   return text.replace(NOT_IN_URLS, (character) => encodeURIComponent(character))
 }
 
-/** The text as an absolute http(s), mailto or tel URL; '' for every other scheme and for what is no URL. */
+/**
+ * Returns the text as an absolute http(s), mailto or tel URL; '' for any other scheme and for text that is not a URL.
+ */
 function safeUrl(text: string): string {
   if (PLAIN_WEB_ADDRESS.test(text)) return text
   const bare = text.toWellFormed().replace(CONTROLS, '').trim()
@@ -41,12 +42,12 @@ function safeUrl(text: string): string {
   return web === null ? '' : `${web[1] ?? ''}${encodeUnsafe(web[2] ?? '')}`
 }
 
-/** Whether a resolved URL leads to a page, so that its clicks can be counted. */
+/** Returns whether a filled URL leads to a web page, so that its clicks can be counted. */
 export function isWebUrl(url: string): boolean {
   return /^https?:/i.test(url)
 }
 
-/** What the fixed text before a variable says about the place the variable stands in. */
+/** Returns the position of a variable by the fixed text around it; null where no value can be safe. */
 function positionAfter(before: string, after: string): UrlPosition | null {
   const start = before.replace(CONTROLS, '').trimStart()
   if (/^mailto:/i.test(start)) return start.includes('?') ? 'component' : 'mailbox'
@@ -61,7 +62,7 @@ function positionAfter(before: string, after: string): UrlPosition | null {
 const MAX_URL_LENGTH = 4096
 const MAX_URL_PARTS = 64
 
-/** Prepares a URL that may hold variables; null when no value could make it a URL that mail may carry. */
+/** Compiles a URL that may contain variables; null when no value could make it a URL that mail may carry. */
 export function compileUrl(source: string): UrlTemplate | null {
   if (source.length > MAX_URL_LENGTH) return null
   const pieces = splitReferences(source.trim())
@@ -95,7 +96,7 @@ function placeOf(parts: readonly UrlPart[], before: string, next: string | numbe
   return positionAfter(before, typeof next === 'string' ? next : 'x')
 }
 
-/** A value that is only dots would climb out of its path, encoded or not. */
+/** Percent-encodes a value. One that is only dots becomes empty: it would climb out of its path, encoded or not. */
 function encodeComponent(value: string): string {
   return value === '.' || value === '..' ? '' : encodeURIComponent(value)
 }
@@ -114,12 +115,12 @@ function encodeFor(position: UrlPosition, value: string, before: string): string
     case 'segment':
       return `/${encodeComponent(value)}`
     case 'component':
-      // A host that came from a variable must not grow by the next variable.
+      // A host from a variable must not be extended by the next variable.
       return `${/^[a-z]+:\/\/[^/?#]*$/i.test(before) ? '/' : ''}${encodeComponent(value)}`
   }
 }
 
-/** The URL with these values (one for each reference); '' when they do not make a safe one. */
+/** Fills a URL with values by reference index; returns '' when the result is not a safe URL. */
 export function fillUrl(url: UrlTemplate, values: readonly string[]): string {
   if (url.fixed !== null) return url.fixed
   let filled = ''

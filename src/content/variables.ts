@@ -1,4 +1,4 @@
-/** What a built-in variable is called in a document, on a form, and in a preview. */
+/** The texts that describe a built-in variable in a document, on a form, and in a preview. */
 export type BuiltInVariable = {
   readonly name: string
   readonly label: string
@@ -44,7 +44,7 @@ export const BUILT_IN_VARIABLES: readonly BuiltInVariable[] = Object.freeze([
 /** The address that confirms a subscription; only the email that asks for the confirmation has one. */
 export const CONFIRM_VARIABLE = 'confirmUrl'
 
-/** The addresses that the service makes for each recipient; no value of a list takes their place. */
+/** The addresses that the service makes for each recipient; list items cannot override them. */
 export const SERVICE_VARIABLES: ReadonlySet<string> = new Set([
   'unsubscribeUrl',
   'onlineUrl',
@@ -53,23 +53,23 @@ export const SERVICE_VARIABLES: ReadonlySet<string> = new Set([
 
 const VARIABLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 
-/** Variable names follow the rule of custom field names, which they share a space with. */
+/** Returns whether the text is a variable name: the same rule as for custom field names, which share the namespace. */
 export function isVariableName(text: string): boolean {
   return VARIABLE_NAME.test(text)
 }
 
-// Control characters end headers and lines, U+2028/9 end lines, the bidirectional embeddings and
-// isolates reorder what follows them, and U+FDD0..5 are the placeholder characters of this folder.
+// Control characters end headers and lines, and U+2028/9 end lines. Bidirectional embeddings and isolates reorder the
+// text after them. U+FDD0..5 are the placeholder characters of this folder.
 const UNPRINTABLE =
   // oxlint-disable-next-line no-control-regex
   /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufdd0-\ufdd5]+/g
 
-/** One line of printable text: whatever could end a header, a line or a placeholder becomes a space. */
+/** Returns one line of printable text: characters that could end a header, a line or a placeholder become spaces. */
 export function flatten(text: string): string {
   return text.toWellFormed().replace(UNPRINTABLE, ' ').trim()
 }
 
-/** A date alone when it is midnight UTC, otherwise date and time to the minute. */
+/** Formats a date: the date alone when it is midnight UTC, otherwise date and time to the minute. */
 function formatDate(date: Date): string {
   if (Number.isNaN(date.getTime())) return ''
   const iso = date.toISOString()
@@ -77,7 +77,7 @@ function formatDate(date: Date): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
 }
 
-/** A variable's value as plain text on one line; what has no plain form (objects, NaN) is empty. */
+/** Formats a variable's value as plain text on one line. Values without a plain form (objects, NaN) are empty. */
 export function formatValue(value: unknown): string {
   if (typeof value === 'string') return flatten(value)
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : ''

@@ -25,7 +25,7 @@ import { writeUnsubscribe } from './unsubscribe.ts'
 
 type BlockWriter = (walk: Walk, node: Node, spot: Spot, place: Place) => void
 
-/** The writer of each block. A map, so that a type called like a member of objects finds nothing. */
+/** The writer of each block type. A `Map`, so that a type named like a member of `Object.prototype` finds nothing. */
 const WRITERS: ReadonlyMap<string, BlockWriter> = new Map<string, BlockWriter>([
   ['paragraph', writeText],
   ['heading', writeTitle],
@@ -52,7 +52,7 @@ function writeText(walk: Walk, node: Node, spot: Spot, place: Place): void {
   writeParagraph(walk.parts, textBlock(node, spot, place), () => writeLine(walk, runs, spot))
 }
 
-/** An empty line is as high as a full one, as it is in the editor. */
+/** Writes a line of text. An empty one keeps its height, as in the editor. */
 function writeLine({ parts }: Walk, runs: readonly Run[], spot: Spot): void {
   if (isBlank(runs)) parts.html.fixed('&nbsp;')
   else writeRuns(parts, runs, spot)
@@ -80,7 +80,7 @@ function writeItems(walk: Walk, node: Node, spot: Spot, place: Place, start: num
   const inner = inside(spot, { lists: spot.lists + 1 })
   if (!budget.mayNest(inner.depth)) return
   writeList(parts, { start, depth: spot.lists, block: textBlock(node, spot, place) }, () => {
-    // Numbers would tell what was hidden, and differ from those of the HTML.
+    // With hidden items, numbers in the text part would show gaps and differ from those of the HTML.
     let number = start === null || hasConditions(walk, node.content) ? null : start
     for (const value of node.content) {
       if (!budget.takeNode()) break
@@ -96,7 +96,7 @@ function writeItems(walk: Walk, node: Node, spot: Spot, place: Place, start: num
   })
 }
 
-/** Whether some of these may be hidden; of no more than a document may have. */
+/** Returns whether some items have a condition; reads no more items than a document may have nodes. */
 function hasConditions(walk: Walk, content: readonly unknown[]): boolean {
   return content.slice(0, DOCUMENT_LIMITS.nodes).some((value) => {
     const item = readNode(value)
@@ -116,7 +116,7 @@ function writeSpacer(walk: Walk, { attributes }: Node): void {
   if (height > 0) writeSpace(walk.parts, height)
 }
 
-/** Small print; where nothing says how to unsubscribe, it does. */
+/** Writes the small print, and adds an unsubscribe link if the email has none so far. */
 function writeFooter(walk: Walk, node: Node, spot: Spot, place: Place): void {
   const runs = readRuns(walk, node.content, spot.depth + 1)
   writeSmall(walk.parts, textBlock(node, spot, place), () => {

@@ -3,7 +3,10 @@ import { type Condition, CONDITION_OPERATORS } from '../conditions.ts'
 import { choiceOf, memberOf, textOf } from '../rich/attributes.ts'
 import { type Node, variableName, type Walk } from './node.ts'
 
-/** Who sees a block: null is everybody. A condition that says nothing hides nothing, and is a warning. */
+/**
+ * Reads the condition of a block; null means that everybody sees it. An invalid condition hides nothing and gets a
+ * warning.
+ */
 export function readCondition(walk: Walk, { attributes }: Node): Condition | null {
   const rule = memberOf(attributes, 'visibilityRule')
   if (!isRecord(rule)) return readKey(walk, textOf(attributes, 'showIfKey'))
@@ -22,7 +25,7 @@ export function readCondition(walk: Walk, { attributes }: Node): Condition | nul
   return { reference: referenceTo(walk, name), operator, value, hides: action === 'hide' }
 }
 
-/** The first edition's condition: the variable is there and not false. */
+/** Reads the condition of the editor's first version: the variable is set and not false. */
 function readKey(walk: Walk, key: string): Condition | null {
   if (key.trim() === '') return null
   const name = variableName(key)

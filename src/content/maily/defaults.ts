@@ -29,7 +29,7 @@ export const BUTTON_RADII: ReadonlyMap<unknown, number> = new Map([
   ['round', 9999],
 ])
 
-/** The largest values that a document may ask for, in pixels (columns: how many), so that no block can push the rest out of sight. */
+/** The largest values that a document may ask for, in pixels, so that no block can push the rest out of sight. */
 export const LIMITS = {
   space: 400,
   padding: 200,

@@ -7,8 +7,8 @@ import { readNode, versionOf, type Walk } from './node.ts'
 import { readSnippets } from './snippets.ts'
 
 /**
- * Writes a MAILY document (TipTap JSON) as HTML and text, in one walk. Whatever the document is: what cannot be shown
- * is left out and is a warning, and time and memory are bounded (rich/budget.ts).
+ * Writes a MAILY document (TipTap JSON) as HTML and text in one walk. Accepts any value: parts that cannot be shown are
+ * left out with a warning, and time and memory are bounded (rich/budget.ts).
  */
 export function writeMaily(parts: EmailParts, source: unknown): void {
   const document = readNode(source)
@@ -34,6 +34,6 @@ export function writeMaily(parts: EmailParts, source: unknown): void {
     lists: 0,
     isTight: false,
   } as const
-  // A block by itself is a document of one block.
+  // A single block is treated as a document of one block.
   walk.writeBlocks(document.type === 'doc' ? document.content : [source], spot)
 }

@@ -6,7 +6,7 @@ import { inkOf } from '../rich/surface.ts'
 import { readSource } from './inline.ts'
 import type { Node, Spot, Walk } from './node.ts'
 
-/** Elements that may stand in mail; of all others only the content stays. */
+/** Elements that are kept; of all others only the content is. */
 const KEPT = new Set(
   (
     'a abbr address article aside b bdi bdo big blockquote br center cite code dd del dfn div dl dt em figcaption figure ' +
@@ -14,21 +14,21 @@ const KEPT = new Set(
     'strong sub sup table time tt u ul var wbr'
   ).split(' '),
 )
-/** These belong to a table of the block; without one they would end the cell that the block stands in. */
+/** Elements that are kept only inside a table of the block: elsewhere they would end the cell around the block. */
 const IN_TABLES = new Set(['caption', 'col', 'colgroup', 'tbody', 'td', 'tfoot', 'th', 'thead', 'tr'])
 const VOID = new Set(['br', 'col', 'hr', 'img', 'wbr'])
-/** Elements that leave nothing behind; the contents of scripts and styles are tokens of their own. */
+/** Elements whose removal gets a warning. The contents of scripts and styles are separate tokens, which are dropped. */
 const REMOVED = new Set(['script', 'style', 'title', 'iframe', 'link', 'meta', 'base', 'object', 'embed'])
 const RUNS = /^(?:on|formaction$|srcdoc$)/
 // oxlint-disable-next-line no-control-regex
 const IGNORED = /[\u0000-\u0020]+/g
-/** Says a colour of text or ground. */
+/** Matches HTML that sets a text or background colour. */
 const COLORED = /color\s*[:=]/i
 const SCHEME = /^(?:javascript|vbscript|data):/i
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
 
-/** The start tag without what runs when it is shown. */
+/** Returns the start tag without attributes that run code: event handlers, and values with a script or data scheme. */
 function safeTag(tag: StartTag): string {
   let kept = ''
   let from = 0
@@ -41,7 +41,10 @@ function safeTag(tag: StartTag): string {
   return kept + tag.raw.slice(from)
 }
 
-/** The author's HTML as it may stand inside ours: without what runs or loads, every element closed in it. */
+/**
+ * Collects the author's HTML in a form that is safe inside ours: without code and frames, and with every element
+ * closed.
+ */
 class Container {
   html = ''
   isChanged = false
@@ -58,7 +61,7 @@ class Container {
       case 'end':
         return this.#end(token.name)
       case 'comment':
-        // What Outlook alone would read is lost; nobody misses other comments.
+        // Only the loss of a conditional comment (for Outlook) changes how an email looks.
         this.isChanged ||= token.inner !== null
         return
       case 'content':
@@ -101,7 +104,7 @@ class Container {
   }
 }
 
-/** Writes a block of the author's own HTML. */
+/** Writes a block of the author's HTML, after removing elements and attributes that are not safe in it. */
 export function writeHtmlBlock(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { parts } = walk
   const container = new Container()
@@ -113,7 +116,7 @@ export function writeHtmlBlock(walk: Walk, node: Node, spot: Spot, { isLast }: P
       'A block of HTML holds scripts, style sheets, frames or comments for Outlook, which were left out; use inline styles.',
     )
   }
-  // The author chose the colours of the block for the light card, and style sheets cannot change them in dark mode.
+  // The author chose the block's colours for the light card, and dark mode's style sheet cannot change them.
   const isColored = spot.surface.isCard && COLORED.test(container.html)
   const paper = isColored
     ? `<div style="background-color:#ffffff;color:${inkOf(spot.surface).text};color-scheme:light">\n`

@@ -4,7 +4,7 @@ import { type Look, PLAIN, type Run, textRuns, type TextTag } from '../rich/runs
 import { DEFAULTS, LIMITS } from './defaults.ts'
 import { type Node, readNode, readText, readVariable, type Walk } from './node.ts'
 
-/** Nodes that stand in a line of text. */
+/** Node types that belong in a line of text. */
 export const INLINE_TYPES: ReadonlySet<string> = new Set(['text', 'variable', 'hardBreak', 'inlineImage'])
 
 const TAGS: ReadonlyMap<unknown, TextTag> = new Map<unknown, TextTag>([
@@ -16,10 +16,10 @@ const TAGS: ReadonlyMap<unknown, TextTag> = new Map<unknown, TextTag>([
   ['superscript', 'sup'],
 ])
 
-/** More marks than there are kinds of them say nothing new. */
+/** The most marks that are read of a text; more than there are kinds of marks cannot say anything new. */
 const MAX_MARKS = 32
 
-/** The marks of a text: how it looks, and the link it is part of. */
+/** Reads the marks of a text: its look, and the address of the link it is part of. */
 function readMarks(walk: Walk, marks: readonly unknown[]): { look: Look; link: string | null } {
   if (marks.length === 0) return { look: PLAIN, link: null }
   const tags = new Set<TextTag>()
@@ -55,13 +55,13 @@ const UNKNOWN = {
   mark: 'is not known; its text is shown without it',
 } as const
 
-/** Says once for each kind that a document holds something that this renderer does not know there. */
+/** Warns, once for each type, about a node or mark that this renderer does not know in this place. */
 export function warnUnknown({ parts }: Walk, what: keyof typeof UNKNOWN, type: string): void {
   const [kind] = what.split(' ')
   parts.table.warn('UNKNOWN_NODE', `The ${kind} "${parts.table.plain(type.slice(0, 60))}" ${UNKNOWN[what]}.`)
 }
 
-/** An image among words; one that the editor made for that has the size of an icon, unless it says another. */
+/** Reads an image in a line of text. An `inlineImage` without a size is as large as an icon. */
 function imageRun(walk: Walk, node: Node): Run {
   const { attributes } = node
   const size = node.type === 'inlineImage' ? DEFAULTS.inlineImage.size : null
@@ -105,7 +105,7 @@ function nodeRuns(walk: Walk, node: Node, depth: number): Run[] {
   }
 }
 
-/** The inline content of a node. Blocks in it, where none belong, give what they hold. */
+/** Reads the inline content of a node. Misplaced blocks in it give their own content. */
 export function readRuns(walk: Walk, content: readonly unknown[], depth: number): Run[] {
   if (content.length === 0 || !walk.budget.mayNest(depth)) return []
   const runs: Run[] = []
@@ -118,14 +118,14 @@ export function readRuns(walk: Walk, content: readonly unknown[], depth: number)
   return runs
 }
 
-/** The inline content of a node as plain text with its placeholders, for places that have no marks. */
+/** Reads the inline content of a node as plain text with placeholders, for places without marks. */
 export function readPlain(walk: Walk, content: readonly unknown[], depth: number): string {
   return readRuns(walk, content, depth)
     .map((run) => (run.type === 'text' ? run.text : run.type === 'break' ? ' ' : run.image.alt))
     .join('')
 }
 
-/** The text of a block that holds source code: HTML, with its variables as placeholders. */
+/** Reads the text of a block of source code: HTML with its variables as placeholders. */
 export function readSource(walk: Walk, content: readonly unknown[], depth: number): string {
   if (!walk.budget.mayNest(depth)) return ''
   let source = ''

@@ -14,7 +14,7 @@ import { readCondition } from './conditions.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
 import { inside, type Node, readNode, type Spot, variableName, type Walk } from './node.ts'
 
-/** Four attributes in the order of `names` (top, right, bottom, left), in pixels up to `most`; an absent one is `fallback`. */
+/** Reads four attributes, named in the order top, right, bottom, left: pixels up to `most`, or `fallback` if absent. */
 function sidesOf(
   { attributes }: Node,
   names: readonly [string, string, string, string],
@@ -35,7 +35,10 @@ const RADIUS = [
   'borderBottomLeftRadius',
 ] as const
 
-/** Without the attribute, the editor's default colour, which turns dark with the card; an empty one means none. */
+/**
+ * Reads the background colour. A missing attribute means the editor's default, which dark mode changes with the card;
+ * an invalid or empty one means none.
+ */
 function backgroundOf({ attributes }: Node): { background: string | null; isOwn: boolean } {
   return memberOf(attributes, 'backgroundColor') === undefined
     ? { background: DEFAULTS.section.background, isOwn: false }
@@ -72,8 +75,8 @@ export function writeSection(walk: Walk, node: Node, spot: Spot): void {
 }
 
 /**
- * Writes `columns` side by side: widths in per cent, an equal share for those without one. Columns beyond
- * `LIMITS.columns` are left out, with a warning.
+ * Writes `columns` side by side. Widths are in per cent; columns without one share the rest equally. Columns beyond
+ * `MOST_COLUMNS` (rich/boxes.ts) are left out with a warning.
  */
 export function writeColumnsNode(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const gap = numberOf(node.attributes, 'gap', DEFAULTS.columns.gap, LIMITS.padding)
@@ -96,7 +99,7 @@ function writeColumn(walk: Walk, column: Node, spot: Spot): void {
   else walk.parts.when(condition, write)
 }
 
-/** The columns of a row; a node that is not a column becomes one. */
+/** Reads the columns of a row; any other node becomes a column of its own. */
 function readColumns(walk: Walk, { content }: Node): Node[] {
   const columns: Node[] = []
   for (const value of content) {
@@ -112,7 +115,10 @@ function readColumns(walk: Walk, { content }: Node): Node[] {
   return columns
 }
 
-/** Writes a `repeat`: its blocks once for each item of the list that `each` names. Without a valid name, a warning and nothing. */
+/**
+ * Writes a `repeat`: its blocks once for each item of the list that `each` names. Without a valid name, writes nothing
+ * and warns.
+ */
 export function writeRepeat(walk: Walk, node: Node, spot: Spot, place: Place): void {
   const written = textOf(node.attributes, 'each') || 'items'
   const list = variableName(written)

@@ -9,7 +9,7 @@ import { DEFAULTS } from './defaults.ts'
 import { warnMissing } from './media.ts'
 import { type Node, readText, type Spot, type Walk } from './node.ts'
 
-/** Writes something inside the card's link. */
+/** Writes content inside the card's link; without a target, the content alone. */
 function linked(
   parts: EmailParts,
   target: number | null,
@@ -26,7 +26,7 @@ function linked(
   parts.html.fixed('</a>')
 }
 
-/** The texts of a card with their placeholders; '' is what it does not have. */
+/** Reads the texts of a card with their placeholders; missing ones are ''. */
 function readCard(walk: Walk, node: Node) {
   const read = (name: string): string => readText(walk, node, name)
   const badge = read('badgeText')
@@ -43,12 +43,15 @@ function readCard(walk: Walk, node: Node) {
 
 type Card = ReturnType<typeof readCard>
 
-/** Whether there is something else than its description to follow the card by. */
+/** Returns whether the card has something besides its description that can be followed as a link. */
 function hasWay({ image, title, linkTitle }: Card): boolean {
   return image !== '' || !isBlankText(title) || !isBlankText(linkTitle)
 }
 
-/** A preview of a page: image, title with a badge, description and link, which all lead to it. */
+/**
+ * Writes a link card, the preview of a page: image, title with a badge, description and link text, all linked to the
+ * page.
+ */
 export function writeLinkCard(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { parts } = walk
   const card = readCard(walk, node)

@@ -16,12 +16,15 @@ import { BUTTON_RADII, DEFAULTS, LIMITS, LOGO_SIZES } from './defaults.ts'
 import { readPlain } from './inline.ts'
 import { type Node, readText, type Spot, type Walk } from './node.ts'
 
-/** The two editions of the editor name this attribute differently. */
+/** Reads the alignment, whose attribute has different names in the two versions of the editor. */
 function alignmentOf({ attributes }: Node, fallback: Alignment): Alignment {
   return choiceOf(attributes, 'alignment', ALIGNMENTS, choiceOf(attributes, 'align', ALIGNMENTS, fallback))
 }
 
-/** A size in pixels; a percentage is one of `room`, the width of the column. Null leaves it to the image file. */
+/**
+ * Reads a size in pixels; a percentage refers to `room`, the width of the column. Null leaves the size to the image
+ * file.
+ */
 function sizeOf(value: unknown, room: number): number | null {
   const size = readNumber(value, LIMITS.image, 1)
   if (size === null || typeof value !== 'string' || !value.trim().endsWith('%')) return size
@@ -33,7 +36,7 @@ function radiusOf({ attributes }: Node): number {
   return numberOf(attributes, 'borderTopLeftRadius', single, LIMITS.radius)
 }
 
-/** Writes an `image`, never wider than its column. Without an address, a warning and nothing. */
+/** Writes an `image`, never wider than its column. Without an address, writes nothing and warns. */
 export function writeImage(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { attributes } = node
   const image = {
@@ -51,7 +54,9 @@ export function writeImage(walk: Walk, node: Node, spot: Spot, { isLast }: Place
   writeImageBlock(walk.parts, image, spot.room)
 }
 
-/** Writes a `logo`: a square image of a named size or of so many pixels. Without an address, a warning and nothing. */
+/**
+ * Writes a `logo`: a square image of a named size or a number of pixels. Without an address, writes nothing and warns.
+ */
 export function writeLogo(walk: Walk, node: Node, spot: Spot, { isLast }: Place): void {
   const { attributes } = node
   const written = memberOf(attributes, 'size')
@@ -71,7 +76,7 @@ export function writeLogo(walk: Walk, node: Node, spot: Spot, { isLast }: Place)
   writeImageBlock(walk.parts, image, spot.room)
 }
 
-/** The first edition of the editor keeps the text in an attribute, the second in the content. */
+/** Reads a button's text: the editor's first version keeps it in an attribute, the second in the content. */
 function buttonText(walk: Walk, node: Node, spot: Spot): string {
   if (node.content.length > 0) return readPlain(walk, node.content, spot.depth + 1)
   if (memberOf(node.attributes, 'text') === undefined) return 'Button'
@@ -120,12 +125,12 @@ export function writeButtonNode(walk: Walk, node: Node, spot: Spot, { isLast }: 
   )
 }
 
-/** White, as the editor shows it, unless the author chose a colour so light that white could not be read on it. */
+/** Returns the text colour for a button: white as in the editor, or black if the button is too light for white. */
 function readableOn(color: string): string {
   return contrast(color, DEFAULTS.button.ink) >= 2 ? DEFAULTS.button.ink : '#000000'
 }
 
-/** Warns that an image, logo, button or card has no address; `message` says which, and what to set. */
+/** Warns that an image, logo, button or link card has no address; `message` names it and the attribute to set. */
 export function warnMissing({ parts }: Walk, message: string): void {
   parts.table.warn('MISSING_ADDRESS', message)
 }

@@ -10,7 +10,7 @@ import type { TextBlock } from '../rich/text-blocks.ts'
 import { isVariableName } from '../variables.ts'
 import type { SnippetSources } from './snippets.ts'
 
-/** A node of a document, whatever was there: absent members are empty. */
+/** A node of a document; missing or malformed members are empty. */
 export type Node = {
   readonly type: string
   readonly attributes: Attributes
@@ -19,7 +19,7 @@ export type Node = {
   readonly text: string
 }
 
-/** Reads a node; null for what is none. */
+/** Reads a node; null for a value that is not one. */
 export function readNode(value: unknown): Node | null {
   if (!isRecord(value)) return null
   const type = memberOf(value, 'type')
@@ -36,13 +36,13 @@ export function readNode(value: unknown): Node | null {
   }
 }
 
-/** The edition of the editor that made a document. */
+/** Returns the version of the editor that made a document. */
 export function versionOf(document: unknown): 1 | 2 {
   const attributes = isRecord(document) ? memberOf(document, 'attrs') : undefined
   return isRecord(attributes) && memberOf(attributes, 'version') === 2 ? 2 : 1
 }
 
-/** What all of one document share while it is written. */
+/** The state that all writers of one document share. */
 export type Walk = {
   readonly parts: EmailParts
   readonly budget: Budget
@@ -51,27 +51,27 @@ export type Walk = {
   readonly writeBlocks: (content: readonly unknown[], spot: Spot) => void
 }
 
-/** Where in the document the writer is. */
+/** The writer's place in the document. */
 export type Spot = {
   /** The width of the column in pixels. */
   readonly room: number
   readonly surface: Surface
   readonly depth: number
-  /** The edition of the editor that made the document: its defaults differ. */
+  /** The version of the editor that made the document, because defaults differ between versions. */
   readonly version: 1 | 2
-  /** The snippets that this stands in, outermost first. */
+  /** The ids of the snippets around this place, outermost first. */
   readonly snippets: readonly string[]
   readonly lists: number
-  /** Whether the container ends with its last block, so that this needs no space below. */
+  /** Whether the container ends with its last block, so that the block needs no space below it. */
   readonly isTight: boolean
 }
 
-/** One step further in. */
+/** Returns the spot one level deeper. */
 export function inside(spot: Spot, change: Partial<Spot> = {}): Spot {
   return { ...spot, isTight: true, ...change, depth: spot.depth + 1 }
 }
 
-/** How a block of text of this node stands. */
+/** Returns the look and spacing of a text block, from its node and its place. */
 export function textBlock(node: Node, spot: Spot, { isFirst, isLast, textGap }: Place): TextBlock {
   const { attributes } = node
   return {
@@ -84,12 +84,12 @@ export function textBlock(node: Node, spot: Spot, { isFirst, isLast, textGap }: 
   }
 }
 
-/** As it says, as the first block in it says, or as its first words are read. */
+/** Returns the direction that the node states, that its first block states, or that its first words imply. */
 function directionOf(node: Node, depth = 2): '' | 'ltr' | 'rtl' {
   const { attributes, content } = node
   const said = choiceOf(attributes, 'dir', ['ltr', 'rtl', ''], '')
   if (said !== '') return said
-  // What the first edition writes into every block says nothing but that it is turned.
+  // The editor's first version writes this attribute into every block, so only `rtl` means a choice.
   if (choiceOf(attributes, 'textDirection', ['rtl', ''], '') !== '') return 'rtl'
   const first = readNode(content[0])
   if (depth > 0 && first !== null && first.text === '' && first.content.length > 0)
@@ -102,7 +102,7 @@ function wordsOf(value: unknown): { text: string; children: readonly unknown[] }
   return node && { text: node.text, children: node.content }
 }
 
-/** The name in `name`, `{{name}}`, or the second edition's `{{name|label|…}}`; null when it cannot be one. */
+/** Returns the variable's name in `name`, `{{name}}`, or the second version's `{{name|label|…}}`; null if not valid. */
 export function variableName(text: string): string | null {
   const inner = /^\s*\{\{([^{}]*)\}\}\s*$/.exec(text)?.[1] ?? text
   const bar = inner.indexOf('|')
@@ -110,7 +110,7 @@ export function variableName(text: string): string | null {
   return isVariableName(name) ? name : null
 }
 
-/** A variable of a document as its placeholder; what cannot be one shows its fallback. */
+/** Returns a variable as its placeholder; one with an invalid name shows its fallback, with a warning. */
 export function readVariable({ parts, budget }: Walk, id: string, fallback: string): string {
   const name = variableName(id)
   if (name !== null) return referenceMark(parts.table.add({ name, fallback: parts.table.plain(fallback) }))
@@ -122,8 +122,8 @@ export function readVariable({ parts, budget }: Walk, id: string, fallback: stri
 }
 
 /**
- * The text of an attribute with its placeholders. Where the editor says by `flag` that it is a variable, the whole of
- * it is a name, before which the editor may have put a scheme.
+ * Reads the text of an attribute with its placeholders. When the attribute `flag` is true, the whole text is a
+ * variable's name, possibly with a scheme that the editor put before it.
  */
 export function readText(walk: Walk, { attributes }: Node, name: string, flag?: string): string {
   const text = textOf(attributes, name)

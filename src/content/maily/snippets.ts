@@ -5,7 +5,7 @@ import { memberOf, textOf } from '../rich/attributes.ts'
 import type { Place } from '../rich/entries.ts'
 import { inside, type Node, readNode, type Spot, versionOf, type Walk } from './node.ts'
 
-/** A snippet as a document carries it. */
+/** A snippet as stored inside a document. */
 export type SnippetSource = {
   readonly name: string
   readonly contentType: 'MAILY' | 'MARKDOWN'
@@ -13,18 +13,18 @@ export type SnippetSource = {
   readonly isArchived: boolean
 }
 
-/** Snippets by the id that documents hold. */
+/** Snippets by the id that documents refer to them with. */
 export type SnippetSources = ReadonlyMap<string, SnippetSource>
 
 /**
- * The snippets that a document carries in its member `snippets`. They are put there when it is read to be rendered or
- * frozen, so that what was frozen needs nothing else; what an author writes there is never looked at.
+ * Returns the document with its snippets in the member `snippets`. They are added when the document is read for
+ * rendering or freezing, so that a frozen document is complete. Any `snippets` member that an author wrote is replaced.
  */
 export function carrySnippets(document: object, snippets: SnippetSources): object {
   return { ...document, snippets: Object.fromEntries(snippets) }
 }
 
-/** The snippets that a document carries; what has not their form is passed over. */
+/** Reads the snippets that a document carries; malformed entries are skipped. */
 export function readSnippets(document: unknown): SnippetSources {
   const carried = isRecord(document) ? memberOf(document, 'snippets') : undefined
   if (!isRecord(carried)) return new Map()
@@ -70,7 +70,7 @@ export function writeSnippet(walk: Walk, { attributes }: Node, spot: Spot, { isL
   if (snippet.contentType === 'MARKDOWN') return writeText(walk, snippet.content, spot)
   const document = readNode(snippet.content)
   if (document === null) return
-  // A snippet begins a depth of its own, so that a document may hold one wherever it may hold a block.
+  // A snippet restarts the depth count, so that a document can contain one wherever it can contain a block.
   walk.writeBlocks(document.content, {
     ...inside(spot),
     isTight: spot.isTight && isLast,

@@ -4,7 +4,7 @@ import { linkMark, referenceMark } from '../references.ts'
 import { openLink } from '../rich/links.ts'
 import type { Surface } from '../rich/surface.ts'
 
-/** Writes a link to stop further email, after other text if there is some. */
+/** Writes an unsubscribe link, on a new line if it follows other text. */
 export function writeUnsubscribe(parts: EmailParts, surface: Surface, isAfterText: boolean): void {
   const target = parts.links.add(referenceMark(parts.table.add({ name: 'unsubscribeUrl', fallback: '' })))
   if (target === null) return

@@ -29,7 +29,7 @@ type Writer = (walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlo
 const LEVELS = [1, 2, 3, 4, 5, 6] as const
 const STEP = 24
 
-/** The writer of each element. A map, so that a type called like a member of objects finds nothing. */
+/** The writer of each element type. A `Map`, so that a type named like a member of `Object.prototype` finds nothing. */
 const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
   ['p', writeText],
   ['lic', writeText],
@@ -67,7 +67,7 @@ function writeQuotation(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block
   writeQuote(walk.parts, block, () => walk.writeBlocks(node.children, within(spot, { room: spot.room - 19 })))
 }
 
-/** A caption stands under the image and says what an alternative text would, so it is not repeated as one. */
+/** Writes an image, with its caption as a paragraph below it. The caption is not repeated as alternative text. */
 function writeImage(walk: PlateWalk, node: PlateNode, spot: PlateSpot, { isLast }: TextBlock): void {
   const { attributes } = node
   const captions = memberOf(attributes, 'caption')
@@ -146,7 +146,7 @@ export function writeBlocks(walk: PlateWalk, content: readonly unknown[], spot: 
   }
 }
 
-/** An item of an indented list is an element of any kind, written as if it stood at the margin. */
+/** Writes the content of an item of an indented list: an element of any type, written without its indentation. */
 function writeItemContent(
   walk: PlateWalk,
   item: PlateNode,

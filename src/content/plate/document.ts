@@ -8,8 +8,8 @@ import { writeBlocks } from './blocks.ts'
 import type { PlateWalk } from './node.ts'
 
 /**
- * Writes a PLATE document (Slate JSON: a list of elements, or an object with `children`) as HTML and text, in one walk
- * and within the bounds of a MAILY one.
+ * Writes a PLATE document (Slate JSON: a list of elements, or an object with `children`) as HTML and text in one walk,
+ * with the same limits as a MAILY document.
  */
 export function writePlate(parts: EmailParts, source: unknown): void {
   const content = isRecord(source) ? memberOf(source, 'children') : source

@@ -2,7 +2,7 @@ import { colorOf, memberOf, readNumber, textOf } from '../rich/attributes.ts'
 import { type Look, type Run, textRuns, type TextTag } from '../rich/runs.ts'
 import { type PlateNode, type PlateWalk, readImage, readPlateNode, warnUnknown } from './node.ts'
 
-/** Elements that stand in a line of text; '' is text itself. */
+/** Element types that belong in a line of text; '' is a text node. */
 export const INLINE_ELEMENTS: ReadonlySet<string> = new Set(['', 'a', 'mention', 'mention_input', 'date'])
 
 const TAGS: readonly (readonly [string, TextTag])[] = [
@@ -15,7 +15,7 @@ const TAGS: readonly (readonly [string, TextTag])[] = [
 ]
 const HIGHLIGHT = '#fef08a'
 
-/** Marks are members of the text that are true, or have a value. */
+/** Reads a text's marks: members of the node that are true or have a value. */
 function lookOf({ attributes }: PlateNode): Look {
   const has = (name: string): boolean => memberOf(attributes, name) === true
   return {
@@ -40,7 +40,7 @@ function nodeRuns(walk: PlateWalk, node: PlateNode, link: string | null, depth: 
     return text === '' ? [] : [{ type: 'text', text: `@${text}`, look: lookOf(node), link }]
   }
   if (node.type === 'img') return imageRuns(walk, node, link)
-  // A paragraph says no more than what is in it.
+  // A paragraph in a line loses nothing when only its content is written, so it gets no warning.
   if (!INLINE_ELEMENTS.has(node.type) && node.type !== 'p') {
     warnUnknown(walk, node, 'is not known in a line of text')
   }
@@ -56,7 +56,7 @@ function imageRuns(walk: PlateWalk, { attributes }: PlateNode, link: string | nu
   return image.src === '' ? [] : [{ type: 'image', image, link }]
 }
 
-/** The inline content of an element; blocks in it, where none belong, give what they hold. */
+/** Reads the inline content of an element. Misplaced blocks in it give their own content. */
 export function readLine(
   walk: PlateWalk,
   children: readonly unknown[],

@@ -26,7 +26,7 @@ const ROMAN = [
 ] as const
 
 function roman(number: number): string {
-  // Nobody writes larger ones so, browsers neither.
+  // Browsers also write larger numbers in digits.
   if (number >= 4_000) return String(number)
   let left = number
   return ROMAN.map(([value, digits]) => {
@@ -36,7 +36,7 @@ function roman(number: number): string {
   }).join('')
 }
 
-/** How items are marked beside discs and plain numbers, and what the text part shows of it. */
+/** List styles besides discs and plain numbers; the text part shows only the numberings. */
 const BULLET_STYLES = new Set(['circle', 'square'])
 const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map<string, Numbering>([
   ['lower-alpha', letters],
@@ -48,11 +48,11 @@ const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map<string, Numbering>([
   ['decimal-leading-zero', (number) => String(number).padStart(2, '0')],
 ])
 
-/** What stands further in stands here, or a phone would have no room beside it. */
+/** The deepest indentation that is written; with more, a phone would have no room for the text. */
 const MAX_INDENT = 8
 const BULLETS = new Set(['disc', 'circle', 'square', 'todo'])
 
-/** Writes a list of `li`, which hold lines (`lic`), other blocks, and lists. */
+/** Writes a list of `li` elements, which contain lines (`lic`), other blocks and lists. */
 export function writeListElement(walk: PlateWalk, node: PlateNode, spot: PlateSpot, block: TextBlock): void {
   const start = node.type === 'ol' ? numberOf(node.attributes, 'start', 1, 999_999) : null
   const inner = within(spot, { lists: spot.lists + 1 })
@@ -70,7 +70,7 @@ export function writeListElement(walk: PlateWalk, node: PlateNode, spot: PlateSp
   })
 }
 
-/** How far an element stands in, and whether it is an item of a list there. */
+/** Returns an element's indentation in levels, and its list style ('' when it is not a list item). */
 export function indentOf({ attributes }: PlateNode): { indent: number; style: string } {
   return {
     indent: numberOf(attributes, 'indent', 0, MAX_INDENT),
@@ -78,12 +78,12 @@ export function indentOf({ attributes }: PlateNode): { indent: number; style: st
   }
 }
 
-/** A paragraph that is an item: the editor keeps such lists flat, by indentation. */
+/** Returns whether an element is a list item: the editor keeps such lists flat, as indented elements. */
 export function isIndentItem(node: PlateNode): boolean {
   return indentOf(node).style !== ''
 }
 
-/** How its number is written; null is a bullet. */
+/** Returns how an item's number is written; null for a bullet. */
 function numberingOf(node: PlateNode): Numbering | null {
   const { style } = indentOf(node)
   return BULLETS.has(style) ? null : (NUMBERINGS.get(style) ?? String)
@@ -98,7 +98,7 @@ function markOf({ attributes }: PlateNode): string {
   return memberOf(attributes, 'checked') === true ? '☑ ' : '☐ '
 }
 
-/** Writes neighbouring items as lists in one another, by how far each stands in. */
+/** Writes neighbouring items as nested lists, by their indentation. */
 export function writeIndentList(
   walk: PlateWalk,
   items: readonly PlateNode[],

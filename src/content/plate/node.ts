@@ -4,26 +4,26 @@ import { type Attributes, memberOf, textOf } from '../rich/attributes.ts'
 import type { Budget } from '../rich/budget.ts'
 import type { Surface } from '../rich/surface.ts'
 
-/** An element or a text of a Slate document. Its attributes are members beside its children. */
+/** An element or a text node of a Slate document. Its attributes are members of the node, beside its children. */
 export type PlateNode = {
-  /** '' is a text. */
+  /** '' for a text node. */
   readonly type: string
   readonly attributes: Attributes
   readonly children: readonly unknown[]
 }
 
-/** Reads a node; null for what is none. */
+/** Reads a node; null for a value that is not one. */
 export function readPlateNode(value: unknown): PlateNode | null {
   if (!isRecord(value)) return null
   const type = memberOf(value, 'type')
   const children = memberOf(value, 'children')
   const isText = typeof memberOf(value, 'text') === 'string'
-  // An element without a type is a paragraph, which is what the editor makes of it.
+  // The editor treats an element without a type as a paragraph.
   const name = typeof type === 'string' && type !== '' ? type : isText ? '' : 'p'
   return { type: name, attributes: value, children: Array.isArray(children) ? children : [] }
 }
 
-/** What all of one document share while it is written. */
+/** The state that all writers of one document share. */
 export type PlateWalk = {
   readonly parts: EmailParts
   readonly budget: Budget
@@ -31,7 +31,7 @@ export type PlateWalk = {
   readonly writeBlocks: (content: readonly unknown[], spot: PlateSpot) => void
 }
 
-/** Where in the document the writer is. */
+/** The writer's place in the document; see `Spot` in maily/node.ts. */
 export type PlateSpot = {
   readonly room: number
   readonly surface: Surface
@@ -40,12 +40,12 @@ export type PlateSpot = {
   readonly isTight: boolean
 }
 
-/** One step further in. */
+/** Returns the spot one level deeper. */
 export function within(spot: PlateSpot, change: Partial<PlateSpot> = {}): PlateSpot {
   return { ...spot, isTight: true, ...change, depth: spot.depth + 1 }
 }
 
-/** What an image shows; one without an address is a warning. */
+/** Reads an image's address and texts; warns about a missing address. */
 export function readImage(
   { parts, budget }: PlateWalk,
   attributes: Attributes,
@@ -55,7 +55,7 @@ export function readImage(
   return { src, alt: budget.read(textOf(attributes, 'alt')), title: '' }
 }
 
-/** Says once for each kind that a document holds something that has no writer where it stands. */
+/** Warns, once for each type, about an element that has no writer in this place. */
 export function warnUnknown({ parts }: PlateWalk, { type }: PlateNode, what: string): void {
   const named = parts.table.plain(type.slice(0, 60))
   parts.table.warn('UNKNOWN_NODE', `The element "${named}" ${what}; its content is shown without it.`)

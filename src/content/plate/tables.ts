@@ -7,10 +7,10 @@ import { INLINE_ELEMENTS, readLine } from './inline.ts'
 import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
 
 const GAP = 16
-/** So many rows, and nodes of a cell, say how wide a table wants to be. */
+/** The most rows read to count a table's columns, and the most nodes per level read to find a cell's longest word. */
 const MAX_ROWS_READ = 20
 
-/** Writes columns; what is in the row and no column becomes one. */
+/** Writes columns side by side; a node in the row that is not a column becomes one. */
 export function writeColumnGroup(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
   const nodes: PlateNode[] = []
   for (const value of node.children) {
@@ -30,11 +30,11 @@ export function writeColumnGroup(walk: PlateWalk, node: PlateNode, spot: PlateSp
   writeColumns(walk.parts, columns, GAP, bottom)
 }
 
-/** Writes a callout: a coloured box with a sign before its text. */
+/** Writes a callout: a coloured box with an icon before its text. */
 export function writeCallout(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
   const own = colorOf(node.attributes, 'backgroundColor', null)
   const background = own ?? '#f1f3f5'
-  // Our own grey turns dark with the card.
+  // The default grey changes with the card in dark mode; an author's colour does not.
   const adaptsPanel = own === null && spot.surface.isCard
   const surface = adaptsPanel ? spot.surface : surfaceOf(background, spot.surface)
   const box = {
@@ -55,7 +55,7 @@ export function writeCallout(walk: PlateWalk, node: PlateNode, spot: PlateSpot, 
   walk.parts.text.endBlock(1)
 }
 
-/** Writes a table of data, whose text part has a line for each row. */
+/** Writes a data table; the text part has one line for each row. */
 export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bottom: number): void {
   const { html, text } = walk.parts
   if (!walk.budget.mayNest(spot.depth + 2)) return
@@ -84,20 +84,26 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
   text.endBlock(1)
 }
 
-/** Cells of a table with more columns stand close, or a phone has room for their edges alone. */
+/** Tables with more columns have less padding: on a phone, the padding alone would fill the width. */
 const MOST_LOOSE_COLUMNS = 6
 
-/** Pixels: what a cell keeps free on each side of its text, that and the lines on both sides, and an average letter. */
+/**
+ * In pixels: the padding on each side of a cell's text, the padding and borders of both sides together, and the width
+ * of an average letter.
+ */
 type CellFit = { readonly padding: number; readonly edges: number; readonly letter: number }
 const LOOSE: CellFit = { padding: 12, edges: 26, letter: 8 }
 const CLOSE: CellFit = { padding: 4, edges: 10, letter: 9 }
-/** As the class pl-close of the style sheet says. */
+/** The values of the class `pl-close` in the style sheet. */
 const CLOSE_ON_PHONES: CellFit = { padding: 2, edges: 6, letter: 8 }
 
-/** What a cell leaves to images at the least. */
+/** The least width that is assumed for the content of a cell, in pixels. */
 const LEAST_ROOM = 40
 
-/** The longest word that each of so many columns has room for. Only longer ones may break, or short words would too. */
+/**
+ * Returns the length of the longest word that fits into each of `columns`. Only longer words may break, because
+ * allowing it would also break short ones.
+ */
 function lettersPer(columns: number, room: number, { edges, letter }: CellFit): number {
   return Math.floor((room / columns - edges) / letter)
 }
@@ -107,7 +113,7 @@ function columnsOf({ children }: PlateNode): number {
   return Math.max(1, ...rows)
 }
 
-/** Letters of the longest word in nodes; a variable, whose value is not known, has none. */
+/** Returns the length of the longest word in nodes; variables, whose values are not known, do not count. */
 function longestWord(nodes: readonly unknown[], depth = 4): number {
   return nodes.slice(0, MAX_ROWS_READ).reduce<number>((most, value) => {
     const node = readPlateNode(value)
@@ -154,7 +160,7 @@ function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: n
   html.fixed(`</${tag}>\n`)
 }
 
-/** The content of a cell that is one line, which most are; null when it has blocks. */
+/** Reads the content of a cell that is a single line, as most are; null when the cell has blocks. */
 function cellLine(walk: PlateWalk, cell: PlateNode, spot: PlateSpot): Run[] | null {
   const nodes = cell.children.slice(0, 2).map(readPlateNode)
   const only = nodes[0]

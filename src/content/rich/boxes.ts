@@ -16,32 +16,34 @@ export type Box = {
   readonly radius: Sides
   readonly alignment: Alignment
   readonly ink: string | null
-  /** The class for what dark mode changes of it. */
+  /** The class by which dark mode changes the box; false if it stays the same. */
   readonly adapts: string | false
 }
 
-/** As a style's value. */
+/** Formats sides as a CSS value. */
 export function sides(values: Sides): string {
   const [top, right, bottom, left] = values.map((value) => (value === 0 ? '0' : `${value}px`))
   if (top !== bottom || left !== right) return `${top} ${right} ${bottom} ${left}`
   return top === left ? `${top}` : `${top} ${right}`
 }
 
-/** How much of the width a box leaves to what is in it. */
+/** Returns the width in pixels that a box leaves to its content, at least 40. */
 export function innerWidth(room: number, { margin, padding, border }: Box): number {
   const taken = [margin, padding, border].reduce((sum, [, right, , left]) => sum + right + left, 0)
   return Math.max(40, room - taken)
 }
 
-/** Side paddings that a phone has room for beside the text. */
+/** The widest side padding in pixels that leaves enough room for text on a phone. */
 const SLIM = 24
 
-/** Where a box is wide on a desk alone, a style sheet shrinks its sides on phones. */
+/** Returns the class that shrinks wide sides on phones, else false. */
 function slimmed([, right, , left]: Sides): string | false {
   return Math.max(right, left) > SLIM && 'pl-slim'
 }
 
-/** Writes a box: an outer cell for the margin, which Outlook knows on no table, and an inner one for the rest. */
+/**
+ * Writes a box: an outer cell for the margin, because Outlook ignores margins on tables, and an inner one for the rest.
+ */
 export function writeBox(parts: EmailParts, box: Box, write: () => void): void {
   const style = [
     box.background !== null && `background-color:${box.background}`,
@@ -60,10 +62,10 @@ export function writeBox(parts: EmailParts, box: Box, write: () => void): void {
   parts.html.fixed('</td></tr></table></td></tr></table>\n')
 }
 
-/** More in a row are too narrow to read anything in. */
+/** The most columns in a row; more would be too narrow to read. */
 const MOST_COLUMNS = 8
 
-/** Whether a row of so many columns takes one more; a warning where it does not. */
+/** Returns whether a row with `columns` columns takes one more; warns if not. */
 export function mayAddColumn({ table }: EmailParts, columns: number): boolean {
   if (columns < MOST_COLUMNS) return true
   table.warn(
@@ -73,7 +75,7 @@ export function mayAddColumn({ table }: EmailParts, columns: number): boolean {
   return false
 }
 
-/** One of the columns side by side: its share of the row in pixels, and what is in it. */
+/** A column: its share of the row in pixels, and the function that writes its content. */
 export type Column = {
   readonly width: number
   readonly verticalAlign: 'top' | 'middle' | 'bottom'
@@ -81,8 +83,8 @@ export type Column = {
 }
 
 /**
- * Writes columns that stand side by side where there is room and under one another where there is none, without asking
- * a style sheet: blocks in a row of text. Outlook, which knows no such blocks, gets a table in its own comments.
+ * Writes columns that are side by side where there is room and stacked where there is not. They are inline blocks, so
+ * this needs no style sheet. Outlook does not support inline blocks and gets a table in conditional comments.
  */
 export function writeColumns(
   parts: EmailParts,
@@ -110,13 +112,16 @@ export function writeColumns(
   html.fixed('<!--[if mso]></tr></table><![endif]--></div>\n')
 }
 
-/** What is given in per cent fills up to the row; the others share what is left. */
+/**
+ * Returns column widths in pixels: given percentages are scaled down to fit the row, and the other columns share the
+ * rest.
+ */
 export function shareWidths(given: readonly (number | null)[], room: number, gap: number): number[] {
   const space = Math.max(given.length, room - gap * Math.max(0, given.length - 1))
   const asked = given.map((percent) => (percent === null || percent <= 0 ? null : (percent / 100) * space))
   const taken = asked.reduce<number>((sum, width) => sum + (width ?? 0), 0)
   const open = asked.filter((width) => width === null).length
-  // Open columns keep at least half of an equal share; what is asked for shrinks for them.
+  // Columns without a width keep at least half of an equal share; the given widths shrink for them.
   const kept = open === 0 ? 0 : Math.max(space - taken, (space / given.length / 2) * open)
   const scale = taken > space - kept ? (space - kept) / taken : 1
   return asked.map((width) => Math.floor(width === null ? kept / open : width * scale))

@@ -2,8 +2,8 @@ import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
 import type { ReferenceTable } from '../references.ts'
 
 /**
- * What one document may cost, however it was made: nodes, and characters of all its texts together. Snippets inlined
- * many times, and objects that hold themselves, spend it as well.
+ * Limits what one document may cost to render: nodes, and characters of all its texts together. Snippets that appear
+ * many times, and objects that contain themselves, use it up as well.
  */
 export class Budget {
   readonly #table: ReferenceTable
@@ -14,20 +14,20 @@ export class Budget {
     this.#table = table
   }
 
-  /** Whether one more node may be written. */
+  /** Takes one node from the budget. Returns false, with a warning, when none is left. */
   takeNode(): boolean {
     this.#nodes -= 1
     if (this.#nodes < 0) this.#warn(`has more than ${DOCUMENT_LIMITS.nodes} nodes`)
     return this.#nodes >= 0
   }
 
-  /** Whether nodes may stand at this depth. */
+  /** Returns whether nodes may nest this deep; warns if not. */
   mayNest(depth: number): boolean {
     if (depth > DOCUMENT_LIMITS.depth) this.#warn(`is nested deeper than ${DOCUMENT_LIMITS.depth} nodes`)
     return depth <= DOCUMENT_LIMITS.depth
   }
 
-  /** As much of a text as may be written, with its variables as placeholders. */
+  /** Returns as much of a text as the budget allows, with its variables as placeholders. */
   read(text: string, options?: Parameters<ReferenceTable['extract']>[1]): string {
     if (text === '') return ''
     const kept = text.slice(0, Math.max(0, this.#characters))

@@ -5,7 +5,7 @@ import type { Alignment } from './attributes.ts'
 import { sides } from './boxes.ts'
 import { inkClass, type Surface } from './surface.ts'
 
-/** A button with every choice made; `back` null is an outline. Sizes are pixels. */
+/** A button with all defaults applied; `back` is null for an outlined button. Sizes are in pixels. */
 export type Button = {
   readonly text: string
   readonly address: string
@@ -17,17 +17,17 @@ export type Button = {
   readonly padding: { readonly vertical: number; readonly left: number; readonly right: number }
   readonly alignment: Alignment
   readonly isWide: boolean
-  /** The author chose no colour, so dark mode may turn it round. */
+  /** The author chose no colour, so dark mode may invert the button. */
   readonly isStandard: boolean
   readonly gap: number
 }
 
 const LINE = 20
 const FONT_SIZE = 16
-/** Outlook's shapes have a fixed size, so the text is measured by what letters take on average. */
+/** The estimated width of a letter in pixels: Outlook's shapes have a fixed size, so the text must be measured. */
 const LETTER = 9
 const VALUE_LETTERS = 10
-/** Letters that are as wide as they are high. */
+/** Letters that are as wide as high; they count as two. */
 const WIDE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Extended_Pictographic}\uFF01-\uFF60]/gu
 
@@ -40,7 +40,7 @@ function sizeOf(button: Button, room: number): { width: number; height: number }
   return { width, height: lines * LINE + 2 * (padding.vertical + borderWidth) }
 }
 
-/** Outlook for Windows has neither padding nor round corners on links; it draws a shape instead. */
+/** Writes the button for Outlook for Windows: a shape, because links there have neither padding nor round corners. */
 function writeShape(parts: EmailParts, button: Button, target: number, room: number): void {
   const { width, height } = sizeOf(button, room)
   const arc = Math.min(50, Math.round((button.radius / height) * 100))
@@ -65,7 +65,7 @@ function classOf({ back, ink, isStandard }: Button, surface: Surface): string {
   return isStandard && surface.isCard ? ' class="pl-button"' : ''
 }
 
-/** Writes a button as wide as its text, or as its column of `room` pixels; without an address it is only a box. */
+/** Writes a button as wide as its text, or as its column of `room` pixels. Without an address it is not a link. */
 export function writeButton(parts: EmailParts, button: Button, room: number, surface: Surface): void {
   const { padding, borderWidth, border, alignment, gap, isWide } = button
   const target = button.address === '' ? null : parts.links.add(button.address)

@@ -1,4 +1,4 @@
-/** Names that people write into documents; all others are read as no colour. */
+/** The colour names that are read; any other name is not a colour. */
 const NAMES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     black: '#000000',
@@ -31,7 +31,7 @@ const NAMES: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** A colour is short; whatever is longer is not one, and is not looked at. */
+/** The longest text that is read as a colour. */
 const MAX_LENGTH = 64
 const HEX = /^#(?:([0-9a-f]{3})([0-9a-f])?|([0-9a-f]{6})([0-9a-f]{2})?)$/
 const RGB = /^rgba?\( ?(\d{1,3})[ ,]+(\d{1,3})[ ,]+(\d{1,3})(?:[ ,/]+([\d.]{1,8})(%)?)? ?\)$/
@@ -41,7 +41,7 @@ const HSL =
 type Channels = readonly [number, number, number]
 
 function hex(channels: Channels, opacity: number): string {
-  // Mail programs know no transparency in colours; on white is where most of it stands.
+  // Mail programs do not support transparent colours, so the colour is blended with white, the most common background.
   const digits = channels.map((channel) => {
     const seen = channel * opacity + 255 * (1 - opacity)
     return Math.round(Math.min(255, Math.max(0, seen)))
@@ -66,8 +66,8 @@ function fromHsl(hue: number, saturation: number, lightness: number): Channels {
 }
 
 /**
- * A colour as `#rrggbb`, the one form that every mail program knows; null for what is no colour, so that nothing else
- * ever enters a style. What can hardly be seen through counts as `transparent`, which is no colour either.
+ * Reads a colour as `#rrggbb`, the one form that every mail program supports. Null for anything else, so that no other
+ * text enters a style. Nearly invisible colours count as `transparent` and are null too.
  */
 export function readColor(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > MAX_LENGTH) return null
@@ -96,7 +96,7 @@ function translucent([red = 0, green = 0, blue = 0]: readonly number[], opacity:
   return opacity < 0.05 ? null : hex([red, green, blue], opacity)
 }
 
-/** Relative luminance (WCAG) of a `#rrggbb` colour. */
+/** Returns the relative luminance (WCAG) of a `#rrggbb` colour. */
 function luminance(color: string): number {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const channel = Number.parseInt(color.slice(at, at + 2), 16) / 255
@@ -105,7 +105,7 @@ function luminance(color: string): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/** How well one colour reads on another: 1 is not at all, 21 is black on white. */
+/** Returns the contrast ratio (WCAG) of two colours: 1 for the same colour, 21 for black on white. */
 export function contrast(one: string, other: string): number {
   const [dark = 0, light = 0] = [luminance(one), luminance(other)].toSorted((first, second) => first - second)
   return (light + 0.05) / (dark + 0.05)

@@ -1,19 +1,22 @@
 const RIGHT_TO_LEFT =
   /^[^\p{L}]*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u
-/** The name of a variable is no word of the text. */
+/** Variables, whose names are not words of the text. */
 const VARIABLE = /\{\{[^{}]*\}\}/g
-/** So much of a text says how it is read. */
+/** The number of characters in which the first letter is looked for. */
 const ENOUGH = 500
 
-/** How many neighbours are asked for their words, and how many levels of them. */
+/** How many neighbouring nodes, and how many levels of them, are searched for words. */
 const REACH = 3
 
-/** How a text is read by its first letter, which is how editors show it; mail programs do not look. */
+/** Returns the direction of a text by its first letter, as editors do. Mail programs do not detect it themselves. */
 export function directionOfText(text: string): '' | 'rtl' {
   return RIGHT_TO_LEFT.test(text.slice(0, ENOUGH).replaceAll(VARIABLE, '')) ? 'rtl' : ''
 }
 
-/** The first words among nodes and what is in them; `read` gives what a node holds, null for what is none. */
+/**
+ * Returns the first text with a letter among nodes and their descendants, else ''. `read` returns a node's text and
+ * children, or null for a value that is not a node.
+ */
 export function firstWords(
   nodes: readonly unknown[],
   read: (value: unknown) => { text: string; children: readonly unknown[] } | null,

@@ -1,18 +1,18 @@
 import type { Budget } from './budget.ts'
 
 /**
- * Neighbours in a container: blocks, inline nodes between them, which stand in a paragraph together, and items of a
- * list that its nodes make by standing beside one another.
+ * An entry of a container: a block, a run of neighbouring inline nodes, which form one paragraph, or a run of
+ * neighbouring list items, which form one list.
  */
 export type Entry<Node> = { readonly block: Node } | { readonly line: unknown[] } | { readonly items: Node[] }
 
-/** How a kind of document reads its nodes, and what each of them is among its neighbours. */
+/** How a document format reads its nodes and classifies them. */
 export type EntryReader<Node> = {
   readonly read: (value: unknown) => Node | null
   readonly kindOf: (node: Node) => 'block' | 'line' | 'item'
 }
 
-/** The content of a container as its entries. */
+/** Groups the content of a container into entries. */
 export function readEntries<Node>(
   budget: Budget,
   content: readonly unknown[],
@@ -34,24 +34,27 @@ export function readEntries<Node>(
   return entries
 }
 
-/** A block among its neighbours. */
+/** The place of a block among its neighbours. */
 export type Place = {
   readonly isFirst: boolean
   readonly isLast: boolean
-  /** Blank lines after it in the text part: none at the end of an item, or before a list in one. */
+  /** Blank lines after it in the text part: none at the end of a list item, or before a list in one. */
   readonly textGap: 0 | 1
 }
 
-/** The types of blocks by which the space beside their neighbours changes. */
+/** The block types that change the space beside their neighbours. */
 export type SpacingTypes = {
   readonly lists: ReadonlySet<string>
-  /** They bring the space under them, which does not collapse with the space over the next block. */
+  /** Blocks with space below that does not collapse with the space above the next block. */
   readonly spaced: ReadonlySet<string>
-  /** They bring all the space there is around them. */
+  /** Blocks that replace the space of their neighbours. */
   readonly spacers: ReadonlySet<string>
 }
 
-/** How an entry stands in its container, which is in so many lists and may end with its last block. */
+/**
+ * Returns the place of an entry. `lists` is the number of lists around the container; `isTight` says that the last
+ * block needs no space below.
+ */
 export function placeOf<Node extends { readonly type: string }>(
   entries: readonly Entry<Node>[],
   index: number,

@@ -2,7 +2,7 @@ import type { EmailParts } from '../email-parts.ts'
 import type { Alignment } from './attributes.ts'
 import { writeLinked } from './links.ts'
 
-/** An image that stands by itself. Sizes are pixels; null is what the file has. */
+/** An image in a block of its own. Sizes are in pixels; null means the size of the file. */
 export type ImageBlock = {
   readonly src: string
   readonly alt: string
@@ -12,11 +12,13 @@ export type ImageBlock = {
   readonly radius: number
   readonly alignment: Alignment
   readonly link: string
-  /** The space under it. */
+  /** The space below it. */
   readonly gap: number
 }
 
-/** Writes an `<img>`: without a safe address only its alternative text. `attributes` are fixed and safe. */
+/**
+ * Writes an `<img>`, or only its alternative text when its address is not safe. `attributes` must be fixed, safe HTML.
+ */
 export function writeImageTag(
   parts: EmailParts,
   { src, alt, title }: { src: string; alt: string; title: string },
@@ -38,7 +40,7 @@ export function writeImageTag(
   parts.html.fixed(` ${attributes}>`)
 }
 
-/** No wider than the column: the height shrinks with the width. */
+/** Limits an image to the width of its column; the height shrinks in proportion. */
 function fit({ width, height }: ImageBlock, room: number): { width: number | null; height: number | null } {
   if (width === null || width <= room) return { width, height }
   return { width: room, height: height === null ? null : Math.round((height * room) / width) }
@@ -57,7 +59,7 @@ export function writeImageBlock(parts: EmailParts, image: ImageBlock, room: numb
     image.radius > 0 && `border-radius:${image.radius}px`,
     'border:0;outline:none;text-decoration:none',
   ].filter((rule) => rule !== false)
-  // Outlook reads only the attributes; where the height follows the width, it needs both or none.
+  // Outlook reads only the attributes, so each known size is also one.
   const size = `${width === null ? '' : `width="${width}" `}${height === null ? '' : `height="${height}" `}`
   parts.html.fixed(
     `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td align="${image.alignment}" style="padding:0 0 ${image.gap}px">`,

@@ -1,7 +1,7 @@
 import type { EmailParts } from '../email-parts.ts'
 import { adaptive, inkClass, inkOf, type Surface } from './surface.ts'
 
-/** Opens a link in the HTML; `color` is the author's, who may have given none. */
+/** Opens a link in the HTML; `color` is the author's colour, or null for the default. */
 export function openLink(parts: EmailParts, target: number, surface: Surface, color: string | null): void {
   const adapts = color === null ? adaptive(surface, 'pl-link') : inkClass(surface, color)
   parts.html
@@ -10,7 +10,7 @@ export function openLink(parts: EmailParts, target: number, surface: Surface, co
     .fixed(`${adapts} style="color:${color ?? inkOf(surface).link};text-decoration:underline">`)
 }
 
-/** Writes something as a link where there is an address, and as itself where there is none or an unsafe one. */
+/** Writes content as a link, or alone when the address is empty or not safe. */
 export function writeLinked(parts: EmailParts, address: string, style: string, write: () => void): void {
   const target = address === '' ? null : parts.links.add(address)
   const mark = parts.text.mark

@@ -5,11 +5,11 @@ import { writeImageTag } from './images.ts'
 import { openLink } from './links.ts'
 import { inkClass, inkOf, type Surface, surfaceOf } from './surface.ts'
 
-/** Elements that text can stand in, outermost first. */
+/** The elements for text marks, in nesting order, outermost first. */
 const TEXT_TAGS = ['strong', 'em', 'u', 's', 'sub', 'sup'] as const
 export type TextTag = (typeof TEXT_TAGS)[number]
 
-/** How a piece of text looks. Colours are `#rrggbb`, sizes whole pixels. */
+/** The look of a piece of text. Colours are `#rrggbb`, sizes whole pixels; null means inherited. */
 export type Look = {
   readonly tags: ReadonlySet<TextTag>
   readonly isCode: boolean
@@ -21,7 +21,7 @@ export type Look = {
 /** Text without any mark. */
 export const PLAIN: Look = { tags: new Set(), isCode: false, color: null, background: null, size: null }
 
-/** An image in running text. `src` and `alt` hold placeholders, as all texts here do; null is what the file has. */
+/** An image in running text. Its texts contain placeholders, like all texts here; a null size is that of the file. */
 export type InlineImage = {
   readonly src: string
   readonly alt: string
@@ -30,16 +30,16 @@ export type InlineImage = {
   readonly height: number | null
 }
 
-/** A piece of inline content. Neighbours with the same `link` are one link. */
+/** A piece of inline content. Neighbours with the same `link` form one link. */
 export type Run =
   | { readonly type: 'text'; readonly text: string; readonly look: Look; readonly link: string | null }
   | { readonly type: 'break'; readonly link: string | null }
   | { readonly type: 'image'; readonly image: InlineImage; readonly link: string | null }
 
-/** Where runs stand: on what, and in a column of how many pixels. */
+/** The surface that runs stand on, and the width of their column in pixels. */
 type RunsPlace = { readonly surface: Surface; readonly room: number }
 
-/** Writes the text of a run with its marks; the text part has only the text. */
+/** Writes the text of a run with its marks; the text part gets only the text. */
 function writeText(parts: EmailParts, text: string, look: Look, surface: Surface): void {
   const { html } = parts
   const tags = TEXT_TAGS.filter((tag) => look.tags.has(tag))
@@ -48,7 +48,7 @@ function writeText(parts: EmailParts, text: string, look: Look, surface: Surface
     look.background !== null && `background-color:${look.background}`,
     look.size !== null && `font-size:${look.size}px`,
   ].filter((rule) => rule !== false)
-  // A background brings its own ink, or dark mode would write light on light.
+  // The text gets a colour that suits the background, or dark mode would show light text on a light background.
   if (look.background !== null && look.color === null) {
     style.push(`color:${inkOf(surfaceOf(look.background, surface)).text}`)
   }
@@ -81,13 +81,16 @@ function writeRun(parts: EmailParts, run: Run, { surface, room }: RunsPlace): vo
   if (alt.trim() !== '') parts.text.text(`[${alt}]`)
 }
 
-/** An icon is as large as it says; what its column or a phone has no room for shrinks, and its height with it. */
+/**
+ * Returns the size attributes of an inline image. An image that fits on a phone keeps its size; a larger one shrinks in
+ * proportion.
+ */
 function sizeOf({ width, height }: InlineImage, room: number): string {
   if (width !== null && height !== null && width <= Math.min(room, PHONE_WIDTH)) {
     return `width="${width}" height="${height}" ${imageStyle(`width:${width}px;height:${height}px`)}`
   }
   if (width === null) return imageStyle('max-width:100%;height:auto')
-  // Outlook reads only the attribute; elsewhere columns may be wider on a phone, where they stand under one another.
+  // Outlook reads only the attribute. In other programs a column may be wider on a phone, where columns are stacked.
   return `width="${Math.min(width, room)}" ${imageStyle(`width:100%;max-width:${Math.min(width, CARD_WIDTH)}px;height:auto`)}`
 }
 
@@ -95,7 +98,7 @@ function imageStyle(size: string): string {
   return `style="display:inline;${size};border:0;vertical-align:middle"`
 }
 
-/** The runs cut where the link changes. */
+/** Groups neighbouring runs that have the same link. */
 function groupLinks(runs: readonly Run[]): { link: string | null; runs: Run[] }[] {
   const groups: { link: string | null; runs: Run[] }[] = []
   for (const run of runs) {
@@ -106,7 +109,7 @@ function groupLinks(runs: readonly Run[]): { link: string | null; runs: Run[] }[
   return groups
 }
 
-/** Writes inline content in both parts; an address that mail must not carry leaves its text behind. */
+/** Writes inline content to both parts. When a link's address is not safe, only its text is written. */
 export function writeRuns(parts: EmailParts, runs: readonly Run[], place: RunsPlace): void {
   const groups = groupLinks(runs)
   for (const group of groups) {
@@ -120,13 +123,13 @@ export function writeRuns(parts: EmailParts, runs: readonly Run[], place: RunsPl
   }
 }
 
-/** A link takes the colour of its text, or its underline would have another one. */
+/** Returns the colour of a link's first text, so that the underline has the same colour. */
 function colorOfGroup(runs: readonly Run[]): string | null {
   const first = runs[0]
   return first?.type === 'text' ? first.look.color : null
 }
 
-/** Line breaks in a text are breaks: writers of documents who are no editors mean them so. */
+/** Converts text to runs; its line breaks become breaks, because programs that write documents mean them so. */
 export function textRuns(text: string, look: Look, link: string | null): Run[] {
   if (!text.includes('\n')) return [{ type: 'text', text, look, link }]
   return text.split('\n').flatMap((line, index): Run[] => {
@@ -135,12 +138,12 @@ export function textRuns(text: string, look: Look, link: string | null): Run[] {
   })
 }
 
-/** Whether nothing would be seen of these. */
+/** Returns whether the runs show nothing visible. */
 export function isBlank(runs: readonly Run[]): boolean {
   return runs.every((run) => run.type === 'text' && isBlankText(run.text))
 }
 
-/** Whether a link of these has nothing to be followed by. */
+/** Returns whether a link of these runs would have no visible content. */
 function isUnseen(runs: readonly Run[]): boolean {
   return isBlank(runs.filter(({ type }) => type !== 'break'))
 }

@@ -1,15 +1,15 @@
 import { contrast } from './color.ts'
 
 /**
- * What content stands on. The card changes with dark mode, so its colours are classes that style sheets can change; a
- * box with a colour of its own keeps it, so its content has fixed colours that can be read on it.
+ * The background that content stands on. The card changes in dark mode, so its colours are classes that the style sheet
+ * can change. A box with its own colour keeps it, so its content has fixed colours that are readable on it.
  */
 export type Surface = { readonly isCard: boolean; readonly isDark: boolean }
 
 /** The card of the email. */
 export const CARD: Surface = { isCard: true, isDark: false }
 
-/** A box of this colour; none takes what is behind it. */
+/** Returns the surface of a box with this background colour; without a colour, the surface behind it. */
 export function surfaceOf(color: string | null, behind: Surface): Surface {
   if (color === null) return behind
   return { isCard: false, isDark: contrast(color, '#ffffff') > contrast(color, '#000000') }
@@ -32,26 +32,26 @@ const DARK: typeof LIGHT = {
   codeBack: '#33383f',
 }
 
-/** The colours of a surface, as inline styles need them. */
+/** Returns the colours for content on a surface, for inline styles. */
 export function inkOf({ isDark }: Surface): typeof LIGHT {
   return isDark ? DARK : LIGHT
 }
 
-/** A class for what dark mode changes, on the card only. */
+/** Returns a class attribute for an element that dark mode changes; '' outside of the card. */
 export function adaptive({ isCard }: Surface, name: string): string {
   return isCard ? ` class="${name}"` : ''
 }
 
-/** A class attribute of the names that apply, with its space; nothing where none does. */
+/** Returns a class attribute with the names that apply, with a leading space; '' if none does. */
 export function classes(...names: readonly (string | false)[]): string {
   const applying = names.filter((name) => name !== false)
   return applying.length === 0 ? '' : ` class="${applying.join(' ')}"`
 }
 
-/** How the card looks in dark mode (theme.ts). */
+/** The background of the card in dark mode; the same as in theme.ts. */
 const DARK_CARD = '#1a1d21'
 
-/** A class for a colour that could not be read on the card in dark mode; there it gives way. */
+/** Returns the class that replaces a text colour in dark mode, if the colour is not readable on the dark card. */
 export function inkClass({ isCard }: Surface, color: string): string {
   return isCard && contrast(color, DARK_CARD) < 3.5 ? ' class="pl-ink"' : ''
 }

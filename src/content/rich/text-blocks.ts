@@ -2,17 +2,17 @@ import type { EmailParts } from '../email-parts.ts'
 import { CODE_FONT, STYLE } from '../theme.ts'
 import { adaptive, inkOf, type Surface } from './surface.ts'
 
-/** How a block of text stands among its neighbours. */
+/** The look of a text block and its place among its neighbours. */
 export type TextBlock = {
   readonly surface: Surface
-  /** '' is what the document has. */
+  /** '' means the document's default. */
   readonly alignment: '' | 'left' | 'center' | 'right' | 'justify'
   readonly direction: '' | 'ltr' | 'rtl'
-  /** Nothing stands before it in its container, so it needs no space above. */
+  /** The block needs no space above, usually because it is the first in its container. */
   readonly isFirst: boolean
-  /** Nothing stands after it in its container, so it needs no space below. */
+  /** The block needs no space below, usually because it is the last in its container. */
   readonly isLast: boolean
-  /** How far it stands in, in pixels. */
+  /** The indentation in pixels. */
   readonly indent?: number
   /** Blank lines after it in the text part. */
   readonly textGap: 0 | 1
@@ -22,7 +22,7 @@ function extraStyle(
   { alignment, direction, isFirst, isLast, indent = 0 }: TextBlock,
   hasTop: boolean,
 ): string {
-  // The card says left, so that a block of its own direction has to say where its lines begin.
+  // The card is aligned left, so a right-to-left block needs its own alignment.
   const side = alignment === '' && direction === 'rtl' ? 'right' : alignment
   return [
     hasTop && isFirst && ';margin-top:0',
@@ -47,7 +47,7 @@ export function writeParagraph(parts: EmailParts, block: TextBlock, write: () =>
 
 const UNDERLINES = ['=', '-']
 
-/** Writes a heading; in the text part the first two levels are underlined. */
+/** Writes a heading; the text part underlines the first two levels. */
 export function writeHeading(
   parts: EmailParts,
   level: 1 | 2 | 3 | 4 | 5 | 6,
@@ -62,7 +62,7 @@ export function writeHeading(
   parts.text.endBlock(1, UNDERLINES[level - 1] ?? '')
 }
 
-/** Writes small print, which stands back behind the content. */
+/** Writes small print, in a smaller size and a muted colour. */
 export function writeSmall(parts: EmailParts, block: TextBlock, write: () => void): void {
   const style = `${STYLE.small};color:${inkOf(block.surface).muted}${extraStyle(block, false)}`
   parts.html.fixed(`<p${adaptive(block.surface, 'pl-muted')} style="${style}">`)
@@ -71,7 +71,7 @@ export function writeSmall(parts: EmailParts, block: TextBlock, write: () => voi
   parts.text.endBlock(block.textGap)
 }
 
-/** Writes a quotation of blocks. */
+/** Writes a quotation around what `write` writes. */
 export function writeQuote(parts: EmailParts, block: TextBlock, write: () => void): void {
   const { muted, line } = inkOf(block.surface)
   const colors = block.surface.isCard ? '' : `;color:${muted};border-left-color:${line}`
@@ -89,7 +89,7 @@ export function writeQuote(parts: EmailParts, block: TextBlock, write: () => voi
   parts.text.endBlock(block.textGap)
 }
 
-/** Writes a line across the column. */
+/** Writes a horizontal rule. */
 export function writeRule(parts: EmailParts, surface: Surface): void {
   const color = surface.isCard ? '' : `;background-color:${inkOf(surface).line}`
   parts.html.fixed(
@@ -99,7 +99,7 @@ export function writeRule(parts: EmailParts, surface: Surface): void {
   parts.text.endBlock(1)
 }
 
-/** Writes empty space, which Outlook keeps only where something stands. */
+/** Writes empty space. It has a character in it because Outlook collapses empty elements. */
 export function writeSpace(parts: EmailParts, height: number): void {
   parts.html.fixed(
     `<div style="height:${height}px;font-size:1px;line-height:${height}px;mso-line-height-rule:exactly">&nbsp;</div>\n`,
@@ -107,17 +107,17 @@ export function writeSpace(parts: EmailParts, height: number): void {
   parts.text.endBlock(1)
 }
 
-/** A list that is being written. */
+/** The properties of a list; `start` is null for bullets. */
 export type List = {
   readonly start: number | null
-  /** How its items are marked, where it is not as mail programs do by themselves; a word of CSS. */
+  /** The CSS list style, where it differs from the default. */
   readonly marking?: string | undefined
-  /** Lists around this one. */
+  /** The number of lists around this one. */
   readonly depth: number
   readonly block: TextBlock
 }
 
-/** Writes a list around what `write` writes by `writeItem`. */
+/** Writes a list; `write` writes its items with `writeItem`. */
 export function writeList(parts: EmailParts, list: List, write: () => void): void {
   const tag = list.start === null ? 'ul' : 'ol'
   const start = list.start === null || list.start === 1 ? '' : ` start="${list.start}"`
@@ -131,7 +131,10 @@ export function writeList(parts: EmailParts, list: List, write: () => void): voi
   parts.text.endBlock(list.depth > 0 ? 0 : list.block.textGap)
 }
 
-/** Writes one item of a list; `marker` is what the text part shows before it, a bare item brings a sign of its own. */
+/**
+ * Writes one item of a list. `marker` comes before it in the text part; a bare item has no marker in the HTML because
+ * its content begins with one.
+ */
 export function writeItem(
   parts: EmailParts,
   marker: string,
@@ -148,7 +151,7 @@ export function writeItem(
 
 const CODE_BACK = 'padding:12px 16px;border-radius:6px;font-size:14px;line-height:1.5;white-space:pre-wrap'
 
-/** Writes lines of source code as they are. */
+/** Writes lines of source code unchanged. */
 export function writeCode(
   parts: EmailParts,
   lines: readonly string[],
