@@ -4,7 +4,7 @@ import type { Difference, VersionComparison } from '../../../../schema/workflow-
 import { joinPath } from '../../../catalogue/schema-faults.ts'
 import type { FrozenEmail, PublishedDefinition } from './versions.ts'
 
-/** What two definitions differ in, steps by their ids. Pure. */
+/** Returns the differences between two definitions. Steps are matched by id. Pure. */
 export function compareDefinitions(
   from: PublishedDefinition,
   to: PublishedDefinition,
@@ -31,7 +31,9 @@ function named({ id, type, name }: Step) {
   return { id, type, name: name ?? null }
 }
 
-/** A step with the email it sends in place of that email's id. */
+/**
+ * Returns the members of a step without its id. An EMAIL step has the content of its email in place of `campaignId`.
+ */
 function whole(step: Step, { emails }: PublishedDefinition): Record<string, unknown> {
   const { id: _id, ...members } = step
   if (step.type !== 'EMAIL') return members
@@ -55,7 +57,7 @@ function without(edges: readonly Edge[], others: readonly Edge[]): Edge[] {
   return edges.filter((edge) => !known.has(key(edge))).map(({ from, to, port }) => ({ from, to, port }))
 }
 
-/** Members that differ, as deep as both sides are objects; a list differs as a whole. */
+/** Returns the members that differ. Descends into objects; a list is compared as a whole. */
 function differences(before: unknown, after: unknown, path: string): Difference[] {
   if (isRecord(before) && isRecord(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
@@ -65,7 +67,7 @@ function differences(before: unknown, after: unknown, path: string): Difference[
   return [{ path, ...(before !== undefined && { before }), ...(after !== undefined && { after }) }]
 }
 
-/** The same for the same value, whatever the order of members. */
+/** Returns the JSON of a value with the members of its objects sorted, so that equal values give equal text. */
 function canonical(value: unknown): string | undefined {
   return JSON.stringify(value, (_key, each: unknown) =>
     isRecord(each)

@@ -17,20 +17,21 @@ import { namingEmails, planEmails } from './internal-emails.ts'
 import { type Automation, findAutomation, readAutomation, refuseStale } from './records.ts'
 import { type Reading, readDefinition, readSettings } from './validate.ts'
 
-/** A complete replacement of a draft as it came in; what is undefined stays as it is. */
+/** A complete replacement of a draft, not yet validated. Undefined settings or goals keep their stored value. */
 export type DraftChange = {
   workflowId: string
   expectedUpdatedAt: string
   definition: unknown
   settings?: unknown
   successGoals?: unknown
-  /** Where the graph stands in the caller's input: its faults are named from there. */
+  /** The path of the graph in the caller's input, which is put before the paths of its faults. */
   path?: string
 }
 
 /**
- * Replaces a draft in one piece: the graph, the internal email of each EMAIL step, and the settings that came with it.
- * Nothing is published or sent. Refuses with every fault at once (INVALID_INPUT), or with STALE_VERSION.
+ * Replaces a draft as a whole: the graph, the internal email of each EMAIL step, and the settings and goals that came
+ * with it. Publishes and sends nothing. Throws `INVALID_INPUT` with all faults, `NOT_FOUND` when missing ids are the
+ * only faults, or `STALE_VERSION`.
  */
 export async function saveDraft(call: Call, change: DraftChange): Promise<Workflow> {
   const automation = await findAutomation(call, change.workflowId)
@@ -38,7 +39,7 @@ export async function saveDraft(call: Call, change: DraftChange): Promise<Workfl
   const reading = readDefinition(change.definition)
   const settings = change.settings === undefined ? undefined : readSettings(change.settings)
   const emails = await planEmails(call, automation, reading.definition, reading.unreadable)
-  // Goals that are left out stay, and are judged with the new graph all the same.
+  // Goals that are left out stay as stored, but they must fit the new graph, so they are checked again.
   const wanted = change.successGoals === undefined ? automation.successGoals : change.successGoals
   const goals = readGoals(wanted, reading.definition.steps)
   const graphFaults = [
@@ -64,7 +65,10 @@ export async function saveDraft(call: Call, change: DraftChange): Promise<Workfl
   return await readAutomation(call, automation.id)
 }
 
-/** What the filters and tag steps of a definition name: tags need not exist, they are made on publishing. */
+/**
+ * Returns a fault for each thing that the steps of a definition name and that does not exist or is of the wrong type.
+ * Tags need not exist, because publishing creates them.
+ */
 export async function namedFaults(
   call: Call,
   { definition, unreadable }: Pick<Reading, 'definition' | 'unreadable'>,
@@ -80,7 +84,7 @@ export async function namedFaults(
   ]
 }
 
-/** The same for what the filters of goals name. */
+/** Does the same as `namedFaults` for the filters of goals. */
 export async function goalReferenceFaults(call: Call, placed: readonly PlacedFilter[]): Promise<Fault[]> {
   const scope = { organizationId: call.organization.id }
   const missing = await referenceFaults(call.em, scope, placed, { tagsOnDemand: true })
@@ -101,14 +105,17 @@ async function writeDraft(
   )
 }
 
-/** Ids that exist nowhere, or with somebody else, are the only fault: the answer is that of any missing id. */
+/**
+ * Throws `NOT_FOUND` for ids that do not exist in this organization, as a tool does for its own missing ids. For drafts
+ * without any other fault.
+ */
 export function refuseMissing(faults: readonly Fault[]): never {
   const [first] = faults
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more, see details)` : ''
   throw new Failure('NOT_FOUND', `At ${first?.path}, ${first?.message}${more}.`, { details: faults })
 }
 
-/** Tags are made from these names on publishing, so they must be names that a tag can have. */
+/** Checks the tag names in steps and filters, because publishing creates tags with these names. */
 function tagNameFaults(definition: Definition, placed: readonly PlacedFilter[]): Fault[] {
   const inSteps = definition.steps.flatMap((step, position) => {
     const names = step.type !== 'EMAIL' && 'tagNames' in step.config ? step.config.tagNames : []
@@ -137,7 +144,7 @@ function tagNameFault(name: string): string | null {
   return /\p{Cc}/u.test(name) ? 'holds a control character, such as a line break; write one line' : null
 }
 
-/** A step that cannot be read keeps its position, with nothing in it that could be asked about. */
+/** Replaces each unreadable step by an empty EXIT step, so that positions stay and nothing in it is checked. */
 function withoutUnreadable(definition: Definition, unreadable: ReadonlySet<number>): Definition {
   const steps = definition.steps.map((step, position) =>
     unreadable.has(position)
@@ -147,7 +154,7 @@ function withoutUnreadable(definition: Definition, unreadable: ReadonlySet<numbe
   return { ...definition, steps }
 }
 
-/** A fault under the place where what it is about stands. */
+/** Returns the fault with `base` put before its path. */
 export function within(base: string, fault: Fault): Fault {
   if (base === '') return fault
   return { ...fault, path: fault.path === '' ? base : `${base}.${fault.path}` }

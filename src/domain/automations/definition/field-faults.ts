@@ -7,7 +7,10 @@ import { fieldTypes, typeFaults } from '../../fields.ts'
 
 type Types = ReadonlyMap<string, FieldType>
 
-/** Custom fields that triggers go by, or that steps wait for or change, and that do not exist or are of another type. */
+/**
+ * Returns a fault for each custom field that a DATE_FIELD trigger, FIELD_DATE wait or UPDATE_FIELD step cannot use,
+ * because it has another type or, for the first two, does not exist.
+ */
 export async function fieldFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
   if (!steps.some(namesFields)) return []
   const types = await fieldTypes(call)
@@ -33,7 +36,7 @@ function faultsOf({ type, config }: Step, types: Types): Fault[] {
   if (type === 'TRIGGER' && config.type === 'DATE_FIELD') return dateFaults(config.field, types)
   if (type !== 'UPDATE_FIELD') return []
   const { set = {}, increment = {} } = config
-  // Where a field does not exist yet, the step makes it.
+  // A field that does not exist is no fault: the step creates it.
   return [
     ...typeFaults(Object.entries(set), types, 'set'),
     ...Object.keys(increment)

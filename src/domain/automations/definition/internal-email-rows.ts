@@ -6,7 +6,7 @@ import { newId } from '../../../ids.ts'
 import { historySource } from '../../campaigns/history.ts'
 import type { EmailPlan } from './internal-emails.ts'
 
-/** Writes the planned emails in set-based statements and removes those that no step and no version has. */
+/** Writes the planned emails in set-based statements, and deletes those that no step and no version uses. */
 export async function writeEmails(
   call: Call,
   automationId: string,
@@ -52,7 +52,7 @@ async function insertEmails(
   )
 }
 
-/** Touches only what differs, and keeps a history entry of every change of what a reader sees. */
+/** Updates only emails that differ, and writes a history entry when the subject, preview or content changes. */
 async function updateEmails(
   { em, organization, actor }: Call,
   automationId: string,
@@ -86,7 +86,7 @@ async function updateEmails(
   )
 }
 
-/** An email that a version has sent stays readable; one that was only ever drafted goes with its step. */
+/** Deletes emails that were never published and whose step is gone. Emails of published versions stay readable. */
 async function removeUnused(
   { em, organization }: Call,
   automationId: string,

@@ -11,14 +11,17 @@ import { ownEmailFault } from '../../addresses.ts'
 import { readContent } from '../../content.ts'
 import type { Automation } from './records.ts'
 
-/** What is to become of one EMAIL step's internal email: a new row, a copy of `sourceId`, or a change of its own row. */
+/**
+ * The planned write of one EMAIL step's internal email: a new row (`isNew`), which copies `sourceId` if that is not
+ * null, or an update of the row `id`. Null in a content member means that the step does not set it.
+ */
 export type EmailPlan = {
   id: string
   stepId: string
   name: string
   isNew: boolean
   sourceId: string | null
-  /** The configuration is the whole email: what it leaves out becomes empty. Otherwise it keeps what it has. */
+  /** Whether members that the configuration leaves out become empty. If not, they keep their stored values. */
   replaces: boolean
   subject: string | null
   preview: string | null
@@ -28,7 +31,10 @@ export type EmailPlan = {
   replyTo: string | null
 }
 
-/** The plans of a draft's emails, its faults, and those among them that only say that an id does not exist. */
+/**
+ * The plans of a draft's emails, and its faults. `missing` has the faults for ids that do not exist, `faults` the
+ * others.
+ */
 export type EmailPlans = { plans: EmailPlan[]; faults: Fault[]; missing: Fault[] }
 
 type Stored = {
@@ -39,7 +45,7 @@ type Stored = {
 }
 type Placed = { step: StepOf<'EMAIL'>; path: string }
 
-/** Reads what the EMAIL steps name and decides, without writing, which internal email each one owns. */
+/** Decides which internal email each EMAIL step owns and what to write to it. Writes nothing. */
 export async function planEmails(
   call: Call,
   automation: Pick<Automation, 'id' | 'draft'>,
@@ -63,7 +69,7 @@ export async function planEmails(
   return result
 }
 
-/** The definition as it is stored: each EMAIL step names its internal email, which holds the content. */
+/** Returns the definition as it is stored: each EMAIL step has the id of its internal email in place of the content. */
 export function namingEmails(definition: Definition, plans: readonly EmailPlan[]): Definition {
   const ids = new Map(plans.map(({ stepId, id }) => [stepId, id]))
   return {
@@ -109,8 +115,9 @@ async function readSenderIds({ em, organization }: Call, placed: readonly Placed
 }
 
 /**
- * Which step keeps which of the automation's own emails. Named ones first: the step it belongs to, else the first that
- * names it (a step was renamed); then each step without a name takes back the email it had.
+ * Returns which step (value) owns which of the automation's own emails (key). An email that steps name by `campaignId`
+ * goes to the step it belongs to if that names it, else to the first that names it (the step was renamed). Then each
+ * step without a `campaignId` takes back the email that it had, if no other step owns it by now.
  */
 function chooseOwners(
   automation: Pick<Automation, 'id' | 'draft'>,
@@ -166,7 +173,7 @@ function planOf(
   return { ...inline, id: newId(), isNew: true, sourceId: source?.id ?? null, replaces: true }
 }
 
-/** The content of a step as it will be stored, and what is wrong with it. Text without a type is Markdown. */
+/** The content of a step as it will be stored, and its faults. Without a `contentType`, a string is Markdown. */
 type Written = { content: unknown; contentType: ContentType | null; faults: Fault[] }
 
 async function readWritten(call: Call, { step, path }: Placed): Promise<Written> {
@@ -208,7 +215,7 @@ function missingIds(
   return faults
 }
 
-/** What the schema cannot say of header lines and addresses. */
+/** Checks what the schema cannot express: the subject and preview are one line, and `replyTo` is a valid address. */
 function lineFaults({ step, path }: Placed): Fault[] {
   const { subject, preview, replyTo } = step.config
   const faults: Fault[] = []

@@ -13,7 +13,10 @@ import { type Automation, titleOf } from './records.ts'
 
 type Moves = Readonly<Record<WorkflowStatus, Partial<Record<SettableStatus, WorkflowStatus>>>>
 
-/** update_workflow_status (decisions, section 6): what each status can be set to; the same one is no change. */
+/**
+ * The statuses that update_workflow_status can set from each status (decisions, section 6). Setting the current status
+ * changes nothing.
+ */
 const STATUS_MOVES: Moves = {
   DRAFT: {},
   ACTIVE: { ACTIVE: 'ACTIVE', PAUSED: 'PAUSED', ARCHIVED: 'ARCHIVED' },
@@ -21,10 +24,13 @@ const STATUS_MOVES: Moves = {
   ARCHIVED: { PAUSED: 'PAUSED', ARCHIVED: 'ARCHIVED' },
 }
 
-/** What publish_workflow was told about `activate`. */
+/** The `activate` input of publish_workflow: left out, true or false. */
 export type Activation = 'omitted' | 'activate' | 'pause'
 
-/** The status after publishing (contract, "Workflow" transitions): without a word it never revives and never stops one. */
+/**
+ * The status after publishing (contract, "Workflow" transitions). When `activate` is omitted, publishing activates a
+ * draft and leaves any other status as it is.
+ */
 export const STATUS_AFTER_PUBLISH: Readonly<
   Record<WorkflowStatus, Readonly<Record<Activation, WorkflowStatus>>>
 > = {
@@ -34,10 +40,13 @@ export const STATUS_AFTER_PUBLISH: Readonly<
   ARCHIVED: { omitted: 'ARCHIVED', activate: 'ACTIVE', pause: 'PAUSED' },
 }
 
-/** What a change of status does to the workflow's runs. */
+/** How many runs of the workflow a change of status canceled or resumed. */
 export type RunsMoved = { canceledRuns: number; resumedRuns: number }
 
-/** The status that a wish leads to, or WRONG_STATE saying what is possible. */
+/**
+ * Returns the status that setting `wish` leads to. Throws `WRONG_STATE` with the possible statuses if it is not
+ * allowed.
+ */
 export function nextStatus(automation: Automation, wish: SettableStatus): WorkflowStatus {
   const next = STATUS_MOVES[automation.status][wish]
   if (next !== undefined) return next
@@ -53,9 +62,10 @@ export function nextStatus(automation: Automation, wish: SettableStatus): Workfl
 }
 
 /**
- * Sets a status and does what it means for the runs: ARCHIVED cancels them, ACTIVE lets held ones continue and queued
- * ones have their turn. PAUSED needs no more than the row: runs look at it before every step. The caller holds
- * lockSegments, because the segments that are watched follow the status.
+ * Sets the status and applies it to the runs: ARCHIVED cancels them; ACTIVE resumes held runs and starts queued ones
+ * whose turn it is. PAUSED needs no work, because runs read the status before every step. Leaving the archive first
+ * cancels the runs that archiving has not reached yet. The caller must have called `lockSegments`, because the set of
+ * watched segments depends on the status.
  */
 export async function setStatus(
   call: Call,

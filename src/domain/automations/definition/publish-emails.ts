@@ -28,8 +28,9 @@ type EmailRow = {
 }
 
 /**
- * Each EMAIL step's email as publishing freezes it, by step id, and what is missing: subject, content, a sender on a
- * verified domain. An email without a sender takes the organization's default one.
+ * Returns the email of each EMAIL step as publishing freezes it, by step id, and a fault for each missing subject,
+ * content or sender on a verified domain, and for each email that is too large. An email without a sender gets the
+ * organization's default sender.
  */
 export async function freezeEmails(
   call: Call,
@@ -104,7 +105,10 @@ function emailFaults(email: EmailRow, stepId: string, path: string): Fault[] {
   return faults
 }
 
-/** A frozen email ready to be filled; with the names of custom fields, unknown variables are among its warnings. */
+/**
+ * Compiles a frozen email for filling. With `knownVariables` (custom fields), warns of variables that are not among
+ * them.
+ */
 export function compileFrozen(
   { contentType, content, subject, preview, transactional }: FrozenEmail,
   knownVariables?: Iterable<string>,

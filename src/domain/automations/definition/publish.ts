@@ -32,19 +32,24 @@ import { countHeldRuns } from './status.ts'
 import { readDefinition } from './validate.ts'
 import type { FrozenEmail, PublishedDefinition } from './versions.ts'
 
-/** What publishing answers: the workflow, its new version, and the runs that continue because it went live. */
+/**
+ * The result of publishing: the workflow, its new version, and how many held runs continue because it became ACTIVE.
+ */
 export type Publication = {
   workflow: Workflow
   version: { id: string; number: number }
-  /** What receivers of its webhooks check signatures with. */
+  /** The secret with which receivers of WEBHOOK steps check signatures. Only for workflows with such a step. */
   webhookSecret?: string
   inboundWebhooks: InboundWebhook[]
 } & Pick<RunsMoved, 'resumedRuns'>
 
-/** A draft that may be published, with its emails as they will be frozen. */
+/** A draft without faults, with its emails as they will be frozen. */
 type Candidate = { definition: Definition; emails: Record<string, FrozenEmail> }
 
-/** Makes the draft the published version: immutable, with the emails frozen into it, and the triggers replaced. */
+/**
+ * Publishes the draft as a new immutable version with its emails frozen into it, replaces the triggers, and sets the
+ * status that follows from `activate`. Throws with all faults if the draft cannot be published.
+ */
 export async function publish(
   call: Call,
   workflowId: string,
@@ -60,7 +65,7 @@ export async function publish(
   const inboundWebhooks = await syncWebhooks(call, automation.id, definition)
   const next = statusAfter(automation, activate)
   const { resumedRuns } = await setStatus(call, automation, next)
-  // A change of status brings them in step already.
+  // A change of status has already synchronized the segments and schedules.
   if (next === automation.status) {
     await syncWatchedSegments(call)
     await syncTriggerSchedules(call, [automation.id])
@@ -76,7 +81,7 @@ export async function publish(
   }
 }
 
-/** What publishing will do; refuses a draft that cannot be published with every fault at once. */
+/** Describes what publishing will do. Throws with all faults if the draft cannot be published. */
 export async function summarizePublish(
   call: Call,
   workflowId: string,
@@ -116,7 +121,7 @@ function statusAfter({ status }: Automation, activate: boolean | undefined): Wor
   return STATUS_AFTER_PUBLISH[status][wish]
 }
 
-/** The draft, judged as saving judges it (what it names may be gone by now) and for completeness. */
+/** Checks the draft as saving does, because things that it names may be deleted by now, and for completeness. */
 async function candidateOf(call: Call, automation: Automation): Promise<Candidate> {
   const reading = readDefinition(automation.draft, { publishing: true })
   const { emails, faults } = await freezeEmails(call, automation.id, reading.definition)
@@ -152,7 +157,7 @@ async function nextNumber({ em, organization }: Call, automationId: string): Pro
   return (last?.number ?? 0) + 1
 }
 
-/** The automation's row lock makes the number the next one. */
+/** Stores the version with the next number. The caller holds the automation's row lock, so numbers do not collide. */
 async function writeVersion(
   call: Call,
   { id: automationId }: Automation,
@@ -175,7 +180,10 @@ async function writeVersion(
 
 const NOT_BY_EVENTS: ReadonlySet<TriggerType> = new Set(['MANUAL', 'INBOUND_WEBHOOK', ...TIMED_TRIGGERS])
 
-/** MANUAL, INBOUND_WEBHOOK and timed triggers have no row: no event fires them. Tags are compared in the case that the database folds them to. */
+/**
+ * Replaces the trigger rows by which events find the automation. Only triggers that events fire have one. PostgreSQL
+ * lowercases tag names here and when it looks for triggers, because its `lower` can differ from JavaScript's.
+ */
 async function replaceTriggers(
   { em, organization }: Call,
   automationId: string,
@@ -205,7 +213,10 @@ async function replaceTriggers(
   )
 }
 
-/** What events find the trigger by. */
+/**
+ * Returns the keys by which events find the trigger: tag names, a segment, a field, a workflow's event or an event
+ * type.
+ */
 function keysOf(config: TriggerConfig): string[] {
   if ('tagNames' in config) return config.tagNames
   if ('segmentId' in config) return [config.segmentId]

@@ -14,7 +14,7 @@ import { type FilterContext, validateFilters, validateWhere } from '../../audien
 import { cronFault } from '../triggers/trigger-times.ts'
 import { detailFaults } from './step-faults.ts'
 
-/** A step as it was read: with its defaults, or a stand-in that keeps its place in the graph, and its faults. */
+/** A step with its defaults filled in and its faults. If it has faults, `step` is a stand-in that keeps its place. */
 export type StepReading = { step: Step; readable: boolean; faults: Fault[] }
 
 type Raw = Record<string, unknown>
@@ -22,7 +22,7 @@ type ConfigChoice = { schema: TSchema } | { fault: Fault }
 
 const AnyStep = closed({ ...StepMembers, type: Type.Unknown(), config: Type.Unknown() })
 
-/** Reads one step at `path`, judging its members, its configuration and its filters. */
+/** Reads the raw step at `path` and checks its members, configuration and filters. */
 export function readStep(raw: unknown, path: string, context: FilterContext): StepReading {
   if (!isRecord(raw)) {
     const fault = { path, message: `must be a step {id, type, config}, not ${kindOf(raw)}` }
@@ -39,20 +39,24 @@ export function readStep(raw: unknown, path: string, context: FilterContext): St
   return { step: filled(whole), readable: true, faults: marked }
 }
 
-/** The ids of the EMAIL steps, which filters may name; of raw steps, because they are read one by one. */
+/**
+ * Returns the ids of the EMAIL steps among raw steps. Filters of any step may name them, so they are collected first.
+ */
 export function emailStepIds(steps: readonly unknown[]): Set<string> {
   const ids = steps.map((step) => (isRecord(step) && step.type === 'EMAIL' ? step.id : undefined))
   return new Set(ids.filter((id) => typeof id === 'string'))
 }
 
-/** Says what a word that is none of the known ones may mean; null for one that is. */
+/** Returns a message for a word that is not among `known`, with a suggestion, or null if it is. */
 function wordFault(what: string, word: unknown, known: readonly string[]): string | null {
   if (typeof word !== 'string') return `must be a ${what}, one of ${known.join(', ')}, not ${kindOf(word)}`
   if (known.includes(word)) return null
   return `there is no ${what} ${JSON.stringify(word.slice(0, 64))}; ${didYouMean(word, known)}`
 }
 
-/** An id of a step or goal that every object has as a member: looked for by it, something would be found that nobody put there. */
+/**
+ * Refuses ids such as "constructor": every object inherits a member of that name, so a look-up by id would find that.
+ */
 export function idFaults(id: unknown, path: string): Fault[] {
   if (typeof id !== 'string' || !(id in {})) return []
   return [
@@ -108,7 +112,7 @@ function chosen(
 function filterFaults(type: StepType, config: Raw, path: string, context: FilterContext): Fault[] {
   const faults: Fault[] = []
   if (Array.isArray(config.where)) faults.push(...validateWhere(config.where, joinPath(path, 'where')))
-  // Nothing has been sent when a trigger fires, so its filters cannot ask for a step's email.
+  // Nothing has been sent when a trigger fires, so its filters cannot name a step's email.
   const onEntry: FilterContext = { ...context, emailSteps: new Set() }
   if (type === 'TRIGGER' && Array.isArray(config.filters)) {
     faults.push(...validateFilters(config.filters, joinPath(path, 'filters'), onEntry))
@@ -125,7 +129,7 @@ function filterFaults(type: StepType, config: Raw, path: string, context: Filter
   return faults
 }
 
-/** Members that are lengths of time. */
+/** Members of each type's configuration that are durations. */
 const LENGTHS: { [Type in StepType]?: string[] } = {
   WAIT_UNTIL: ['timeout', 'offset'],
   TRIGGER: ['offset', 'inactiveFor'],
@@ -157,7 +161,7 @@ function timeFaults(type: StepType, config: Raw, path: string): Fault[] {
   return faults
 }
 
-/** What the schema cannot say of the hours of a day: they begin and end at different times, in a zone that exists. */
+/** Checks what the schema of a window cannot express: `start` and `end` differ, and the time zone exists. */
 export function windowFaults({ start, end, timezone }: Raw, path: string): Fault[] {
   const faults: Fault[] = []
   if (typeof start === 'string' && start === end) {
@@ -170,12 +174,12 @@ export function windowFaults({ start, end, timezone }: Raw, path: string): Fault
   return faults
 }
 
-/** The sentence for a time zone that nobody knows. */
+/** Returns the message for an unknown time zone. */
 export function timeZoneSentence(name: string): string {
   return `${JSON.stringify(name.slice(0, 64))} is not a time zone; write an IANA name, such as "Europe/Paris"`
 }
 
-/** A length of time that is longer than any wait. */
+/** Returns a fault if a duration exceeds the longest wait. A duration of another shape is left to the schema. */
 export function lengthFaults({ amount, unit }: Raw, path: string): Fault[] {
   const known = DURATION_UNITS.find((candidate) => candidate === unit)
   if (typeof amount !== 'number' || known === undefined) return []
@@ -192,13 +196,13 @@ function filled(step: Raw): Step {
   )
   const config = 'schema' in choice ? withDefaults(choice.schema, step.config) : step.config
   const whole = withDefaults(AnyStep, step)
-  // The schemas of the step and of its configuration have just accepted it.
+  // The cast is safe: the schemas of the step and of its configuration have accepted it.
   return { ...(whole as object), config } as Step
 }
 
-/** Keeps id and type where they can be read; its ports and configuration are never looked at. */
+/** Makes a step with the id and type of the raw step, where they can be read, and an empty configuration. */
 function standIn(step: Raw): Step {
   const type = STEP_TYPES.find((known) => known === step.type) ?? 'ADD_TAG'
-  // Only id and type are read of a step that is marked as unreadable.
+  // The cast is safe: of an unreadable step, only id and type are ever read.
   return { id: typeof step.id === 'string' ? step.id : '', type, config: {} } as unknown as Step
 }

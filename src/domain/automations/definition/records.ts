@@ -12,7 +12,7 @@ import { likeLiteral, oneLine, refuse, timestamp } from '../../text.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { readSettings } from './validate.ts'
 
-/** An automation inside the database layer, as writers of drafts, versions and statuses need it. */
+/** An automation as stored, for code that writes drafts, versions and statuses. Ids are UUIDs. */
 export type Automation = {
   id: string
   name: string
@@ -22,7 +22,7 @@ export type Automation = {
   successGoals: SuccessGoal[]
   publishedVersionId: string | null
   updatedBy: string | null
-  /** As the wire has it. */
+  /** In the format of the API. */
   updatedAt: string
 }
 
@@ -49,7 +49,7 @@ const SUMMARY = sql`automation.id, automation.name, automation.status, automatio
 const FROM = sql`automation left join automation_version version
   on version.organization_id = automation.organization_id and version.id = automation.published_version_id`
 
-/** Workflows whose name contains `query`, newest first. */
+/** Lists the workflows whose name contains `query`, newest first. */
 export async function listAutomations(
   { em, organization }: Call,
   { limit, query }: { limit: number; query?: string | undefined },
@@ -64,12 +64,12 @@ export async function listAutomations(
   return { workflows: found.slice(0, limit).map(summary), hasMore: found.length > limit }
 }
 
-/** A workflow in full, by its TypeID. */
+/** Reads a workflow in full by its TypeID. Throws `NOT_FOUND`. */
 export async function getAutomation(call: Call, workflowId: string): Promise<Workflow> {
   return await readAutomation(call, decodeId('wf', workflowId))
 }
 
-/** A workflow in full, by its uuid. */
+/** Reads a workflow in full by its UUID. Throws `NOT_FOUND`. */
 export async function readAutomation({ em, organization }: Call, id: string): Promise<Workflow> {
   const found = await row<SummaryRow & { draft: Definition; settings: unknown; successGoals: SuccessGoal[] }>(
     em,
@@ -91,7 +91,7 @@ export async function readAutomation({ em, organization }: Call, id: string): Pr
   }
 }
 
-/** Makes an empty draft; nobody can enter it before it is configured and published. */
+/** Creates an empty draft. Nobody can enter it before it is configured and published. */
 export async function createAutomation(call: Call, name: string): Promise<Workflow> {
   const id = newId()
   await execute(
@@ -103,8 +103,9 @@ export async function createAutomation(call: Call, name: string): Promise<Workfl
 }
 
 /**
- * The automation, locked against other writers until the end of the transaction unless `lock` is false. Not against its
- * keys: a new run refers to it while its subscriber is locked, which comes after this lock.
+ * Reads the automation by its TypeID and, unless `lock` is false, locks it against other writers until the end of the
+ * transaction. The lock is not `for update`: a new run refers to the automation while it holds its subscriber's lock,
+ * which comes after this one in the lock order. Throws `NOT_FOUND`.
  */
 export async function findAutomation(
   { em, organization }: Call,
@@ -126,7 +127,7 @@ export async function findAutomation(
   }
 }
 
-/** Refuses a write that was made from another state of the workflow than the one it has now. */
+/** Throws `STALE_VERSION` if the workflow has changed since the caller read it. */
 export function refuseStale({ updatedAt, updatedBy }: Automation, expected: string): void {
   if (updatedAt === expected) return
   throw new Failure(
@@ -137,7 +138,7 @@ export function refuseStale({ updatedAt, updatedBy }: Automation, expected: stri
   )
 }
 
-/** How a workflow is named to people: its name and its id. */
+/** Returns the name and id of a workflow for messages to people. */
 export function titleOf({ id, name }: Pick<Automation, 'id' | 'name'>): string {
   return `“${name}” (${encodeId('wf', id)})`
 }

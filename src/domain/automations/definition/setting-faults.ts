@@ -7,7 +7,7 @@ import { lengthFaults, timeZoneSentence, windowFaults } from './read-step.ts'
 
 type Raw = Record<string, unknown>
 
-/** What the schema of settings cannot say of them; members of another shape are passed over. */
+/** Checks what the schema of settings cannot express. Members of the wrong shape are left to the schema. */
 export function settingFaults(settings: Raw, path: string): Fault[] {
   const { timezone, reEntry, exitRules, sendWindow, lateSend } = settings
   const at = (member: string) => joinPath(path, member)

@@ -9,10 +9,10 @@ import { countActiveRuns } from '../runs/runs.ts'
 import { nextStatus, type RunsMoved, setStatus } from './lifecycle.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
 
-/** What deleting came to: an unused draft is gone, anything else is in the archive. */
+/** The result of deleting: a draft that was never published is deleted, any other workflow is archived. */
 export type Deletion = { workflowId: string; deleted: boolean; archived: boolean; canceledRuns: number }
 
-/** Sets a published workflow's status; the one it already has changes nothing. */
+/** Sets the status of a published workflow. Setting its current status changes nothing. */
 export async function updateStatus(
   call: Call,
   workflowId: string,
@@ -24,7 +24,7 @@ export async function updateStatus(
   return { workflow: await readAutomation(call, automation.id), ...moved }
 }
 
-/** What setting a status will do, or why it cannot be set. */
+/** Describes what setting a status will do. Throws `WRONG_STATE` if it cannot be set. */
 export async function summarizeStatus(
   call: Call,
   workflowId: string,
@@ -57,7 +57,7 @@ export async function deleteAutomation(call: Call, workflowId: string): Promise<
   return { workflowId, deleted: true, archived: false, canceledRuns: 0 }
 }
 
-/** What deleting will do. */
+/** Describes what deleting will do. */
 export async function summarizeDeletion(call: Call, workflowId: string): Promise<ConfirmationSummary> {
   const automation = await findAutomation(call, workflowId, { lock: false })
   const target = titleOf(automation)
@@ -73,7 +73,7 @@ export async function summarizeDeletion(call: Call, workflowId: string): Promise
   return { action: 'Archiving the workflow', target, effects, warnings: [] }
 }
 
-/** How many runs of an automation are held by its pause. */
+/** Counts the runs of an automation that are held because it is paused. */
 export async function countHeldRuns({ em, organization }: Call, automationId: string): Promise<number> {
   const found = await row<{ held: number }>(
     em,

@@ -20,10 +20,10 @@ const JUDGES: { [Type in keyof StepConfigs]?: Judge<Type> } = {
   WEBHOOK: webhookFaults,
 }
 
-/** What the schema of a configuration cannot say of it; the schema has accepted it. */
+/** Checks what the schema of a configuration cannot express. The caller has checked the configuration against it. */
 export function detailFaults(type: StepType, config: unknown, path: string): Fault[] {
   const judge = type === 'TRIGGER' || type === 'WAIT_UNTIL' ? undefined : JUDGES[type]
-  // The table has the judge of this type under its type, and the schema of the type has accepted the configuration.
+  // The casts are safe: `JUDGES` is keyed by type, and the schema of the type has accepted the configuration.
   return judge ? (judge as Judge<keyof StepConfigs>)(config as StepConfigs[keyof StepConfigs], path) : []
 }
 
@@ -97,7 +97,7 @@ function eventFaults(
   return faults
 }
 
-// Those that the request itself or its signature has.
+// Headers that the HTTP request or its signature sets.
 const OWN_HEADERS =
   /^(host|content-length|connection|transfer-encoding|upgrade|te|trailer|expect|webhook-.*)$/i
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/

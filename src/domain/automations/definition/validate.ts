@@ -9,28 +9,30 @@ import { emailStepIds, readStep, type StepReading } from './read-step.ts'
 import { settingFaults } from './setting-faults.ts'
 
 type Options = {
-  /** Publishing asks for completeness too. */
+  /** Whether to check completeness as well. */
   publishing?: boolean
-  /** The organization's custom fields; without them their names and types are not judged. */
+  /** The organization's custom fields. Without them, the names and types of fields are not checked. */
   customFields?: ReadonlyMap<string, FieldType>
 }
 
-/** What was read, with every default filled, and every fault; without faults the definition may be stored. */
+/** A definition with its defaults filled in, and every fault. It may be stored if there are no faults. */
 export type Reading = {
   definition: Definition
   faults: Fault[]
-  /** Positions of steps that are stand-ins, because what was sent cannot be read. */
+  /** The positions of steps with faults, in whose place the definition has stand-ins. */
   unreadable: ReadonlySet<number>
 }
-/** Settings with their defaults filled in, and every fault of what was sent. */
+/** Settings with their defaults filled in, and every fault. With faults, the settings are the defaults. */
 export type SettingsReading = { settings: Settings; faults: Fault[] }
 
-/** Every fault of a raw `{steps, edges}` at once: of schema, filters and graph; see readDefinition. */
+/** Returns all faults of a raw `{steps, edges}`, in the order of `readDefinition`. */
 export function validateDefinition(raw: unknown, options: Options = {}): Fault[] {
   return readDefinition(raw, options).faults
 }
 
-/** Reads a raw `{steps, edges}`. Faults come in reading order: step by step, then edges, then the graph as a whole. */
+/**
+ * Reads a raw `{steps, edges}`. Faults are ordered: unknown members, each step, each edge, then the graph as a whole.
+ */
 export function readDefinition(raw: unknown, options: Options = {}): Reading {
   if (!isRecord(raw)) return unreadable('', `must be a graph {steps, edges}, not ${kindOf(raw)}`)
   const faults = Object.keys(raw)
@@ -61,14 +63,14 @@ export function readDefinition(raw: unknown, options: Options = {}): Reading {
   return { definition, faults, unreadable: unread.steps }
 }
 
-/** Reads raw settings. */
+/** Reads raw settings; undefined stands for the defaults. */
 export function readSettings(raw: unknown, path = 'settings'): SettingsReading {
   const preset: Settings = { exitOnUnsubscribe: true, priority: 50 }
   if (raw === undefined) return { settings: preset, faults: [] }
   if (!isRecord(raw))
     return { settings: preset, faults: [{ path, message: `must be an object, not ${kindOf(raw)}` }] }
   const faults = [...schemaFaults(Settings, raw, path), ...settingFaults(raw, path)]
-  // The schema has just accepted it when there are no faults; with faults nobody uses it.
+  // The cast is safe: without faults, the schema has accepted the settings.
   return { settings: faults.length > 0 ? preset : (withDefaults(Settings, raw) as Settings), faults }
 }
 
@@ -78,7 +80,7 @@ function fieldsOf({ customFields }: Options): Pick<Options, 'customFields'> {
 
 function readList(raw: Record<string, unknown>, name: 'steps' | 'edges', faults: Fault[]): unknown[] {
   const list = raw[name]
-  // One too many is enough to be refused, and a list of a million would keep everybody waiting.
+  // One item over the limit is enough to refuse the list. Reading a million of them would block the process.
   if (Array.isArray(list)) return list.slice(0, AUTOMATION_LIMITS[name] + 1)
   faults.push({
     path: name,
@@ -94,7 +96,7 @@ function readEdge(raw: unknown, path: string): { edge: Edge; faults: Fault[] } {
     const blank = { from: '', to: '', port: NEXT_PORT }
     return { edge: blank, faults: faults.map((fault) => ({ ...from, ...fault })) }
   }
-  // The schema has just accepted it.
+  // The cast is safe: the schema has accepted the edge.
   return { edge: withDefaults(Edge, raw) as Edge, faults }
 }
 

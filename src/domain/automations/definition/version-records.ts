@@ -16,7 +16,7 @@ import type { PublishedDefinition } from './versions.ts'
 
 type VersionRow = Omit<WorkflowVersion, 'id'> & { id: string }
 
-/** The versions of a workflow, newest first, by keyset pages. */
+/** Lists the versions of a workflow, newest first, with keyset pagination. */
 export async function listVersions(
   call: Call,
   { workflowId, limit, cursor }: { workflowId: string; limit: number; cursor?: string | undefined },
@@ -46,7 +46,9 @@ export async function listVersions(
   return { versions, nextCursor: last ? encodeCursor(asked, last.id) : null, hasMore: shown.hasMore }
 }
 
-/** What changed from one version to another, or to the draft as publishing would freeze it now. */
+/**
+ * Compares a version with another one, or with the draft as publishing would freeze it now if `toVersion` is left out.
+ */
 export async function compareVersions(
   call: Call,
   {

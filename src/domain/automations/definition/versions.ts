@@ -7,7 +7,7 @@ import { type Graph, indexGraph } from '../../../../temporal/graph.ts'
 import { array, type EntityManager, rows } from '../../../database.ts'
 import { bytesOf, createByteCache } from '../../byte-cache.ts'
 
-/** An email as publishing froze it. Ids are uuids. */
+/** An email as publishing froze it. Ids are UUIDs. */
 export type FrozenEmail = {
   campaignId: string
   subject: string
@@ -19,14 +19,14 @@ export type FrozenEmail = {
   transactional: boolean
 }
 
-/** What automation_version.definition holds: the graph with its settings, and the emails by step id. */
+/** The JSON of `automation_version.definition`: the graph, settings and goals, and the emails by step id. */
 export type PublishedDefinition = Definition & {
   settings: Settings
   successGoals: SuccessGoal[]
   emails: Record<string, FrozenEmail>
 }
 
-/** A published version, ready to walk. */
+/** A published version with its graph indexed. Ids are UUIDs. */
 export type Version = {
   id: string
   automationId: string
@@ -35,12 +35,12 @@ export type Version = {
   graph: Graph
 }
 
-/** Versions with emails of 1 MB by the dozen, or ordinary ones by the thousand. */
+/** The size of the cache in bytes: room for dozens of versions with emails of 1 MB, or thousands of ordinary ones. */
 const CACHED_BYTES = 32 << 20
-/** Versions never change, so a process keeps the most recently used ones. */
+/** The most recently used versions. They never change, so no entry is ever stale. */
 const cache = createByteCache<Version>(CACHED_BYTES)
 
-/** The versions of these ids; each is read once by a process. */
+/** Returns the versions with these ids, from the cache where possible. Ids that do not exist are left out. */
 export async function loadVersions(
   em: EntityManager,
   organizationId: string,
@@ -55,13 +55,13 @@ export async function loadVersions(
   }
   for (const version of await readVersions(em, organizationId, unknown)) {
     found.set(version.id, version)
-    // The graph is made of the parts of its definition.
+    // Only the definition is counted: the graph shares its objects.
     cache.set(`${organizationId}/${version.id}`, version, bytesOf(version.definition))
   }
   return found
 }
 
-/** One version; every run has the one it entered on. */
+/** Returns the version with this id. Throws an error if it does not exist. */
 export async function loadVersion(
   em: EntityManager,
   organizationId: string,

@@ -22,29 +22,32 @@ import { type Decision, recordDecisions } from '../runs/decisions.ts'
 import { cancelRuns, endEventWaits } from '../runs/runs.ts'
 import { type Candidate, insertRuns, type NewRun } from './run-inserts.ts'
 
-/** Why re-entry refuses; words for the ledger and for errors. */
+/** Why a candidate may not enter, as stored in the decision ledger and in the details of errors. */
 export type Refusal = 'ALREADY_ENTERED' | 'ALREADY_ACTIVE' | 'COOLDOWN' | 'MAX_ENTRIES' | 'NO_KEY' | 'LOOP'
 
-/** An index holds no more than 2.7 kB of a row; a longer key is known by its hash. */
+/** Longer entry keys (in UTF-16 units) are replaced by their hash, because an index row holds at most 2.7 kB. */
 const LONGEST_KEY = 500
 
-/** How many runs may follow each other, each started by the one before (decisions, section 6). */
+/** The longest chain of runs that each led to the next (decisions, section 6). A run of this depth starts no other. */
 export const MOST_DEPTH = 10
 
-/** What became of a candidate: a run, which a group may have skipped, or none. */
+/** The result for a candidate: its run, which a group may have skipped, or why there is none. */
 export type Enrolment = { candidate: Candidate; runId: string } | { candidate: Candidate; refusal: Refusal }
 
 type Pair = Pick<Candidate, 'automationId' | 'subscriberId'>
 type LockedEntry = Pair & { groupId: string | null; runs: number }
 
-/** What re-entry decides from: how often somebody entered, how long ago last, and the keys of their runs under way. */
+/**
+ * The input of re-entry: the number of entries, the ms since the last one (null: none), and the keys of active runs.
+ */
 type Entry = { entered: number; idleMs: number | null; activeKeys: Set<string> }
 type Groups = { rules: ReadonlyMap<string, GroupRules>; places: Map<string, Occupation> }
 
 /**
- * Decides re-entry and groups for all candidates together and starts the runs: the upsert on automation_entry locks
- * each (automation, subscriber), so parallel calls decide one after the other, and it numbers the runs; places in groups
- * are locked after that. Refusals become rows of the ledger.
+ * Decides for all candidates together whether re-entry and groups let them in, and starts their runs. The upsert on
+ * `automation_entry` locks each pair of automation and subscriber, so parallel calls decide one after the other; it
+ * also numbers the runs. Places in groups are locked after that. Refusals are recorded as decisions. Candidates whose
+ * subscriber is gone are missing from the result.
  */
 export async function enrol(
   call: Call,
@@ -62,7 +65,7 @@ export async function enrol(
   for (const candidate of candidates) {
     const place = locked.get(pairOf(candidate))
     const entry = entries.get(pairOf(candidate))
-    // The subscriber was deleted meanwhile.
+    // The subscriber has been deleted in the meantime.
     if (!place || !entry) continue
     const decided = decide(candidate, entry)
     if ('refusal' in decided) {
@@ -98,7 +101,7 @@ export async function enrol(
   return results
 }
 
-/** Workflows that start each other in a circle would never end; the chain of runs is cut. */
+/** Refuses all candidates as `LOOP`, because workflows that start each other in a circle would never end. */
 async function refuseLoop(call: Call, candidates: readonly Candidate[]): Promise<Enrolment[]> {
   const refused = candidates.map(({ automationId, subscriberId, stepId }) => ({
     automationId,
@@ -111,7 +114,10 @@ async function refuseLoop(call: Call, candidates: readonly Candidate[]): Promise
   return candidates.map((candidate) => ({ candidate, refusal: 'LOOP' }))
 }
 
-/** Takes a run's turn in its group into account; answers the id of the run whose place it takes. */
+/**
+ * Sets the turn of a run whose workflow is in a group, and updates the place of its subscriber. Returns the id of the
+ * run whose place it takes, or null.
+ */
 function takePlace(run: NewRun, { rules, places }: Groups): string | null {
   const { groupId, candidate } = run
   const group = groupId === null ? undefined : rules.get(groupId)
@@ -140,7 +146,9 @@ function decisionsOn(result: Enrolment, runs: ReadonlyMap<string, NewRun>): Deci
   return isSkipped ? [{ ...keys, runId: result.runId, reason: 'GROUP_CONFLICT' }] : []
 }
 
-/** Nothing where no automation is in a group. */
+/**
+ * Locks the groups of these automations and the subscribers' places in them. Queries nothing if there are no groups.
+ */
 async function lockGroupsOf(call: Call, entries: readonly LockedEntry[]): Promise<Groups> {
   const places = entries.flatMap(({ groupId, subscriberId }) =>
     groupId === null ? [] : [{ groupId, subscriberId }],
@@ -163,8 +171,9 @@ function pairOf({ automationId, subscriberId }: Pair): string {
 }
 
 /**
- * The people are locked first, so that the events of their entries take turns with waits for them; the automations only
- * against moving to another group.
+ * Locks the subscribers, the automations and then the entries, and creates missing entries. The lock on a subscriber
+ * makes the events of the entry and new waits for such events run one after the other. The lock on an automation only
+ * prevents that it moves to another group.
  */
 async function lockEntries(call: Call, candidates: readonly Candidate[]): Promise<Map<string, LockedEntry>> {
   const found = await rows<LockedEntry>(
@@ -194,8 +203,9 @@ async function lockEntries(call: Call, candidates: readonly Candidate[]): Promis
 }
 
 /**
- * What re-entry decides from, of pairs that have entered before. Asked after the locks, so it is the last word. Whoever
- * queued in a group in vain was counted when they came, and does not count.
+ * Reads the input of re-entry for pairs that have an entry row. `enrol` reads it after taking the locks, so it cannot
+ * change before the decision. A run that expired in the queue of a group was counted when it was queued; it is
+ * subtracted here, because it never began.
  */
 async function readEntries({ em, organization }: Call, pairs: readonly Pair[]): Promise<Map<string, Entry>> {
   const runs = sql`automation_run run where run.organization_id = ${organization.id}
@@ -226,13 +236,13 @@ function pairRows(pairs: readonly Pair[]): RawBuilder<unknown> {
   return sql`unnest(${array(automations, 'uuid')}, ${array(subscribers, 'uuid')})`
 }
 
-/** What re-entry decides from, read without a lock: for telling what it would say. */
+/** Reads the input of re-entry without a lock, to explain what re-entry would decide. */
 export async function readEntry(call: Call, pair: Pair): Promise<Entry> {
   const entries = await readEntries(call, [pair])
   return entries.get(pairOf(pair)) ?? { entered: 0, idleMs: null, activeKeys: new Set() }
 }
 
-/** The key a run would have, or why re-entry refuses it. */
+/** Returns the entry key of the candidate's run, or why re-entry refuses it. */
 export function decide(
   candidate: Pick<Candidate, 'version' | 'context'>,
   entry: Entry,
@@ -250,7 +260,10 @@ export function decide(
   return { entryKey }
 }
 
-/** Runs of one key exclude each other while active; EVERY_TIME gives each its own. Null where PER_KEY finds no key. */
+/**
+ * Returns the entry key: a subscriber has at most one active run per key. `EVERY_TIME` gives each run a key of its own.
+ * Returns null if `PER_KEY` finds no string, number or boolean at `keyPath`.
+ */
 function entryKeyOf(rule: ReEntry, { context }: Pick<Candidate, 'context'>): string | null {
   if (rule.mode === 'EVERY_TIME') return newId()
   if (rule.mode !== 'PER_KEY') return ''

@@ -12,7 +12,7 @@ import { readRun } from '../runs/run-records.ts'
 import { enrol, type Refusal } from './enrolment.ts'
 import type { Candidate } from './run-inserts.ts'
 
-/** What re-entry refuses, as a sentence goes on after the person is named. */
+/** The text for each refusal, which continues a sentence that begins with "The subscriber". */
 export const REFUSALS: Readonly<Record<Refusal, string>> = {
   ALREADY_ENTERED:
     'has been through this workflow, which lets everybody enter once (settings.reEntry.mode ONCE)',
@@ -23,10 +23,13 @@ export const REFUSALS: Readonly<Record<Refusal, string>> = {
   NO_KEY: 'cannot enter without a key: send a context with a value at settings.reEntry.keyPath',
 }
 
-/** What the run keeps of how it came about, and how early it starts. */
+/** `trigger` is stored with the run as its cause; `priority` is that of its start in the outbox. */
 type EntryOptions = { trigger?: Record<string, unknown>; priority?: number }
 
-/** Lets one subscriber enter by hand; everything that speaks against it is refused with its reason. */
+/**
+ * Lets one subscriber enter by hand and returns the run. Throws `WRONG_STATE` if the workflow is not ACTIVE, or if
+ * filters or re-entry refuse the subscriber, and records that as a decision.
+ */
 export async function enterByHand(
   call: Call,
   input: Enrolled & { context?: Record<string, unknown> | undefined; startStepId?: string | undefined },
@@ -60,14 +63,14 @@ export async function enterByHand(
   if (!enrolment) missing('sub', encodeId('sub', subscriber.id))
   if ('refusal' in enrolment) {
     const { refusal } = enrolment
-    // What enrol wrote goes with the call that is refused.
+    // The decision that `enrol` wrote is rolled back with this call, so it is written again afterwards.
     call.ifRefused((own) => recordDecisions(own, [{ ...refused, stepId, reason: refusal }]))
     throw new Failure('WRONG_STATE', `The subscriber ${REFUSALS[refusal]}.`, { details: { reason: refusal } })
   }
   return await readRun(call, enrolment.runId)
 }
 
-/** Refuses an entry into a workflow that takes nobody in. */
+/** Throws `WRONG_STATE` for an entry into a workflow that is not ACTIVE. */
 export function refuseStatus({ status }: Pick<AutomationRow, 'status'>): never {
   const repair =
     status === 'DRAFT'
@@ -89,7 +92,7 @@ function startOf(version: Version, startStepId: string | undefined): string {
   })
 }
 
-/** The filters of the trigger that a run begins with hold for entries by hand too. */
+/** Throws `WRONG_STATE` if the run begins at a trigger whose filters the subscriber does not match. */
 async function requireFilters(
   call: Call,
   { version, stepId, subscriberId, automationId, context }: Candidate,

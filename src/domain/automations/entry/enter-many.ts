@@ -12,7 +12,7 @@ import { findEnterable } from '../runs/run-control.ts'
 import { refuseStatus } from './enter-by-hand.ts'
 import { beginIntake, type Crowd, crowdPredicate } from './intake.ts'
 
-/** Who is to enter: exactly one of filters and segmentId. */
+/** The subscribers who should enter, by exactly one of `filters` and `segmentId`, and at most `limit` of them. */
 export type CrowdChoice = {
   workflowId: string
   filters?: unknown
@@ -20,7 +20,7 @@ export type CrowdChoice = {
   limit?: number | undefined
 }
 
-/** Lets everybody who matches into a workflow, in the background; answers how many match now. */
+/** Begins an intake that lets all matching subscribers in, in the background. Returns how many match now. */
 export async function enterMany(
   call: Call,
   choice: CrowdChoice,
@@ -31,7 +31,7 @@ export async function enterMany(
   return { count: crowd.expected, temporalUrl }
 }
 
-/** What it will do, or why it cannot be done. */
+/** Describes what `enterMany` will do. Throws if it is not possible. */
 export async function summarizeMany(call: Call, choice: CrowdChoice): Promise<ConfirmationSummary> {
   const { automation, expected, most, filters } = await findCrowd(call, choice)
   const everybody = filters.length === 0 && most === null

@@ -21,19 +21,22 @@ import type { Stretch } from '../triggers/trigger-times.ts'
 import { enrol } from './enrolment.ts'
 import type { Candidate } from './run-inserts.ts'
 
-/** People of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */
+/** Subscribers per transaction. Larger pages have less overhead, but they hold their locks longer. */
 const PAGE = 500
-/** One activity works about this long, so that its history tells how an intake goes on. */
+/** How long one activity works, so that the workflow's history shows the progress of the intake. */
 const SLICE_MS = 5_000
 
-/** A crowd that is to enter: of which automation, who, and what their runs say they were begun by. Ids are uuids. */
+/**
+ * The subscribers who should enter an automation, and the `trigger` that their runs store as their cause. Ids are
+ * UUIDs.
+ */
 export type Crowd = {
   automation: { id: string; name: string }
   filters: readonly Filter[]
   cause: Record<string, unknown>
   most: number | null
   expected: number
-  /** By which timed trigger, of whoever is due in which stretch of time. */
+  /** For a timed trigger: its step, and the stretch of time in which subscribers became due. */
   due?: { stepId: string } & Stretch
 }
 
@@ -58,12 +61,12 @@ type Intake = {
   versionId: string | null
 }
 
-/** Hears of progress after each page, and says whether the worker has to stop. */
+/** Is told the progress after each page, and returns whether the worker has to stop. */
 export type IntakeControl = { report: (progress: IntakeProgress) => void; isStopping: () => boolean }
 
 /**
- * Writes an intake down and starts its workflow once this has committed. Answers the workflow's id; null where this
- * trigger has fired for this moment already.
+ * Stores an intake and starts its workflow when the transaction has committed. Returns the workflow's id, or null if
+ * this timed trigger has an intake for this moment already.
  */
 export async function beginIntake(call: Call, crowd: Crowd): Promise<string | null> {
   const { organization } = call
@@ -81,7 +84,7 @@ export async function beginIntake(call: Call, crowd: Crowd): Promise<string | nu
   return count === 0 ? null : startIntake(call, { ...crowd, id })
 }
 
-/** Has Temporal work on an intake that is written down; answers the id of its workflow. */
+/** Starts the workflow of a stored intake when the transaction has committed. Returns the workflow's id. */
 export function startIntake(
   call: Call,
   { id, automation, expected }: Pick<Crowd, 'automation' | 'expected'> & { id: string },
@@ -101,7 +104,7 @@ export function startIntake(
   return workflowId
 }
 
-/** The condition of who enters: the crowd's own filters and those of the trigger that they enter by. */
+/** Compiles the filters of the crowd, and those of the trigger by which it enters, into one predicate. */
 export async function crowdPredicate(
   { em, organization }: Call,
   automationId: string,
@@ -114,8 +117,8 @@ export async function crowdPredicate(
 }
 
 /**
- * Lets people in for some seconds. Each page is one transaction with its checkpoint, under the lock of the intake, so
- * that a crash at any moment lets nobody in twice and leaves nobody out.
+ * Lets subscribers in for about `SLICE_MS`. Each page and its checkpoint are one transaction under the lock of the
+ * intake, so after a crash nobody enters twice and nobody is left out.
  */
 export async function continueIntake(
   services: Services,
@@ -132,7 +135,7 @@ export async function continueIntake(
   }
 }
 
-/** Ends an intake; who is in stays in. */
+/** Cancels an intake. Subscribers who have entered stay in. */
 export async function cancelIntake(
   services: Services,
   organizationId: string,
@@ -158,7 +161,7 @@ async function takePage(call: Call, intakeId: string): Promise<IntakeProgress> {
   try {
     return await letIn(call, intake, await loadVersion(call.em, call.organization.id, versionId))
   } catch (error) {
-    // A filter names what is gone: nothing has been written yet, and nobody can be asked.
+    // A filter names something that was deleted. Filters are compiled before the page writes anything.
     if (!(error instanceof Failure)) throw error
     return await end(call, { ...intake, error: `A filter cannot be asked (${error.code}).` }, 'FAILED')
   }
@@ -181,10 +184,12 @@ async function letIn(call: Call, intake: Intake, version: Version): Promise<Inta
   return await (isLast ? end(call, moved, 'COMPLETED') : save(call, moved))
 }
 
-/** Everybody who is looked at, of them who may enter, and where the next page begins: null for none. */
+/**
+ * The subscribers of a page, those of them who may enter, and the id after which the next page begins (null: no more).
+ */
 type Page = { people: string[]; candidates: Candidate[]; reached: string | null }
 
-/** Null where the trigger that began the intake is gone. */
+/** Reads the next page of an intake; null if the trigger that began the intake is gone. */
 async function nextPage(call: Call, intake: Intake, version: Version, size: number): Promise<Page | null> {
   const { automationId, automationName, cause, stepId } = intake
   const common = { automationId, automationName, version }
@@ -205,7 +210,10 @@ async function nextPage(call: Call, intake: Intake, version: Version, size: numb
   return { people, candidates, reached: people.length < size ? null : (people.at(-1) ?? null) }
 }
 
-/** Of whoever is due: refusals stand in the ledger, and nobody enters by one occasion twice. */
+/**
+ * Reads the next page of subscribers for whom a timed trigger is due. Records refusals as decisions, and marks
+ * occasions as taken so that nobody enters twice by the same one.
+ */
 async function duePage(call: Call, intake: Intake, timed: Timed, size: number): Promise<Page> {
   const { automationId, automationName, cause, reached, createdAt } = intake
   const { version, stepId } = timed
@@ -238,7 +246,7 @@ async function duePage(call: Call, intake: Intake, timed: Timed, size: number): 
   }
 }
 
-/** What filters and keys of the run read as `entry.<path>`. */
+/** Returns the entry data of a run that a timed trigger starts; filters and `keyPath` read it as `entry.<path>`. */
 export function contextOf(config: TimedTrigger, occasion: string, dueAt: string): Record<string, unknown> {
   switch (config.type) {
     case 'DATE_FIELD':
@@ -250,7 +258,7 @@ export function contextOf(config: TimedTrigger, occasion: string, dueAt: string)
   }
 }
 
-/** Who comes later than the intake itself is not meant, so that it has an end. */
+/** Reads the ids of the next page. Subscribers who were created after the intake are excluded, so that it ends. */
 async function nextPeople(call: Call, intake: Intake, version: Version, size: number): Promise<string[]> {
   const predicate = await crowdPredicate(call, intake.automationId, version, intake.filters)
   const found = await rows<{ id: string }>(

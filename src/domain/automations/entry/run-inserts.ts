@@ -8,36 +8,37 @@ import { watchGoals } from '../goals/goals.ts'
 import { watchExitRules } from '../runs/exit-rules.ts'
 import { startRuns } from './run-starts.ts'
 
-/** A subscriber whom a trigger or a call lets in, if the automation's re-entry allows. Ids are uuids. */
+/** A subscriber whom a trigger or call lets in if re-entry and the group allow it. Ids are UUIDs. */
 export type Candidate = {
   automationId: string
   automationName: string
   version: Version
   subscriberId: string
-  /** Where the run begins: a TRIGGER, or any step when a call says so. */
+  /** The step at which the run begins: a TRIGGER, or any step that a call names. */
   stepId: string
-  /** Stored with the run: what started it. */
+  /** The cause of the run, which is stored with it. */
   trigger: Record<string, unknown>
-  /** What filters read as `entry.<path>`. */
+  /** The entry data, which filters and variables read as `entry.<path>`. */
   context: Record<string, unknown>
 }
 
-/** A run that was decided on and is to be written. */
+/** A run that is to be inserted. */
 export type NewRun = {
   id: string
   number: number
   entryKey: string
   groupId: string | null
-  /** Whether it begins, waits for its turn in the group, or never begins. */
+  /** Whether the run begins now, waits in the queue of its group, or never begins. */
   turn: 'HOLDS' | 'QUEUES' | 'SKIPPED'
-  /** How long it may wait for its turn. */
+  /** How long it may wait in the queue of its group, in ms; null or undefined: without limit. */
   maxQueueMs?: number | null
   candidate: Candidate
 }
 
 /**
- * Writes runs and starts those whose turn it is; those that queue hear already of what ends them. The caller holds the locks of their entries and places, and lets runs
- * answer to the events that this gives back.
+ * Inserts runs and starts those whose turn is `HOLDS`. Queued runs are watched at once for goals and exit rules, which
+ * can end them before they begin. The caller holds the locks of the entries and places, and passes the returned events
+ * to `endEventWaits`.
  */
 export async function insertRuns(
   call: Call,

@@ -4,7 +4,7 @@ import { encodeId } from '../../../ids.ts'
 import { insertEvents, type RecordedEvent } from '../../event-rows.ts'
 import { workflowIdOf } from '../runs/nudge.ts'
 
-/** A run whose workflow is to be started. Ids are uuids. */
+/** A run whose workflow is to be started. Ids are UUIDs. */
 export type StartingRun = {
   id: string
   automationId: string
@@ -15,8 +15,8 @@ export type StartingRun = {
 }
 
 /**
- * Begins runs that are in the database already: their events, and their workflows once this has committed. Answers the
- * events that may move other runs on, for endEventWaits.
+ * Starts runs that are in the database already: records their WORKFLOW_STARTED events, and starts their workflows when
+ * the transaction has committed. Returns the events if any run waits for one of them, for `endEventWaits`.
  */
 export async function startRuns(
   call: Call,
@@ -42,7 +42,9 @@ export async function startRuns(
   return recorded.isAwaited ? recorded.events : []
 }
 
-/** What the relay starts a workflow with; the reconciler makes the same for a run whose workflow is gone. */
+/**
+ * Returns the outbox payload that starts a run's workflow. Also used to start it again when it is gone or is retried.
+ */
 export function startPayload(
   organizationId: string,
   { id, automationId, automationName, versionNumber, subscriberId }: StartingRun,

@@ -7,10 +7,10 @@ import { encodeId } from '../../../ids.ts'
 import type { WorkflowState } from '../runs/overdue.ts'
 import { type Crowd, startIntake } from './intake.ts'
 
-/** An intake that is under way; ids are uuids. */
+/** An intake that is RUNNING. Ids are UUIDs. */
 export type OpenIntake = Pick<Crowd, 'automation' | 'expected'> & { id: string; organizationId: string }
 
-/** Intakes of all organizations that began a while ago and are not over, in no order, so that none blocks the others. */
+/** Finds RUNNING intakes of all organizations, in random order so that a broken one does not block the others. */
 export async function findOpenIntakes(
   em: EntityManager,
   olderSeconds: number,
@@ -27,14 +27,15 @@ export async function findOpenIntakes(
   )
 }
 
-/** The id of the workflow that works on an intake. */
+/** Returns the id of an intake's workflow. */
 export function intakeWorkflowOf({ id, automation }: OpenIntake): string {
   return intakeWorkflowId(encodeId('wf', automation.id), id)
 }
 
 /**
- * Puts an intake right that nobody works on: without a workflow it goes on after its last page; one whose workflow was
- * ended is FAILED and lets nobody in any more, so that whoever ended it is not defied. One that is over stays as it is.
+ * Repairs an intake whose workflow is not running. If the workflow is missing, it is started again and continues after
+ * the last page. If the workflow ended, the intake becomes FAILED: whoever terminated it wanted it to stop. An intake
+ * that is over stays as it is.
  */
 export async function repairIntake(call: Call, intake: OpenIntake, { state }: WorkflowState): Promise<void> {
   if (state === 'MISSING') {

@@ -9,14 +9,14 @@ import { pathFault, validateFilters, validateWhere } from '../../audience/valida
 import { emailStepIds, idFaults } from '../definition/read-step.ts'
 
 /**
- * Goals with their defaults, their filters with their places, and every fault of what was sent; goals that have one are
- * left out.
+ * The goals that have no fault, with their defaults filled in; the filters of these goals with their paths; and every
+ * fault of the input.
  */
 export type GoalsReading = { goals: SuccessGoal[]; filters: PlacedFilter[]; faults: Fault[] }
 
 type Raw = Record<string, unknown>
 
-/** Reads raw success goals beside the graph whose emails their filters may name. */
+/** Reads raw success goals. Their filters may name the EMAIL steps among `steps`. */
 export function readGoals(raw: unknown, steps: readonly unknown[] = []): GoalsReading {
   const path = 'successGoals'
   if (raw === undefined || raw === null) return { goals: [], filters: [], faults: [] }
@@ -40,7 +40,7 @@ export function readGoals(raw: unknown, steps: readonly unknown[] = []): GoalsRe
     }
     faults.push(...own)
     if (own.length > 0) continue
-    // The schema has just accepted it.
+    // The cast is safe: without faults, the schema has accepted the goal.
     const read = withDefaults(SuccessGoal, goal) as SuccessGoal
     goals.push(read)
     filters.push(...goalFiltersOf(read, joinPath(path, index)))
@@ -48,7 +48,7 @@ export function readGoals(raw: unknown, steps: readonly unknown[] = []): GoalsRe
   return { goals, filters, faults }
 }
 
-/** GOAL steps whose goal there is none of, and goals whose window can never begin; `ids` are all that were named. */
+/** Returns a fault for each GOAL step that names a goal which is not in `ids`. Steps in `unreadable` are left out. */
 export function goalStepFaults(
   { steps }: Definition,
   unreadable: ReadonlySet<number>,
@@ -62,7 +62,9 @@ export function goalStepFaults(
   })
 }
 
-/** Goals that count from the first email of a graph that sends none; asked on publishing. */
+/**
+ * Returns a fault for each goal that counts from the first email of a graph without EMAIL steps. For publishing only.
+ */
 export function windowFaultsOf(goals: readonly SuccessGoal[], { steps }: Definition): Fault[] {
   if (steps.some(({ type }) => type === 'EMAIL')) return []
   return goals.flatMap(({ countFrom }, index) => {
@@ -72,7 +74,7 @@ export function windowFaultsOf(goals: readonly SuccessGoal[], { steps }: Definit
   })
 }
 
-/** The ids that raw goals have, whatever else is wrong with them. */
+/** Returns the ids of raw goals, including goals with faults. */
 export function goalIds(raw: unknown): string[] {
   if (!Array.isArray(raw)) return []
   return raw.flatMap((goal: unknown) => (isRecord(goal) && typeof goal.id === 'string' ? [goal.id] : []))
@@ -85,7 +87,7 @@ function faultsOf(goal: unknown, path: string, emailSteps: ReadonlySet<string>):
   return [...shape, ...meansFaults(goal, path, emailSteps)]
 }
 
-/** By an event or by filters; conditions and a value are those of an event. */
+/** Checks that a goal has either an event or filters, and `where` and `valuePath` only with an event. */
 function meansFaults(goal: Raw, path: string, emailSteps: ReadonlySet<string>): Fault[] {
   const { event, where, filters, valuePath } = goal
   const faults: Fault[] = []
@@ -110,7 +112,10 @@ function meansFaults(goal: Raw, path: string, emailSteps: ReadonlySet<string>): 
   return faults
 }
 
-/** GOAL steps that a goal with exitOnReach makes pointless: its runs end when it is reached, wherever they stand. */
+/**
+ * Returns a warning for each GOAL step that has no effect because its goal has `exitOnReach`: the run ends as soon as
+ * it reaches the goal, at whichever step it is.
+ */
 export function goalWarnings({ steps, edges }: Definition, goals: readonly SuccessGoal[]): string[] {
   const leaving = new Set(goals.filter(({ exitOnReach }) => exitOnReach).map(({ id }) => id))
   return steps.flatMap((step) => {

@@ -15,7 +15,7 @@ const IN_GOAL = sql`goal_watch watch join automation_run run
   on run.organization_id = watch.organization_id and run.id = watch.run_id`
 const GOAL_COLUMNS = sql`run.automation_id as "automationId", run.version_id as "versionId", watch.goal_id as "goalId"`
 
-/** Of these people, the goals whose filters hold by now are reached: one query for each goal. */
+/** Records a conversion for each goal of these subscribers whose filters match now, with one filter query per goal. */
 export async function reachWatchedGoals(call: Call, subscriberIds: readonly string[]): Promise<void> {
   if (subscriberIds.length === 0) return
   const watching = await rows<Watching>(
@@ -36,7 +36,9 @@ export async function reachWatchedGoals(call: Call, subscriberIds: readonly stri
   }
 }
 
-/** Conversions come after the lock of their people, as those by events do. */
+/**
+ * Locks the subscribers of these runs. Conversions by events take this lock first, too, so the lock order is the same.
+ */
 async function lockPeople({ em, organization }: Call, runIds: readonly string[]): Promise<void> {
   await execute(
     em,
@@ -52,7 +54,10 @@ async function goalsOf(call: Call, watched: readonly WatchedGoal[]): Promise<(Su
   return watched.map((watch) => goalOf(versions, watch))
 }
 
-/** Notes everybody whose goal can be reached by time alone; see noteTimedConditions. Answers how many goals. */
+/**
+ * Queues a check of every subscriber with a goal whose filters can start to match just because time passes; see
+ * `noteTimedConditions`. Returns the number of such goals.
+ */
 export async function noteTimedGoals(call: Call): Promise<number> {
   const { em, organization } = call
   const watched = await rows<WatchedGoal>(

@@ -2,13 +2,16 @@ import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import { isRecord } from '../../../../schema/json.ts'
 
 const DAY_MS = 86_400_000
-/** Beyond this a value does not fit its column, and is no amount of money either. */
+/** Values from this size on are ignored: they do not fit the column, and no real amount is that large. */
 const MOST_VALUE = 1e15
 
-/** From when and until when a goal counts, in epoch milliseconds. */
+/** The time in which a goal can be reached, in epoch milliseconds. */
 export type GoalWindow = { opensAt: number; expiresAt: number }
 
-/** The window of a goal; null while it has not begun, because no email has gone. A holdout stands for the first email. */
+/**
+ * Returns the window of a goal, or null if it counts from the first email and `firstEmailAt` is null. For a run in a
+ * holdout, `firstEmailAt` is the time of the split.
+ */
 export function windowOf(
   goal: Pick<SuccessGoal, 'countFrom' | 'windowDays'>,
   { enteredAt, firstEmailAt }: { enteredAt: number; firstEmailAt: number | null },
@@ -17,7 +20,10 @@ export function windowOf(
   return opensAt === null ? null : { opensAt, expiresAt: opensAt + goal.windowDays * DAY_MS }
 }
 
-/** What a conversion is worth: the number at the goal's path in the event, in its currency; text that is a number counts. */
+/**
+ * Returns the value of a conversion: the number, or numeric string, at the goal's `valuePath` in the event data, and
+ * the event's `currency`. Both are null if there is no such number.
+ */
 export function valueOf(
   { valuePath }: Pick<SuccessGoal, 'valuePath'>,
   data: Record<string, unknown>,

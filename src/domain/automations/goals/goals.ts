@@ -13,7 +13,7 @@ import { eventsMeant } from '../runs/waits.ts'
 import { entryOf, scopeOf, type Settled, type Turn } from '../steps/step.ts'
 import { type GoalWindow, valueOf, windowOf } from './goal-window.ts'
 
-/** A goal that a run reaches. Ids of runs and events are uuids. */
+/** A goal that a run has reached. `eventId` is null if filters reached it. Run and event ids are UUIDs. */
 export type Conversion = {
   runId: string
   goalId: string
@@ -22,7 +22,7 @@ export type Conversion = {
   currency: string | null
 }
 
-/** A conversion that was written now, and how its run stood. */
+/** A conversion that was just written, with the state of its run before any effect of the conversion. */
 export type Converted = {
   runId: string
   goalId: string
@@ -34,19 +34,22 @@ export type Converted = {
 
 type Asking = Pick<Turn, 'call' | 'run' | 'version'>
 
-/** Stands in place of an event type where a goal is reached by filters. */
+/** The `event_type` of a `goal_watch` row whose goal is reached by filters. */
 const BY_FILTERS = ''
 
-/** When the window of a watch begins: what is written, or the first email that has gone in the meantime. */
+/** SQL for the start of a watch's window: `opens_at`, or if that is null, when the first email of the run was sent. */
 export const OPENS = sql`coalesce(watch.opens_at, (select min(m.sent_at) from message m
   where m.organization_id = watch.organization_id and m.run_id = watch.run_id))`
 /**
- * The condition that the window of a watch is open now, which may be later than when the transaction began. Stored
- * moments are rounded to milliseconds, perhaps ahead of now.
+ * SQL condition: the window of a watch is open. It may have opened after the transaction began, so its start is
+ * compared with `clock_timestamp()`. Stored times are rounded to milliseconds, possibly upwards, so the clock is
+ * rounded too.
  */
 export const IS_OPEN = sql`${OPENS} <= clock_timestamp()::timestamptz(3) and ${OPENS} + watch.window_days * interval '24 hours' > now()`
 
-/** Lets events and changes find the goals of these runs, until their windows close. */
+/**
+ * Writes a `goal_watch` row for each goal of these runs, so that events and changes find the goals until they expire.
+ */
 export async function watchGoals(call: Call, runs: readonly Listener[]): Promise<void> {
   const goals = runs.flatMap(({ id, version }) =>
     version.definition.successGoals.map((goal) => ({ runId: id, goal })),
@@ -80,8 +83,9 @@ export async function watchGoals(call: Call, runs: readonly Listener[]): Promise
 }
 
 /**
- * Lets the goals of a run be found in its first turn, where they are not yet, and looks for what nobody told of before.
- * Answers the goals that were reached; of a run that is retried also those it reached since it failed.
+ * Starts to watch the goals of a run in its first turn, unless they are watched already, and catches up on events and
+ * changes since the run was entered. Returns the goals that this reaches; for a retried run, also those that it had
+ * reached before.
  */
 export async function beginGoals(turn: Asking): Promise<SuccessGoal[]> {
   const { call, run, version } = turn
@@ -96,7 +100,7 @@ export async function beginGoals(turn: Asking): Promise<SuccessGoal[]> {
   return [...goals.filter(({ id }) => before.has(id)), ...found]
 }
 
-/** The ids of the goals that a run has reached. */
+/** Returns the ids of the goals that a run has reached. */
 async function readReached({ call, run }: Asking): Promise<ReadonlySet<string>> {
   const found = await rows<{ goalId: string }>(
     call.em,
@@ -106,7 +110,7 @@ async function readReached({ call, run }: Asking): Promise<ReadonlySet<string>> 
   return new Set(found.map(({ goalId }) => goalId))
 }
 
-/** The end of the run, where one of the goals that were reached says so. */
+/** Returns the result that ends the run if one of these reached goals has `exitOnReach`, else null. */
 export function endOf(goals: readonly SuccessGoal[], result: string): Settled | null {
   const goal = goals.find(({ exitOnReach }) => exitOnReach)
   return goal
@@ -115,8 +119,8 @@ export function endOf(goals: readonly SuccessGoal[], result: string): Settled | 
 }
 
 /**
- * The first email of a run has gone, or it goes without by a holdout: the windows that this opens. Answers the goals
- * that are reached by that.
+ * Opens the windows that count from the first email, at the moment `at` (epoch ms) at which that email was sent or a
+ * holdout took its place. Does nothing if they are open. Returns the goals that are reached by that.
  */
 export async function openGoals(turn: Asking, at: number): Promise<SuccessGoal[]> {
   const { call, run, version } = turn
@@ -131,7 +135,10 @@ export async function openGoals(turn: Asking, at: number): Promise<SuccessGoal[]
   return opened === 0 ? [] : await catchUp(turn, goals)
 }
 
-/** Those of these goals whose filters hold now, with their conversions written; one query, none without filters. */
+/**
+ * Records conversions for those of these goals whose filters match now and whose window is open, and returns these
+ * goals. Evaluates all filters in one query.
+ */
 export async function reachByFilters(
   { call, run }: Pick<Turn, 'call' | 'run'>,
   goals: readonly SuccessGoal[],
@@ -149,7 +156,7 @@ export async function reachByFilters(
   return goals.filter(({ id }) => made.some(({ goalId }) => goalId === id))
 }
 
-/** Whether a run has reached a goal, and its window. */
+/** Reads whether a run has reached a goal, and the goal's window for this run. */
 export async function readGoal(
   { call, run }: Pick<Turn, 'call' | 'run'>,
   goal: SuccessGoal,
@@ -170,8 +177,8 @@ export async function readGoal(
 type Watched = { runId: string; goalId: string; versionId: string; positions: number[] }
 
 /**
- * The goals that these events reach, with their conversions written. The statements are as many for one goal as for
- * hundreds. With `forRuns` each event is for the run at its own place of that list only.
+ * Records conversions for the goals that these events reach, and returns the new ones. The number of SQL statements
+ * does not depend on the number of goals. With `forRuns`, `events[i]` counts only for the run `forRuns[i]`.
  */
 export async function reachByEvents(
   call: Call,
@@ -202,8 +209,8 @@ export async function reachByEvents(
 }
 
 /**
- * Writes conversions, each once whatever is tried, and ends the watches that led to them. Answers those that are new.
- * `onlyOpen`: those alone whose window is open.
+ * Writes conversions, at most one per run and goal, and deletes their watches. Returns the new ones. With `onlyOpen`,
+ * ignores goals whose window is not open.
  */
 export async function recordConversions(
   call: Call,
@@ -238,7 +245,7 @@ export async function recordConversions(
   )
 }
 
-/** The goal that a watch or a conversion is about, in the version of its run. */
+/** Returns the goal of a watch or conversion, from the version that its run is on. */
 export function goalOf(
   versions: ReadonlyMap<string, Version>,
   { versionId, goalId }: { versionId: string; goalId: string },
@@ -246,13 +253,16 @@ export function goalOf(
   return versions.get(versionId)?.definition.successGoals.find(({ id }) => id === goalId)
 }
 
-/** A conversion by an event, or by filters where there is none. */
+/** Makes the conversion of a goal that `event` reached, or that its filters reached if there is no event. */
 export function conversionOf(runId: string, goal: SuccessGoal, event?: RecordedEvent): Conversion {
   const worth = event ? valueOf(goal, event.data) : { value: null, currency: null }
   return { runId, goalId: goal.id, eventId: event?.id ?? null, ...worth }
 }
 
-/** What holds already, or happened before anybody listened; what a run begins with is no event of its own. */
+/**
+ * Records conversions for goals whose filters match already, or whose event was recorded since the run was entered and
+ * before the watch was written. The event that started the run does not count (`isSinceEntry`).
+ */
 async function catchUp(turn: Asking, goals: readonly SuccessGoal[]): Promise<SuccessGoal[]> {
   const { call, run } = turn
   const byFilters = await reachByFilters(turn, goals)

@@ -10,19 +10,19 @@ import { refuse } from '../../text.ts'
 import { type Enter, left } from './step.ts'
 import { refuseLoop } from './workflows.ts'
 
-/** Gives tags. */
+/** Adds the tags. */
 export const enterAddTag: Enter<'ADD_TAG'> = async ({ call, run }, { config }) => {
   const changes = await addTags(call, [run.subscriberId], config.tagNames)
   return left('next', { result: 'DONE', changed: changes.map(({ tag }) => tag.name) })
 }
 
-/** Takes tags. */
+/** Removes the tags. */
 export const enterRemoveTag: Enter<'REMOVE_TAG'> = async ({ call, run }, { config }) => {
   const changes = await removeTags(call, [run.subscriberId], config.tagNames)
   return left('next', { result: 'DONE', changed: changes.map(({ tag }) => tag.name) })
 }
 
-/** Changes custom fields under the run's lock on its subscriber, so that nothing is added to an old value. */
+/** Changes custom fields. Locks the subscriber first, so that no increment is computed from an outdated value. */
 export const enterUpdateField: Enter<'UPDATE_FIELD'> = async ({ call, run }, { config }) => {
   const subscriberId = encodeId('sub', run.subscriberId)
   const before = await findSubscriber(call, { subscriberId }, { lock: true })
@@ -31,7 +31,10 @@ export const enterUpdateField: Enter<'UPDATE_FIELD'> = async ({ call, run }, { c
   return left('next', { result: 'DONE', fields: Object.keys(fields) })
 }
 
-/** The fields that an UPDATE_FIELD writes, null for those that it clears. */
+/**
+ * Returns the fields that an UPDATE_FIELD writes; null clears a field. Throws `INVALID_INPUT` if one to increment is no
+ * number.
+ */
 export function changedFields(
   before: Readonly<Record<string, unknown>>,
   { set = {}, increment = {}, clear = [] }: StepConfigs['UPDATE_FIELD'],
@@ -45,14 +48,14 @@ export function changedFields(
   return fields
 }
 
-/** Ends the subscriber's consent. */
+/** Unsubscribes the subscriber. */
 export const enterSubscription: Enter<'SUBSCRIPTION'> = async ({ call, run }, { config }) => {
   const { reason } = config
   const changed = await unsubscribeSubscriber(call, run.subscriberId, { source: 'workflow', reason })
   return left('next', { result: 'DONE', changed })
 }
 
-/** Records an event; a payment or refund moves the revenue too. */
+/** Records an event. A payment or refund also changes the subscriber's revenue. */
 export const enterCreateEvent: Enter<'CREATE_EVENT'> = async (turn, { config }) => {
   refuseLoop(turn)
   const { call, run } = turn
@@ -68,7 +71,7 @@ export const enterCreateEvent: Enter<'CREATE_EVENT'> = async (turn, { config }) 
   return left('next', { result: 'DONE', ...(event && { eventId: encodeId('evt', event.id) }) })
 }
 
-/** What the event of a CREATE_EVENT says. */
+/** Returns the data of the event that a CREATE_EVENT records. */
 export function createdFacts(config: StepConfigs['CREATE_EVENT']): Record<string, unknown> {
   const { amount, currency = 'USD', metadata } = config
   if (paymentOf(config)) return toldFacts({ amount, currency, metadata })

@@ -14,13 +14,13 @@ import { type Enter, entryOf, left, scopeOf, type Settled, type Turn } from './s
 
 type Variants = StepConfigs['SPLIT']['variants']
 
-/** The first path whose filters hold. */
+/** Leaves by the first path whose filters match, or by `else`. */
 export const enterBranch: Enter<'BRANCH'> = async ({ call, run }, { config }) => {
   const path = await firstMatching(call.em, scopeOf(call), run.subscriberId, config.paths, entryOf(run))
   return left(path ?? ELSE_PORT, { result: 'DECIDED' })
 }
 
-/** A variant by chance, or the one that this person had before. */
+/** Leaves by a random variant or, if the split is sticky, by the one that this subscriber had before. */
 export const enterSplit: Enter<'SPLIT'> = async (turn, { id, config }) => {
   const { run } = turn
   const before = config.sticky ? await earlierVariant(turn, id, config.variants) : null
@@ -29,11 +29,11 @@ export const enterSplit: Enter<'SPLIT'> = async (turn, { id, config }) => {
   if (config.holdoutVariantId === undefined || result.kind !== 'left') return result
   await noteVariant(turn, id, result.port)
   if (result.port !== config.holdoutVariantId) return result
-  // Nothing is sent to them, so what the others count from their first email counts from here.
+  // A holdout gets no email, so goals that count from the first email count from the split.
   return endOf(await openGoals(turn, run.now), 'DECIDED') ?? result
 }
 
-/** Where variants are compared with a holdout, people count by the one they were given first. */
+/** Stores the first variant that a subscriber got. Statistics compare variants with the holdout by this one. */
 async function noteVariant({ call, run }: Turn, stepId: string, variantId: string): Promise<void> {
   await execute(
     call.em,
@@ -43,7 +43,7 @@ async function noteVariant({ call, run }: Turn, stepId: string, variantId: strin
   )
 }
 
-/** The variant that somebody had before, where it is one still, or that their seed falls on. */
+/** Decides for the variant `before` if it still exists, else for the one that the seed picks. */
 export function decideSplit(
   { variants, holdoutVariantId }: StepConfigs['SPLIT'],
   before: string | null,
@@ -54,27 +54,30 @@ export function decideSplit(
   return { ...left(port, { result: 'DECIDED', holdout: true }), decision: 'HOLDOUT' }
 }
 
-/** The end that the graph means. */
+/** Ends the run. */
 export const enterExit: Enter<'EXIT'> = (_turn, { config }) => decideExit(config)
 
-/** The end of a run at an EXIT. */
+/** Returns the result of an EXIT step. */
 export function decideExit({ reason }: StepConfigs['EXIT']): Settled {
   const outcome = { result: 'EXIT', ...(reason !== undefined && { reason }) }
   return { kind: 'ends', exitReason: 'EXIT_STEP', outcome }
 }
 
-/** Back, or ahead, as often as allowed. */
+/** Jumps to the step's target, as often as allowed. */
 export const enterJump: Enter<'JUMP'> = async (turn, { id, config }) => {
   return decideJump(config, await countJumps(turn, id))
 }
 
-/** Back, or ahead, unless the run has jumped here as often as it may. */
+/** Decides to jump to `toStepId`, or to leave by `next` if the run has jumped here `maxTimes` times already. */
 export function decideJump({ toStepId, maxTimes }: StepConfigs['JUMP'], jumped: number): Settled {
   if (jumped >= maxTimes) return left('next', { result: 'EXHAUSTED', times: maxTimes })
   return left(JUMP_PORT, { result: 'JUMPED', toStepId, times: jumped + 1 })
 }
 
-/** The variant that a seed falls on: the same for the same seed, and over many seeds in the shares of the weights. */
+/**
+ * Picks a variant by the hash of the seed: always the same for a seed, and over many seeds in proportion to the
+ * weights.
+ */
 export function pickVariant(variants: Variants, seed: string): string {
   const total = variants.reduce((sum, { weight }) => sum + weight, 0)
   const place = (createHash('sha256').update(seed).digest().readUIntBE(0, 6) / 2 ** 48) * total
@@ -86,7 +89,7 @@ export function pickVariant(variants: Variants, seed: string): string {
   return variants.findLast(({ weight }) => weight > 0)?.id ?? ELSE_PORT
 }
 
-/** What this person got at this step in any version, where it is still a variant. */
+/** Returns the variant that this subscriber got last at this step, in this turn or any earlier run, or null. */
 async function earlierVariant(
   { call, run, visits }: Turn,
   stepId: string,
@@ -98,7 +101,7 @@ async function earlierVariant(
   return run.number === 1 && run.visit <= 2 ? null : await readEarlierVariant(call, run, stepId)
 }
 
-/** What this person got last at this step, in any run. */
+/** Reads the variant that this subscriber got last at this step, in any run and version. It may no longer exist. */
 export async function readEarlierVariant(
   call: Call,
   run: Pick<RunState, 'automationId' | 'subscriberId'>,

@@ -20,7 +20,7 @@ type MessageState = { status: string; reason: string | null; createdAt: number; 
 const FIRST_LOOK_MS = 30_000
 const LAST_LOOK_MS = 15 * 60_000
 
-/** Puts the email of the step on its way, unless it is too late or not yet time for it. */
+/** Queues the email of the step, unless an exit rule or goal ends the run, or the email is too late or must wait. */
 export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
   const { version } = turn
   const ruleId = await hitExitRule(turn)
@@ -28,7 +28,8 @@ export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
     const outcome = { result: 'CANCELED', reason: 'EXIT_RULE', ruleId }
     return { kind: 'ends', exitReason: 'EXIT_RULE', outcome }
   }
-  // Filters that came to hold are heard of a moment later; no email goes out in that moment either.
+  // A change of the subscriber is compared with the goals a moment later, so goals are checked before each email as
+  // well.
   const reached = endOf(await reachByFilters(turn, version.definition.successGoals), 'CANCELED')
   if (reached) return reached
   const notYet = decideSending(turn, version.definition.settings, step.config)
@@ -36,7 +37,7 @@ export const enterEmail: Enter<'EMAIL'> = async (turn, step) => {
   return await sendStepEmail(turn, step.id, step.config.transactional)
 }
 
-/** What an email comes to that is too late, or outside of its hours; null where it goes out now. */
+/** Returns the result of an email that is too late or outside of its sending hours, or null if it can be sent now. */
 export function decideSending(
   { run, clock, due }: Moment & { run: Pick<RunState, 'wakeReason'>; due: number },
   settings: Settings,
@@ -51,14 +52,17 @@ export function decideSending(
   return waitUntil(opens + windowJitter(run, window), run, { reason: 'SEND_WINDOW' })
 }
 
-/** Null while the window is closed, or the email has no outcome. */
+/**
+ * Continues a run that waits at an EMAIL step. Returns null while the sending hours are closed or the email has no
+ * outcome.
+ */
 export async function leaveEmail(turn: Turn, step: StepOf<'EMAIL'>): Promise<StepResult | null> {
   const { run } = turn
   if (run.waitKind === 'MESSAGE') return await readOutcome(turn)
   return run.wakeReason === 'FAST_FORWARD' || isElapsed(run) ? await enterEmail(turn, step) : null
 }
 
-/** What settings.lateSend says of an email that is due this late; null where it goes out all the same. */
+/** Applies `settings.lateSend` to an email that is `late` ms late; null if it is sent all the same. */
 function lateResult({ lateSend }: Settings, late: number): StepResult | null {
   const lateMs = Math.round(late)
   if (!lateSend || lateSend.action === 'SEND' || lateMs <= durationMilliseconds(lateSend.maxLateness)) {
@@ -71,7 +75,10 @@ function lateResult({ lateSend }: Settings, late: number): StepResult | null {
   return { ...left('next', { result: 'SKIPPED', reason: 'LATE', lateSeconds }), decision: 'LATE' }
 }
 
-/** Null while there is none; the next look is later the longer it takes, because delivery nudges. */
+/**
+ * Reads the outcome of the step's email, or returns null while it has none. Delivery nudges the run, so the time until
+ * the run looks again by itself grows with the age of the email.
+ */
 async function readOutcome(turn: Turn): Promise<StepResult | null> {
   const { run } = turn
   const message = await messageOutcome(turn)
@@ -97,7 +104,7 @@ async function readOutcome(turn: Turn): Promise<StepResult | null> {
   return left('next', outcome, message.sentAt ?? undefined)
 }
 
-/** Accepts the email of an EMAIL step, once for each visit, and waits for its outcome. */
+/** Queues the email of an EMAIL step, once per visit, and waits for its outcome. */
 async function sendStepEmail(
   { call, run, version }: Turn,
   stepId: string,
@@ -155,7 +162,7 @@ async function sendStepEmail(
   return { kind: 'waits', waitKind: 'MESSAGE', wakeAt: run.now + FIRST_LOOK_MS, outcome }
 }
 
-/** What became of the email of the present visit; times in epoch milliseconds. */
+/** Reads the email of the current visit, with times in epoch milliseconds; null if it does not exist. */
 async function messageOutcome({ call, run }: Turn): Promise<MessageState | null> {
   return await row<MessageState>(
     call.em,

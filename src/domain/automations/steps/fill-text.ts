@@ -1,19 +1,22 @@
 import { isRecord } from '../../../../schema/json.ts'
 import { formatValue } from '../../../content/variables.ts'
 
-/** What variables stand for: those of email content by name, and what the run was started with as `entry.<path>`. */
+/** The values of variables: those of email content by name, and the run's entry data as `entry.<path>`. */
 export type Variables = { named: Record<string, unknown>; entry: Record<string, unknown> }
 
 const VARIABLE = /\{\{\s*([A-Za-z][\w.-]*)\s*(?:\|\s*(?:'([^'}]*)'|"([^"}]*)")\s*)?\}\}/g
 
-/** Text with its `{{variables}}` filled, each as `encode` writes it; an empty value takes the fallback. */
+/**
+ * Fills the `{{variables}}` of a text. An empty value is replaced by the variable's fallback; `encode` is applied to
+ * both.
+ */
 export function fillText(text: string, variables: Variables, encode = (value: string) => value): string {
   return text.replaceAll(VARIABLE, (_all, name: string, single?: string, double?: string) =>
     encode(formatValue(valueOf(name, variables)) || (single ?? double ?? '')),
   )
 }
 
-/** The same in every text of a JSON value; names of members stay as they are. */
+/** Fills the variables in every string of a JSON value, but not in the names of members. */
 export function fillJson(value: unknown, variables: Variables): unknown {
   if (typeof value === 'string') return fillText(value, variables)
   if (Array.isArray(value)) return value.map((item) => fillJson(item, variables))

@@ -6,16 +6,16 @@ import { readGoal, reachByFilters } from '../goals/goals.ts'
 import type { RunState } from '../runs/run-state.ts'
 import { type Enter, left, type Outcome, type StepResult, type Turn } from './step.ts'
 
-/** What a GOAL step decides by: whether the run has reached the goal, and the window, null while it has not begun. */
+/** The input of a GOAL step: whether the run has reached the goal, and the goal's window (null before it begins). */
 export type GoalFacts = { reached: boolean; window: GoalWindow | null; now: number }
 
-/** Asks whether the goal has been reached by now, or comes to hold at this moment. */
+/** Decides by whether the run has reached the goal. Its filters are evaluated now as well. */
 export const enterGoal: Enter<'GOAL'> = async (turn, { config }) => {
   const goal = goalOf(turn, config)
   return decideGoal(config, goal, await factsOf(turn, goal))
 }
 
-/** Looks at a run that waits for its goal; null while it goes on. */
+/** Continues a run that waits for its goal. Returns null while it has to wait. */
 export async function leaveGoal(turn: Turn, { config }: StepOf<'GOAL'>): Promise<StepResult | null> {
   const { run } = turn
   if (run.wakeReason === 'FAST_FORWARD') return left('next', { result: 'FAST_FORWARD' })
@@ -24,7 +24,7 @@ export async function leaveGoal(turn: Turn, { config }: StepOf<'GOAL'>): Promise
   return result.kind === 'waits' ? null : result
 }
 
-/** Pure: what becomes of a run at a GOAL step. */
+/** Decides the result of a GOAL step. Pure. */
 export function decideGoal(
   { goalId, ifUnmet }: StepConfigs['GOAL'],
   { exitOnReach }: Pick<SuccessGoal, 'exitOnReach'>,

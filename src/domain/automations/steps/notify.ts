@@ -22,8 +22,8 @@ type Sender = {
 }
 
 /**
- * An email about the subscriber to somebody else. It is filled here, because it is rendered for its recipient, who is
- * nobody of the list; the run does not wait for it.
+ * Queues an email about the subscriber to another address. Its variables are filled here, because delivery would fill
+ * them for the recipient, who need not be a subscriber. The run does not wait for the email.
  */
 export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }) => {
   const sender = await requireSender(call)
@@ -56,7 +56,7 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
       stoodInFor: sender.stoodInFor,
       replyTo: sender.stoodInFor,
       tracking: false,
-      // What somebody's fields say stays text: rendering would fill in its braces once more.
+      // Delivery renders this source again, so braces that come from a subscriber's fields must not become variables.
       source: {
         subject: filled.subject.replaceAll('{{', '{ {'),
         content: filled.html.replaceAll('{{', '{&#123;'),
@@ -69,7 +69,7 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
   return left('next', { result: 'DONE', messageId: message.id })
 }
 
-/** The default sender, with one email of the month taken for what it is about to send. */
+/** Returns the default sender, and takes one email from the monthly quota. Throws `WRONG_STATE` if it cannot send. */
 async function requireSender({ em, organization }: Call): Promise<Sender> {
   const sender = await row<Sender>(
     em,

@@ -6,8 +6,8 @@ import type { RunState, Visit, WaitKind } from '../runs/run-state.ts'
 import type { Clock } from '../runs/schedule.ts'
 
 /**
- * What a step works with. `clock.now` is when the step before it was over, `due` when the run should have gone on,
- * `isHeldBack` whether it could not because it was held, `visits` are those of this turn so far.
+ * The input of a step. `clock.now` is when the previous step was over, `due` is when the run should have continued
+ * (both epoch ms), `isHeldBack` is whether a pause had held it, and `visits` are the visits of this turn so far.
  */
 export type Turn = {
   call: Call
@@ -19,13 +19,13 @@ export type Turn = {
   visits: readonly Visit[]
 }
 
-/** What the timeline keeps of a visit: `result` is a word for programs, the rest says why and with what. */
+/** The outcome of a visit in the timeline: `result` is a code; other members give reasons and details. */
 export type Outcome = { result: string } & Record<string, unknown>
 type Left = { kind: 'left'; port: string; outcome: Outcome; endedAt?: number; decision?: string }
 
 /**
- * What a step came to: left by a port, waiting, the end of the run, or its failure. `decision` is why it did not act,
- * and `code` why it failed, for the ledger; null where that has it already.
+ * The result of a step: it is left by a port, waits, ends the run, or failed. `decision` is why it did not act and
+ * `code` why it failed, for the decision ledger; a null `code` means that the ledger has the failure already.
  */
 export type StepResult =
   | Left
@@ -33,31 +33,31 @@ export type StepResult =
   | { kind: 'ends'; exitReason: 'EXIT_STEP' | 'EXPIRED' | 'EXIT_RULE' | 'GOAL'; outcome: Outcome }
   | { kind: 'failed'; code: string | null; reason: string; outcome: Outcome }
 
-/** What a step that is over came to. */
+/** The result of a step that is over. */
 export type Settled = Exclude<StepResult, { kind: 'waits' }>
 
-/** Does a step that the run has just come to. */
+/** Executes a step when a run arrives at it. */
 export type Enter<Type extends StepType> = (
   turn: Turn,
   step: StepOf<Type>,
 ) => StepResult | Promise<StepResult>
 
-/** The result of a step that is left at once. */
+/** Makes the result of a step that is left by a port. `endedAt` (epoch ms) is when it was over, if not now. */
 export function left(port: string, outcome: Outcome, endedAt?: number): Left {
   return { kind: 'left', port, outcome, ...(endedAt !== undefined && { endedAt }) }
 }
 
-/** What a refusal inside a step makes of it. */
+/** Makes the result of a step in which a `Failure` was thrown. */
 export function failedBy({ code, message }: Failure): Extract<StepResult, { kind: 'failed' }> {
   return { kind: 'failed', code, reason: message, outcome: { result: 'FAILED', reason: code } }
 }
 
-/** Whose filters are asked. */
+/** Returns the scope in which a step's filters are evaluated. */
 export function scopeOf({ organization }: Call): { organizationId: string } {
   return { organizationId: organization.id }
 }
 
-/** What the filters of a run's steps may name beside the subscriber. */
+/** Returns the data that the filters of a run's steps can name besides the subscriber. */
 export function entryOf(run: RunState) {
   return { entry: run.context, run: { automationId: run.automationId, runId: run.id } }
 }

@@ -18,7 +18,7 @@ import { enterWait, enterWaitUntil, leaveWaitUntil } from './waits.ts'
 import { enterWebhook, leaveWebhook } from './webhook.ts'
 import { enterStartWorkflow, enterStopWorkflow } from './workflows.ts'
 
-/** What each type of step does when a run comes to it. */
+/** The function of each step type that executes a step when a run arrives at it. */
 const ENTER: { [Type in StepType]: Enter<Type> } = {
   TRIGGER: () => left('next', { result: 'ENTERED' }),
   EMAIL: enterEmail,
@@ -41,7 +41,7 @@ const ENTER: { [Type in StepType]: Enter<Type> } = {
   EXIT: enterExit,
 }
 
-/** Steps that write nothing outside their own run: a refusal inside one has nothing to undo. */
+/** Step types whose writes need not be undone when a `Failure` is thrown inside them. */
 const PURE: ReadonlySet<StepType> = new Set([
   'TRIGGER',
   'WAIT',
@@ -52,7 +52,9 @@ const PURE: ReadonlySet<StepType> = new Set([
   'EXIT',
 ])
 
-/** Steps whose change may end the very run that makes it: by an unsubscribe, or by what answers to the change. */
+/**
+ * Step types whose change may end their own run, by an unsubscribe or through an event that meets an exit rule or goal.
+ */
 const REBOUNDING: ReadonlySet<StepType> = new Set([
   'ADD_TAG',
   'REMOVE_TAG',
@@ -61,24 +63,24 @@ const REBOUNDING: ReadonlySet<StepType> = new Set([
   'CREATE_EVENT',
 ])
 
-/** Whether a step can have written something before it is refused. */
+/** Returns whether a step may have written something that must be undone when it is refused. */
 export function isWriting(step: Step): boolean {
   return !PURE.has(step.type)
 }
 
-/** Whether the run must be looked at after the step, because the step may have ended it. */
+/** Returns whether the step may have ended its own run, so that the run must be read again. */
 export function mayEndItsRun(step: Step): boolean {
   return REBOUNDING.has(step.type)
 }
 
-/** Does a step that the run has just come to. */
+/** Executes a step when a run arrives at it. */
 export async function enterStep(turn: Turn, step: Step): Promise<StepResult> {
-  // The table has the function of this step's type under its type.
+  // The cast is safe: `ENTER` is keyed by the step's type.
   const enter = ENTER[step.type] as Enter<StepType>
   return await enter(turn, step)
 }
 
-/** Looks at the step that the run waits in: null while there is nothing to do. */
+/** Continues the step in which the run waits. Returns null while it has to wait. */
 export async function leaveStep(turn: Turn, step: Step): Promise<StepResult | null> {
   switch (step.type) {
     case 'EMAIL':
@@ -96,7 +98,7 @@ export async function leaveStep(turn: Turn, step: Step): Promise<StepResult | nu
   }
 }
 
-/** Whether the conditions of a step hold; without any they do. */
+/** Returns whether the subscriber matches the conditions of a step; true without conditions. */
 export async function conditionsHold({ call, run }: Turn, step: Step): Promise<boolean> {
   if (!step.conditions?.length) return true
   return await matches(call.em, scopeOf(call), run.subscriberId, step.conditions, entryOf(run))

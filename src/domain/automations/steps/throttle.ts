@@ -7,8 +7,9 @@ import { type Enter, left, type StepResult, type Turn } from './step.ts'
 import { leaveWait, waitUntil } from './timing.ts'
 
 /**
- * Takes a place in the window that is being filled, or in the next: one row is the counter, so places go in the order of
- * coming, and each window has as many as it may, however many runs come at once.
+ * Takes a place in the window that is being filled, or in the next one if it is full. The counter is one row per step,
+ * whose lock gives places in the order of arrival and keeps each window within its limit, however many runs arrive at
+ * once.
  */
 export const enterThrottle: Enter<'THROTTLE'> = async ({ call, run }, { id, config }) => {
   const { limit, overflow } = config
@@ -32,7 +33,10 @@ export const enterThrottle: Enter<'THROTTLE'> = async ({ call, run }, { id, conf
   return waitUntil(found.windowAt, run, { reason: 'THROTTLE' })
 }
 
-/** Looks at a run that waits for its place: null while it goes on. Whose place went by while held takes another. */
+/**
+ * Continues a run that waits for its place. Returns null while it has to wait. If its window passed while a pause held
+ * the run, it takes a new place.
+ */
 export async function leaveThrottle(turn: Turn, step: StepOf<'THROTTLE'>): Promise<StepResult | null> {
   const { run, due, isHeldBack } = turn
   const over = leaveWait(turn)

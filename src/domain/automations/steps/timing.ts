@@ -14,29 +14,32 @@ import {
 import { left, type Settled, type StepResult } from './step.ts'
 
 /**
- * What waits decide from what they are told, without a look at anything: the engine and the simulator ask the same. A
- * moment is the run's own now, and when the step before it was over.
+ * The time at which a wait is decided: `run.now` is the current time, `clock.now` is when the previous step was over.
+ * The functions of this file decide waits without reading the database, so the engine and the simulator share them.
  */
 export type Moment = { run: Pick<RunState, 'id' | 'now'>; clock: Clock }
 
-/** Calendar waits end within this long of their time, each run at its own moment. */
+/** Calendar waits end up to this much later, in ms, each run at its own moment. */
 const JITTER_MS = 120_000
 
-/** Years have four digits on the wire and in Temporal: whoever would wait longer waits until the last of them is over. */
+/** The latest moment of any wait (epoch ms), because years have four digits in the API and in Temporal. */
 const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59)
 
-/** A wait for a time. */
+/** Decides a WAIT. */
 export function decideWait({ run, clock }: Moment, config: StepConfigs['WAIT']): StepResult {
   const due = waitDue(config, clock)
   return waitUntil(isCalendarWait(config) ? due + jitterOf(run) : due, run)
 }
 
-/** A wait for a date. */
+/** Decides a wait for a date. */
 export function decideDate(moment: Moment, config: WaitUntilConfigs['DATE']): StepResult {
   return waitLimited(moment, dateDue(config, moment.clock), limitOf(moment.clock.now, config.timeout))
 }
 
-/** A wait for hours of the day; `limit` is until when one that goes on may last. */
+/**
+ * Decides a wait for hours of the day. `limit` (epoch ms) is when it times out; pass it when the wait has begun
+ * already.
+ */
 export function decideWindow(
   moment: Moment,
   config: WaitUntilConfigs['TIME_WINDOW'],
@@ -47,7 +50,7 @@ export function decideWindow(
   return waitLimited(moment, opens > clock.now ? opens + windowJitter(run, config) : opens, limit)
 }
 
-/** A wait for the date that a field has; `limit` is until when one that goes on may last. */
+/** Decides a wait for the date in a field, whose value is `value`. `limit` is as in `decideWindow`. */
 export function decideFieldDate(
   moment: Moment,
   config: WaitUntilConfigs['FIELD_DATE'],
@@ -60,7 +63,7 @@ export function decideFieldDate(
   return waitLimited(moment, due + jitterOf(moment.run), limit)
 }
 
-/** A wait for an event that has not come yet. */
+/** Decides a wait for an event that has not happened yet. */
 export function decideEvent(
   { clock }: Moment,
   { eventType, timeout }: WaitUntilConfigs['EVENT'],
@@ -69,13 +72,13 @@ export function decideEvent(
   return { kind: 'waits', waitKind: 'EVENT', wakeAt: limitOf(clock.now, timeout), outcome }
 }
 
-/** A wait for filters that do not hold yet. */
+/** Decides a wait for filters that do not match yet. */
 export function decideCondition({ clock }: Moment, { timeout }: WaitUntilConfigs['CONDITION']): StepResult {
   const outcome = { result: 'WAITING' }
   return { kind: 'waits', waitKind: 'CONDITION', wakeAt: limitOf(clock.now, timeout), outcome }
 }
 
-/** How a WAIT_UNTIL is left whose time is over, or which somebody has cut short. */
+/** Decides how a WAIT_UNTIL is left when its time is over or it is fast-forwarded. */
 export function decideTimeOver(
   { waitKind, wakeReason }: Pick<RunState, 'waitKind' | 'wakeReason'>,
   config: WaitUntilConfigs[keyof WaitUntilConfigs],
@@ -87,28 +90,30 @@ export function decideTimeOver(
   return left('timeout', { result: 'TIMEOUT' })
 }
 
-/** Looks at a wait for a time: null while it goes on. */
+/** Decides how a wait for a time is left, or returns null while it lasts. */
 export function leaveWait({ run }: { run: Pick<RunState, 'wakeReason' | 'wakeAt' | 'now'> }): Settled | null {
   if (run.wakeReason === 'FAST_FORWARD') return left('next', { result: 'FAST_FORWARD' })
   return isElapsed(run) ? left('next', { result: 'ELAPSED' }) : null
 }
 
-/** Whether the time of a wait has come. */
+/** Returns whether the time of a wait has come. */
 export function isElapsed(run: Pick<RunState, 'wakeAt' | 'now'>): boolean {
   return run.wakeAt !== null && run.wakeAt <= run.now
 }
 
-/** A run's own moment within the jitter: the same for every retry, spread evenly by the random end of its id. */
+/**
+ * Returns the jitter of a run in ms: the same at every retry, and spread evenly because the end of a run id is random.
+ */
 function jitterOf(run: Pick<RunState, 'id'>, most = JITTER_MS): number {
   return (Number.parseInt(run.id.slice(-8), 16) / 2 ** 32) * most
 }
 
-/** The same for hours that open for many at once: each still finds them open. */
+/** Returns the jitter of a run for a window, at most half the window's length, so that the window is still open. */
 export function windowJitter(run: Pick<RunState, 'id'>, window: SendWindow): number {
   return jitterOf(run, Math.min(JITTER_MS, windowLength(window) / 2))
 }
 
-/** Waits until a moment, or goes on where it has passed. */
+/** Returns the result that waits until `due` (epoch ms), or that leaves the step if `due` has passed. */
 export function waitUntil(
   due: number,
   run: Pick<RunState, 'now'>,
@@ -117,12 +122,16 @@ export function waitUntil(
   const wakeAt = Math.min(Math.ceil(due), LAST_MOMENT)
   const { port = 'next', ...more } = details
   const outcome = { result: 'WAITING', until: new Date(wakeAt).toISOString(), ...more }
-  // Not by the next whole millisecond: hours that are open now begin at this very moment, a part of one into it.
+  // Compare `due`, not the rounded `wakeAt`: an open window is due exactly now, and rounding up would make the run
+  // wait.
   if (due <= run.now) return left(port, { ...outcome, result: 'ELAPSED' })
   return { kind: 'waits', waitKind: 'TIME', wakeAt, outcome }
 }
 
-/** As waitUntil, for as long as the time-out lets it; the outcome says how long, for who looks at the wait again. */
+/**
+ * Does the same as `waitUntil`, but at most until `limit`. The outcome keeps the limit, because `readLimit` needs it
+ * later.
+ */
 function waitLimited({ run }: Moment, due: number, limit: number | null): StepResult {
   if (limit === null) return waitUntil(due, run)
   const atMostUntil = new Date(limit).toISOString()

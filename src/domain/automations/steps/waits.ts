@@ -21,10 +21,10 @@ import {
 type EventConfig = WaitUntilConfigs['EVENT']
 type FieldDateConfig = WaitUntilConfigs['FIELD_DATE']
 
-/** For a time. */
+/** Waits for a time. */
 export const enterWait: Enter<'WAIT'> = (turn, { config }) => decideWait(turn, config)
 
-/** For a date, an hour of the day, an event or a condition. */
+/** Waits for a date, hours of the day, an event or a condition. */
 export const enterWaitUntil: Enter<'WAIT_UNTIL'> = async (turn, step) => {
   const { config } = step
   switch (config.mode) {
@@ -41,12 +41,12 @@ export const enterWaitUntil: Enter<'WAIT_UNTIL'> = async (turn, step) => {
   }
 }
 
-/** Looks at a WAIT_UNTIL: null while it goes on. */
+/** Continues a run that waits at a WAIT_UNTIL. Returns null while it has to wait. */
 export async function leaveWaitUntil(turn: Turn, step: StepOf<'WAIT_UNTIL'>): Promise<StepResult | null> {
   const { run } = turn
   const { config } = step
   if (run.wakeReason === 'EVENT' || run.wakeReason === 'CONDITION') {
-    // The date of the field has changed, so it is looked at anew.
+    // The field has changed, so its date is read again.
     if (config.mode === 'FIELD_DATE')
       return await enterFieldDate(turn, step.id, config, await readLimit(turn))
     return left('next', { result: run.wakeReason })
@@ -54,7 +54,7 @@ export async function leaveWaitUntil(turn: Turn, step: StepOf<'WAIT_UNTIL'>): Pr
   const isForced = run.wakeReason === 'FAST_FORWARD'
   if (!isForced && !isElapsed(run)) return await lookAgain(turn, config)
   if (!isForced && config.mode === 'TIME_WINDOW' && run.waitKind === 'TIME') {
-    // A pause may have come between, and the hours are over again.
+    // A pause may have held the run until the hours were over again.
     const again = decideWindow(turn, config, await readLimit(turn))
     if (again.kind === 'waits') return again
   }
@@ -75,7 +75,7 @@ async function enterFieldDate(
       where organization_id = ${call.organization.id} and id = ${run.subscriberId}`,
   )
   const result = decideFieldDate(turn, config, found?.value, limit)
-  // Who moves the date moves the wait.
+  // A change of the field wakes the run, which then waits for the new date.
   const where = [{ path: 'field', operator: 'equals', value: config.field }]
   if (result.kind === 'waits') await writeWait(turn, 'FIELD_UPDATED', { where, stepId, scope: 'STEP' })
   else await dropWait(turn)
@@ -101,7 +101,10 @@ async function enterCondition(
   return decideCondition(turn, config)
 }
 
-/** A condition is told to a run when it begins to hold; whenever the run looks for itself, it is asked as well. */
+/**
+ * Evaluates the filters of a wait for a condition whenever the run looks. Usually the run is woken when they start to
+ * match.
+ */
 async function lookAgain(turn: Turn, config: StepOf<'WAIT_UNTIL'>['config']): Promise<StepResult | null> {
   if (config.mode !== 'CONDITION' || !(await holds(turn, config.filters))) return null
   await dropWait(turn)
@@ -115,7 +118,7 @@ async function holds(
   return await matches(call.em, scopeOf(call), run.subscriberId, filters, entryOf(run))
 }
 
-/** Whether the event came since the run was entered. */
+/** Returns whether a matching event was recorded since the run was entered. */
 async function hasHappened(
   turn: Turn,
   eventType: string,
@@ -130,7 +133,7 @@ async function hasHappened(
   return found !== null
 }
 
-/** Until when the present wait may last, as was said when it began; null without a time-out. */
+/** Reads the limit of the current wait (epoch ms), which was stored when it began; null without a timeout. */
 async function readLimit({ call, run }: Turn): Promise<number | null> {
   const found = await row<{ limit: number | null }>(
     call.em,

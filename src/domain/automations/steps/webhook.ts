@@ -11,10 +11,10 @@ import type { WebhookRequest } from '../webhooks/webhooks.ts'
 import { fillJson, fillText, type Variables } from './fill-text.ts'
 import { type Enter, left, type Settled, type StepResult, type Turn } from './step.ts'
 
-/** The worker tells the run what came of it; this is for what it could not tell. */
+/** How often a run looks for the outcome of its request, in ms, in case it missed the worker's nudge. */
 const LOOK_MS = 5 * 60_000
 
-/** Writes down what is to be sent, as it is now; a loop of its own sends it, with no transaction open meanwhile. */
+/** Stores the request with its variables filled in. The workers' webhook loop sends it outside of any transaction. */
 export const enterWebhook: Enter<'WEBHOOK'> = async (turn, step) => {
   const { call, run } = turn
   const request = await requestOf(turn, step)
@@ -28,11 +28,11 @@ export const enterWebhook: Enter<'WEBHOOK'> = async (turn, step) => {
   return { kind: 'waits', waitKind: 'WEBHOOK', wakeAt: run.now + LOOK_MS, outcome }
 }
 
-/** What the worker wrote down of a request; see reportWebhook. */
+/** The state of a request as `reportWebhook` stores it; `isOpen` while it still has to be sent. */
 type Told = { isOpen: boolean; reason: string | null; details: RequestDetails }
 type RequestDetails = { status?: number; fault?: string; attempts?: number }
 
-/** Null while it is being sent. */
+/** Continues a run that waits for its request. Returns null while the request is not over. */
 export async function leaveWebhook(
   { call, run, version }: Turn,
   step: StepOf<'WEBHOOK'>,
@@ -55,7 +55,7 @@ export async function leaveWebhook(
   return decideFailedRequest(version.graph, step.id, reason, found?.details)
 }
 
-/** What a request that failed for good comes to: the port `failed` where it leads somewhere, else the step's failure. */
+/** Decides the result of a request that failed for good: the port `failed` if it is connected, else a failed step. */
 export function decideFailedRequest(
   graph: Graph,
   stepId: string,
@@ -98,7 +98,9 @@ async function requestOf({ call, run }: Turn, { id, config }: StepOf<'WEBHOOK'>)
   }
 }
 
-/** The visit at which a run that was retried came to its present step first. */
+/**
+ * Returns the first visit of the current step: for a retried run, the visit that failed first, else the current one.
+ */
 async function firstVisit({ call, run }: Pick<Turn, 'call' | 'run'>): Promise<number> {
   if (run.failedIn === null) return run.visit
   const found = await row<{ visit: number }>(
@@ -109,13 +111,15 @@ async function firstVisit({ call, run }: Pick<Turn, 'call' | 'run'>): Promise<nu
   return found?.visit ?? run.visit
 }
 
-/** Headers are bytes: what is not Latin-1 travels as UTF-8. */
+/**
+ * Encodes a header value, which is sent as Latin-1 bytes: other text becomes one character per byte of its UTF-8.
+ */
 function latin(value: string): string {
   const bytes = Buffer.from(value, 'latin1').toString('latin1') === value ? 'latin1' : 'utf8'
   return Buffer.from(value, bytes).toString('latin1')
 }
 
-/** Text is sent as it is, anything else as JSON; without a body, who it is about; GET has none. */
+/** Returns the request body: text as it is, anything else as JSON, `preset` if none is configured, and none for GET. */
 function bodyOf(
   { method, body }: StepConfigs['WEBHOOK'],
   preset: object,

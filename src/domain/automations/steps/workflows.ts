@@ -5,7 +5,7 @@ import { workflowIdOf } from '../runs/nudge.ts'
 import type { RunWork } from '../runs/run-work.ts'
 import { type Enter, left, type Turn } from './step.ts'
 
-/** Asks another workflow to take the subscriber. */
+/** Asks for the subscriber to enter another workflow. */
 export const enterStartWorkflow: Enter<'START_WORKFLOW'> = (turn, { id, config }) => {
   refuseLoop(turn)
   const { workflowId, context } = config
@@ -13,7 +13,7 @@ export const enterStartWorkflow: Enter<'START_WORKFLOW'> = (turn, { id, config }
   return left('next', { result: 'ASKED', workflowId })
 }
 
-/** Asks another workflow to let the subscriber go. */
+/** Asks for the subscriber to be removed from another workflow. */
 export const enterStopWorkflow: Enter<'STOP_WORKFLOW'> = (turn, { id, config }) => {
   const { workflowId } = config
   const own = `stopped by the run ${encodeId('run', turn.run.id)}`
@@ -21,7 +21,10 @@ export const enterStopWorkflow: Enter<'STOP_WORKFLOW'> = (turn, { id, config }) 
   return left('next', { result: 'ASKED', workflowId })
 }
 
-/** Workflows that start each other in a circle are stopped where somebody will look for the reason: in the run. */
+/**
+ * Throws `WRONG_STATE` if the run is the last of a chain, so that the failure is visible in the run that would start
+ * more.
+ */
 export function refuseLoop({ run }: Turn): void {
   if (run.depth < MOST_DEPTH) return
   throw new Failure(
@@ -33,6 +36,6 @@ export function refuseLoop({ run }: Turn): void {
 function ask({ call, run }: Turn, work: Omit<RunWork, 'runId' | 'subscriberId' | 'depth'>): void {
   const { id: runId, subscriberId, depth } = run
   const payload: RunWork = { ...work, runId, subscriberId, depth }
-  // In order for each run, and never mixed up with what its own workflow is told.
+  // The outbox keeps the order per workflow id. A separate id keeps these requests apart from the run's own signals.
   call.emit({ kind: 'work', workflowId: `work/${workflowIdOf(run)}`, payload })
 }
