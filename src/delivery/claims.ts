@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import { array, type EntityManager, execute, json, prepared, row, rows } from '../database.ts'
 import type { MessageClass, MessageSource } from '../domain/messages.ts'
 
-/** Email that somebody waits for never queues behind email to many. */
+/** The two delivery lanes: transactional email never waits behind bulk email. */
 export type LaneName = 'transactional' | 'bulk'
 
-/** An email with all that rendering needs, by uuid. */
+/** An email with everything that rendering needs. All ids are uuids. */
 export type Mail = {
   id: string
   organizationId: string
@@ -31,33 +31,36 @@ export type Mail = {
 }
 
 /**
- * A claimed email: `attempt` is the fence that every later statement about it must match. One with a batch is not written
- * yet: it gets its row with its outcome, or by `writeOut`.
+ * A claimed email. `attempt` is its fencing token: every later statement about the email must match it. With a
+ * `batchId`, the email may have no row yet: it gets its row with its outcome, or earlier by `writeOut`.
  */
 export type ClaimedMail = Mail & { attempt: number; tries: number; batchId: string | null }
 
-/** The columns of a Mail, from `m` message, `s` subscriber, `o` organization and `content` message_content. */
+/**
+ * The columns of a `Mail`, from the aliases `m` (message), `s` (subscriber), `o` (organization) and `content`
+ * (message_content).
+ */
 const MAIL_COLUMNS = sql`m.id, m.organization_id as "organizationId", o.name as "organizationName", m.class,
   m.marketing, m.recipient, m.from_name as "fromName", m.from_email as "fromEmail", m.reply_to as "replyTo",
   m.tracking, m.subscriber_id as "subscriberId", s.name as "subscriberName", s.phone, coalesce(s.fields, '{}') as fields,
   m.campaign_id as "campaignId", m.automation_id as "automationId", m.version_id as "versionId", m.run_id as "runId",
   m.step_id as "stepId", content.source`
 
-/** What MAIL_COLUMNS reads beside `message m`. */
+/** The joins that `MAIL_COLUMNS` needs besides `message m`. */
 const MAIL_JOINS = sql`join organization o on o.id = m.organization_id
   left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
   left join message_content content on content.organization_id = m.organization_id and content.message_id = m.id`
 
 const ORGANIZATIONS_A_TURN = 64
-/** Of each kind, so many are made claimable again at once. */
+/** How many rows of each kind (held, deferred, lost) `reviveQueue` requeues in one call. */
 const REVIVED = 5_000
 const claim = prepared('claim_mails', 'select * from claim_mails($1, $2, $3, $4, $5)')
 const claimCampaigns = prepared('claim_campaign_mails', 'select * from claim_campaign_mails($1, $2, $3)')
 
 /**
- * Claims about `want` emails of a lane that are in its queue, for `leaseMs`. The organizations after `cursor` share the
- * turn, each class of their mail by its weight (automation mail gets three parts where retries of campaigns get one),
- * oldest first; the last one of them is the next cursor, null when the round begins anew.
+ * Claims about `want` queued emails of a lane for `leaseMs`, oldest first. The organizations after `cursor` share them:
+ * in each, email with a weight above 0 (automations) gets three parts where email of weight 0 (retries of campaigns)
+ * gets one. Returns the last organization served as the next cursor; null means that the round starts over.
  */
 export async function claimMails(
   em: EntityManager,
@@ -75,8 +78,8 @@ export async function claimMails(
 }
 
 /**
- * Claims about `want` recipients of campaigns for `leaseMs`, a batch of each send. The organizations that send campaigns
- * share them.
+ * Claims about `want` recipients of campaigns for `leaseMs`, as one batch of each send. All organizations that are
+ * sending campaigns share them.
  */
 export async function claimCampaignMails(
   em: EntityManager,
@@ -86,7 +89,7 @@ export async function claimCampaignMails(
   return await rows<ClaimedMail>(em, claimCampaigns(want, leaseMs / 1_000, ORGANIZATIONS_A_TURN))
 }
 
-/** One email by id for the online view, or null. */
+/** Returns one email by id for the online view, or null. */
 export async function findMail(em: EntityManager, organizationId: string, id: string): Promise<Mail | null> {
   return await row<Mail>(
     em,
@@ -95,8 +98,8 @@ export async function findMail(em: EntityManager, organizationId: string, id: st
 }
 
 /**
- * Writes those of these emails that are of a batch and have no row yet into the queue, where their sender holds them;
- * `areOut` says whether they may be with a relay.
+ * Writes the emails of batches that have no row yet into `message` and the queue, where their sender still holds them.
+ * `areOut` says whether a relay may already have them.
  */
 export async function writeOut(
   em: EntityManager,
@@ -120,7 +123,7 @@ export async function writeOut(
   )
 }
 
-/** Puts claimed emails back that were not begun, such as at a stop. */
+/** Puts claimed emails that were not started back into the queue, for example at shutdown. */
 export async function releaseClaims(em: EntityManager, mails: readonly ClaimedMail[]): Promise<void> {
   if (mails.length === 0) return
   await writeOut(em, mails, { areOut: false })
@@ -132,7 +135,7 @@ export async function releaseClaims(em: EntityManager, mails: readonly ClaimedMa
   )
 }
 
-/** Says of emails whose answer is late that their sender lives, so that nobody else sends them. */
+/** Extends the leases of emails whose relay has not answered yet, so that no other process sends them. */
 export async function renewLeases(
   em: EntityManager,
   mails: readonly ClaimedMail[],
@@ -160,8 +163,9 @@ export async function renewLeases(
 }
 
 /**
- * Makes claimable again what is due (retries), what may go on (its automation or campaign is no longer
- * paused, its domain no longer stopped; its day of tries begins anew) and what lost its sender (its lease is over). Leases are reclaimed, never deleted. Answers how many rows moved.
+ * Requeues retries that are due, held emails whose automation, campaign or domain is no longer paused or stopped (their
+ * day of retries starts over), and emails whose lease has expired. Rows are never deleted. Returns the number of rows
+ * that changed.
  */
 export async function reviveQueue(em: EntityManager): Promise<number> {
   await execute(em, sql`select revive_batches()`)

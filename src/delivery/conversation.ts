@@ -11,17 +11,17 @@ import type { MailProvider } from './smtp-provider.ts'
 import { SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
 
-/** How the marked emails of a lane are handed to relays. */
+/** Hands the marked emails of a lane to relays. */
 export type Conversations = {
-  /** Sends an email before `deadline` (performance.now()) and answers how that ended; never throws. */
+  /** Sends an email before `deadline` (performance.now()) and returns its outcome; never throws. */
   hold(entry: Ready, deadline: number): Promise<Outcome>
-  /** How long (ms) no relay can be used; 0 while one can. */
+  /** Returns how long (ms) no relay can be used; 0 while one can. */
   restMs(): number
-  /** Says of emails whose answer is late that their sender lives. */
+  /** Extends the leases of emails whose relay has not answered yet. */
   renew(leaseMs: number): Promise<void>
 }
 
-/** Holds the conversations of a lane, each at the lane's rate. */
+/** Creates the conversations of a lane; together they keep to the lane's rate. */
 export function createConversations(
   services: Services,
   name: LaneName,
@@ -29,7 +29,7 @@ export function createConversations(
   rate: LaneRate,
   backOff: ((tries: number) => number) | undefined,
 ): Conversations {
-  /** Their last byte was written, and no answer has come. */
+  /** Emails whose last byte was written and that have no answer yet. */
   const ended = new Set<ClaimedMail>()
   let waitingForRate = 0
   let pausedUntil = 0
@@ -65,7 +65,7 @@ export function createConversations(
     }
   }
 
-  /** Until a relay may be tried again; nobody's mail is at fault. */
+  /** Pauses the lane until a relay can be tried again. The emails are not at fault. */
   function pause(failure: SmtpFailure): void {
     if (restMs() > 0) return
     const pauseMs = provider.restMs()

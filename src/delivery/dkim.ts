@@ -4,8 +4,8 @@ import { promisify } from 'node:util'
 import type { SigningKey } from '../domain/domains/keys.ts'
 
 /**
- * What is signed once more than it is there, so that nobody can add another (RFC 6376 8.15): whoever adds a second From
- * or a Reply-To breaks the signature.
+ * Headers that are signed one time more often than they occur, so that nobody can add another (RFC 6376 8.15): a second
+ * From or an added Reply-To breaks the signature.
  */
 const ALWAYS = [
   'from',
@@ -18,15 +18,18 @@ const ALWAYS = [
   'mime-version',
   'content-type',
 ]
-/** The same where they are there; a relay may add its own to mail that has none (RFC 8058 wants both signed). */
+/**
+ * Headers that are signed the same way, but only when present: a relay may add its own to mail that has none. RFC 8058
+ * wants both signed.
+ */
 const WHERE_PRESENT = ['list-unsubscribe', 'list-unsubscribe-post']
 const LINE = 76
 
 const signAsync = promisify(sign)
 
 /**
- * The DKIM-Signature header, with its end, of a message: headers and body as they go out, before dots are stuffed, with
- * CRLF line ends. rsa-sha256, relaxed/relaxed (RFC 6376). The RSA work is done in libuv's threads.
+ * Returns the DKIM-Signature header of a message, with its line end (RFC 6376: rsa-sha256, relaxed/relaxed). Headers
+ * and body are given as they are sent, with CRLF line ends, before dot stuffing. The RSA work runs in libuv's threads.
  */
 export async function signMail(headers: string, body: string, key: SigningKey): Promise<string> {
   const present = readHeaders(headers)
@@ -46,7 +49,10 @@ export async function signMail(headers: string, body: string, key: SigningKey): 
   return `${unsigned}${foldText(signature.toString('base64'))}\r\n`
 }
 
-/** The canonical lines of each header by name, the lowest last: they are signed from the bottom (RFC 6376 5.4.2). */
+/**
+ * Returns the canonical lines of each header by name, in their order: signing takes the last one first (RFC 6376
+ * 5.4.2).
+ */
 function readHeaders(headers: string): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const line of headers.split(/\r\n(?![\t ])/)) {
@@ -60,14 +66,17 @@ function readHeaders(headers: string): Map<string, string[]> {
   return found
 }
 
-/** RFC 6376 3.4.2, without the end of the line. */
+/** Canonicalizes a header (RFC 6376 3.4.2); the result has no line end. */
 function relaxHeader(line: string): string {
   const colon = line.indexOf(':')
   const value = line.slice(colon + 1).replaceAll(/[\t\r\n ]+/g, ' ')
   return `${line.slice(0, colon).trimEnd().toLowerCase()}:${value.trim()}`
 }
 
-/** RFC 6376 3.4.4. Only what has to change is matched: most bodies are canonical but for a few places. */
+/**
+ * Canonicalizes a body (RFC 6376 3.4.4). The patterns match only what must change, because most bodies are almost
+ * canonical.
+ */
 function relaxBody(body: string): string {
   const relaxed = body.replaceAll(/[\t ]{2,}|\t/g, ' ').replaceAll(' \r\n', '\r\n')
   let end = relaxed.endsWith(' ') ? relaxed.length - 1 : relaxed.length

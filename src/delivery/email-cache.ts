@@ -1,13 +1,18 @@
 import type { CompiledEmail } from '../content/compile.ts'
 import { bytesOf, createByteCache } from '../domain/byte-cache.ts'
 
-/** Finds a compiled email by its key, or makes it; null when there is nothing to make it of. */
+/**
+ * Returns the compiled email of a key and makes it when it is not cached; null when there is nothing to make it from.
+ */
 export type EmailCache = (
   key: string,
   make: () => Promise<CompiledEmail | null>,
 ) => Promise<CompiledEmail | null>
 
-/** Keeps compiled emails up to `mostBytes` together. Who asks for one that is being made waits for it. */
+/**
+ * Creates a cache of compiled emails of at most `mostBytes` in total. Concurrent callers with the same key share one
+ * `make`.
+ */
 export function createEmailCache(mostBytes: number): EmailCache {
   const kept = createByteCache<CompiledEmail | null>(mostBytes)
   const making = new Map<string, Promise<CompiledEmail | null>>()

@@ -12,12 +12,13 @@ import { type ClaimedMail, writeOut } from './claims.ts'
 /** A claimed email and the attempt that holds it. */
 export type Held = Pick<ClaimedMail, 'id' | 'organizationId' | 'attempt' | 'batchId' | 'recipient'>
 
-/** In whose name delivery writes. */
+/** The actor of everything that delivery writes. */
 export const DELIVERY: Actor = { kind: 'system', id: 'delivery', name: 'Delivery' }
 
 /**
- * Ends an email that the database takes neither a mark nor an outcome of: it has failed, with the reason. Where even that
- * is rejected, it is set apart in the queue for somebody to look at. Trying again for ever would send it again for ever.
+ * Ends an email for which the database accepts neither a mark nor an outcome: it becomes FAILED with `reason`. When
+ * even that is rejected, its queue row gets the state `apart`, for an operator to look at. Retrying forever could send
+ * it forever.
  */
 export async function giveUp(services: Services, email: Held, reason: string): Promise<void> {
   const scope = { organizationId: email.organizationId, actor: DELIVERY }

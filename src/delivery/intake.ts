@@ -7,39 +7,42 @@ import { unmadeReason } from './outcomes.ts'
 import type { PreparedMail, Renderer } from './render.ts'
 import type { Waiter } from './waiter.ts'
 
-/** A claimed email that may be marked; one that cannot be sent at all has a reason in place of its content. */
+/** A claimed email that can be marked. When it cannot be sent, `content` is a reason code instead of the content. */
 export type Ready = { mail: ClaimedMail; content: PreparedMail | string }
 
 /** The claimed and rendered emails of a lane. */
 export type Intake = {
-  /** Claims and renders ahead until the lane is empty, then waits for a ring or the poll; ends when the lane halts. */
+  /**
+   * Claims and renders ahead until the queue is empty, then waits for a ring or the next poll. Returns when the lane
+   * halts.
+   */
   run(): Promise<void>
-  /** There may be something to claim. */
+  /** Wakes the intake because there may be new email to claim. */
   ring(): void
   size(): number
   take(most: number): Ready[]
-  /** They come first in the next take. */
+  /** Puts entries at the front, so that the next `take` returns them first. */
   putBack(entries: readonly Ready[]): void
-  /** What cannot be sent goes the way of everything else, so that withdrawal still comes first. */
+  /** Adds an entry. An email that cannot be sent is added too, so that a withdrawal is checked before it fails. */
   add(entry: Ready): void
 }
 
-/** How far ahead a lane claims, and when it does not. */
+/** How far ahead an intake claims, and when it pauses. */
 export type IntakeOptions = {
   /** Emails in memory at once. */
   ahead: number
-  /** How long a claim is ours. */
+  /** How long a claim lasts. */
   leaseMs: number
   pollMs: number
   halt: AbortSignal
-  /** How long no relay can be used. */
+  /** Returns how long (ms) no relay can be used; nothing is claimed meanwhile. */
   restMs: () => number
 }
 
-/** What campaigns get at least of what is claimed, however much other mail waits. */
+/** The least share of each claim that goes to recipients of campaigns, however much other email waits. */
 const CAMPAIGN_SHARE = 1 / 4
 
-/** Claims what a lane sends next, and renders it. `waiter` hears of everything that is ready. */
+/** Creates the intake of a lane. It wakes `waiter` whenever an email is ready. */
 export function createIntake(
   services: Services,
   name: LaneName,
@@ -77,13 +80,13 @@ export function createIntake(
       const share = Math.max(want - mails.length, Math.ceil(want * CAMPAIGN_SHARE))
       mails.push(...(await claimOfCampaigns(share)))
     }
-    // Together, because signing is done by threads beside this one.
+    // In parallel, because DKIM signing runs in other threads.
     await Promise.all(mails.map(async (mail) => add({ mail, content: await prepare(mail) })))
-    // An empty part of the round may only mean that it begins anew.
+    // No email after the cursor may only mean that the round is over, so claim once more from its start.
     return mails.length === 0 && from !== null ? await claim(want) : mails.length
   }
 
-  /** What was claimed before goes on when this fails. */
+  /** Returns no emails on an error, so that those already claimed from the queue are still sent. */
   async function claimOfCampaigns(share: number): Promise<ClaimedMail[]> {
     try {
       return await claimCampaignMails(fork(), share, leaseMs)
@@ -129,7 +132,7 @@ export function createIntake(
   }
 }
 
-/** Logs why an email could not be rendered, and answers the reason in one of our own words. */
+/** Logs why an email could not be rendered and returns the reason code. */
 export function logUnrendered(services: Services, mail: ClaimedMail, error: unknown): string {
   services.log.error({ fault: describeFault(error), email: mail.id }, 'an email could not be rendered')
   return unmadeReason(error)

@@ -12,23 +12,23 @@ import type { Renderer } from './render.ts'
 import type { MailProvider } from './smtp-provider.ts'
 import { createWaiter } from './waiter.ts'
 
-/** How a lane works; tests shorten the times. */
+/** The settings of a lane; tests use shorter times. */
 export type LaneOptions = {
-  /** Emails under way at once, and so connections. */
+  /** How many emails are sent at once, each over its own connection. */
   connections: number
-  /** Ticks under way at once. Those of one batch of a campaign wait for each other. */
+  /** How many ticks run at once. Ticks that touch the same campaign batch wait for each other. */
   ticks: number
-  /** The share of the connections that may still speak when the next tick begins, unless it would begin too late. */
+  /** A tick starts once at most this share of the connections is still sending, or after `GATHER_MS` at the latest. */
   fewShare: number
-  /** How long a claim or a submission is ours. */
+  /** How long a claim or a submission is leased to this process. */
   leaseMs: number
-  /** This much before the end of its lease, an email is given up unless its end was written. */
+  /** An email is given up this long before its lease ends, unless its last byte was already written. */
   marginMs: number
   pollMs: number
   backOff?: (tries: number) => number
 }
 
-/** One lane whose two ticks overlap, on few connections; `startLanes` says what each lane has in its place. */
+/** The defaults: few connections and two overlapping ticks. `startLanes` sets what each lane really uses. */
 export const LANE_DEFAULTS: LaneOptions = {
   connections: 32,
   ticks: 2,
@@ -38,21 +38,23 @@ export const LANE_DEFAULTS: LaneOptions = {
   pollMs: 500,
 }
 
-/** A lane at work. */
+/** A running lane. */
 export type Lane = {
-  /** There may be something to claim. */
+  /** Wakes the lane because there may be new email to claim. */
   ring(): void
-  /** Finishes what is under way within the grace, puts back what was only claimed, and ends. */
+  /**
+   * Stops the lane: finishes emails that are being sent within `graceMs` and puts back those that were only claimed.
+   */
   stop(graceMs: number): Promise<void>
 }
 
 const TICK_MS = 5
 const GATHER_MS = 20
-/** Emails in memory for each connection: a claim costs a round trip and a commit, however many it brings. */
+/** Emails claimed ahead for each connection: a claim costs one round trip and one commit, whatever its size. */
 const CLAIMED_AHEAD = 4
 const TROUBLE_MS = 250
 
-/** Starts moving the email of one lane: claim, render, mark, send, record. */
+/** Starts to deliver the email of one lane: claim, render, mark, send, record. */
 export function startLane(
   services: Services,
   name: LaneName,
@@ -75,13 +77,19 @@ export function startLane(
   })
   const recording: TickItem[] = []
   const sending = new Set<Promise<void>>()
-  /** Emails that are marked or may be, and are not recorded: never more than slots, so that a crash repeats no more. */
+  /**
+   * Emails that are or may be marked and are not recorded yet. Never more than `slots`, so that a crash repeats at most
+   * that many.
+   */
   let occupied = 0
   let tickedAt = 0
-  /** After its grace, what cannot be recorded at once is left to the leases. */
+  /** True after the grace period: outcomes that cannot be recorded at once are then left to their leases. */
   let isOver = false
 
-  /** Each tick records what finished and marks as many as have room. Of two loops, one works while the other waits. */
+  /**
+   * Runs ticks until the lane has halted and nothing is left to record. A tick records finished emails and marks new
+   * ones. With two loops, one runs its tick while the other gathers.
+   */
   async function work(): Promise<void> {
     while (!halt.signal.aborted || recording.length > 0 || sending.size > 0) {
       if (!hasWork()) {
@@ -91,13 +99,14 @@ export function startLane(
       await gather()
       if (!hasWork()) continue
       tickedAt = performance.now()
-      // The statement that marks the next ones frees the places of these.
+      // The tick that marks the next emails also frees the slots of these.
       const freed = recording.filter(isPlain).length
       const next = canMark() ? intake.take(slots - occupied + freed) : []
       const done = recording.splice(0)
       const more = Math.max(0, next.length - freed)
       occupied += more
-      // Apart from the addition, which would take the number from before the wait: the other loop changes it meanwhile.
+      // A separate statement: `occupied += await …` would use the value from before the wait, which the other loop
+      // changes.
       const kept = await tickOnce(next, done)
       occupied += kept - done.length - more
     }
@@ -107,7 +116,9 @@ export function startLane(
     return recording.length > 0 || canMark()
   }
 
-  /** While many connections speak, what they end gathers: a tick for one email costs much of what one for thirty does. */
+  /**
+   * Waits until few connections are still sending, so that one tick records many emails: a tick has a high fixed cost.
+   */
   async function gather(): Promise<void> {
     const before = tickedAt
     const early = before + TICK_MS - performance.now()
@@ -116,13 +127,13 @@ export function startLane(
     await waiter.until(isFew, before + GATHER_MS - performance.now())
   }
 
-  /** Whether there is something to mark, and room when what has finished by now is recorded. */
+  /** Returns whether an email can be marked: one is ready, and a slot is free once the finished emails are recorded. */
   function canMark(): boolean {
     const hasRoom = occupied - recording.length < slots
     return !halt.signal.aborted && intake.size() > 0 && hasRoom && conversations.restMs() === 0
   }
 
-  /** Answers how many of these are marked, or still to be recorded, afterwards. */
+  /** Runs one tick. Returns how many of these emails are marked, or still to be recorded, afterwards. */
   async function tickOnce(next: readonly Ready[], done: readonly TickItem[]): Promise<number> {
     const deadline = performance.now() + leaseMs - marginMs
     const result = await runTick(services, [...done, ...next.map(candidateOf)], leaseMs)
@@ -131,7 +142,7 @@ export function startLane(
     const left = result.failed.filter((item) => 'outcome' in item)
     const rejected = idsOfCandidates(result.rejected)
     for (const { mail, content } of next) {
-      // Without its links it can be marked, and then recorded as failed.
+      // The database rejected its links. Without them it can be marked, and is then recorded as failed.
       if (rejected.has(mail.id) && typeof content !== 'string') intake.add({ mail, content: 'RENDER_FAULT' })
     }
     if (result.failed.length > 0 && !isOver) {
@@ -200,7 +211,10 @@ function idsOfCandidates(items: readonly TickItem[]): Set<string> {
   return new Set(items.flatMap((item) => ('candidate' in item ? [item.candidate.id] : [])))
 }
 
-/** Emails marked at once: with a rate as many as leave within half a second, because who withdraws one meanwhile is late. */
+/**
+ * Returns how many emails are marked at once. With a rate, no more than leave within half a second: once an email is
+ * marked, it is too late to withdraw it.
+ */
 function slotsOf(connections: number, rate: number): number {
   return rate === 0 ? connections : Math.max(1, Math.min(connections, Math.ceil(rate / 2)))
 }

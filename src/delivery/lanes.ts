@@ -7,22 +7,27 @@ import { LANE_DEFAULTS, type Lane, type LaneOptions, startLane } from './lane.ts
 import { createRenderer } from './render.ts'
 import { createSmtpProvider } from './smtp-provider.ts'
 
-/** The delivery of a process; `stop` finishes what is being sent within the grace. */
+/** The delivery of one process. `stop` finishes emails that are being sent within the grace period. */
 export type Lanes = { stop(): Promise<void> }
 
-/** While some connections speak, the others wait for the tick that marks their next email. */
+/**
+ * The most connections of each lane. While some are sending, the others wait for the tick that marks their next email.
+ */
 const MOST_CONNECTIONS: Record<LaneName, number> = { transactional: 16, bulk: 256 }
-/** A fixed part of what a tick costs is that of thirty emails: a half whose relay answers at once records them together. */
+/**
+ * `fewShare` of half a lane. The fixed cost of a tick equals that of about thirty emails, so emails that a fast relay
+ * answers at once are recorded together.
+ */
 const FEW_OF_HALF = 1 / 16
-/** What of the connections is kept free for email that somebody waits for. */
+/** The share of the connections that is reserved for transactional email. */
 const TRANSACTIONAL_SHARE = 1 / 4
 const REVIVE_MS = 1_000
 const GRACE_MS = 4_000
 
 /**
- * Starts both lanes of this process on the configured relay. Any number of processes may do so side by side. Campaigns
- * that may go as fast as they can get two halves of a lane, each with batches of its own: neither waits for the other's
- * ticks, and while one records, the other speaks.
+ * Starts both lanes of this process on the configured relays. Any number of processes can do so side by side. Without a
+ * rate limit, the bulk lane runs as two halves, each with batches of its own: neither waits for the other's ticks, and
+ * one sends while the other records.
  */
 export async function startLanes(
   services: Services,
@@ -51,7 +56,7 @@ export async function startLanes(
   return {
     async stop() {
       clearInterval(revival)
-      // Its statement must not ask for a connection while the pool closes.
+      // A revival that still runs must not ask for a database connection while the pool closes.
       await reviving
       await listener.close()
       await Promise.all(
@@ -64,7 +69,10 @@ export async function startLanes(
   }
 }
 
-/** Together no more than the relays take, so that neither lane waits for the other; one place they have to share. */
+/**
+ * Divides the connections that the relays allow, so that neither lane waits for the other. A single connection is
+ * shared.
+ */
 function shareOut(places: number): Record<LaneName, number> {
   const transactional = Math.ceil(Math.min(places * TRANSACTIONAL_SHARE, MOST_CONNECTIONS.transactional))
   return { transactional, bulk: Math.max(1, Math.min(places - transactional, MOST_CONNECTIONS.bulk)) }

@@ -8,9 +8,12 @@ import {
   wireAddress,
 } from './headers.ts'
 
-/** An email as it goes out: headers as plain values, which are encoded here, and both parts in quoted-printable. */
+/**
+ * The parts of a message: header values as plain text, which `composeMail` encodes, and both bodies in
+ * quoted-printable.
+ */
 export type MailParts = {
-  /** Without angle brackets; the same for every attempt, so that a receiver can tell a repetition. */
+  /** Without angle brackets. Every attempt has the same, so that a receiver can recognize a repetition. */
   messageId: string
   date: Date
   from: { name: string | null; email: string }
@@ -19,17 +22,17 @@ export type MailParts = {
   subject: string
   html: string
   text: string
-  /** The address of RFC 8058 for marketing mail. */
+  /** The one-click unsubscribe URL (RFC 8058) of marketing mail; null for other mail. */
   unsubscribeUrl: string | null
 }
 
 /**
- * A message with CRLF line ends, a character for each byte and only ASCII but for the recipient; the empty line between its
- * halves is in neither.
+ * A message with CRLF line ends and one character per byte; only the recipient may be beyond ASCII. The empty line
+ * between headers and body is in neither.
  */
 export type ComposedMail = { headers: string; body: string }
 
-/** It can stand in every message: no line of a quoted-printable part holds `=_` (RFC 2045, 6.7). */
+/** Safe in every message: no line of a quoted-printable part contains `=_` (RFC 2045 6.7). */
 const BOUNDARY = '=_alternative'
 const BEFORE_TEXT = `--${BOUNDARY}\r\n${partHeaders('plain')}`
 const BEFORE_HTML = `\r\n--${BOUNDARY}\r\n${partHeaders('html')}`
@@ -37,8 +40,8 @@ const AFTER_HTML = `\r\n--${BOUNDARY}--\r\n`
 const STRUCTURE = `MIME-Version: 1.0\r\nContent-Type: multipart/alternative;\r\n boundary="${BOUNDARY}"\r\n`
 
 /**
- * Composes a multipart/alternative message. Both parts are quoted-printable, whatever they hold: no relay encodes them
- * again, no line begins with a dot or with the boundary, and what is fixed can be encoded before any value is known.
+ * Composes a multipart/alternative message. Both parts are always quoted-printable: no relay encodes them again, no
+ * line begins with a dot or with the boundary, and fixed text can be encoded before the values are known.
  */
 export function composeMail(mail: MailParts): ComposedMail {
   const headers =
@@ -57,7 +60,10 @@ function partHeaders(subtype: string): string {
   return `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n`
 }
 
-/** What is no address, whichever way it was stored, would only mislead whoever answers. */
+/**
+ * Returns the Reply-To header, or '' when the stored value is not a usable address: it would only mislead people who
+ * reply.
+ */
 function replyHeader(replyTo: string | null): string {
   const address = wireAddress(replyTo ?? '')
   return isEnvelopeAddress(address) && !needsUtf8(address) ? header('Reply-To', address) : ''
@@ -69,7 +75,7 @@ function unsubscribeHeaders(url: string): string {
 
 let dated = { second: -1, text: '' }
 
-/** RFC 5322 3.3, in UTC; thousands of emails go out within one second. */
+/** Formats a date in UTC (RFC 5322 3.3). The text is cached, because thousands of emails are sent within one second. */
 function formatDate(date: Date): string {
   const second = Math.floor(date.getTime() / 1_000)
   if (second !== dated.second) dated = { second, text: date.toUTCString().replace('GMT', '+0000') }

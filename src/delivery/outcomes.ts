@@ -4,21 +4,21 @@ import { backOff, isHard, replyLine, verdictOf } from './replies.ts'
 import { NoUtf8, SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
 
-/** The outcome of an email that a relay took. */
+/** Returns the outcome of an email that a relay accepted. */
 export function acceptance(mail: ClaimedMail, subject: string, response: string): Outcome {
   return { ...base(mail, subject), kind: 'sent', response }
 }
 
 const READ_AGAIN_MS = 2_000
 
-/** Why an email could not be made, in one of our own words. */
+/** Returns the reason code of an email that could not be rendered. */
 export function unmadeReason(error: unknown): string {
   return error instanceof Unreadable ? 'CONTENT_UNREADABLE' : 'RENDER_FAULT'
 }
 
 /**
- * The outcome of an email that no relay was asked about; `reason` is one of our own words. It can never be sent, unless
- * what it is made of could not be read: then it goes back, and that is no try.
+ * Returns the outcome of an email that was offered to no relay. It fails with the reason code, except for content that
+ * could not be read (`CONTENT_UNREADABLE`): that email goes back, which counts as no try.
  */
 export function unsent(mail: ClaimedMail, reason: string): Outcome {
   const outcome = base(mail, null)
@@ -27,8 +27,9 @@ export function unsent(mail: ClaimedMail, reason: string): Outcome {
 }
 
 /**
- * The outcome of a conversation that failed. Without a connection it is nobody's fault and no try; a sender who is
- * refused fails; an address is judged by its reply; a connection that broke is tried again.
+ * Returns the outcome of a failed conversation. Without a connection, the email goes back, which counts as no try.
+ * After a broken connection it is retried. A refused sender makes it fail, or is retried when the refusal is temporary.
+ * Any other refusal is judged by its reply.
  */
 export function failureOutcome(
   mail: ClaimedMail,
@@ -44,11 +45,11 @@ export function failureOutcome(
   }
   const delayMs = (options.backOff ?? backOff)(mail.tries + 1)
   if (!reply) return { ...known, kind: 'soft', delayMs, reason: 'CONNECTION_LOST' }
-  // No server has said anything of the address yet.
+  // The reply of `NoUtf8` is our own: no server has judged the address.
   if (failure instanceof NoUtf8) return { ...known, kind: 'failed', reason: 'ADDRESS_NOT_SENDABLE' }
   const isForGood = reply.code >= 500
   const category = stage === 'mail' && isForGood ? 'SENDER_REFUSED' : verdictOf(reply, stage === 'rcpt')
-  // Without a category it ends as a failure, which says nothing of the recipient.
+  // Without a category the email counts as failed and not as bounced: the refusal says nothing about the recipient.
   if (category === 'SENDER_REFUSED') {
     return { ...known, kind: isForGood ? 'failed' : 'soft', delayMs, reason: category }
   }

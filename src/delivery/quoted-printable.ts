@@ -2,25 +2,25 @@ import type { CompiledEmail } from '../content/compile.ts'
 import type { LinkTarget } from '../content/links.ts'
 import { narrow, type Slot, type Template } from '../content/template.ts'
 
-/** What RFC 2045 allows a line, and what is left of that before the `=` of a soft break. */
+/** The longest line that RFC 2045 allows, and the most that it can hold before the `=` of a soft break. */
 const LONGEST_LINE = 76
 const MAXIMUM_LINE = LONGEST_LINE - 1
 const SOFT_BREAK = '=\r\n'
 const LINE_END = /\r\n?|\n/
-/** What may be a line as it is: printable ASCII without `=`, and no dot in front, which SMTP would double. */
+/** Text that needs no encoding: printable ASCII without `=` that does not begin with a dot, which SMTP would double. */
 const PLAIN = /^[ !-\-/-<>-~][ -<>-~]*$/
-/** What is written by codes: runs of other characters, and equals signs. */
+/** Text that must be encoded: runs of characters other than printable ASCII, and equals signs. */
 const CODED = /=|[^ -~]+/g
 const DOT = 46
 
 /**
- * Text in quoted-printable, from the beginning of a line to the beginning of a line: pieces that were quoted apart may
- * be joined in any order, and read as if their texts had been joined. Line ends become CRLF; no line begins with a dot.
+ * Returns text in quoted-printable that starts and ends at the beginning of a line: results can be joined in any order
+ * and decode to the joined texts. Line ends become CRLF; no line begins with a dot.
  */
 export function quote(text: string): string {
   if (PLAIN.test(text)) {
     if (text.length <= MAXIMUM_LINE) return text + SOFT_BREAK
-    // An address of ours, mostly: its token is longer than a line has left.
+    // Mostly one of our URLs, whose token makes it longer than a line.
     if (text.length <= 2 * MAXIMUM_LINE && text.charCodeAt(MAXIMUM_LINE) !== DOT) {
       return text.slice(0, MAXIMUM_LINE) + SOFT_BREAK + text.slice(MAXIMUM_LINE) + SOFT_BREAK
     }
@@ -32,7 +32,10 @@ export function quote(text: string): string {
   return narrow(last === '' ? quoted : quoted + quoteLine(last, false) + SOFT_BREAK)
 }
 
-/** One line, broken softly where it is too long. A space right before a hard end could get lost, so it is coded. */
+/**
+ * Quotes one line, with soft breaks where it is too long. A space right before a hard line end could get lost, so it is
+ * encoded.
+ */
 function quoteLine(line: string, endsHard: boolean): string {
   if (endsHard && line.length <= LONGEST_LINE && PLAIN.test(line) && !line.endsWith(' ')) return line
   const end = endsHard && line.endsWith(' ') ? line.length - 1 : line.length
@@ -80,7 +83,10 @@ class LineWriter {
   }
 }
 
-/** The UTF-8 bytes of a character as codes. `encodeURIComponent` leaves some ASCII as it is, so those go by number. */
+/**
+ * Returns the UTF-8 bytes of a character as `=XX` codes. `encodeURIComponent` leaves some ASCII unchanged, so ASCII is
+ * encoded by its code point.
+ */
 function codesOf(character: string): string {
   if (character === '=') return '=3D'
   const point = character.codePointAt(0) ?? 0
@@ -88,7 +94,7 @@ function codesOf(character: string): string {
   return `=${point.toString(16).toUpperCase().padStart(2, '0')}`
 }
 
-/** A compiled email whose parts are in quoted-printable for good; its values are quoted when it is filled. */
+/** Returns the compiled email with its fixed text in quoted-printable; its values are quoted when it is filled. */
 export function quoteEmail(compiled: CompiledEmail): CompiledEmail {
   const { html, text, targets } = compiled
   return Object.freeze({
@@ -117,7 +123,9 @@ function quoteTemplate(template: Template, targets: readonly LinkTarget[]): Temp
   return Object.freeze({ statics: Object.freeze([...statics, quote(fixed)]), slots: Object.freeze(slots) })
 }
 
-/** A link whose address no value can make unsafe is never left out, so what surrounds it is fixed text. */
+/**
+ * Returns whether a link is never left out, because no value can make its URL unsafe. The text around it is then fixed.
+ */
 function isAlwaysThere(target: LinkTarget | undefined): boolean {
   return target !== undefined && target.url.fixed !== null
 }

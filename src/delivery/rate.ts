@@ -4,24 +4,27 @@ import { sql } from 'kysely'
 
 import { type EntityManager, row } from '../database.ts'
 
-/** How far a lane that was idle may run ahead, and how long a moment may be used late: together under 0.25 s worth. */
+/**
+ * How far back (ms) the slots of an idle lane may start, and how much longer (ms) a slot stays usable: together less
+ * than 0.25 s.
+ */
 const AHEAD_MS = 100
 const EXPIRY_MS = 125
 
-/** The right to send one email at a time, at the lane's rate over all processes. */
+/** Grants the right to send one email at a time, at the lane's rate over all processes. */
 export type LaneRate = {
   isLimited: boolean
-  /** Waits for the next free moment; `waiting` is how many want one now. */
+  /** Waits for the next free slot. `waiting` returns how many callers want one now. */
   spend(waiting: () => number): Promise<void>
 }
 
-/** A moment of the lane, in performance.now() milliseconds: usable from `from` on, lost at `until`. */
+/** A slot of the lane, in performance.now() milliseconds: usable from `from` on, lost after `until`. */
 type Slot = { from: number; until: number }
 
 /**
- * The lane's moments are dealt out by one row of PostgreSQL, 1/rate apart, in leases of at most a tenth of a second's
- * worth, so that no window of T seconds sees more than rate × (T + 0.25) emails, however many processes send. A moment
- * that nobody used in time is lost. Rate 0 is unlimited.
+ * Creates the rate limit of a lane; `rate` is in emails per second, 0 is unlimited. One row of `lane_bucket` hands out
+ * slots that are 1/rate apart, in leases of at most a tenth of a second's worth, so that no window of T seconds sees
+ * more than rate × (T + 0.25) emails, however many processes send. A slot that is not used in time is lost.
  */
 export function createLaneRate(fork: () => EntityManager, lane: string, rate: number): LaneRate {
   if (rate === 0) return { isLimited: false, spend: async () => {} }

@@ -16,31 +16,32 @@ import {
   type Withheld,
 } from './tick.ts'
 
-/** Which event a verdict is. */
+/** The event type of each verdict that has one. */
 const EVENTS: Record<string, string> = {
   SENT: 'EMAIL_SENT',
   BOUNCED: 'EMAIL_BOUNCED',
   DELAYED: 'EMAIL_DELIVERY_DELAYED',
 }
 
-/** An item of a tick; `runId` says that an automation waits for its outcome. */
+/** An item of a tick. `runId` is the automation run that waits for its outcome, or null. */
 export type TickItem =
   | { outcome: Outcome; runId: string | null }
   | { candidate: Candidate; runId: string | null }
 
 /**
- * What became of the items of a tick, which ids were marked: `failed` ones are as they were and belong to the next
- * tick; `rejected` are candidates with links that the database does not take. What it takes nothing of has been ended.
+ * The result of a tick: `marked` are the ids of marked candidates, `failed` are items that are unchanged and belong to
+ * the next tick, `rejected` are candidates whose links the database does not accept. Emails of which it accepts nothing
+ * are already ended.
  */
 export type TickResult = { marked: string[]; failed: TickItem[]; rejected: TickItem[] }
 
-/** `left`: acceptances that an automation may be listening for. */
+/** `left` are acceptances whose row is gone or that an automation may be listening for. */
 type Attempted = TickResult & { left: TickItem[] }
 type Work = (items: readonly TickItem[]) => Promise<Pick<Attempted, 'marked' | 'left'>>
 
 /**
- * Runs one tick. Plain acceptances and markings of all organizations go together in one statement; what automations
- * may hear of goes by organization, in a unit of work that also records the events and nudges the runs.
+ * Runs one tick. Plain acceptances and candidates of all organizations go together in one statement. Items that
+ * automations may react to go by organization, in a unit of work that also records the events and nudges the runs.
  */
 export async function runTick(
   services: Services,
@@ -66,7 +67,7 @@ export async function runTick(
   return joined([{ ...result, rejected: result.rejected.filter(isLinked) }, ...settled])
 }
 
-/** Tries items together and, when one of them is at fault, in halves until it stands alone. */
+/** Processes items together. When the database rejects them, halves them until the rejected one stands alone. */
 async function attempt(services: Services, items: readonly TickItem[], work: Work): Promise<Attempted> {
   if (items.length === 0) return joined([])
   try {
@@ -89,8 +90,8 @@ async function attempt(services: Services, items: readonly TickItem[], work: Wor
 }
 
 /**
- * Records an outcome that the database rejected without its texts and its event, because what is out must not go out
- * again; when that is rejected too, the email has failed.
+ * Records an outcome that the database rejected, now without its texts and its event, so that an email that was sent is
+ * not sent again. When that is rejected too, records it as failed.
  */
 async function recordBare(
   services: Services,
@@ -111,7 +112,7 @@ async function recordBare(
   return await end(services, item, item.outcome, 'OUTCOME_REJECTED')
 }
 
-/** Only trouble of the database itself leaves it as it was. */
+/** Gives an email up. Its item goes to the next tick only when the database itself has trouble. */
 async function end(services: Services, item: TickItem, email: Held, reason: string): Promise<Attempted> {
   try {
     await giveUp(services, email, reason)
@@ -169,7 +170,7 @@ function markedOf(candidates: readonly Candidate[], withheld: readonly Withheld[
   return candidates.flatMap(({ id }) => (without.has(id) ? [] : [id]))
 }
 
-/** Wakes the automations that wait for these emails. */
+/** Wakes the automation runs that wait for these emails. */
 async function nudge(call: Call, done: readonly (Recorded | Withheld)[]): Promise<void> {
   const runIds = done.flatMap(({ runId, verdict }) =>
     runId && ['SENT', 'BOUNCED', 'FAILED', 'SKIPPED'].includes(verdict) ? [runId] : [],
@@ -177,7 +178,10 @@ async function nudge(call: Call, done: readonly (Recorded | Withheld)[]): Promis
   await nudgeRuns(call.em, call.organization.id, runIds)
 }
 
-/** Whether an item goes with all others of its kind in one statement. */
+/**
+ * Returns whether an item can share one statement with all other plain items: no run waits for it, and an outcome is an
+ * acceptance.
+ */
 export function isPlain(item: TickItem): boolean {
   return item.runId === null && (!('outcome' in item) || item.outcome.kind === 'sent')
 }

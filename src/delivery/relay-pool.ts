@@ -6,7 +6,7 @@ import { SmtpFailure } from './smtp-wire.ts'
 /** An email on its way to a relay: return path, recipient, content. */
 export type Envelope = { from: string; to: string; data: string; gate: SendGate }
 
-/** Says that a relay is out of use or back in use. */
+/** Reports that a relay is out of use for `restMs`, or back in use (0). */
 export type RelayNews = (news: { relay: string; restMs: number; reason: string }) => void
 
 const IDLE_MS = 20_000
@@ -14,25 +14,28 @@ const SWEEP_MS = 5_000
 const MAILS_A_CONNECTION = 500
 const FIRST_REST_MS = 250
 const LONGEST_REST_MS = 15_000
-/** So long after a sign of life, a connection that is not granted means that there are too many. */
+/** A connection that is refused within this time (ms) after a sign of life means that too many are open. */
 const SIGN_OF_LIFE_MS = 10_000
-/** One more connection than the relay granted is tried after so long. */
+/** How long (ms) until one connection more than the relay granted is tried. */
 const REGROWTH_MS = 5_000
-/** So many conversations in a row that broke say something of the relay and not of their emails. */
+/** After so many broken conversations in a row, the relay is at fault and not their emails. */
 const LOSSES = 3
-/** So many emails in a row that were put off say that the relay wants less of them at once. */
+/** After so many temporary refusals in a row, the relay gets fewer connections. */
 const DEFERRALS = 10
-/** RFC 3463: no storage, not accepting. What a relay says before it knows a recipient concerns nobody's email. */
+/**
+ * Codes of an overloaded server (RFC 3463: no storage, not accepting). Sent before a recipient is known, they concern
+ * no single email.
+ */
 const OVERLOAD = /^4\.3\.[12]\b/
 
 /**
- * The connections to one relay, and whether it can be used. It rests for a while that doubles when it grants none; then
- * one email tries it. When it grants fewer connections than asked for, fewer are used.
+ * The connections to one relay, and whether it can be used. A relay that grants no connection rests, each time twice as
+ * long; then one email probes it. When it grants fewer connections than asked for, fewer are used.
  */
 export class RelayPool {
   readonly relay: Relay
   readonly #news: RelayNews
-  /** The one that waits longest is first. */
+  /** The connection that has been idle longest is first. */
   readonly #idle: { connection: SmtpConnection; since: number }[] = []
   #sweeping: NodeJS.Timeout | undefined
   /** Connections that are idle, used or being opened. */
@@ -41,14 +44,14 @@ export class RelayPool {
   #regrowAt = 0
   #isOut = false
   #restUntil = 0
-  /** How often it was put out of use since an email last had an answer. */
+  /** How often the relay was put out of use since it last answered an email. */
   #troubles = 0
-  /** The email that tries it while it is out of use; nothing that was under way before speaks for that one. */
+  /** The email that probes the relay while it is out of use. */
   #probe: Envelope | null = null
   #failure: SmtpFailure | undefined
   #losses = 0
   #deferrals = 0
-  /** When it was last heard, or first asked, in performance.now() milliseconds. */
+  /** When the relay last answered, or was first asked, in performance.now() milliseconds. */
   #aliveAt = 0
 
   constructor(relay: Relay, news: RelayNews) {
@@ -57,7 +60,7 @@ export class RelayPool {
     this.#allowed = relay.connections
   }
 
-  /** Whether it is in use; one that rested and is tried by one email is not yet. */
+  /** Whether the relay is in use; one that is being probed is not yet. */
   get isHealthy(): boolean {
     return !this.#isOut
   }
@@ -66,12 +69,12 @@ export class RelayPool {
     return this.#probe !== null
   }
 
-  /** Why it is out of use. */
+  /** Why the relay is out of use; undefined while it is in use. */
   get failure(): SmtpFailure | undefined {
     return this.isHealthy ? undefined : this.#failure
   }
 
-  /** Until it may be tried again. */
+  /** How long (ms) until the relay may be probed. */
   get restMs(): number {
     return Math.max(0, this.#restUntil - performance.now())
   }
@@ -82,7 +85,10 @@ export class RelayPool {
     return this.#open < this.#allowed || this.#idle.length > 0
   }
 
-  /** Sends over a kept connection or a new one, whose place is taken before this returns. Only after hasRoom. */
+  /**
+   * Sends over an idle connection or a new one, which is reserved before this returns its promise. Call it only right
+   * after `hasRoom` returned true.
+   */
   async send(mail: Envelope): Promise<SmtpReply> {
     if (!this.isHealthy) this.#probe = mail
     try {
@@ -104,7 +110,8 @@ export class RelayPool {
       try {
         return await this.#converse(kept, mail)
       } catch (error) {
-        // A relay may close what was idle at any moment; nothing of this email was said yet.
+        // A relay may close an idle connection at any moment. No content of this email was sent yet, so it can be sent
+        // over a new one.
         if (!isStale(error)) throw this.#judged(error, kept)
       }
     }
@@ -140,7 +147,7 @@ export class RelayPool {
     return reply
   }
 
-  /** What a failed conversation says of the relay; the failure as the sender has to understand it. */
+  /** Updates the state of the relay after a failed conversation. Returns the error as the caller has to handle it. */
   #judged(error: unknown, connection: SmtpConnection): unknown {
     this.#keep(connection)
     if (!(error instanceof SmtpFailure)) return error
@@ -155,7 +162,7 @@ export class RelayPool {
     } else {
       this.#losses = 0
       this.#troubles = 0
-      // A refusal of one email is a sign of life, unless it announces the end.
+      // A refusal of one email is a sign of life, unless it announces that the connection closes (421).
       if (reply.code !== 421) this.#revive()
       this.#deferrals = reply.code < 500 ? this.#deferrals + 1 : 0
       if (this.#deferrals > 0 && this.#deferrals % DEFERRALS === 0) this.#allow(this.#allowed >> 1)
@@ -163,7 +170,7 @@ export class RelayPool {
     return error
   }
 
-  /** It grants a connection, or answers on one that was kept: whatever it rested for is over. */
+  /** Puts the relay back in use because it granted a connection, or answered on a kept one. */
   #revive(): void {
     if (!this.#isOut) return
     this.#isOut = false
@@ -174,7 +181,10 @@ export class RelayPool {
     this.#news({ relay: nameOf(this.relay), restMs: 0, reason: 'it answers' })
   }
 
-  /** It granted no connection, or no email on one: too many are open, or it cannot be used at all. */
+  /**
+   * Handles a relay that granted no connection, or no email on one: either too many are open, or it cannot be used at
+   * all.
+   */
   #lessen(failure: SmtpFailure): void {
     const lives = performance.now() - this.#aliveAt < SIGN_OF_LIFE_MS
     if (this.isHealthy && this.#open > 0 && lives) this.#allow(this.#open)
@@ -193,7 +203,7 @@ export class RelayPool {
   }
 
   #rest(failure: SmtpFailure): void {
-    // Others that were under way when it failed say nothing new.
+    // The relay already rests: conversations that were under way when it failed say nothing new.
     if (this.restMs > 0) return
     const restMs = Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** this.#troubles)
     this.#troubles += 1
@@ -223,7 +233,10 @@ export class RelayPool {
     connection.quit()
   }
 
-  /** One look now and then, because a timer for each email would be set and taken back thousands of times a second. */
+  /**
+   * Closes idle connections in one regular sweep: a timer per email would be set and cleared thousands of times a
+   * second.
+   */
   #closeIdle(): void {
     const end = performance.now() - IDLE_MS
     for (let kept = this.#idle[0]; kept && kept.since <= end; kept = this.#idle[0]) {

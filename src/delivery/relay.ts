@@ -1,24 +1,24 @@
-/** Where a relay is and how it is spoken to, from `smtp(s)://user:password@host:port?starttls=required&weight=2`. */
+/** The address and settings of a relay, from `smtp(s)://user:password@host:port?starttls=required&weight=2`. */
 export type Relay = {
   host: string
   port: number
   /** TLS from the first byte. */
   implicitTls: boolean
-  /** No email without STARTTLS, and the certificate must be right. */
+  /** STARTTLS with a valid certificate is required. */
   tlsRequired: boolean
   credentials: { user: string; password: string } | null
-  /** Relays of a higher number are only used while none of a lower one can be. */
+  /** A relay is used only while none with a lower number can be. */
   priority: number
-  /** Its part of the email among relays of its priority. */
+  /** Its share of the email among relays of the same priority. */
   weight: number
-  /** The most connections that one process keeps to it. */
+  /** The most connections that one process opens to it. */
   connections: number
 }
 
-/** Postfix takes 50 from one client, and another worker may send from here too. */
+/** The default of `connections`: Postfix accepts 50 from one client, and another worker may send from the same host. */
 const CONNECTIONS = 20
 
-/** The parameters that are numbers: what they are unless given, and the most. */
+/** The numeric parameters, with their defaults and maximums. */
 const NUMBERS = {
   weight: { preset: 1, most: 1_000 },
   priority: { preset: 1, most: 100 },
@@ -27,7 +27,10 @@ const NUMBERS = {
 
 const FORM = 'give smtp://host:port or smtps://user:password@host:port'
 
-/** Reads RELAY_URL: one relay or several, with spaces or commas between. Errors say what is wrong, never a password. */
+/**
+ * Parses RELAY_URL: one relay, or several separated by spaces or commas. Throws errors that say what is wrong and never
+ * contain a password.
+ */
 export function readRelays(text: string): Relay[] {
   const relays = text
     .trim()
@@ -95,17 +98,20 @@ function readParameters(
   }
 }
 
-/** How a relay is called in logs and errors. */
+/** Returns the name of a relay for logs and errors, `host:port`. */
 export function nameOf({ host, port }: Relay): string {
   return `${host}:${port}`
 }
 
-/** Encryption that is merely offered is taken from anybody; what is demanded, or carries a password, is verified. */
+/**
+ * Returns whether the certificate must be valid: TLS that is required, or that protects a password, is verified;
+ * STARTTLS that is merely offered accepts any certificate.
+ */
 export function mustVerify(relay: Relay): boolean {
   return relay.implicitTls || relay.tlsRequired || (relay.credentials !== null && !isLoopback(relay.host))
 }
 
-/** Whether a relay is on this machine, where nobody listens in. */
+/** Returns whether a relay is on this machine, where nobody listens in. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }

@@ -21,26 +21,35 @@ import { returnPathOf } from './return-path.ts'
 import { createSigningKeys } from './signing-keys.ts'
 import { MessageTokens } from './tracking-token.ts'
 
-/** An email as one person gets it; `returnPath` is where its bounces come back to. */
+/** An email as one recipient gets it: `data` is the whole message, and bounces come back to `returnPath`. */
 export type RenderedMail = { subject: string; data: string; returnPath: string }
 
-/** An email before it is sent. */
+/** An email that is ready to be composed. */
 export type PreparedMail = {
-  /** Where its links lead by position; none, where its campaign keeps them. */
+  /** The targets of its links by position; empty when they are stored with its campaign. */
   targets: readonly string[]
-  /** The finished message for SMTP. Made when it is sent if possible: messages that wait are garbage that grows old. */
+  /**
+   * Returns the finished message for SMTP. It is made at sending time if possible, because finished messages that wait
+   * burden the garbage collector.
+   */
   compose(): Promise<RenderedMail>
 }
 
-/** Renders stored email; compiled versions are kept, because one version's step goes to many people. */
+/** Renders stored email. Compiled versions are cached, because one version goes to many people. */
 export type Renderer = {
-  /** Null when there is nothing to render it from any more. */
+  /** Returns null when the email's content no longer exists. */
   prepare(mail: Mail): Promise<PreparedMail | null>
-  /** What a browser shows of an email that was sent: its links count, its pixel does not. */
+  /**
+   * Returns what a browser shows of a sent email, or null when its content no longer exists. Its links are tracked; it
+   * has no pixel.
+   */
   fillForBrowser(mail: Mail): Promise<FilledEmail | null>
 }
 
-/** What an email is made of, or signed with, could not be read: its content is not at fault, and it is tried again. */
+/**
+ * Thrown when the content or the signing key of an email could not be read. The content is not at fault, and the email
+ * is tried again.
+ */
 export class Unreadable extends Error {}
 
 async function reading<Found>(work: Promise<Found>): Promise<Found> {
@@ -52,11 +61,11 @@ async function reading<Found>(work: Promise<Found>): Promise<Found> {
   }
 }
 
-/** Campaigns of 100 KB by the hundred, or ordinary newsletters by the thousand. */
+/** Room for hundreds of campaigns of 100 KB, or thousands of ordinary newsletters. */
 const CACHED_BYTES = 32 << 20
 
 type EmailContent = Parameters<typeof compileContent>[0]
-/** What is made of a compiled email before it is filled again and again. */
+/** How a compiled email is prepared before it is filled many times: quoted for mail, unchanged for a web page. */
 const FORMS = { mail: quoteEmail, page: (email: CompiledEmail) => email }
 type Form = keyof typeof FORMS
 
@@ -65,13 +74,13 @@ type StepEmail = Partial<Pick<MessageSource, 'subject' | 'preview' | 'content' |
   contentType?: string
 }
 
-/** One for each process: it keeps compiled emails and signing keys in memory. */
+/** Creates a renderer. A process needs only one, which caches compiled emails and signing keys in memory. */
 export function createRenderer(services: Services): Renderer {
   const { baseUrl, secret } = services.config
   const kept = createEmailCache(CACHED_BYTES)
   const keys = createSigningKeys(services)
 
-  /** Compiled and brought into its form, in which alone it is kept. */
+  /** Returns the compiled email in this form, the only one that is cached; null when its content no longer exists. */
   async function compiledOf(mail: Mail, form: Form): Promise<CompiledEmail | null> {
     const { source, versionId, stepId, marketing } = mail
     if (source) return FORMS[form](compileContent(contentOf(mail, source)))
@@ -85,13 +94,13 @@ export function createRenderer(services: Services): Renderer {
 
   function urlsOf(mail: Mail, tokens: MessageTokens): PersonalUrls {
     const { subscriberId } = mail
-    // A test goes to nobody who could leave; its links show where one would stand.
+    // A test email has no subscriber who could unsubscribe; the link only shows where it would be.
     const personal = (door: string, kind: 'unsubscribe' | 'confirm'): string =>
       `${baseUrl}/${door}/${subscriberId ? tokens[kind](subscriberId) : 'preview'}`
     return {
       unsubscribe: personal('u', 'unsubscribe'),
       confirm: mail.source?.confirms ? personal('s', 'confirm') : undefined,
-      // Few emails have this link.
+      // A getter, because few emails have this link.
       get online() {
         return `${baseUrl}/v/${tokens.view()}`
       },
@@ -141,7 +150,10 @@ export function createRenderer(services: Services): Renderer {
     return { subject, targets: links, returnPath, data: await signed(mail, composed) }
   }
 
-  /** Asks for the email once more: of many campaigns, all that wait would hold more than what is kept. */
+  /**
+   * Looks up the compiled email again: if waiting emails of many campaigns held theirs, memory use would exceed the
+   * cache.
+   */
   async function composeLater(mail: Mail): Promise<RenderedMail> {
     const email = await compiledOf(mail, 'mail')
     if (!email) throw new Error('its content is gone')
@@ -175,7 +187,7 @@ async function loadStep(services: Services, mail: Mail): Promise<CompiledEmail |
   return found?.email ? compileContent(contentOf(mail, found.email)) : null
 }
 
-/** What was frozen when the campaign fell due. */
+/** Loads the content that was frozen when the campaign was due. */
 async function loadCampaign(services: Services, mail: Mail): Promise<CompiledEmail | null> {
   const found = await reading(
     row<StepEmail>(
@@ -205,7 +217,7 @@ function variablesOf(mail: Mail): Record<string, unknown> {
   return personVariables({ fields, name: subscriberName, email: recipient, phone }, organizationName)
 }
 
-/** What the events of an email carry, as TypeIDs. */
+/** Returns the data that the events of an email carry, with ids as TypeIDs. */
 export function eventData(mail: Mail, subject: string | null): Record<string, unknown> {
   return { ...emailFacts({ ...mail, messageId: mail.id }), ...(subject !== null && { subject }) }
 }

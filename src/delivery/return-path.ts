@@ -4,25 +4,25 @@ import { RETURN_LABEL } from '../domain/domains/records.ts'
 import { domainOf } from './headers.ts'
 import { readUuid, UUID_BYTES, writeUuid } from './uuid-bytes.ts'
 
-/** Which email a bounce is about. Ids are uuids. */
+/** The email that a bounce is about. Ids are uuids. */
 export type Returned = { organizationId: string; messageId: string }
 
 const KEY_BYTES = 32
 const IDS_BYTES = 2 * UUID_BYTES
 const TAG_BYTES = 8
 const TOKEN_BYTES = IDS_BYTES + TAG_BYTES
-/** The most that a local part may have (RFC 5321, 4.5.3.1.1). */
+/** Exactly the longest local part that is allowed (RFC 5321 4.5.3.1.1). */
 const TOKEN_LETTERS = (TOKEN_BYTES / 5) * 8
 const WELL_FORMED = new RegExp(`^[a-z2-7]{${TOKEN_LETTERS}}$`)
-/** Base32 (RFC 4648) in lower case: servers on the way may change the letter case of a local part. */
+/** Base32 (RFC 4648) in lower case, because servers on the way may change the case of a local part. */
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567'
 const PAIRS = Array.from({ length: 1_024 }, (_, bits) => `${LETTERS[bits >> 5]}${LETTERS[bits & 31]}`)
 
 const keys = new Map<string, Buffer>()
 
 /**
- * Where bounces of an email come back to (VERP): an address for it alone, under the domain it is from, so that SPF
- * aligns. Its local part is the organization, the message, and a tag of 64 bits over both.
+ * Returns the address to which bounces of an email come back (VERP). Each email has its own, under the domain of its
+ * From address, so that SPF aligns. The local part is the organization, the message, and a tag of 64 bits over both.
  */
 export function returnPathOf(
   secret: string,
@@ -31,13 +31,13 @@ export function returnPathOf(
   return `${signReturned(secret, { organizationId, messageId: id })}@${RETURN_LABEL}.${domainOf(fromEmail)}`
 }
 
-/** The email whose return path has this local part, or null when it is none of ours. */
+/** Returns the email whose return path has this local part, or null when we did not issue it. */
 export function readReturnPath(secret: string, localPart: string): Returned | null {
   const text = localPart.toLowerCase()
   if (!WELL_FORMED.test(text)) return null
   const bytes = fromBase32(text)
   const returned = { organizationId: readUuid(bytes, 0), messageId: readUuid(bytes, UUID_BYTES) }
-  // Both are ASCII of one length.
+  // `timingSafeEqual` needs equal lengths, which `WELL_FORMED` ensures.
   const right = timingSafeEqual(Buffer.from(signReturned(secret, returned)), Buffer.from(text))
   return right ? returned : null
 }

@@ -3,17 +3,20 @@ import { findSigningKey, type SigningKey } from '../domain/domains/keys.ts'
 import type { Services } from '../services.ts'
 import { wireAddress } from './headers.ts'
 
-/** Finds the keys that mail is signed with. */
+/** Finds the DKIM keys that sign email. */
 export type SigningKeys = {
-  /** The key of the From address's domain; null where it has none, and then nothing is signed. */
+  /** Returns the key of the From address's domain; null when it has none, and then the email is not signed. */
   of(mail: { organizationId: string; fromEmail: string }): Promise<SigningKey | null>
 }
 
-/** A rotated key signs everywhere after this long; the one before it stays in DNS for much longer. */
+/**
+ * How long (ms) a key is cached, and so how soon a rotated key signs everywhere. The old key stays in DNS for much
+ * longer.
+ */
 const FRESH_MS = 30_000
 const KEPT = 1_000
 
-/** Keys are kept in memory, by organization and domain, and read again when they are no longer fresh. */
+/** Creates a cache of signing keys by organization and domain. Keys older than `FRESH_MS` are read again. */
 export function createSigningKeys(services: Services): SigningKeys {
   const kept = new Map<string, { until: number; key: Promise<SigningKey | null> }>()
 

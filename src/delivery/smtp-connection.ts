@@ -5,36 +5,42 @@ import { isLoopback, type Relay } from './relay.ts'
 import type { SmtpReply } from './replies.ts'
 import { COMMAND_MS, NoUtf8, openSmtpWire, SmtpFailure, type SmtpWire } from './smtp-wire.ts'
 
-/** What a sender decides while a conversation goes on. */
+/** What a caller of `send` controls during a conversation. */
 export type SendGate = {
-  /** performance.now() after which nothing may be sent any more: another sender may hold the email then. */
+  /** The performance.now() after which the email must not be completed: another sender may hold it then. */
   deadline: number
-  /** Waits for the right to send one more; called when the recipient was accepted, right before DATA. Null: no need. */
+  /**
+   * Waits for the right to send one more email. Called once the recipient is accepted, right before DATA. Null without
+   * a limit.
+   */
   beforeData: (() => Promise<void>) | null
-  /** Somebody waits for it: it goes before others that want a connection. */
+  /** Whether somebody waits for the email: it goes before others that wait for a connection. */
   isUrgent: boolean
-  /** Hears that the end of the email was written: from here on it may be out, whatever happens. */
+  /** Called when the end of the email was written: from then on it may have been sent, whatever happens. */
   onEnd: () => void
 }
 
 /** RFC 5321 4.5.3.2.6 gives a server ten minutes for its answer to the final dot. */
 const AFTER_DOT_MS = 600_000
 const SMALL_MAIL = 65_536
-/** A relay that was silent for longer may have closed, and nobody could tell whether it took an email that was said whole. */
+/**
+ * A relay that was silent for longer (ms) may have closed the connection, and an email sent at once might then be taken
+ * or not.
+ */
 const FRESH_MS = 5_000
-/** A bad sequence of commands (RFC 5321 4.2.4), which says nothing of the email. */
+/** The code for a bad sequence of commands (RFC 5321 4.2.4), which says nothing about the email. */
 const OUT_OF_ORDER = 503
 const DATA = 'DATA\r\n'
 const END = '.\r\n'
 
-/** One conversation with a relay, for one email at a time. Open it with `openSmtpConnection`. */
+/** A connection to a relay, for one email at a time. Open it with `openSmtpConnection`. */
 export class SmtpConnection {
   readonly #relay: Relay
   readonly #wire: SmtpWire
   #extensions = new Map<string, string>()
-  /** The last acceptance, or the greeting, in performance.now() milliseconds. */
+  /** When the relay last answered a complete email, or was ready for the first, in performance.now() milliseconds. */
   #heardAt = 0
-  /** How many emails it has carried. */
+  /** How many complete emails it has carried. */
   used = 0
 
   constructor(relay: Relay, wire: SmtpWire) {
@@ -46,7 +52,9 @@ export class SmtpConnection {
     return this.#wire.isOpen
   }
 
-  /** Greeting, EHLO, STARTTLS where it is offered or required, AUTH where there are credentials. */
+  /**
+   * Reads the greeting and sends EHLO, STARTTLS where it is offered or required, and AUTH where there are credentials.
+   */
   async begin(): Promise<void> {
     await this.#wire.demand('connect', 220)
     await this.#hello()
@@ -55,12 +63,15 @@ export class SmtpConnection {
     this.#heardAt = performance.now()
   }
 
-  /** Hands over one email and gives back the acceptance; throws SmtpFailure, after which `isOpen` says what is left. */
+  /**
+   * Sends one email and returns the acceptance. Throws `SmtpFailure`; `isOpen` then says whether the connection is
+   * still usable.
+   */
   async send(from: string, to: string, data: string, gate: SendGate): Promise<SmtpReply> {
     try {
       return await this.#converse(from, to, data, gate)
     } catch (error) {
-      // What the relay has begun would be in the way of the next email.
+      // A transaction that the relay has begun would disturb the next email.
       if (!(error instanceof SmtpFailure)) this.#wire.destroy()
       throw error
     }
@@ -97,7 +108,7 @@ export class SmtpConnection {
     return this.#extensions.has('CHUNKING') && beforeData === null && length <= SMALL_MAIL && isFresh
   }
 
-  /** Says all of an email at once (RFC 3030 4.2), which spares a turn on the wire; from then on it may be out. */
+  /** Sends a whole email at once (RFC 3030 4.2), which saves a round trip. From then on it may have been sent. */
   async #whole(envelope: string, data: string, gate: SendGate): Promise<SmtpReply> {
     this.#beforeDot(gate)
     this.#wire.write('dot', `${envelope}BDAT ${data.length} LAST\r\n${data}`)
@@ -106,7 +117,7 @@ export class SmtpConnection {
     const receiving = sending.code === 421 ? sending : await this.#wire.reply('dot', COMMAND_MS)
     const refusal = refusedBy(sending, receiving)
     if (refusal) {
-      // What was refused is known, and that is what counts.
+      // The refusal is known already, so a failure to read on does not matter.
       if (sending.code !== 421)
         await this.#wire.reply(refusal.stage, COMMAND_MS).catch(() => this.#wire.destroy())
       return await this.#refuse(refusal.stage, refusal.reply)
@@ -188,7 +199,7 @@ export class SmtpConnection {
     return answer
   }
 
-  /** Ends a DATA that was asked for too early; with no recipient, nothing is sent by that (RFC 2920 3.1). */
+  /** Ends a DATA command that was sent before the refusal came. Without a recipient nothing is sent (RFC 2920 3.1). */
   async #endEmpty(gate: SendGate): Promise<void> {
     try {
       const ready = await this.#wire.reply('data', left(gate))
@@ -196,12 +207,15 @@ export class SmtpConnection {
       this.#wire.write('data', END)
       await this.#wire.reply('data', left(gate))
     } catch {
-      // What was refused is known, and that is what counts.
+      // The refusal is known already, so a failure to read on does not matter.
       this.#wire.destroy()
     }
   }
 
-  /** The last moment at which an email can still be withheld; after it, another sender may have it. */
+  /**
+   * Throws when the deadline has passed: this is the last moment to withhold the email, and another sender may have it
+   * afterwards.
+   */
   #beforeDot(gate: SendGate): void {
     if (performance.now() < gate.deadline) return
     this.#wire.fail('data', 'the time to send this email was over before its end was written')
@@ -218,7 +232,7 @@ export class SmtpConnection {
     }
   }
 
-  /** A refusal of one email leaves the connection usable when RSET works; 421 announces its end. */
+  /** Throws the refusal of one email. The connection stays usable when RSET works; 421 announces that it closes. */
   async #refuse(stage: SmtpFailure['stage'], reply: SmtpReply): Promise<never> {
     const failure = new SmtpFailure(stage, reply)
     if (reply.code === 421) {
@@ -236,7 +250,7 @@ export class SmtpConnection {
   }
 }
 
-/** Connects, greets and authenticates; throws SmtpFailure of stage `connect`. */
+/** Connects, says EHLO and authenticates; throws `SmtpFailure` of stage `connect`. */
 export async function openSmtpConnection(relay: Relay): Promise<SmtpConnection> {
   const connection = new SmtpConnection(relay, await openSmtpWire(relay))
   await connection.begin()
@@ -247,7 +261,7 @@ function left(gate: SendGate): number {
   return Math.max(1, Math.min(COMMAND_MS, gate.deadline - performance.now()))
 }
 
-/** Which of the two commands was refused. */
+/** Returns which of the two commands was refused, with its reply; null when both were accepted. */
 function refusedBy(
   sending: SmtpReply,
   receiving: SmtpReply,
@@ -257,7 +271,10 @@ function refusedBy(
   return isTaken ? null : { stage: 'rcpt', reply: receiving }
 }
 
-/** A message and its end (RFC 5321 4.5.2). What we compose has no line that begins with a dot, so most are only looked at. */
+/**
+ * Returns a message with its dots stuffed and its final dot (RFC 5321 4.5.2). Messages composed here have no line that
+ * begins with a dot, so most are only checked.
+ */
 function withEnd(data: string): string {
   const whole = data + END
   if (whole.indexOf('\r\n.') === data.length - 2 && !whole.startsWith('.')) return whole

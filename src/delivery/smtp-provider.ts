@@ -7,12 +7,12 @@ import type { SmtpReply } from './replies.ts'
 import type { SendGate } from './smtp-connection.ts'
 import { NoUtf8, SmtpFailure } from './smtp-wire.ts'
 
-/** What hands an email to the world: the answer is an acceptance, a refusal is an SmtpFailure. */
+/** Sends emails through relays. `send` resolves with the acceptance; a refusal rejects with `SmtpFailure`. */
 export type MailProvider = {
-  /** How many emails it can take at once. */
+  /** How many emails it can send at once. */
   places: number
   send(from: string, to: string, data: string, gate: SendGate): Promise<SmtpReply>
-  /** Until it can be used again; 0 when it can. */
+  /** Returns how long (ms) no relay can be used; 0 while one can. */
   restMs(): number
   close(): void
 }
@@ -25,13 +25,13 @@ type Waiter = {
   start: (sending: Promise<SmtpReply> | null) => void
 }
 
-/** Those who wait look again so often: a relay may grant more by now. */
+/** How often (ms) waiting emails check the relays again: one may allow more connections by now. */
 const LOOK_MS = 1_000
 
 /**
- * The relays of RELAY_URL. An email goes to those of the lowest priority that can be used, by weight, and to the same one
- * when it is tried again, which greylisting asks for. What a relay did not take goes to the next at once, unless it may
- * have been taken: no other gets an email whose end was written.
+ * Creates a provider for the relays of RELAY_URL. An email goes to the usable relays of the lowest priority number, by
+ * weight. A retry goes to the same relay, as greylisting requires. An email that a relay did not take goes to the next
+ * one at once, unless its end was written: the relay may then have taken it.
  */
 export function createSmtpProvider(
   relayUrl: string,
@@ -50,7 +50,7 @@ export function createSmtpProvider(
     serve()
   }
 
-  /** A relay with room for it; `wait` when all that can be used are full, null when none can be used. */
+  /** Returns a relay with room for the email, `wait` when all usable relays are full, or null when none can be used. */
   function choose({ from }: Envelope, tried: ReadonlySet<RelayPool>): RelayPool | 'wait' | null {
     const left = (tier: RelayPool[]) => tier.filter((pool) => !tried.has(pool))
     for (const tier of tiers) {
@@ -66,14 +66,14 @@ export function createSmtpProvider(
     return pool
       .send(mail)
       .catch((error: unknown) => {
-        // It only has fewer connections than were asked for, and one will be free.
+        // The relay only grants fewer connections than were asked for; one of them will become free.
         if (error instanceof SmtpFailure && error.stage === 'connect' && pool.isHealthy) tried.delete(pool)
         throw error
       })
       .finally(serve)
   }
 
-  /** Sends over the relay that has a place for it first; null when none is left that could. */
+  /** Sends over the first relay that has room. Returns null when no relay is left that could send the email. */
   async function attempt(mail: Envelope, tried: Set<RelayPool>): Promise<SmtpReply | null> {
     serve()
     const pool = choose(mail, tried)
@@ -90,7 +90,7 @@ export function createSmtpProvider(
     })
   }
 
-  /** Gives what is free to those who wait, in their order. */
+  /** Gives free connections to waiting emails, in their order. */
   function serve(): void {
     const inOrder = waiting.slice()
     for (const waiter of inOrder) {
@@ -100,7 +100,7 @@ export function createSmtpProvider(
     }
   }
 
-  /** Whether it still waited: one who starts may be heard of while others are served. */
+  /** Removes a waiter and returns whether it still waited: starting one email may serve others meanwhile. */
   function leave(waiter: Waiter): boolean {
     const at = waiting.indexOf(waiter)
     if (at === -1) return false
@@ -126,7 +126,7 @@ export function createSmtpProvider(
         } catch (error) {
           if (!mayGoElsewhere(error)) throw error
           if (error instanceof NoUtf8) unspoken.push(error)
-          // What happened to this email says more than that another relay is away.
+          // A failure of this email says more than a relay that cannot be reached.
           else if (failure === undefined || failure.stage === 'connect') failure = error
           if (performance.now() < gate.deadline) continue
         }
@@ -147,19 +147,22 @@ export function createSmtpProvider(
 }
 
 const NO_RELAY = new SmtpFailure('connect', 'no relay can be used')
-/** Those that answered lack SMTPUTF8, and others are away. */
+/** The failure when the relays that answered lack SMTPUTF8 and others cannot be reached. */
 const UTF8_LATER = new SmtpFailure('rcpt', {
   code: 450,
   text: '4.6.7 no relay that offers SMTPUTF8, which this address needs, can be used',
 })
 
-/** Whether a relay certainly has not taken the email and does not refuse it either. */
+/** Returns whether the relay certainly did not take the email and did not refuse it either. */
 function mayGoElsewhere(error: unknown): error is SmtpFailure {
   if (!(error instanceof SmtpFailure)) return false
   return error.stage === 'connect' || error instanceof NoUtf8 || (error.stage !== 'dot' && !error.reply)
 }
 
-/** Weighted rendezvous hashing: each email has an order of relays of its own, and each relay its part of all emails. */
+/**
+ * Picks a relay by weighted rendezvous hashing: each email has its own order of relays, and each relay gets its share
+ * of all emails.
+ */
 function preferred(key: string, pools: readonly RelayPool[]): RelayPool | null {
   const [first = null, ...others] = pools
   if (others.length === 0) return first
@@ -170,7 +173,7 @@ function preferred(key: string, pools: readonly RelayPool[]): RelayPool | null {
   return ranked.reduce((best, one) => (one.score > best.score ? one : best)).pool
 }
 
-/** A number between 0 and 1 that is always the same for a text. */
+/** Returns a number between 0 and 1 that is always the same for the same text. */
 function chanceOf(text: string): number {
   return (Number.parseInt(hash('sha1', text).slice(0, 12), 16) + 1) / (2 ** 48 + 2)
 }

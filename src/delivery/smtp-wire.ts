@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls'
 import { mustVerify, type Relay } from './relay.ts'
 import { replyLine, type SmtpReply } from './replies.ts'
 
-/** How long a relay may take for the answer to a command. */
+/** How long (ms) a relay may take to answer a command. */
 export const COMMAND_MS = 30_000
 const CONNECT_MS = 10_000
 const MAXIMUM_REPLY = 65_536
@@ -12,8 +12,8 @@ const CODE = /^[2-5]\d\d/
 const CARRIAGE_RETURN = 13
 
 /**
- * A conversation that did not end in an acceptance. `reply` is the server's refusal; without one the connection
- * failed. `ambiguous`: the final dot was written, so the email may have been taken.
+ * A conversation that did not end in an acceptance. `reply` is the server's refusal, or undefined when the connection
+ * failed. `ambiguous` means that the end of the email was written without an answer, so it may have been taken.
  */
 export class SmtpFailure extends Error {
   readonly stage: 'connect' | 'mail' | 'rcpt' | 'data' | 'dot'
@@ -31,7 +31,10 @@ export class SmtpFailure extends Error {
   }
 }
 
-/** The relay does not take an address beyond ASCII (RFC 6531, X.6.7); another one might. Nothing was said of the email. */
+/**
+ * Thrown when the relay does not accept an address beyond ASCII (RFC 6531, X.6.7); another relay might. Nothing of the
+ * email was sent.
+ */
 export class NoUtf8 extends SmtpFailure {
   constructor(host: string) {
     super('rcpt', { code: 550, text: `5.6.7 ${host} does not offer SMTPUTF8, which this address needs` })
@@ -48,15 +51,18 @@ type Waiter = {
   reject: (error: SmtpFailure) => void
 }
 
-/** The bytes of a conversation: commands out, whole replies in, encryption in between. Open it with `openSmtpWire`. */
+/** Writes commands to a relay, reads whole replies and starts TLS. Open it with `openSmtpWire`. */
 export class SmtpWire {
   readonly #relay: Relay
   #socket: Socket
-  /** What was said and not yet asked for. */
+  /** Text that was received and not yet read as a reply. */
   #unread = ''
   #waiter: Waiter | undefined
   #broken: Error | undefined
-  /** One alarm for all waits: it is not taken back when an answer comes, and rings for whoever waits by then. */
+  /**
+   * One timer for all waits. It is not cleared when a reply comes; when it fires, it checks the deadline of the wait of
+   * that time.
+   */
   #alarm: NodeJS.Timeout | undefined
   #alarmAt = 0
 
@@ -79,14 +85,14 @@ export class SmtpWire {
     this.#socket.write(text, 'latin1')
   }
 
-  /** Writes what may be long; resolves when all of it has left, rejects when the connection broke. */
+  /** Writes a text that may be long. Resolves when all of it was sent; rejects when the connection broke. */
   async drain(text: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#socket.write(text, 'latin1', (error) => (error ? reject(error) : resolve()))
     })
   }
 
-  /** The next reply; without one in time the connection is given up. */
+  /** Returns the next reply. Without one within `withinMs`, closes the connection and throws `SmtpFailure`. */
   async reply(stage: Stage, withinMs: number): Promise<SmtpReply> {
     const buffered = this.#takeReply()
     if (buffered) return buffered
@@ -98,20 +104,20 @@ export class SmtpWire {
     })
   }
 
-  /** The next reply, which must have this code: nothing can be said after any other. */
+  /** Returns the next reply, which must have this code: the conversation cannot go on after any other. */
   async demand(stage: Stage, code: number): Promise<SmtpReply> {
     const reply = await this.reply(stage, COMMAND_MS)
     if (reply.code !== code) this.fail(stage, reply)
     return reply
   }
 
-  /** Ends the conversation for this reason. */
+  /** Closes the connection and throws `SmtpFailure` with this reason. */
   fail(stage: Stage, what: string | SmtpReply): never {
     this.destroy()
     throw new SmtpFailure(stage, what)
   }
 
-  /** The TLS handshake, after the relay agreed to it. What it said before then is not trusted. */
+  /** Does the TLS handshake after the relay agreed to it. Text that came before the handshake is not trusted. */
   async encrypt(): Promise<void> {
     if (this.#unread !== '') {
       this.fail('connect', 'the relay sent something between STARTTLS and the handshake')
@@ -156,7 +162,10 @@ export class SmtpWire {
     resolve(reply)
   }
 
-  /** Every line of a reply but the last has a hyphen after its code (RFC 5321 4.2.1). */
+  /**
+   * Takes a whole reply from the received text, or returns null. Every line but the last has a hyphen after its code
+   * (RFC 5321 4.2.1).
+   */
   #takeReply(): SmtpReply | null {
     let text: string | undefined
     for (let at = 0; ;) {
@@ -200,7 +209,7 @@ export class SmtpWire {
   }
 }
 
-/** Connects, encrypted where the relay is so from the first byte; throws SmtpFailure of stage `connect`. */
+/** Connects, with TLS from the first byte where the relay requires it; throws `SmtpFailure` of stage `connect`. */
 export async function openSmtpWire(relay: Relay): Promise<SmtpWire> {
   const address = { host: relay.host, port: relay.port }
   const socket = relay.implicitTls
@@ -211,7 +220,7 @@ export async function openSmtpWire(relay: Relay): Promise<SmtpWire> {
   return wire
 }
 
-/** A certificate is asked for by name; an address has none. */
+/** Returns the name for which the server should present a certificate (SNI); an IP address has none. */
 function serverName({ host }: Relay): { servername?: string } {
   return isIP(host) === 0 ? { servername: host } : {}
 }

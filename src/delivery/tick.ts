@@ -3,7 +3,9 @@ import { sql } from 'kysely'
 import { type EntityManager, json, prepared, rows } from '../database.ts'
 import { type ClaimedMail, writeOut } from './claims.ts'
 
-/** How a conversation about one email ended. `soft` is tried again until a day is over; `back` was not its fault. */
+/**
+ * How the sending of one email ended. `soft` is retried until a day is over; `back` is retried and counts as no try.
+ */
 export type Outcome = {
   id: string
   organizationId: string
@@ -13,24 +15,24 @@ export type Outcome = {
   kind: 'sent' | 'soft' | 'hard' | 'failed' | 'back'
   subject: string | null
   response: string | null
-  /** Why a `failed` email cannot be sent at all. */
+  /** A reason code, for every kind but `sent`. */
   reason: string | null
   category: string | null
   subscriberId: string | null
-  /** Until the next try, for `soft` and `back`. */
+  /** Milliseconds until the next try, for `soft` and `back`. */
   delayMs: number
-  /** The final dot was written and no answer came: the email may be out. */
+  /** The end of the email was written and no answer came, so it may have been sent. */
   ambiguous: boolean
   data: Record<string, unknown>
 }
 
-/** An email that is rendered and has a connection waiting, with the targets of its links that only it has. */
+/** A rendered email that has a free slot, with the targets of the links that only it has. */
 export type Candidate = Pick<
   ClaimedMail,
   'id' | 'organizationId' | 'attempt' | 'batchId' | 'subscriberId' | 'recipient'
 > & { targets: readonly string[] }
 
-/** SENT, BOUNCED, FAILED, DELAYED or BACK; an outcome whose fence was lost has none. */
+/** A recorded outcome: SENT, BOUNCED, FAILED, DELAYED or BACK. An outcome whose fence was lost is not recorded. */
 export type Recorded = {
   id: string
   verdict: string
@@ -59,14 +61,14 @@ const mark = prepared(
   'select id, verdict, run_id as "runId" from mark_candidates($1, $2, $3, $4, $5)',
 )
 
-/** What a tick answers of its items; a verdict of null is of an acceptance. */
+/** An item that a tick left undone; `verdict` is null for an acceptance. */
 type Remaining = Withheld & { verdict: string | null }
 
 /**
- * Records acceptances of any organization with their events, and marks what is next, in one statement for what is in the
- * queue and one for recipients of batches; the functions are in the migrations of delivery and of batches. An acceptance
- * counts whoever holds the email, because it is out. Answers the ids of acceptances that are left, because an automation
- * may be listening for them or their row is gone, and the candidates that are not marked.
+ * Records acceptances of any organization with their events, and marks the next candidates: in one statement for emails
+ * in the queue and one for recipients of batches. The SQL functions are in the migrations of delivery and of batches.
+ * An acceptance counts whoever holds the email, because it was sent. Returns the ids of acceptances that are left,
+ * because an automation may be listening for them or their row is gone, and the candidates that are not marked.
  */
 export async function tick(
   em: EntityManager,
@@ -74,7 +76,7 @@ export async function tick(
   candidates: readonly Candidate[],
   leaseMs: number,
 ): Promise<{ left: string[]; withheld: Withheld[] }> {
-  // A batch keeps no links of its emails.
+  // A batch has no link rows, so an email with personal links needs its own row.
   const isRecipient = ({ batchId, targets }: Candidate) => batchId !== null && targets.length === 0
   const queued = candidates.filter((candidate) => !isRecipient(candidate))
   await writeOut(em, queued, { areOut: false })
@@ -151,8 +153,8 @@ async function tickRecipients(
 }
 
 /**
- * Marks candidates, where an automation hears what becomes of them. The withdrawal checks are part of the marking, so
- * that what was withdrawn before is not sent after.
+ * Marks candidates on whose outcome an automation waits. The same statement checks for withdrawal, so that an email
+ * that was withdrawn before is not sent after.
  */
 export async function markCandidates(
   em: EntityManager,
@@ -162,7 +164,10 @@ export async function markCandidates(
   return candidates.length === 0 ? [] : await rows<Withheld>(em, mark(...marking(candidates, leaseMs)))
 }
 
-/** Records outcomes of any kind. A row is only touched by who holds its fence. The caller records the events. */
+/**
+ * Records outcomes of any kind. A row changes only when the attempt still holds it, or when the email was sent. The
+ * caller records the events.
+ */
 export async function recordOutcomes(em: EntityManager, outcomes: readonly Outcome[]): Promise<Recorded[]> {
   if (outcomes.length === 0) return []
   await writeOut(em, outcomes, { areOut: true })

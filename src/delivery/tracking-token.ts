@@ -2,7 +2,10 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 import { readUuid, UUID_BYTES, writeUuid } from './uuid-bytes.ts'
 
-/** What the links in an email are: a followed link, the pixel, leaving, the online view, confirming. Ids are uuids. */
+/**
+ * The tokens in the links of an email: a followed link, the tracking pixel, unsubscribing, the online view, and
+ * confirming a subscription. Ids are uuids.
+ */
 export type TrackingToken =
   | { kind: 'click'; organizationId: string; messageId: string; position: number }
   | { kind: 'open'; organizationId: string; messageId: string }
@@ -12,17 +15,20 @@ export type TrackingToken =
 type Kind = TrackingToken['kind']
 
 const KIND_BYTES: Record<Kind, number> = { click: 1, open: 2, unsubscribe: 3, view: 4, confirm: 5 }
-/** Kind, organization, message. Like each part below it is whole groups of base64, so that parts are spelled alone. */
+/**
+ * Kind, organization, message. This length and those below are multiples of three, so that each part can be encoded in
+ * base64 on its own.
+ */
 const HEAD_BYTES = 1 + 2 * UUID_BYTES
 const POSITION_BYTES = 3
-/** A uuid and two bytes of nothing. */
+/** A uuid and two zero bytes. */
 const PERSON_BYTES = UUID_BYTES + 2
 const TAG_BYTES = 12
 const TAG_LETTERS = (TAG_BYTES / 3) * 4
-/** The tags of so many neighbouring links come from one hash. */
+/** How many neighbouring links get their tags from one hash. */
 const BLOCK = 16
 
-// What is hashed: the key, the head, and what the kind has beside it (a person, the number of a block of links).
+// The hash input: the key, the head, and the data of the kind (a subscriber, or the number of a block of links).
 const KEY_BYTES = 32
 const EXTRA_AT = KEY_BYTES + HEAD_BYTES
 const INPUT_BYTES = EXTRA_AT + PERSON_BYTES
@@ -38,14 +44,17 @@ const WELL_FORMED: Record<Kind, RegExp> = {
 const keys = new Map<string, Buffer>()
 
 /**
- * Signs the tokens of a message. A token is its kind, the organization (so that every look-up is by primary key), the
- * message, what else the kind carries, and a tag of 96 bits: SHAKE256 of a key derived from the secret and of all that,
- * in one layout of fixed length. The kind is inside, so that a token for one door opens no other. An email has many
- * links: the tag of each is the part at its position of one hash for sixteen of them.
+ * Signs the tokens of one message. A token consists of its kind, the organization (so that every lookup is by primary
+ * key), the message, the data of the kind, and a tag of 96 bits: SHAKE256 over a key derived from the secret and all of
+ * that, in one layout of fixed length. The kind is included, so that a token of one kind is never valid as another.
+ * Because an email has many links, one hash yields the tags of sixteen of them, each at its position.
  */
 export class MessageTokens {
   readonly #input = Buffer.allocUnsafe(INPUT_BYTES)
-  /** The kind shares its group of base64 with two bytes of the organization; the rest of the head is spelled once. */
+  /**
+   * The first two bytes of the organization, which share a base64 group with the kind. `#rest` is the encoded rest of
+   * the head.
+   */
   readonly #shared: number
   readonly #rest: string
   #clickHead = ''
@@ -112,7 +121,7 @@ export class MessageTokens {
   }
 }
 
-/** One token alone. */
+/** Signs a single token. */
 export function signToken(secret: string, token: TrackingToken): string {
   const tokens = new MessageTokens(secret, token)
   switch (token.kind) {
@@ -127,7 +136,7 @@ export function signToken(secret: string, token: TrackingToken): string {
   }
 }
 
-/** The token in a link, or null when it is not, letter for letter, the one that signToken makes for this kind. */
+/** Returns the token in a link, or null when the text is not exactly what `signToken` makes for this kind. */
 export function readToken<Wanted extends Kind>(
   secret: string,
   kind: Wanted,
@@ -136,14 +145,14 @@ export function readToken<Wanted extends Kind>(
   if (!WELL_FORMED[kind].test(text)) return null
   const bytes = Buffer.from(text, 'base64url')
   const ids = { organizationId: readUuid(bytes, 1), messageId: readUuid(bytes, 1 + UUID_BYTES) }
-  // Each member is filled by its kind; the compiler cannot follow the type parameter through the record.
+  // Each kind adds its own members; the compiler cannot follow the type parameter through the object.
   const token = {
     kind,
     ...ids,
     ...(kind === 'click' && { position: bytes.readUIntBE(HEAD_BYTES, POSITION_BYTES) }),
     ...((kind === 'unsubscribe' || kind === 'confirm') && { subscriberId: readUuid(bytes, HEAD_BYTES) }),
   } as unknown as Extract<TrackingToken, { kind: Wanted }>
-  // Signing anew compares the kind, every id and the tag at once; both are ASCII of one length.
+  // Signing again compares the kind, every id and the tag at once. `WELL_FORMED` ensures equal lengths.
   const right = timingSafeEqual(Buffer.from(signToken(secret, token)), Buffer.from(text))
   return right ? token : null
 }
@@ -154,7 +163,7 @@ function wellFormed(bytes: number): RegExp {
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** 24 bits in base64url. */
+/** Encodes 24 bits in base64url. */
 function spell(bits: number): string {
   return (
     LETTERS.charAt(bits >> 18) +

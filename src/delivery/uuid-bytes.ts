@@ -1,6 +1,9 @@
 export const UUID_BYTES = 16
 
-/** Writes a uuid as its bytes. Several are written for each email, and a loop is faster than what Buffer does to text with hyphens. */
+/**
+ * Writes a uuid as 16 bytes. Several are written for each email, and this loop is faster than Buffer with hyphenated
+ * text.
+ */
 export function writeUuid(target: Buffer, uuid: string, at: number): void {
   let written = at
   for (let from = 0; from < uuid.length; from += 2) {
@@ -12,13 +15,15 @@ export function writeUuid(target: Buffer, uuid: string, at: number): void {
 
 const HYPHEN = 45
 
-/** The value of a hexadecimal digit: `0` to `9` end in their value, letters in one to six. */
+/**
+ * Returns the value of a hexadecimal digit: the low four bits of `0` to `9` are the value, those of letters are 1 to 6.
+ */
 function digit(text: string, at: number): number {
   const code = text.charCodeAt(at)
   return (code & 15) + (code > 57 ? 9 : 0)
 }
 
-/** The uuid that stands at a place of some bytes. */
+/** Reads the uuid at an offset. */
 export function readUuid(source: Buffer, at: number): string {
   const hex = source.toString('hex', at, at + UUID_BYTES)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`

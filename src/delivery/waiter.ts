@@ -1,12 +1,12 @@
-/** Lets loops wait for what other loops change. */
+/** Lets loops wait for changes that other loops make. */
 export type Waiter = {
-  /** Something changed: whoever waits asks again. */
+  /** Makes every waiting loop check its condition again. */
   wake(): void
-  /** Waits until the condition holds, asked again at every wake-up, or until the time (ms) is over. */
+  /** Waits until `holds` returns true, checked at every wake-up, or until `withinMs` is over. */
   until(holds: () => boolean, withinMs: number): Promise<void>
 }
 
-/** A waiter of one's own. */
+/** Creates a waiter for one group of loops. */
 export function createWaiter(): Waiter {
   const sleepers = new Set<() => void>()
   return {
