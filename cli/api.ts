@@ -3,7 +3,7 @@ import { Postloom, type PostloomError, type PostloomOptions, type Result } from 
 import { CommandFailure } from './failure.ts'
 import type { Connection } from './settings.ts'
 
-/** The service over HTTP. */
+/** Returns a client of the service's HTTP API. */
 export function createClient(
   { baseUrl, token }: Pick<Connection, 'baseUrl' | 'token'>,
   options: Pick<PostloomOptions, 'timeout'> = {},
@@ -11,13 +11,13 @@ export function createClient(
   return new Postloom(token, { ...options, baseUrl })
 }
 
-/** The data of an answer; what the service refuses ends the command in its own words. */
+/** Returns the data of a result; throws a `CommandFailure` with the service's own message when it was refused. */
 export function dataOf<Data>({ data, error }: Result<Data>): Data {
   if (error) throw refusalOf(error)
   return data
 }
 
-/** What a refusal is to a command. */
+/** Converts an error of the SDK into a failure of the command. */
 export function refusalOf({ name, message, statusCode, details }: PostloomError): CommandFailure {
   const isAway = statusCode === null && (name === 'network_error' || name === 'timeout')
   return new CommandFailure(

@@ -3,10 +3,10 @@ import type { Postloom } from '@postloom/sdk'
 import type { Output } from './output.ts'
 import type { Connection, Environment } from './settings.ts'
 
-/** What every command works with. */
+/** The context of every command. */
 export type Context = {
   env: Environment
   output: Output
-  /** The service that is asked; refuses where there is no token. */
+  /** Connects to the service; throws `NOT_LOGGED_IN` when there is no token. */
   connect: () => Promise<{ client: Postloom; connection: Connection }>
 }

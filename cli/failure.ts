@@ -1,11 +1,11 @@
-/** 1: it was refused or failed. 2: the command was not used as it is meant. */
+/** 1: refused or failed. 2: wrong usage of the command. */
 type ExitCode = 1 | 2
 
-/** What ends a command: one sentence for people, a code and what else there is for programs. */
+/** An error that ends a command: one sentence for people, and a code with further members for programs. */
 export class CommandFailure extends Error {
   readonly code: string
   readonly exitCode: ExitCode
-  /** Members that stand beside code and message in the answer of --json. */
+  /** Members that `--json` prints next to code and message. */
   readonly body: Record<string, unknown>
 
   constructor(
@@ -25,7 +25,7 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Refuses a command that was written wrongly; the sentence says how to write it. */
+/** Throws `USAGE` with exit code 2; the message says how to write the command. */
 export function misused(message: string): never {
   throw new CommandFailure('USAGE', message, { exitCode: 2 })
 }

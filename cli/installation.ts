@@ -4,7 +4,10 @@ import { CommandFailure } from './failure.ts'
 
 const LOCAL = new URL('./local', import.meta.url)
 
-/** Loads what works on the database of an installation; a package that is installed by itself says where else to go. */
+/**
+ * Loads the functions that use the database of an installation. Throws `NO_CHECKOUT` in the published package, which
+ * does not contain them.
+ */
 export async function openInstallation(): Promise<typeof import('./local/installation.ts')> {
   if (existsSync(LOCAL)) return await import('./local/installation.ts')
   throw new CommandFailure(
@@ -13,7 +16,10 @@ export async function openInstallation(): Promise<typeof import('./local/install
   )
 }
 
-/** Where the service of this checkout (`npm start`) is; undefined where there is none, or no checkout. */
+/**
+ * Returns the addresses of this checkout's service (`npm start`); undefined if it never started or there is no
+ * checkout.
+ */
 export async function developmentService() {
   if (!existsSync(LOCAL)) return undefined
   const local = await import('./local/development-service.ts')

@@ -4,12 +4,12 @@ import { CommandFailure } from './failure.ts'
 import { createOutput } from './output.ts'
 import { createProgram } from './program.ts'
 
-/** The command `postloom`: 0 when it did what it was asked, 1 when that was refused or failed, 2 when it was written wrongly. */
+/** The command `postloom`. Exit codes: 0 done, 1 refused or failed, 2 wrong usage. */
 const parameters = process.argv.slice(2)
 const output = createOutput(parameters)
 
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-  // Whoever read us may have seen enough (`| head`).
+  // The reader of our output may close it early (`| head`).
   if (code === 'EPIPE') process.exit(0)
   process.stderr.write(`The result could not be written: ${message}\n`)
   process.exit(1)
@@ -23,7 +23,7 @@ try {
 
 function tell(error: unknown): number {
   if (error instanceof CommanderError) {
-    // Help and the version end in this way as well; what was wrong has been said.
+    // Help and version also end with a CommanderError. Commander has already printed the message.
     if (error.exitCode === 0) return 0
     if (output.isJson) output.result({ error: { code: 'USAGE', message: error.message } }, '')
     return 2
@@ -33,7 +33,7 @@ function tell(error: unknown): number {
   return failure.exitCode
 }
 
-/** What nobody foresaw is told as shortly; where in the code it happened helps nobody here. */
+/** Unexpected errors are reported as briefly as others; a stack trace would not help the user. */
 function asFailure(error: unknown): CommandFailure {
   const message = error instanceof Error ? error.message : String(error)
   return new CommandFailure('FAULT', message, { cause: error })

@@ -4,34 +4,36 @@ import type { CommandFailure } from './failure.ts'
 
 const ESCAPE = '\u001B'
 
-/** A row of a table: a text for each column. */
+/** A table row, with one cell per column. */
 export type Row = readonly (string | number | null)[]
 
-/** Where a command says things: its result on standard output, everything for people on standard error. */
+/** The output of a command: results go to standard output, everything else to standard error. */
 export type Output = {
-  /** One JSON document on standard output, whatever happens. */
+  /** Whether standard output is JSON, even for errors. */
   isJson: boolean
-  /** Somebody is there who can answer. */
+  /** Whether a person at the terminal can answer questions. */
   isInteractive: boolean
-  /** Progress is drawn over itself. */
+  /** Whether progress can overwrite its own line. */
   isLive: boolean
-  /** What the command was asked for: the value with --json, else the text. */
+  /** Prints the result of the command: the value with --json, else the text. */
   result(value: unknown, text: string): void
-  /** One of many results: a line of its own, as JSON with --json. */
+  /** Prints one of several results on a line of its own; with --json, as JSON. */
   item(value: unknown, text: string): void
-  /** A line for people. */
+  /** Prints a line for people. */
   note(line: string): void
-  /** A line that the next one takes the place of; an empty one ends it. */
+  /** Prints a line that the next one replaces. An empty line ends it. */
   progress(line: string): void
   failed(failure: CommandFailure): void
 }
 
 type Stream = { isTTY?: boolean; write: (text: string) => unknown }
 
-/** Where a command is run: `process`, or a test. */
+/** The streams of the command: those of `process`, or of a test. */
 export type Streams = { stdin: Pick<Stream, 'isTTY'>; stdout: Stream; stderr: Stream }
 
-/** What people see is for the terminal; `--json` is looked for before the command line is understood. */
+/**
+ * Creates the output. It looks for `--json` itself, because errors in parsing the command line are printed as JSON too.
+ */
 export function createOutput(
   parameters: readonly string[],
   { stdin, stdout, stderr }: Streams = process,
@@ -59,7 +61,7 @@ export function createOutput(
   }
 }
 
-/** Text in columns, the last of which is not padded. */
+/** Returns a table with aligned columns; the last one is not padded. */
 export function table(head: readonly string[], rows: readonly Row[]): string {
   const cells = [head, ...rows].map((row) => row.map((cell) => (cell === null ? '–' : String(cell))))
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
@@ -71,13 +73,13 @@ export function table(head: readonly string[], rows: readonly Row[]): string {
   return [bold(lines[0] ?? ''), ...lines.slice(1)].join('\n')
 }
 
-/** Names and what they hold, one a line. */
+/** Returns names and values, one pair per line. */
 export function facts(entries: readonly (readonly [name: string, value: string | number | null])[]): string {
   const width = Math.max(...entries.map(([name]) => name.length))
   return entries.map(([name, value]) => `${bold(name.padEnd(width))}  ${value ?? '–'}`).join('\n')
 }
 
-/** A heading; plain where NO_COLOR is set or nobody looks. */
+/** Returns a bold text; plain if NO_COLOR is set or the output is not a terminal. */
 export function bold(text: string): string {
   return styleText('bold', text, { stream: process.stdout })
 }
@@ -90,7 +92,7 @@ export function coloured(colour: 'green' | 'yellow' | 'red', text: string): stri
   return styleText(colour, text, { stream: process.stdout })
 }
 
-/** Every fault that a refusal lists, with where it is. */
+/** Returns a line with path and message for each fault in `details`; none if there are fewer than two. */
 function faultLines(details: unknown): string[] {
   if (!Array.isArray(details) || details.length < 2) return []
   return details.map((fault: unknown) => {
@@ -99,7 +101,7 @@ function faultLines(details: unknown): string[] {
   })
 }
 
-/** JSON that no terminal takes for anything else. */
+/** Returns JSON in which control characters are escaped, so that a terminal does not interpret them. */
 export function toJson(value: unknown, indent = 0): string {
   const text = JSON.stringify(value, undefined, indent)
   return text.replaceAll(/(?!\n)\p{Cc}/gu, (character) => {
@@ -107,7 +109,7 @@ export function toJson(value: unknown, indent = 0): string {
   })
 }
 
-/** What somebody else wrote must not steer the terminal; our own colours may. */
+/** Removes control characters, because texts from others must not control the terminal. Color sequences are kept. */
 function printable(text: string): string {
   return text.replaceAll(/(?![\n\t])\p{Cc}/gu, (character, at: number) =>
     character === ESCAPE && /^\[\d+m/.test(text.slice(at + 1, at + 5)) ? character : '',

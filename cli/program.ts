@@ -21,7 +21,7 @@ const EXIT_CODES = `
 Exit codes: 0 done, 1 refused or failed, 2 the command was not used as it is meant.
 Set POSTLOOM_API_KEY and POSTLOOM_BASE_URL, or "postloom login" once.`
 
-/** Every command, ready to read a command line. */
+/** Returns the program with all commands, ready to parse a command line. */
 export function createProgram(env: Environment, output: Output): Command {
   const context: Context = {
     env,
@@ -57,7 +57,7 @@ export function createProgram(env: Environment, output: Output): Command {
 }
 
 function readVersion(): string {
-  // In a checkout it stands beside this file, in the package above it.
+  // In a checkout, package.json is next to this file; in the published package, one directory up.
   for (const place of ['./package.json', '../package.json']) {
     try {
       const { name, version }: Record<string, unknown> = Object(

@@ -2,7 +2,7 @@ import type { ToolDescription } from '@postloom/sdk'
 
 import { bold } from './output.ts'
 
-/** What is read of a JSON Schema. */
+/** The parts of a JSON Schema that are used here. */
 type Schema = {
   type?: string
   description?: string
@@ -20,13 +20,13 @@ type Schema = {
 
 type Parameter = { path: string; kind: string; description: string }
 
-/** How deep a parameter's own parameters are shown; beyond it the documentation is of more use. */
+/** How many levels of nested parameters are shown. */
 const DEPTH = 2
 const INDENT = 4
 
-/** A tool as somebody reads it who wants to run it. */
+/** Returns the help of a tool for a person who wants to run it. */
 export function toolHelp(tool: ToolDescription, width: number): string {
-  // The command repeats the call with the code by itself.
+  // Omitted because `run` repeats the call with the confirmation code by itself.
   const input: Schema = tool.inputSchema
   const { confirmationCode: _, ...properties } = input.properties ?? {}
   const schema = { ...input, properties }
@@ -48,12 +48,12 @@ export function toolHelp(tool: ToolDescription, width: number): string {
   ].join('\n')
 }
 
-/** What may be null as well says what it is one level down. */
+/** The description of a nullable parameter is in a branch of its `anyOf`. */
 function descriptionOf({ description, anyOf = [] }: Schema): string {
   return description ?? anyOf.find((one) => one.description)?.description ?? ''
 }
 
-/** The command with what the tool cannot do without. */
+/** Returns a sample command with the required parameters. */
 function usageOf(name: string, { properties = {}, required = [] }: Schema): string {
   const sample = required.map((key) => [key, sampleOf(properties[key] ?? {})])
   if (sample.length === 0) return `postloom run ${name} [--input JSON|@file|-]`

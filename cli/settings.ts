@@ -5,19 +5,22 @@ import { join } from 'node:path'
 import { CommandFailure } from './failure.ts'
 import { developmentService } from './installation.ts'
 
-/** The environment of the command. */
+/** The environment variables of the command. */
 export type Environment = Record<string, string | undefined>
 
-/** Which service is asked, with which token, and where both were found. */
+/** The service and the token to use, and where they were found. */
 export type Connection = { baseUrl: string; token: string; source: 'environment' | 'login' | 'checkout' }
 
-/** What `login` keeps. */
+/** The content of a stored login. */
 export type Login = { baseUrl: string; token: string }
 
-/** Where a service of `npm start` is. */
+/** The address of a service started by `npm start`. */
 export const STANDARD_URL = 'http://127.0.0.1:3000'
 
-/** What POSTLOOM_API_KEY and POSTLOOM_BASE_URL say, else the login, else the service that runs in this checkout. */
+/**
+ * Returns the connection from POSTLOOM_API_KEY and POSTLOOM_BASE_URL, else from the stored login, else from the service
+ * of this checkout. Throws `NOT_LOGGED_IN` when there is no token.
+ */
 export async function findConnection(env: Environment): Promise<Connection> {
   const login = readLogin(env)
   const baseUrl = env['POSTLOOM_BASE_URL'] && readBaseUrl(env['POSTLOOM_BASE_URL'], 'POSTLOOM_BASE_URL')
@@ -26,7 +29,7 @@ export async function findConnection(env: Environment): Promise<Connection> {
     const known = baseUrl || login?.baseUrl || (await developmentService())?.baseUrl
     return { baseUrl: known ?? STANDARD_URL, token, source: 'environment' }
   }
-  // A token is shown to nobody but the service it was given for.
+  // A token is only ever sent to the service for which it was stored.
   if (login && (!baseUrl || baseUrl === login.baseUrl)) return { ...login, source: 'login' }
   const own = await developmentService()
   if (own?.apiToken && (!baseUrl || baseUrl === own.baseUrl)) {
@@ -38,7 +41,9 @@ export async function findConnection(env: Environment): Promise<Connection> {
   )
 }
 
-/** An address as everything else is appended to it. */
+/**
+ * Returns a base URL without trailing slashes. Throws `USAGE` if it is not an http or https URL, or has credentials.
+ */
 export function readBaseUrl(text: string, name: string): string {
   const url = URL.parse(text)
   if (!url || !['http:', 'https:'].includes(url.protocol) || url.username || url.password) {
@@ -47,7 +52,7 @@ export function readBaseUrl(text: string, name: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
-/** What `login` keeps, or undefined without one; what is there and no login is BAD_LOGIN. */
+/** Returns the stored login, or undefined without one. Throws `BAD_LOGIN` when the file is not a login. */
 export function readLogin(env: Environment): Login | undefined {
   const file = loginFile(env)
   if (!existsSync(file)) return undefined
@@ -55,12 +60,12 @@ export function readLogin(env: Environment): Login | undefined {
     const { baseUrl, token }: Record<string, unknown> = Object(JSON.parse(readFileSync(file, 'utf8')))
     if (typeof baseUrl === 'string' && typeof token === 'string') return { baseUrl, token }
   } catch {
-    // Told below, as what is no login.
+    // Reported below, like a file with the wrong content.
   }
   throw new CommandFailure('BAD_LOGIN', `${file} cannot be read as a login: run "postloom login" again.`)
 }
 
-/** Keeps a login where only its owner can read it. */
+/** Stores a login so that only its owner can read it, and returns the path of the file. */
 export function writeLogin(env: Environment, login: Login): string {
   const file = loginFile(env)
   mkdirSync(configDirectory(env), { recursive: true, mode: 0o700 })
@@ -72,7 +77,7 @@ export function writeLogin(env: Environment, login: Login): string {
   return file
 }
 
-/** Whether there was one. */
+/** Deletes the stored login. Returns whether there was one. */
 export function removeLogin(env: Environment): boolean {
   const file = loginFile(env)
   if (!existsSync(file)) return false
@@ -80,7 +85,7 @@ export function removeLogin(env: Environment): boolean {
   return true
 }
 
-/** Where what can be asked for again is kept, such as the names of tools. */
+/** Returns the directory for data that can be fetched again, such as the names of tools. */
 export function cacheDirectory(env: Environment): string {
   return join(env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'), 'postloom')
 }

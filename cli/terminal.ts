@@ -1,14 +1,14 @@
 import { CommandFailure } from './failure.ts'
 import type { Output } from './output.ts'
 
-/** Everything that stands on standard input. */
+/** Reads standard input to its end. */
 export async function readInput(): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** A line that is asked for; `isSecret` shows none of it. */
+/** Asks the user for a line of text. With `isSecret`, the input is not shown. */
 export async function ask(
   question: string,
   { isSecret = false, initial }: { isSecret?: boolean; initial?: string } = {},
@@ -29,8 +29,8 @@ export async function ask(
 }
 
 /**
- * Lets a command go on that does what cannot be undone: with --confirm, or when somebody at the terminal says so.
- * Without either it was not used as it is meant, and nothing is done.
+ * Asks for a confirmation before an irreversible command, unless `--confirm` was given. Throws `NOT_CONFIRMED` with
+ * exit code 2 when nobody at a terminal can answer.
  */
 export async function requireConfirmation(
   output: Output,

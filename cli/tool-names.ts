@@ -6,7 +6,7 @@ import type { ToolDescription } from '@postloom/sdk'
 
 import { cacheDirectory, type Environment } from './settings.ts'
 
-/** The names of a service's tools as they were when last asked, so that completion waits for no network. */
+/** Returns the cached names of a service's tools, so that completion needs no network; undefined without a cache. */
 export function readToolNames(env: Environment, baseUrl: string): string[] | undefined {
   try {
     const names: unknown = JSON.parse(readFileSync(cacheFile(env, baseUrl), 'utf8'))
@@ -16,7 +16,7 @@ export function readToolNames(env: Environment, baseUrl: string): string[] | und
   }
 }
 
-/** A cache that cannot be written is none. */
+/** Caches the names of the tools. A cache that cannot be written is ignored. */
 export function keepToolNames(env: Environment, baseUrl: string, tools: readonly ToolDescription[]): void {
   try {
     mkdirSync(cacheDirectory(env), { recursive: true })

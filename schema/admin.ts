@@ -4,22 +4,22 @@ import { closed, nullable, oneOf } from './define.ts'
 import { Domain } from './domain.ts'
 import { PLANS } from './values.ts'
 
-/** An admin key without its text, which is shown once and never stored (contract, "Authentication"). */
+/** An admin key without its text, which is shown only once and never stored (contract, "Authentication"). */
 export type AdminKey = {
-  /** adm_… */
+  /** Begins with `adm_`. */
   id: string
   name: string
-  /** By which its owner knows it. */
+  /** The last four characters of the key's text, by which its owner recognizes it. */
   lastFour: string
   createdAt: string
   lastUsedAt: string | null
   revokedAt: string | null
 }
 
-/** An admin key as only the call that makes it shows it. */
+/** An admin key together with its text. Only the call that creates the key returns this. */
 export type NewAdminKey = AdminKey & { key: string }
 
-/** An organization as those see it who run the service (contract, "Organization (admin view)"). */
+/** An organization as the operators of the service see it (contract, "Organization (admin view)"). */
 export const AdminOrganization = closed({
   organization: closed({
     id: Type.String({ description: 'org_…' }),

@@ -13,10 +13,10 @@ import {
 import { closed, oneOf } from './define.ts'
 import { SUBSCRIBER_STATUSES } from './values.ts'
 
-// The keys of a const object, in the order it has them.
+// `Object.keys` is typed `string[]`; the keys of this const object are exactly the field kinds.
 const FIELD_KINDS = Object.keys(OPERATORS) as FieldKind[]
 
-/** A field that filters can name. */
+/** A field that a filter can refer to. */
 const FilterField = closed({
   key: Type.String({ description: 'What to write as field.' }),
   label: Type.String(),
@@ -36,7 +36,7 @@ const FilterField = closed({
 })
 export type FilterField = Static<typeof FilterField>
 
-/** Everything a caller needs to write filters. */
+/** The answer of `get_available_filters`: everything a caller needs to write filters. */
 export const AvailableFilters = closed({
   version: Type.Integer(),
   fields: Type.Array(FilterField),
@@ -54,12 +54,12 @@ export const AvailableFilters = closed({
 })
 export type AvailableFilters = Static<typeof AvailableFilters>
 
-/** The version of the filter language; it changes when filters that were right become wrong. */
+/** The version of the filter language. It increases when filters that were valid become invalid. */
 export const FILTERS_VERSION = 1
 
-/** What stands behind an operator, in words and as JSON Schema. */
+/** The value an operator takes, in words and as JSON Schema. `schema` is null when the operator takes no value. */
 type Shape = { value: string; schema: object | null }
-/** A field as filters name it, and what it holds. */
+/** The key of a field, as filters write it, and its kind. */
 export type FieldKey = { key: string; kind: FieldKind }
 
 const TEXT = { type: 'string', maxLength: AUDIENCE_LIMITS.textLength }
@@ -81,7 +81,7 @@ const SCALARS: Readonly<Partial<Record<FieldKind, Shape>>> = {
   any: { value: 'text, a number, true or false', schema: { anyOf: [TEXT, NUMBER, { type: 'boolean' }] } },
 }
 
-/** What an operator of a kind of field compares with. */
+/** Returns the shape of the value that `operator` takes for fields of `kind`. */
 function valueShape(kind: FieldKind, operator: FilterOperator): Shape {
   switch (operator) {
     case 'is_set':
@@ -132,7 +132,7 @@ function valueShape(kind: FieldKind, operator: FilterOperator): Shape {
   return SCALARS[kind] ?? { value: 'text', schema: TEXT }
 }
 
-/** Each operator with what it compares with, for the types of fields where that is the same. */
+/** Returns each operator with its value, listing together the field types for which the value has the same shape. */
 export function describeOperators(): AvailableFilters['operators'] {
   const described = new Map<string, AvailableFilters['operators'][number]>()
   for (const kind of FIELD_KINDS) {
@@ -146,7 +146,7 @@ export function describeOperators(): AvailableFilters['operators'] {
   return [...described.values()]
 }
 
-/** JSON Schema (2020-12) of a list of filters over these fields. */
+/** Returns the JSON Schema (2020-12) of a list of filters over `fields`. */
 export function filtersJsonSchema(fields: readonly FieldKey[]): Record<string, unknown> {
   const kinds = [...new Set(fields.map(({ kind }) => kind))]
   const leaves = kinds.flatMap((kind) => {
@@ -172,7 +172,7 @@ export function filtersJsonSchema(fields: readonly FieldKey[]): Record<string, u
   }
 }
 
-/** One schema for all operators of a kind that compare with the same shape of value. */
+/** Returns one schema for each group of operators of `kind` that take the same shape of value. */
 function leafSchemas(kind: FieldKind, keys: readonly string[]): object[] {
   const byShape = new Map<string, { operators: string[]; schema: object | null }>()
   for (const operator of OPERATORS[kind]) {

@@ -3,13 +3,13 @@ import Type from 'typebox'
 import { SUBSCRIBER_EVENT_TYPES, SUBSCRIBER_STATUSES } from './values.ts'
 
 /**
- * The filter language (decisions, section 3): the fields, what can be asked of each, and the limits. Validation, the
- * compiler to SQL and the description that callers read are all made from the tables of this file.
+ * The filter language (decisions, section 3): the fields, the operators of each and the limits. Validation, the
+ * compiler to SQL and the published description are all derived from the tables in this file.
  */
 export const AUDIENCE_LIMITS = {
   depth: 5,
   leaves: 100,
-  /** Of a list together with the segments it names, which are written out in place. */
+  /** Conditions in a list of filters, including those of the segments it refers to, which are expanded in place. */
   conditions: 1_000,
   listValues: 500,
   names: 100,
@@ -17,7 +17,10 @@ export const AUDIENCE_LIMITS = {
   pathSegments: 8,
 } as const
 
-/** What a field holds; it decides the operators. `any` is a value out of JSON whose type only the comparison tells. */
+/**
+ * The kind of value a field holds, which decides its operators. `any` is a JSON value whose type is not known in
+ * advance; the comparison decides it.
+ */
 export type FieldKind =
   | 'id'
   | 'status'
@@ -41,7 +44,7 @@ const ORDER = ['gt', 'gte', 'lt', 'lte', 'between'] as const
 const CALENDAR = ['before', 'after', 'within_last', 'more_than_ago', 'within_next', 'anniversary_in'] as const
 const SET = ['has_any', 'has_all', 'has_none'] as const
 
-/** The operators of each kind of field, in the order they are offered. */
+/** The operators of each kind of field, in the order in which they are published. */
 export const OPERATORS = {
   id: [...SAME, ...MEMBER],
   status: [...SAME, ...MEMBER],
@@ -59,15 +62,17 @@ export const OPERATORS = {
 } as const satisfies Record<FieldKind, readonly string[]>
 export type FilterOperator = (typeof OPERATORS)[FieldKind][number]
 
-/** The operators that compare an event's number of occurrences. */
+/** The operators that compare how often an event occurred. */
 export const COUNT_OPERATORS = ['equals', 'gt', 'gte', 'lt', 'lte'] as const
 export type CountOperator = (typeof COUNT_OPERATORS)[number]
 
 export const PERIOD_UNITS = ['MINUTES', 'HOURS', 'DAYS', 'WEEKS', 'MONTHS'] as const
 export type PeriodUnit = (typeof PERIOD_UNITS)[number]
-/** A length of time that ends or starts now; days and longer are calendar days of the organization's time zone. */
+/**
+ * A length of time that ends or starts now. Days and longer units are calendar days in the organization's time zone.
+ */
 export type Period = { amount: number; unit: PeriodUnit }
-/** A century in each unit: what lies further away is no date of a subscriber. */
+/** A hundred years in each unit: no date of a subscriber is further away. */
 export const PERIOD_MAXIMUM: Readonly<Record<PeriodUnit, number>> = {
   MINUTES: 52_560_000,
   HOURS: 876_000,
@@ -84,7 +89,7 @@ type FieldDefinition = {
   example: Leaf
 }
 
-/** Every field by its key. Custom fields are `customFields.<name>` and, in automations, `entry.<path>`. */
+/** Every built-in field by its key. Custom fields are `customFields.<name>` and, in automations, `entry.<path>`. */
 export const FIELDS: Readonly<Record<string, FieldDefinition>> = {
   id: {
     label: 'Id',
@@ -204,30 +209,30 @@ export const FIELDS: Readonly<Record<string, FieldDefinition>> = {
   },
 }
 
-/** `customFields.<name>`: the rest of the key is the name of a custom field. */
+/** The prefix of `customFields.<name>`; the rest of the key is the name of a custom field. */
 export const CUSTOM_FIELD_PREFIX = 'customFields.'
-/** `entry.<path>`: the rest of the key is a path into what a run was started with. */
+/** The prefix of `entry.<path>`; the rest of the key is a path into the context a run was started with. */
 export const ENTRY_PREFIX = 'entry.'
-/** Names of custom fields (decisions, section 1); being this plain, they stand in SQL as literals. */
+/** Names of custom fields (decisions, section 1). SQL uses them as literals, which these characters make safe. */
 export const CUSTOM_FIELD_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 /** One segment of a path into JSON: a key or an array index. */
 export const PATH_SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$/
 /** Event types, built-in or custom (decisions, section 7). */
 export const EVENT_TYPE = /^[A-Z][A-Z0-9_]{1,63}$/
 
-/** One comparison of a value inside an event's data or a run's context. */
+/** A comparison of one value inside an event's data or a run's context. */
 export type Where = { path: string; operator: FilterOperator; value?: FilterValue }
 export type Scalar = string | number | boolean
-/** `{stepId}` names the email of a step of the same automation. */
+/** `{stepId}` refers to the email of a step in the same automation. */
 export type FilterValue = Scalar | string[] | [Scalar, Scalar] | number[] | Period | { stepId: string }
 
 export type Leaf = {
   field: string
   operator: FilterOperator
   value?: FilterValue
-  /** `random`: another seed draws another sample. */
+  /** For `random`: another seed selects another sample. */
   seed?: string
-  /** `event`: which, how its data looks, how often, since when. */
+  /** For `event`: its type, conditions on its data, how often it occurred, and in which period. */
   event?: string
   where?: Where[]
   count?: { operator: CountOperator; value: number }
@@ -235,15 +240,15 @@ export type Leaf = {
 }
 export type Filter = Leaf | { all: Filter[] } | { any: Filter[] } | { not: Filter }
 
-/** The extra members that a leaf of one kind takes beside `field` and `operator`. */
+/** The members that a leaf of each kind takes besides `field` and `operator`. */
 export const LEAF_MEMBERS: Readonly<Partial<Record<FieldKind, readonly string[]>>> = {
   event: ['event', 'where', 'count', 'within'],
   random: ['value', 'seed'],
 }
 
 /**
- * Filters on the wire. The published schema shows the members; the rules between them are checked by validateFilters,
- * which knows field and operator and so can say how to repair each fault.
+ * Filters on the wire. The published schema is deliberately open: `validateFilters` checks the members and the rules
+ * between them. It knows the field and the operator, so it can say how to repair each fault.
  */
 export const Filters = Type.Unsafe<Filter[]>({
   type: 'array',
@@ -252,7 +257,7 @@ export const Filters = Type.Unsafe<Filter[]>({
     'get_available_filters lists fields and operators.',
 })
 
-/** `where` of events on the wire; checked by validateWhere. */
+/** The `where` conditions of events on the wire; checked by `validateWhere`. */
 export const WhereList = Type.Unsafe<Where[]>({
   type: 'array',
   description: "Conditions on the event's data, all of which must hold: {path, operator, value}.",

@@ -4,14 +4,14 @@ import { Filters, WhereList } from './audience.ts'
 import { AUTOMATION_LIMITS, EventType, Id } from './automation-parts.ts'
 import { closed, defaulted, oneOf } from './define.ts'
 
-/** What a goal's window begins with: the entry of the run, or the first email that it really sent. */
+/** The start of a goal's window: the run's entry, or the first email that was actually sent. */
 const COUNT_FROM = ['ENTRY', 'FIRST_EMAIL'] as const
-/** What a GOAL step does with a run that has not reached its goal. */
+/** The action of a GOAL step for a run that has not reached the goal. */
 export const IF_UNMET = ['CONTINUE', 'WAIT', 'EXIT'] as const
 
 /**
- * What a workflow is for: an event, or filters that come to hold, within a window. A run converts at most once for each
- * goal, also after it has ended.
+ * The purpose of a workflow: an event, or filters that come to match, within a window. A run converts at most once for
+ * each goal, even after it has ended.
  */
 export const SuccessGoal = closed({
   id: Id,
@@ -31,7 +31,7 @@ export const SuccessGoal = closed({
 })
 export type SuccessGoal = Static<typeof SuccessGoal>
 
-/** The goals as tools publish them; they are judged with the graph, so that all faults come out together. */
+/** The goals as tools publish them. They are validated together with the graph, so that one answer lists all faults. */
 export const SuccessGoalsInput = Type.Unsafe<unknown[]>({
   type: 'array',
   description:

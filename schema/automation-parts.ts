@@ -3,20 +3,20 @@ import Type, { type Static } from 'typebox'
 import { EVENT_TYPE } from './audience.ts'
 import { closed, oneOf } from './define.ts'
 
-/** What the graph language is made of (decisions, section 6): its limits, and the words that several places share. */
+/** The limits of the graph language (decisions, section 6). This file also has the schemas that its parts share. */
 export const AUTOMATION_LIMITS = {
   steps: 200,
   edges: 1000,
   paths: 20,
   tagNames: 20,
-  /** Custom fields that one step changes. */
+  /** Custom fields that one step can change. */
   fields: 50,
-  /** How often a JUMP may lead back. */
+  /** The largest `maxTimes` of a JUMP. */
   jumps: 1000,
   /** The longest wait: five years, in seconds. */
   waitSeconds: 1830 * 86_400,
   goals: 20,
-  /** The longest window of a goal. */
+  /** The longest window of a goal, in days. */
   goalDays: 90,
 } as const
 
@@ -26,14 +26,14 @@ export type DurationUnit = (typeof DURATION_UNITS)[number]
 export const WEEKDAYS = ['MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT', 'SUN'] as const
 export type Weekday = (typeof WEEKDAYS)[number]
 
-// Printable, without outer white space: ids stand in logs, search attributes and error paths.
+// Printable, without leading or trailing white space, because ids appear in logs, search attributes and error paths.
 const ID_PATTERN =
   '^[^\\s\\u0000-\\u001f\\u007f]([^\\u0000-\\u001f\\u007f]{0,62}[^\\s\\u0000-\\u001f\\u007f])?$'
-/** The id of a step, and of what a step tells apart inside itself. */
+/** The id of a step, a goal or an exit rule, or of a part of a step such as a path or a variant. */
 export const Id = Type.String({ pattern: ID_PATTERN, description: 'At most 64 printable characters.' })
-/** A name for people. */
+/** A display name. */
 export const Name = Type.String({ maxLength: 200 })
-/** The zone that local times are of. */
+/** The time zone of local times. */
 export const Timezone = Type.String({
   minLength: 1,
   maxLength: 64,
@@ -44,11 +44,11 @@ export const TimeOfDay = Type.String({
   pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
   description: 'HH:mm, as 09:00.',
 })
-/** The weekdays that count. */
+/** A set of weekdays. */
 export const Days = Type.Array(oneOf(WEEKDAYS), { minItems: 1, maxItems: 7 })
 /**
- * The local hours in which email may go out. `end` before `start` is the next day's; `days` are those that a window
- * begins on, all when they are missing.
+ * The local hours in which email may be sent. When `end` is before `start`, it belongs to the next day. `days` are the
+ * days on which a window begins; without them, every day.
  */
 export const SendWindow = closed({
   days: Type.Optional(Days),
@@ -57,7 +57,7 @@ export const SendWindow = closed({
   timezone: Type.Optional(Timezone),
 })
 export type SendWindow = Static<typeof SendWindow>
-/** Tags by name; publishing makes the missing ones. */
+/** Tags by name; publishing creates the missing ones. */
 export const TagNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
   minItems: 1,
   maxItems: AUTOMATION_LIMITS.tagNames,
@@ -67,11 +67,11 @@ export const EventType = Type.String({
   pattern: EVENT_TYPE.source,
   description: 'Upper case, as SUBSCRIBER_PAYMENT.',
 })
-/** How many units a length of time has. */
+/** The number of units in a length of time. */
 export const Amount = Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.waitSeconds })
 
 /** A length of time in elapsed seconds; a day is 24 hours. */
 export const Duration = closed({ amount: Amount, unit: oneOf(DURATION_UNITS) })
 export type Duration = Static<typeof Duration>
-/** Before or after a date. */
+/** Whether an offset lies before or after a date. */
 export const DIRECTIONS = ['BEFORE', 'AFTER'] as const

@@ -20,30 +20,30 @@ import {
 import { closed, defaulted, oneOf } from './define.ts'
 import { CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 
-/** What each type of step is configured with; triggers and the modes of WAIT_UNTIL have tables of their own. */
+/** The modes of WAIT_UNTIL. `WAIT_UNTIL_CONFIGS` has their configurations. */
 
 export const WAIT_MODES = ['DATE', 'FIELD_DATE', 'TIME_WINDOW', 'EVENT', 'CONDITION'] as const
 export type WaitMode = (typeof WAIT_MODES)[number]
-/** What an event wait counts: only what comes while it waits, or everything since the run was entered. */
+/** The events that an event wait counts: those that arrive while it waits, or all since the run was entered. */
 const EVENT_SCOPES = ['STEP', 'RUN'] as const
-/** When the time is over: go on by the port `timeout` (by `next` where that leads nowhere), or end the run. */
+/** When the time is over: leave by the port `timeout` (by `next` when `timeout` is not connected), or end the run. */
 const ON_TIMEOUT = ['CONTINUE', 'EXIT'] as const
-/** Where a field has no date, or one that is over: go on by `next`, by `timeout`, or end the run. */
+/** When the field has no date, or one in the past: leave by `next`, leave by `timeout`, or end the run. */
 const IF_UNDATED = ['CONTINUE', 'TIMEOUT', 'EXIT'] as const
-/** Whom a THROTTLE does not let pass: waits for its turn, or leaves by `skipped`. */
+/** When a THROTTLE is full: the run waits for its turn, or leaves by `skipped`. */
 const OVERFLOWS = ['HOLD', 'SKIP'] as const
 const WEBHOOK_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const SUBSCRIPTION_ACTIONS = ['UNSUBSCRIBE'] as const
 
 const Address = Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' })
 
-/** The longest that any of these waits lasts. */
+/** The longest time that a wait may last, and what follows when it is over. */
 const limit = {
   timeout: Type.Optional(Duration),
   onTimeout: defaulted(oneOf(ON_TIMEOUT), 'CONTINUE'),
 }
 
-/** What each mode of WAIT_UNTIL is configured with. */
+/** The configuration of each mode of WAIT_UNTIL. */
 export const WAIT_UNTIL_CONFIGS = {
   DATE: closed({
     mode: Type.Literal('DATE'),
@@ -85,7 +85,7 @@ export const WAIT_UNTIL_CONFIGS = {
 export type WaitUntilConfigs = { [Mode in WaitMode]: Static<(typeof WAIT_UNTIL_CONFIGS)[Mode]> }
 export type WaitUntilConfig = WaitUntilConfigs[WaitMode]
 
-/** An internal email by id, or its content in place; together they update that email. */
+/** An internal email by id, or its content in place. When both are given, the content updates that email. */
 const EmailConfig = closed({
   campaignId: Type.Optional(Type.String({ maxLength: 200, description: 'cmp_…' })),
   subject: Type.Optional(Type.String({ maxLength: EMAIL_LINE })),
@@ -101,8 +101,8 @@ const EmailConfig = closed({
 })
 
 /**
- * `amount` of `unit`, elapsed. With `at` or `days`, the calendar of the time zone decides: so many days or weeks on,
- * at that local time (`at`), then the first allowed weekday (`days`).
+ * Waits `amount` of `unit` in elapsed time. With `at` or `days`, it counts calendar days or weeks in the time zone: it
+ * ends at that local time (`at`), on the next allowed weekday (`days`).
  */
 const WaitConfig = closed({
   amount: Amount,
@@ -113,7 +113,7 @@ const WaitConfig = closed({
 })
 
 const BranchPath = closed({ id: Id, name: Type.Optional(Name), filters: Filters })
-/** The first path whose filters hold gives the port; none gives `else`. */
+/** The port is the id of the first path whose filters match, or `else` when none match. */
 const BranchConfig = closed({
   paths: Type.Array(BranchPath, { minItems: 1, maxItems: AUTOMATION_LIMITS.paths }),
 })
@@ -124,8 +124,9 @@ const Variant = closed({
   weight: Type.Number({ minimum: 0, maximum: 1_000_000, description: 'Its share beside the others.' }),
 })
 /**
- * By chance, in the shares of the weights. `sticky`: who comes again, in this run or a later one, gets the same variant
- * while there is one. `holdoutVariantId` names the variant that the others are measured against.
+ * Chooses a variant at random, in proportion to the weights. `sticky`: the same subscriber gets the same variant again,
+ * in this run or a later one, as long as the variant exists. `holdoutVariantId` names the variant that the others are
+ * compared with.
  */
 const SplitConfig = closed({
   variants: Type.Array(Variant, { minItems: 2, maxItems: AUTOMATION_LIMITS.paths }),
@@ -136,7 +137,9 @@ const SplitConfig = closed({
 const TagConfig = closed({ tagNames: TagNames })
 
 const FieldName = Type.String({ minLength: 1, maxLength: 64 })
-/** Custom fields of the subscriber: values to set, numbers to add to (a missing one counts as 0), values to clear. */
+/**
+ * Custom fields of the subscriber: values to set, numbers to add (a missing field counts as 0), and fields to clear.
+ */
 const UpdateFieldConfig = closed({
   set: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
@@ -151,13 +154,13 @@ const UpdateFieldConfig = closed({
   clear: Type.Optional(Type.Array(FieldName, { maxItems: AUTOMATION_LIMITS.fields })),
 })
 
-/** Ends the subscriber's consent; their other runs leave as their workflows say. */
+/** Unsubscribes the subscriber. Their runs in other workflows end if those workflows set `exitOnUnsubscribe`. */
 const SubscriptionConfig = closed({
   action: oneOf(SUBSCRIPTION_ACTIONS),
   reason: Type.Optional(Type.String({ maxLength: 200 })),
 })
 
-/** An event of the subscriber, which other workflows may answer. */
+/** Records an event of the subscriber, which can trigger other workflows. */
 const CreateEventConfig = closed({
   eventType: EventType,
   amount: Type.Optional(Type.Number({ description: 'In major units, such as 19.90; never negative.' })),
@@ -165,22 +168,22 @@ const CreateEventConfig = closed({
   metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 })
 
-/** An email to somebody of the organization, from its default sender. */
+/** An email from the organization's default sender to a fixed address, such as a colleague's. */
 const NotifyConfig = closed({
   to: Address,
   subject: Type.String({ minLength: 1, maxLength: EMAIL_LINE }),
   markdown: Type.String({ minLength: 1, maxLength: 100_000 }),
 })
 
-/** Goes back, or ahead, to a step; when the run has jumped here `maxTimes`, it goes on by `next`. */
+/** Moves the run back, or ahead, to a step. After `maxTimes` jumps the run leaves by `next` instead. */
 const JumpConfig = closed({
   toStepId: Id,
   maxTimes: Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.jumps }),
 })
 
 /**
- * A request to another system, signed and tried again. Variables may stand in the path and query of `url`, in headers and
- * in the body. `saveResponseAs` keeps the answer as `entry.<name>`.
+ * A signed request to another system, which is retried. The path and query of `url`, the headers and the body may
+ * contain variables. `saveResponseAs` stores the answer as `entry.<name>`.
  */
 const WebhookConfig = closed({
   url: Type.String({ minLength: 1, maxLength: 2_000, description: 'http or https, on a public address.' }),
@@ -195,7 +198,7 @@ const WebhookConfig = closed({
 })
 
 const WorkflowId = Type.String({ maxLength: 200, description: 'wf_…' })
-/** Lets the subscriber enter another workflow, if it takes them; this run does not wait for that. */
+/** Enters the subscriber into another workflow if it accepts them. This run does not wait for the other one. */
 const StartWorkflowConfig = closed({
   workflowId: WorkflowId,
   context: Type.Optional(
@@ -208,19 +211,19 @@ const StopWorkflowConfig = closed({
   reason: Type.Optional(Type.String({ maxLength: 200 })),
 })
 
-/** At most `limit` runs pass `per` length of time, in the order they come; the others wait, or leave by `skipped`. */
+/** At most `limit` runs pass in each period `per`, in the order they arrive. The others wait, or leave by `skipped`. */
 const ThrottleConfig = closed({
   limit: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
   per: Duration,
   overflow: defaulted(oneOf(OVERFLOWS), 'HOLD'),
 })
 
-/** A run that has not reached the goal goes on, waits for it until its window closes, or ends. */
+/** A run that has not reached the goal continues, waits until the goal's window closes, or ends. */
 const GoalConfig = closed({ goalId: Id, ifUnmet: defaulted(oneOf(IF_UNMET), 'CONTINUE') })
 
 const ExitConfig = closed({ reason: Type.Optional(Type.String({ maxLength: 200 })) })
 
-/** The configuration of each type of step that has one. */
+/** The configuration of each type of step except TRIGGER and WAIT_UNTIL, which have tables of their own. */
 export const STEP_CONFIGS = {
   EMAIL: EmailConfig,
   WAIT: WaitConfig,

@@ -4,7 +4,7 @@ import { Filters, WhereList } from './audience.ts'
 import { DIRECTIONS, Duration, EventType, TagNames, TimeOfDay } from './automation-parts.ts'
 import { closed, defaulted, nullable, oneOf } from './define.ts'
 
-/** What each type of trigger is configured with. */
+/** The types of triggers. */
 
 export const TRIGGER_TYPES = [
   'SUBSCRIBED',
@@ -24,14 +24,14 @@ export const TRIGGER_TYPES = [
 ] as const
 export type TriggerType = (typeof TRIGGER_TYPES)[number]
 
-/** Triggers that time fires, and no event. */
+/** Triggers that fire at a time instead of on an event. */
 export const TIMED_TRIGGERS = ['DATE_FIELD', 'SCHEDULE', 'INACTIVITY'] as const
 export type TimedTriggerType = (typeof TIMED_TRIGGERS)[number]
 
-/** Fields that every subscriber has; any other name is that of a custom field. */
+/** Fields that every subscriber has; any other name refers to a custom field. */
 export const BUILT_IN_FIELDS = ['email', 'name', 'phone', 'country'] as const
 
-/** What happens to the runs of a workflow, as their events are called. */
+/** The events that runs of a workflow emit. */
 export const RUN_EVENTS = ['WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'WORKFLOW_CANCELED'] as const
 
 const filtered = { filters: Type.Optional(Filters) }
@@ -47,7 +47,7 @@ const segmentTrigger = <const Name extends TriggerType>(type: Name) =>
     ...filtered,
   })
 
-/** What each type of trigger is configured with. */
+/** The configuration of each type of trigger. */
 export const TRIGGER_CONFIGS = {
   SUBSCRIBED: plainTrigger('SUBSCRIBED'),
   UNSUBSCRIBED: plainTrigger('UNSUBSCRIBED'),
@@ -105,8 +105,7 @@ export const TRIGGER_CONFIGS = {
   INBOUND_WEBHOOK: plainTrigger('INBOUND_WEBHOOK'),
   MANUAL: plainTrigger('MANUAL'),
 } as const satisfies Record<TriggerType, TSchema>
-/** The configuration of each type. */
 export type TriggerConfigs = { [Type in TriggerType]: Static<(typeof TRIGGER_CONFIGS)[Type]> }
 export type TriggerConfig = TriggerConfigs[TriggerType]
-/** The configuration of a trigger that time fires. */
+/** The configuration of a timed trigger. */
 export type TimedTrigger = TriggerConfigs[TimedTriggerType]

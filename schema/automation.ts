@@ -6,7 +6,7 @@ import type { StepConfigs, WaitUntilConfig } from './automation-steps.ts'
 import type { TriggerConfig } from './automation-triggers.ts'
 import { closed, defaulted, oneOf } from './define.ts'
 
-/** The graph language of automations (decisions, section 6). */
+/** The types of steps in the graph language (decisions, section 6). */
 
 export type StepType = keyof StepConfigs | 'TRIGGER' | 'WAIT_UNTIL'
 export const STEP_TYPES = [
@@ -35,12 +35,12 @@ const ON_ERROR = ['CONTINUE', 'EXIT', 'FAIL'] as const
 export type OnError = (typeof ON_ERROR)[number]
 const LATE_ACTIONS = ['SEND', 'SKIP', 'EXIT'] as const
 const RE_ENTRY_MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY'] as const
-/** The port an edge leaves by when it names none. */
+/** The port of an edge that does not name one. */
 export const NEXT_PORT = 'next'
-/** The port of BRANCH when no path matches. */
+/** The port by which a BRANCH is left when no path matches. */
 export const ELSE_PORT = 'else'
 
-/** The members that every step has; `config` is checked by type. */
+/** The members that every step has besides `type` and `config`. The schema of `config` depends on the type. */
 export const StepMembers = {
   id: Id,
   name: Type.Optional(Name),
@@ -54,12 +54,12 @@ type ConfigOf<Type extends StepType> = Type extends keyof StepConfigs
     ? TriggerConfig
     : WaitUntilConfig
 
-/** A step of one type, with its defaults filled. */
+/** A step of one type, with its defaults filled in. */
 export type StepOf<Type extends StepType> = {
   id: string
   type: Type
   name?: string
-  /** Where they do not hold, the step is skipped. */
+  /** When these do not match, the step is skipped. */
   conditions?: Static<typeof Filters>
   onError: OnError
   config: ConfigOf<Type>
@@ -73,7 +73,7 @@ export const Edge = closed({
 })
 export type Edge = Static<typeof Edge>
 
-/** A graph with its defaults filled. */
+/** A graph with its defaults filled in. */
 export type Definition = { steps: Step[]; edges: Edge[] }
 
 export const ReEntry = closed({
@@ -89,10 +89,10 @@ export const ReEntry = closed({
 })
 export type ReEntry = Static<typeof ReEntry>
 
-/** Ends a run at once, wherever it is, when the event comes; email is not sent after it either. */
+/** Ends a run immediately, at any step, when the event arrives. Email that is not sent yet is not sent any more. */
 const ExitRule = closed({ id: Id, on: EventType, where: Type.Optional(WhereList) })
 
-/** What becomes of an email that is due later than this after its time: because the workflow was paused, say. */
+/** The action for an email that is overdue by more than `maxLateness`, for example because the workflow was paused. */
 const LateSend = closed({ maxLateness: Duration, action: oneOf(LATE_ACTIONS) })
 
 export const Settings = closed({
@@ -107,8 +107,9 @@ export const Settings = closed({
 export type Settings = Static<typeof Settings>
 
 /**
- * The graph as tools publish it. It is open on purpose: the faults of schema, graph and filters come out together in
- * one list from validateDefinition, with the step each belongs to. The OpenAPI document shows the language in its place.
+ * The steps as tools publish them. The schema is deliberately open, so that `validateDefinition` can return the faults
+ * of schema, graph and filters in one list, with the step of each. The OpenAPI document shows the full language
+ * instead.
  */
 export const StepList = Type.Unsafe<unknown[]>({
   type: 'array',
@@ -164,7 +165,7 @@ export const DefinitionInput = Type.Unsafe<Record<string, unknown>>({
   description: 'A complete graph {steps, edges, settings?, successGoals?} that need not be saved.',
 })
 
-/** The draft of a workflow in answers. */
+/** The draft of a workflow as tools return it. */
 export const Draft = closed({
   steps: Type.Array(Type.Unknown(), {
     description: 'Steps with their defaults. An EMAIL step names its internal email: get_campaign reads it.',

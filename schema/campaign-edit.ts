@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 
 import { closed, oneOf } from './define.ts'
 
-/** What edit_campaign can do to content (decisions, section 5). */
+/** The operations of `edit_campaign` on content (decisions, section 5). */
 const OPERATION_TYPES = [
   'replace_text',
   'insert_node',
@@ -13,7 +13,7 @@ const OPERATION_TYPES = [
 ] as const
 export type OperationType = (typeof OPERATION_TYPES)[number]
 
-/** How many operations one call may hold. */
+/** The most operations in one call. */
 export const MAXIMUM_OPERATIONS = 100
 
 const path = Type.Array(Type.Integer({ minimum: 0 }), {
@@ -38,7 +38,7 @@ const NodeTarget = closed(
 
 const node = Type.Record(Type.String(), Type.Unknown(), { description: 'A whole node of the document.' })
 
-/** An operation on the wire. The schema shows the members; which go with which type is judged by readOperations. */
+/** An operation on the wire. `readOperations` checks which members belong to which type. */
 export const WireOperation = closed({
   type: oneOf(OPERATION_TYPES),
   find: Type.Optional(
@@ -55,6 +55,6 @@ export const WireOperation = closed({
 })
 export type WireOperation = Static<typeof WireOperation>
 
-/** What an operation found: how many texts it replaced, or its one node. */
+/** The result of an operation: how many texts it replaced, or 1 for the node it changed. */
 export const AppliedOperation = closed({ index: Type.Integer(), matched: Type.Integer() })
 export type AppliedOperation = Static<typeof AppliedOperation>

@@ -9,18 +9,18 @@ import { CAMPAIGN_STATUSES, CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 const CAMPAIGN_KINDS = ['BROADCAST', 'WORKFLOW'] as const
 export type CampaignKind = (typeof CAMPAIGN_KINDS)[number]
 
-/** What made a history entry: the editor by itself, somebody, or a program that writes for somebody. */
+/** The origin of a history entry: the editor's autosave, a person, or a program that writes for a person. */
 const HISTORY_SOURCES = ['autosave', 'manual', 'ai'] as const
 export type HistorySource = (typeof HISTORY_SOURCES)[number]
 
-/** What render_campaign gives back. */
+/** The parts that `render_campaign` can return. */
 export const RENDER_FORMATS = ['html', 'text', 'both'] as const
 export type RenderFormat = (typeof RENDER_FORMATS)[number]
 
-/** The from-address a campaign names, as far as a reader of the campaign needs it. */
+/** The sender of a campaign, reduced to what readers of the campaign need. */
 export const CampaignSender = closed({ id: Type.String(), name: Type.String(), email: Type.String() })
 
-/** Bounds of a campaign: lines in characters, addresses of a test, images that one call measures. */
+/** Limits of a campaign: `name` and `line` in characters, addresses of one test, images measured in one call. */
 export const CAMPAIGN_LIMITS = { name: 200, line: EMAIL_LINE, testEmails: 5, imagesAtOnce: 50 } as const
 
 const summary = {
@@ -39,11 +39,13 @@ const summary = {
   updatedAt: Type.String(),
 }
 
-/** A campaign in a list: everything but what can be long. */
+/** A campaign in a list, without the members that can be long. */
 export const CampaignSummary = closed(summary)
 export type CampaignSummary = Static<typeof CampaignSummary>
 
-/** A campaign on the wire (contract, "Campaign"); `workflowId` and `stepId` say whose internal email it is. */
+/**
+ * A campaign on the wire (contract, "Campaign"). `workflowId` and `stepId` name the EMAIL step of a WORKFLOW campaign.
+ */
 export const Campaign = closed({
   ...summary,
   kind: oneOf(CAMPAIGN_KINDS),
@@ -67,17 +69,17 @@ const entry = {
   ),
 }
 
-/** A moment of a campaign in a list, without what can be long. */
+/** A history entry in a list, without its content. */
 export const HistorySummary = closed(entry)
 export type HistorySummary = Static<typeof HistorySummary>
 
-/** What a campaign said at a moment (contract, "Campaign history entry"). */
+/** The content of a campaign at one point in time (contract, "Campaign history entry"). */
 export const HistoryEntry = closed({ ...entry, content: Campaign.properties.content })
 export type HistoryEntry = Static<typeof HistoryEntry>
 
 const size = closed({ width: Type.Integer(), height: Type.Integer() })
 
-/** One image of a document and the size it gets, in pixels; `problem` says why it stays as it is. */
+/** One image of a document and its new size in pixels. `problem` says why the size is not changed. */
 export const FittedImage = closed({
   index: Type.Integer({ description: 'In document order, from 0.' }),
   address: Type.String(),
@@ -89,11 +91,11 @@ export const FittedImage = closed({
 })
 export type FittedImage = Static<typeof FittedImage>
 
-/** Something an author should know about an email; `code` is for programs. */
+/** A problem of an email that its author should know about. `code` is for programs. */
 export const RenderWarning = closed({ code: Type.String(), message: Type.String() })
 export type RenderWarning = Static<typeof RenderWarning>
 
-/** How far a campaign is (decisions, section 5). */
+/** The progress of a campaign (decisions, section 5). */
 export const CampaignProgress = closed({
   status: oneOf(CAMPAIGN_STATUSES),
   paused: Type.Boolean(),
@@ -121,7 +123,10 @@ export type CampaignProgress = Static<typeof CampaignProgress>
 const visits = { unique: Type.Integer(), total: Type.Integer() }
 const Visits = closed({ ...visits, machine: closed(visits) })
 
-/** What came of a campaign (decisions, section 5). `unique` counts emails, `total` visits; people unless said otherwise. */
+/**
+ * The results of a campaign (decisions, section 5). `unique` counts emails and `total` counts visits. Visits of
+ * machines are counted only under `machine`.
+ */
 export const CampaignAnalytics = closed({
   recipients: Type.Integer({ description: 'Everybody who was meant when sending began.' }),
   sent: Type.Integer(),

@@ -1,6 +1,6 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
 
-/** An object that refuses every field it does not name. */
+/** Returns an object schema that refuses fields it does not name. */
 export function closed<Properties extends TProperties>(
   properties: Properties,
   options: { description?: string } = {},
@@ -9,29 +9,29 @@ export function closed<Properties extends TProperties>(
 }
 
 /**
- * An optional property that the catalogue fills before a handler runs. TypeBox publishes a property with a plain
- * `default` as required; on the wire this one is optional, while its static type is never undefined.
+ * Returns an optional property that `invoke()` fills with `value` before a handler runs. TypeBox publishes a property
+ * with a plain `default` as required; this one is optional on the wire, while its static type is never undefined.
  */
 export function defaulted<Schema extends TSchema>(schema: Schema, value: Static<Schema>): Schema {
-  // The modifier only changes `required` in the published schema; invoke() fills the value, so handlers always see one.
+  // The modifier only changes `required` in the published schema, so the static type stays that of `schema`.
   return Type.Optional({ ...schema, default: value })
 }
 
-/** `T | null`. */
+/** Returns the schema of `T | null`. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()])
 }
 
-/** One of a closed set of strings, published as `enum`. */
+/** Returns the schema of one of a closed set of strings, published as `enum`. */
 export function oneOf<const Values extends readonly string[]>(
   values: Values,
   options: { description?: string } = {},
 ) {
-  // Type.Enum wants a mutable array type; the values are only read.
+  // `Type.Enum` requires a mutable array type, although it only reads the values.
   return Type.Unsafe<Values[number]>(Type.Enum([...values], options))
 }
 
-/** A page of records under the key that names them, with an opaque or positional cursor. */
+/** Returns the schema of a page of records under `key`, with the cursor of the next page. */
 export function pageOf<Key extends string, Item extends TSchema>(key: Key, item: Item) {
   return closed({
     ...keyed(key, Type.Array(item)),
@@ -40,12 +40,12 @@ export function pageOf<Key extends string, Item extends TSchema>(key: Key, item:
   })
 }
 
-/** Records under the key that names them, for lists that take only `limit`. */
+/** Returns the schema of a list of records under `key`, for lists that take only `limit`. */
 export function listOf<Key extends string, Item extends TSchema>(key: Key, item: Item) {
   return closed({ ...keyed(key, Type.Array(item)), hasMore: Type.Boolean() })
 }
 
-/** A numbered page of records under the key that names them, for lists that take `page`. */
+/** Returns the schema of a numbered page of records under `key`, for lists that take `page`. */
 export function numberedPageOf<Key extends string, Item extends TSchema>(key: Key, item: Item) {
   return closed({
     ...keyed(key, Type.Array(item)),
@@ -56,12 +56,12 @@ export function numberedPageOf<Key extends string, Item extends TSchema>(key: Ke
   })
 }
 
-/** Which page a list returns, from 1. */
+/** Returns the schema of a page number, which counts from 1. */
 export function pageNumber() {
   return defaulted(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'From 1.' }), 1)
 }
 
-/** How many records a list returns; more than `maximum` is refused, never clamped. */
+/** Returns the schema of `limit`, with the default `preset`. A value above `maximum` is refused, never clamped. */
 export function limitOf(preset: number, maximum = 100) {
   return defaulted(
     Type.Integer({
@@ -73,7 +73,7 @@ export function limitOf(preset: number, maximum = 100) {
   )
 }
 
-/** What a list of REST takes: how many, and from where in which direction. */
+/** Returns the paging parameters of REST lists: a limit and the id to start after or before. */
 export function walkOf(preset = 20) {
   const id = (description: string) => Type.Optional(Type.String({ description }))
   return {
@@ -84,6 +84,6 @@ export function walkOf(preset = 20) {
 }
 
 function keyed<Key extends string, Value>(key: Key, value: Value) {
-  // A computed key widens to an index signature; the record holds exactly this key.
+  // TypeScript widens a computed key to an index signature; the record has exactly this key.
   return { [key]: value } as Record<Key, Value>
 }

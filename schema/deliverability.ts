@@ -2,15 +2,18 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** What a domain sends: mail to many, and mail that one person waits for. Each is judged, and stops, by itself. */
+/**
+ * The two streams of a domain: mail to many recipients, and mail that one person expects. Each is judged and stopped
+ * separately.
+ */
 const STREAMS = ['MARKETING', 'TRANSACTIONAL'] as const
 export type Stream = (typeof STREAMS)[number]
 
-/** What a domain has too many of. */
+/** The rate that was too high when sending stopped. */
 export const STOP_REASONS = ['BOUNCES', 'COMPLAINTS'] as const
 export type StopReason = (typeof STOP_REASONS)[number]
 
-/** That a domain has crossed the line and sends no more of a stream until resume_sending. */
+/** A stream of a domain that crossed a threshold. Nothing of it is sent until `resume_sending`. */
 export const SendingStop = closed({
   stream: oneOf(STREAMS),
   reason: oneOf(STOP_REASONS),
@@ -19,11 +22,11 @@ export const SendingStop = closed({
 })
 export type SendingStop = Static<typeof SendingStop>
 
-/** How bad a finding is: STOP is over the line at which sending stops. */
+/** The severity of a finding. STOP is above the threshold at which sending stops. */
 export const LEVELS = ['OK', 'WARN', 'STOP'] as const
 export type Level = (typeof LEVELS)[number]
 
-/** Something about how email fares, and what to do about it. */
+/** A finding about deliverability and how to repair it. */
 export const HealthFinding = closed({
   level: oneOf(LEVELS),
   code: Type.String(),
@@ -34,7 +37,7 @@ export type HealthFinding = Static<typeof HealthFinding>
 
 const rate = nullable(Type.Number({ description: '0.05 is 5 %; null when there is nothing to divide by.' }))
 
-/** How the email of the last days fared. */
+/** Deliverability over the last `days` days. */
 export const HealthWindow = closed({
   days: Type.Integer(),
   emails: Type.Integer({ description: 'What servers took or refused.' }),
@@ -49,7 +52,7 @@ export const HealthWindow = closed({
 })
 export type HealthWindow = Static<typeof HealthWindow>
 
-/** How the email to one mailbox provider fares. */
+/** Deliverability at one mailbox provider. */
 export const ProviderHealth = closed({
   provider: Type.String({ description: 'Google, Microsoft, …, or the domain of their mail servers.' }),
   windows: Type.Array(HealthWindow),
@@ -57,7 +60,7 @@ export const ProviderHealth = closed({
 })
 export type ProviderHealth = Static<typeof ProviderHealth>
 
-/** How the email of a domain fares, and at whom. */
+/** Deliverability of a domain, in total and by mailbox provider. */
 export const DomainHealth = closed({
   id: Type.String(),
   domain: Type.String(),
@@ -71,7 +74,7 @@ export type DomainHealth = Static<typeof DomainHealth>
 
 const line = closed({ warn: Type.Number(), stop: Type.Number() })
 
-/** How the email of an organization fares, against what. */
+/** Deliverability of an organization's domains, with the thresholds they are judged by. */
 export const Health = closed({
   thresholds: closed({ bounceRate: line, complaintRate: line }),
   domains: Type.Array(DomainHealth),

@@ -4,13 +4,13 @@ import { closed, nullable, oneOf } from './define.ts'
 import { SendingStop } from './deliverability.ts'
 import { DOMAIN_STATUSES } from './values.ts'
 
-/** Whether a DNS record is as it must be. */
+/** The result of the last check of a DNS record. */
 const RECORD_STATUSES = ['PENDING', 'VERIFIED', 'MISMATCH', 'MISSING'] as const
 
-/** What a DNS record is for. DMARC is recommended, the others are needed. */
+/** The purpose of a DNS record. DMARC is recommended; the others are required. */
 const RECORD_PURPOSES = ['OWNERSHIP', 'DKIM', 'MAIL_FROM_MX', 'MAIL_FROM_SPF', 'DMARC'] as const
 
-/** One DNS record that a sending domain needs (decisions, section 8); `repair` says what to do while it is not right. */
+/** One DNS record of a sending domain (decisions, section 8). `repair` says what to do while it is not VERIFIED. */
 export const DomainRecord = closed({
   name: Type.String(),
   type: oneOf(['TXT', 'MX']),

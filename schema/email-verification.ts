@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** Why an address is not simply valid, the gravest first. */
+/** The reasons why an address is not simply valid, the most serious first. */
 const VERIFICATION_REASONS = [
   'invalid_syntax',
   'no_mail_server',
@@ -12,7 +12,7 @@ const VERIFICATION_REASONS = [
   'dns_unavailable',
 ] as const
 
-/** What can be said of an address without writing to it (decisions, section 9). */
+/** The result of checking an address without sending email to it (decisions, section 9). */
 export const EmailVerification = closed({
   email: Type.String(),
   status: oneOf(['valid', 'risky', 'invalid']),

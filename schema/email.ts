@@ -14,14 +14,14 @@ const summary = {
   last_event: oneOf(LAST_EVENTS),
 }
 
-/** An email in a list of REST v2: everything but its bodies. These are spelled in snake_case (decisions, section 1). */
+/** An email in a list of REST v2, without its bodies. The members are in snake_case (decisions, section 1). */
 export const EmailSummary = closed(summary)
 export type EmailSummary = Static<typeof EmailSummary>
 
-/** What can happen to an email after the moment it was accepted. */
+/** The events that an email can have after it was accepted. */
 const EMAIL_EVENTS = [...LAST_EVENTS, 'replied', 'auto_replied'] as const
 
-/** One moment of an email; members that say nothing of it are null. */
+/** One event of an email. Members that do not apply to the event are null. */
 export const EmailMoment = closed({
   event: oneOf(EMAIL_EVENTS),
   created_at: Type.String(),
@@ -32,7 +32,7 @@ export const EmailMoment = closed({
 })
 export type EmailMoment = Static<typeof EmailMoment>
 
-/** How an email was written, where that is kept. */
+/** The content of an email as its author wrote it, if that is kept. */
 export const EmailSource = closed({
   content_type: Type.String({ description: 'HTML, MARKDOWN, TIPTAP or PLATE.' }),
   content: Type.Unknown({ description: 'Text, or the document.' }),
@@ -51,7 +51,10 @@ export const Email = closed({
 })
 export type Email = Static<typeof Email>
 
-/** An email as REST v2 takes it (contract, "Send email (v2)"): one of html, tiptap and markdown. */
+/**
+ * An email as a caller of REST v2 sends it (contract, "Send email (v2)"), with exactly one of html, tiptap and
+ * markdown.
+ */
 export const NewEmail = closed({
   from: Type.String({
     description: '"hello@example.com" or "Name <hello@example.com>" on a verified domain.',
@@ -74,5 +77,5 @@ export const NewEmail = closed({
 })
 export type NewEmail = Static<typeof NewEmail>
 
-/** The most emails of one batch. */
+/** The most emails in one batch. */
 export const BATCH_EMAILS = 100

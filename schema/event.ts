@@ -5,11 +5,11 @@ import { closed } from './define.ts'
 import { SUBSCRIBER_EVENT_TYPES } from './values.ts'
 import { WEBHOOK_PING } from './webhook.ts'
 
-/** The events that create_event takes; every other type is written by the service itself (contract). */
+/** The payment events that `create_event` accepts from callers (contract). `SERVICE_EVENT_TYPES` are refused. */
 export const PAYMENT_EVENT_TYPES = ['SUBSCRIBER_PAYMENT', 'SUBSCRIBER_REFUND'] as const
 export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
 
-/** The events that only the service itself writes, so that nobody can make them up. */
+/** The event types that only the service itself writes, so that callers cannot forge them. */
 export const SERVICE_EVENT_TYPES: ReadonlySet<string> = new Set([
   ...SUBSCRIBER_EVENT_TYPES.filter((type) => !PAYMENT_EVENT_TYPES.some((payment) => payment === type)),
   'SEGMENT_ENTERED',
@@ -17,17 +17,17 @@ export const SERVICE_EVENT_TYPES: ReadonlySet<string> = new Set([
   WEBHOOK_PING,
 ])
 
-/** The name of an event; those that no list of ours has are the caller's own. */
+/** The type of an event. Any type that is not built in belongs to the caller. */
 export const EventType = Type.String({
   pattern: EVENT_TYPE.source,
   description:
     '2 to 64 capital letters, digits and underscores, beginning with a letter, such as ORDER_PLACED.',
 })
 
-/** The largest amount of one payment, in major units. */
+/** The largest amount of one payment, in major units of its currency. */
 export const MAXIMUM_AMOUNT = 1_000_000_000
 
-/** Who or what made an event happen. */
+/** The actor that caused an event. */
 export const EventCause = closed({
   kind: Type.String({
     description: 'token, import, run (a workflow), public (a link in an email) or system.',

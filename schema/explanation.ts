@@ -2,14 +2,14 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** What a reason does: it lets the email go, stops it, holds it for now, or only tells what happened. */
+/** The effect of a reason: it speaks for sending the email, against it, delays it, or is only information. */
 const REASON_OUTCOMES = ['FOR', 'AGAINST', 'WAITING', 'NOTE'] as const
 
-/** How it stands with a person and a campaign or workflow. */
+/** The state of a person with regard to a campaign or workflow. */
 const VERDICTS = ['GOT_IT', 'DID_NOT_GET_IT', 'UNDER_WAY', 'WOULD_GET_IT', 'WOULD_NOT_GET_IT'] as const
 export type VerdictOutcome = (typeof VERDICTS)[number]
 
-/** One reason why somebody got an email, did not, or would not. */
+/** One reason why a person got an email, did not get it, or would or would not get it. */
 export const Reason = closed({
   at: nullable(Type.String({ description: 'When it was decided or happened; null is as things are now.' })),
   outcome: oneOf(REASON_OUTCOMES),
@@ -23,7 +23,7 @@ export const Reason = closed({
 })
 export type Reason = Static<typeof Reason>
 
-/** Every reason in order: what happened by its time, then what holds now. */
+/** All reasons in order: past events by time, then the conditions that apply now. */
 export const Explanation = closed({
   reasons: Type.Array(Reason),
   verdict: closed({

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** What an image can be, with the ending its address has. */
+/** The supported image types, each with the file extension of its URL. */
 export const IMAGE_ENDINGS = {
   'image/png': 'png',
   'image/jpeg': 'jpg',
@@ -11,10 +11,12 @@ export const IMAGE_ENDINGS = {
 } as const
 export type ImageType = keyof typeof IMAGE_ENDINGS
 
-/** The types as a list, for schemas. */
+/** The keys of `IMAGE_ENDINGS` as a tuple, for schemas. */
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const satisfies ImageType[]
 
-/** Bounds of images: an image has fewer bytes than `bytes` and at most `pixels`; texts in characters. */
+/**
+ * Limits of images: a file must have fewer bytes than `bytes` and at most `pixels`; texts are counted in characters.
+ */
 export const IMAGE_LIMITS = { bytes: 2_000_000, pixels: 25_000_000, name: 200, description: 2_000 } as const
 
 /** An image on the wire (decisions, section 5). */

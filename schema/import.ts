@@ -2,15 +2,15 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** The statuses that a list may give a person. */
+/** The statuses that an import may give to subscribers. */
 export const IMPORTED_STATUSES = ['SUBSCRIBED', 'UNSUBSCRIBED'] as const
 export type ImportedStatus = (typeof IMPORTED_STATUSES)[number]
 
-/** Where an uploaded list stands. */
+/** The states of an import. */
 const IMPORT_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
-/** An uploaded list and how far it is. */
+/** An uploaded list of subscribers and its progress. */
 export const SubscriberImport = closed({
   id: Type.String(),
   status: oneOf(IMPORT_STATUSES),

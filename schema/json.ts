@@ -1,4 +1,4 @@
-/** Whether a value is an object with members: no list, and not null. */
+/** Returns whether a value is an object that is neither an array nor null. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

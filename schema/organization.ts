@@ -4,7 +4,7 @@ import { closed, nullable, oneOf } from './define.ts'
 import { StatusCounts } from './subscriber.ts'
 import { EMAIL_LINE, FIELD_TYPES, PLANS } from './values.ts'
 
-/** Numbers of an organization at the moment of the call. */
+/** Counts of an organization at the time of the call. */
 export const OrganizationStats = closed({
   name: Type.String(),
   plan: oneOf(PLANS),
@@ -35,7 +35,7 @@ export const OrganizationStats = closed({
 })
 export type OrganizationStats = Static<typeof OrganizationStats>
 
-/** A variable for email content; `syntax` is what to write into it. */
+/** A variable for email content. `syntax` is the text to write into the content. */
 export const Variable = closed({
   name: Type.String(),
   label: Type.String(),
@@ -45,7 +45,7 @@ export const Variable = closed({
 })
 export type Variable = Static<typeof Variable>
 
-/** A variable that a custom field gives. */
+/** A variable for a custom field. */
 export const FieldVariable = closed({
   name: Type.String(),
   type: oneOf(FIELD_TYPES),
@@ -53,7 +53,7 @@ export const FieldVariable = closed({
 })
 export type FieldVariable = Static<typeof FieldVariable>
 
-/** Bounds of the organization's texts, in characters. */
+/** Limits of the organization's texts, in characters. */
 export const ORGANIZATION_LIMITS = {
   name: 100,
   confirmationSubject: EMAIL_LINE,
@@ -61,7 +61,7 @@ export const ORGANIZATION_LIMITS = {
   writingStyle: 5_000,
 } as const
 
-/** The email that asks somebody to confirm a subscription, where double opt-in is on. */
+/** The email that asks a subscriber to confirm when double opt-in is on. */
 export const ConfirmationEmail = closed({
   subject: Type.String({ description: 'One line; variables work.' }),
   markdown: Type.String({
@@ -71,7 +71,7 @@ export const ConfirmationEmail = closed({
 })
 export type ConfirmationEmail = Static<typeof ConfirmationEmail>
 
-/** The organization as its own members see it; `confirmationEmail` is null while the standard one is used. */
+/** The organization as its members see it. `confirmationEmail` is null while the standard email is used. */
 export const OrganizationSettings = closed({
   id: Type.String(),
   name: Type.String(),
@@ -85,7 +85,7 @@ export const OrganizationSettings = closed({
 })
 export type OrganizationSettings = Static<typeof OrganizationSettings>
 
-/** How the organization writes; null is what nobody has said yet. */
+/** The writing style of the organization. A null member is not set. */
 export const WritingStyle = closed({
   persona: nullable(Type.String()),
   audience: nullable(Type.String()),

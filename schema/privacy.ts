@@ -5,7 +5,7 @@ import { SubscriberEvent } from './event.ts'
 import { Run } from './run.ts'
 import { Subscriber } from './subscriber.ts'
 
-/** An email of a person with what it said, where that is kept for this email alone. */
+/** An email to a person, with its content if that is stored for this email alone. */
 export const PersonalEmail = closed({
   id: Type.String({ description: 'eml_…' }),
   recipient: Type.String(),
@@ -20,7 +20,7 @@ export const PersonalEmail = closed({
   sentAt: nullable(Type.String()),
 })
 
-/** An open or a click, also those that were taken for a machine's. */
+/** An open or a click, including those attributed to machines. */
 const PersonalVisit = closed({
   emailId: Type.String({ description: 'eml_…' }),
   kind: Type.String({ description: 'OPEN or CLICK.' }),
@@ -30,7 +30,7 @@ const PersonalVisit = closed({
   createdAt: Type.String(),
 })
 
-/** What came back about an email: a bounce, a delay, a complaint, a reply. */
+/** A report about an email: a bounce, a delay, a complaint or a reply. */
 const PersonalReport = closed({
   emailId: Type.String({ description: 'eml_…' }),
   kind: Type.String({ description: 'BOUNCE, DELAY, COMPLAINT, REPLY or AUTOMATIC.' }),
@@ -41,7 +41,7 @@ const PersonalReport = closed({
   createdAt: Type.String(),
 })
 
-/** Everything that is kept of one person (GDPR, articles 15 and 20). */
+/** All stored data about one person (GDPR, articles 15 and 20). */
 export const PersonalData = closed({
   exportedAt: Type.String(),
   subscriber: Subscriber,

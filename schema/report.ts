@@ -2,17 +2,20 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** What can come back about an email. `AUTOMATIC` is what a machine says of itself, such as an absence. */
+/** The kinds of reports about an email. `AUTOMATIC` is an automatic answer, such as an out-of-office notice. */
 const REPORT_KINDS = ['BOUNCE', 'DELAY', 'COMPLAINT', 'REPLY', 'AUTOMATIC'] as const
 export type ReportKind = (typeof REPORT_KINDS)[number]
 
-/** So many bytes of a report are kept. */
+/** How many bytes of a report are kept. */
 export const REPORT_BYTES = 256_000
 
 const uuid = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })
 const line = Type.String({ maxLength: 1_000 })
 
-/** A report as the inbound listener hands it to the API; it has read from a signed address which email it is about. */
+/**
+ * A report as the inbound listener sends it to the API. The listener reads the ids of the organization and the email
+ * from the signed address that the report was sent to.
+ */
 export const InboundReport = closed({
   organizationId: uuid,
   messageId: uuid,

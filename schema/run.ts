@@ -4,7 +4,7 @@ import { STEP_TYPES } from './automation.ts'
 import { closed, nullable, oneOf } from './define.ts'
 import { EXIT_REASONS, RUN_STATUSES } from './values.ts'
 
-/** A step as records of runs name it. */
+/** A step as runs refer to it. */
 export const StepReference = closed({
   id: Type.String(),
   type: oneOf(STEP_TYPES),
@@ -12,7 +12,7 @@ export const StepReference = closed({
 })
 export type StepReference = Static<typeof StepReference>
 
-/** One way of a subscriber through a workflow, on the version they entered. */
+/** One passage of a subscriber through a workflow, on the version that they entered. */
 export const Run = closed({
   id: Type.String({ description: 'run_…' }),
   workflow: closed({ id: Type.String({ description: 'wf_…' }), name: Type.String() }),
@@ -32,7 +32,7 @@ export const Run = closed({
 })
 export type Run = Static<typeof Run>
 
-/** One visit of a step in a run's timeline. */
+/** One visit to a step in a run's timeline. */
 export const RunVisit = closed({
   visit: Type.Integer(),
   step: StepReference,
@@ -44,7 +44,9 @@ export const RunVisit = closed({
 })
 export type RunVisit = Static<typeof RunVisit>
 
-/** What a run that is not over waits for: a turn in its group, the workflow itself, or the end of a step. */
+/**
+ * What an active run can wait for: a place in its workflow group, the workflow to be resumed, or the end of its step.
+ */
 export const RUN_WAITS = [
   'GROUP',
   'PAUSED',
@@ -58,7 +60,7 @@ export const RUN_WAITS = [
   'WORKER',
 ] as const
 
-/** All that is known of a run beside its timeline. */
+/** Everything known about a run: the run itself, its timeline and what it waits for. */
 export const RunStory = closed({
   run: Run,
   timeline: Type.Array(RunVisit),

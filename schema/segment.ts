@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { Filters } from './audience.ts'
 import { closed, nullable } from './define.ts'
 
-/** Bounds of a segment's name, in characters. */
+/** Limits of a segment's name, in characters. */
 export const SEGMENT_LIMITS = { name: 200 } as const
 
 const members = {
@@ -14,11 +14,11 @@ const members = {
   updatedAt: Type.String(),
 }
 
-/** A saved audience on the wire: whoever matches its filters at the moment it is asked. */
+/** A saved audience. Its members are the subscribers that match its filters at the time of the query. */
 export const Segment = closed(members)
 export type Segment = Static<typeof Segment>
 
-/** A segment with how many match it now. */
+/** A segment with the number of subscribers that match it now. */
 export const CountedSegment = closed({
   ...members,
   subscriberCount: nullable(

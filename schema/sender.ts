@@ -2,10 +2,10 @@ import Type, { type Static } from 'typebox'
 
 import { closed } from './define.ts'
 
-/** Bounds of a sender's display name, in characters. */
+/** Limits of a sender's display name, in characters. */
 export const SENDER_LIMITS = { name: 100 } as const
 
-/** A from-address on the wire (decisions, section 8); `verified` says whether its domain may send now. */
+/** A sender address on the wire (decisions, section 8). `verified` says whether its domain may send now. */
 export const Sender = closed({
   id: Type.String(),
   name: Type.String(),

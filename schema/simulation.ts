@@ -6,7 +6,7 @@ import { closed, defaulted, nullable, oneOf } from './define.ts'
 import { FieldValue, SUBSCRIBER_LIMITS } from './subscriber.ts'
 import { EXIT_REASONS, SUBSCRIBER_STATUSES } from './values.ts'
 
-/** Somebody who need not exist, for simulations. */
+/** A made-up subscriber for simulations. */
 export const SamplePerson = closed({
   email: defaulted(Type.String({ maxLength: SUBSCRIBER_LIMITS.email }), 'sample@example.com'),
   name: Type.Optional(Type.String({ maxLength: SUBSCRIBER_LIMITS.name })),
@@ -35,7 +35,7 @@ export type SamplePerson = Static<typeof SamplePerson>
 
 const moment = (description: string) => nullable(Type.String({ description }))
 
-/** One visit of a step on a simulated way. */
+/** One visit to a step on a simulated way. */
 export const SimulatedVisit = closed({
   stepId: Type.String(),
   type: oneOf(STEP_TYPES),
@@ -66,7 +66,7 @@ export type SimulatedVisit = Static<typeof SimulatedVisit>
 const WAY_ENDS = ['COMPLETED', 'CANCELED', 'FAILED', 'WAITS_FOREVER', 'CUT'] as const
 export type WayEnd = (typeof WAY_ENDS)[number]
 
-/** One way through the graph: the expected one, or one that leaves an earlier way where something else happens. */
+/** One way through the graph: the expected one, or one that branches off from another way. */
 export const SimulatedWay = closed({
   number: Type.Integer({ description: 'From 1; the first is what happens if nothing is assumed.' }),
   branchOf: nullable(
@@ -88,7 +88,7 @@ export const SimulatedWay = closed({
 })
 export type SimulatedWay = Static<typeof SimulatedWay>
 
-/** Whether a trigger would let the person in. */
+/** Whether a trigger would let the person enter. */
 export const SimulatedEntry = closed({
   stepId: Type.String(),
   type: oneOf(TRIGGER_TYPES),
@@ -104,7 +104,7 @@ export const SimulatedEntry = closed({
 })
 export type SimulatedEntry = Static<typeof SimulatedEntry>
 
-/** Where ways end that their author may not have meant to end. */
+/** Places where a way ends, possibly without its author's intention. */
 const DEAD_ENDS = ['NOT_CONNECTED', 'WAITS_FOREVER', 'NEVER_REACHED'] as const
 export const DeadEnd = closed({
   stepId: Type.String(),
@@ -114,7 +114,7 @@ export const DeadEnd = closed({
 })
 export type DeadEnd = Static<typeof DeadEnd>
 
-/** What a simulation answers. */
+/** The result of a simulation. */
 export const Simulation = closed({
   from: Type.String(),
   timezone: Type.String({ description: 'Of the local dates.' }),

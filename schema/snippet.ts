@@ -2,14 +2,17 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** The formats a snippet can be written in; PLATE documents cannot hold snippets. */
+/** The formats of snippets. PLATE documents cannot contain snippets. */
 export const SNIPPET_CONTENT_TYPES = ['MAILY', 'MARKDOWN'] as const
 export type SnippetContentType = (typeof SNIPPET_CONTENT_TYPES)[number]
 
-/** Bounds of snippets: `nesting` is how many may stand inside one another, `uses` how many one may hold. */
+/**
+ * Limits of snippets. `nesting` is the depth of snippets within snippets, `uses` the number of snippets that one
+ * snippet may contain.
+ */
 export const SNIPPET_LIMITS = { name: 100, nesting: 5, uses: 50, perOrganization: 1_000 } as const
 
-/** A snippet without its content, as lists show it. */
+/** A snippet without its content, for lists. */
 export const SnippetSummary = closed({
   id: Type.String(),
   name: Type.String(),
@@ -20,7 +23,7 @@ export const SnippetSummary = closed({
 })
 export type SnippetSummary = Static<typeof SnippetSummary>
 
-/** Who holds a snippet: another snippet, a campaign, or a workflow by one of its emails. */
+/** A user of a snippet: another snippet, a campaign, or a workflow through one of its emails. */
 export const SnippetUse = closed({
   kind: oneOf(['snippet', 'campaign', 'workflow']),
   id: Type.String(),

@@ -3,14 +3,14 @@ import Type, { type Static } from 'typebox'
 import { closed, nullable, oneOf } from './define.ts'
 import { StatusCounts } from './subscriber.ts'
 
-/** The lengths of a bucket of growth; each begins at midnight in the organization's time zone, a week on Monday. */
+/** The lengths of a growth bucket. Each begins at midnight in the organization's time zone; a week begins on Monday. */
 export const GROWTH_INTERVALS = ['day', 'week', 'month'] as const
 export type GrowthInterval = (typeof GROWTH_INTERVALS)[number]
 
-/** The most buckets in one answer. */
+/** The most growth buckets in one answer. */
 export const GROWTH_BUCKETS = 1_000
 
-/** What happened to an audience in a time. */
+/** Changes of an audience within a period. */
 const changes = {
   created: Type.Integer({ description: 'People who were added, whatever their status.' }),
   subscribed: Type.Integer({ description: 'How often somebody subscribed, also again.' }),
@@ -20,7 +20,7 @@ const changes = {
   net: Type.Integer({ description: 'subscribed less unsubscribed.' }),
 }
 
-/** The growth of an audience in buckets without gaps. */
+/** The growth of an audience in consecutive buckets. */
 export const SubscriberGrowth = closed({
   from: Type.String(),
   to: Type.String({ description: 'The end, which is not part of it.' }),
@@ -39,7 +39,7 @@ export const SubscriberGrowth = closed({
 })
 export type SubscriberGrowth = Static<typeof SubscriberGrowth>
 
-/** An audience now, and what happened to it in a time. */
+/** The size of an audience now and its changes within a period. */
 export const SubscriberStats = closed({
   total: Type.Integer(),
   byStatus: StatusCounts,

@@ -3,13 +3,13 @@ import Type, { type Static } from 'typebox'
 import { closed, nullable, oneOf } from './define.ts'
 import { DELIVERY_STATUSES, FIELD_TYPES, SUBSCRIBER_STATUSES, type SubscriberStatus } from './values.ts'
 
-/** Bounds of what is kept of a person; text is counted in characters. */
+/** Limits of a subscriber's data. Text is counted in characters. */
 export const SUBSCRIBER_LIMITS = {
-  /** RFC 5321 4.5.3.1.3: a path of 256 octets less its angle brackets. */
+  /** RFC 5321 4.5.3.1.3: a path has at most 256 octets, including its two angle brackets. */
   email: 254,
   name: 200,
   phone: 40,
-  /** A custom field's text. */
+  /** The text value of a custom field. */
   fieldText: 2_000,
   /** Custom field definitions in an organization. */
   fieldDefinitions: 200,
@@ -17,7 +17,7 @@ export const SUBSCRIBER_LIMITS = {
   tags: 100,
 } as const
 
-/** The members of an input that name one person; exactly one of the two is sent. */
+/** The input members that identify one subscriber. Callers send exactly one of the two. */
 export const subscriberChoice = {
   subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
   email: Type.Optional(
@@ -25,10 +25,10 @@ export const subscriberChoice = {
   ),
 }
 
-/** A custom field's value: text, number, yes or no, or a date as ISO 8601 text. */
+/** The value of a custom field. Dates are ISO 8601 text. */
 export const FieldValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
 
-/** A person on the wire (contract, "Subscriber"). */
+/** A subscriber on the wire (contract, "Subscriber"). */
 export const Subscriber = closed({
   id: Type.String(),
   email: Type.String(),
@@ -49,7 +49,7 @@ export const Subscriber = closed({
 })
 export type Subscriber = Static<typeof Subscriber>
 
-/** The members of a person that query_subscribers can be asked for. */
+/** The members of a subscriber that callers of `query_subscribers` can select. */
 export const QUERY_FIELDS = [
   'id',
   'email',
@@ -67,12 +67,12 @@ export const QUERY_FIELDS = [
 ] as const
 export type QueryField = (typeof QUERY_FIELDS)[number]
 
-/** The members of a person that were asked for. */
+/** A subscriber with only the selected members. */
 export const SelectedSubscriber = Type.Partial(Type.Pick(Subscriber, QUERY_FIELDS), {
   additionalProperties: false,
 })
 
-/** A person who gets no email because an email came back or was complained about. */
+/** A subscriber who gets no email because an email to them bounced or because they complained about one. */
 export const SuppressedSubscriber = closed({
   id: Type.String(),
   email: Type.String(),
@@ -85,7 +85,7 @@ export const SuppressedSubscriber = closed({
 })
 export type SuppressedSubscriber = Static<typeof SuppressedSubscriber>
 
-/** A person in an export. */
+/** A subscriber in an export. */
 export const ExportedSubscriber = Type.Pick(
   Subscriber,
   ['email', 'name', 'phone', 'status', 'tags', 'customFields', 'createdAt'],
@@ -93,9 +93,9 @@ export const ExportedSubscriber = Type.Pick(
 )
 export type ExportedSubscriber = Static<typeof ExportedSubscriber>
 
-/** A number for each status. */
+/** The number of subscribers in each status. */
 export const StatusCounts = closed(
-  // fromEntries forgets which keys it was given; they are exactly the statuses.
+  // `Object.fromEntries` loses the key type; the keys are exactly the statuses.
   Object.fromEntries(SUBSCRIBER_STATUSES.map((status) => [status, Type.Integer()])) as Record<
     SubscriberStatus,
     Type.TInteger
@@ -112,7 +112,7 @@ export const CustomField = closed({
 })
 export type CustomField = Static<typeof CustomField>
 
-/** What last happened to an email, in finer words than its delivery status. */
+/** The last event of an email; finer than its delivery status. */
 export const LAST_EVENTS = [
   'queued',
   'sent',
@@ -127,7 +127,7 @@ export const LAST_EVENTS = [
 ] as const
 export type LastEvent = (typeof LAST_EVENTS)[number]
 
-/** An email that was sent, or is about to be, to one subscriber. */
+/** An email to one subscriber that was sent or is about to be. */
 export const SubscriberEmail = closed({
   id: Type.String(),
   campaignId: nullable(Type.String()),

@@ -2,15 +2,15 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** Why an address gets no email. */
+/** The reasons for suppressing an address. */
 export const SUPPRESSION_REASONS = ['HARD_BOUNCE', 'SOFT_BOUNCE', 'COMPLAINT', 'MANUAL', 'ERASED'] as const
 export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number]
 
-/** What a list from elsewhere can give as the reason for all its addresses. */
+/** The reasons that an imported list can give for all its addresses. */
 export const IMPORTED_REASONS = ['HARD_BOUNCE', 'COMPLAINT', 'MANUAL'] as const
 export type ImportedReason = (typeof IMPORTED_REASONS)[number]
 
-/** An address that gets no email. */
+/** An address to which no email is sent. */
 export const Suppression = closed({
   email: nullable(Type.String({ description: 'null where only a hash is kept, of somebody erased.' })),
   reason: oneOf(SUPPRESSION_REASONS),
@@ -19,7 +19,7 @@ export const Suppression = closed({
 })
 export type Suppression = Static<typeof Suppression>
 
-/** What became of a list of addresses. */
+/** The result of importing a list of suppressed addresses. */
 export const SuppressedAddresses = closed({
   added: Type.Integer({ description: 'Addresses that were not suppressed before.' }),
   known: Type.Integer({ description: 'Addresses that were, whatever the reason; repetitions count here.' }),

@@ -2,10 +2,10 @@ import Type, { type Static } from 'typebox'
 
 import { closed } from './define.ts'
 
-/** Bounds of tags: characters of a name, and how much one bulk call may touch (contract, "Limits"). */
+/** Limits of tags: characters of a name, and the subscribers and tags of one bulk call (contract, "Limits"). */
 export const TAG_LIMITS = { name: 100, names: 100, bulkSubscribers: 100, bulkTags: 20 } as const
 
-/** A tag on the wire, with how many subscribers carry it. */
+/** A tag with the number of subscribers who have it. */
 export const Tag = closed({
   id: Type.String(),
   name: Type.String(),

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { closed, nullable, oneOf } from './define.ts'
 import { PERMISSIONS, type Permission } from './values.ts'
 
-/** What a token may do unless its maker says otherwise (decisions, section 9). */
+/** The permissions of a new token when the caller names none (decisions, section 9). */
 export const DEFAULT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
   (permission) => permission !== 'domains' && permission !== 'tokens',
 )
@@ -11,7 +11,7 @@ export const DEFAULT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
 const members = {
   id: Type.String({ description: 'tok_…' }),
   name: Type.String(),
-  /** By which its owner knows it. */
+  /** The last four characters of the token's text, by which its owner recognizes it. */
   lastFour: Type.String(),
   permissions: Type.Array(oneOf(PERMISSIONS)),
   createdAt: Type.String(),
@@ -19,11 +19,11 @@ const members = {
   expiresAt: nullable(Type.String()),
 }
 
-/** An API token without its text, which is shown once and never stored. */
+/** An API token without its text, which is shown only once and never stored. */
 export const Token = closed(members)
 export type Token = Static<typeof Token>
 
-/** An API token as only the call that makes it shows it. */
+/** An API token together with its text. Only the call that creates the token returns this. */
 export const NewToken = closed({
   ...members,
   token: nullable(

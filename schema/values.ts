@@ -1,6 +1,6 @@
-/** Closed sets of words that travel on the wire, each once, in the order they are published. */
+/** The closed sets of values used on the wire, in the order in which they are published. */
 
-/** The most characters of a line of email (RFC 5322, 2.1.1), such as its subject. */
+/** The most characters in one line of an email, such as its subject (RFC 5322, 2.1.1). */
 export const EMAIL_LINE = 998
 
 export const SUBSCRIBER_STATUSES = [
@@ -39,7 +39,7 @@ export type SubscriberEventType = (typeof SUBSCRIBER_EVENT_TYPES)[number]
 export const DELIVERY_STATUSES = ['PENDING', 'SENT', 'DELIVERED', 'BOUNCED', 'COMPLAINED'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
-/** Bounce categories after which an address gets nothing more; the others are soft. */
+/** Bounce categories after which no more email is sent to an address. All other categories are soft bounces. */
 export const HARD_BOUNCES = ['NO_SUCH_USER', 'INTERNAL'] as const
 
 export const FIELD_TYPES = ['string', 'number', 'boolean', 'date'] as const

@@ -2,10 +2,10 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable } from './define.ts'
 
-/** Bounds of a fetched page: bytes that are read, and characters of Markdown that are answered. */
+/** Limits of fetching a page: bytes read, milliseconds, and characters of Markdown returned. */
 export const WEB_PAGE_LIMITS = { bytes: 5_000_000, milliseconds: 10_000, markdown: 200_000 } as const
 
-/** A web page as fetch_web_page answers it; what a page does not say of itself is null. */
+/** A web page as `fetch_web_page` returns it. Metadata that the page does not have is null. */
 export const WebPage = closed({
   url: Type.String({ description: 'Where the page was found, after redirects.' }),
   title: Type.String(),

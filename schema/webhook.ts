@@ -2,25 +2,25 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** How much a webhook may be told, and how many there may be. */
+/** Limits of webhooks: texts in characters. */
 export const WEBHOOK_LIMITS = {
   perOrganization: 20,
   url: 2_048,
   description: 200,
   eventTypes: 100,
-  /** Of an answer, kept in the log. */
+  /** Bytes of a response that are kept in the delivery log. */
   responseBytes: 1_024,
-  /** How long a delivery is kept, and how far back a replay reaches. */
+  /** Days for which deliveries are kept, and can therefore be replayed. */
   days: 30,
 } as const
 
-/** The event that only tries out an endpoint. */
+/** The event that only tests an endpoint. */
 export const WEBHOOK_PING = 'WEBHOOK_PING'
 
-/** Why a webhook is disabled. */
+/** The reasons why a webhook is disabled. */
 const DISABLED_REASONS = ['REQUESTED', 'FAILING', 'GONE'] as const
 
-/** What became of an event at an endpoint. */
+/** The states of a webhook delivery. */
 export const WEBHOOK_DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 export type WebhookDeliveryStatus = (typeof WEBHOOK_DELIVERY_STATUSES)[number]
 
@@ -46,11 +46,11 @@ const members = {
   updatedAt: Type.String(),
 }
 
-/** An address that events are told to, without its secret, which is shown once. */
+/** A webhook without its secret, which is shown only once. */
 export const Webhook = closed(members)
 export type Webhook = Static<typeof Webhook>
 
-/** A webhook with a secret that was made just now. */
+/** A webhook together with its new secret. */
 export const NewWebhook = closed({
   ...members,
   secret: nullable(
@@ -61,7 +61,7 @@ export const NewWebhook = closed({
 })
 export type NewWebhook = Static<typeof NewWebhook>
 
-/** One event at one endpoint. */
+/** The delivery of one event to one endpoint. */
 export const WebhookDelivery = closed({
   id: Type.String({ description: 'Of the event, and the header webhook-id of every attempt.' }),
   eventType: Type.String(),

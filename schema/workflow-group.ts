@@ -4,14 +4,14 @@ import { Duration } from './automation-parts.ts'
 import { closed, nullable, oneOf } from './define.ts'
 import { WORKFLOW_STATUSES } from './values.ts'
 
-/** Bounds of a group: characters of its name, and how many an organization has. */
+/** Limits of groups: characters of a name, and groups per organization. */
 export const GROUP_LIMITS = { name: 200, groups: 200 } as const
 
-/** What becomes of a subscriber who would enter a second workflow of the group. */
+/** What happens when a subscriber enters a second workflow of the same group. */
 export const CONFLICT_STRATEGIES = ['FIRST_WINS', 'LAST_WINS', 'PRIORITY', 'QUEUE'] as const
 export type ConflictStrategy = (typeof CONFLICT_STRATEGIES)[number]
 
-/** A group of workflows on the wire: a subscriber has at most one active run in it. */
+/** A group of workflows. A subscriber has at most one active run in a group. */
 export const WorkflowGroup = closed({
   id: Type.String({ description: 'grp_…' }),
   name: Type.String(),

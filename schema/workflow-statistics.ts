@@ -2,10 +2,13 @@ import Type, { type Static } from 'typebox'
 
 import { closed, nullable, oneOf } from './define.ts'
 
-/** What the comparison with those who go without says. */
+/** The results of comparing a variant with the holdout. */
 const LIFT_VERDICTS = ['HIGHER', 'LOWER', 'NO_DIFFERENCE_SEEN', 'TOO_FEW'] as const
 
-/** The conversion rate of a variant beside that of the holdout: 0.2 is a fifth more; 95 in 100 such intervals hold it. */
+/**
+ * The conversion rate of a variant relative to the holdout's; 0.2 means a fifth higher. `interval` is a 95 % confidence
+ * interval.
+ */
 export const Lift = closed({
   verdict: oneOf(LIFT_VERDICTS),
   lift: nullable(
@@ -18,7 +21,7 @@ export type Lift = Static<typeof Lift>
 
 const visits = closed({ unique: Type.Integer(), total: Type.Integer() })
 
-/** How a workflow does, over all its versions; the goals are those of the published one. */
+/** The statistics of a workflow over all its versions. The goals are those of the published version. */
 export const WorkflowStatistics = closed({
   entries: Type.Integer({ description: 'Runs, without those that a group skipped.' }),
   active: Type.Integer(),

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { closed, nullable } from './define.ts'
 import { PublishedVersion } from './workflow.ts'
 
-/** A version in a list: what it has, and how many are still in it. */
+/** A version in a list, with its number of steps and of active runs. */
 export const WorkflowVersion = closed({
   ...PublishedVersion.properties,
   isCurrent: Type.Boolean({ description: 'Who enters now enters on it.' }),
@@ -15,7 +15,7 @@ export type WorkflowVersion = Static<typeof WorkflowVersion>
 const before = Type.Unknown({ description: 'Left out where there was none.' })
 const after = Type.Unknown({ description: 'Left out where there is none.' })
 
-/** One member that differs, by its JSON path inside the step, the settings or the goal. */
+/** One member that differs. `path` is a JSON path inside the step, the settings or the goal. */
 export const Difference = closed({
   path: Type.String(),
   before: Type.Optional(before),
@@ -25,7 +25,10 @@ export type Difference = Static<typeof Difference>
 
 const named = { id: Type.String(), type: nullable(Type.String()), name: nullable(Type.String()) }
 
-/** What two versions of a workflow differ in; `email.` paths are of the email that a step sends. */
+/**
+ * The differences between two versions of a workflow. Paths that begin with `email.` refer to the email that a step
+ * sends.
+ */
 export const VersionComparison = closed({
   from: closed({ number: Type.Integer() }),
   to: closed({ number: nullable(Type.Integer({ description: 'Null is the draft.' })) }),

@@ -5,10 +5,10 @@ import { Draft, Settings } from './automation.ts'
 import { closed, nullable, oneOf } from './define.ts'
 import { WORKFLOW_STATUSES } from './values.ts'
 
-/** Bounds of a workflow's name, in characters. */
+/** Limits of a workflow's name, in characters. */
 export const WORKFLOW_LIMITS = { name: 200 } as const
 
-/** What update_workflow_status can set; a draft becomes live by publishing. */
+/** The statuses that `update_workflow_status` can set. Publishing turns a draft into a live workflow. */
 export const SETTABLE_STATUSES = ['ACTIVE', 'PAUSED', 'ARCHIVED'] as const
 export type SettableStatus = (typeof SETTABLE_STATUSES)[number]
 
@@ -21,7 +21,10 @@ export const PublishedVersion = closed({
 })
 export type PublishedVersion = Static<typeof PublishedVersion>
 
-/** Where others start a workflow by an INBOUND_WEBHOOK trigger; the secret is told when the address is made, once. */
+/**
+ * The URL at which other systems start a workflow by its INBOUND_WEBHOOK trigger. The secret is returned only once,
+ * when the address is created.
+ */
 export const InboundWebhook = closed({
   stepId: Type.String(),
   slug: Type.String(),
@@ -30,7 +33,7 @@ export const InboundWebhook = closed({
 })
 export type InboundWebhook = Static<typeof InboundWebhook>
 
-/** A workflow on the wire. `updatedAt` is what a draft write names as `expectedUpdatedAt`. */
+/** A workflow on the wire. Writes to the draft send `updatedAt` back as `expectedUpdatedAt`. */
 export const Workflow = closed({
   id: Type.String(),
   name: Type.String(),
@@ -45,7 +48,7 @@ export const Workflow = closed({
 })
 export type Workflow = Static<typeof Workflow>
 
-/** A workflow in a list: without its graph. */
+/** A workflow in a list, without its graph. */
 export const WorkflowSummary = closed({
   id: Type.String(),
   name: Type.String(),

@@ -9,7 +9,7 @@ import { cancelWorkflow, holding, untilDoing } from './slow-work.ts'
 
 type Studio = { services: Services; tenant: Tenant }
 
-/** Imports and comparisons of segments to be recorded, by name: each begins one and answers the id of its workflow. */
+/** Imports and a segment refresh whose histories are recorded. Each function starts one and returns its workflow id. */
 export const BACKGROUND_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   import: (studio) => importReaders(studio, 1),
   'import-canceled': async (studio) => {
@@ -32,7 +32,7 @@ export const BACKGROUND_SCENES: Record<string, (studio: Studio) => Promise<strin
   },
 }
 
-/** Imports a file of so many readers, by number from 0, and answers the id of the workflow. */
+/** Imports a file with readers 0 to `count` - 1 and returns the workflow id. */
 export async function importReaders({ services, tenant }: Studio, count: number): Promise<string> {
   const lines = ['email', ...Array.from({ length: count }, (_, number) => emailOf(number)), '']
   const kept = await tenant.within(({ organization, actor }) =>
@@ -46,7 +46,7 @@ export async function importReaders({ services, tenant }: Studio, count: number)
   return importWorkflowId(id)
 }
 
-/** Makes one of these readers, and the statement that locks them. */
+/** Creates the reader with this number and returns the SQL statement that locks its row. */
 export async function lockReader({ tenant }: Studio, number: number): Promise<RawBuilder<unknown>> {
   const id = await tenant.subscribe(emailOf(number))
   return sql`select 1 from subscriber where organization_id = ${tenant.id} and id = ${id} for update`

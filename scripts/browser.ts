@@ -10,18 +10,18 @@ import { isRecord } from '../schema/json.ts'
 /** A headless Chromium. */
 export type Browser = { newPage(): Promise<Page>; close(): Promise<void> }
 
-/** A page of it; sizes are in pixels of CSS. */
+/** A page of the browser. Sizes are in CSS pixels. */
 export type Page = {
-  /** As large as a window of this size, which is a phone's where it is narrow. */
+  /** Sets the size of the window. A window narrower than `PHONE_WIDTH` emulates a phone. */
   resize(width: number, height: number): Promise<void>
   setColors(colors: 'dark' | 'light'): Promise<void>
-  /** Opens an address and waits until it is loaded. */
+  /** Opens a URL and waits until the page is loaded. */
   open(url: string): Promise<void>
-  /** What an expression comes to in the page. */
+  /** Returns the value of a JavaScript expression in the page. */
   evaluate(expression: string): Promise<unknown>
-  /** How large the page came to be: wider than its window is a page that scrolls sideways. */
+  /** Returns the size of the content. A page wider than its window scrolls sideways. */
   size(): Promise<{ width: number; height: number }>
-  /** A PNG of what the window shows, or of a part of it, made smaller. */
+  /** Returns a PNG of the window, or of a part of the page scaled by `scale`. */
   picture(part?: { width: number; height: number; scale: number }): Promise<Buffer>
   close(): Promise<void>
 }
@@ -32,7 +32,7 @@ type Waiting = { resolve: (answer: Answer) => void; reject: (error: Error) => vo
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--remote-debugging-pipe']
 const PHONE_WIDTH = 600
 
-/** Starts Chromium (CHROMIUM, or the one on the path), which is spoken to by its descriptors 3 and 4. */
+/** Starts Chromium (`CHROMIUM`, or `chromium` on the PATH) and talks to it through its file descriptors 3 and 4. */
 export function openBrowser(): Browser {
   const profile = mkdtempSync(join(tmpdir(), 'postloom-chromium-'))
   const child = spawn(process.env['CHROMIUM'] ?? 'chromium', [...FLAGS, `--user-data-dir=${profile}`], {
@@ -90,7 +90,9 @@ async function newPage(talk: Talk): Promise<Page> {
   }
 }
 
-/** The DevTools protocol: JSON texts with a zero byte after each, answers by the number of their question. */
+/**
+ * A client of the DevTools protocol: JSON texts, each followed by a zero byte. Answers have the id of their request.
+ */
 class Talk {
   readonly #input: Writable
   readonly #asked = new Map<number, Waiting>()
@@ -100,7 +102,7 @@ class Talk {
 
   constructor(child: ChildProcess) {
     const [, , , input, output] = child.stdio
-    // Both are pipes by the way the child is started.
+    // `FLAGS` and `stdio` of `openBrowser` make both of them pipes.
     this.#input = input as Writable
     const answers = output as Readable
     answers.setEncoding('utf8')

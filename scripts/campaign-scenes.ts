@@ -13,7 +13,7 @@ type Studio = { services: Services; tenant: Tenant }
 const DAY_MS = 86_400_000
 const CONTENT = 'Hi, [leave]({{unsubscribeUrl}}).'
 
-/** Sends of campaigns to be recorded, by name: each begins one and answers the id of its workflow. */
+/** Campaigns whose histories are recorded. Each function starts one and returns its workflow id. */
 export const CAMPAIGN_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   campaign: (studio) => schedule(studio),
   'campaign-canceled': async (studio) => {
@@ -38,7 +38,7 @@ export const CAMPAIGN_SCENES: Record<string, (studio: Studio) => Promise<string>
   },
 }
 
-/** Schedules a campaign, for now unless it is told when, and answers the id of its workflow. */
+/** Schedules a campaign for `due`, or for now, and returns the workflow id. */
 export async function schedule({ tenant }: Pick<Studio, 'tenant'>, due?: Date): Promise<string> {
   const { id } = await tenant.within((call) =>
     createCampaign(call, { subject: 'News', name: 'Recorded', contentType: 'MARKDOWN', content: CONTENT }),

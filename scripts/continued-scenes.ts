@@ -17,14 +17,14 @@ import { cancelWorkflow, outlast, untilDoing } from './slow-work.ts'
 
 type Studio = { services: Services; tenant: Tenant; names: NameServer }
 
-/** So short that each of these scenes is suggested to continue as new. */
+/** Temporal suggests to continue as new after this few events, so that each of these scenes does. */
 export const SHORT_HISTORY = { 'limit.historyCount.suggestContinueAsNew': 12 }
 
-/** Recipients that are written down, and rows that are imported, in one transaction. */
+/** Recipients that are stored, and rows that are imported, in one transaction. */
 const AUDIENCE_PAGE = 10_000
 const IMPORT_PAGE = 500
 
-/** Workflows that continue as new, by name: each is driven to its end, and the id of its workflow answered. */
+/** Workflows that continue as new. Each function starts one, brings it to its end and returns its workflow id. */
 export const CONTINUED_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   'run-continued': async (studio) => {
     const wait = (id: string) => step(id, 'WAIT', { amount: 1, unit: 'SECONDS' })
@@ -49,7 +49,7 @@ export const CONTINUED_SCENES: Record<string, (studio: Studio) => Promise<string
     await studio.tenant.within((call) => cancelSchedule(call, campaignId))
     return workflowId
   },
-  // Nothing sends: it lasts until an operator cancels it.
+  // No delivery lane runs here, so the campaign is never sent and lasts until it is canceled.
   'sending-continued': async ({ services, tenant }) => {
     await execute(
       services.orm.em.fork(),
@@ -78,7 +78,7 @@ export const CONTINUED_SCENES: Record<string, (studio: Studio) => Promise<string
   },
 }
 
-/** Waits until a workflow goes on in another execution, which a nudge brings about sooner. */
+/** Waits until a workflow has continued as new. With `isNudged`, signals make its history grow sooner. */
 async function continued({ services }: Studio, workflowId: string, { isNudged = false } = {}): Promise<void> {
   const client = await services.temporal.client()
   const handle = client.workflow.getHandle(workflowId)

@@ -8,8 +8,9 @@ import { bringUp, type RunningService } from './demo/service.ts'
 import { projectDirectory } from './services/layout.mjs'
 
 /**
- * The main job over the public HTTP API: publish an automation, let 200 people enter, read the first email as one of
- * them, follow its link, fast-forward the wait, and see the branch, the second email and the timeline. `npm run demo`.
+ * `npm run demo`: shows the main use over the public HTTP API. It publishes an automation, lets 200 subscribers enter,
+ * reads the first email as one of them, follows its link, fast-forwards the wait, and shows the branch, the second
+ * email and the timeline.
  */
 type Series = {
   name: string
@@ -30,9 +31,9 @@ type Visit = { step: Step; result: string; port: string | null; startedAt: strin
 type Person = { email: string; id: string }
 type Story = { client: Client; workflow: Workflow; since: number; people: number }
 
-/** The person of examples/subscribers.csv whom we follow. */
+/** The subscriber in examples/subscribers.csv whom the demonstration follows. */
 const HERO = 'ada.lovelace@example.com'
-/** A link that is followed sooner after the sending counts as a scanner's. */
+/** The service attributes a link that is followed sooner than this after sending to a scanner. */
 const MACHINE_WINDOW_MS = 2_000
 
 let service: RunningService | undefined
@@ -72,10 +73,13 @@ async function demonstrate(client: Client, { addresses, wasRunning }: RunningSer
   if (!wasRunning) console.log('The service stops now; npm start brings it back with all of this in it.')
 }
 
-/** A tag of its own lets the demonstration run again: nobody has it yet, and no earlier workflow waits for it. */
+/**
+ * Publishes the example with a new tag as its trigger, so that the demonstration can run again: no subscriber has the
+ * tag yet and no earlier workflow is triggered by it.
+ */
 async function publishSeries(client: Client, tag: string): Promise<Workflow> {
   const file = readFileSync(join(projectDirectory, 'examples/welcome-series.json'), 'utf8')
-  const { name, ...graph } = JSON.parse(file) as Series // our own file, which a test publishes
+  const { name, ...graph } = JSON.parse(file) as Series // a file of this repository, which a test publishes too
   const steps = graph.steps.map((each) =>
     each.type === 'TRIGGER' ? { ...each, config: { ...each.config, tagNames: [tag] } } : each,
   )
@@ -183,7 +187,10 @@ async function fastForward({ client, workflow }: Story, hero: Person): Promise<s
 
 type Moved = { fromStep: Step; toStep: Step | null }
 
-/** A busy machine may answer that it does not know yet whether the run moved; then the run itself tells. */
+/**
+ * Ends the wait. On a busy machine the call may answer that the outcome is unknown; then the run's timeline shows it.
+ * Returns undefined while the run has not moved.
+ */
 async function endWait(client: Client, input: { runId: string }): Promise<Moved | undefined> {
   try {
     return await client.call<Moved>('fast_forward_workflow_subscriber', input)
@@ -245,7 +252,7 @@ async function seeEverybody({ client, since, people }: Story): Promise<void> {
   })
 }
 
-/** An address as it stands in an HTML attribute. */
+/** Decodes `&amp;` in a URL taken from an HTML attribute. */
 function plain(address: string): string {
   return address.replaceAll('&amp;', '&')
 }

@@ -12,7 +12,7 @@ import { type NameServer, txt } from '../test/helpers/name-server.ts'
 
 type Studio = { services: Services; tenant: Tenant; names: NameServer }
 
-/** Verifications of domains to be recorded, by name: each begins one and answers the id of its workflow. */
+/** Domain verifications whose histories are recorded. Each function starts one and returns its workflow id. */
 export const DOMAIN_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   domain: async (studio) => {
     const domain = await register(studio)
@@ -38,7 +38,7 @@ export const DOMAIN_SCENES: Record<string, (studio: Studio) => Promise<string>> 
 
 type Registered = { id: string; domain: string }
 
-/** Lets the time for a verification be over and answers the id of its workflow. */
+/** Makes the verification time out and returns the workflow id. */
 export async function failDomain(
   { services, tenant }: Omit<Studio, 'names'>,
   { id, domain }: Registered,
@@ -54,13 +54,13 @@ export async function failDomain(
   return workflowId
 }
 
-/** Makes a domain, whose verification begins with that. */
+/** Creates a domain, which also starts its verification. */
 export async function register({ tenant }: Pick<Studio, 'tenant'>) {
   const pair = await makeDkimPair()
   return await tenant.within((call) => createDomain(call, { domain: `d${newId().slice(-12)}.example` }, pair))
 }
 
-/** Looks at its records now. */
+/** Checks the DNS records of the domain now. */
 export async function verify({ services, tenant }: Omit<Studio, 'names'>, domain: string): Promise<void> {
   const { data, settling } = await tenant.within(async (call) => ({
     data: await requestVerification(call, domain),

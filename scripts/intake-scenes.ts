@@ -11,7 +11,7 @@ import { eventually } from '../test/helpers/eventually.ts'
 
 type Studio = { services: Services; tenant: Tenant }
 
-/** Intakes to be recorded, by name: each begins one and answers the id of its workflow. */
+/** Intakes whose histories are recorded. Each function starts one and returns its workflow id. */
 export const INTAKE_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   intake: (studio) => begin(studio),
   'intake-canceled': async (studio) => {
@@ -29,14 +29,14 @@ export const INTAKE_SCENES: Record<string, (studio: Studio) => Promise<string>> 
     const date = { type: 'DATE_FIELD', field: 'day', direction: 'AFTER', anniversary: false } as const
     return await beginFiring(studio, date, '1 day')
   },
-  // It comes a little before its minute, and waits for it.
+  // The workflow starts a few seconds before its minute and waits for it.
   'firing-early': async (studio) => {
     await eventually('the end of a minute', () => [55, 56].includes(new Date().getSeconds()))
     return await beginFiring(studio, { type: 'SCHEDULE', cron: '* * * * *' }, '0 seconds')
   },
 }
 
-/** A look by a trigger that was looked at last so long ago, without its schedule. */
+/** Starts the firing of a trigger that was last checked `ago`, without a Temporal schedule. Returns the workflow id. */
 async function beginFiring({ services, tenant }: Studio, config: TimedTrigger, ago: string): Promise<string> {
   const steps = [step('start', 'TRIGGER', config), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
   const { id } = await publish(
@@ -64,7 +64,7 @@ async function beginFiring({ services, tenant }: Studio, config: TimedTrigger, a
   return workflowId
 }
 
-/** Begins an intake of an automation of this status and answers the id of its workflow. */
+/** Starts an intake into an automation with this status and returns the workflow id. */
 export async function begin({ services, tenant }: Studio, status = 'ACTIVE', tag?: string): Promise<string> {
   const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
   const { id } = await publish(

@@ -2,16 +2,16 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 
 /**
- * Around `npm pack`, in the folder of a workspace. In the repository its manifest points to the TypeScript, which Node
- * runs as it is; Node does not do that in `node_modules`, so what is published is compiled, and its manifest has the
- * fields of `publishConfig`, as pnpm would put them there.
+ * Runs before and after `npm pack` in the folder of a workspace. In the repository the manifest points to the
+ * TypeScript files, which Node runs directly. Node does not do that inside `node_modules`, so the published package is
+ * compiled and its manifest gets the fields of `publishConfig`, as pnpm does.
  */
 const MANIFEST = 'package.json'
 const KEPT = 'package.json.kept'
 
 const STEPS: Record<string, () => void> = {
   make() {
-    // Left by a run that was cut off.
+    // An interrupted run may have left the changed manifest behind.
     restore()
     rmSync('dist', { recursive: true, force: true })
     execFileSync('tsc', ['-p', '.'], { stdio: 'inherit' })

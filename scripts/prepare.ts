@@ -7,11 +7,10 @@ import { checkStoredKeys } from '../src/domain/domains/keys.ts'
 import { prepareNamespace } from './services/temporal-namespace.ts'
 
 /**
- * Brings the database up to date, makes an external Temporal ready, and in development makes the first
- * organization. Safe to run again, and by several processes at once. The last line of its output is
- * `{apiToken, adminKey}` as JSON; both are empty in production.
- *
- * POSTLOOM_API_TOKEN and POSTLOOM_ADMIN_KEY hand in what an earlier run made, to be kept while valid.
+ * Migrates the database, prepares an external Temporal namespace and, in development, creates the first organization.
+ * It is safe to repeat, and to run in several processes at once. The last line of its output is `{apiToken, adminKey}`
+ * as JSON; both are empty in production.
+ * POSTLOOM_API_TOKEN and POSTLOOM_ADMIN_KEY pass in the keys of an earlier run, which are kept while they are valid.
  */
 const environment = process.env
 const config = readConfig(environment)

@@ -42,7 +42,7 @@ const USAGE = `npm run record-histories
 
   Histories that were recorded with other workflow files are kept, and must still replay.`
 
-/** Those that are recorded in the middle. */
+/** Scenes that are recorded before their workflow ends. */
 const UNFINISHED: ReadonlySet<string> = new Set(['waiting', 'domain'])
 
 if (process.argv.includes('--help')) console.log(USAGE)
@@ -66,7 +66,7 @@ async function recordAll(): Promise<number> {
   const known = await readHistories()
   const performed = new Map([...(await record()), ...(await recordContinued())])
   const made = [...performed].map(([name, history]) => [`${name}.${edition}.json`, history] as const)
-  // What was recorded with these very files is as good as a new recording.
+  // A history recorded with these very files need not be replaced by a new recording.
   const recorded = new Map(made.filter(([file]) => !known.has(file)))
   const failed = await replay(new Map([...known, ...recorded]))
   for (const [file, error] of failed) console.error(`${file} does not replay: ${error.message}`)
@@ -80,7 +80,7 @@ async function recordAll(): Promise<number> {
   return 0
 }
 
-/** Performs everything against a database of its own and answers the histories by name. */
+/** Plays all scenes except those that continue as new and returns the histories by name. */
 async function record(): Promise<Map<string, Recorded>> {
   const sink = await startSmtpSink()
   const endpoints = await startEndpoints()
@@ -92,7 +92,7 @@ async function record(): Promise<Map<string, Recorded>> {
     ...endpoints.allow,
   })
   const studio = { services, tenant: await makeTenant(services), names, endpoints }
-  // As on a server that does not know our search attributes.
+  // This run starts as on a Temporal server that does not know our search attributes.
   const unsearchable = await enter(studio, PLAIN)
   await tellUnsearchable(services)
   const lanes = await startLanes(services, { workerName: 'recording' })
@@ -106,7 +106,7 @@ async function record(): Promise<Map<string, Recorded>> {
           return [name, await historyOf(services, await begin(studio), UNFINISHED.has(name))] as const
         }),
       )
-    // Runs bring the people whom the others find.
+    // Runs go first, because the other scenes need the subscribers that they create.
     const runs = await play({
       ...RUN_SCENES,
       ...STEP_SCENES,
@@ -130,7 +130,7 @@ async function record(): Promise<Map<string, Recorded>> {
   }
 }
 
-/** The first and the last execution of workflows that continue as new, on a Temporal that suggests it early. */
+/** Returns the first and the last execution of workflows that continue as new, on a Temporal that suggests it early. */
 async function recordContinued(): Promise<Map<string, Recorded>> {
   const names = await startNameServer()
   const temporal = await startOwnTemporal(scratchDirectory('temporal'), 0, SHORT_HISTORY)
@@ -187,13 +187,13 @@ async function historyOf(
     return isUnfinished || (await handle.describe()).status.name !== 'RUNNING'
   })
   const plain = toPlainEvents(await handle.fetchHistory())
-  // Rewritten member by member, it is what it was.
+  // The result has the same type, because `anonymous` keeps every member.
   const events = JSON.parse(JSON.stringify(plain), anonymous) as Recorded['events']
   if (isUnfinished) await handle.terminate('it was recorded')
   return { workflowId, events }
 }
 
-/** Leaves out who worked where: process and host names, the queues made of them, stack traces with paths. */
+/** Removes details of the machine: process and host names, task queue names derived from them, and stack traces. */
 function anonymous(key: string, value: unknown): unknown {
   if (key === 'identity' || key === 'workerId') return 'worker'
   if (key === 'stackTrace') return ''
@@ -201,7 +201,7 @@ function anonymous(key: string, value: unknown): unknown {
   return value
 }
 
-/** One event on each line, so that a difference can be read. */
+/** Writes one event per line, which keeps diffs readable. */
 async function write(file: string, { workflowId, events }: Recorded): Promise<void> {
   const lines = events.map((event) => JSON.stringify(event)).join(',\n')
   await writeFile(

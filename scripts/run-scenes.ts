@@ -17,9 +17,9 @@ import { edges, publish, runsOf, step, type Tenant } from '../test/helpers/autom
 import { chain, type Graph, START } from '../test/helpers/engine.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 
-/** What scenes are played in. */
+/** The environment in which scenes are played. */
 export type Studio = { services: Services; tenant: Tenant }
-/** One person in one workflow, and the id of the Temporal workflow that moves them through it. */
+/** One subscriber in one workflow. `run` is the id of the Temporal workflow of their run. */
 export type Performance = {
   automationId: string
   subscriberId: string
@@ -27,17 +27,17 @@ export type Performance = {
   run: string
 }
 
-/** The shortest wait. */
+/** A wait of one second. */
 export const SHORT = step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' })
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
 const TAG = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const MAIL = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN' as const, transactional: false }
 const UNKNOWN_TAG = [{ field: 'tags', operator: 'has_any' as const, value: ['nobody made this one'] }]
 
-/** A wait and a step after it. */
+/** A wait followed by another step. */
 export const PLAIN: Graph = chain([SHORT, TAG])
 
-/** Runs to be recorded, by name: each begins one and answers the id of its workflow. */
+/** Runs whose histories are recorded. Each function starts one and returns its workflow id. */
 export const RUN_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   waits: played(chain([SHORT, TAG, step('again', 'WAIT', { amount: 1, unit: 'SECONDS' })])),
   email: played(chain([step('hello', 'EMAIL', MAIL), SHORT, TAG])),
@@ -52,7 +52,7 @@ export const RUN_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   failed: played(chain([SHORT, step('broken', 'ADD_TAG', { tagNames: ['x'] }, { conditions: UNKNOWN_TAG })])),
 }
 
-/** A graph that somebody enters, and what is done after that. */
+/** Returns a scene in which a new subscriber enters `graph`; `act` then acts on the run. */
 function played(graph: Graph, act?: (studio: Studio, who: Performance) => Promise<void>) {
   return async (studio: Studio): Promise<string> => {
     const who = await enter(studio, graph)
@@ -61,7 +61,7 @@ function played(graph: Graph, act?: (studio: Studio, who: Performance) => Promis
   }
 }
 
-/** Has somebody new enter a graph. */
+/** Publishes `graph` and lets a new subscriber enter it. */
 export async function enter({ services, tenant }: Studio, graph: Graph): Promise<Performance> {
   const { id } = await publish(services, tenant, graph, { name: 'Recorded' })
   const subscriberId = await tenant.subscribe()
@@ -89,7 +89,7 @@ function forPayment(seconds: number): Step {
   })
 }
 
-/** Until the run waits: in this step, where one is named. */
+/** Waits until the run is WAITING, in step `stepId` if given. */
 export async function untilWaiting(
   { services, tenant }: Studio,
   { automationId }: Performance,
@@ -109,7 +109,7 @@ async function untilAsleep({ services }: Studio, { run }: Performance): Promise<
   })
 }
 
-/** Pays once the run waits. */
+/** Records a PAID event once the run waits. */
 export async function pay(studio: Studio, who: Performance, stepId?: string): Promise<void> {
   await untilWaiting(studio, who, stepId)
   const { subscriberId } = who

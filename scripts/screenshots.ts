@@ -9,7 +9,7 @@ import { fillContent } from '../src/content/fill.ts'
 import { type Browser, openBrowser } from './browser.ts'
 import { documentsAt, PICTURE, VARIABLES } from './screenshots/documents.ts'
 
-/** Pictures of emails for people to look at: `npm run screenshots`. */
+/** `npm run screenshots`: takes pictures of emails for people to look at. */
 const HELP = `npm run screenshots [-- DIRECTORY]
 
 Takes pictures of a rich email of each content type in a headless Chromium, as wide as a phone, a tablet and a desk,
@@ -18,7 +18,7 @@ in light and in dark colours, and writes them to DIRECTORY (.postloom/screenshot
   CHROMIUM   the program (chromium)`
 
 const WIDTHS = [320, 600, 1200]
-/** Chromium paints no picture that is higher. */
+/** Chromium cannot render a taller picture. */
 const HIGHEST = 16_000
 
 const COATS = `<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="600" viewBox="0 0 12 6"><rect width="12" height="6"
@@ -37,7 +37,7 @@ async function takeAll(directory: string): Promise<number> {
     response.end(page ?? (url === PICTURE ? COATS : undefined))
   }).listen(0, '127.0.0.1')
   await new Promise((listening) => server.once('listening', listening))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const documents = documentsAt(base)
   const browser = openBrowser()
@@ -63,7 +63,7 @@ async function takeAll(directory: string): Promise<number> {
   return tooWide === 0 ? 0 : 1
 }
 
-/** Writes a picture of a page in all its height, and answers how wide the page came to be. */
+/** Writes a full-height picture of a page and returns the width of its content. */
 async function take(
   browser: Browser,
   { url, width, isDark, file }: { url: string; width: number; isDark: boolean; file: string },

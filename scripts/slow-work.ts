@@ -4,7 +4,7 @@ import { type EntityManager, execute, row } from '../src/database.ts'
 import type { Services } from '../src/services.ts'
 import { eventually } from '../test/helpers/eventually.ts'
 
-/** Does something while this is locked, by a statement that locks it. */
+/** Does `work` in a transaction that first takes `lock`, an SQL statement. */
 export async function holding<Result>(
   services: Services,
   lock: RawBuilder<unknown>,
@@ -17,8 +17,8 @@ export async function holding<Result>(
 }
 
 /**
- * Begins work that stops at a lock, and lets go of it when the work has waited for longer than one activity goes on:
- * ten seconds. The workflow is then told that there is more to do.
+ * Starts work that blocks on `lock`, and releases the lock once the work has waited longer than an activity continues,
+ * which is ten seconds. The activity then tells its workflow that there is more to do.
  */
 export async function outlast<Result>(
   services: Services,
@@ -34,7 +34,7 @@ export async function outlast<Result>(
   })
 }
 
-/** Until a workflow is in the middle of this activity. */
+/** Waits until the workflow is executing this activity. */
 export async function untilDoing(services: Services, workflowId: string, activity: string): Promise<void> {
   const client = await services.temporal.client()
   const handle = client.workflow.getHandle(workflowId)
@@ -44,7 +44,7 @@ export async function untilDoing(services: Services, workflowId: string, activit
   })
 }
 
-/** Has an operator cancel a workflow. */
+/** Cancels a workflow as an operator does. */
 export async function cancelWorkflow(services: Services, workflowId: string): Promise<void> {
   const client = await services.temporal.client()
   await client.workflow.getHandle(workflowId).cancel()

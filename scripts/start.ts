@@ -4,7 +4,7 @@ import { takeLock, type RunLock } from './services/run-lock.ts'
 import { Service } from './services/service.ts'
 import { lockFile, openState, readDevFile, readOwner, writeOwner } from './services/state.ts'
 
-/** The whole service in one process tree: `npm start`. */
+/** `npm start`: runs the whole service in one process tree. */
 const HELP = `npm start
 
 Runs Postloom: PostgreSQL, Temporal with its Web UI, the API, the worker, SMTP and a mailbox
@@ -31,7 +31,7 @@ const PARENT_CHECK_MS = 250
 if (process.argv.includes('--help') || process.argv.includes('-h')) {
   console.log(HELP)
 } else {
-  // Whoever read our output may be gone; that is no reason to fall over.
+  // The reader of our output may be gone, which must not crash the service.
   process.stdout.on('error', () => undefined)
   process.stderr.on('error', () => undefined)
   openState()
@@ -57,7 +57,10 @@ async function runService(lock: RunLock): Promise<void> {
   await service.start()
 }
 
-/** One service per checkout: a second start says where the first is, or waits while it stops. */
+/**
+ * Makes sure that a checkout runs one service. If another runs, prints where and returns undefined; if it is stopping,
+ * waits for it.
+ */
 async function lockCheckout(): Promise<RunLock | undefined> {
   const deadline = Date.now() + WAIT_FOR_STOPPING_MS
   let isTold = false
@@ -96,7 +99,10 @@ function listenForStop(service: Service): void {
   })
 }
 
-/** npm that is killed cannot tell us; without it, nobody would know how to stop us. */
+/**
+ * Returns the process id of npm if it started us. When npm is killed it cannot pass a signal on, so `watchParent`
+ * checks it.
+ */
 function npmParent(): number | undefined {
   return process.env['npm_lifecycle_event'] === 'start' ? process.ppid : undefined
 }

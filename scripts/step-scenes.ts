@@ -16,8 +16,9 @@ const PAID: SuccessGoal = { ...ONCE, id: 'paid', name: 'Paid', event: 'PAID', ex
 const CAME: SuccessGoal = { ...ONCE, id: 'came', name: 'Came', event: 'CAME', exitOnReach: true }
 
 /**
- * Runs through the kinds of steps that no other scene comes to, by name: each begins one and answers the id of its
- * workflow. A history tells of the last five steps of a turn, so none does more without a wait.
+ * Runs through the types of steps that no other scene covers, whose histories are recorded. Each function starts one
+ * and returns its workflow id. A history records only the last five steps of a turn, so no scene has more without a
+ * wait.
  */
 export const STEP_SCENES: Record<string, (studio: Studio) => Promise<string>> = {
   changes: async (studio) => {
@@ -34,7 +35,7 @@ export const STEP_SCENES: Record<string, (studio: Studio) => Promise<string>> = 
         step('team', 'NOTIFY', { to: 'team@example.com', subject: 'News', markdown: 'Somebody came.' }),
         step('start-other', 'START_WORKFLOW', { workflowId }),
         step('stop-other', 'STOP_WORKFLOW', { workflowId }),
-        // It ends the run as well.
+        // This also ends the run.
         step('leave', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE' }),
       ]),
     )
@@ -66,7 +67,7 @@ export const STEP_SCENES: Record<string, (studio: Studio) => Promise<string>> = 
   },
   until: async (studio) => {
     const date = step('date', 'UPDATE_FIELD', { set: { visit: '2099-01-01', plan: 'free' } })
-    // Histories do not tell the mode, so each wait is called as its mode.
+    // Histories do not record the mode of a wait, so the id of each step is its mode.
     const waits = WAIT_MODES.map((mode) => step(mode, 'WAIT_UNTIL', UNTIL[mode]))
     const who = await enter(studio, chain([date, ...waits]))
     const { tenant } = studio

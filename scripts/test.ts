@@ -16,7 +16,10 @@ const USAGE = `node scripts/test.ts [ava arguments]
 
 DATABASE_URL_ADMIN and TEMPORAL_ADDRESS, where set, are used in place of own servers.`
 
-/** What only some test files need is brought for them; where it cannot be had, they say so and the rest runs. */
+/**
+ * Tools that only some test files need are installed first. Where that fails, those tests are skipped and the rest
+ * runs.
+ */
 const TOOLS = [
   { files: ['openapi-fuzz'], install: installSchemathesis },
   { files: ['mcp', 'oauth'], install: installInspector },
@@ -25,8 +28,8 @@ const TOOLS = [
 process.exitCode = await main()
 
 /**
- * Runs the tests: one PostgreSQL and one in-memory Temporal for the whole run, then ava with the arguments
- * given. `node scripts/test.ts test/mailbox.test.ts` runs one file. The last line is the count.
+ * Runs the tests: starts one PostgreSQL and one in-memory Temporal, then ava with the given arguments. `node
+ * scripts/test.ts test/mailbox.test.ts` runs one file. The last line of the output has the counts.
  */
 async function main(): Promise<number> {
   const parameters = process.argv.slice(2)
@@ -34,7 +37,7 @@ async function main(): Promise<number> {
     console.log(USAGE)
     return 0
   }
-  // ava gets the terminal's Ctrl-C as well and ends; then we clean up.
+  // ava gets the terminal's Ctrl-C too and ends; this process goes on to clean up.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
   let counts: Counts = { passed: 0, failed: 1, skipped: 0 }
   let services: RunServices | undefined

@@ -18,18 +18,18 @@ import { freePort } from './services/ports.ts'
 import { startRunServices } from './services/run-services.ts'
 
 /**
- * npm run ui-pictures: takes the pictures of docs/operations.md anew, from the Web UI of a real Temporal server that
- * runs a few automations and a campaign. It needs Chromium (CHROMIUM names another than the one on the path).
+ * `npm run ui-pictures`: takes the pictures of docs/operations.md in the Web UI of a real Temporal server that runs a
+ * few automations and a campaign. Needs Chromium (`CHROMIUM`, or `chromium` on the PATH).
  */
 const IMAGES = join(import.meta.dirname, '..', 'docs', 'images')
 const RECIPIENTS = 3_000
-/** The machine may be busy with other things. */
+/** Long timeouts, because the machine may be busy. */
 const PATIENCE = { withinMs: 180_000, everyMs: 100 }
-/** Wide enough for the columns of lists, and then smaller by a quarter, which a document can show. */
+/** Wide enough for the columns of lists, then scaled down by a quarter to fit into a document. */
 const WIDTH = 1_500
 const HEIGHT = 1_000
 const SCALE = 0.75
-/** What an operator chooses under "Configure columns". */
+/** The columns to show, as chosen under "Configure columns". */
 const COLUMNS = ['Status', 'Workflow ID', 'Step', 'RunState', 'NextAt']
 
 await main()
@@ -65,7 +65,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** A relay that takes its time, so that a send is seen under way. */
+/** Starts a slow relay, so that a campaign is still being sent when the picture is taken. */
 async function relay(): Promise<{ RELAY_URL: string }> {
   const sink = await startSmtpSink(
     { onMessage: () => ({ afterMs: 100, reply: 'accept' }) },
@@ -76,7 +76,7 @@ async function relay(): Promise<{ RELAY_URL: string }> {
 
 type Scene = { welcome: string; sync: string; ann: string; failing: string; campaign: string }
 
-/** An organization with people in every kind of place. */
+/** Creates an organization with runs in various states. */
 async function play(api: TestApi, shop: string): Promise<Scene> {
   const organization = await api.organization()
   const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
@@ -218,14 +218,14 @@ async function takeAll(api: TestApi, page: Page, ui: string, scene: Scene): Prom
   }
 }
 
-/** Opens an address and waits until the condition, an expression of the page, holds. */
+/** Opens a URL and waits until `condition`, a JavaScript expression, is true in the page. */
 async function show(page: Page, url: string, condition: string): Promise<void> {
   await page.open(url)
   await eventually(`${url} to show ${condition}`, () => page.evaluate(`Boolean(${condition})`), PATIENCE)
 }
 
 function has(text: string): string {
-  // Details are shown in frames of their own.
+  // The Web UI shows details in iframes.
   const frames =
     "[...document.querySelectorAll('iframe')].map((each) => each.srcdoc + decodeURIComponent(each.src))"
   return `(document.body.innerText + ${frames}.join()).includes(${JSON.stringify(text)})`

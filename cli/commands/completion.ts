@@ -5,10 +5,10 @@ import type { Context } from '../context.ts'
 import { type Environment, findConnection } from '../settings.ts'
 import { keepToolNames, readToolNames } from '../tool-names.ts'
 
-/** Whoever pressed Tab waits for it. */
+/** A short timeout, because a person who pressed Tab is waiting. */
 const TAB_MS = 2_000
 
-/** Each asks the hidden command `complete` for what fits; where nothing does, the shell offers files. */
+/** Both scripts ask the hidden command `complete` for candidates. When there are none, the shell offers file names. */
 const SCRIPTS = {
   bash: `_postloom() {
   local IFS=$'\\n'
@@ -24,7 +24,7 @@ _postloom() {
 compdef _postloom postloom`,
 } as const
 
-/** `completion` and what its scripts ask. */
+/** Adds `completion`, and the hidden command that its scripts call. */
 export function addCompletion(program: Command, { env }: Context): void {
   program
     .command('completion')
@@ -42,7 +42,7 @@ export function addCompletion(program: Command, { env }: Context): void {
     })
 }
 
-/** What the last of the words can become. */
+/** Returns the candidates that complete the last word. */
 async function candidates(program: Command, env: Environment, words: readonly string[]): Promise<string[]> {
   const last = words.at(-1) ?? ''
   let command = program
@@ -76,7 +76,7 @@ async function everyCandidate(
   return takesTool && place === 0 ? await toolNames(env) : []
 }
 
-/** As they were last heard of, or from the service itself, when it answers. */
+/** Returns the cached names of the tools, or asks the service. Returns none when it does not answer. */
 async function toolNames(env: Environment): Promise<string[]> {
   try {
     const connection = await findConnection(env)

@@ -20,13 +20,13 @@ type Options = {
 }
 
 const EVERY_MS = 500
-/** A file of a gigabyte takes its time. */
+/** A day: uploading a file of a gigabyte can take long. */
 const UPLOAD_MS = 86_400_000
-/** The import goes on while the service is away for a moment. */
+/** Polling continues while the service is briefly unavailable. */
 const RETRIES = 5
 const BAR = 30
 
-/** `import`: a CSV file of people, with its progress. */
+/** Adds `import`, which imports subscribers from a CSV file and shows the progress. */
 export function addImport(program: Command, context: Context): void {
   program
     .command('import')
@@ -123,7 +123,7 @@ function queryOf({ map, tag, status, resubscribe, triggerWorkflows }: Options): 
   }
 }
 
-/** A column may have an equals sign in its name, a field has none. */
+/** Splits at the last equals sign: the name of a column may contain one, the name of a field cannot. */
 function readMapping(text: string): [column: string, field: string] {
   const at = text.lastIndexOf('=')
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)]

@@ -14,7 +14,7 @@ type Confirmed = { confirm?: boolean }
 const ON_INSTALLATION = 'On the installation itself (in its checkout)'
 const PLANS = ['FREE', 'PREMIUM', 'ENTERPRISE']
 
-/** What needs the database of the installation, and not its API. */
+/** Adds the commands that use the database of the installation instead of its API. */
 export function addInstallation(program: Command, context: Context): void {
   program.commandsGroup(ON_INSTALLATION)
   addInit(program, context)

@@ -10,7 +10,7 @@ import { type Environment, findConnection } from '../settings.ts'
 const PLACES = ['dashboard', 'docs', 'temporal', 'mailbox'] as const
 type Place = (typeof PLACES)[number]
 
-/** `open`: the pages that belong to a service. */
+/** Adds `open`, which opens pages of the service in a browser. */
 export function addOpen(program: Command, context: Context): void {
   program
     .command('open')
@@ -43,7 +43,7 @@ function standardOpener(): string {
   return process.platform === 'darwin' ? 'open' : 'xdg-open'
 }
 
-/** The address is printed: where there is no browser, nothing is lost. */
+/** Errors are ignored: the URL was printed, so the user can open it without a browser. */
 function startBrowser(program: string, url: string): void {
   const browser = spawn(program, [url], { stdio: 'ignore', detached: true })
   browser.on('error', () => undefined)

@@ -13,7 +13,7 @@ import { helpWidth } from './tools.ts'
 
 type Options = { input?: string; confirm?: boolean; help?: boolean }
 
-/** `run`: one tool, with both of its calls where it asks for a confirmation. */
+/** Adds `run`, which runs one tool; it repeats the call with the code if the tool asks for a confirmation. */
 export function addRun(program: Command, context: Context): void {
   const command = program
     .command('run')
@@ -77,7 +77,7 @@ function readInputFile(file: string): string {
   }
 }
 
-/** What will happen, before it does. */
+/** Prints the effects of a gated call before it is confirmed. */
 function describe(output: Output, { summary }: Challenge): void {
   const { action, target, recipients, effects, warnings } = summary
   output.note(`${action}: ${target}`)

@@ -15,7 +15,7 @@ import {
 } from '../settings.ts'
 import { ask, readInput } from '../terminal.ts'
 
-/** `login`, `logout` and `whoami`. */
+/** Adds `login`, `logout` and `whoami`. */
 export function addSession(program: Command, context: Context): void {
   program
     .command('login')
@@ -78,7 +78,7 @@ async function whoami({ env, output }: Context): Promise<void> {
   output.result(value, text)
 }
 
-/** A login that cannot be read is no reason not to log in again. */
+/** Returns the address of the stored login. An unreadable login is ignored, because it must not prevent a new login. */
 function knownAddress(env: Environment): string | undefined {
   try {
     return readLogin(env)?.baseUrl

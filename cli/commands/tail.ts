@@ -15,7 +15,7 @@ type Options = { type?: string; subscriber?: string; last: string }
 const EVERY_MS = 2_000
 const PAGE = 100
 
-/** `tail`: events as they happen. */
+/** Adds `tail`, which prints events as they happen. */
 export function addTail(program: Command, context: Context): void {
   program
     .command('tail')
@@ -40,13 +40,14 @@ async function tail({ connect, output }: Context, { type, subscriber, last }: Op
   await follow(output, read, known)
 }
 
-/** Shows what is new; `known` are the youngest events so far, oldest first, and none of them is shown again. */
+/** Prints new events forever. `known` are the latest events so far, oldest first, which are not printed. */
 async function follow(output: Output, read: Read, known: readonly SubscriberEvent[]): Promise<never> {
   let recent = [...known]
   for (;;) {
     await sleep(EVERY_MS)
     const seen = new Set(recent.map(({ id }) => id))
-    // From before the youngest: an event can appear after a younger one, when its transaction took longer.
+    // Reads from the oldest of the recent events on: an event can appear after a newer one if its transaction took
+    // longer.
     const found = await pagesFrom(output, read, recent[0]?.id)
     const fresh = found.filter(({ id }) => !seen.has(id))
     for (const event of fresh) show(output, event)
@@ -54,7 +55,10 @@ async function follow(output: Output, read: Read, known: readonly SubscriberEven
   }
 }
 
-/** Everything after a position, oldest first; what was read before the service went away counts. */
+/**
+ * Returns all events after the id `from`, oldest first; without it, the newest page. When the service becomes
+ * unavailable, returns what was read until then.
+ */
 async function pagesFrom(output: Output, read: Read, from: string | undefined): Promise<SubscriberEvent[]> {
   const found: SubscriberEvent[] = []
   for (let before = from, more = true; more; before = found.at(-1)?.id) {
@@ -62,13 +66,13 @@ async function pagesFrom(output: Output, read: Read, from: string | undefined): 
     if (error && !isPassing(error)) throw refusalOf(error)
     if (error) output.note(`${error.message} Going on.`)
     found.push(...(data?.data.toReversed() ?? []))
-    // Without a position the newest page was read, and what lies beyond it is older.
+    // Without a position this was the newest page; further pages would only have older events.
     more = data?.has_more === true && before !== undefined
   }
   return found
 }
 
-/** Whether it may be over at the next look. */
+/** Returns whether a later request may succeed. */
 function isPassing({ statusCode }: PostloomError): boolean {
   return statusCode === null || statusCode === 429 || statusCode >= 500
 }

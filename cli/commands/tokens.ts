@@ -9,7 +9,7 @@ import { requireConfirmation } from '../terminal.ts'
 type Permission = Token['permissions'][number]
 type Making = { name: string; permission?: string[]; expires?: string }
 
-/** `tokens create|list|delete`. */
+/** Adds `tokens create`, `tokens list` and `tokens delete`. */
 export function addTokens(program: Command, context: Context): void {
   const tokens = program.command('tokens').description('the API tokens of the organization')
   tokens
@@ -49,7 +49,7 @@ async function createToken(
   output.result(made, made.token ?? '')
 }
 
-/** The service knows which there are, and refuses others by name. */
+/** The cast is unchecked because the service refuses unknown permissions by name. */
 function permissionsIn(given: readonly string[]): Permission[] {
   return given.flatMap((each) => each.split(',')) as Permission[]
 }

@@ -9,7 +9,7 @@ import { keepToolNames } from '../tool-names.ts'
 
 const MOST_COLUMNS = 110
 
-/** `tools`: what the service can do, one tool or those that a word finds. */
+/** Adds `tools`, which lists the tools of the service, filtered by words, or shows one tool. */
 export function addTools(program: Command, { connect, env, output }: Context): void {
   program
     .command('tools')
@@ -33,7 +33,7 @@ export function addTools(program: Command, { connect, env, output }: Context): v
     })
 }
 
-/** How wide help is written. */
+/** Returns the width of help texts in columns. */
 export function helpWidth(): number {
   return Math.min(process.stdout.columns || MOST_COLUMNS, MOST_COLUMNS)
 }

@@ -4,14 +4,14 @@ import { CommandFailure } from '../failure.ts'
 
 type Environment = Record<string, string | undefined>
 
-/** What the service of this checkout (`npm start`) said of itself when it last started. */
+/** Returns what this checkout's service (`npm start`) recorded at its last start. */
 export function developmentService(): DevFile | undefined {
   return readDevFile()
 }
 
 /**
- * The environment that the processes of the installation run with: what is set, and where no database is, that of the
- * service of this checkout.
+ * Returns the environment of the installation's processes: `env` if it has DATABASE_URL, else the settings of this
+ * checkout's service. Throws `NO_INSTALLATION` when there is neither.
  */
 export function installationEnvironment(env: Environment): Environment {
   if (env['DATABASE_URL']) return env

@@ -11,12 +11,12 @@ import { certificateFinding, type Finding, greets, isReady, siteCertificate } fr
 import { readInstallation, withServices } from './services.ts'
 import { examineTemporal } from './temporal.ts'
 
-/** The oldest release that the migrations and queries are written for. */
+/** The oldest PostgreSQL release that the migrations and queries support. */
 const OLDEST_POSTGRES = 15
 const SKEW_WARN_MS = 2_000
 const SKEW_FAIL_MS = 60_000
 
-/** Looks at everything that an installation needs, and says of each how it is and how to put it right. */
+/** Checks everything that an installation needs. Each finding has a status and, if needed, a repair. */
 export async function examine(env: Environment): Promise<Finding[]> {
   let config: Config
   try {
@@ -53,7 +53,7 @@ function examineSecrets({ env, baseUrl }: Config): Finding {
       }
 }
 
-/** The API itself has no TLS, so in production a proxy stands in front. */
+/** The API itself has no TLS, so in production it is expected to be behind a proxy. */
 function examineProxies({ env, trustedProxies }: Config): Finding[] {
   if (env === 'development') return []
   const name = 'proxies'
@@ -73,7 +73,7 @@ async function examineDatabase(services: Services): Promise<Finding[]> {
   let asked = 0
   let found
   try {
-    // A connection that is made first makes no difference to the clocks.
+    // Connects first, so that the time for connecting does not distort the comparison of clocks.
     await isReachable(em)
     asked = Date.now()
     found = await inspectDatabase(em)
@@ -126,7 +126,7 @@ async function examineKeys(services: Services): Promise<Finding> {
   }
 }
 
-/** Only the verification of domains asks name servers: without them, mail still leaves. */
+/** Only domain verification uses name servers; without them, email is still sent. */
 async function examineDns({ dns, config }: Services): Promise<Finding[]> {
   const answers = await dns.lookUp(config.dns.bounceHost, 'MX')
   return answers.map((answer) =>

@@ -20,13 +20,13 @@ import { inOrganization, readInstallation, withOrganization, withServices } from
 
 export { examine } from './doctor.ts'
 
-/** An organization that is asked for; without a slug it is called by its name. */
+/** An organization to create. Without a slug, it is derived from the name. */
 export type Wanted = { name: string; slug?: string | undefined; plan: string }
 
-/** Who is asked to be a member. */
+/** A member to create. */
 export type WantedMember = { email: string; name?: string | undefined; password?: string | undefined }
 
-/** What an installation begins with; null is what was there already, or was not asked for. */
+/** The result of `begin`. A null token or member was not created: it already existed or was not requested. */
 export type Beginning = {
   organization: OrganizationRecord
   isNew: boolean
@@ -35,7 +35,7 @@ export type Beginning = {
   isNewMember: boolean
 }
 
-/** Brings the database up to date, and makes the first organization with a token and a member as far as they are missing. */
+/** Migrates the database and creates the first organization, its token and its member unless they exist. */
 export async function begin(
   env: Environment,
   wanted: Wanted,
@@ -47,7 +47,7 @@ export async function begin(
     const em = crossOrganization(services)
     const { organizationId, isNew } = await ensureOrganization(em, described(wanted))
     const made = await inOrganization(services, organizationId, async (call) => ({
-      // It also keeps two at once apart, so that the second finds the member of the first.
+      // This also locks out a concurrent call, so that the second one finds the member created by the first.
       token: await ensureFirstToken(call),
       ...(member ? await ensureMember(call, member) : { member: null, isNewMember: false }),
     }))
@@ -56,7 +56,7 @@ export async function begin(
   })
 }
 
-/** Makes an organization with its first token; a slug that is taken is refused. */
+/** Creates an organization with its first token. Throws `ALREADY_EXISTS` when the slug is taken. */
 export async function createOrganization(
   env: Environment,
   wanted: Wanted,
@@ -76,12 +76,12 @@ export async function createOrganization(
   })
 }
 
-/** Every organization of the installation. */
+/** Returns all organizations of the installation. */
 export async function listOrganizations(env: Environment): Promise<OrganizationRecord[]> {
   return await withServices(env, (services) => readOrganizations(crossOrganization(services)))
 }
 
-/** One of them, by its id or slug, as the admin API shows it. */
+/** Returns one organization, by its id or slug, as the admin API shows it. */
 export async function showOrganization(env: Environment, idOrSlug: string): Promise<AdminOrganization> {
   return await withServices(env, async (services) => {
     const em = crossOrganization(services)
@@ -90,29 +90,29 @@ export async function showOrganization(env: Environment, idOrSlug: string): Prom
   })
 }
 
-/** A further token that may do everything, for who has lost the first. */
+/** Creates another token with all permissions, for an owner who has lost the first one. */
 export async function addToken(env: Environment, idOrSlug: string, name: string): Promise<NewToken> {
   return await withOrganization(env, idOrSlug, (call) =>
     createToken(call, { name, permissions: PERMISSIONS }),
   )
 }
 
-/** Makes an admin key; only the answer has its text. */
+/** Creates an admin key. Only this result contains its text. */
 export async function createAdminKey(env: Environment, name: string): Promise<NewAdminKey> {
   return await withServices(env, (services) => adminKeys.createAdminKey(crossOrganization(services), name))
 }
 
-/** Every admin key, the revoked ones too. */
+/** Returns all admin keys, including revoked ones. */
 export async function listAdminKeys(env: Environment): Promise<AdminKey[]> {
   return await withServices(env, (services) => adminKeys.listAdminKeys(crossOrganization(services)))
 }
 
-/** Ends an admin key at once. */
+/** Revokes an admin key with immediate effect. */
 export async function revokeAdminKey(env: Environment, id: string): Promise<AdminKey> {
   return await withServices(env, (services) => adminKeys.revokeAdminKey(crossOrganization(services), id))
 }
 
-/** Makes somebody a member of an organization. */
+/** Adds a member to an organization. */
 export async function createMember(
   env: Environment,
   organization: string | undefined,
@@ -121,7 +121,7 @@ export async function createMember(
   return await withOrganization(env, organization, (call) => members.createMember(call, member))
 }
 
-/** The members of an organization. */
+/** Returns the members of an organization. */
 export async function listMembers(
   env: Environment,
   organization: string | undefined,
@@ -129,7 +129,7 @@ export async function listMembers(
   return await withOrganization(env, organization, members.listMembers)
 }
 
-/** Gives a member another password. */
+/** Sets a new password for a member. */
 export async function setPassword(
   env: Environment,
   organization: string | undefined,
@@ -140,7 +140,7 @@ export async function setPassword(
   )
 }
 
-/** Takes somebody out of an organization. */
+/** Removes a member from an organization. */
 export async function removeMember(
   env: Environment,
   organization: string | undefined,
@@ -162,11 +162,11 @@ async function ensureMember(
 }
 
 function described({ name, slug, plan }: Wanted): { name: string; slug: string; plan: Plan } {
-  // ensureOrganization refuses a plan that is none.
+  // `ensureOrganization` refuses unknown plans.
   return { name, slug: slug ?? slugOf(name), plan: plan.toUpperCase() as Plan }
 }
 
-/** A name as it stands in commands: small letters, digits, hyphens. */
+/** Returns the slug of a name: lower-case letters, digits and hyphens. */
 function slugOf(name: string): string {
   return name
     .normalize('NFKD')

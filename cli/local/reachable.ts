@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
-/** How one thing is that an installation needs, and how to put it right. */
+/** The result of one check of an installation, and how to repair a problem. */
 export type Finding = { name: string; status: 'ok' | 'warn' | 'fail'; detail: string; repair?: string }
 
 const WAIT_MS = 5_000
 const SOON_DAYS = 14
 const DAY_MS = 86_400_000
 
-/** Why a process is not ready, by its own word; null when it is. */
+/** Returns null if the process at `url` is ready, else the reason why not. */
 export async function isReady(url: string): Promise<string | null> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(WAIT_MS) })
@@ -22,7 +22,7 @@ export async function isReady(url: string): Promise<string | null> {
   }
 }
 
-/** Why a mail server does not greet; null when it does. */
+/** Returns null if a mail server greets with 220, else the reason why not. */
 export async function greets(host: string, port: number, isTls: boolean): Promise<string | null> {
   const where = `${host}:${port}`
   const socket = isTls ? connectTls({ host, port, ...nameOf(host) }) : connect({ host, port })
@@ -35,13 +35,13 @@ export async function greets(host: string, port: number, isTls: boolean): Promis
   } catch (error) {
     return `${where} does not greet (${reasonOf(error)})`
   } finally {
-    // What follows is nobody's business any more.
+    // Errors after the greeting do not matter.
     socket.on('error', () => undefined)
     socket.destroy()
   }
 }
 
-/** How long a certificate holds. */
+/** Checks how long a certificate is valid. */
 export function certificateFinding(name: string, read: () => Buffer): Finding {
   try {
     const certificate = new X509Certificate(read())
@@ -56,7 +56,7 @@ export function certificateFinding(name: string, read: () => Buffer): Finding {
   }
 }
 
-/** The certificate that people see at the public address, and whether they would trust it. */
+/** Checks the certificate at the public address, and whether clients would trust it. */
 export async function siteCertificate(site: URL): Promise<Finding> {
   const name = 'site certificate'
   const host = site.hostname.replaceAll(/^\[|\]$/g, '')
@@ -74,7 +74,7 @@ export async function siteCertificate(site: URL): Promise<Finding> {
   }
 }
 
-/** What TLS asks for by name; an address is no name (RFC 6066, section 3). */
+/** Returns the server name for TLS. An IP address must not be sent as one (RFC 6066, section 3). */
 function nameOf(host: string): { servername?: string } {
   return isIP(host) === 0 ? { servername: host } : {}
 }

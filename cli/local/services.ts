@@ -8,11 +8,11 @@ import { createServices, type Services } from '../../src/services.ts'
 import { CommandFailure } from '../failure.ts'
 import { installationEnvironment } from './development-service.ts'
 
-/** Who did it, in the audit of an organization. */
+/** The actor in the audit log of an organization. */
 const OPERATOR: Actor = { kind: 'system', id: 'command line', name: 'Command line' }
 const UNDEFINED_TABLE = '42P01'
 
-/** The configuration of the installation; logs would stand between the answers of a command. */
+/** Reads the configuration of the installation. Logging is off because it would mix with the output of a command. */
 export function readInstallation(env: Environment): Config {
   try {
     return { ...readConfig(installationEnvironment(env)), logLevel: 'silent' }
@@ -22,7 +22,7 @@ export function readInstallation(env: Environment): Config {
   }
 }
 
-/** Does something with the services of the installation, and tells what hinders it as a command does. */
+/** Runs `work` with the services of the installation and converts errors into `CommandFailure`. */
 export async function withServices<Result>(
   env: Environment,
   work: (services: Services) => Promise<Result>,
@@ -38,7 +38,7 @@ export async function withServices<Result>(
   }
 }
 
-/** The same inside one organization; which, may be left out where there is one only. */
+/** Runs `work` in one organization. `idOrSlug` may be omitted when there is only one. */
 export async function withOrganization<Result>(
   env: Environment,
   idOrSlug: string | undefined,
@@ -50,7 +50,7 @@ export async function withOrganization<Result>(
   })
 }
 
-/** One unit of work inside an organization, by the id of the database layer. */
+/** Runs one unit of work in an organization, given the internal id (uuid). */
 export async function inOrganization<Result>(
   services: Services,
   organizationId: string,

@@ -4,14 +4,14 @@ import type { Config } from '../../src/config.ts'
 import { taskQueue } from '../../temporal/contract.ts'
 import type { Finding } from './reachable.ts'
 
-/** gRPC */
+/** A gRPC status code. */
 const NOT_FOUND = 5
-/** temporal.api.enums.v1.TaskQueueType */
+/** `temporal.api.enums.v1.TaskQueueType` */
 const QUEUE_TYPES = { workflows: 1, activities: 2 } as const
 const CONNECT = '5s'
 const ANSWER_MS = 5_000
 
-/** Whether Temporal answers, has our namespace, and somebody works on our queues. */
+/** Checks that Temporal answers, has the namespace, and has workers on our task queues. */
 export async function examineTemporal(config: Config['temporal']): Promise<Finding[]> {
   const { address, namespace, apiKey, tls } = config
   let connection: Connection

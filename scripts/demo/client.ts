@@ -1,13 +1,13 @@
 import type { DevFile } from '../services/state.ts'
 import { DemoError } from './report.ts'
 
-/** What a gated call says before it acts. */
+/** The answer to a gated call that has no confirmation code yet. */
 export type Challenge = { confirmationCode: string; summary: { effects: string[]; warnings: string[] } }
 
-/** A mail in the mailbox, and its HTML. */
+/** A message in the mailbox. */
 export type Mail = { ID: string; Subject: string; Created: string; To: { Address: string }[] }
 
-/** How far an import is. */
+/** The progress of an import. */
 export type Import = {
   id: string
   status: string
@@ -20,21 +20,21 @@ export type Import = {
   finishedAt: string | null
 }
 
-/** The public HTTP API, and the mailbox that keeps what was sent. */
+/** A client of the public HTTP API and of the mailbox. */
 export type Client = {
-  /** The `data` of a tool's answer; anything else than success is an error. */
+  /** Calls a tool and returns `data` of its answer; throws on every answer but success. */
   call<Data>(tool: string, input?: object): Promise<Data>
-  /** The first call of a gated tool. */
+  /** Makes the first call of a gated tool, which returns a confirmation code. */
   challenge(tool: string, input: object): Promise<Challenge>
-  /** Sends a CSV file to be imported; `query` is what every row gets. */
+  /** Uploads a CSV file to import; `query` applies to every row. */
   upload(file: Buffer, query: Record<string, string>): Promise<Import>
   readImport(id: string): Promise<Import>
-  /** Mails to an address, or all, since a moment; newest first. */
+  /** Returns messages created since `since` (ms), newest first: those to `recipient`, or all. */
   mails(since: number, recipient?: string): Promise<Mail[]>
   html(mail: Mail): Promise<string>
 }
 
-/** The service could not tell in time whether the call took effect; it may be repeated. */
+/** The service could not say in time whether the call took effect. It is safe to repeat the call. */
 export class UnknownOutcome extends DemoError {}
 
 const READER = {
@@ -44,7 +44,7 @@ const READER = {
 }
 const TIMEOUT_MS = 15_000
 
-/** A client with the addresses and the token that the service wrote down. */
+/** Returns a client for the addresses and the token in `.postloom/dev.json`. */
 export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
   const post = async (
     tool: string,
@@ -61,7 +61,7 @@ export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
   const imports = async (path: string, options: RequestInit): Promise<Import> => {
     const headers = { authorization: `Bearer ${apiToken}`, 'content-type': 'text/csv' }
     const response = await request(`${baseUrl}/api/v2/imports${path}`, { ...options, headers })
-    // The documented answers: an import, or a refusal.
+    // The documented answers are an import or a refusal.
     const body = (await response.json()) as Import & { message?: string }
     if (response.ok) return body
     throw new DemoError(`The import answered ${response.status}: ${body.message ?? ''}`)
@@ -69,7 +69,7 @@ export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
   const read = async <Data>(path: string): Promise<Data> => {
     const response = await request(mailbox.url + path, {})
     if (!response.ok) throw new DemoError(`The mailbox answered ${path} with ${response.status}.`)
-    // The caller names the shape that the mailbox documents.
+    // The caller names the documented shape of the mailbox's answer.
     return (await response.json()) as Data
   }
   return {
@@ -77,12 +77,12 @@ export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
       const { status, body } = await post(tool, input)
       if (status === 503) throw new UnknownOutcome(`${tool} answered: ${String(body['error'])}`)
       if (status !== 200) throw new DemoError(`${tool} answered ${status}: ${String(body['error'])}`)
-      // The caller names the shape that the tool's output schema has.
+      // The caller names the shape given by the tool's output schema.
       return body['data'] as Data
     },
     async challenge(tool, input) {
       const { status, body } = await post(tool, input)
-      if (status === 428) return body as unknown as Challenge // the shape of every 428 answer
+      if (status === 428) return body as unknown as Challenge // every 428 answer has this shape
       throw new DemoError(
         `${tool} was to ask for a confirmation and answered ${status}: ${String(body['error'])}`,
       )
@@ -105,7 +105,9 @@ export function createClient({ baseUrl, apiToken, mailbox }: DevFile): Client {
   }
 }
 
-/** Fetches as a reader's browser does, without following where it leads; answers the address it was sent on to. */
+/**
+ * Requests a URL with a browser's headers and does not follow redirects. `location` is the redirect target, or null.
+ */
 export async function visit(url: string): Promise<{ status: number; location: string | null }> {
   const response = await request(url, { headers: READER, redirect: 'manual' })
   await response.arrayBuffer()

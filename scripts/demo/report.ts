@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A step of the demonstration that did not happen; the message is for whoever runs it. */
+/** A failure of the demonstration, with a message for the person who runs it. */
 export class DemoError extends Error {}
 
-/** Runs one step, and says in one line what it came to and how long it took. */
+/** Runs one step and prints its title, result and duration in one line. */
 export async function step<Result>(
   title: string,
   work: () => Promise<{ result: Result; said?: string }>,
@@ -20,12 +20,12 @@ export async function step<Result>(
   }
 }
 
-/** An indented line below the step it belongs to. */
+/** Prints an indented line below the current step. */
 export function detail(line: string): void {
   console.log(`    ${line}`)
 }
 
-/** Asks until there is an answer; after the deadline the error says what was awaited. */
+/** Calls `ask` until it returns a value. Throws a `DemoError` that names `awaited` after `withinMs`. */
 export async function until<Answer>(
   awaited: string,
   ask: () => Promise<Answer | undefined>,

@@ -5,14 +5,14 @@ import { projectDirectory } from '../services/layout.mjs'
 import { type DevFile, readDevFile, readOwner, stateDirectory } from '../services/state.ts'
 import { DemoError, until } from './report.ts'
 
-/** A running service; `stop` ends it only when the demonstration started it. */
+/** A running service. `stop` ends it only if the demonstration started it. */
 export type RunningService = { addresses: DevFile; wasRunning: boolean; stop(): Promise<void> }
 
 const START_MS = 120_000
 const STOP_MS = 20_000
 const SHOWN_LINES = 20
 
-/** The service of this checkout: the one that runs, else one of our own. */
+/** Returns the service of this checkout that is already running, or starts one. */
 export async function bringUp(): Promise<RunningService> {
   if (readOwner()) {
     return { addresses: await addressesWhenReady(() => undefined), wasRunning: true, stop: async () => {} }

@@ -2,7 +2,7 @@ import type { ContentType } from '../../schema/values.ts'
 
 type Json = Record<string, unknown>
 
-/** Where the picture of the documents is served. */
+/** The path at which the picture in the documents is served. */
 export const PICTURE = '/picture.svg'
 
 const LONG_WORD = 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft'
@@ -11,13 +11,13 @@ const HEBREW = 'שלום עולם, זהו מכתב בעברית עם מילה ב
 const PROSE =
   'The new collection is made nearby, in small numbers, from wool that was spun last winter. Nothing in it is in a hurry.'
 
-/** A document of each format with everything that the format has, as hard on its layout as authors are. */
+/** Returns one document for each format that uses all of its features, with extreme values that strain the layout. */
 export function documentsAt(base: string): Record<ContentType, unknown> {
   const picture = `${base}${PICTURE}`
   return { MAILY: maily(picture), PLATE: plate(picture), MARKDOWN: markdown(picture) }
 }
 
-/** Whom the pictures show it to. */
+/** The variables of the recipient. */
 export const VARIABLES = {
   name: 'Ada Lovelace',
   email: 'ada@example.com',

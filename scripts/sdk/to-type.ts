@@ -1,19 +1,19 @@
 import { isRecord } from '../../schema/json.ts'
 
-/** What JSON calls an object. */
+/** A JSON object. */
 export type Json = Record<string, unknown>
 
-/** Gives the name under which a schema stands elsewhere, or nothing where it has to be written out. */
+/** Returns the name of the type that is declared for a schema, or undefined when the schema is to be written inline. */
 export type NameOf = (schema: object) => string | undefined
 
 const ROOT_NOTES = new Set(['description', 'default', 'examples'])
 
-/** What tells one schema from another, whatever its place says about it. */
+/** Returns a text that identifies a schema regardless of its description, default and examples. */
 export function identityOf(schema: object): string {
   return JSON.stringify(Object.fromEntries(Object.entries(schema).filter(([key]) => !ROOT_NOTES.has(key))))
 }
 
-/** A schema of the catalogue as a TypeScript type: the few keywords that it uses. */
+/** Returns a schema of the catalogue as a TypeScript type. Supports only the keywords that the catalogue uses. */
 export function toType(schema: object, nameOf: NameOf): string {
   const { const: value, enum: values, anyOf, type, items, ...rest }: Json = Object(schema)
   const name = nameOf(schema)
@@ -40,7 +40,7 @@ export function toType(schema: object, nameOf: NameOf): string {
   }
 }
 
-/** A comment of documentation, when there is something to say. */
+/** Returns `text` as a documentation comment, or nothing when it is empty. */
 export function comment(text: unknown): string {
   return typeof text === 'string' && text !== '' ? `/** ${text.replaceAll('*/', '*\\/')} */\n` : ''
 }

@@ -15,13 +15,13 @@ const HEAD = `// Made by \`npm run sdk-types\` from the catalogue; a test compar
 import type { List } from './result.ts'
 `
 
-/** The names in which lists of REST are read; their records are named one by one. */
+/** The members of a REST list. Lists become `List<T>`, so only their records get a name. */
 const LIST_MEMBERS = 'object,data,has_more'
 
 const PROJECT = new URL('../../', import.meta.url)
 const SCHEMAS = new URL('schema/', PROJECT)
 
-/** The types of everything that can be asked and answered, as the text of `sdk/src/catalogue.ts`. */
+/** Returns the text of `sdk/src/catalogue.ts`: the types of all inputs and outputs. */
 export async function sdkTypes(): Promise<string> {
   const file = new TypeFile(await readVocabulary())
   const tools = LISTED_TOOLS.map((tool) => toolMember(file, tool))
@@ -35,7 +35,7 @@ export async function sdkTypes(): Promise<string> {
   ])
 }
 
-/** As `npm run format` would leave it. */
+/** Formats the text as `npm run format` does. */
 function formatted(parts: readonly string[]): string {
   const { stdout, stderr, status } = spawnSync(
     `${PROJECT.pathname}node_modules/.bin/oxfmt`,
@@ -50,7 +50,7 @@ function formatted(parts: readonly string[]): string {
   return stdout
 }
 
-/** The records of the vocabulary by what they say, under the names that they have in `schema/`. */
+/** Returns the names that schemas have in `schema/`, by the identity of the schema. */
 async function readVocabulary(): Promise<Map<string, string>> {
   const names = new Map<string, string>()
   for (const file of globSync('*.ts', { cwd: SCHEMAS.pathname }).toSorted()) {
@@ -62,7 +62,7 @@ async function readVocabulary(): Promise<Map<string, string>> {
   return names
 }
 
-/** The declarations of one file; what is named is written when it is first used. */
+/** Collects the declarations of one file. A named schema is declared when it is first used. */
 class TypeFile {
   readonly #names: ReadonlyMap<string, string>
   readonly #declared = new Map<string, string>()
@@ -75,12 +75,12 @@ class TypeFile {
     return [...this.#declared].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text)
   }
 
-  /** The type of a schema in its place. */
+  /** Returns the type of a schema: its name, or the type written inline. */
   typeOf(schema: object): string {
     return toType(schema, this.#nameOf)
   }
 
-  /** Declares a schema of its own under this name, unless the vocabulary has one for it. */
+  /** Declares a schema under `name`, unless the vocabulary already has a name for it. Returns the name. */
   declare(name: string, schema: object, description?: string): string {
     const known = this.#nameOf(schema)
     if (known !== undefined) return known
@@ -96,7 +96,7 @@ class TypeFile {
   }
 
   #write(name: string, schema: object, description: unknown = Object(schema).description): string {
-    // Known before it is written, so that the root of the schema itself is written out.
+    // Registered before its text is made, so that a second use of the name does not declare it again.
     this.#declared.set(name, '')
     const text = toType(schema, (inner) => (inner === schema ? undefined : this.#nameOf(inner)))
     const declaration = `${comment(description)}export type ${name} = ${text}\n`
@@ -125,7 +125,7 @@ function routeMember(file: TypeFile, route: Route): string {
   return `${comment(tool.description)}'${route.method.toUpperCase()} ${route.path}': { path: [${path}]; input: ${input}; output: ${output} }\n`
 }
 
-/** What stands in the query or the body of an address. */
+/** Returns the type of the query or the body of a route. */
 function declareRequest(file: TypeFile, route: Route, tool: Tool, inPath: readonly string[]): string {
   const stands = new Set(inPath.flatMap((name) => route.input?.standsFor[name] ?? [name]))
   const rest = Object.entries(tool.input.properties).filter(([name]) => !stands.has(name))
@@ -147,7 +147,7 @@ function effectMember({ name, effect }: Tool): string {
 `
 }
 
-/** The record of a list of REST. */
+/** Returns the schema of the records in a REST list, or undefined for any other schema. */
 function listItem(schema: object): object | undefined {
   const { properties }: Json = Object(schema)
   if (!isRecord(properties) || Object.keys(properties).join() !== LIST_MEMBERS) return undefined
@@ -155,7 +155,9 @@ function listItem(schema: object): object | undefined {
   return isRecord(items) ? items : undefined
 }
 
-/** Text, numbers and lists explain themselves where they stand. */
+/**
+ * Returns whether a schema deserves a name: objects with members, and long enums and unions. Others are written inline.
+ */
 function isWorthAName(schema: object): boolean {
   const { properties, enum: values, anyOf }: Json = Object(schema)
   if (isRecord(properties)) return Object.keys(properties).length > 0

@@ -6,8 +6,8 @@ export type Counts = {
 }
 
 /**
- * Counts the lines of ava's report: its summary leaves the passed out once something failed, and a crashed
- * process has only its line. An exit code other than 0 is at least one failure.
+ * Counts the lines of ava's report. Its summary omits the passed tests when one fails, and a crashed process only has a
+ * line of its own. An exit code other than 0 counts as at least one failure.
  */
 export function countOutcomes(report: string, code: number | null): Counts {
   const count = (pattern: RegExp): number => report.match(pattern)?.length ?? 0

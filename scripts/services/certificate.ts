@@ -2,7 +2,7 @@ import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 
-/** Makes a certificate for development where there is none yet; its key is for the owner only. */
+/** Creates a development certificate if there is none yet. Only the owner can read its key. */
 export function ensureCertificate(
   names: readonly string[],
   files: { certFile: string; keyFile: string },
@@ -13,7 +13,7 @@ export function ensureCertificate(
   writeFileSync(files.certFile, cert)
 }
 
-/** A key and a certificate for these names that nobody vouches for, in the form that node:tls takes. */
+/** Returns a key and a self-signed certificate for `names`, in PEM. */
 export function selfSigned(...names: string[]): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   // RFC 5280: version 3, a serial number, ecdsa-with-SHA256, issuer, validity, subject, key, subjectAltName.
@@ -42,7 +42,7 @@ export function selfSigned(...names: string[]): { key: string; cert: string } {
   }
 }
 
-/** RFC 5280 4.2.1.6: an address stands as its bytes, a name as it is. */
+/** RFC 5280 4.2.1.6: an IP address is encoded as its bytes, a DNS name as text. */
 function alternative(name: string): Buffer {
   return isIPv4(name) ? der(0x87, Buffer.from(name.split('.').map(Number))) : der(0x82, Buffer.from(name))
 }

@@ -9,13 +9,13 @@ import { stopLeftover } from './leftovers.ts'
 
 const watchdog = join(import.meta.dirname, 'watchdog.sh')
 
-/** How a service is run. `identity` is a text in its command line that no other program has. */
+/** How to run a service. `identity` is a text that occurs in its command line and in no other. */
 export type ChildOptions = {
   command: string
   arguments: readonly string[]
   identity: string
   pidFile: string
-  /** Where its output goes: a file that is appended to, or the caller, line by line. */
+  /** Where its output goes: a file that is appended to, or a function that gets each line. */
   output: string | ((line: string) => void)
   environment?: Record<string, string | undefined>
   directory?: string
@@ -24,7 +24,7 @@ export type ChildOptions = {
   user?: { uid: number; gid: number } | undefined
 }
 
-/** A running service; `exited` resolves, never rejects, with how it ended ("exit code 1", "SIGKILL"). */
+/** A running service. `exited` never rejects; it resolves to the reason ("exit code 1", "SIGKILL"). */
 export type Child = {
   pid: number
   exited: Promise<string>
@@ -33,15 +33,15 @@ export type Child = {
 }
 
 /**
- * Starts a service behind a watchdog, in a session of its own: a Ctrl-C does not reach it, and it ends
- * with this process even when that is killed. A leftover of an earlier run is stopped first.
+ * Starts a service behind a watchdog in a session of its own. Ctrl-C does not reach it, and it ends with this process
+ * even if this process is killed. A process left by an earlier run is stopped first.
  */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const { stopSignal = 'SIGTERM', graceMs = 5_000, pidFile } = options
   await stopLeftover(pidFile, stopSignal, graceMs)
 
   const log = typeof options.output === 'string' ? openSync(options.output, 'a', 0o600) : undefined
-  // Another user may be unable to read the checkout, so it gets the script's text.
+  // Another user may not be able to read the checkout, so the watchdog is passed as text.
   const script = options.user ? ['-c', readFileSync(watchdog, 'utf8'), 'watchdog'] : [watchdog]
   const process = spawn(
     '/bin/sh',
@@ -57,7 +57,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   if (log !== undefined) closeSync(log)
   if (typeof options.output === 'function') forwardLines([process.stdout, process.stderr], options.output)
   const control = process.stdin
-  // The other end may be gone before we close ours; `exited` tells.
+  // The watchdog may already have closed its end; `exited` reports that.
   control?.on('error', () => undefined)
 
   const exited = new Promise<string>((resolve) => {
@@ -68,7 +68,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     return reason
   })
 
-  // Descriptor 3 was asked for as a pipe above, so Node made it a readable stream.
+  // `stdio` above makes descriptor 3 a pipe, which Node exposes as a readable stream.
   const pid = await readPid(process.stdio[3] as Readable, exited)
   if (pid === undefined) throw new Error(`${options.command} did not start: ${await exited}`)
   writeFileSync(pidFile, `${pid}\n${options.identity}\n`, { mode: 0o600 })
@@ -76,7 +76,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const stop = async (): Promise<void> => {
     control?.end()
     await exited
-    // A killed watchdog leaves its service behind for a moment.
+    // A killed watchdog leaves its service running for a moment.
     await stopLeftover(pidFile, stopSignal, graceMs)
     rmSync(pidFile, { force: true })
   }
@@ -88,7 +88,7 @@ export function signalQuietly(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 
@@ -102,7 +102,7 @@ function forwardLines(streams: readonly (Readable | null)[], onLine: (line: stri
   for (const stream of streams) if (stream) createInterface(stream).on('line', onLine)
 }
 
-/** The shell reports a signal as 128 + its number. */
+/** Returns how a process ended. A shell reports a signal as exit code 128 plus the number of the signal. */
 function describeExit(code: number | null, signal: NodeJS.Signals | null): string {
   if (signal) return signal
   const inner = Object.entries(constants.signals).find(([, number]) => number === (code ?? 0) - 128)

@@ -5,20 +5,20 @@ import { promisify } from 'node:util'
 import { type CachedTool, findInstalled, installOnce } from './install-once.ts'
 import { cacheDirectory } from './layout.mjs'
 
-/** The release that is installed; another one prints other things. */
+/** Pinned, because tests read the program's output, which changes between releases. */
 const VERSION = '2.12.0'
 const INSTALL_MS = 600_000
 
 const run = promisify(execFile)
 
-/** The program of the MCP Inspector, which a test run installed; undefined where there is none. */
+/** Returns the path of the installed MCP Inspector, or undefined if there is none. */
 export function findInspector(): string | undefined {
   return findInstalled(inspector())
 }
 
 /**
- * Puts the MCP Inspector into the cache when it is not there: with what it needs it is larger than all that Postloom
- * runs on. Answers why there is none where it cannot be had.
+ * Installs the MCP Inspector into the cache unless it is there. It is not a dependency because, with its own
+ * dependencies, it is larger than all of Postloom's. Returns null, or the reason why it could not be installed.
  */
 export async function installInspector(): Promise<string | null> {
   return await installOnce(inspector(), async (directory) => {

@@ -1,26 +1,27 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A tool that only some tests need, in the cache for all checkouts. */
+/** A tool that only some tests need. It is cached for all checkouts. */
 export type CachedTool = {
-  /** What it is called, with its release. */
+  /** Its name and release. */
   name: string
-  /** What brings it, as a reason names it. */
+  /** The program that installs it, named in error messages. */
   installer: string
   home: string
-  /** Its program, as a path inside its home. */
+  /** The path of its program, relative to `home`. */
   program: string
 }
 
-/** Where the program of a tool is; undefined where it is not installed. */
+/** Returns the path of a tool's program, or undefined if it is not installed. */
 export function findInstalled({ home, program }: CachedTool): string | undefined {
   const file = join(home, program)
   return existsSync(file) ? file : undefined
 }
 
 /**
- * Installs a tool where it is not there, aside and renamed when it is whole, because two test runs may do so at once.
- * Answers why there is none where it cannot be had; what needs it is then not run.
+ * Installs a tool unless it is there. It is installed into a temporary directory and then renamed, because two test
+ * runs may do so at once. Returns null, or the reason why it could not be installed; tests that need it are then
+ * skipped.
  */
 export async function installOnce(
   tool: CachedTool,
@@ -34,7 +35,7 @@ export async function installOnce(
     renameSync(making, tool.home)
     return null
   } catch (error) {
-    // Whoever was first has put it there.
+    // Another process has installed it in the meantime.
     if (findInstalled(tool) !== undefined) return null
     const lines = error instanceof Error ? error.message.trim().split('\n') : []
     return `${tool.name} could not be installed with ${tool.installer}: ${lines.at(-1) ?? 'no reason given'}`

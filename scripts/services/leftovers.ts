@@ -2,7 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The command line of a living process as one text; undefined when there is none (or only a zombie). */
+/**
+ * Returns the command line of a running process as one text; undefined if there is no such process, or only a zombie.
+ */
 function commandLine(pid: number): string | undefined {
   try {
     const text = existsSync('/proc/self/cmdline')
@@ -14,12 +16,12 @@ function commandLine(pid: number): string | undefined {
   }
 }
 
-/** True when this process lives and is the program we think: process ids are used again. */
+/** Returns whether the process runs and is the expected program. The check is needed because process ids are reused. */
 export function isProcess(pid: number, identity: string): boolean {
   return commandLine(pid)?.includes(identity) ?? false
 }
 
-/** The processes whose working directory this is; where there is no /proc, the ones `lsof` knows. */
+/** Returns the processes whose working directory is `directory`. Without /proc it asks `lsof`. */
 export function processesIn(directory: string): number[] {
   if (!existsSync('/proc/self/cwd')) return processesByLsof(directory)
   return readdirSync('/proc')
@@ -48,8 +50,8 @@ function processesByLsof(directory: string): number[] {
 }
 
 /**
- * Ends what an earlier run left behind. The pid file holds the process id and, on its second line, a text
- * that its command line must contain; another program that got the same number is left alone.
+ * Stops the process that an earlier run left behind. The pid file contains the process id and, on its second line, a
+ * text that its command line must contain. Another program that was given the same id is left alone.
  */
 export async function stopLeftover(
   pidFile: string,
@@ -61,7 +63,10 @@ export async function stopLeftover(
   return await stopProcess(pid, identity, signal, graceMs)
 }
 
-/** Signals the process if it is the one meant, waits, and kills it when the grace is over. */
+/**
+ * Sends `signal` to the process if it is the expected one, and SIGKILL after `graceMs`. Returns false if it is not
+ * running.
+ */
 export async function stopProcess(
   pid: number,
   identity: string,

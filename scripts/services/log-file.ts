@@ -2,7 +2,7 @@ import { appendFileSync, closeSync, fstatSync, openSync, readSync, renameSync, s
 
 const LIMIT = 10 * 1024 * 1024
 
-/** The last lines of a log, for the message that says why something did not start. */
+/** Returns the last lines of a log, for error messages. */
 export function tail(file: string, lines: number): string {
   try {
     const handle = openSync(file, 'r')
@@ -16,16 +16,16 @@ export function tail(file: string, lines: number): string {
   }
 }
 
-/** Moves a log that has grown over 10 MB aside; one older one is kept. */
+/** Renames a log larger than 10 MB to `<file>.1`, replacing the previous one. */
 export function rotate(file: string): void {
   try {
     if (statSync(file).size > LIMIT) renameSync(file, `${file}.1`)
   } catch {
-    // There is none yet.
+    // There is no log yet.
   }
 }
 
-/** Appends lines, keeping the file under its limit. */
+/** Returns a function that appends lines to a log and rotates it when it grows too large. */
 export function logWriter(file: string): (line: string) => void {
   let written = LIMIT
   return (line) => {

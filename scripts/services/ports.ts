@@ -1,16 +1,19 @@
 import { createServer } from 'node:net'
 
-/** Below the ports that Linux gives to outgoing connections, 32,768 and above, one of which could take a port again. */
+/** Below 32,768, where Linux begins to assign ports to outgoing connections, which could take a chosen port. */
 const FIRST = 15_000
 const BLOCKS = 177
 const BLOCK = 100
-/** Coprime with the block, so that all of it is given before any comes again; choosePorts moves on to neighbours. */
+/**
+ * Coprime with `BLOCK`, so that every port is returned once before any is repeated. It is greater than 1 because
+ * `choosePorts` tries neighbouring ports when one is taken.
+ */
 const STEP = 37
 let given = 0
 
 /**
- * A port that is free now. Nothing keeps it so, but each process takes its ports from a block of its own, and none twice:
- * what was given to somebody who does not listen yet looks free.
+ * Returns a port that is free now. Nothing reserves it. To avoid conflicts, each process chooses from a block of its
+ * own and does not return a port twice in a row, because a port whose owner does not listen yet still looks free.
  */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
   const first = FIRST + (process.pid % BLOCKS) * BLOCK
@@ -21,7 +24,7 @@ export async function freePort(host = '127.0.0.1'): Promise<number> {
   throw new Error(`no port from ${first} to ${first + BLOCK - 1} is free`)
 }
 
-/** True when nothing listens there. */
+/** Returns whether nothing listens on the port. */
 async function isPortFree(port: number, host: string): Promise<boolean> {
   return await new Promise((resolve) => {
     const server = createServer()
@@ -30,7 +33,7 @@ async function isPortFree(port: number, host: string): Promise<boolean> {
   })
 }
 
-/** One port the service needs: the variable that sets it, and the port it has when that is unset. */
+/** A port that the service needs: the variable that configures it, and the default. */
 export type PortRequest = {
   variable: string
   standard: number
@@ -39,8 +42,8 @@ export type PortRequest = {
 }
 
 /**
- * Chooses the ports: a configured one must be free, a standard one that is taken moves to the next free
- * one, which `report` hears of. The answer has the names that were asked for.
+ * Chooses the ports. A configured port must be free; a default port that is taken is replaced by the next free one, and
+ * `report` is called with a message. The result has the names of the requests.
  */
 export async function choosePorts<Name extends string>(
   requests: Partial<Record<Name, PortRequest>>,
@@ -51,7 +54,7 @@ export async function choosePorts<Name extends string>(
   const entries = Object.entries<PortRequest | undefined>(requests).flatMap(([name, request]) =>
     request ? [[name, request] as const] : [],
   )
-  // Configured ports first, so that a standard one gives way to them.
+  // Configured ports go first, so that defaults avoid them.
   const configured = entries.filter(([, request]) => environment[request.variable])
   for (const [name, request] of configured) {
     chosen.set(name, await configuredPort(request, environment[request.variable] ?? '', chosen))
@@ -59,7 +62,7 @@ export async function choosePorts<Name extends string>(
   for (const [name, request] of entries) {
     if (!chosen.has(name)) chosen.set(name, await nextFreePort(request, chosen, report))
   }
-  // Every name of the record was visited above.
+  // The loops above set every name of the record.
   return Object.fromEntries(chosen) as Partial<Record<Name, number>>
 }
 

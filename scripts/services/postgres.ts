@@ -18,24 +18,26 @@ const run = promisify(execFile)
 
 const USER = 'postloom'
 const DATABASE = 'postloom'
-/** What root shares with the database user lives here: a private home would lock that user out. */
+/** Files that root shares with the database user. That user cannot enter a private home directory. */
 const SHARED_DIRECTORY = '/var/lib/postloom'
 
-/** `directory` is ours, private, and remembers where the data is. Port 0 or none: any free one. */
+/** `directory` is private and records where the data is. Port 0, or none, means any free port. */
 export type PostgresOptions = {
   directory: string
   logFile: string
   port?: number
-  /** False trades crash safety for speed: for tests that never pull the plug. */
+  /** False disables fsync and similar settings for speed, for tests that never crash the machine. */
   durable?: boolean
   maxConnections?: number
-  /** How long a stop may take before the server is killed; nothing is lost then either. */
+  /** How long a stop may take, in ms, before the server is killed. A kill loses no committed data either. */
   graceMs?: number
-  /** Where the data goes when root starts it, because the database user must own it and reach it. */
+  /**
+   * The parent of the data directory if root starts the server, because the database user must own and reach the data.
+   */
   dataParent?: string
 }
 
-/** A running server; `url` is the superuser's, on the database `postloom`. */
+/** A running server. `url` connects the superuser to the database `postloom`. */
 export type Postgres = Child & {
   url: string
   port: number
@@ -47,7 +49,7 @@ type Cluster = {
   password: string
 }
 
-/** Starts the embedded PostgreSQL on its data, which the first start makes. */
+/** Starts the embedded PostgreSQL. The first start creates its data directory. */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const native = findPostgres()
   if (!native) {
@@ -66,7 +68,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     try {
       return await startServer(options, cluster, binaries, user, port)
     } catch (error) {
-      // Another program may have taken the free port in between.
+      // Another program may have taken the free port in the meantime.
       if (attempt >= attempts) throw error
     }
   }
@@ -89,7 +91,7 @@ async function startServer(
     pidFile: join(options.directory, 'postgres.pid'),
     output: options.logFile,
     environment: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
-    // SIGINT is PostgreSQL's fast shutdown: it rolls back what is open and does not wait for clients.
+    // SIGINT is PostgreSQL's fast shutdown: it rolls back open transactions and does not wait for clients.
     stopSignal: 'SIGINT',
     graceMs: options.graceMs ?? 5_000,
     user,
@@ -112,9 +114,9 @@ function settings({ durable = true, maxConnections = 200 }: PostgresOptions): st
     max_connections: maxConnections,
     shared_buffers: '256MB',
     max_wal_size: '2GB',
-    // A fresh database gets its statistics within seconds of its first rows; plans made without them can be poor.
+    // Query plans of a new database are poor until it has statistics, so autovacuum collects them within seconds.
     autovacuum_naptime: '5s',
-    // Details and statements quote addresses, which no log may hold.
+    // Error details and statements contain email addresses, which must not appear in logs.
     log_error_verbosity: 'terse',
     log_min_error_statement: 'panic',
     timezone: 'UTC',
@@ -127,7 +129,7 @@ function settings({ durable = true, maxConnections = 200 }: PostgresOptions): st
 async function openCluster(options: PostgresOptions, binaries: string, user: User): Promise<Cluster> {
   const record = join(options.directory, 'cluster.json')
   if (existsSync(record)) {
-    // Written by us below.
+    // This function writes the file below.
     const { password, ...stored } = JSON.parse(readFileSync(record, 'utf8')) as Cluster
     const dataDirectory = resolve(options.directory, stored.dataDirectory)
     if (existsSync(dataDirectory)) return { dataDirectory, password }
@@ -145,14 +147,17 @@ async function openCluster(options: PostgresOptions, binaries: string, user: Use
     chownSync(home, user.uid, user.gid)
   }
   await createCluster(cluster, home, binaries, user)
-  // Relative where it is ours, so that the checkout can be moved.
+  // A path relative to `directory` still works after the checkout is moved.
   const stored = { ...cluster, dataDirectory: user ? cluster.dataDirectory : 'data' }
   writeFileSync(`${record}.new`, `${JSON.stringify(stored)}\n`, { mode: 0o600 })
   renameSync(`${record}.new`, record)
   return cluster
 }
 
-/** Made aside and renamed, so that an interrupted start leaves no half cluster. */
+/**
+ * Creates the cluster in a temporary directory and renames it, so that an interrupted start leaves no incomplete
+ * cluster.
+ */
 async function createCluster(cluster: Cluster, home: string, binaries: string, user: User): Promise<void> {
   const partial = join(home, 'data.partial')
   const passwordFile = join(home, 'password')
@@ -169,7 +174,7 @@ async function createCluster(cluster: Cluster, home: string, binaries: string, u
         `--pwfile=${passwordFile}`,
         '--auth=scram-sha-256',
         '--encoding=UTF8',
-        // The same order and case rules on every machine.
+        // The same sort order and case rules on every machine.
         '--locale=C',
         '--locale-provider=builtin',
         '--builtin-locale=C.UTF-8',
@@ -183,19 +188,22 @@ async function createCluster(cluster: Cluster, home: string, binaries: string, u
   renameSync(partial, cluster.dataDirectory)
 }
 
-/** Stops a server that an earlier run left on this data, so that two never work on it. */
+/** Stops a server that an earlier run left on this data directory, so that two servers never use it. */
 async function clearLeftover(dataDirectory: string): Promise<void> {
   const lockFile = join(dataDirectory, 'postmaster.pid')
   if (!existsSync(lockFile)) return
   const pid = Number(readFileSync(lockFile, 'utf8').split('\n')[0])
   if (isProcess(pid, dataDirectory)) await stopProcess(pid, dataDirectory, 'SIGINT', 10_000)
   await endBackends(dataDirectory)
-  // Nobody works on the data now. PostgreSQL would still refuse to start while any process has the number
-  // in this file: another program that got it, or a zombie that nobody has buried.
+  // No process uses the data now. PostgreSQL would still refuse to start if any process had the id in this file, such
+  // as an unrelated program with a reused id, or a zombie.
   rmSync(lockFile, { force: true })
 }
 
-/** A killed server's backends notice within moments, unless they are busy; they work in the data directory. */
+/**
+ * Waits until the backends of a killed server have ended, and kills them after three seconds: busy ones notice late.
+ * They are found by their working directory, which is the data directory.
+ */
 async function endBackends(dataDirectory: string): Promise<void> {
   const deadline = Date.now() + 3_000
   for (;;) {

@@ -6,7 +6,7 @@ import { projectDirectory } from './layout.mjs'
 import { logWriter } from './log-file.ts'
 import { MEMORY_ENVIRONMENT, memoryFlags } from './memory.ts'
 
-/** One of our own processes. `readyUrl` answers 200 once it works. */
+/** One of Postloom's own processes. `readyUrl` answers 200 once the process is ready. */
 export type ProgramOptions = {
   name: string
   script: string
@@ -14,13 +14,13 @@ export type ProgramOptions = {
   stateDirectory: string
   readyUrl: string
   graceMs: number
-  /** Warnings and errors of its log, as one readable line each. */
+  /** Called with each warning and error of the log as one readable line. */
   onTrouble: (line: string) => void
 }
 
 const READY_WITHIN_MS = 60_000
 
-/** Starts one of our processes under this Node and waits until it is ready. */
+/** Starts a process with the current Node and waits until it is ready. */
 export async function startProgram(options: ProgramOptions): Promise<Child> {
   const { name, stateDirectory, onTrouble } = options
   const script = join(projectDirectory, options.script)
@@ -43,7 +43,7 @@ export async function startProgram(options: ProgramOptions): Promise<Child> {
   return child
 }
 
-/** What a person should see of a log line: warnings and errors, and what is no log line at all. */
+/** Returns the text to show for a log line: warnings, errors, and lines that are not JSON. Undefined for others. */
 function readTrouble(line: string): string | undefined {
   if (!line.startsWith('{')) return line.trim() || undefined
   try {

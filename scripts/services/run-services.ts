@@ -6,9 +6,9 @@ import { isProcess, stopLeftover } from './leftovers.ts'
 import { startPostgres } from './postgres.ts'
 import { startTemporal } from './temporal.ts'
 
-/** What one run of tests or experiments shares; `stop` ends it and removes its directory. */
+/** The servers of one run of tests or experiments. `stop` ends them and deletes their directory. */
 export type RunServices = {
-  /** Where the helpers of tests look for what they share. */
+  /** The variables through which test helpers find the servers. */
   environment: Record<string, string | undefined>
   stop(): Promise<void>
 }
@@ -16,9 +16,10 @@ export type RunServices = {
 const DIRECTORY_PREFIX = 'postloom-run-'
 
 /**
- * One PostgreSQL and one in-memory Temporal for a run. `owner` is a text in the command line of the script that runs;
- * what such scripts left when they were killed is cleared away. DATABASE_URL_ADMIN and TEMPORAL_ADDRESS, where set,
- * are used in place of own servers; a Temporal of its own has its Web UI on `uiPort`.
+ * Starts one PostgreSQL and one in-memory Temporal for a run. `owner` is a text in the command line of the calling
+ * script; it identifies servers that such scripts left behind when they were killed, which are stopped.
+ * DATABASE_URL_ADMIN and TEMPORAL_ADDRESS replace the servers if set. The started Temporal has its Web UI on `uiPort`
+ * (0: no Web UI).
  */
 export async function startRunServices(
   owner: string,
@@ -64,7 +65,7 @@ export async function startRunServices(
         DATABASE_URL_ADMIN: database,
         TEMPORAL_ADDRESS: temporal,
         TEMPORAL_NAMESPACE: process.env['TEMPORAL_NAMESPACE'] ?? 'default',
-        // A test never touches a database it did not make.
+        // Tests must never touch a database that they did not create.
         DATABASE_URL: undefined,
       },
       stop,
@@ -76,10 +77,10 @@ export async function startRunServices(
   }
 }
 
-/** The run's own directory; it says whose it is. */
+/** Creates the directory of the run and records its owner in it. */
 function makeDirectory(owner: string): string {
   const made = mkdtempSync(join(tmpdir(), DIRECTORY_PREFIX))
-  // PostgreSQL as another user must reach its data below.
+  // PostgreSQL, which may run as another user, must reach its data below.
   chmodSync(made, 0o711)
   writeFileSync(join(made, 'owner.pid'), `${process.pid} ${owner}`)
   return made
@@ -96,7 +97,7 @@ async function clearAbandonedRuns(): Promise<void> {
       await stopLeftover(join(abandoned, 'postgres', 'postgres.pid'), 'SIGKILL', 0)
       rmSync(abandoned, { recursive: true, force: true })
     } catch {
-      // Being made just now, or another user's.
+      // The directory is still being created, or it belongs to another user.
     }
   }
 }

@@ -5,21 +5,21 @@ import { promisify } from 'node:util'
 import { type CachedTool, findInstalled, installOnce } from './install-once.ts'
 import { cacheDirectory } from './layout.mjs'
 
-/** The release that is installed; another one finds other things. */
+/** Pinned, because another release may find other problems. */
 const VERSION = '4.32.5'
 const INSTALL_MS = 600_000
 const PYTHON = 'bin/python'
 
 const run = promisify(execFile)
 
-/** The Python that has schemathesis, which a test run installed; undefined where there is none. */
+/** Returns the Python in which schemathesis is installed, or undefined if there is none. */
 export function findSchemathesis(): string | undefined {
   return findInstalled(schemathesis())
 }
 
 /**
- * Makes a virtual environment with schemathesis in the cache when it is not there. Answers why there is none where
- * Python 3 is missing or the package cannot be had.
+ * Creates a virtual environment with schemathesis in the cache unless it is there. Returns null, or the reason why it
+ * could not be installed, such as a missing Python 3.
  */
 export async function installSchemathesis(): Promise<string | null> {
   return await installOnce(schemathesis(), async (directory) => {

@@ -12,16 +12,16 @@ import { clearOwner, readDevFile, stateDirectory, writeDevFile, type DevFile } f
 import { supervise, type Part, type Supervised } from './supervisor.ts'
 import { startTemporal } from './temporal.ts'
 
-/** Hears lines for people, when everything is ready, and the exit code once everything has ended. */
+/** Receives messages for people, a call when everything is ready, and the exit code when everything has ended. */
 export type ServiceListener = {
   say(line: string): void
   ready(): void
   ended(code: number): void
 }
 
-/** The parts that stop together, in the order of stopping: who needs another one stops before it. */
+/** The order in which parts stop; those in one group stop together. A part stops before the parts that it needs. */
 const STOP_ORDER = [['smtp'], ['api', 'worker'], ['mailbox', 'temporal'], ['postgres']]
-/** Together they leave a stop within ten seconds even when nothing ends by itself. */
+/** Chosen so that a stop takes at most ten seconds even if every part has to be killed. */
 const GRACE_MS = { program: 5_000, mailbox: 1_500, temporal: 1_500, postgres: 2_500 }
 const SAME_TROUBLE_MS = 10_000
 
@@ -36,7 +36,9 @@ export class Service {
     this.#listener = listener
   }
 
-  /** Resolves when everything is ready, or once it is being stopped; a failure stops and ends it. */
+  /**
+   * Resolves when everything is ready, or when a stop has begun. A failure stops all parts and ends with exit code 1.
+   */
   async start(): Promise<void> {
     const startedAt = Date.now()
     try {
@@ -49,7 +51,7 @@ export class Service {
     }
   }
 
-  /** Ends everything, at most once, and reports the exit code. */
+  /** Stops all parts and reports the exit code. Only the first call has an effect. */
   async stop(code: number): Promise<void> {
     this.#stop ??= this.#stopAll(code)
     await this.#stop
@@ -168,7 +170,7 @@ export class Service {
     this.#listener.ended(code)
   }
 
-  /** The same trouble every second is told every ten; the log has all of it. */
+  /** Shows the same message at most every ten seconds; the log contains all of them. */
   #tellTrouble(name: string, line: string): void {
     const key = `${name} ${line}`
     const now = Date.now()
@@ -179,7 +181,7 @@ export class Service {
   }
 }
 
-/** What an earlier service left running, when it was killed together with its watchdogs. */
+/** Stops parts that an earlier service left running when it was killed together with its watchdogs. */
 async function stopLeftovers(): Promise<void> {
   const pidFile = (name: string): string => join(stateDirectory, `${name}.pid`)
   await Promise.all(['smtp', 'api', 'worker'].map((name) => stopLeftover(pidFile(name), 'SIGTERM', 5_000)))
@@ -187,7 +189,9 @@ async function stopLeftovers(): Promise<void> {
   await stopLeftover(join(stateDirectory, 'postgres', 'postgres.pid'), 'SIGINT', 5_000)
 }
 
-/** Migrates the database and, in development, seeds it: in a process of its own, which then is gone. */
+/**
+ * Migrates the database and, in development, seeds it. A separate process does so, which frees its memory when it ends.
+ */
 async function prepare(
   environment: Settings['environment'],
 ): Promise<Pick<DevFile, 'apiToken' | 'adminKey'>> {
@@ -200,7 +204,7 @@ async function prepare(
       else resolve(stdout)
     })
   })
-  // prepare.ts prints this object as its last line.
+  // `prepare.ts` prints this object as its last line.
   return JSON.parse(output.trim().split('\n').at(-1) ?? '') as { apiToken: string; adminKey: string }
 }
 

@@ -8,13 +8,13 @@ type Environment = Record<string, string | undefined>
 
 const LOOPBACK = '127.0.0.1'
 
-/** What SMTP submission shows in development; made at the first start. */
+/** The certificate of SMTP submission in development, created at the first start. */
 export const developmentCertificate = {
   certFile: join(stateDirectory, 'smtp.crt'),
   keyFile: join(stateDirectory, 'smtp.key'),
 }
 
-/** What this start runs with: the environment of every process and the addresses to announce. */
+/** The settings of one start: the environment of every process and the addresses to announce. */
 export type Settings = {
   isDevelopment: boolean
   hasOwnTemporal: boolean
@@ -51,7 +51,7 @@ const NO_PORTS: Ports = {
   postgres: 0,
 }
 
-/** Reads the environment and chooses the ports; `say` hears of every port that moved. */
+/** Reads the environment and chooses the ports. `say` is called for every default port that is taken. */
 export async function readSettings(env: Environment, say: (line: string) => void): Promise<Settings> {
   const isDevelopment = env['POSTLOOM_ENV'] !== 'production'
   const hasOwnTemporal = !env['TEMPORAL_ADDRESS']
@@ -99,7 +99,7 @@ type Needed = {
   hasOwnDatabase: boolean
 }
 
-/** Only what we run ourselves needs a port. */
+/** Returns the ports that are needed; a PostgreSQL or Temporal that we do not start needs none. */
 function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports, PortRequest>> {
   return {
     api: { variable: 'API_PORT', standard: 3000, purpose: 'the API', host },

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Child } from './child.ts'
 
-/** A part of the service: how it is started, and how long a stop may take is its own affair. */
+/** A part of the service and how to start it. */
 export type Part = {
   name: string
   start(): Promise<Child>
 }
 
-/** Hears what happens to the parts; `givenUp` when one keeps dying. */
+/** Receives messages about the parts. `givenUp` is called when a part keeps ending. */
 export type Reporter = {
   say(line: string): void
   givenUp(reason: string): void
@@ -21,12 +21,12 @@ export type Supervised = {
 }
 
 const PAUSES_MS = [500, 1_000, 2_000, 4_000, 8_000]
-/** One that lived this long starts counting anew. */
+/** The count of deaths starts again after a part has run this long. */
 const HEALTHY_MS = 60_000
 
 /**
- * Starts a part and starts it again, with growing pauses, whenever it ends by itself. A first start that
- * fails is the caller's error; one death more than there are pauses is `givenUp`.
+ * Starts a part and restarts it, after growing pauses, whenever it ends by itself. A failing first start is thrown to
+ * the caller. `givenUp` is called when there are more deaths than pauses.
  */
 export async function supervise(
   part: Part,
@@ -54,7 +54,7 @@ export async function supervise(
       startedAt = Date.now()
       const next = await part.start().catch((error: unknown) => failedStart(error))
       child = next
-      // Asked to stop while it was starting: nobody else knows of it.
+      // The stop was requested during the start, so only this code can stop the new child.
       if (stopping.signal.aborted) await next.stop()
     }
   }
@@ -74,7 +74,7 @@ async function pauseUnless(signal: AbortSignal, milliseconds: number): Promise<v
   await sleep(milliseconds, undefined, { signal }).catch(() => undefined)
 }
 
-/** A start that failed counts as a death. */
+/** Returns a child that has already ended, so that a failed start counts as a death. */
 function failedStart(error: unknown): Child {
   const reason = error instanceof Error ? error.message : String(error)
   return { pid: 0, exited: Promise.resolve(reason), stop: async () => undefined, kill: () => undefined }

@@ -12,15 +12,15 @@ const NOT_FOUND = 5
 const ALREADY_EXISTS = 6
 const PERMISSION_DENIED = 7
 const UNIMPLEMENTED = 12
-/** The first server whose updates with start and search attributes we rely on. */
+/** The oldest server with the features we rely on: update-with-start and search attributes. */
 const OLDEST_VERSION = [1, 25] as const
 type AttributeName = keyof typeof SEARCH_ATTRIBUTES
-// The keys of the constant are the names.
+// `Object.keys` is typed `string[]`; the keys of this constant are the names.
 const NAMES = Object.keys(SEARCH_ATTRIBUTES) as AttributeName[]
 const RETENTION = msToTs(RETENTION_SECONDS * 1_000)
 const VISIBLE_WITHIN_MS = 60_000
 
-/** What was done to a Temporal server; `missingAttributes` could not be registered: runs go without them. */
+/** The result of preparing a Temporal server. `missingAttributes` could not be registered; runs start without them. */
 export type NamespaceReport = {
   serverVersion: string
   isCreated: boolean
@@ -28,8 +28,8 @@ export type NamespaceReport = {
 }
 
 /**
- * Makes an external Temporal server ready: checks its version, makes the namespace, keeps finished runs for
- * thirty days and registers the search attributes, as far as we are allowed to.
+ * Prepares an external Temporal server: checks its version, creates the namespace, sets a retention of thirty days and
+ * registers the search attributes, as far as it has the permission.
  */
 export async function prepareNamespace(connection: Connection, namespace: string): Promise<NamespaceReport> {
   const { serverVersion } = await connection.workflowService.getSystemInfo({})
@@ -55,7 +55,7 @@ async function ensureNamespace(connection: Connection, namespace: string): Promi
   await connection.workflowService
     .registerNamespace({ namespace, workflowExecutionRetentionPeriod: RETENTION })
     .catch(unless(ALREADY_EXISTS))
-  // The server looks namespaces up in a cache, which hears of a new one after up to ten seconds.
+  // The server caches its list of namespaces and may need ten seconds to find a new one.
   const lookUp = (): Promise<unknown> => connection.operatorService.listSearchAttributes({ namespace })
   await until(`the namespace ${namespace}`, () => isFound(lookUp))
   return true
@@ -93,9 +93,9 @@ async function ensureAttributes(connection: Connection, namespace: string): Prom
     )
     await connection.operatorService.addSearchAttributes({ namespace, searchAttributes })
   } catch (error) {
-    // A hosted Temporal may leave this to its owner, and even keep to itself which ones there are.
+    // A hosted Temporal may reserve this to the owner of the namespace, and may even refuse to list the attributes.
     if (hasCode(error, PERMISSION_DENIED) || hasCode(error, UNIMPLEMENTED)) return missing
-    // Another process was faster.
+    // Another process has registered them in the meantime.
     if (!hasCode(error, ALREADY_EXISTS)) throw error
   }
   const areThere = async (): Promise<boolean> => (await missingAttributes(connection, namespace)).length === 0

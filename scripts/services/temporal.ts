@@ -5,7 +5,7 @@ import { findTemporal } from './layout.mjs'
 import { tail } from './log-file.ts'
 import { freePort } from './ports.ts'
 
-/** What runs are found by in the Web UI and with `temporal workflow list --query`. */
+/** The search attributes by which runs are found in the Web UI and with `temporal workflow list --query`. */
 export const SEARCH_ATTRIBUTES = {
   OrgId: 'Keyword',
   AutomationId: 'Keyword',
@@ -17,11 +17,13 @@ export const SEARCH_ATTRIBUTES = {
 } as const
 
 const NAMESPACE = 'default'
-/** Finished runs stay readable in the Web UI this long; the dev server's own value is a day. */
+/** How long finished runs stay visible in the Web UI. The dev server's default is one day. */
 export const RETENTION_SECONDS = 30 * 24 * 3600
 const HOST = '127.0.0.1'
 
-/** Without `databaseFile` everything is in memory; without `uiPort` there is no Web UI. Port 0: any free one. */
+/**
+ * Without `databaseFile` everything is kept in memory; without `uiPort` there is no Web UI. Port 0 means any free port.
+ */
 export type TemporalOptions = {
   pidFile: string
   logFile: string
@@ -30,7 +32,7 @@ export type TemporalOptions = {
   databaseFile?: string
   /** Values of the server's dynamic configuration. */
   dynamic?: Record<string, number>
-  /** How long a stop may take before the server is killed; nothing is lost then either. */
+  /** How long a stop may take, in ms, before the server is killed. A kill loses nothing either. */
   graceMs?: number
 }
 
@@ -49,7 +51,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
     try {
       return await startServer(options, port)
     } catch (error) {
-      // Another program may have taken the free port in between.
+      // Another program may have taken the free port in the meantime.
       if (attempt >= attempts) throw error
     }
   }
@@ -121,7 +123,7 @@ async function waitUntilReady(namespaceUrl: string, child: Child): Promise<void>
   }
 }
 
-/** Sets the retention; false while the server is not ready for it. */
+/** Sets the retention. Returns false while the server is not ready for it. */
 async function keepFinishedRuns(namespaceUrl: string): Promise<boolean> {
   const answer = await fetch(`${namespaceUrl}/update`, {
     method: 'POST',

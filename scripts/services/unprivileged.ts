@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The user that PostgreSQL runs as when we are root, because PostgreSQL refuses to run as root. */
+/** The user that runs PostgreSQL when we are root, because PostgreSQL refuses to run as root. */
 export type SystemUser = {
   uid: number
   gid: number
 }
 
-/** Undefined unless this process is root: then `postgres` where that user exists, else `nobody`. */
+/** Returns undefined unless this process is root; otherwise the user `postgres`, or `nobody` if that does not exist. */
 export function databaseUser(): SystemUser | undefined {
   if (process.getuid?.() !== 0) return undefined
   const user = findUser('postgres') ?? findUser('nobody')
@@ -27,11 +27,14 @@ function findUser(name: string): SystemUser | undefined {
   }
 }
 
-/** Where the database user may read and run the binaries: in place, or a copy outside a private home. */
+/**
+ * Returns a directory from which the database user can run the binaries: the original, or a copy if a private directory
+ * hides it.
+ */
 export function readableBinaries(directory: string, user: SystemUser | undefined, shared: string): string {
   if (!user || isOpenToAll(directory)) return directory
   const manifest = readFileSync(join(directory, '..', 'package.json'), 'utf8')
-  // package.json is ours to trust: it came with the binaries.
+  // The file comes with the binaries, so its shape is known.
   const { version } = JSON.parse(manifest) as { version: string }
   const copy = join(shared, `postgresql-${version}`)
   if (existsSync(copy)) return copy
@@ -43,13 +46,13 @@ export function readableBinaries(directory: string, user: SystemUser | undefined
     renameSync(partial, copy)
   } catch (error) {
     rmSync(partial, { recursive: true, force: true })
-    // Another start was faster.
+    // Another start has made the copy in the meantime.
     if (!existsSync(copy)) throw error
   }
   return copy
 }
 
-/** True when every directory up to the root lets everybody through. */
+/** Returns whether all users may enter the directory and every directory above it. */
 function isOpenToAll(directory: string): boolean {
   if ((statSync(directory).mode & 0o001) === 0) return false
   const parent = dirname(directory)

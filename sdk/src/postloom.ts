@@ -12,7 +12,7 @@ import { type PostloomOptions, readSettings } from './settings.ts'
 import { Catalogue, toolMethods, type ToolMethods } from './tools.ts'
 import { Transport } from './transport.ts'
 
-/** The client. Every method answers `{data, error, headers}` and throws nothing. */
+/** The client. Every method returns `{data, error, headers}` and never throws. */
 export class Postloom {
   readonly campaigns: Campaigns
   readonly domains: Domains
@@ -23,12 +23,12 @@ export class Postloom {
   readonly tags: Tags
   readonly tokens: Tokens
   readonly webhooks: Webhooks
-  /** Everything that the service can do, by the names of its tools. */
+  /** All tools of the service as methods, by name. */
   readonly tools: ToolMethods
-  /** The same for a program that learns the names from the service. */
+  /** All tools for programs that learn their names from the service at run time. */
   readonly catalogue: Catalogue
 
-  /** `apiKey` is a token, `pl_…`; without one, POSTLOOM_API_KEY of the environment. */
+  /** `apiKey` is a token, `pl_…`. Without it, the environment variable POSTLOOM_API_KEY is used. */
   constructor(apiKey?: string, options: PostloomOptions = {}) {
     const transport = new Transport(readSettings(apiKey, options))
     const rest = new Rest(transport)

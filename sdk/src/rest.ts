@@ -3,7 +3,7 @@ import type { Result } from './result.ts'
 import type { WriteOptions } from './settings.ts'
 import type { Transport } from './transport.ts'
 
-/** The addresses of REST, each with its own types. */
+/** Calls the routes of the REST API with the types of each route. */
 export class Rest {
   readonly #transport: Transport
 
@@ -11,7 +11,7 @@ export class Rest {
     this.#transport = transport
   }
 
-  /** Asks one address; the input is the query of a GET and the body of everything else. */
+  /** Calls a route. `input` is the query of a GET, and the body of every other method. */
   async call<Name extends keyof Routes>(
     name: Name,
     parameters: Routes[Name]['path'],
@@ -26,7 +26,7 @@ export class Rest {
     return await this.#transport.send(request, options)
   }
 
-  /** Sends a file to one address, whose input stands in the query. */
+  /** Uploads a file to a route, whose input is the query. */
   async upload<Name extends keyof Routes>(
     name: Name,
     file: { body: unknown; type: string },
@@ -40,14 +40,14 @@ export class Rest {
     return await this.#transport.send(request, options)
   }
 
-  /** Reads an answer that is no JSON. */
+  /** Returns the text of an answer that is not JSON. */
   async text(path: string, parameters: readonly string[], options?: WriteOptions): Promise<Result<string>> {
     const request = { method: 'GET', path, parameters, isSafe: true, read: (text: string) => text }
     return await this.#transport.send(request, options)
   }
 }
 
-/** The service holds its answers to the schemas that the types are made from. */
+/** The cast of the caller is safe because the service checks its answers against the schemas of these types. */
 function readObject(text: string): unknown {
   const body: unknown = JSON.parse(text)
   return typeof body === 'object' && body !== null ? body : undefined

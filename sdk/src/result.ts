@@ -1,15 +1,15 @@
-/** Headers of an answer by their names in lower case; empty where no answer came. */
+/** Response headers by their lower-case names; empty if there was no response. */
 export type AnswerHeaders = Readonly<Record<string, string | undefined>>
 
-/** What every method gives: data, or the error that stands in its place. Nothing is thrown. */
+/** The result of every method: either `data` or `error` is null. Methods never throw. */
 export type Result<Data> =
   | { data: Data; error: null; headers: AnswerHeaders }
   | { data: null; error: PostloomError; headers: AnswerHeaders }
 
-/** A page of REST, newest first. */
+/** A page of a REST list, newest first. */
 export type List<Item> = { object: 'list'; data: Item[]; has_more: boolean }
 
-/** What a gated tool would do, and the code that lets it. */
+/** The effects of a gated tool, and the code that confirms them. */
 export type Challenge = {
   confirmationCode: string
   /** ISO 8601. */
@@ -23,18 +23,19 @@ export type Challenge = {
   }
 }
 
-/** Why there is no data. */
+/** The reason why a call failed. */
 export class PostloomError extends Error {
   /**
-   * The service's own word, such as `not_found` (REST) or `NOT_FOUND` (tools); of what did not reach it or came back
-   * broken, one of `network_error`, `timeout`, `aborted`, `invalid_request`, `invalid_api_key`, `invalid_response`.
+   * The code of the service, such as `not_found` (REST) or `NOT_FOUND` (tools). If the request did not reach the
+   * service, or the answer was unreadable: `network_error`, `timeout`, `aborted`, `invalid_request`, `invalid_api_key`
+   * or `invalid_response`.
    */
   override readonly name: string
-  /** The status of the answer; null where none came. */
+  /** The HTTP status; null if there was no response. */
   readonly statusCode: number | null
-  /** For faults of an input, all of them: `{path, message}` each. */
+  /** All faults of an invalid input, each as `{path, message}`. */
   readonly details: unknown
-  /** Of CONFIRMATION_REQUIRED. */
+  /** Set when `name` is CONFIRMATION_REQUIRED. */
   readonly challenge: Challenge | undefined
 
   constructor(
@@ -49,14 +50,14 @@ export class PostloomError extends Error {
     this.challenge = rest.challenge
   }
 
-  /** Errors are empty in JSON by themselves. */
+  /** Needed because the members of an Error are not part of its JSON. */
   toJSON(): Record<string, unknown> {
     const { name, message, statusCode, details, challenge } = this
     return { name, message, statusCode, details, challenge }
   }
 }
 
-/** The result of what failed. */
+/** Returns the result of a failed call. */
 export function failed(error: PostloomError, headers: AnswerHeaders = {}): Result<never> {
   return { data: null, error, headers }
 }

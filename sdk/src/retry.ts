@@ -2,7 +2,7 @@ import type { PostloomError, Result } from './result.ts'
 
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 8_000
-/** Who has to wait longer than this should hear so. */
+/** A longer wait is not made; the caller gets the error instead. */
 const LONGEST_RETRY_AFTER_MS = 60_000
 const MOST_RETRIES = 10
 
@@ -10,21 +10,21 @@ const PASSING_STATUSES = new Set([429, 502, 503, 504])
 const PASSING_NAMES = new Set([
   'network_error',
   'timeout',
-  // The first request under the same key is still running.
+  // The first request with the same idempotency key is still running.
   'concurrent_idempotent_requests',
   'IDEMPOTENCY_IN_PROGRESS',
 ])
-/** A 429 that ends with the month. */
+/** Errors with status 429 that last until the end of the month. */
 const LASTING_NAMES = new Set(['monthly_quota_exceeded', 'QUOTA_EXCEEDED'])
 
-/** How often a request may be repeated, whatever was asked for. */
+/** Limits the number of retries that a caller may ask for. */
 export function boundRetries(retries: number): number {
   return Math.min(Math.max(0, Math.floor(retries)) || 0, MOST_RETRIES)
 }
 
 /**
- * Milliseconds until a repetition may succeed, or nothing where it would not: what `Retry-After` says and a little more,
- * or else twice as long as the time before, and by chance up to half less.
+ * Returns the milliseconds to wait before a retry, or undefined if a retry cannot succeed: the time in `Retry-After`
+ * plus some jitter, else an exponential backoff that is reduced by up to half at random.
  */
 export function waitBefore(attempt: number, { error, headers }: Result<unknown>): number | undefined {
   if (!error || !isPassing(error)) return undefined
@@ -36,7 +36,7 @@ export function waitBefore(attempt: number, { error, headers }: Result<unknown>)
   return asked > LONGEST_RETRY_AFTER_MS ? undefined : asked + Math.random() * (FIRST_WAIT_MS + asked / 10)
 }
 
-/** Waits; false when the signal ended it. */
+/** Waits. Returns false if the signal aborted the wait. */
 export async function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
   if (signal?.aborted) return false
   return await new Promise((resolve) => {
@@ -56,7 +56,7 @@ function isPassing({ name, statusCode }: PostloomError): boolean {
   return PASSING_NAMES.has(name) || (statusCode !== null && PASSING_STATUSES.has(statusCode))
 }
 
-/** Seconds or a date (RFC 9110, 10.2.3). */
+/** Returns milliseconds; the header has seconds or a date (RFC 9110, 10.2.3). */
 function readRetryAfter(value: string | undefined): number | undefined {
   if (value === undefined) return undefined
   const milliseconds = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now()

@@ -1,35 +1,35 @@
-/** How a client reaches the service. */
+/** The options of a client. */
 export type PostloomOptions = {
   /**
-   * Where the service is, without `/api`. POSTLOOM_BASE_URL unless said otherwise, or `http://127.0.0.1:3000`. In a
+   * The address of the service without `/api`. Defaults to POSTLOOM_BASE_URL, then `http://127.0.0.1:3000`. In a
    * browser it may be a path of the page's own origin, such as `/postloom`.
    */
   baseUrl?: string
-  /** Milliseconds that one attempt may take; 60,000 unless said otherwise. */
+  /** The timeout of one attempt in milliseconds; 60,000 by default. */
   timeout?: number
-  /** How often to repeat what is safe to repeat, at most 10 times; not at all unless said otherwise. */
+  /** How often a call that is safe to repeat is retried, at most 10 times; 0 by default. */
   retries?: number
-  /** Headers of every request, such as those that a token proxy asks for. */
+  /** Headers for every request, such as those that a token proxy needs. */
   headers?: Readonly<Record<string, string>>
-  /** Another `fetch`. */
+  /** A replacement for the global `fetch`. */
   fetch?: typeof fetch
 }
 
-/** What can be said of one call. */
+/** The options of one call. */
 export type CallOptions = Pick<PostloomOptions, 'timeout' | 'retries'> & {
-  /** Ends the call; its result is the error `aborted`. */
+  /** Aborts the call; its result is the error `aborted`. */
   signal?: AbortSignal
 }
 
-/** What can be said of a call that changes something. */
+/** The options of a call that changes something. */
 export type WriteOptions = CallOptions & {
-  /** Repeating a call under the same key, within 24 hours, gives the first answer again. */
+  /** Repeating a call with the same key within 24 hours returns the first answer again. */
   idempotencyKey?: string
 }
 
-/** Everything that is settled when a client is made. */
+/** The settings of a client after defaults are applied. */
 export type Settings = {
-  /** Callers in plain JavaScript may have given anything. */
+  /** Typed unknown because callers in plain JavaScript may pass any value. */
   apiKey: unknown
   baseUrl: unknown
   timeout: number
@@ -41,7 +41,7 @@ export type Settings = {
 const LOCAL_SERVICE = 'http://127.0.0.1:3000'
 const TIMEOUT_MS = 60_000
 
-/** What was said, then what the environment says, then what mostly fits. */
+/** Returns the options, completed from the environment and then from the defaults. */
 export function readSettings(apiKey: unknown, options: PostloomOptions): Settings {
   const { baseUrl, timeout, retries, headers, fetch }: PostloomOptions = Object(options)
   const own: typeof globalThis.fetch = (...request) => globalThis.fetch(...request)
@@ -55,7 +55,7 @@ export function readSettings(apiKey: unknown, options: PostloomOptions): Setting
   }
 }
 
-/** Nothing where there is no environment, as in a browser, or where it may not be read, as in Deno. */
+/** Returns undefined where there is no environment, as in browsers, or no permission to read it, as in Deno. */
 function readEnvironment(name: string): string | undefined {
   try {
     const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }

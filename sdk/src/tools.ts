@@ -3,22 +3,22 @@ import { failed, PostloomError, type Challenge, type Result } from './result.ts'
 import type { CallOptions, WriteOptions } from './settings.ts'
 import type { Transport } from './transport.ts'
 
-/** What can be said of a call of a tool. */
+/** The options of a call of a tool. */
 export type ToolOptions = WriteOptions & {
   /**
-   * Answers the challenge of a gated tool: `true` goes on at once; a function is told what would happen and decides.
-   * Without it, or when it says no, the result is the error CONFIRMATION_REQUIRED with its `challenge`.
+   * Answers the confirmation of a gated tool: `true` confirms; a function gets the challenge and decides. Without it,
+   * or when the function returns false, the result is the error CONFIRMATION_REQUIRED with its `challenge`.
    */
   confirm?: boolean | ((challenge: Challenge) => boolean | Promise<boolean>)
 }
 
-// An input whose members can all be left out can be left out itself.
+// An input with only optional members is itself optional.
 type ToolArguments<Input> =
   Record<never, never> extends Input
     ? [input?: Input, options?: ToolOptions]
     : [input: Input, options?: ToolOptions]
 
-/** Every tool of the catalogue as a method of its name. */
+/** Every tool of the catalogue as a method with its name. */
 export type ToolMethods = {
   readonly [Name in keyof Tools]: (
     ...call: ToolArguments<Tools[Name]['input']>
@@ -44,7 +44,7 @@ export type ToolDescription = {
   requiresConfirmation: boolean
 }
 
-/** The tools as the service has them now, whatever this version of the SDK knows of them. */
+/** The tools that the service has now, including those that this version of the SDK does not know. */
 export class Catalogue {
   readonly #transport: Transport
 
@@ -52,17 +52,17 @@ export class Catalogue {
     this.#transport = transport
   }
 
-  /** Every tool with its schemas. */
+  /** Returns every tool with its schemas. */
   async list(options?: CallOptions): Promise<Result<{ tools: ToolDescription[]; total: number }>> {
     return await this.#send('GET', '/tools', [], undefined, options)
   }
 
-  /** One tool of them. */
+  /** Returns one tool. */
   async get(name: string, options?: CallOptions): Promise<Result<ToolDescription>> {
     return await this.#send('GET', '/tools/:name', [name], undefined, options)
   }
 
-  /** Runs a tool by its name; `tools.<name>()` is the same with types. */
+  /** Runs a tool by name. `tools.<name>()` does the same with types. */
   async run(name: string, input: object = {}, options: ToolOptions = {}): Promise<Result<unknown>> {
     const first = await this.#send('POST', '/tools/:name', [name], input, options)
     const challenge = first.error?.challenge
@@ -92,26 +92,26 @@ export class Catalogue {
   }
 }
 
-/** The methods of the tools that this version knows, and of every other name that has the form of a tool's. */
+/** Returns methods for the tools that this version knows, and for any other name that looks like a tool's. */
 export function toolMethods(catalogue: Catalogue): ToolMethods {
   const methodOf = (name: string) => (input?: object, options?: ToolOptions) =>
     catalogue.run(name, input, options)
   const known = Object.fromEntries(Object.keys(TOOL_EFFECTS).map((name) => [name, methodOf(name)]))
-  // Each method answers what the service answers under its name, to which the types are held.
+  // The cast is safe because the service checks its answers against the schemas of these types.
   return new Proxy(known, {
     get: (methods, name) =>
       methods[String(name)] ?? (TOOL_NAME.test(String(name)) ? methodOf(String(name)) : undefined),
   }) as ToolMethods
 }
 
-/** Nothing that a runtime asks of an object by itself is called so. */
+/** Requires an underscore, because runtimes look up names without one, such as `then`, on any object. */
 const TOOL_NAME = /^[a-z]+(?:_[a-z0-9]+)+$/
 
 function effectOf(name: string): string | undefined {
   return Object.entries(TOOL_EFFECTS).find(([known]) => known === name)?.[1]
 }
 
-/** The service holds its answers to the schemas that the types are made from. */
+/** The cast of the caller is safe because the service checks its answers against the schemas of these types. */
 function readData(text: string): unknown {
   const { success, data }: Record<string, unknown> = JSON.parse(text)
   return success === true ? data : undefined

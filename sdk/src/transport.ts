@@ -5,25 +5,25 @@ import type { Settings, WriteOptions } from './settings.ts'
 /** One request to the service. */
 export type ApiRequest<Data> = {
   method: string
-  /** Below `/api/v2`, with a `:name` for each parameter. */
+  /** The path below `/api/v2`, with a `:name` for each parameter. */
   path: string
   parameters?: readonly string[]
   query?: object
   body?: unknown
-  /** Sends the body as it is and as this type; JSON unless said. */
+  /** Sends `body` unchanged with this content type. Without it, the body is sent as JSON. */
   bodyType?: string
-  /** Whether it changes nothing, however often it is sent. */
+  /** Whether the request changes nothing and can be repeated. */
   isSafe: boolean
-  /** What of the answer is the data; undefined, or an error, where it is not what it should be. */
+  /** Returns the data of an answer. When it throws or returns undefined, the result is `invalid_response`. */
   read: (text: string) => Data | undefined
 }
 
 type Prepared = { url: string; init: RequestInit & { duplex?: 'half' } }
 
-/** Timers take no more (a signed number of 32 bits). */
+/** The longest delay of a timer (a signed 32-bit number). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Sends requests and turns whatever becomes of them into results. */
+/** Sends requests and converts every outcome into a result. */
 export class Transport {
   readonly #settings: Settings
 
@@ -31,7 +31,7 @@ export class Transport {
     this.#settings = settings
   }
 
-  /** Never throws: what cannot even be asked is an error like any other. */
+  /** Sends a request, with retries. Never throws: a request that cannot be built also becomes an error result. */
   async send<Data>(request: ApiRequest<Data>, options: WriteOptions = {}): Promise<Result<Data>> {
     try {
       const prepared = prepare(this.#settings, request, options)
@@ -106,7 +106,7 @@ function prepare(settings: Settings, request: ApiRequest<unknown>, options: Writ
     init: {
       method,
       headers,
-      // A redirected POST would arrive as a GET without its body.
+      // Following a redirect would turn a POST into a GET without its body.
       redirect: 'error',
       ...(body !== undefined && { body: written(body, bodyType) }),
       ...(isStream(body) && { duplex: 'half' as const }),
@@ -115,18 +115,18 @@ function prepare(settings: Settings, request: ApiRequest<unknown>, options: Writ
 }
 
 function written(body: unknown, bodyType: string | undefined): RequestInit['body'] {
-  // The one method that sends a file takes nothing that fetch does not take.
+  // Only `upload` sets `bodyType`, and its files are bodies that `fetch` accepts.
   return bodyType === undefined ? JSON.stringify(body) : (body as NonNullable<RequestInit['body']>)
 }
 
-/** Without a key nothing is sent for one: a token proxy adds its own, and the service refuses by itself. */
+/** Returns undefined without a key: a token proxy may add one, and otherwise the service refuses the request. */
 function readKey(key: unknown): string | undefined {
   if (key === undefined || key === '') return undefined
   if (typeof key === 'string' && /^[\x21-\x7e]+$/.test(key)) return key
   throw new PostloomError('invalid_api_key', 'The API key must be the text of a token, pl_… .')
 }
 
-/** An empty parameter, or one of dots, would lead to another address. */
+/** Fills in the parameters. An empty one, `.` or `..` would lead to another route, so it is refused. */
 function fill(path: string, parameters: readonly string[]): string {
   const left = [...parameters]
   return path.replaceAll(/:(\w+)/g, (_, name: string) => {
@@ -136,7 +136,10 @@ function fill(path: string, parameters: readonly string[]): string {
   })
 }
 
-/** Lists are written with commas, or as JSON where an item has one, objects as JSON; what is left out is not written. */
+/**
+ * Encodes a query. Lists are joined by commas, or written as JSON if an item contains one. Objects are written as JSON,
+ * and undefined members are omitted.
+ */
 function queryText(query: object): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [`${encodeURIComponent(name)}=${encodeURIComponent(queryValue(value))}`],
@@ -165,7 +168,7 @@ function readAnswer<Data>(
   return failed(unreadable(status, text), headers)
 }
 
-/** What the service says of it: `{name, message}` at REST, `{code, error}` at the tools. */
+/** Reads the error of the service: `{name, message}` from REST, `{code, error}` from the tools. */
 function readRefusal(status: number, text: string): PostloomError {
   const body = tryTo(() => Object(JSON.parse(text)))
   const name: unknown = body?.name ?? body?.code
@@ -204,7 +207,7 @@ function tryTo<Value>(read: () => Value): Value | undefined {
   }
 }
 
-/** Node says only "fetch failed", and why in the cause. */
+/** Adds the cause, because Node's own message is only "fetch failed". */
 function messageOf(error: unknown): string {
   const { message, cause } = Object(error)
   const inner: unknown = Object(cause).message || Object(cause).code

@@ -1,14 +1,14 @@
 import type { List, Result } from './result.ts'
 
-/** How many records a walk reads at a time, unless said otherwise. */
+/** How many records a walk reads per page by default. */
 export const WALK_LIMIT = 100
 
-/** What a walk can be asked for: all that a list can, but the way back. */
+/** The query of a walk: that of the list, without `before`. */
 export type Walk<Query> = Omit<Query, 'before'>
 
 /**
- * Goes through a list from page to page, one record at a time. A page that cannot be read is the last result, with its
- * error in place of data.
+ * Iterates over a list page by page and yields one record at a time. If a page cannot be read, its error is yielded
+ * last.
  */
 export async function* walk<Item extends { id: string }>(
   read: (page: { after?: string }) => Promise<Result<List<Item>>>,

@@ -3,7 +3,7 @@ import type { Rest } from '../rest.ts'
 import type { CallOptions, WriteOptions } from '../settings.ts'
 import { walk, WALK_LIMIT, type Walk } from '../walk.ts'
 
-/** Email to one person each. */
+/** Emails to one recipient each. */
 export class Emails {
   readonly #rest: Rest
 
@@ -11,32 +11,32 @@ export class Emails {
     this.#rest = rest
   }
 
-  /** Accepts one email; it is stored when this answers, and will be sent. */
+  /** Accepts one email. It is stored before this returns, and is sent afterwards. */
   send(email: NewEmail, options?: WriteOptions) {
     return this.#rest.call('POST /emails', [], email, options)
   }
 
-  /** Accepts up to a hundred: all of them or none. */
+  /** Accepts up to 100 emails: all of them or none. */
   batch(emails: NewEmail[], options?: WriteOptions) {
     return this.#rest.call('POST /emails/batch', [], emails, options)
   }
 
-  /** Says whether an address can get email, as far as DNS tells. */
+  /** Checks whether an address can receive email, without sending to it. */
   verify(address: VerifyEmailAddressBody, options?: WriteOptions) {
     return this.#rest.call('POST /emails/verify', [], address, options)
   }
 
-  /** A page of emails without their bodies, newest first. */
+  /** Returns a page of emails without their bodies, newest first. */
   list(query?: BrowseEmailsQuery, options?: CallOptions) {
     return this.#rest.call('GET /emails', [], query, options)
   }
 
-  /** All of them, one after another, page by page. */
+  /** Iterates over all emails, one at a time, reading page by page. */
   each(query?: Walk<BrowseEmailsQuery>, options?: CallOptions) {
     return walk((page) => this.list({ limit: WALK_LIMIT, ...query, ...page }, options))
   }
 
-  /** One email: what it said, and what became of it. */
+  /** Returns one email with its content and its events. */
   get(emailId: string, options?: CallOptions) {
     return this.#rest.call('GET /emails/:emailId', [emailId], undefined, options)
   }

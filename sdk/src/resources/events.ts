@@ -3,7 +3,7 @@ import type { Rest } from '../rest.ts'
 import type { CallOptions, WriteOptions } from '../settings.ts'
 import { walk, WALK_LIMIT, type Walk } from '../walk.ts'
 
-/** What happens to people, here and elsewhere, such as payments. */
+/** Events of subscribers, including custom ones such as payments. */
 export class Events {
   readonly #rest: Rest
 
@@ -11,17 +11,17 @@ export class Events {
     this.#rest = rest
   }
 
-  /** A page of events of all people, newest first. */
+  /** Returns a page of events of all subscribers, newest first. */
   list(query?: BrowseEventsQuery, options?: CallOptions) {
     return this.#rest.call('GET /events', [], query, options)
   }
 
-  /** All of them, one after another, page by page. */
+  /** Iterates over all events, one at a time, reading page by page. */
   each(query?: Walk<BrowseEventsQuery>, options?: CallOptions) {
     return walk((page) => this.list({ limit: WALK_LIMIT, ...query, ...page }, options))
   }
 
-  /** Records it, and starts the workflows that wait for it. */
+  /** Records an event and starts the workflows that it triggers. */
   create(event: CreateCustomEventBody, options?: WriteOptions) {
     return this.#rest.call('POST /events', [], event, options)
   }

@@ -11,7 +11,7 @@ import type { Rest } from '../rest.ts'
 import type { CallOptions, WriteOptions } from '../settings.ts'
 import { walk, WALK_LIMIT, type Walk } from '../walk.ts'
 
-/** The people. A subscriber is named by an id (`sub_…`) or by an email address. */
+/** Subscribers. Methods take the id (`sub_…`) or the email address of a subscriber. */
 export class Subscribers {
   readonly #rest: Rest
   readonly tags: SubscriberTags
@@ -23,48 +23,48 @@ export class Subscribers {
     this.events = new SubscriberEvents(rest)
   }
 
-  /** A page of people, newest first. */
+  /** Returns a page of subscribers, newest first. */
   list(query?: BrowseSubscribersQuery, options?: CallOptions) {
     return this.#rest.call('GET /subscribers', [], query, options)
   }
 
-  /** All of them, one after another, page by page. */
+  /** Iterates over all subscribers, one at a time, reading page by page. */
   each(query?: Walk<BrowseSubscribersQuery>, options?: CallOptions) {
     return walk((page) => this.list({ limit: WALK_LIMIT, ...query, ...page }, options))
   }
 
-  /** Adds a person, or updates whoever has the address. */
+  /** Adds a subscriber, or updates the one with the same address. */
   create(subscriber: AddSubscriberInput, options?: WriteOptions) {
     return this.#rest.call('POST /subscribers', [], subscriber, options)
   }
 
-  /** One person. */
+  /** Returns one subscriber. */
   get(subscriber: string, options?: CallOptions) {
     return this.#rest.call('GET /subscribers/:subscriber', [subscriber], undefined, options)
   }
 
-  /** Changes what is named. */
+  /** Changes the given members. */
   update(subscriber: string, changes: UpdateSubscriberBody, options?: WriteOptions) {
     return this.#rest.call('PATCH /subscribers/:subscriber', [subscriber], changes, options)
   }
 
-  /** Erases a person for good. */
+  /** Erases a subscriber permanently. */
   delete(subscriber: string, options?: WriteOptions) {
     return this.#rest.call('DELETE /subscribers/:subscriber', [subscriber], undefined, options)
   }
 
-  /** Everything that is kept of one person. */
+  /** Returns all stored data about one subscriber. */
   export(subscriber: string, options?: CallOptions) {
     return this.#rest.call('GET /subscribers/:subscriber/export', [subscriber], undefined, options)
   }
 
-  /** Ends the subscription. Nothing asks for a confirmation. */
+  /** Unsubscribes a subscriber. There is no confirmation. */
   unsubscribe(subscriber: string, reason?: UnsubscribeBody, options?: WriteOptions) {
     return this.#rest.call('POST /subscribers/:subscriber/unsubscribe', [subscriber], reason, options)
   }
 }
 
-/** The tags of one person. */
+/** The tags of one subscriber. */
 class SubscriberTags {
   readonly #rest: Rest
 
@@ -72,18 +72,18 @@ class SubscriberTags {
     this.#rest = rest
   }
 
-  /** Adds tags; missing ones are made. */
+  /** Adds tags; missing ones are created. */
   add(subscriber: string, names: AddSubscriberTagsBody, options?: WriteOptions) {
     return this.#rest.call('POST /subscribers/:subscriber/tags', [subscriber], names, options)
   }
 
-  /** Takes tags away. */
+  /** Removes tags. */
   remove(subscriber: string, names: RemoveSubscriberTagsBody, options?: WriteOptions) {
     return this.#rest.call('DELETE /subscribers/:subscriber/tags', [subscriber], names, options)
   }
 }
 
-/** What happened to one person. */
+/** The events of one subscriber. */
 class SubscriberEvents {
   readonly #rest: Rest
 
@@ -91,12 +91,12 @@ class SubscriberEvents {
     this.#rest = rest
   }
 
-  /** A page of events, newest first. */
+  /** Returns a page of events, newest first. */
   list(subscriber: string, query?: BrowseSubscriberEventsQuery, options?: CallOptions) {
     return this.#rest.call('GET /subscribers/:subscriber/events', [subscriber], query, options)
   }
 
-  /** All of them, one after another, page by page. */
+  /** Iterates over all events, one at a time, reading page by page. */
   each(subscriber: string, query?: Walk<BrowseSubscriberEventsQuery>, options?: CallOptions) {
     return walk((page) => this.list(subscriber, { limit: WALK_LIMIT, ...query, ...page }, options))
   }

@@ -3,7 +3,7 @@ import type { Rest } from '../rest.ts'
 import type { CallOptions, WriteOptions } from '../settings.ts'
 import { walk, WALK_LIMIT, type Walk } from '../walk.ts'
 
-/** Words by which people are found. */
+/** Tags of the organization. */
 export class Tags {
   readonly #rest: Rest
 
@@ -11,27 +11,27 @@ export class Tags {
     this.#rest = rest
   }
 
-  /** A page of tags, newest first. */
+  /** Returns a page of tags, newest first. */
   list(query?: BrowseTagsQuery, options?: CallOptions) {
     return this.#rest.call('GET /tags', [], query, options)
   }
 
-  /** All of them, one after another, page by page. */
+  /** Iterates over all tags, one at a time, reading page by page. */
   each(query?: Walk<BrowseTagsQuery>, options?: CallOptions) {
     return walk((page) => this.list({ limit: WALK_LIMIT, ...query, ...page }, options))
   }
 
-  /** A new tag. */
+  /** Creates a tag. */
   create(tag: CreateTagInput, options?: WriteOptions) {
     return this.#rest.call('POST /tags', [], tag, options)
   }
 
-  /** One tag, by its id or its name. */
+  /** Returns one tag, by its id or its name. */
   get(tag: string, options?: CallOptions) {
     return this.#rest.call('GET /tags/:tag', [tag], undefined, options)
   }
 
-  /** Gives a tag another name. */
+  /** Renames a tag. */
   update(tag: string, changes: RenameTagBody, options?: WriteOptions) {
     return this.#rest.call('PATCH /tags/:tag', [tag], changes, options)
   }

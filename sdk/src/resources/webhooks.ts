@@ -9,7 +9,7 @@ import type { Rest } from '../rest.ts'
 import type { CallOptions, WriteOptions } from '../settings.ts'
 import { walk, WALK_LIMIT, type Walk } from '../walk.ts'
 
-/** Where events are told to other systems. */
+/** Webhooks, which deliver events to other systems. */
 export class Webhooks {
   readonly #rest: Rest
   readonly deliveries: WebhookDeliveries
@@ -19,53 +19,53 @@ export class Webhooks {
     this.deliveries = new WebhookDeliveries(rest)
   }
 
-  /** A page of webhooks, newest first. */
+  /** Returns a page of webhooks, newest first. */
   list(query?: ListWebhooksQuery, options?: CallOptions) {
     return this.#rest.call('GET /webhooks', [], query, options)
   }
 
-  /** All of them, one after another, page by page. */
+  /** Iterates over all webhooks, one at a time, reading page by page. */
   each(query?: Walk<ListWebhooksQuery>, options?: CallOptions) {
     return walk((page) => this.list({ limit: WALK_LIMIT, ...query, ...page }, options))
   }
 
-  /** A new webhook, whose secret is shown this once. */
+  /** Creates a webhook. Only this result contains its secret. */
   create(webhook: CreateWebhookBody, options?: WriteOptions) {
     return this.#rest.call('POST /webhooks', [], webhook, options)
   }
 
-  /** One webhook. */
+  /** Returns one webhook. */
   get(webhookId: string, options?: CallOptions) {
     return this.#rest.call('GET /webhooks/:webhookId', [webhookId], undefined, options)
   }
 
-  /** Changes what is named. */
+  /** Changes the given members. */
   update(webhookId: string, changes: UpdateWebhookBody, options?: WriteOptions) {
     return this.#rest.call('PATCH /webhooks/:webhookId', [webhookId], changes, options)
   }
 
-  /** Ends it. */
+  /** Deletes a webhook. */
   delete(webhookId: string, options?: WriteOptions) {
     return this.#rest.call('DELETE /webhooks/:webhookId', [webhookId], undefined, options)
   }
 
-  /** A new secret, shown this once. */
+  /** Replaces the secret. Only this result contains the new one. */
   rotateSecret(webhookId: string, options?: WriteOptions) {
     return this.#rest.call('POST /webhooks/:webhookId/rotate-secret', [webhookId], undefined, options)
   }
 
-  /** Sends a message to try it. */
+  /** Sends a test event to the webhook. */
   ping(webhookId: string, options?: WriteOptions) {
     return this.#rest.call('POST /webhooks/:webhookId/ping', [webhookId], undefined, options)
   }
 
-  /** Sends once more what could not be delivered since a time. */
+  /** Sends the failed deliveries since a point in time again. */
   replay(webhookId: string, since: ReplayWebhookBody, options?: WriteOptions) {
     return this.#rest.call('POST /webhooks/:webhookId/replay', [webhookId], since, options)
   }
 }
 
-/** What was sent to one webhook. */
+/** The deliveries of one webhook. */
 class WebhookDeliveries {
   readonly #rest: Rest
 
@@ -73,17 +73,17 @@ class WebhookDeliveries {
     this.#rest = rest
   }
 
-  /** A page of deliveries, newest first. */
+  /** Returns a page of deliveries, newest first. */
   list(webhookId: string, query?: ListWebhookDeliveriesQuery, options?: CallOptions) {
     return this.#rest.call('GET /webhooks/:webhookId/deliveries', [webhookId], query, options)
   }
 
-  /** All of them, one after another, page by page. */
+  /** Iterates over all deliveries, one at a time, reading page by page. */
   each(webhookId: string, query?: Walk<ListWebhookDeliveriesQuery>, options?: CallOptions) {
     return walk((page) => this.list(webhookId, { limit: WALK_LIMIT, ...query, ...page }, options))
   }
 
-  /** One delivery, with what the other side answered. */
+  /** Returns one delivery with the response of the endpoint. */
   get(webhookId: string, deliveryId: string, options?: CallOptions) {
     return this.#rest.call(
       'GET /webhooks/:webhookId/deliveries/:deliveryId',
@@ -93,7 +93,7 @@ class WebhookDeliveries {
     )
   }
 
-  /** Sends it once more. */
+  /** Sends a delivery again. */
   replay(webhookId: string, deliveryId: string, options?: WriteOptions) {
     return this.#rest.call(
       'POST /webhooks/:webhookId/deliveries/:deliveryId/replay',
