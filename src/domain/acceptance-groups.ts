@@ -13,10 +13,11 @@ import {
 } from './acceptance.ts'
 
 const LARGEST_GROUP = 64
-/** In characters; a larger email goes alone. */
+/** The most characters of JSON in a group; a larger email is accepted alone. */
 const LONGEST_GROUP = 500_000
-/** How long a group waits for locks of others, such as the row of a recipient who is being erased. */
+/** How long a group waits for locks held by others, such as the row of a recipient who is being erased. */
 const PATIENCE_MS = 50
+// lock_not_available
 const END_OF_PATIENCE = '55P03'
 
 type Waiting = {
@@ -26,15 +27,15 @@ type Waiting = {
   settle: (verdict: Verdict | null | Promise<Verdict | null>) => void
 }
 
-/** The waiting emails of one token. */
+/** The emails of one token that wait for a group. */
 type Line = { scope: TokenScope; waiting: Waiting[] }
 
 const lines = new WeakMap<Services, Map<string, Line>>()
 
 /**
- * Accepts an email that is in no transaction. Emails of one token that come in the same turn, or while others of it are
- * being accepted, share a statement and its commit, which costs more than an email itself. Each has its own verdict, and
- * what fails for a group is tried again for each alone, so that none suffers from another.
+ * Accepts an email outside a transaction. Emails of one token that arrive in the same turn, or while a group of it is
+ * being accepted, share one statement and commit, because a commit costs more than an email. Each email gets its own
+ * verdict. When a group fails, its emails are tried again one by one, so that none suffers from another.
  */
 export async function acceptGrouped(call: Call, draft: Draft): Promise<Verdict | null> {
   const { promise, resolve } = Promise.withResolvers<Verdict | null>()
@@ -68,7 +69,7 @@ function sizeOfGroup(waiting: readonly Waiting[]): number {
   return end < 0 ? waiting.length : end
 }
 
-/** Settles each of a group, and never fails; what is tried again alone is not waited for. */
+/** Settles every email of a group and never throws. Emails that are tried again alone are not awaited here. */
 async function acceptGroup(scope: TokenScope, group: readonly Waiting[]): Promise<void> {
   const [first] = group
   if (!first) return

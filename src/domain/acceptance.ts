@@ -7,33 +7,33 @@ import { decodeId, encodeId, newId } from '../ids.ts'
 import type { MessageSource } from './messages.ts'
 import type { OverQuota } from './quota.ts'
 
-/** One email to one person, as v1 takes it. */
+/** A transactional email to one recipient. */
 export type TransactionalEmail = MessageSource & {
   to: string
-  /** `a@b`, `Name <a@b>`, or a sender of the organization; the default sender when absent. */
+  /** `a@b`, `Name <a@b>` or a sender of the organization; undefined means the default sender. */
   from: string | From | undefined
   replyTo: string | undefined
   tracking: boolean
 }
 
-/** Who an email comes from. */
+/** The From address of an email; `domain` is its domain in ASCII. */
 export type From = { name: string | null; email: string; domain: string }
 
-/** An email that is to be accepted, with the id (uuid) that it gets; `from` is null for the default sender. */
+/** An email to be accepted and the uuid it will get; `from` is null for the default sender. */
 export type Draft = {
   id: string
   email: TransactionalEmail
   from: From | null
-  /** The lane takes no more; who repeats a key is answered all the same. */
+  /** Whether the lane accepts no more email. A repeated idempotency key still gets its stored answer. */
   isFull: boolean
 }
 
-/** What stands in the way of an email. */
+/** Why an email is not accepted, with the facts that the error needs. */
 export type Verdict = {
   isTokenGone?: true
   isFull?: true
   overQuota?: OverQuota
-  /** What the key of the call has already; then nothing was judged. */
+  /** The stored answer to the idempotency key of the call; nothing else is judged then. */
   kept?: KeptAnswer
   domainStatus: DomainStatus | null
   stoppedFor: StopReason | null
@@ -42,7 +42,7 @@ export type Verdict = {
   suppression: string | null
 }
 
-/** The answer to an email that was accepted; the statement that accepts it keeps it for the key of the call. */
+/** Returns the answer to an accepted email. The accepting statement stores it under the call's idempotency key. */
 export function sentAnswer(id: string): { id: string } {
   return { id: encodeId('eml', id) }
 }
@@ -53,7 +53,7 @@ const acceptTransactional = prepared(
     as verdict`,
 )
 
-/** Accepts an email, or only judges it; answers what stands in its way, or null. */
+/** Accepts an email, or with `judgedOnly` only checks it. Returns why it is refused, or null. */
 export async function acceptDraft(
   { em, organization, actor, keyed }: Call,
   { id, email, from, isFull }: Draft,
@@ -90,15 +90,15 @@ const acceptTransactionals = prepared(
   'select place, verdict from accept_transactionals($1, $2, $3, $4)',
 )
 
-/** Whose emails one statement accepts: an organization's, sent with one token (uuids). */
+/** The emails that one statement can accept: those of one organization and token (uuids). */
 export type TokenScope = { organizationId: string; tokenId: string | null }
 
-/** Whose emails this call sends. */
+/** Returns the token scope of a call. */
 export function tokenScopeOf({ organization, actor }: Call): TokenScope {
   return { organizationId: organization.id, tokenId: tokenOf(actor) }
 }
 
-/** A draft as the statement for many takes it, as JSON. */
+/** Returns a draft as the JSON that `acceptDrafts` takes. */
 export function writeDraft({ keyed }: Call, { id, email, from, isFull }: Draft): string {
   const { to, replyTo, tracking } = email
   return JSON.stringify({
@@ -122,8 +122,8 @@ export function writeDraft({ keyed }: Call, { id, email, from, isFull }: Draft):
 }
 
 /**
- * Accepts many by one statement; answers what stands in the way of which, by their places from 0. With `patienceMs`, a
- * wait for what others hold ends after so long, and the statement with it (55P03).
+ * Accepts many emails in one statement. Returns the verdicts of the refused ones by their index. With `patienceMs`, the
+ * statement fails with 55P03 after waiting so long for a lock.
  */
 export async function acceptDrafts(
   em: EntityManager,

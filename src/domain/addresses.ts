@@ -7,25 +7,25 @@ import { oneLine, refuse } from './text.ts'
 
 const MAXIMUM_LOCAL = 64
 const MAXIMUM_DOMAIN = 253
-// RFC 5322 atext, with the letters and digits of all scripts (RFC 6531); dots only between atoms. Quoted local parts and
-// comments exist on paper only.
+// RFC 5322 atext, with letters and digits of all scripts (RFC 6531), and dots only between atoms. Quoted local parts
+// and comments are not accepted, because almost nobody uses them.
 const LOCAL_PART =
   /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\p{L}\p{M}\p{N}-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\p{L}\p{M}\p{N}-]+)*$/u
 const ASCII = /^[\x20-\x7e]*$/
-/** Letters whose lower case depends on what stands beside them or is more than one, so that no two programs agree on it. */
+/** Letters whose lower case depends on their neighbors or has several characters, so that programs disagree on it. */
 const UNEVEN = /[\u0130\u03a3]/
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const UNICODE_DOMAIN = /^[\p{L}\p{M}\p{N}.\-\u200c\u200d]+$/u
 
 /**
- * The address of somebody who gets email, with the lengths of RFC 5321 4.5.3.1, kept as it was given. Both its parts may
- * be of any script (RFC 6531).
+ * Returns the address of a recipient unchanged, or throws `INVALID_INPUT`. Checks the lengths of RFC 5321 4.5.3.1. Both
+ * parts may use any script (RFC 6531).
  */
 export function readEmail(text: string, path: string): string {
   return accept(text, path, emailFault(text))
 }
 
-/** An address that others write to: its local part is ASCII, because few servers take others. */
+/** Checks an address that others write to: the local part must be ASCII, because few servers accept others. */
 export function readOwnEmail(text: string, path: string): string {
   return accept(text, path, ownEmailFault(text))
 }
@@ -35,17 +35,17 @@ function accept(text: string, path: string, fault: string | null): string {
   return text
 }
 
-/** What is wrong with an address as `readOwnEmail` takes it, or null. */
+/** Returns the fault of an address as `readOwnEmail` takes it, or null. */
 export function ownEmailFault(text: string): string | null {
   const fault = emailFault(text)
   if (fault !== null || ASCII.test(localPartOf(text))) return fault
   return 'the part before "@" holds letters beyond ASCII, which most servers could not answer to'
 }
 
-/** What is wrong with the address of somebody who gets email, or null. */
+/** Returns the fault of a recipient's address, or null. */
 export function emailFault(text: string): string | null {
   const tooLong = `it is longer than ${SUBSCRIBER_LIMITS.email} bytes`
-  // Before anything is done whose cost grows with the length.
+  // The length comes first, because the cost of the other checks grows with it.
   if (text.length > SUBSCRIBER_LIMITS.email) return tooLong
   const at = text.lastIndexOf('@')
   if (text.trim() === '') return 'it is empty'
@@ -67,12 +67,12 @@ function localPartOf(email: string): string {
   return email.slice(0, email.lastIndexOf('@'))
 }
 
-/** Whether the text can stand before the "@" of an address that others write to. */
+/** Whether the text can be the local part of an address that others write to. */
 export function isOwnLocalPart(text: string): boolean {
   return text.length <= MAXIMUM_LOCAL && ASCII.test(text) && LOCAL_PART.test(text)
 }
 
-/** A host name of two labels or more in its ASCII form and lower case, or null. */
+/** Returns a host name of two or more labels in lower-case ASCII form, or null. */
 export function asciiDomain(domain: string): string | null {
   if (domain.length > MAXIMUM_DOMAIN || !UNICODE_DOMAIN.test(domain)) return null
   const ascii = domainToASCII(domain).toLowerCase()
@@ -82,7 +82,7 @@ export function asciiDomain(domain: string): string | null {
   return /^\d+$/.test(labels.at(-1) ?? '') ? null : ascii
 }
 
-/** An ISO 3166-1 alpha-2 code in capitals. */
+/** Checks an ISO 3166-1 alpha-2 code in capitals. */
 export function readCountry(text: string, path: string): string {
   if (!COUNTRIES.has(text)) {
     refuse(path, 'is not a country; send its ISO 3166-1 alpha-2 code in capitals, such as "FR".')
@@ -90,7 +90,7 @@ export function readCountry(text: string, path: string): string {
   return text
 }
 
-/** An IPv4 or IPv6 address. */
+/** Checks an IPv4 or IPv6 address. */
 export function readIpAddress(text: string, path: string): string {
   if (isIP(text) === 0 || text.includes('%')) {
     refuse(path, 'is not an IP address; send one such as "203.0.113.7" or "2001:db8::7".')
@@ -98,7 +98,7 @@ export function readIpAddress(text: string, path: string): string {
   return text
 }
 
-/** A telephone number as people write it; its form is theirs. */
+/** Checks a telephone number, which may have any form on one line. */
 export function readPhone(text: string, path: string): string {
   return oneLine(text, path, SUBSCRIBER_LIMITS.phone)
 }

@@ -11,7 +11,7 @@ const COLUMNS = sql`id, name, last_four as "lastFour", created_at as "createdAt"
   revoked_at as "revokedAt"`
 const MAXIMUM_NAME = 100
 
-/** Makes an admin key, whose text only this answer has. */
+/** Creates an admin key. The key text is only in this result, because only its hash is stored. */
 export async function createAdminKey(em: EntityManager, asked: string): Promise<NewAdminKey> {
   const name = oneLine(asked.trim(), 'name', MAXIMUM_NAME)
   if (name === '') refuse('name', 'is blank; say who or what the key is for.')
@@ -26,12 +26,12 @@ export async function createAdminKey(em: EntityManager, asked: string): Promise<
   return { ...presentKey(made), key }
 }
 
-/** Every admin key, newest first; those that were revoked are among them. */
+/** Lists all admin keys, newest first, including revoked ones. */
 export async function listAdminKeys(em: EntityManager): Promise<AdminKey[]> {
   return (await rows<AdminKey>(em, sql`select ${COLUMNS} from admin_key order by id desc`)).map(presentKey)
 }
 
-/** Ends an admin key at once; one that is ended already stays as it is. */
+/** Revokes an admin key at once; a revoked key stays as it is. Throws `NOT_FOUND` when there is none. */
 export async function revokeAdminKey(em: EntityManager, id: string): Promise<AdminKey> {
   const revoked = await row<AdminKey>(
     em,
@@ -45,7 +45,7 @@ export async function revokeAdminKey(em: EntityManager, id: string): Promise<Adm
   )
 }
 
-/** A row as the database driver returns it (ids as uuids, times as its own text) in the form of the API. */
+/** Converts a database row (uuid, driver times) to the form of the API. */
 function presentKey({ id, createdAt, lastUsedAt, revokedAt, ...rest }: AdminKey): AdminKey {
   return {
     id: encodeId('adm', id),

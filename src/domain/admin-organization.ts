@@ -8,7 +8,7 @@ import { encodeId, readId } from '../ids.ts'
 import { presentDomain, readDomains } from './domains/domains.ts'
 import { timestamp, timestampOrNull } from './text.ts'
 
-/** How those who run the service name an organization: exactly one of the two. */
+/** Names an organization in the admin API: exactly one of the two members. */
 type OrganizationChoice = { id?: string | undefined; slug?: string | undefined }
 
 type OrganizationRow = AdminOrganization['organization'] &
@@ -17,7 +17,7 @@ type OrganizationRow = AdminOrganization['organization'] &
     stats: AdminOrganization['stats']
   }
 
-/** An organization, whichever it is, with what belongs to it; the admin door alone reads without being inside one. */
+/** Returns any organization with its subscription, statistics and domains. Only the admin API reads across tenants. */
 export async function readAnyOrganization(
   em: EntityManager,
   choice: OrganizationChoice,
@@ -66,7 +66,7 @@ async function findOrganization(
   throw new Failure('NOT_FOUND', `There is no organization with the ${id ? 'id' : 'slug'} ${shown}.`)
 }
 
-/** Null for an organization on the free plan, without billing and with the ordinary limits. */
+/** Returns null for an organization on the free plan without billing and custom limits. */
 function subscriptionOf(found: OrganizationRow): AdminOrganization['subscription'] {
   const { plan, status, periodStart, periodEnd, cancelAtPeriodEnd, customLimits } = found
   if (plan === 'FREE' && status === null && customLimits === null) return null

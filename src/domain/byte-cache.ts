@@ -1,20 +1,20 @@
 import { serialize } from 'node:v8'
 
-/** A cache in memory, by key. */
+/** An in-memory cache by key. */
 export type ByteCache<Value> = {
-  /** The value under a key, which counts as used now. */
+  /** Returns the value of a key and marks it as most recently used. */
   get(key: string): Value | undefined
-  /** Keeps a value as the last used, in the place of the one that was there. */
+  /** Stores a value as the most recently used one and replaces an existing value of the key. */
   set(key: string, value: Value, bytes: number): void
   delete(key: string): void
 }
 
-/** The memory of an entry besides its value. */
+/** The estimated memory of an entry besides its value. */
 const ENTRY_BYTES = 1_000
 
-/** Keeps values up to `mostBytes` together, the longest unused forgotten first. */
+/** Creates a cache of up to `mostBytes` in total that evicts the least recently used entries. */
 export function createByteCache<Value>(mostBytes: number): ByteCache<Value> {
-  // A Map keeps the order, so the first key is the one longest unused.
+  // A Map keeps insertion order, so its first key is the least recently used one.
   const kept = new Map<string, { value: Value; bytes: number }>()
   let total = 0
 
@@ -44,7 +44,7 @@ export function createByteCache<Value>(mostBytes: number): ByteCache<Value> {
   }
 }
 
-/** The bytes of data written one after the other; the heap needs one to two times as many. */
+/** Returns the serialized size of data in bytes; the heap needs one to two times as much. */
 export function bytesOf(data: unknown): number {
   return serialize(data).byteLength
 }

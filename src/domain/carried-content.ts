@@ -8,8 +8,8 @@ import { array, rows } from '../database.ts'
 import { encodeId, readId } from '../ids.ts'
 
 /**
- * Content as it is rendered, and as it is frozen for sending: a MAILY document carries the snippets it holds, and those
- * that they hold, as they are now. What was frozen so needs nothing else, and no later edit of a snippet changes it.
+ * Returns content as it is rendered and frozen for sending: a MAILY document with the current versions of its snippets,
+ * including nested ones. Frozen content needs nothing else, so later edits of a snippet do not change it.
  */
 export async function withSnippets(
   call: Pick<Call, 'em' | 'organization'>,
@@ -23,7 +23,7 @@ export async function withSnippets(
   return carrySnippets(content, ids.length === 0 ? new Map() : await readSnippets(call, ids))
 }
 
-/** What is used by what is kept when snippets are saved, so one statement finds them all. */
+/** Reads snippets and the ones nested in them in one statement, through the `snippet_use` rows written on saving. */
 async function readSnippets(
   { em, organization }: Pick<Call, 'em' | 'organization'>,
   ids: readonly string[],
@@ -43,7 +43,7 @@ async function readSnippets(
   return new Map(found.map(({ id, ...snippet }) => [encodeId('snp', id), snippet]))
 }
 
-/** Whether there is anything to show: no words, or no blocks, are no content. */
+/** Whether content has no text or no blocks. */
 export function isEmptyContent(content: unknown): boolean {
   if (typeof content === 'string') return content.trim() === ''
   if (Array.isArray(content)) return content.length === 0

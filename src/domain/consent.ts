@@ -1,6 +1,6 @@
 import type { SubscriberStatus } from '../../schema/values.ts'
 
-/** What a caller's request means for consent. A call makes one or more of them, see `wishesOf`. */
+/** A step of consent that a request asks for. One request can ask for several, see `wishesOf`. */
 export type ConsentWish =
   | 'SUBSCRIBE'
   | 'ASK'
@@ -10,13 +10,13 @@ export type ConsentWish =
   | 'REACTIVATE'
   | 'UNSUBSCRIBE'
 
-/** A subscriber's status, or that there is no such subscriber yet. */
+/** The status of a subscriber, or NONE for a person who is no subscriber yet. */
 export type ConsentState = SubscriberStatus | 'NONE'
 
 /**
- * Where each wish leads from each state (contract, "Subscriber" under "States and transitions"; decisions, section 7).
- * What is not in the table changes nothing: adding somebody again never overrides a bounce, a complaint or a ban, and
- * a confirmation that is awaited is only ended by the confirmation or by skipDoubleOptIn.
+ * The status each wish leads to (contract, "Subscriber" under "States and transitions"; decisions, section 7). Other
+ * wishes change nothing: adding a person again never overrides a bounce, a complaint or a ban, and only the
+ * confirmation or skipDoubleOptIn subscribes a person who is PENDING_CONFIRMATION.
  */
 export const CONSENT: Readonly<Record<ConsentState, Partial<Record<ConsentWish, SubscriberStatus>>>> = {
   NONE: { SUBSCRIBE: 'SUBSCRIBED', ASK: 'PENDING_CONFIRMATION' },
@@ -33,21 +33,21 @@ export const CONSENT: Readonly<Record<ConsentState, Partial<Record<ConsentWish, 
   BANNED: { UNSUBSCRIBE: 'UNSUBSCRIBED' },
 }
 
-/** The parameters that bear on consent. `adds` tells add_subscriber from update_subscriber. */
+/** The parameters that affect consent. `adds` is true for add_subscriber and false for update_subscriber. */
 export type ConsentRequest = {
   adds: boolean
   resubscribe?: boolean | undefined
   skipDoubleOptIn?: boolean | undefined
-  /** Whether the organization asks newcomers to confirm. */
+  /** Whether the organization requires new subscribers to confirm. */
   doubleOptIn: boolean
 }
 
-/** The status after a call. States answer to different wishes, so that the order of wishes does not matter. */
+/** Returns the status after a call. At most one wish applies in each state, so their order does not matter. */
 export function nextStatus(state: SubscriberStatus, request: ConsentRequest): SubscriberStatus {
   return follow(state, wishesOf(request)) ?? state
 }
 
-/** The status of somebody who is added for the first time. */
+/** Returns the status of a new subscriber. */
 export function firstStatus(request: Omit<ConsentRequest, 'adds'>): SubscriberStatus {
   const status = follow('NONE', wishesOf({ ...request, adds: true }))
   if (!status) throw new Error('the consent table says nothing of a new subscriber')
@@ -66,14 +66,14 @@ function wishesOf({ adds, resubscribe, skipDoubleOptIn, doubleOptIn }: ConsentRe
   return wishes
 }
 
-/** What a list says of a person. */
+/** Consent as an imported row states it. */
 export type ImportedConsent = {
   status: 'SUBSCRIBED' | 'UNSUBSCRIBED' | undefined
   resubscribe: boolean
   doubleOptIn: boolean
 }
 
-/** Only these follow the unsubscribing of a list; it never overrides a bounce, a complaint or a ban. */
+/** An UNSUBSCRIBED row applies only in these states; it never overrides a bounce, a complaint or a ban. */
 const LEAVES_BY_LIST: ReadonlySet<ConsentState> = new Set([
   'NONE',
   'TRANSACTIONAL',
@@ -82,8 +82,8 @@ const LEAVES_BY_LIST: ReadonlySet<ConsentState> = new Set([
 ])
 
 /**
- * Where a list leads from each state, or null where it leads nowhere. Lists send no confirmation mail: with double
- * opt-in on, only a row that says SUBSCRIBED brings somebody in, which is imported consent.
+ * Returns the status that an imported row leads to, or null when it changes nothing. Imports send no confirmation
+ * email: with double opt-in, only a row that says SUBSCRIBED adds a subscriber, because it states an earlier consent.
  */
 export function importedStatus(
   state: ConsentState,

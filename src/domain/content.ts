@@ -12,15 +12,15 @@ import { array, rows } from '../database.ts'
 import { encodeId, readId } from '../ids.ts'
 import { refuse } from './text.ts'
 
-/** A snippet that content holds: its uuid, and where the content names it first. */
+/** A snippet that content uses: its uuid, and the path of its first use. */
 export type HeldSnippet = { id: string; path: string }
 
 const MARKDOWN_LENGTH = 1_000_000
 
-/** Content as it will be stored, and the snippets it holds, each once. */
+/** Content as it will be stored, and the distinct snippets it uses. */
 export type CheckedContent = { content: unknown; snippets: HeldSnippet[] }
 
-/** Judges content by its type. A document may come as JSON text; it is judged and stored as what that says. */
+/** Validates content by its type. A document may be given as JSON text, and is then stored parsed. */
 export async function readContent(
   call: Call,
   contentType: ContentType,
@@ -44,7 +44,7 @@ function readMarkdown(content: unknown): string {
   return content
 }
 
-/** What came as text has not passed the checks that every input passes. */
+/** Parses JSON text and applies the checks that other input passed on arrival. */
 function parseDocument(text: string, contentType: ContentType): unknown {
   let document: unknown
   try {
@@ -58,8 +58,8 @@ function parseDocument(text: string, contentType: ContentType): unknown {
 }
 
 /**
- * Refuses content that would put a snippet into itself, or more than five inside one another. The caller holds the
- * organization's lock on snippets, so that two saves cannot close a circle together.
+ * Refuses content that would nest a snippet in itself, or exceed the nesting limit. The caller holds the organization's
+ * snippet lock, so that two concurrent saves cannot create a cycle together.
  */
 export async function refuseNesting(
   { em, organization }: Call,
@@ -89,7 +89,7 @@ export async function refuseNesting(
   }
 }
 
-/** How many snippets the longest chain from here has, this one included; null when it comes to `forbidden`. */
+/** Returns the length of the longest chain from `from`, itself included; null when it reaches `forbidden`. */
 function longestChain(from: string, next: (id: string) => string[], forbidden?: string): number | null {
   const known = new Map<string, number | null>()
   function measure(id: string): number | null {

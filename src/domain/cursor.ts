@@ -3,12 +3,12 @@ import { Failure } from '../catalogue/failure.ts'
 import { type IdPrefix, readId } from '../ids.ts'
 import { refuse } from './text.ts'
 
-/** An opaque cursor: the TypeID of the record that a page ends with, bound to the query it continues. */
+/** Returns an opaque cursor: the TypeID of the last record of a page, with a hash of the query it continues. */
 export function encodeCursor(query: unknown, position: string): string {
   return Buffer.from(JSON.stringify([fingerprint(query), position])).toString('base64url')
 }
 
-/** The uuid a page goes on from; a cursor that is malformed or of another query is INVALID_INPUT. */
+/** Returns the uuid in a cursor. Throws `INVALID_INPUT` when it is malformed or belongs to another query. */
 export function decodeCursor(query: unknown, prefix: IdPrefix, cursor: string): string {
   const read = parse(cursor)
   if (Array.isArray(read)) {
@@ -22,7 +22,7 @@ export function decodeCursor(query: unknown, prefix: IdPrefix, cursor: string): 
   )
 }
 
-/** The uuid in a cursor that is the id of a record, which may be gone; what is no such id is INVALID_INPUT. */
+/** Returns the uuid in a cursor that is a record's id; the record may be deleted. Throws `INVALID_INPUT` otherwise. */
 export function readPosition(prefix: IdPrefix, cursor: string, field = 'cursor'): string {
   return (
     readId(prefix, cursor) ??

@@ -1,6 +1,6 @@
 /**
- * Domains that give out addresses for minutes or days, with all below them: the well-known ones. New ones appear every
- * day, so an address that is not found here may still be one of those.
+ * Well-known domains of short-lived addresses; their subdomains count too. New ones appear every day, so an address
+ * that is not found here can still be disposable.
  */
 const DISPOSABLE_DOMAINS: ReadonlySet<string> = new Set(
   `0-mail.com 10mail.org 10minutemail.com 10minutemail.net 1secmail.com 1secmail.net 1secmail.org 20minutemail.com
@@ -22,7 +22,7 @@ const DISPOSABLE_DOMAINS: ReadonlySet<string> = new Set(
     .filter(Boolean),
 )
 
-/** Whether an ASCII host name is one of them or below one. */
+/** Whether an ASCII host name is a disposable domain or a subdomain of one. */
 export function isDisposable(domain: string): boolean {
   const labels = domain.split('.')
   return labels.some((_, from) => DISPOSABLE_DOMAINS.has(labels.slice(from).join('.')))

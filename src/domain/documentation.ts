@@ -2,7 +2,7 @@ import { Failure } from '../catalogue/failure.ts'
 import { SKILLS, type SkillType } from '../skills/skills.ts'
 import { refuse } from './text.ts'
 
-/** One document; `pages` lists what can be asked for with `page`. */
+/** A document; `pages` lists the values of `page`. */
 export type Skill = {
   type: SkillType
   page: string | null
@@ -11,7 +11,7 @@ export type Skill = {
   pages: { slug: string; title: string }[]
 }
 
-/** The document of a type, or one of its pages; a page that there is not is refused with those there are. */
+/** Returns the document of a type or one of its pages. Throws `NOT_FOUND` with the pages when there is no such page. */
 export function readSkill(type: SkillType, page: string | undefined): Skill {
   const documents = SKILLS[type]
   const pages = type === 'docs' ? documents.map(({ slug, title }) => ({ slug, title })) : []

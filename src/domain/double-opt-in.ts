@@ -12,12 +12,12 @@ import { recordEvents } from './events.ts'
 import { enqueueMessages, type MessageSource } from './messages.ts'
 import { countEmail } from './quota.ts'
 
-/** How long the link of a confirmation email works. */
+/** How many days the link in a confirmation email is valid. */
 const CONFIRMATION_DAYS = 7
 
 /**
- * The confirmation email while the organization has written none. It does not greet by name: a form fills that in, and
- * nobody should be able to send words of theirs to strangers through it.
+ * The confirmation email of organizations without their own. It leaves out the name, which comes from a public form:
+ * otherwise anybody could send their own words to strangers.
  */
 export const STANDARD_CONFIRMATION = {
   subject: 'Please confirm your subscription',
@@ -39,8 +39,8 @@ type Sending = {
 }
 
 /**
- * Sends the confirmation email to somebody who is PENDING_CONFIRMATION, at most once an hour; `anew` does not count what
- * went to an earlier address. Refused where no sender could send it, so that nobody waits for an email that never comes.
+ * Sends the confirmation email to a PENDING_CONFIRMATION subscriber, at most once an hour. `anew` ignores earlier
+ * emails, which went to another address. Throws `WRONG_STATE` when no sender can send it.
  */
 export async function askToConfirm(
   call: Call,
@@ -79,7 +79,7 @@ export async function askToConfirm(
   ])
 }
 
-/** What a link's visitor is shown of it, and what is kept as evidence of the confirmation. */
+/** The confirmation behind a link as its page shows it; `source` is the confirmation email, hashed as evidence. */
 export type PendingConfirmation = {
   organization: string
   email: string
@@ -88,8 +88,8 @@ export type PendingConfirmation = {
 }
 
 /**
- * The confirmation that an email asked for, or null: the person is gone, has another address by now, or is neither
- * waiting for it nor subscribed. `lock` keeps the person for the change.
+ * Returns the confirmation that an email asked for. Null when the subscriber is gone, has another address now, or is
+ * neither PENDING_CONFIRMATION nor SUBSCRIBED. `lock` locks the subscriber's row.
  */
 export async function findPending(
   { em, organization }: { em: Call['em']; organization: { id: string } },
@@ -114,12 +114,12 @@ export async function findPending(
   )
 }
 
-/** What is known of a confirmation beside its time. */
+/** Facts about a confirmation that its event stores as evidence. */
 export type Evidence = { ipAddress: string; userAgent: string }
 
 /**
- * Subscribes the person that an email asked, once, and keeps the evidence with the event: the time, from where, and
- * which text they agreed to. Answers what the visitor is shown, as findPending.
+ * Subscribes the person who was asked, and stores the evidence in the event: the time, IP address, user agent, and a
+ * hash of the text they agreed to. Repeated calls change nothing. Returns the same as `findPending`.
  */
 export async function confirm(
   call: Call,
@@ -144,7 +144,7 @@ export async function confirm(
   return { ...pending, state: 'done' }
 }
 
-/** A text without the link gets one, because without it the email would ask for nothing. */
+/** Returns the email to send, with a confirmation link added when the text has none. */
 function sourceOf({ subject, markdown }: ConfirmationText): MessageSource {
   const hasLink = new RegExp(`\\{\\{\\s*${CONFIRM_VARIABLE}\\s*[|}]`).test(markdown)
   const link = `\n\n**[Confirm my subscription]({{${CONFIRM_VARIABLE}}})**`

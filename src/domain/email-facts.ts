@@ -1,6 +1,6 @@
 import { encodeId } from '../ids.ts'
 
-/** What an email belongs to, by uuid. */
+/** The records an email belongs to; ids are uuids, except the step's. */
 export type EmailOrigin = {
   messageId: string
   campaignId: string | null
@@ -9,7 +9,7 @@ export type EmailOrigin = {
   stepId: string | null
 }
 
-/** What every event of an email says of it, as TypeIDs. */
+/** Returns the facts that every event of an email contains, as TypeIDs. */
 export function emailFacts(email: EmailOrigin): Record<string, unknown> {
   const { messageId, campaignId, automationId, runId, stepId } = email
   return {

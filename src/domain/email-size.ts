@@ -1,12 +1,12 @@
 import type { CompiledEmail } from '../content/compile.ts'
 import { bytesOf } from './byte-cache.ts'
 
-/** Of a compiled email with its variables and links: some fifteen times what Gmail shows. */
+/** The limit for a compiled email with variables and links: about fifteen times the size that Gmail shows. */
 const MOST_BYTES = 2_000_000
 
 /**
- * Why an email is too large to go to many, or null. It is filled for each of them, and the time that takes is taken from
- * everybody's email.
+ * Returns why an email is too large to be sent, or null. Every recipient's copy is rendered, and a large email slows
+ * down everybody's sending.
  */
 export function sizeFault(compiled: CompiledEmail): string | null {
   const bytes = bytesOf(compiled)

@@ -9,7 +9,7 @@ import { isDisposable } from './disposable-domains.ts'
 
 type Checks = EmailVerification['checks']
 
-/** RFC 2142 and what else offices call themselves; several people read it, or nobody does. */
+/** Role addresses, from RFC 2142 and common use: several people read them, or nobody. */
 const ROLES = new Set(
   `abuse accounting accounts admin administrator all billing bounce bounces careers compliance contact customerservice
   devnull dns donotreply everyone finance ftp hello help helpdesk hostmaster hr info inoc invoices it jobs legal list
@@ -20,7 +20,7 @@ const ROLES = new Set(
     .filter(Boolean),
 )
 
-/** Asks the name servers whether the domain of an address takes email. Null: nobody said. */
+/** Asks DNS whether the domain of an address accepts email; null when it cannot be known. */
 export async function lookUpMailServer(
   { services }: Outside,
   { email }: { email: string },
@@ -29,7 +29,7 @@ export async function lookUpMailServer(
   return domain === null ? null : await takesMail(services.dns, domain)
 }
 
-/** Judges an address by how it is written, its domain and what this organization knows of it; nothing is written to it. */
+/** Judges an address by its syntax, its domain and the organization's suppressions; sends no email. */
 export async function verifyEmailAddress(
   call: Call,
   { email }: { email: string },
@@ -61,12 +61,12 @@ function verdict({
   return mx === null ? { status: 'risky', reason: 'dns_unavailable' } : { status: 'valid', reason: null }
 }
 
-/** The domain of an address in ASCII, null when it is none. */
+/** Returns the ASCII domain of an address; null when the address is invalid. */
 function domainOf(email: string): string | null {
   return emailFault(email) === null ? asciiDomain(email.slice(email.lastIndexOf('@') + 1)) : null
 }
 
-/** By its MX, unless that says that it takes none (RFC 7505); without one, by its address (RFC 5321 5.1). */
+/** Judges by the MX records (a null MX accepts none, RFC 7505); without any, by the address (RFC 5321 5.1). */
 async function takesMail(dns: Dns, domain: string): Promise<boolean | null> {
   const answers = await dns.lookUp(domain, 'MX')
   const heard = answers.flatMap((answer) => ('records' in answer ? [answer.records] : []))
@@ -80,7 +80,7 @@ function isRole(email: string): boolean {
   return ROLES.has(name)
 }
 
-/** Whether this organization sends it nothing, not even what somebody waits for. */
+/** Whether this organization sends no email to the address, not even transactional email. */
 async function isRefused({ em, organization }: Call, email: string): Promise<boolean> {
   const found = await row(
     em,

@@ -15,25 +15,25 @@ import {
   subscriberCondition,
 } from './subscriber-records.ts'
 
-/** Stands where an address must stand; `.invalid` leads nowhere (RFC 2606). */
+/** Replaces an address in columns that need one; `.invalid` never resolves (RFC 2606). */
 export const NO_ADDRESS = 'erased@erased.invalid'
 
-/** What of an event's data is a number or names something of the organization's own. */
+/** Members of event data that are numbers or identify the organization's own records. They survive an erasure. */
 const IMPERSONAL = ['amount', 'currency', 'campaignId', 'workflowId', 'stepId']
 
-/** Which suppression a status comes to, where none of the address says it. */
+/** The suppression reason that follows from a status, for an address without a suppression. */
 const REASONS = sql`case subscriber.status when 'BANNED' then 'MANUAL' when 'COMPLAINED' then 'COMPLAINT'
   when 'BOUNCED' then 'HARD_BOUNCE' else 'ERASED' end`
 
-/** Most servers have taken an email within this time. */
+/** The retry delay while an email is being handed over; most servers accept one within this time. */
 const HANDOVER_SECONDS = 5
 
 type Person = { id: string; email: string; addresses: string[] }
 
 /**
- * Erases a person, named by id or email (GDPR, article 17): their rows are gone, what is counted stays under an id that
- * leads to nobody, and the hash of the address stays suppressed. Doing it again changes nothing more. Answers the id
- * they had, as a TypeID.
+ * Erases a person, named by id or email (GDPR, article 17). Their rows are deleted or anonymized, statistics keep their
+ * counts under a random id, and the hash of the address stays suppressed. Repeating it changes nothing. Returns the
+ * TypeID they had.
  */
 export async function eraseSubscriber(call: Call, subscriber: string): Promise<string> {
   const known = await readPerson(call, subscriber)
@@ -59,7 +59,7 @@ export async function eraseSubscriber(call: Call, subscriber: string): Promise<s
   return id
 }
 
-/** What erasing will do. */
+/** Summarizes what erasing will do. */
 export async function summarizeErasure(call: Call, subscriber: string): Promise<ConfirmationSummary> {
   const { email } = await findSubscriber(call, chooseSubscriber(subscriber))
   return {
@@ -70,7 +70,7 @@ export async function summarizeErasure(call: Call, subscriber: string): Promise<
   }
 }
 
-/** The person with every address that emails went to or a change of theirs names, unless it is somebody else's now. */
+/** Returns a person with every address they had in emails or changes, except addresses of other subscribers now. */
 async function readPerson(
   { em, organization }: Call,
   subscriber: string,
@@ -121,7 +121,7 @@ async function activeRuns({ em, organization }: Call, id: string): Promise<strin
   return found.map((run) => run.id)
 }
 
-/** Nobody writes emails to an audience until this is over: who does so meanwhile would read an address that goes. */
+/** Blocks claims from campaigns until the end of the transaction: they would read an address that is being erased. */
 async function holdCampaigns({ em, organization }: Call): Promise<void> {
   await execute(
     em,
@@ -131,8 +131,8 @@ async function holdCampaigns({ em, organization }: Call): Promise<void> {
 }
 
 /**
- * Keeps delivery away from the emails of a person until this is over, and answers their ids. It comes before the lock on
- * the person, because delivery locks in this order; and again after it, for emails that came in between.
+ * Locks the queued emails of a person and returns the ids of all their emails. Delivery locks emails before
+ * subscribers, so this runs before the lock on the subscriber, and again after it for emails that arrived in between.
  */
 async function holdEmails({ em, organization }: Call, person: Person): Promise<string[]> {
   const addresses = array(person.addresses, 'text')
@@ -158,7 +158,7 @@ async function holdEmails({ em, organization }: Call, person: Person): Promise<s
   return ids
 }
 
-/** Emails keep their outcome and their times. */
+/** Removes personal data from emails; their outcomes and times stay. */
 async function anonymizeMessages(call: Call, person: Person, nobody: string): Promise<void> {
   const { em, organization } = call
   const ids = array(await holdEmails(call, person), 'uuid')
@@ -183,8 +183,8 @@ async function anonymizeMessages(call: Call, person: Person, nobody: string): Pr
 }
 
 /**
- * Audiences stay as long as they were. They name no email any more, which is only read before it is written; the person
- * is nobody once nothing pages over the audience by their id.
+ * Anonymizes the person in campaign audiences, whose size stays. The message ids are replaced, because they are used
+ * only until an email is written. The subscriber id is replaced only after sending, because paging runs over it.
  */
 async function anonymizeAudiences({ em, organization }: Call, { id }: Person, nobody: string): Promise<void> {
   await execute(
@@ -197,7 +197,7 @@ async function anonymizeAudiences({ em, organization }: Call, { id }: Person, no
 }
 
 async function anonymizeHistory({ em, organization }: Call, id: string, nobody: string): Promise<void> {
-  // What an endpoint answered may repeat what it was told.
+  // The response of a webhook endpoint may repeat the personal data it was sent.
   await execute(
     em,
     sql`update webhook_delivery delivery set response_body = null
@@ -221,7 +221,7 @@ async function anonymizeHistory({ em, organization }: Call, id: string, nobody: 
   )
 }
 
-/** What other records repeat of a person: stored answers, summaries of what was asked, refused rows of imports. */
+/** Removes the person from stored answers, audit data and rejected import rows that mention them. */
 async function scrubRecords({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
   const words = array([...addresses, encodeId('sub', id)], 'text')
   const mentions = (text: RawBuilder<unknown>) =>
@@ -232,7 +232,7 @@ async function scrubRecords({ em, organization }: Call, { id, addresses }: Perso
   await execute(em, sql`delete from import_rejection where ${own} and ${mentions(sql`cells::text || error`)}`)
 }
 
-/** From here on the addresses are known by their hashes only; the current one is suppressed in any case. */
+/** Replaces the person's suppressed addresses by hashes, and suppresses the current address in any case. */
 async function hashSuppressions({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
   await execute(
     em,

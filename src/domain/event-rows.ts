@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Call } from '../catalogue/tool.ts'
 import { array, json, row } from '../database.ts'
 
-/** Something that happened to a subscriber; an `id` (uuid) makes the row the caller's own. */
+/** An event of a subscriber; `id` is a uuid that the caller chooses, otherwise the database makes one. */
 export type NewEvent = {
   subscriberId: string
   type: string
@@ -11,15 +11,15 @@ export type NewEvent = {
   id?: string
 }
 
-/** An event as it was written. */
+/** An event as it was stored. */
 export type RecordedEvent = Required<NewEvent>
 
-/** Events as they were written: whether runs wait for one of them, and whether automations begin with such events. */
+/** Stored events: whether runs wait for one of them, and whether triggers react to such events. */
 export type Recorded = { events: RecordedEvent[]; isAwaited: boolean; mayStart: boolean }
 
 /**
- * Narrows a condition on an event's time to the partitions and the part of an index that can hold it: the id was made
- * at that time, give or take an hour for clocks that differ. Beside `created_at`, never in its place.
+ * Narrows a time range to the partitions and index range that can hold it: ids contain their creation time, with an
+ * hour of tolerance for clock differences. Use it together with a condition on `created_at`, not instead of it.
  */
 export function idsAround(
   from: RawBuilder<unknown>,
@@ -31,14 +31,13 @@ export function idsAround(
   return sql<boolean>`${least} and ${alias}.id < id_floor(greatest(${to} + interval '1 hour', 'epoch'))`
 }
 
-/** The condition that an event may wake a wait: it was not recorded in silence. */
+/** The condition that an event may wake a waiting run: it was not recorded silently. */
 export const MAY_WAKE = sql.raw("event.cause -> 'silent' is null")
 
 /**
- * Writes the rows and nothing else: domain rules go through recordEvents in events.ts. Events and waits of
- * the same people take turns: a run begins its waits under a lock that excludes the one taken here, so either the run
- * sees the event or this sees the wait. Comes before locks on tags and runs. A silent event needs no lock: it wakes no
- * wait, also not one that looks for it later.
+ * Only writes event rows; use `recordEvents` in events.ts to apply the domain rules as well. It takes a lock per
+ * subscriber that excludes runs which begin a wait: either the run sees the event, or this call sees the wait. Call it
+ * before locking tags and runs. Silent events need no lock, because they never wake a wait.
  */
 export async function insertEvents(
   call: Call,
@@ -50,10 +49,10 @@ export async function insertEvents(
   return read(await row(call.em, statement))
 }
 
-/** What the database answers to written events. */
+/** The row that `record_events` returns. */
 export type WrittenRow = { ids: string[]; isAwaited: boolean; mayStart: boolean }
 
-/** What insertEvents does as a statement, for the end of a longer one that spares a round trip; `read` takes its row. */
+/** Returns `insertEvents` as a statement to append to a longer one, and `read`, which converts its row. */
 export function writingEvents(
   call: Call,
   events: readonly NewEvent[],
@@ -88,7 +87,7 @@ export function writingEvents(
   }
 }
 
-/** Who or what made an event, as its row says; `silent` marks what nobody may hear, `depth` is that of a run. */
+/** Returns the actor of an event for its row. `silent` marks events that wake no automation; `depth` is the run's. */
 export function causeOf({ actor }: Call, { silent = false }: { silent?: boolean }): Record<string, unknown> {
   const { kind, id, name, depth } = actor
   return { kind, id, name, ...(silent && { silent }), ...(depth !== undefined && { depth }) }

@@ -6,10 +6,9 @@ import { insertEvents, type NewEvent, type Recorded, type RecordedEvent } from '
 export type { NewEvent, RecordedEvent }
 
 /**
- * Records what happened to subscribers and lets automations answer, set-based and in the caller's transaction: who
- * unsubscribed leaves, runs that waited for the event go on, triggers let subscribers enter. Every change of state goes
- * through here. `triggerWorkflows: false` records without waking or starting automations, of which the ledger says so;
- * `priority` orders the starts.
+ * Records events and lets automations react, in the caller's transaction: unsubscribed people leave their runs, waiting
+ * runs continue, and triggers start runs. Every change of state goes through here. `triggerWorkflows: false` records
+ * silently, without waking or starting automations; `priority` orders the starts.
  */
 export async function recordEvents(
   call: Call,
@@ -22,7 +21,7 @@ export async function recordEvents(
   return recorded.events
 }
 
-/** What recordEvents does once the rows are written; statements that wrote them with the change itself go on here. */
+/** Lets automations react to stored events, for statements that wrote the events together with the change. */
 export async function answerEvents(
   call: Call,
   { events, isAwaited, mayStart }: Recorded,

@@ -10,25 +10,25 @@ import { encodeId, newId } from '../ids.ts'
 import { readMoment } from './audience/moment.ts'
 import { characters, timestamp } from './text.ts'
 
-/** A custom field's stored value. */
+/** The stored value of a custom field. */
 export type FieldScalar = string | number | boolean
 
-/** What a request changes: values to set, in stored form, and names to clear. */
+/** The custom field changes of a request: values to set, in stored form, and names to clear. */
 export type FieldPatch = { set: Record<string, FieldScalar>; clear: string[] }
 
 type Definitions = Map<string, FieldType>
 
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const CONTROL = /\p{Cc}/u
-// Custom fields share the names of content variables, and a variable means one thing.
+// Custom fields and content variables share one namespace.
 const TAKEN = new Map(
   [...BUILT_IN_VARIABLES.map(({ name }) => name), CONFIRM_VARIABLE].map((name) => [name.toLowerCase(), name]),
 )
 const FIELD_LOCK = 7_305_101
 
 /**
- * Judges the `fields` of a request against the definitions, makes the ones that are missing from the type of their
- * value, and answers the patch in stored form. Wrong types are refused together, each naming its field.
+ * Validates the `fields` of a request, creates missing definitions with the type of their value, and returns the patch
+ * in stored form. Throws `INVALID_INPUT` with all faults.
  */
 export async function resolveFields(
   call: Call,
@@ -41,8 +41,8 @@ export async function resolveFields(
 }
 
 /**
- * As resolveFields, for many people in the same few statements: faults of one stand beside the patches of others. New
- * fields get the type that `types` says, or that of their first value.
+ * Does the same as `resolveFields` for many people in a few statements, and returns faults instead of throwing. New
+ * fields get their type from `types`, or from their first value.
  */
 export async function resolveFieldsOf(
   call: Call,
@@ -87,7 +87,7 @@ function toPatch(
   return { patch, faults }
 }
 
-/** Every custom field of the organization, by name. */
+/** Lists the organization's custom fields by name. */
 export async function listFields({ em, organization }: Call): Promise<CustomField[]> {
   const found = await rows<CustomField>(
     em,
@@ -101,12 +101,12 @@ export async function listFields({ em, organization }: Call): Promise<CustomFiel
   }))
 }
 
-/** Whether a custom field may have this name. */
+/** Whether the name is allowed for a custom field. */
 export function isFieldName(name: string): boolean {
   return NAME.test(name) && !TAKEN.has(name.toLowerCase())
 }
 
-/** The types of all custom fields, by their names. */
+/** Returns the types of all custom fields by name. */
 export async function fieldTypes({
   em,
   organization,
@@ -118,7 +118,7 @@ export async function fieldTypes({
   return new Map(found.map(({ name, type }) => [name, type]))
 }
 
-/** What can be said of names and values before the definitions are known. */
+/** Returns faults of names and values that can be found without the definitions. */
 export function shapeFaults(entries: readonly [string, unknown][], at = 'fields'): Fault[] {
   return entries.flatMap(([name, value]): Fault[] => {
     const path = `${at}.${name}`
@@ -134,7 +134,7 @@ export function shapeFaults(entries: readonly [string, unknown][], at = 'fields'
   })
 }
 
-/** After shapeFaults() found nothing, what is not a scalar is null. */
+/** A type guard for values that passed `shapeFaults`, where only null is not a scalar. */
 function isScalar(value: unknown): value is FieldScalar {
   return value !== null
 }
@@ -148,7 +148,7 @@ function scalarFault(value: unknown): string | null {
   return characters(value) > most ? `is longer than ${most} characters; shorten it` : null
 }
 
-/** The types of the fields that get a value; the missing ones are made of the type their value has, while there is room. */
+/** Returns the types of the given fields. Creates missing definitions up to the organization's limit. */
 async function definitionsFor(
   call: Call,
   given: readonly [string, FieldScalar][],
@@ -158,7 +158,7 @@ async function definitionsFor(
   const known = await readDefinitions(call, given)
   const missing = given.filter(([name]) => !known.has(name))
   if (missing.length === 0) return known
-  // One call at a time may add definitions, so that the limit holds and nobody inserts a name twice.
+  // The lock lets one transaction at a time add definitions, so that they stay within the limit.
   await execute(call.em, sql`select pg_advisory_xact_lock(${FIELD_LOCK}, hashtext(${call.organization.id}))`)
   return await createDefinitions(call, given, missing, hints)
 }
@@ -202,14 +202,14 @@ async function createDefinitions(
   return await readDefinitions(call, given)
 }
 
-/** The type that a new field gets from its first value. */
+/** Returns the type that a new field gets from its first value. */
 export function typeOf(value: FieldScalar, timeZone: string): FieldType {
   if (typeof value === 'number') return 'number'
   if (typeof value === 'boolean') return 'boolean'
   return readMoment(value, timeZone) ? 'date' : 'string'
 }
 
-/** Values that the fields of their names cannot hold; a name without a field takes any. */
+/** Returns faults for values that do not fit the type of their field; unknown names accept any value. */
 export function typeFaults(
   given: readonly [string, unknown][],
   types: ReadonlyMap<string, FieldType>,
@@ -222,7 +222,7 @@ export function typeFaults(
   })
 }
 
-/** The value as it is kept, or null where it is not of the type. A date keeps its day, or becomes an instant in UTC. */
+/** Returns the stored form, or null when the value has another type. A date with a time becomes an instant in UTC. */
 function storedValue(value: FieldScalar, type: FieldType | undefined, timeZone: string): FieldScalar | null {
   if (type !== 'date') return typeof value === type ? value : null
   const moment = typeof value === 'string' ? readMoment(value, timeZone) : null

@@ -6,31 +6,31 @@ import { IS_OPEN } from './automations/goals/goals.ts'
 import { KEPT_DAYS } from './deliverability/totals.ts'
 import { forgetOAuth } from './oauth/records.ts'
 
-/** What keeps the database in shape, safe to run by several processes at any time. */
+/** Deletion of expired data. Safe to run by several processes at any time. */
 
-/** To be run every hour: deletes what is kept for at most a day. */
+/** Deletes data that is kept for at most a day. Run it every hour. */
 export async function forgetExpired(em: EntityManager): Promise<void> {
   await execute(em, sql`delete from confirmation_challenge where expires_at < now() - interval '1 day'`)
   await execute(em, sql`delete from idempotency_record where created_at < now() - interval '24 hours'`)
   await forgetOAuth(em)
   await execute(em, sql`delete from automation_webhook_receipt where created_at < now() - interval '1 day'`)
-  // Uploads whose process died.
+  // Uploads whose process crashed.
   await execute(
     em,
     sql`delete from subscriber_import where status = 'UPLOADING' and updated_at < now() - interval '1 hour'`,
   )
 }
 
-/** To be run every day: creates the partitions of the coming months, and deletes what is no longer needed. */
+/** Creates the partitions of the coming months, and deletes data whose retention is over. Run it every day. */
 export async function keepHouse(em: EntityManager): Promise<void> {
   await execute(em, sql`select ensure_partitions()`)
   await execute(em, sql`delete from email_report where created_at < now() - interval '90 days'`)
   await execute(em, sql`delete from domain_total where at < now() - make_interval(days => ${KEPT_DAYS})`)
-  // Long enough for whoever wants to know why they could not be settled.
+  // Visits that could not be settled are kept for 90 days for diagnosis.
   await execute(em, sql`delete from pending_visit where apart and created_at < now() - interval '90 days'`)
   await execute(em, sql`delete from receiver where checked_at < now() - interval '30 days'`)
   await forgetOld(em)
-  // A window that an email opens never begins where the run is over and no email has gone; what is under way goes in a day.
+  // A window that opens with an email no longer opens two days after its run ended: queued email leaves within one.
   await execute(
     em,
     sql`delete from goal_watch watch using automation_run run
@@ -38,12 +38,12 @@ export async function keepHouse(em: EntityManager): Promise<void> {
         or (watch.opens_at is null and run.ended_at < now() - interval '2 days'
           and not coalesce(${IS_OPEN}, false)))`,
   )
-  // What triggers fired; until when each was looked at, their schedules know.
+  // Entries that triggers created; schedules remember separately how far they looked.
   await execute(
     em,
     sql`delete from automation_intake where step_id is not null and finished_at < now() - interval '90 days'`,
   )
-  // Refused rows had a month to be fetched.
+  // Rejected rows can be downloaded for 30 days.
   await execute(
     em,
     sql`delete from import_rejection refused using subscriber_import finished
@@ -54,19 +54,19 @@ export async function keepHouse(em: EntityManager): Promise<void> {
 
 const PAGE = 10_000
 
-/** What only repeats what is kept elsewhere, page by page: there may be millions. */
+/** Deletes old copies of data page by page, because there may be millions of rows. */
 async function forgetOld(em: EntityManager): Promise<void> {
-  // Every recipient of a send that is over has an email or a row of the ledger, and is counted.
+  // Every recipient of a finished send has an email or a ledger row, and is included in the totals.
   const recipients = sql`delete from campaign_recipient where (organization_id, campaign_id, subscriber_id) in (
     select r.organization_id, r.campaign_id, r.subscriber_id from campaign_send s
     join campaign_recipient r on r.organization_id = s.organization_id and r.campaign_id = s.campaign_id
     where s.finished_at < now() - interval '90 days' and s.enqueued + s.skipped >= s.total limit ${PAGE})`
-  // What single emails said; campaigns and workflows keep what theirs say.
+  // The content of single emails; campaigns and workflows keep the content of theirs.
   const contents = sql`delete from message_content where (organization_id, message_id) in (
     select content.organization_id, content.message_id from organization join message_content content
       on content.organization_id = organization.id and content.message_id < id_floor(now() - interval '90 days')
     where not exists (select from delivery_queue q where q.id = content.message_id) limit ${PAGE})`
-  // Who was asked to confirm what, and did.
+  // Audit entries of confirmation challenges.
   const confirmations = sql`delete from audit_entry where (organization_id, id) in (
     select entry.organization_id, entry.id from organization join audit_entry entry
       on entry.organization_id = organization.id and entry.id < id_floor(now() - interval '1 year')

@@ -5,21 +5,21 @@ import { IMAGE_ENDINGS, IMAGE_LIMITS, type ImageType } from '../../schema/image.
 import { Failure } from '../catalogue/failure.ts'
 import { refuse } from './text.ts'
 
-/** What the header of an image file says; width and height as it is shown. */
+/** The facts in the header of an image file; width and height are as displayed. */
 export type ImageFacts = { contentType: ImageType; width: number; height: number }
 
-/** Enough for every format's signature, and for the size in all but JPEG, which has it after its metadata. */
+/** Enough for the signature of every format, and for the size in all but JPEG, where metadata comes first. */
 const HEADER_BYTES = 4_100
 const JPEG_SEGMENTS = 1_000
-// Start of frame, of every coding; C4, C8 and CC are other segments.
+// Start-of-frame markers of every coding; C4, C8 and CC mark other segments.
 const START_OF_FRAME = new Set([0xc0, 0xc1, 0xc2, 0xc3, 0xc5, 0xc6, 0xc7, 0xc9, 0xca, 0xcb, 0xcd, 0xce, 0xcf])
-// EXIF orientations from the fifth on lie on their side.
+// EXIF orientations from 5 on swap width and height.
 const LYING = 5
 const NO_IMAGE = 'is not a PNG, JPEG, GIF or WebP image; send the address of the file itself, not of a page.'
 
 /**
- * Reads the type and the size of an image from its header; nothing is ever decoded, so that a small file which unfolds
- * to gigabytes costs nothing. What the server called it does not count.
+ * Reads the type and size of an image from its header. Nothing is decoded, so a small file that expands to gigabytes
+ * does no harm. The content type that a server declared is ignored.
  */
 export async function inspectImage(bytes: Buffer): Promise<ImageFacts> {
   const contentType = await typeOf(bytes)
@@ -46,8 +46,8 @@ async function typeOf(bytes: Buffer): Promise<ImageType> {
 }
 
 /**
- * A JPEG up to its first frame header, when it is made of segments as it should be. Readers that look for the next
- * marker byte by byte can be kept busy for seconds with a file that has none.
+ * Returns a JPEG up to its first frame header, if its segments are well-formed. Parsers that search for the next marker
+ * byte by byte can take seconds on a file without one.
  */
 function jpegHeader(bytes: Buffer): Buffer {
   let at = 2

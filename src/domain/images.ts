@@ -10,13 +10,13 @@ import { type ImageFacts, inspectImage } from './image-file.ts'
 import { characters, likeLiteral, oneLine, refuse, timestamp } from './text.ts'
 import { fetchUrl } from './web.ts'
 
-/** What people call an image; an empty text clears. */
+/** The name and description that users give an image; an empty text clears. */
 type Labels = { name?: string | undefined; description?: string | undefined }
 
-/** An image whose bytes are stored and whose record is not made yet. */
+/** An image whose bytes are stored and whose record does not exist yet. */
 export type StoredImage = ImageFacts & { hash: Buffer; size: number; labels: Labels; fileName: string | null }
 
-/** Which images to list. */
+/** Filters and page of an image list. */
 export type ImageQuery = {
   query?: string | undefined
   capturePageId?: string | undefined
@@ -30,7 +30,7 @@ const FETCH_MS = 10_000
 const COLUMNS = sql`image.id, image.name, image.description, image.content_type as "contentType", image.width,
   image.height, image.size, image.capture_page_id as "capturePageId", image.created_at as "createdAt"`
 
-/** Fetches an image, judges it by its bytes and stores them; its record is made in the transaction that follows. */
+/** Fetches an image, checks its bytes and stores them. `recordImage` makes its record in a later transaction. */
 export async function fetchImage(
   { organization, services }: Outside,
   { url, ...given }: { url: string } & Labels,
@@ -47,7 +47,7 @@ export async function fetchImage(
   return { ...facts, hash, size: body.length, labels, fileName: fileNameOf(found) }
 }
 
-/** The record of stored bytes. The same bytes are one image: a second upload only renames it, where it says how. */
+/** Creates the record of stored bytes. Identical bytes are one image: a second upload only changes given labels. */
 export async function recordImage(call: Call, stored: StoredImage): Promise<Image> {
   const { em, organization } = call
   const { contentType, width, height, size, hash, labels, fileName } = stored
@@ -65,7 +65,7 @@ export async function recordImage(call: Call, stored: StoredImage): Promise<Imag
   return present(call, made)
 }
 
-/** One page of the images, newest first. */
+/** Lists one page of the images, newest first. */
 export async function listImages(
   call: Call,
   { query, capturePageId, page, pageSize }: ImageQuery,
@@ -90,7 +90,7 @@ export async function listImages(
   }
 }
 
-/** Says what an image shows, and what it is called where a name is given. */
+/** Sets the description of an image, and its name when one is given. */
 export async function describeImage(
   call: Call,
   { imageId, url, ...given }: { imageId?: string | undefined; url?: string | undefined } & Labels,
@@ -110,12 +110,12 @@ export async function describeImage(
   return changed ? present(call, changed) : missing('img', imageId ?? url ?? '')
 }
 
-/** Where the bytes of an image are stored. */
+/** Returns the storage key of an image's bytes. */
 export function imageKey(hash: Buffer): string {
   return `images/${hash.toString('hex')}`
 }
 
-/** What the file of an image is, by uuid; null when there is no such image. */
+/** Returns content type and hash of an image by uuid; null when there is none. */
 export async function findImageFile(
   em: EntityManager,
   organizationId: string,
@@ -128,12 +128,12 @@ export async function findImageFile(
   )
 }
 
-/** The public path of an image; the organization stands in it so that it is found by the primary key. */
+/** Returns the public path of an image. It contains the organization, so that the primary key finds the image. */
 export function imagePath(organizationId: string, imageId: string, contentType: ImageType): string {
   return `/i/${encodeId('org', organizationId)}/${encodeId('img', imageId)}.${IMAGE_ENDINGS[contentType]}`
 }
 
-/** The uuid of the organization's image that is served at an address; null for every other address. */
+/** Returns the uuid of the organization's image that an address serves; null for any other address. */
 export function libraryImageId(organizationId: string, url: string): string | null {
   const [, owner = '', image = ''] = /\/i\/(org_[a-z0-9]{26})\/(img_[a-z0-9]{26})\.[a-z]+$/.exec(url) ?? []
   return readId('org', owner) === organizationId ? readId('img', image) : null
@@ -150,7 +150,7 @@ function readLabels({ name, description }: Labels): Labels {
   return { name: name === undefined ? name : oneLine(name.trim(), 'name', IMAGE_LIMITS.name), description }
 }
 
-/** The last part of an address, as a name for who gave none. */
+/** Returns the last part of an address as the default name; null when it gives none. */
 function fileNameOf(url: string): string | null {
   const [last = ''] = new URL(url).pathname.split('/').slice(-1)
   try {

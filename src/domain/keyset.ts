@@ -4,20 +4,20 @@ import type { IdPrefix } from '../ids.ts'
 import { readPosition } from './cursor.ts'
 import { refuse } from './text.ts'
 
-/** Which part of a list, newest first, a caller asks for: what follows a record in it, or what stands before one. */
+/** A part of a list, newest first: the records `after` an id, or those `before` it. */
 export type Walk = { limit: number; after?: string | undefined; before?: string | undefined }
 
-/** A page of a list that is walked by ids, which sort by creation: a position is valid after its record is gone. */
+/** A page of a list by ids, which sort by creation. A position stays valid after its record is deleted. */
 export type Keyset = {
-  /** Ends the `where` of a statement: what lies beyond the position, nearest first, one row more than the page. */
+  /** Ends a `where` clause: selects records beyond the position, nearest first, one more than the page. */
   part(id: RawBuilder<unknown>): RawBuilder<unknown>
-  /** The order of these rows, where they are joined afterwards. */
+  /** The order of these rows, for a statement that joins them afterwards. */
   order(id: RawBuilder<unknown>): RawBuilder<unknown>
-  /** What of these rows is the page, newest first, and whether there is more in the direction of the walk. */
+  /** Returns the rows of the page, newest first, and whether more follow in the direction of the walk. */
   page<Row>(found: readonly Row[]): { page: Row[]; hasMore: boolean }
 }
 
-/** The one way lists of REST are walked; refuses both directions at once and what is no id of the list's records. */
+/** Reads the paging parameters of REST lists. Throws `INVALID_INPUT` for both directions at once or a malformed id. */
 export function readWalk(prefix: IdPrefix, { limit, after, before }: Walk): Keyset {
   if (before === undefined) {
     return keyset(after === undefined ? null : readPosition(prefix, after, 'after'), limit)
@@ -26,7 +26,7 @@ export function readWalk(prefix: IdPrefix, { limit, after, before }: Walk): Keys
   return keyset(readPosition(prefix, before, 'before'), limit, { isBack: true })
 }
 
-/** A page from a position (uuid) on, or of the newest; `isBack` walks towards the newest. */
+/** Returns the page after a position (uuid), or the newest page for null; `isBack` pages towards newer records. */
 export function keyset(position: string | null, limit: number, { isBack = false } = {}): Keyset {
   const order = (id: RawBuilder<unknown>) => sql`order by ${id} ${isBack ? sql`asc` : sql`desc`}`
   return {

@@ -1,8 +1,8 @@
 import type { CompiledEmail } from '../content/compile.ts'
 
 /**
- * The targets by position that everybody gets; null where one holds variables. A campaign's are kept once, with its
- * send, because a row for each email would cost more than anything else that is written of it.
+ * Returns the link targets by position that are equal for all recipients; null where a link contains variables. A
+ * campaign stores them once with its send, because a row per email would cost more than the rest of the email.
  */
 export function sharedTargets({ links }: Pick<CompiledEmail, 'links'>): (string | null)[] {
   const targets: (string | null)[] = []
@@ -10,7 +10,7 @@ export function sharedTargets({ links }: Pick<CompiledEmail, 'links'>): (string 
   return Array.from(targets, (target) => target ?? null)
 }
 
-/** Whether nobody's links lead anywhere else, so that no email has to keep them itself. */
+/** Whether all links are the same for every recipient, so that no email needs its own link rows. */
 export function areShared({ links, targets }: Pick<CompiledEmail, 'links' | 'targets'>): boolean {
   return links.every(({ url }) => url !== null) && targets.every(({ repeat }) => repeat === undefined)
 }

@@ -9,21 +9,21 @@ import { readEmail } from './addresses.ts'
 import { hashPassword, isPassword } from './passwords.ts'
 import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
 
-/** A person who logs in, as one organization sees them. */
+/** A person who can log in, as one organization sees them. */
 export type Member = {
   id: string
   email: string
   name: string
   hasPassword: boolean
   lastLoginAt: string | null
-  /** Since when they belong to the organization. */
+  /** When they joined the organization. */
   createdAt: string
 }
 
-/** Somebody who logged in, and a mark of the password they had: with a new one the login is over. */
+/** A logged-in member, and a hash of the stored password, so that a new password ends the login. */
 export type Login = { id: string; passwordMark: string }
 
-/** An organization that somebody may choose. */
+/** An organization that a member can choose. */
 export type MemberOrganization = { id: string; name: string }
 
 type MemberRow = Omit<Member, 'id'> & { uuid: string }
@@ -34,8 +34,8 @@ const COLUMNS = sql`member.id as uuid, member.email, member.name, member.passwor
 const MARK = sql`encode(sha256(convert_to(member.password, 'UTF8')), 'base64')`
 
 /**
- * Makes somebody a member of the organization. Who is a member elsewhere keeps name and password, which are theirs and
- * not this organization's: sending a password for them is refused.
+ * Adds a person to the organization. A person who already belongs to another organization keeps name and password, and
+ * a given password is refused.
  */
 export async function createMember(
   call: Call,
@@ -67,8 +67,8 @@ export async function createMember(
 }
 
 /**
- * Gives a member a new password, which holds in every organization they belong to, and ends what they let in: for
- * whoever runs the installation.
+ * Sets a member's password, which applies in every organization they belong to, and deletes their OAuth grants. For the
+ * operator of the installation.
  */
 export async function setMemberPassword(call: Call, member: string, password: string): Promise<Member> {
   const hashed = await hashPassword(password)
@@ -79,7 +79,7 @@ export async function setMemberPassword(call: Call, member: string, password: st
   return await readMember(call, id)
 }
 
-/** The members of the organization, by address. */
+/** Lists the members of the organization by address. */
 export async function listMembers({ em, organization }: Call): Promise<Member[]> {
   const found = await rows<MemberRow>(
     em,
@@ -89,12 +89,12 @@ export async function listMembers({ em, organization }: Call): Promise<Member[]>
   return found.map(present)
 }
 
-/** Takes somebody, by id or address, out of the organization; who belongs to none any more is forgotten. */
+/** Removes a member, by id or address, from the organization; deletes them when they belong to no other. */
 export async function removeMember(call: Call, member: string): Promise<Member> {
   const { em, organization } = call
   const removed = await readMember(call, member)
   const uuid = readId('usr', removed.id)
-  // Waits for whoever makes them a member elsewhere at this moment, so that the last statement sees it.
+  // Waits for a concurrent transaction that adds them to another organization, so that the last statement sees it.
   await execute(em, sql`select id from member where id = ${uuid} for update`)
   await execute(
     em,
@@ -108,7 +108,7 @@ export async function removeMember(call: Call, member: string): Promise<Member> 
   return removed
 }
 
-/** Who has this address and this password, or null; it takes as long for an address that nobody has. */
+/** Returns the member with this address and password, or null. An unknown address takes equally long. */
 export async function logIn(
   em: EntityManager,
   { email, password }: { email: string; password: string },
@@ -123,12 +123,12 @@ export async function logIn(
   return { id: encodeId('usr', found.id), passwordMark: found.passwordMark }
 }
 
-/** The condition that a member is who logged in, with the password that they have still. */
+/** The condition that a `member` row belongs to a login whose password has not changed. */
 export function isLogin({ id, passwordMark }: Login): ReturnType<typeof sql> {
   return sql`member.id = ${readId('usr', id)} and ${MARK} = ${passwordMark}`
 }
 
-/** The address of a member and the organizations they belong to, or null where the login is over. */
+/** Returns a member's address and organizations, or null when the login is no longer valid. */
 export async function readMemberships(
   em: EntityManager,
   login: Login,

@@ -5,39 +5,39 @@ import type { Call } from '../catalogue/tool.ts'
 import { execute, json, rows } from '../database.ts'
 import { newId } from '../ids.ts'
 
-/** Who asked for an email, which decides its lane and its share of the lane. */
+/** The kind of source of an email; it decides the lane and the weight within it. */
 export type MessageClass = 'TRANSACTIONAL' | 'AUTOMATION' | 'CAMPAIGN' | 'TEST'
 
-/** What an email that belongs to no automation version says; kept until retention takes it. */
+/** The content of an email that belongs to no automation version; deleted after its retention. */
 export type MessageSource = {
   subject: string
-  /** Text, or a document that carries its snippets. */
+  /** Text, or a document that includes its snippets. */
   content: unknown
   contentType: ContentType | 'HTML'
   preview: string | null
-  /** The text part as it came by SMTP; otherwise it is made of the content. */
+  /** The text part of an email received by SMTP; otherwise the text part is made from the content. */
   text?: string
-  /** It asks for the confirmation of a subscription, so that {{confirmUrl}} leads somewhere. */
+  /** The email asks to confirm a subscription, so {{confirmUrl}} gets a link. */
   confirms?: true
 }
 
-/** An email to be sent. Ids are uuids; `subscriberId` may be null for tests only. */
+/** An email to be sent. Ids are uuids; `subscriberId` may be null only for tests. */
 export type NewMessage = {
   class: MessageClass
-  /** Marketing goes to SUBSCRIBED only and carries the one-click unsubscribe headers. */
+  /** Marketing email goes only to SUBSCRIBED subscribers and has one-click unsubscribe headers. */
   marketing: boolean
-  /** Makes the message the only one of its kind: a second one with this key is answered with the first's id. */
+  /** Makes the message unique: a second message with this key returns the id of the first. */
   key?: string
   subscriberId: string | null
   recipient: string
   fromName: string | null
   fromEmail: string
-  /** The address it is meant to be from, where another domain stands in. */
+  /** The sender's own address when a fallback domain is used instead of it. */
   stoodInFor?: string | null
   replyTo?: string | null
-  /** Counts opens and clicks; true unless said otherwise. */
+  /** Whether opens and clicks are tracked; true by default. */
   tracking?: boolean
-  /** Absent for automation mail, which is read from its version. */
+  /** Absent for automation email, whose content is in its version. */
   source?: MessageSource
   campaignId?: string | null
   automationId?: string | null
@@ -47,19 +47,19 @@ export type NewMessage = {
   visit?: number | null
 }
 
-/** The id of a message, and whether this call made it. */
+/** The id of a message, and whether this call created it. */
 export type Enqueued = { id: string; created: boolean }
 
 type Stored = { position: number; id: string }
 
-/** The lane of a class of mail; somebody waits for a test, and there are never many. */
+/** Returns the lane of a class. Tests use the transactional lane, because somebody waits for them and they are few. */
 function laneOf(messageClass: MessageClass): 'transactional' | 'bulk' {
   return messageClass === 'TRANSACTIONAL' || messageClass === 'TEST' ? 'transactional' : 'bulk'
 }
 
 /**
- * Accepts emails for sending, in one statement and in the caller's transaction; the lane is woken after its commit.
- * Answers in the order of the input. Nothing is checked here that is checked again when a message is submitted.
+ * Queues emails for sending in one statement of the caller's transaction, and wakes their lanes after the commit.
+ * Returns results in input order. It skips checks that are made again when an email is submitted.
  */
 export async function enqueueMessages(call: Call, messages: readonly NewMessage[]): Promise<Enqueued[]> {
   if (messages.length === 0) return []
@@ -97,8 +97,8 @@ function asRow(draft: NewMessage & { id: string }, position: number) {
 }
 
 /**
- * A key that exists is "updated" to itself, because only that returns the row of a concurrent transaction; its message
- * then has another id than the one proposed here, and nothing is inserted.
+ * The insert statement. An existing key is "updated" to itself, because only an update returns the row of a concurrent
+ * transaction; its message then has another id than the proposed one, and nothing is inserted.
  */
 function insertion(organizationId: string, input: readonly ReturnType<typeof asRow>[]) {
   return sql`with input as materialized (
@@ -130,7 +130,7 @@ function insertion(organizationId: string, input: readonly ReturnType<typeof asR
     select input.position, coalesce(keyed.message_id, input.id) as id from input left join keyed using (key)`
 }
 
-/** Queues again what waited for this campaign or domain. It waited for us, so its day of tries begins anew. */
+/** Queues held emails of a campaign or domain again. The wait was not their fault, so their day of retries restarts. */
 export async function releaseHeld({ em, organization }: Call, holderId: string): Promise<void> {
   await execute(
     em,
@@ -139,7 +139,7 @@ export async function releaseHeld({ em, organization }: Call, holderId: string):
   )
 }
 
-/** Whether nobody knows yet what becomes of an email; is_pending() in SQL. */
+/** Whether the outcome of an email is still open; the same as is_pending() in SQL. */
 export function isPending({ status }: { status: string }): boolean {
   return status === 'QUEUED' || status === 'SUBMITTING' || status === 'DELAYED'
 }

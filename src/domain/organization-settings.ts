@@ -13,7 +13,7 @@ import { isTimeZone } from './audience/moment.ts'
 import { moveTriggerSchedules } from './automations/triggers/trigger-schedules.ts'
 import { characters, oneLine, refuse, timestamp } from './text.ts'
 
-/** What update_organization_settings changes; what is absent stays. */
+/** The input of update_organization_settings; absent members stay as they are. */
 export type SettingsPatch = {
   name?: string | undefined
   timezone?: string | undefined
@@ -21,10 +21,10 @@ export type SettingsPatch = {
   confirmationEmail?: ConfirmationEmail | undefined
 }
 
-/** What update_writing_style changes; an empty text clears. */
+/** The input of update_writing_style; an empty text clears. */
 export type WritingStylePatch = { [Member in keyof WritingStyle]?: string | undefined }
 
-/** Changes the settings that are given and answers all of them. */
+/** Changes the given settings and returns all of them. */
 export async function changeSettings(call: Call, patch: SettingsPatch): Promise<OrganizationSettings> {
   const name = patch.name === undefined ? null : readName(patch.name)
   const timezone = patch.timezone === undefined ? null : await readTimeZone(call, patch.timezone)
@@ -48,7 +48,7 @@ export async function changeSettings(call: Call, patch: SettingsPatch): Promise<
   }
 }
 
-/** How the organization writes, as far as somebody has said it. */
+/** Returns the writing style of the organization; members that nobody has set are null. */
 export async function readWritingStyle({ em, organization }: Call): Promise<WritingStyle> {
   const found = await row<{ style: Partial<WritingStyle> | null }>(
     em,
@@ -57,7 +57,7 @@ export async function readWritingStyle({ em, organization }: Call): Promise<Writ
   return presentStyle(found?.style)
 }
 
-/** Changes the parts that are given and answers the whole style. */
+/** Changes the given members and returns the whole style. */
 export async function changeWritingStyle(call: Call, patch: WritingStylePatch): Promise<WritingStyle> {
   for (const [member, text] of Object.entries(patch)) {
     if (text !== undefined && characters(text) > ORGANIZATION_LIMITS.writingStyle) {
@@ -82,7 +82,7 @@ function readName(name: string): string {
   return oneLine(name.trim(), 'name', ORGANIZATION_LIMITS.name)
 }
 
-/** The name as PostgreSQL spells it: both this process and SQL compute with it. */
+/** Returns the time zone name as PostgreSQL spells it, because both this process and SQL compute with it. */
 async function readTimeZone({ em }: Call, timezone: string): Promise<string> {
   const known = isTimeZone(timezone)
     ? await row<{ name: string }>(

@@ -11,7 +11,7 @@ type Counts = Omit<OrganizationStats, 'name' | 'plan' | 'subscribers' | 'subscri
   byStatus: { status: SubscriberStatus; count: number }[]
 }
 
-/** The numbers of an organization now; one statement, each count on an index. */
+/** Returns the current statistics of an organization, in one statement whose counts all use an index. */
 export async function readStats({ em, organization }: Call): Promise<OrganizationStats> {
   const own = sql`organization_id = ${organization.id}`
   const found = await row<Counts>(

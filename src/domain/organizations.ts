@@ -10,7 +10,7 @@ import { encodeId, newId, readId } from '../ids.ts'
 import { oneLine, refuse, timestamp } from './text.ts'
 import { createToken } from './tokens.ts'
 
-/** An organization as the operator of an installation sees it. */
+/** An organization as the operator of the installation sees it. */
 export type OrganizationRecord = {
   id: string
   name: string
@@ -22,7 +22,7 @@ export type OrganizationRecord = {
   createdAt: string
 }
 
-/** What an organization is made with; the slug is what it is called by in commands. */
+/** The properties of a new organization; commands name it by its slug. */
 export type NewOrganization = {
   name: string
   slug: string
@@ -40,7 +40,7 @@ const COLUMNS = sql`organization.id, organization.name, organization.slug, organ
     and token.revoked_at is null and (token.expires_at is null or token.expires_at > now())) as tokens,
   organization.created_at as "createdAt"`
 
-/** Makes an organization unless its slug is taken; says whether it did. The id is that of the database layer. */
+/** Creates an organization unless its slug is taken. Returns the uuid and whether it is new. */
 export async function ensureOrganization(
   em: EntityManager,
   { name, slug, plan, email, timezone, verified = false }: NewOrganization,
@@ -67,13 +67,13 @@ export async function ensureOrganization(
   return { organizationId: found.id, isNew: false }
 }
 
-/** Every organization of the installation, oldest first. */
+/** Lists all organizations of the installation, oldest first. */
 export async function listOrganizations(em: EntityManager): Promise<OrganizationRecord[]> {
   const found = await rows<OrganizationRecord>(em, sql`select ${COLUMNS} from organization order by id`)
   return found.map(present)
 }
 
-/** An organization by its id (org_…) or slug, with the id of the database layer. */
+/** Returns an organization by id (org_…) or slug, with its uuid. Throws `NOT_FOUND` when there is none. */
 export async function findOrganization(
   em: EntityManager,
   idOrSlug: string,
@@ -90,10 +90,10 @@ export async function findOrganization(
   )
 }
 
-/** The first token of an organization, which may do everything; null where it has one that works. */
+/** Creates the first token of an organization, with all permissions; returns null when a valid token exists. */
 export async function ensureFirstToken(call: Call): Promise<NewToken | null> {
   const { em, organization } = call
-  // Of two at once, the second waits and finds the token of the first.
+  // Of two concurrent calls, the second waits here and then finds the token of the first.
   await execute(em, sql`select from organization where id = ${organization.id} for update`)
   const { organization: found } = await findOrganization(em, organization.slug)
   return found.tokens > 0 ? null : await createToken(call, { name: 'First token', permissions: PERMISSIONS })

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import type { Call } from '../catalogue/tool.ts'
 import { array, type EntityManager, execute, rows } from '../database.ts'
 
-/** Starts that a crowd makes at once: whoever acts alone goes before them. */
+/** The priority of starts that many subscribers cause at once; starts of single subscribers go first. */
 export const BULK_PRIORITY = -10
 
-/** Something Temporal must be told, leased to one relay. */
+/** An entry for Temporal that one relay has leased. */
 export type OutboxRow = {
   id: string
   organizationId: string
@@ -17,8 +17,8 @@ export type OutboxRow = {
 }
 
 /**
- * Leases the next rows, of all organizations: higher priorities first, and of each workflow only the oldest row, so
- * that it hears things in order. A lease that its relay did not finish runs out and the row is taken again.
+ * Leases the next rows of all organizations for `leaseSeconds`, higher priorities first. Only the oldest row of each
+ * workflow is eligible, so a workflow gets its rows in order. A row that is not finished in time is leased again.
  */
 export async function claimOutbox(
   em: EntityManager,
@@ -39,12 +39,12 @@ export async function claimOutbox(
   return claimed.toSorted((one, other) => other.priority - one.priority || Number(one.id) - Number(other.id))
 }
 
-/** Forgets rows that were dispatched. */
+/** Deletes rows that were dispatched. */
 export async function finishOutbox(em: EntityManager, ids: readonly string[]): Promise<void> {
   await execute(em, sql`delete from outbox where id = any(${array(ids, 'text')}::bigint[])`)
 }
 
-/** Takes a row for good, in the transaction of what it asks for; false where another relay was faster. */
+/** Deletes a row in the transaction that does its work; returns false when another relay already did. */
 export async function takeWork({ em, organization }: Call, id: string): Promise<boolean> {
   const count = await execute(
     em,
@@ -53,7 +53,7 @@ export async function takeWork({ em, organization }: Call, id: string): Promise<
   return count > 0
 }
 
-/** Gives rows back for a later attempt. */
+/** Makes rows available again after `delayMs`. */
 export async function postponeOutbox(
   em: EntityManager,
   ids: readonly string[],
@@ -66,7 +66,7 @@ export async function postponeOutbox(
   )
 }
 
-/** How many rows wait, for the metrics. */
+/** Counts waiting rows, for the metrics. */
 export async function outboxDepth(em: EntityManager): Promise<number> {
   const [found] = await rows<{ count: number }>(em, sql`select count(*)::int as count from outbox`)
   return found?.count ?? 0

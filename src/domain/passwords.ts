@@ -6,13 +6,13 @@ const SHORTEST = 12
 const LONGEST = 200
 const SALT_BYTES = 16
 const HASH_BYTES = 32
-/** One of the settings that OWASP's password storage cheat sheet gives: 32 MB for each guess, three times over. */
+/** From OWASP's password storage cheat sheet: 32 MB per guess (128 × N × r bytes), with p = 3. */
 const COST = { N: 32_768, r: 8, p: 3 }
 const FORM = /^scrypt\$(\d+)\$(\d+)\$(\d+)\$([\w-]+)\$([\w-]+)$/
 
 type Cost = typeof COST
 
-/** What is stored of a password: `scrypt$N$r$p$salt$hash`, so that the cost can rise and older ones still hold. */
+/** Returns `scrypt$N$r$p$salt$hash`. It contains the cost, so that the cost can rise while old hashes stay valid. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const derived = await derive(readPassword(password), salt, COST)
@@ -21,7 +21,7 @@ export async function hashPassword(password: string): Promise<string> {
   )
 }
 
-/** Whether the password is the stored one. Without a stored one it takes as long, so that nobody learns who has one. */
+/** Whether the password matches the stored hash. Takes equally long without one, to hide which accounts exist. */
 export async function isPassword(password: string, stored: string | null): Promise<boolean> {
   const [, N, r, p, salt, hash] = FORM.exec(stored ?? '') ?? []
   const cost = salt === undefined ? COST : { N: Number(N), r: Number(r), p: Number(p) }

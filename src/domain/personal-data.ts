@@ -17,7 +17,7 @@ type PersonRow = {
   suppression: { reason: string; source: string; createdAt: string } | null
 }
 
-/** Everything that is kept of one person, named by id or email (GDPR, articles 15 and 20). */
+/** Returns all personal data of a subscriber, named by id or email (GDPR, articles 15 and 20). */
 export async function exportPersonalData(call: Call, subscriber: string): Promise<PersonalData> {
   const { id } = await findSubscriber(call, chooseSubscriber(subscriber))
   const person = await readPerson(call, id)

@@ -5,14 +5,14 @@ import type { Call } from '../catalogue/tool.ts'
 import { execute, row } from '../database.ts'
 import { count } from './text.ts'
 
-/** The emails of a month that are allowed, and how many are left, if there are too few. */
+/** The monthly email limit and how many are left, when too few are left. */
 export type OverQuota = { allowed: number; left: number }
 
 const FEWER_RECIPIENTS = 'narrow recipientFilters (update_campaign_filters) until they fit'
 
 /**
- * Refuses what would exceed the emails of a month: until the next one, or for good where no month has room for it.
- * `fewer` says how the caller asks for fewer; a campaign does it by its filters.
+ * Throws `QUOTA_EXCEEDED` with the time until next month, or `WRONG_STATE` when even a whole month is too small.
+ * `fewer` says how the caller can send fewer emails; by default, as for a campaign.
  */
 export function refuseQuota(overQuota: OverQuota, now: Date, wanted = 1, fewer = FEWER_RECIPIENTS): never {
   const words = `${quotaWords(overQuota, wanted, fewer)}.`
@@ -24,7 +24,7 @@ export function refuseQuota(overQuota: OverQuota, now: Date, wanted = 1, fewer =
   })
 }
 
-/** Why so many emails cannot be sent, as a sentence without its full stop. */
+/** Returns why `wanted` emails cannot be sent, as a sentence without its full stop. */
 export function quotaWords({ allowed, left }: OverQuota, wanted: number, fewer = FEWER_RECIPIENTS): string {
   const need = wanted === 1 ? '' : `, and ${wanted} are needed`
   const rest = left === 0 ? 'none is left' : `${count(left, 'email')} ${left === 1 ? 'is' : 'are'} left`
@@ -33,7 +33,7 @@ export function quotaWords({ allowed, left }: OverQuota, wanted: number, fewer =
   return `Your plan has ${count(allowed, 'email')} a month and ${rest}${need}; ${repair}, or ask for a larger plan`
 }
 
-/** Takes so many emails of the month in the caller's transaction; answers what is left where there are not enough. */
+/** Takes emails from the month in the caller's transaction. Returns null, or what is left when there are not enough. */
 async function takeEmails({ em, organization }: Call, wanted: number): Promise<OverQuota | null> {
   const found = await row<{ over: OverQuota | null }>(
     em,
@@ -42,7 +42,7 @@ async function takeEmails({ em, organization }: Call, wanted: number): Promise<O
   return found?.over ?? null
 }
 
-/** Counts an email that is sent whatever is left, such as one that asks for a confirmation. */
+/** Counts an email that is sent even over the limit, such as a request for confirmation. */
 export async function countEmail({ em, organization }: Call): Promise<void> {
   await execute(
     em,
@@ -50,7 +50,7 @@ export async function countEmail({ em, organization }: Call): Promise<void> {
   )
 }
 
-/** Refuses a send that would exceed the emails of the month in which it is due, as far as anybody can know now. */
+/** Refuses a campaign that would exceed the limit of the month it is due in, judged by the current numbers. */
 export async function foreseeQuota(
   call: Call,
   due: number | null,
@@ -71,7 +71,7 @@ export async function foreseeQuota(
   if (wanted > left) refuseQuota({ allowed, left }, now, wanted)
 }
 
-/** Takes the emails of a campaign whose audience is known, all or none of them; answers what is left where it is none. */
+/** Takes all emails of a campaign with a frozen audience. Returns null, or what is left when there are not enough. */
 export async function takeCampaignEmails(
   call: Call,
   sendId: string,
@@ -88,7 +88,7 @@ export async function takeCampaignEmails(
   return null
 }
 
-/** Gives back what an ended campaign took and has not written; may be repeated. */
+/** Returns the emails that an ended campaign took but did not enqueue. Safe to repeat. */
 export async function giveBackEmails(
   { em, organization }: Call,
   { campaignId, number }: { campaignId: string; number: number },

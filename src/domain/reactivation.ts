@@ -10,12 +10,12 @@ import { CONSENT } from './consent.ts'
 import { recordEvents } from './events.ts'
 import { findSubscriber, type SubscriberRow } from './subscriber-records.ts'
 
-/** What stands between a person and their email, beside their status. */
+/** What blocks a subscriber besides their status: the bounce category and the reasons of suppressions. */
 type Blocks = { bounceCategory: string | null; suppressions: string[] }
 
 /**
- * Lets a person get email again (contract, reactivate_subscriber): moves the status and lifts the suppressions of their
- * address. Hard bounces need `force`; a suppression by hand is never lifted here. Answers the id of the database layer.
+ * Subscribes a person again (contract, reactivate_subscriber) and removes the suppressions of their address. Hard
+ * bounces need `force`; MANUAL suppressions stay. Returns the uuid.
  */
 export async function reactivateSubscriber(
   call: Call,
@@ -88,7 +88,7 @@ async function lift({ em, organization }: Call, { email }: SubscriberRow): Promi
   )
 }
 
-/** A confirmation that the suppression held back does not count against the next one. */
+/** Resets the time of the last confirmation email, because the suppression may have held that email back. */
 async function forgetAsking({ em, organization }: Call, { id }: SubscriberRow): Promise<void> {
   await execute(
     em,

@@ -12,12 +12,12 @@ import { NO_ADDRESS } from './erasure.ts'
 import { recordEvents } from './events.ts'
 import { isPending } from './messages.ts'
 
-/** The actor of reports, as the history shows it. */
+/** The actor of events that reports cause. */
 export const REPORTER: Actor = { kind: 'system', id: 'inbound', name: 'Inbound mail' }
 
-/** What came back about an email; `category` is that of a bounce, SENDER_REFUSED where it says nothing of the recipient. */
+/** A report about an email. `category` is that of a bounce; SENDER_REFUSED says nothing about the recipient. */
 export type EmailReport = {
-  /** Uuid. */
+  /** The uuid of the email. */
   messageId: string
   kind: ReportKind
   category: string | null
@@ -25,9 +25,9 @@ export type EmailReport = {
   diagnostic: string | null
   subject: string | null
   from: string | null
-  /** The same for a repetition of the same report. */
+  /** Equal for repetitions of the same report. */
   fingerprint: Buffer
-  /** As it came. */
+  /** The report as received. */
   raw: Buffer
 }
 
@@ -40,23 +40,23 @@ type Reported = EmailOrigin & {
   isErased: boolean
 }
 
-/** Reports of one kind about an email that are taken: whoever got it could bring others without end. */
+/** The limit of reports of one kind per email, because its recipient could send any number of them. */
 const MOST_OF_A_KIND = 10
-/** The fifth soft bounce within these days suppresses an address. */
+/** This many bounces of an address within `SOFT_DAYS` suppress it, even if all are soft. */
 const SOFT_BOUNCES = 5
 const SOFT_DAYS = 14
 
-/** From which status of an email a report leads where; from the others it changes nothing, however late it comes. */
+/** The statuses of an email in which a report changes it; in other statuses it changes nothing, however late it is. */
 const MOVES: Readonly<Partial<Record<ReportKind, readonly string[]>>> = {
   BOUNCE: ['SENT', 'DELIVERED'],
   COMPLAINT: ['SENT', 'DELIVERED', 'BOUNCED'],
 }
 
 /**
- * Takes a report about an email, in the caller's transaction: the email, its person and the suppressions move, and an
- * event says so, once for the same report and once for each outcome, in whatever order reports come. Refuses what is
- * about no email (NOT_FOUND) or about one whose sending is not recorded yet (UNAVAILABLE: it is told again). Answers
- * whether it was new.
+ * Processes a report about an email in the caller's transaction: updates the email, the subscriber and the
+ * suppressions, and records an event. Repeated reports and repeated outcomes change nothing, in any order. Throws
+ * `NOT_FOUND` for an unknown email and `UNAVAILABLE` while its sending is not recorded, so that the report is retried.
+ * Returns whether the report was new.
  */
 export async function takeReport(call: Call, report: EmailReport): Promise<boolean> {
   const email = await lockEmail(call, report.messageId)
@@ -66,7 +66,7 @@ export async function takeReport(call: Call, report: EmailReport): Promise<boole
       'The sending of this email is not recorded yet; report again in a minute.',
     )
   }
-  // Nothing is kept of who was erased.
+  // No data about erased people is stored.
   if (email.isErased) return false
   if (!(await keep(call, report))) return false
   switch (report.kind) {
@@ -101,7 +101,7 @@ async function lockEmail({ em, organization }: Call, messageId: string): Promise
   return found ?? missing('eml', encodeId('eml', messageId))
 }
 
-/** Writes the report down; false when it is known already, or more than enough of its kind are. */
+/** Stores the report; returns false when it is known already, or the limit of its kind is reached. */
 async function keep({ em, organization }: Call, report: EmailReport): Promise<boolean> {
   const { messageId, kind, fingerprint, category, status, diagnostic, raw } = report
   const kept = await execute(
@@ -152,7 +152,7 @@ async function complain(call: Call, email: Reported): Promise<void> {
   await tell(call, email, 'EMAIL_COMPLAINED', {})
 }
 
-/** Servers say again and again that they go on trying, and only the first time is news. */
+/** Records only the first delay report: servers repeat it while they retry. */
 async function delay(call: Call, email: Reported, { status, diagnostic }: EmailReport): Promise<void> {
   const told = await row<{ count: number }>(
     call.em,
@@ -164,7 +164,7 @@ async function delay(call: Call, email: Reported, { status, diagnostic }: EmailR
   }
 }
 
-/** Whether emails to this address bounced so often recently that it gets no more. */
+/** Whether emails to this address bounced often enough recently to suppress it. */
 async function bouncesTooOften(
   { em, organization }: Call,
   { recipient, subscriberId }: Reported,
@@ -192,7 +192,7 @@ async function suppress(
   )
 }
 
-/** Not when they have another address by now: what is known of the old one says nothing of it. */
+/** Changes the status unless the address has changed since: a report about the old one says nothing about the new. */
 async function moveSubscriber(
   { em, organization }: Call,
   { subscriberId, recipient }: Reported,

@@ -11,7 +11,7 @@ import { refuse } from './text.ts'
 import { judgeTransactional, sendTransactional } from './transactional.ts'
 import { readWritten, type WrittenType } from './written-email.ts'
 
-/** One email to one person, as send_email takes it. */
+/** The input of send_email: one email to one person. */
 export type PersonalEmail = SubscriberChoice & {
   subject: string
   content: string
@@ -23,12 +23,14 @@ export type PersonalEmail = SubscriberChoice & {
 
 type Sender = From & { replyTo: string | null }
 
-/** Sends a transactional email; an address that nobody has yet becomes a TRANSACTIONAL subscriber. Answers its uuid. */
+/**
+ * Sends a transactional email. An unknown address becomes a TRANSACTIONAL subscriber. Returns the uuid of the email.
+ */
 export async function sendEmail(call: Call, email: PersonalEmail): Promise<string> {
   return await sendTransactional(call, await readPersonal(call, email))
 }
 
-/** Who gets what from whom, or why not. */
+/** Summarizes the email and its sender. Throws when it cannot be sent. */
 export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<ConfirmationSummary> {
   const read = await readPersonal(call, email)
   await judgeTransactional(call, read)

@@ -10,19 +10,19 @@ import { isOwnLocalPart, readOwnEmail } from './addresses.ts'
 import { findDomain } from './domains/domains.ts'
 import { oneLine, refuse } from './text.ts'
 
-/** A from-address as create_email_sender takes it; the domain is a host name or an id. */
+/** The input of create_email_sender; `domain` is a host name or an id. */
 export type NewSender = { localPart: string; domain: string; name: string; replyTo?: string | undefined }
 
 type SenderRow = Omit<Sender, 'replyTo'> & { replyTo: string | null }
 
 const SENDER_LOCK = 7_305_102
 
-/** The from-addresses of the organization, the default one first. */
+/** Lists the senders of the organization, the default one first. */
 export async function listSenders(call: Call): Promise<Sender[]> {
   return (await readSenders(call)).map(present)
 }
 
-/** Makes a from-address on a domain of the organization; the first one is the default. */
+/** Creates a sender on a domain of the organization; the first one becomes the default. */
 export async function createSender(call: Call, input: NewSender): Promise<Sender> {
   const { em, organization } = call
   const name = oneLine(input.name, 'name', SENDER_LIMITS.name)
@@ -37,7 +37,7 @@ export async function createSender(call: Call, input: NewSender): Promise<Sender
   const domain = await findDomain(call, input.domain, 'for key share')
   const email = readOwnEmail(`${input.localPart}@${domain.domain}`, 'localPart')
   const id = newId()
-  // Two first senders at once must not both become the default.
+  // The lock keeps two concurrent first senders from both becoming the default.
   await execute(em, sql`select pg_advisory_xact_lock(${SENDER_LOCK}, hashtext(${organization.id}))`)
   await execute(
     em,

@@ -14,10 +14,10 @@ import { decodeId, encodeId, type IdPrefix, missing, newId } from '../ids.ts'
 import { type HeldSnippet, readContent, refuseNesting } from './content.ts'
 import { likeLiteral, oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
 
-/** A snippet as create_email_snippet takes it. */
+/** The input of create_email_snippet. */
 export type NewSnippet = { name: string; content: unknown; contentType: SnippetContentType }
 
-/** What update_email_snippet changes; the content is of the type the snippet has. */
+/** The input of update_email_snippet; the content must have the snippet's type. */
 export type SnippetPatch = { snippetId: string; name?: string | undefined; content?: unknown }
 
 const SNIPPET_LOCK = 7_305_103
@@ -29,7 +29,7 @@ const PREFIXES = { snippet: 'snp', campaign: 'cmp', workflow: 'wf' } as const sa
   IdPrefix
 >
 
-/** The snippets in use, or the archived ones, whose name contains `query`, in alphabetical order. */
+/** Lists active or archived snippets whose name contains `query`, in alphabetical order. */
 export async function listSnippets(
   { em, organization }: Call,
   { query, archived }: { query?: string | undefined; archived: boolean },
@@ -44,7 +44,7 @@ export async function listSnippets(
   return found.map(summarized)
 }
 
-/** A snippet with its content and where it is used. */
+/** Returns a snippet with its content and its uses. Throws `NOT_FOUND` when there is none. */
 export async function readSnippet(call: Call, snippetId: string): Promise<Snippet> {
   const { em, organization } = call
   const found = await row<SnippetSummary & { content: unknown }>(
@@ -56,7 +56,7 @@ export async function readSnippet(call: Call, snippetId: string): Promise<Snippe
   return { ...summarized(found), content: found.content, usedIn: await findUses(call, found.id) }
 }
 
-/** Makes a snippet. */
+/** Creates a snippet, up to the organization's limit. */
 export async function createSnippet(
   call: Call,
   { name, content, contentType }: NewSnippet,
@@ -108,7 +108,7 @@ export async function updateSnippet(
   return await readSnippet(call, snippetId)
 }
 
-/** Hides a snippet from the list, or brings it back; where it is used it goes on showing. */
+/** Archives a snippet or restores it. Content that uses it keeps showing it. */
 export async function setArchived(call: Call, snippetId: string, archived: boolean): Promise<Snippet> {
   const { em, organization } = call
   const changed = await execute(
@@ -120,7 +120,7 @@ export async function setArchived(call: Call, snippetId: string, archived: boole
   return await readSnippet(call, snippetId)
 }
 
-/** What archiving a snippet does: it only leaves the list. */
+/** Summarizes what archiving does. */
 export async function summarizeArchival(call: Call, snippetId: string): Promise<ConfirmationSummary> {
   const { name, archivedAt, usedIn } = await readSnippet(call, snippetId)
   return {
@@ -135,7 +135,7 @@ export async function summarizeArchival(call: Call, snippetId: string): Promise<
   }
 }
 
-/** Content that names snippets is saved by one call at a time, so that what was checked stays true. */
+/** Serializes saves of snippets, so that the nesting check stays true until the commit. */
 async function lockSnippets({ em, organization }: Call): Promise<void> {
   await execute(em, sql`select pg_advisory_xact_lock(${SNIPPET_LOCK}, hashtext(${organization.id}))`)
 }
@@ -159,7 +159,7 @@ async function writeUses(
   )
 }
 
-/** Snippets by what was kept when they were saved; emails, which are few, by looking into their documents. */
+/** Finds uses in snippets through `snippet_use`, and in emails, which are few, by searching their documents. */
 async function findUses({ em, organization }: Call, id: string): Promise<SnippetUse[]> {
   const found = await rows<SnippetUse>(
     em,

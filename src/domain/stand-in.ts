@@ -3,10 +3,13 @@ import { sql } from 'kysely'
 import type { Call } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
 
-/** The From address of an email; `stoodInFor` is its sender's own address if another domain stands in. */
+/** The From address of an email; `stoodInFor` is the sender's own address when a fallback domain is used. */
 export type FromAddress = { email: string; stoodInFor: string | null }
 
-/** The From address that an email of this sender gets; null if its domain is not registered, or may not send and has no stand-in. */
+/**
+ * Returns the From address for a sender. Null when its domain is not registered, or is not verified and has no
+ * fallback.
+ */
 export async function readFromAddress(
   { em, organization }: Call,
   from: { email: string; domain: string },
@@ -19,12 +22,12 @@ export async function readFromAddress(
   )
 }
 
-/** The warning of a confirmation that another domain stands in; none if it does not. */
+/** Returns the confirmation's warning about a fallback domain; empty when none is used. */
 export function standInWarnings({ email, stoodInFor }: FromAddress): string[] {
   return stoodInFor === null ? [] : [standInWords({ email, stoodInFor })]
 }
 
-/** Why an email comes from another domain than its sender's. */
+/** Explains why an email comes from another domain than its sender's. */
 export function standInWords({ email, stoodInFor }: FromAddress): string {
   return `It comes from ${email} in place of ${stoodInFor}, whose domain is not VERIFIED; its DKIM signature is of ${domainOf(email)}.`
 }

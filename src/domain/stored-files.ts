@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import { type EntityManager, execute, row } from '../database.ts'
 
-/** Keeps the bytes of a file under a key that is made from them; a second time changes nothing. */
+/** Stores a file under a key that is derived from its bytes; does nothing when the key exists. */
 export async function insertFile(
   em: EntityManager,
   organizationId: string,
@@ -16,7 +16,7 @@ export async function insertFile(
   )
 }
 
-/** The bytes of a file, or null when there is none under this key. */
+/** Returns the bytes of a file, or null when there is none. */
 export async function findFile(
   em: EntityManager,
   organizationId: string,

@@ -6,12 +6,12 @@ import type { SubscriberRow } from './subscriber-records.ts'
 const COLUMNS = ['email', 'name', 'phone', 'country', 'ipAddress'] as const
 type Column = (typeof COLUMNS)[number]
 
-/** A change that was read and checked: columns that the caller named, where null or '' clears, and custom fields. */
+/** A validated change: the given columns, where null or '' clears, and custom fields. */
 export type SubscriberPatch = { columns: Partial<Record<Column, string | null>>; fields: FieldPatch }
 
 /**
- * What really changes of a locked row: how it will be, and one event for each difference; null where there is none.
- * The IP address is evidence, not a field that anything waits for.
+ * Compares a change with a locked row. Returns the row after the change and an event for each difference, or null
+ * without any. A changed IP address has no event: it is evidence, and no automation waits for it.
  */
 export function changeOf(
   before: SubscriberRow,

@@ -7,8 +7,8 @@ import { rows } from '../database.ts'
 import type { FieldScalar } from './fields.ts'
 
 /**
- * People as CSV (RFC 4180) with a column for each custom field. A cell that a spreadsheet would run as a formula is
- * prefixed with an apostrophe.
+ * Returns subscribers as CSV (RFC 4180) with a column per custom field. A cell that a spreadsheet would run as a
+ * formula gets an apostrophe in front.
  */
 export async function toCsv(call: Call, subscribers: readonly ExportedSubscriber[]): Promise<string> {
   const names = await fieldNames(call)
@@ -18,7 +18,7 @@ export async function toCsv(call: Call, subscribers: readonly ExportedSubscriber
     phone,
     status,
     tags.join(', '),
-    // As text, because a number keeps its sign unguarded.
+    // As text, because the CSV library does not escape numbers, which may begin with a minus.
     ...names.map((field) => text(customFields[field])),
     createdAt,
   ])
@@ -41,7 +41,7 @@ function text(value: FieldScalar | undefined): string {
   return value === undefined ? '' : String(value)
 }
 
-/** Every custom field, so that two exports of an organization have the same columns. */
+/** Returns the names of all custom fields, so that every export of an organization has the same columns. */
 async function fieldNames({ em, organization }: Call): Promise<string[]> {
   const found = await rows<{ name: string }>(
     em,

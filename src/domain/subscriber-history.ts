@@ -18,12 +18,12 @@ import { readWalk, type Walk } from './keyset.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
 import { refuse, timestamp, timestampOrNull } from './text.ts'
 
-/** The most bytes of JSON that an event keeps as metadata. */
+/** The limit of an event's metadata, in bytes of JSON. */
 export const METADATA_BYTES = 16_384
-/** The currencies of amounts, ISO 4217. */
+/** The ISO 4217 codes that amounts may use. */
 export const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
 
-/** An event as a caller records it: a payment, a refund, or a custom event; the amount is in major units. */
+/** A payment, refund or custom event that a caller records; the amount is in major units. */
 export type ToldEvent = SubscriberChoice & {
   eventType: string
   amount?: number | undefined
@@ -31,7 +31,7 @@ export type ToldEvent = SubscriberChoice & {
   metadata?: Record<string, unknown> | undefined
 }
 
-/** Records an event; a payment or refund moves the person's revenue in the same transaction. */
+/** Records an event; a payment or refund changes the subscriber's revenue in the same transaction. */
 export async function recordTold(call: Call, input: ToldEvent): Promise<SubscriberEvent> {
   const { eventType, currency, metadata = {} } = input
   if (SERVICE_EVENT_TYPES.has(eventType)) {
@@ -45,7 +45,7 @@ export async function recordTold(call: Call, input: ToldEvent): Promise<Subscrib
   }
   const amount = input.amount === undefined ? undefined : readAmount(input.amount)
   const { id: subscriberId } = await findSubscriber(call, input, { lock: true })
-  // Triggers that look at revenue must see this payment in it.
+  // Revenue changes first, so that triggers which read it include this payment.
   const direction = REVENUE[eventType]
   if (amount && direction) await moveRevenue(call, subscriberId, direction * amount)
   const [recorded] = await recordEvents(call, [
@@ -55,7 +55,7 @@ export async function recordTold(call: Call, input: ToldEvent): Promise<Subscrib
   return presentEvent({ ...recorded, cause: call.actor, createdAt: call.now.toISOString() })
 }
 
-/** What the event of a payment, or of a caller's own, says. */
+/** Returns the data of a payment, refund or custom event. */
 export function toldFacts({
   amount,
   currency,
@@ -100,7 +100,7 @@ type EventRow = {
 
 const EVENT_COLUMNS = sql`id, subscriber_id as "subscriberId", type, data, cause, created_at as "createdAt"`
 
-/** What happened to a person, newest first. */
+/** Lists the events of a subscriber, newest first. */
 export async function listEvents(
   call: Call,
   choice: SubscriberChoice,
@@ -119,7 +119,7 @@ export async function listEvents(
 
 type Browsing = Walk & { eventType?: string | undefined }
 
-/** What happened to everybody, to be walked both ways. */
+/** Lists the events of all subscribers by keyset, in both directions. */
 export async function browseEvents(
   call: Call,
   asked: Browsing,
@@ -127,7 +127,7 @@ export async function browseEvents(
   return await browse(call, asked, sql``)
 }
 
-/** The same of one person. */
+/** Does the same for one subscriber. */
 export async function browseSubscriberEvents(
   call: Call,
   { eventType, limit, after, before, ...choice }: SubscriberChoice & Browsing,
@@ -152,7 +152,7 @@ async function browse(
   return { events: page.map(presentEvent), hasMore }
 }
 
-/** Everything that ever happened to a person, by the id of the database layer, oldest first. */
+/** Returns all events of a subscriber (uuid), oldest first. */
 export async function readAllEvents({ em, organization }: Call, id: string): Promise<SubscriberEvent[]> {
   const found = await rows<EventRow>(
     em,
@@ -162,7 +162,7 @@ export async function readAllEvents({ em, organization }: Call, id: string): Pro
   return found.map(presentEvent)
 }
 
-/** An event as the wire has it. */
+/** Returns an event in its API form. */
 export function presentEvent({ id, subscriberId, type, data, cause, createdAt }: EventRow): SubscriberEvent {
   return {
     id: encodeId('evt', id),
@@ -176,7 +176,7 @@ export function presentEvent({ id, subscriberId, type, data, cause, createdAt }:
 
 type EmailRow = Omit<SubscriberEmail, 'status' | 'lastEvent'> & { status: EmailStatus }
 
-/** The emails of a person with what became of each, newest first. */
+/** Lists the emails of a subscriber with their outcomes, newest first. */
 export async function listEmails(
   call: Call,
   choice: SubscriberChoice,

@@ -18,18 +18,18 @@ import { presentRecord, RECORD_FIELDS, selectRecords } from './subscriber-record
 import { findTag, type TagChoice } from './tag-records.ts'
 import { timestamp, timestampOrNull } from './text.ts'
 
-/** Where a page goes on, as callers say it. */
+/** The page that a caller asks for. */
 type Paging = { limit: number; cursor?: string | undefined }
 type Page<Item> = { subscribers: Item[]; nextCursor: string | null; hasMore: boolean }
 
-/** Which people a list shows. */
+/** Filters of a subscriber list. */
 type Narrowing = {
   status: SubscriberStatus | 'all'
   tag?: string | undefined
   query?: string | undefined
 }
 
-/** A page of people, newest first; the cursor is a position and may name somebody who is gone. */
+/** Lists subscribers, newest first. The cursor is an id, and works after its subscriber was deleted. */
 export async function listSubscribers(call: Call, asked: Narrowing & Paging): Promise<Page<Subscriber>> {
   const { limit, cursor } = asked
   const page = keyset(cursor === undefined ? null : readPosition('sub', cursor), limit)
@@ -38,7 +38,7 @@ export async function listSubscribers(call: Call, asked: Narrowing & Paging): Pr
   return asCursorPage(await readPage(call, audience, page, RECORD_FIELDS), (last) => last)
 }
 
-/** The same list, to be walked both ways. */
+/** Lists the same subscribers by keyset, in both directions. */
 export async function browseSubscribers(
   call: Call,
   asked: Narrowing & Walk,
@@ -50,7 +50,7 @@ export async function browseSubscribers(
   return { subscribers: page, hasMore }
 }
 
-/** Null where nobody can be meant, because there is no such tag. */
+/** Returns the audience of a list; null when there is no such tag, so that nobody matches. */
 async function narrowed(call: Call, { status, tag, query }: Narrowing): Promise<Audience | null> {
   const tagId = tag === undefined ? undefined : await tagNamed(call, tag)
   if (tagId === null) return null
@@ -61,14 +61,14 @@ async function narrowed(call: Call, { status, tag, query }: Narrowing): Promise<
   })
 }
 
-/** What count_subscribers takes; query_subscribers adds members and a page. */
+/** The input of count_subscribers; query_subscribers adds fields and a page. */
 export type SubscriberQuery = {
   filters: readonly unknown[]
   status: SubscriberStatus | 'ALL'
   query?: string | undefined
 }
 
-/** A page of the people a query means, newest first, with the members that were asked for and no others. */
+/** Returns a page of matching subscribers, newest first, with only the requested members. */
 export async function querySubscribers(
   call: Call,
   { fields, limit, cursor, ...query }: SubscriberQuery & Paging & { fields: readonly QueryField[] },
@@ -82,7 +82,7 @@ export async function querySubscribers(
   return { subscribers: fields.includes('id') ? subscribers : subscribers.map(withoutId), ...rest }
 }
 
-/** How many people a query means. */
+/** Counts matching subscribers. */
 export async function countSubscribers(call: Call, query: SubscriberQuery): Promise<number> {
   const audience = await readAudience(call, questionOf(query))
   const found = await row<{ total: number }>(
@@ -92,7 +92,7 @@ export async function countSubscribers(call: Call, query: SubscriberQuery): Prom
   return found?.total ?? 0
 }
 
-/** How many people a query means, by status. */
+/** Counts matching subscribers by status. */
 export async function countByStatus(
   call: Call,
   question: { filters: readonly unknown[]; query?: string | undefined },
@@ -105,15 +105,15 @@ export async function countByStatus(
   return statusCounts(found)
 }
 
-/** Counts with a zero for each status that nobody has. */
+/** Returns counts for all statuses, with zero for missing ones. */
 export function statusCounts(found: readonly { status: SubscriberStatus; count: number }[]): StatusCounts {
   const known = new Map(found.map(({ status, count }) => [status, count]))
   const counts = SUBSCRIBER_STATUSES.map((status) => [status, known.get(status) ?? 0] as const)
-  // fromEntries forgets which keys it was given; they are exactly the statuses.
+  // The keys are exactly the statuses, but the type of fromEntries loses them.
   return Object.fromEntries(counts) as StatusCounts
 }
 
-/** The people who carry a tag, newest first. */
+/** Lists the subscribers with a tag, newest first. */
 export async function listByTag(
   call: Call,
   { limit, cursor, ...choice }: TagChoice & Paging,
@@ -126,7 +126,7 @@ export async function listByTag(
   return asCursorPage(found, (last) => encodeCursor(asked, last))
 }
 
-/** The people who bounced or complained, newest first, with what is known of why. */
+/** Lists subscribers of the given statuses (bounced or complained), newest first, with the reason if known. */
 export async function listSuppressed(
   call: Call,
   { statuses, limit, cursor }: Paging & { statuses: readonly SuppressedSubscriber['status'][] },
@@ -157,7 +157,7 @@ export async function listSuppressed(
 
 const EXPORTED = ['email', 'name', 'phone', 'status', 'tags', 'customFields', 'createdAt'] as const
 
-/** The newest people of a status and a tag, as an export shows them. */
+/** Returns the newest subscribers with a status and a tag, for an export. */
 export async function exportedSubscribers(
   call: Call,
   asked: { status?: SubscriberStatus | undefined; tag?: string | undefined; limit: number },
@@ -185,7 +185,7 @@ function withoutId(found: Partial<Subscriber>): Partial<Subscriber> {
   return rest
 }
 
-/** The members asked for of a page of people. */
+/** Returns the requested members of a page of subscribers. */
 async function readPage(
   { em }: Call,
   audience: Audience,
@@ -201,7 +201,7 @@ async function readPage(
   return { page: page.map(presentRecord), hasMore }
 }
 
-/** As the tools answer it; `cursorOf` makes a cursor of the id that the page ends with. */
+/** Returns a page in the form of the tools; `cursorOf` makes a cursor from the id of its last record. */
 function asCursorPage<Item extends { id: string }>(
   { page, hasMore }: { page: Item[]; hasMore: boolean },
   cursorOf: (last: string) => string,
@@ -214,7 +214,7 @@ function questionOf({ filters, status, query }: SubscriberQuery): Question {
   return { filters, query, ...(status !== 'ALL' && { statuses: [status] }) }
 }
 
-/** The uuid of a tag by its name, whatever its letter case; null where there is none. */
+/** Returns the uuid of a tag by name, ignoring letter case; null when there is none. */
 async function tagNamed({ em, organization }: Call, name: string): Promise<string | null> {
   const found = await row<{ id: string }>(
     em,

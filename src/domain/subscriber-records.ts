@@ -8,15 +8,15 @@ import { array, type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, readId } from '../ids.ts'
 import { refuse, timestamp } from './text.ts'
 
-/** How a caller names a person: exactly one of the two. */
+/** Names a subscriber: exactly one of the two members. */
 export type SubscriberChoice = { subscriberId?: string | undefined; email?: string | undefined }
 
-/** The choice in one text that is an id or an email address. */
+/** Returns the choice for a text that is an id or an email address. */
 export function chooseSubscriber(subscriber: string): SubscriberChoice {
   return subscriber.includes('@') ? { email: subscriber } : { subscriberId: subscriber }
 }
 
-/** A person inside the database layer: what decisions are made from. */
+/** A subscriber as domain rules need it; `id` is a uuid. */
 export type SubscriberRow = {
   id: string
   email: string
@@ -28,11 +28,13 @@ export type SubscriberRow = {
   fields: Record<string, string | number | boolean>
 }
 
-/** The columns of SubscriberRow, of the table or alias `subscriber`. */
+/** The columns of `SubscriberRow` from the table or alias `subscriber`. */
 export const SUBSCRIBER_COLUMNS = sql`subscriber.id, subscriber.email, subscriber.name, subscriber.phone,
   subscriber.country, subscriber.ip_address as "ipAddress", subscriber.status, subscriber.fields`
 
-/** The condition that finds the one person a caller names; refuses both and neither. */
+/**
+ * Returns the condition that finds the named subscriber. Throws `INVALID_INPUT` when both members or none are given.
+ */
 export function subscriberCondition({ subscriberId, email }: SubscriberChoice): RawBuilder<boolean> {
   if ((subscriberId === undefined) === (email === undefined)) {
     refuse('subscriberId', 'and email stand for the same person: send exactly one of them.')
@@ -41,7 +43,7 @@ export function subscriberCondition({ subscriberId, email }: SubscriberChoice): 
   return sql<boolean>`subscriber.email_key = lower(${email})`
 }
 
-/** The person a caller names by id or email, or NOT_FOUND; `lock` keeps the row for a change. */
+/** Returns a subscriber by id or email. Throws `NOT_FOUND` when there is none. `lock` locks the row. */
 export async function findSubscriber(
   { em, organization }: Call,
   choice: SubscriberChoice,
@@ -56,7 +58,7 @@ export async function findSubscriber(
   return found ?? missingSubscriber(choice)
 }
 
-/** NOT_FOUND for a person, by whatever the caller named. */
+/** Throws `NOT_FOUND` for a subscriber as the caller named them. */
 export function missingSubscriber({ subscriberId, email }: SubscriberChoice): never {
   if (subscriberId !== undefined) missing('sub', subscriberId)
   throw new Failure(
@@ -65,10 +67,10 @@ export function missingSubscriber({ subscriberId, email }: SubscriberChoice): ne
   )
 }
 
-/** A person and who writes to them, as a page says it that the person opens. */
+/** A subscriber and the organization that writes to them, as shown on pages behind email links. */
 export type NamedReader = { organization: string; email: string; status: SubscriberStatus }
 
-/** The person whom a link of ours names, by uuid; null when they are gone. */
+/** Returns the subscriber that a link names (uuids); null when they are gone. */
 export async function findNamedReader(
   em: EntityManager,
   organizationId: string,
@@ -82,7 +84,7 @@ export async function findNamedReader(
   )
 }
 
-/** The columns of a record by its members, of the tables or aliases `subscriber` and `stat`. */
+/** The column of each member of a record, from the tables or aliases `subscriber` and `stat`. */
 const RECORD_COLUMNS: Readonly<Record<keyof Subscriber, RawBuilder<unknown>>> = {
   id: sql`subscriber.id`,
   email: sql`subscriber.email`,
@@ -107,24 +109,24 @@ const NUMBERS = ['revenue', 'emailCount', 'openCount', 'clickCount'] as const
 const STAT = sql`left join subscriber_stat stat
   on stat.organization_id = subscriber.organization_id and stat.subscriber_id = subscriber.id`
 
-/** Every member of a record. */
+/** All members of a record. */
 export const RECORD_FIELDS = Object.keys(RECORD_COLUMNS) as (keyof Subscriber)[]
 
-/** Selects these members of the records that `people` (rows of subscriber) holds; no other column is read. */
+/** Selects only the given members of records; `people` are rows of `subscriber`. */
 export function selectRecords(fields: readonly (keyof Subscriber)[], people: RawBuilder<unknown>) {
   const columns = sql.join(fields.map((field) => RECORD_COLUMNS[field]))
   const counted = NUMBERS.some((field) => fields.includes(field))
   return sql`select ${columns} from ${people} as subscriber ${counted ? STAT : sql``}`
 }
 
-/** The record of one person, by the id of the database layer. */
+/** Returns the record of a subscriber by uuid. Throws `NOT_FOUND` when there is none. */
 export async function readSubscriber({ em, organization }: Call, id: string): Promise<Subscriber> {
   return await readRecord({ em, organization }, sql<boolean>`subscriber.id = ${id}`, () =>
     missing('sub', encodeId('sub', id)),
   )
 }
 
-/** The record of the person a caller names; one statement. */
+/** Returns the record of a subscriber by id or email, in one statement. */
 export async function getSubscriber(call: Call, choice: SubscriberChoice): Promise<Subscriber> {
   return await readRecord(call, subscriberCondition(choice), () => missingSubscriber(choice))
 }
@@ -142,7 +144,7 @@ async function readRecord(
   return found ? presentRecord(found) : refused()
 }
 
-/** A record, or the selected members of one, as the wire has it. */
+/** Returns a record, or selected members of one, in its API form. */
 export function presentRecord<Selected extends Partial<Subscriber>>(found: Selected): Selected {
   const { id, createdAt, updatedAt } = found
   return {
@@ -153,7 +155,7 @@ export function presentRecord<Selected extends Partial<Subscriber>>(found: Selec
   }
 }
 
-/** Ids of the database layer for ids on the wire, each once; one that is missing here refuses all, naming the missing. */
+/** Returns the distinct uuids of TypeIDs. Throws `NOT_FOUND` with the missing ids when any subscriber is missing. */
 export async function findSubscriberIds(
   { em, organization }: Call,
   ids: readonly string[],

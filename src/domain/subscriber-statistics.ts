@@ -21,11 +21,11 @@ type Changes = Omit<SubscriberGrowth['buckets'][number], 'date' | 'start' | 'tot
 
 const UNIT = { day: 'days', week: 'weeks', month: 'months' } as const
 const DEFAULT_LENGTH = { day: 30, week: 12, month: 12 } as const
-/** The only bucket of a period that is not cut. */
+/** The key of the single bucket that covers a whole period. */
 const WHOLE = '1970-01-01'
 const NOTHING: Changes = { created: 0, subscribed: 0, unsubscribed: 0, bounced: 0, complained: 0, net: 0 }
 
-/** Growth in buckets of the organization's calendar, those in which nothing happened included. */
+/** Returns growth in calendar buckets of the organization's time zone, including empty buckets. */
 export async function readGrowth(
   call: Call,
   { interval, ...range }: Range & { interval: GrowthInterval },
@@ -46,7 +46,7 @@ export async function readGrowth(
   return { from: period.from.toISOString(), to: period.to.toISOString(), interval, timezone, buckets }
 }
 
-/** How many people there are, by status, and what happened in a time (the last 30 days where none is given). */
+/** Returns subscriber counts by status, and the changes of a period (by default the last 30 days). */
 export async function readSubscriberStats(call: Call, range: Range): Promise<SubscriberStats> {
   const { em, organization } = call
   const period = readPeriod(call, range, 'day')
@@ -69,7 +69,7 @@ export async function readSubscriberStats(call: Call, range: Range): Promise<Sub
   }
 }
 
-/** What happened in each bucket that something happened in, and how many people there were before. */
+/** Returns the changes of non-empty buckets by date, and the number of subscribers created before the period. */
 async function readChanges(
   em: EntityManager,
   organizationId: string,
@@ -111,21 +111,21 @@ function readPeriod({ organization, now }: Call, range: Range, interval: GrowthI
   return { from, to }
 }
 
-/** A whole day stands for all of it, so that `to` may name the last day that is meant. */
+/** Reads a bound. A `to` without a time means the end of that day. */
 function readBound(text: string, path: 'from' | 'to', timezone: string): Date {
   const moment = readMoment(text, timezone)
   if (!moment) refuse(path, 'must be an ISO 8601 date, such as "2025-01-31" or "2025-01-31T09:00:00Z".')
   return new Date(path === 'to' ? (moment.end ?? moment.start) : moment.start)
 }
 
-/** So many whole buckets, the one that `to` is in among them. */
+/** Returns the start of the default period: whole buckets, including the one that contains `to`. */
 function defaultStart(to: Date, interval: GrowthInterval, timezone: string): Date {
   const last = bucketOf(new Date(to.getTime() - 1), interval, timezone)
   const first = last.subtract({ [UNIT[interval]]: DEFAULT_LENGTH[interval] - 1 })
   return new Date(first.toZonedDateTime(timezone).epochMilliseconds)
 }
 
-/** The midnights at which buckets begin; the first may lie before the period. */
+/** Returns the midnights at which buckets begin; the first may be before the period. */
 function bucketStarts(
   { from, to }: Period,
   interval: GrowthInterval,

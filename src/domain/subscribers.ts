@@ -27,7 +27,7 @@ import { oneLine } from './text.ts'
 
 export { findSubscriber }
 
-/** What a caller says of a person; what is left out stays, an empty string clears. */
+/** The given data of a subscriber; absent members stay, an empty string clears. */
 export type SubscriberChanges = {
   name?: string | undefined
   phone?: string | undefined
@@ -41,14 +41,14 @@ export type SubscriberChanges = {
   country?: string | undefined
 }
 
-/** A change that was read and checked, ready to be written. */
+/** A validated change, ready to be written. */
 type Patch = SubscriberPatch & { tags: string[] | undefined }
 
 const ATTEMPTS = 5
 
 /**
- * Creates a person or changes the one with this email, in any number of calls at once (contract, add_subscriber).
- * Answers the id of the database layer.
+ * Creates a subscriber or updates the one with this email (contract, add_subscriber). Safe with concurrent calls.
+ * Returns the uuid.
  */
 export async function upsertSubscriber(
   call: Call,
@@ -65,7 +65,7 @@ export async function upsertSubscriber(
     : fresh
   if (before) events.push(...(await writeChanges(call, before, patch, status)))
   else if (status === 'SUBSCRIBED') events.push({ subscriberId: id, type: 'SUBSCRIBED', data: {} })
-  // Waiting for a confirmation is a status, but no event.
+  // A subscriber who awaits confirmation has a new status but no event, so segments must be notified here.
   if (status === 'PENDING_CONFIRMATION' && before?.status !== status) {
     await noteSegmentChanges(call, [id], { silent: input.triggerWorkflows === false })
   }
@@ -75,7 +75,7 @@ export async function upsertSubscriber(
   return { id, created: !before, status }
 }
 
-/** Changes the person named by id or email (contract, update_subscriber); a new email in use is ALREADY_EXISTS. */
+/** Updates a subscriber by id or email (contract, update_subscriber). Throws `ALREADY_EXISTS` for an email in use. */
 export async function updateSubscriber(
   call: Call,
   subscriber: string,
@@ -97,8 +97,8 @@ export async function updateSubscriber(
 }
 
 /**
- * Ends a person's consent from every status, by the id of the database layer; their runs leave as their workflows say.
- * Answers whether anything changed: doing it twice records it once.
+ * Unsubscribes a person (uuid) from any status; their runs end as their workflows define. Returns whether anything
+ * changed, so a repeated call records no second event.
  */
 export async function unsubscribeSubscriber(
   call: Call,
@@ -122,7 +122,7 @@ export async function unsubscribeSubscriber(
   return true
 }
 
-/** What unsubscribing will do: whose mail stops, and which runs end with it. */
+/** Summarizes what unsubscribing will do, including which runs end. */
 export async function summarizeUnsubscribe(
   call: Call,
   choice: SubscriberChoice,
@@ -174,7 +174,10 @@ async function readPatch(call: Call, input: SubscriberChanges): Promise<Patch> {
   return { columns, tags, fields: await resolveFields(call, input.fields) }
 }
 
-/** Makes the person, or locks the row there is. Between two calls that both see nothing, the second waits and looks again. */
+/**
+ * Creates the subscriber, or locks the existing row. When concurrent calls both find none, the second one's insert
+ * waits for the first and does nothing, and it looks again.
+ */
 async function insertOrLock(
   call: Call,
   email: string,
@@ -208,7 +211,7 @@ async function insertOrLock(
   )
 }
 
-/** Writes what really changes of a locked row, in one statement, and answers the events of it. */
+/** Updates the changed columns of a locked row in one statement, and returns the events. */
 async function writeChanges(
   call: Call,
   before: SubscriberRow,

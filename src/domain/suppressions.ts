@@ -17,7 +17,7 @@ import { decodeCursor, encodeCursor } from './cursor.ts'
 import { recordEvents } from './events.ts'
 import { timestamp } from './text.ts'
 
-/** Where a suppression leads a subscriber, and from which statuses it does not. */
+/** The status that a suppression gives a subscriber, and the statuses it does not change. */
 const LEADS_TO: Readonly<
   Record<ImportedReason, { status: SubscriberStatus; notFrom: readonly SubscriberStatus[] }>
 > = {
@@ -29,7 +29,7 @@ const LEADS_TO: Readonly<
 type Row = Suppression & { id: string }
 type Moved = { id: string; from: SubscriberStatus; to: SubscriberStatus }
 
-/** The addresses that get no email, newest first. */
+/** Lists suppressed addresses, newest first. */
 export async function listSuppressions(
   { em, organization }: Call,
   asked: { reason?: SuppressionReason | undefined; limit: number; cursor?: string | undefined },
@@ -55,8 +55,8 @@ export async function listSuppressions(
 }
 
 /**
- * Keeps addresses from getting email, in the caller's transaction, and moves the subscribers who have them. What is no
- * address is told by its place; one that is suppressed already keeps its reason, unless it is suppressed by hand now.
+ * Suppresses addresses in the caller's transaction and updates their subscribers. Invalid addresses are returned by
+ * index. An address that is suppressed already keeps its reason, except that MANUAL replaces any other.
  */
 export async function addSuppressions(
   call: Call,
@@ -69,7 +69,7 @@ export async function addSuppressions(
     error === null ? [] : [{ index, email, error }],
   )
   const addresses = judged.flatMap(({ email, error }) => (error === null ? [email] : []))
-  // In one order, so that two lists wait for each other instead of deadlocking.
+  // Sorted, so that two concurrent lists wait for each other instead of deadlocking.
   const keys = sql`(select distinct lower(address) as email_key
     from unnest(${array(addresses, 'text')}) as address order by email_key)`
   const written = await rows<{ isNew: boolean }>(
@@ -98,8 +98,8 @@ export async function addSuppressions(
 }
 
 /**
- * Lets an address get email again as far as its subscriber's status lets it: somebody BANNED is UNSUBSCRIBED then,
- * because what ended consent does not bring it back. Answers the reason that was lifted.
+ * Removes the suppression of an address. A BANNED subscriber becomes UNSUBSCRIBED, because lifting a ban does not
+ * restore consent; other statuses stay. Returns the removed reason, or throws `NOT_FOUND`.
  */
 export async function removeSuppression(call: Call, email: string): Promise<SuppressionReason> {
   const { em, organization } = call
@@ -120,7 +120,7 @@ export async function removeSuppression(call: Call, email: string): Promise<Supp
   return lifted.reason
 }
 
-/** What adding will do. */
+/** Summarizes what adding suppressions will do. */
 export function summarizeSuppressing(emails: readonly string[], reason: ImportedReason): ConfirmationSummary {
   const [only = ''] = emails
   const { status } = LEADS_TO[reason]
@@ -134,7 +134,7 @@ export function summarizeSuppressing(emails: readonly string[], reason: Imported
   }
 }
 
-/** What removing will do. */
+/** Summarizes what removing a suppression will do. */
 export async function summarizeRemoval(
   { em, organization }: Call,
   email: string,

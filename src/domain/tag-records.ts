@@ -11,14 +11,14 @@ import { lockSegments } from './segments/lock.ts'
 import { ensureTags, readTagName, type TagRow, tagEvents } from './tags.ts'
 import { refuse, timestamp } from './text.ts'
 
-/** How a caller names a tag: exactly one of the two. */
+/** Names a tag: exactly one of the two members. */
 export type TagChoice = { tagId?: string | undefined; name?: string | undefined }
 
 type TagCountRow = TagRow & { subscriberCount: number; createdAt: string }
 
 const DELETE_PAGE = 5_000
 
-/** Every tag of the organization in alphabetical order, with how many subscribers carry it. */
+/** Lists all tags in alphabetical order, with the number of their subscribers. */
 export async function listTags({ em, organization }: Call): Promise<Tag[]> {
   const found = await rows<TagCountRow>(
     em,
@@ -32,7 +32,7 @@ export async function listTags({ em, organization }: Call): Promise<Tag[]> {
   return found.map(present)
 }
 
-/** The tags of the organization, newest first. */
+/** Lists tags by keyset, newest first. */
 export async function browseTags(call: Call, asked: Walk): Promise<{ tags: Tag[]; hasMore: boolean }> {
   const { em, organization } = call
   const walk = readWalk('tag', asked)
@@ -44,20 +44,20 @@ export async function browseTags(call: Call, asked: Walk): Promise<{ tags: Tag[]
   return { tags: page.map(present), hasMore }
 }
 
-/** One tag, by id or name. */
+/** Returns one tag by id or name. */
 export async function getTag(call: Call, tag: string): Promise<Tag> {
   const { id } = await findTag(call, chooseTag(tag))
   return await readTag(call, id)
 }
 
 /**
- * Gives a tag another name; whoever has it keeps it. Filters and steps find tags by name, so one that they name keeps
- * its name but for letter case: it would be missing there.
+ * Renames a tag; its subscribers keep it. Filters and steps refer to tags by name, so a tag in use allows only a change
+ * of letter case. Throws `WRONG_STATE` with the users otherwise.
  */
 export async function renameTag(call: Call, tag: string, name: string): Promise<Tag> {
   const { em, organization } = call
   const wanted = readTagName(name, 'name')
-  // No filter may come to name it meanwhile.
+  // The lock keeps new filters from naming the tag meanwhile.
   await lockSegments(call)
   const found = await findTag(call, chooseTag(tag))
   const users = wanted.toLowerCase() === found.name.toLowerCase() ? [] : await namesOfUsers(call, found)
@@ -78,7 +78,7 @@ export async function renameTag(call: Call, tag: string, name: string): Promise<
   return await readTag(call, found.id)
 }
 
-/** Makes a tag; a name in use, whatever its letter case, is ALREADY_EXISTS. */
+/** Creates a tag. Throws `ALREADY_EXISTS` when the name is in use, ignoring letter case. */
 export async function createTag(call: Call, name: string): Promise<Tag> {
   readTagName(name, 'name')
   const { tags, created } = await ensureTags(call, [name], { path: 'name' })
@@ -87,7 +87,7 @@ export async function createTag(call: Call, name: string): Promise<Tag> {
   return await readTag(call, tag.id)
 }
 
-/** The tags of these names in the order of the names' first use, making the missing ones. */
+/** Returns the tags of the names in order of first use, and creates missing ones. */
 export async function getOrCreateTags(
   call: Call,
   names: readonly string[],
@@ -110,12 +110,12 @@ function refuseTaken(name: string, tag?: TagRow): never {
   )
 }
 
-/** The choice in one text that is an id or a name. */
+/** Returns the choice for a text that is an id or a name. */
 function chooseTag(tag: string): TagChoice {
   return readId('tag', tag) === null ? { name: tag } : { tagId: tag }
 }
 
-/** The tag a caller names, or NOT_FOUND. */
+/** Returns the tag that a caller names. Throws `NOT_FOUND` when there is none. */
 export async function findTag({ em, organization }: Call, { tagId, name }: TagChoice): Promise<TagRow> {
   if ((tagId === undefined) === (name === undefined)) {
     refuse('tagId', 'and name stand for the same tag: send exactly one of them.')
@@ -134,13 +134,13 @@ export async function findTag({ em, organization }: Call, { tagId, name }: TagCh
 }
 
 /**
- * Deletes a tag and takes it from everybody who has it, with a TAG_REMOVED event each. No workflow starts from it:
- * the tag goes, the people did nothing. Answers how many had it.
+ * Deletes a tag and records a TAG_REMOVED event for each subscriber who had it. No workflow reacts, because the
+ * subscribers did nothing. Returns how many had it.
  */
 export async function deleteTag(call: Call, choice: TagChoice): Promise<{ tag: TagRow; removed: number }> {
   const { em, organization } = call
   const tag = await findTag(call, choice)
-  // New links need a share of this lock, so that nobody gets the tag while it goes.
+  // New links take a share lock on the tag row, so nobody can get the tag while it is deleted.
   await execute(
     em,
     sql`select from tag where organization_id = ${organization.id} and id = ${tag.id} for update`,
@@ -164,7 +164,7 @@ export async function deleteTag(call: Call, choice: TagChoice): Promise<{ tag: T
   return { tag, removed }
 }
 
-/** What deleting a tag will do: who loses it, and which workflows and segments name it. */
+/** Summarizes what deleting a tag will do: how many lose it, and which workflows, segments and campaigns name it. */
 export async function summarizeTagDeletion(call: Call, choice: TagChoice): Promise<ConfirmationSummary> {
   const { em, organization } = call
   const tag = await findTag(call, choice)
@@ -193,7 +193,7 @@ async function countCarriers({ em, organization }: Call, tag: TagRow): Promise<n
   return found?.count ?? 0
 }
 
-/** The workflows (drafts and published versions), segments and campaigns to be sent whose steps or filters name the tag. */
+/** Returns up to 20 workflows (drafts and published versions), segments and unsent campaigns that name the tag. */
 async function namesOfUsers(
   { em, organization }: Call,
   tag: TagRow,

@@ -8,16 +8,16 @@ import { causeOf } from './event-rows.ts'
 import { answerEvents, type NewEvent } from './events.ts'
 import { oneLine, refuse } from './text.ts'
 
-/** A tag inside the database layer. */
+/** A tag with its uuid. */
 export type TagRow = { id: string; name: string }
 
-/** What changed for whom: one entry for each tag that a subscriber really got or lost. */
+/** A tag that a subscriber actually got or lost. */
 export type TagChange = { subscriberId: string; tag: TagRow }
 
-/** `path` is what the caller knows the names by. */
+/** `path` names the input with the tag names in errors. */
 type ChangeOptions = { triggerWorkflows?: boolean; path?: string }
 
-/** A tag name: 1 to 100 characters on one line, without blanks around it; letter case does not tell tags apart. */
+/** Checks a tag name: 1 to 100 characters on one line, without surrounding blanks. Names ignore letter case. */
 export function readTagName(text: string, path: string): string {
   oneLine(text, path, TAG_LIMITS.name)
   if (text === '') refuse(path, `is empty; a tag name has 1 to ${TAG_LIMITS.name} characters.`)
@@ -25,7 +25,7 @@ export function readTagName(text: string, path: string): string {
   return text
 }
 
-/** Tag names, checked, each once whatever its letter case. */
+/** Checks tag names and returns them without duplicates, ignoring letter case. */
 export function readTagNames(names: readonly string[], path: string): string[] {
   const byKey = new Map<string, string>()
   names.forEach((name, index) => {
@@ -36,9 +36,9 @@ export function readTagNames(names: readonly string[], path: string): string[] {
 }
 
 /**
- * The tags of these names, making the missing ones, and how many were made; they stay locked against deletion until the
- * end of the transaction. `subscriberIds` get them in the same statement, without events; `added` is what they really
- * got. Unknown subscribers are passed over.
+ * Returns the tags of the names and creates missing ones. The tags stay locked against deletion until the end of the
+ * transaction. The same statement gives them to `subscriberIds` without events; `added` lists the tags that were new to
+ * a subscriber. Unknown subscribers are ignored.
  */
 export async function ensureTags(
   { em, organization }: Call,
@@ -61,7 +61,7 @@ export async function ensureTags(
   }
 }
 
-/** Gives existing tags to existing subscribers, pair by pair, without events; answers what they really got. */
+/** Gives existing tags to existing subscribers, pair by pair and without events. Returns the actual changes. */
 export async function linkTags(
   { em, organization }: Call,
   pairs: readonly { subscriberId: string; name: string }[],
@@ -88,8 +88,8 @@ export async function linkTags(
 }
 
 /**
- * Gives tags to subscribers, making missing tags; one TAG_ADDED event for each tag that somebody did not have. Ids of
- * the database layer; unknown subscribers are passed over. Answers what changed.
+ * Gives tags to subscribers (uuids), creates missing tags, and records a TAG_ADDED event for each actual change.
+ * Unknown subscribers are ignored. Returns the changes.
  */
 export async function addTags(
   call: Call,
@@ -108,7 +108,7 @@ export async function addTags(
   )
 }
 
-/** Takes tags from subscribers; one TAG_REMOVED event for each tag that somebody had. Answers what changed. */
+/** Takes tags from subscribers and records a TAG_REMOVED event for each actual change. Returns the changes. */
 export async function removeTags(
   call: Call,
   subscriberIds: readonly string[],
@@ -132,7 +132,7 @@ type ToldChange = ChangedRow & {
   mayStart: boolean
 }
 
-/** Makes the changes, which writes their events as well, and lets automations answer. */
+/** Runs the statement that changes tags and writes their events, then lets automations react. */
 async function told(
   call: Call,
   { type, options }: { type: 'TAG_ADDED' | 'TAG_REMOVED'; options: ChangeOptions },
@@ -153,7 +153,7 @@ async function told(
 
 type ChangedRow = { subscriberId: string; id: string; name: string }
 
-/** Takes every other tag from one subscriber, without events. */
+/** Takes all tags except `kept` from a subscriber, without events. */
 export async function unlinkOtherTags(
   { em, organization }: Call,
   subscriberId: string,
@@ -171,7 +171,7 @@ export async function unlinkOtherTags(
   return removed.map(toChange)
 }
 
-/** The events of tag changes, one each. */
+/** Returns one event per tag change. */
 export function tagEvents(type: 'TAG_ADDED' | 'TAG_REMOVED', changes: readonly TagChange[]): NewEvent[] {
   const dataOf = new Map<string, Record<string, unknown>>()
   return changes.map(({ subscriberId, tag }) => {

@@ -2,12 +2,12 @@ import { Failure } from '../catalogue/failure.ts'
 
 const CONTROL = /\p{Cc}/u
 
-/** Refuses an input at its path; `message` goes on from the path and says how to repair it. */
+/** Throws `INVALID_INPUT` for the input at `path`; `message` continues after the path and says how to repair it. */
 export function refuse(path: string, message: string): never {
   throw new Failure('INVALID_INPUT', `${path} ${message}`, { details: [{ path, message }] })
 }
 
-/** One line of text within a bound of characters; control characters, tabs and line breaks among them, are refused. */
+/** Checks one line of text of at most `maximum` characters; refuses control characters, tabs and line breaks. */
 export function oneLine(text: string, path: string, maximum: number): string {
   if (CONTROL.test(text) || !text.isWellFormed()) {
     refuse(path, 'holds a control character, such as a line break; send one line of printable text.')
@@ -16,33 +16,33 @@ export function oneLine(text: string, path: string, maximum: number): string {
   return text
 }
 
-/** How many characters a reader would count, not UTF-16 units. */
+/** Counts code points instead of UTF-16 units; very long text is counted in UTF-16 units, which is faster. */
 export function characters(text: string): number {
   return text.length < 100_000 ? [...text].length : text.length
 }
 
-/** What a copy is called, within a bound of characters. */
+/** Returns the name of a copy, within `maximum` characters. */
 export function copyName(name: string, maximum: number): string {
   const suffix = ' (copy)'
   return [...name].slice(0, maximum - suffix.length).join('') + suffix
 }
 
-/** Text as it stands for itself inside a pattern of LIKE. */
+/** Escapes text for a LIKE pattern. */
 export function likeLiteral(text: string): string {
   return text.replaceAll(/[\\%_]/g, String.raw`\$&`)
 }
 
-/** A number with its noun. */
+/** Returns a number with its noun, such as "2 emails". */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
-/** A timestamp as the wire has it (ISO 8601, UTC, milliseconds), from what the driver gives. */
+/** Converts the driver's timestamp to the API form: ISO 8601 in UTC with milliseconds. */
 export function timestamp(value: string): string {
   return new Date(value).toISOString()
 }
 
-/** A timestamp that may not have come yet. */
+/** Converts a timestamp that may be null. */
 export function timestampOrNull(value: string | null): string | null {
   return value === null ? null : timestamp(value)
 }

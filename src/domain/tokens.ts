@@ -21,14 +21,14 @@ const COLUMNS = sql`id, name, last_four as "lastFour", permissions, created_at a
   last_used_at as "lastUsedAt", expires_at as "expiresAt"`
 const MAXIMUM_NAME = 100
 
-/** The token that a call was made with. */
+/** Returns the token of the current call. Throws `NOT_FOUND` when the call has none. */
 export async function currentToken(call: Call): Promise<Token> {
   const found = await readOwn(call)
   if (!found) throw new Failure('NOT_FOUND', 'This call was not made with an API token; send one to see it.')
   return presentToken(found)
 }
 
-/** The tokens of the organization that are not deleted, newest first; those that expired are among them. */
+/** Lists the tokens that are not deleted, newest first, including expired ones. */
 export async function browseTokens(
   { em, organization }: Call,
   asked: Walk,
@@ -43,7 +43,7 @@ export async function browseTokens(
   return { tokens: page.map(presentToken), hasMore }
 }
 
-/** Makes a token, whose text only this answer has; nobody gives what they may not do themselves. */
+/** Creates a token. Its text is only in this result. Nobody can grant permissions that they lack themselves. */
 export async function createToken(
   call: Call,
   input: { name: string; permissions?: readonly Permission[] | undefined; expiresAt?: string | undefined },
@@ -58,7 +58,7 @@ export async function createToken(
   return token
 }
 
-/** Writes a new token of an organization; the answer is the only one that has its text. */
+/** Inserts a new token of an organization. Its text is only in this result, because only its hash is stored. */
 export async function insertToken(
   em: EntityManager,
   organizationId: string,
@@ -76,7 +76,7 @@ export async function insertToken(
   return { ...presentToken(made), token: text }
 }
 
-/** Ends a token at once; answers its id. */
+/** Revokes a token at once and returns its id. Throws `NOT_FOUND` when there is none. */
 export async function deleteToken(call: Call, tokenId: string): Promise<string> {
   const { em, organization } = call
   const ended = await row<{ id: string }>(
@@ -91,7 +91,7 @@ export async function deleteToken(call: Call, tokenId: string): Promise<string> 
   return id
 }
 
-/** Who is refused once a token is ended. */
+/** Summarizes what deleting a token does. */
 export async function summarizeTokenDeletion(
   { em, organization }: Call,
   tokenId: string,

@@ -31,10 +31,9 @@ const BACKLOG_FRESH_MS = 250
 const MAXIMUM_NAME = 200
 
 /**
- * Accepts one transactional email: token, sender, recipient and suppression are judged and the rows are written by one
- * function (see the migration), so that it costs one round trip and no planning, shared with others that come with it. An
- * unknown recipient becomes a TRANSACTIONAL subscriber. Answers the id (uuid) of the message, which exists once the
- * transaction commits.
+ * Accepts one transactional email. One database function checks token, sender, recipient and suppressions and writes
+ * the rows, in one round trip that concurrent emails share. An unknown recipient becomes a TRANSACTIONAL subscriber.
+ * Returns the uuid of the message, which exists once the transaction commits.
  */
 export async function sendTransactional(call: Call, email: TransactionalEmail): Promise<string> {
   const id = newId()
@@ -45,8 +44,9 @@ export async function sendTransactional(call: Call, email: TransactionalEmail): 
 }
 
 /**
- * Accepts many at once, in the caller's transaction, which ends when one of them is refused; `refused` tells which, but
- * for the emails of the month, of which all of them are too many. Answers their ids in the order of the input.
+ * Accepts many emails in the caller's transaction. When one is refused, `refused` is called with the error and its
+ * index, and its throw ends the transaction. Too many emails for the month are an error of the whole list. Returns the
+ * uuids in input order.
  */
 export async function sendTransactionals(
   call: Call,
@@ -81,14 +81,14 @@ export async function sendTransactionals(
   return drafts.map(({ id }) => id)
 }
 
-/** Refuses what sendTransactional would refuse, and sends nothing. */
+/** Throws what `sendTransactional` would throw, and sends nothing. */
 export async function judgeTransactional(call: Call, email: TransactionalEmail): Promise<void> {
   const draft = await readDraft(call, newId(), email)
   const verdict = await acceptDraft(call, draft, { judgedOnly: true })
   if (verdict) refuse(call, verdict, email.to, draft.from)
 }
 
-/** Answers the id (uuid) of the email that the key of the call has made before, or null. */
+/** Accepts an email. Returns null, or the uuid of the email that the call's idempotency key already made. */
 async function acceptEmail(call: Call, id: string, email: TransactionalEmail): Promise<string | null> {
   const draft = await readDraft(call, id, email)
   const isAlone = call.em.isInTransaction()
@@ -106,7 +106,7 @@ function earlierId(kept: KeptAnswer): string {
   return decodeId('eml', String(Object(replay(readKept(kept))).id))
 }
 
-/** Judges the lines of an email, and reads who it comes from; null is the default sender. */
+/** Checks the header lines of an email and returns its sender; null means the default sender. */
 function readEnvelope({ to, replyTo, subject, from }: TransactionalEmail): From | null {
   readEmail(to, 'to')
   if (replyTo !== undefined) readOwnEmail(replyTo, 'replyTo')
@@ -114,7 +114,7 @@ function readEnvelope({ to, replyTo, subject, from }: TransactionalEmail): From 
   return typeof from === 'string' ? readFrom(from) : (from ?? null)
 }
 
-/** `a@b`, `<a@b>`, `Name <a@b>` or `"Name" <a@b>`. */
+/** Parses `a@b`, `<a@b>`, `Name <a@b>` or `"Name" <a@b>`. */
 function readFrom(text: string): From {
   if (text.length > EMAIL_LINE) refuseFrom(`it is longer than ${EMAIL_LINE} characters`)
   const whole = text.trim()
@@ -188,14 +188,15 @@ function refuseSender(status: DomainStatus | null, from: From | null): never {
 type Backlog = { readAt: number; refused: ReadonlySet<string> }
 const backlogs = new WeakMap<Services, Backlog>()
 
-/** Refuses email that is not accepted by this file's statement, when the lane takes no more from its organization. */
+/** Throws `RATE_LIMITED` when the lane accepts no more email of the organization; for other ways to enqueue email. */
 export async function refuseBacklog(call: Call): Promise<void> {
   if (await hasBacklog(call)) refuseFull()
 }
 
 /**
- * Over a minute of waiting email, the lane takes no more from whom more than an equal part of that minute is waiting: the
- * lane goes round, so an email of anybody else leaves within the minute. What is found is shared by all requests of a moment.
+ * Whether the lane refuses more email of the organization. When more than a minute of email is waiting, an organization
+ * is refused that has more than an equal share of that minute. The lane serves organizations in turn, so email of the
+ * others still leaves within the minute. The result is cached for `BACKLOG_FRESH_MS`.
  */
 async function hasBacklog({ services, organization }: Call): Promise<boolean> {
   const rate = services.config.laneRates.transactional
@@ -209,7 +210,7 @@ async function hasBacklog({ services, organization }: Call): Promise<boolean> {
   return backlog.refused.has(organization.id)
 }
 
-/** The organizations (uuids) with more than their part of `most` waiting emails, none while no more are waiting. */
+/** Returns the organizations (uuids) with more than an equal share of `most` waiting emails; empty below `most`. */
 async function findCrowding(services: Services, most: number): Promise<Set<string>> {
   const em = crossOrganization(services)
   const waiting = sql`delivery_queue where lane = 'transactional' and state = 'queued'`

@@ -3,7 +3,7 @@ import type { Call } from '../catalogue/tool.ts'
 import { BUILT_IN_VARIABLES } from '../content/variables.ts'
 import { listFields } from './fields.ts'
 
-/** What email content can say of its recipient. */
+/** The recipient's data that content can use. */
 type Person = {
   fields: Readonly<Record<string, unknown>>
   name: string | null
@@ -13,7 +13,7 @@ type Person = {
 
 const ORGANIZATION_PREFIX = 'org-'
 
-/** What email content can name: variables of every email, of the organization, and of its custom fields. */
+/** Lists the variables of content: built-in ones, those of the organization, and custom fields. */
 export async function listVariables(
   call: Call,
 ): Promise<{ builtIn: Variable[]; organization: Variable[]; customFields: FieldVariable[] }> {
@@ -30,7 +30,7 @@ export async function listVariables(
   }
 }
 
-/** The values by variable name for one person: custom fields, whose names can be none of the built-in ones. */
+/** Returns a person's values by variable name. Custom fields cannot have the names of built-in variables. */
 export function personVariables(
   { fields, name, email, phone }: Person,
   organizationName: string,
@@ -44,7 +44,7 @@ export function personVariables(
   }
 }
 
-/** The values that need no person; without one, fallbacks show for the rest. */
+/** Returns the values that depend only on the organization. */
 export function organizationVariables(organizationName: string): Record<string, unknown> {
   return { 'org-name': organizationName }
 }

@@ -6,10 +6,10 @@ import { writeAwaited } from './campaigns/batches.ts'
 import { type EmailOrigin, emailFacts } from './email-facts.ts'
 import { type NewEvent, recordEvents } from './events.ts'
 
-/** Who opens and clicks, as the history says it; the person is the event's own. */
+/** The actor of events for opens and clicks. */
 export const READER: Actor = { kind: 'public', id: 'reader', name: 'Reader' }
 
-/** The first visit of a person: of an email, or of one of its links. */
+/** The first visit of a human: an open of an email, or a click on one of its links. */
 type FirstVisit = EmailOrigin & {
   subscriberId: string
   position: number | null
@@ -25,9 +25,9 @@ const settle = prepared(
 )
 
 /**
- * Settles the oldest `most` of an organization's visits that are due, in the caller's transaction: each is judged to be
- * a person's or a machine's and moves its numbers; first visits of people are events, which automations hear. Answers
- * how many it took.
+ * Settles up to `most` due visits of an organization, oldest first, in the caller's transaction. Each visit is
+ * classified as human or machine and counted; the first visits of humans are recorded as events. Returns how many were
+ * settled.
  */
 export async function settleVisits(call: Call, most: number): Promise<number> {
   const found = await rows<Settled>(call.em, settle(call.organization.id, most))
@@ -35,7 +35,7 @@ export async function settleVisits(call: Call, most: number): Promise<number> {
   return found[0]?.taken ?? 0
 }
 
-/** The visit that settleVisits would take first, by uuid. */
+/** Returns the uuid of the visit that `settleVisits` would settle first; null when none is due. */
 export async function findDueVisit({ em, organization }: Call): Promise<string | null> {
   const found = await row<{ id: string }>(
     em,
@@ -44,7 +44,7 @@ export async function findDueVisit({ em, organization }: Call): Promise<string |
   return found?.id ?? null
 }
 
-/** Keeps a visit that cannot be settled from being tried again. */
+/** Sets a visit apart that cannot be settled, so that it is not tried again. */
 export async function setVisitApart({ em, organization }: Call, id: string): Promise<void> {
   await execute(
     em,
@@ -52,7 +52,7 @@ export async function setVisitApart({ em, organization }: Call, id: string): Pro
   )
 }
 
-/** Counts an email, once, as one that made its reader leave, and its campaign's number with it. */
+/** Counts an unsubscribe for an email, at most once, and for its campaign. */
 export async function countUnsubscribe({ em, organization }: Call, messageId: string): Promise<void> {
   await writeAwaited(em, [{ organizationId: organization.id, messageId }])
   await execute(
@@ -71,7 +71,7 @@ export async function countUnsubscribe({ em, organization }: Call, messageId: st
   )
 }
 
-/** The organizations that have visits to settle. */
+/** Returns the organizations (uuids) with visits to settle. */
 export async function organizationsWithVisits(em: EntityManager): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
@@ -87,7 +87,7 @@ export async function organizationsWithVisits(em: EntityManager): Promise<string
   return found.map(({ id }) => id)
 }
 
-/** How many visits wait to be settled, for the metrics. */
+/** Counts visits that wait to be settled, for the metrics. */
 export async function countPendingVisits(em: EntityManager): Promise<number> {
   const found = await row<{ count: number }>(
     em,

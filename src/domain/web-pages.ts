@@ -10,7 +10,7 @@ const HTML = new Set(['text/html', 'application/xhtml+xml'])
 const TEXT = new Set(['text/plain', 'text/markdown'])
 const MEMBER_LENGTH = 1_000
 
-/** The main content of the page at a public address, as Markdown; plain text and Markdown come as they are. */
+/** Returns the main content of a public web page as Markdown; plain text and Markdown are returned unchanged. */
 export async function fetchWebPage({ services }: Outside, { url }: { url: string }): Promise<WebPage> {
   const answer = await fetchUrl(services.web, {
     url,

@@ -3,7 +3,7 @@ import { WebFault } from '../ports/web-fault.ts'
 import type { Web, WebAnswer, WebRequest } from '../ports/web.ts'
 import { refuse } from './text.ts'
 
-/** Fetches what a caller's `url` names; whatever is wrong with it or with who answers there is a refusal. */
+/** Fetches a caller's `url`. Throws a `Failure` for a bad address, an unreachable server or a status other than 2xx. */
 export async function fetchUrl(
   web: Web,
   request: Pick<WebRequest, 'url' | 'headers' | 'limits'>,

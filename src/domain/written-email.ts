@@ -5,21 +5,21 @@ import { readContent } from './content.ts'
 import type { MessageSource } from './messages.ts'
 import { sendTransactional } from './transactional.ts'
 
-/** How callers may write an email to one person; a MAILY document has the name of its format there. */
+/** The content types of a single email; TIPTAP is the name for a MAILY document here. */
 export const WRITTEN_TYPES = ['MARKDOWN', 'HTML', 'TIPTAP'] as const
 export type WrittenType = (typeof WRITTEN_TYPES)[number]
 
-/** An email as a caller wrote it; `text` is the text part where the caller wrote one. */
+/** An email as a caller wrote it; `text` is an optional text part. */
 type Written = {
   subject: string
-  /** Text; a document may be its JSON text as well. */
+  /** Text, or a document as an object or as JSON text. */
   content: unknown
   contentType: WrittenType
   preview?: string
   text?: string
 }
 
-/** Accepts one transactional email as a caller wrote it; answers the uuid of the message. */
+/** Accepts one transactional email as a caller wrote it. Returns the uuid of the message. */
 export async function sendWritten(
   call: Call,
   email: Written & Pick<TransactionalEmail, 'to' | 'tracking'> & { from?: string; replyTo?: string },
@@ -28,12 +28,12 @@ export async function sendWritten(
   return await sendTransactional(call, { ...(await readWritten(call, email)), to, from, replyTo, tracking })
 }
 
-/** Whether an email is read without asking the database, as only documents are not. */
+/** Whether the email can be read without the database; only documents, which may contain snippets, need it. */
 export function isWrittenHere({ contentType }: Pick<Written, 'contentType'>): boolean {
   return contentType !== 'TIPTAP'
 }
 
-/** What mail keeps of an email as a caller wrote it; a document is judged, and keeps its snippets as they are now. */
+/** Returns the source to store for an email; a document is validated and includes its snippets' current versions. */
 export async function readWritten(call: Call, written: Written): Promise<MessageSource> {
   const { subject, content, contentType, preview = null, text } = written
   if (contentType !== 'TIPTAP') {

@@ -22,18 +22,18 @@ import {
 import { idsOf } from './related.ts'
 import { validateFilters } from './validate.ts'
 
-/** What a place in which filters stand asks of what they name. */
+/** How references in filters are checked, which depends on where the filters are used. */
 export type ReferenceOptions = {
-  /** Tags need not exist: they are created when they are needed. */
+  /** Tags need not exist, because they are created on demand. */
   tagsOnDemand?: boolean
-  /** The uuid of the segment that is about to hold these filters, which must not lead back to it. */
+  /** The uuid of the segment that will contain these filters. They must not lead back to it. */
   segmentId?: string
 }
 
-/** One filter, where it stands, and in which step. */
+/** A filter with its JSON path and, in a workflow, its step. */
 export type PlacedFilter = { filter: Filter; path: string; stepId?: string }
 
-/** The filters of a tool's input, once they and all they name are right; else INVALID_INPUT with every fault. */
+/** Validates the filters of a tool's input and their references. Throws `INVALID_INPUT` with all faults. */
 export async function checkFilters(
   em: EntityManager,
   scope: Scope,
@@ -44,7 +44,7 @@ export async function checkFilters(
   return (await readFilters(em, scope, raw, path, options)).filters
 }
 
-/** The same with what the filters name, for those who go on to compile them. */
+/** Does the same and returns the references as well, for callers that compile the filters. */
 export async function readFilters(
   em: EntityManager,
   scope: Scope,
@@ -57,7 +57,7 @@ export async function readFilters(
   const list: unknown[] = isReadable ? raw : []
   const placed = list.flatMap((filter, index): PlacedFilter[] => {
     const at = joinPath(path, index)
-    // Whatever has no fault of its own has just been found to be a filter.
+    // A filter without faults of its own passed validateFilters, so it has the type.
     return isFaulty(faults, at) ? [] : [{ filter: filter as Filter, path: at }]
   })
   const judged = await judgeReferences(em, scope, placed, options)
@@ -71,7 +71,7 @@ export async function readFilters(
   return { filters: placed.map(({ filter }) => filter), references: judged.references }
 }
 
-/** The same for filters that validateFilters has passed: INVALID_INPUT with every reference that does not exist. */
+/** Checks the references of filters that passed `validateFilters`. Throws `INVALID_INPUT` with all missing ones. */
 export async function checkFilterReferences(
   em: EntityManager,
   scope: Scope,
@@ -85,8 +85,8 @@ export async function checkFilterReferences(
 }
 
 /**
- * What only a look-up can find, for any number of filters in one: tags, segments, campaigns and workflows that do not
- * exist, custom fields that do not exist or are of another type, segments that lead back to themselves.
+ * Returns the faults that need a look-up, for any number of filters at once: tags, segments, campaigns and workflows
+ * that do not exist, custom fields that do not exist or have another type, and segments that contain themselves.
  */
 export async function referenceFaults(
   em: EntityManager,
@@ -105,11 +105,11 @@ async function judgeReferences(
 ): Promise<{ faults: Fault[]; references: References }> {
   const filters = placed.map(({ filter }) => filter)
   const references = await loadReferences(em, scope, filters)
-  // Every name is only needed to suggest one in place of a name that does not exist.
+  // The full list of names is needed only to suggest one for an unknown name.
   const isKnown = fieldNamesIn(filters).every((name) => references.fields.has(name))
   const fields = isKnown ? references.fields : await customFieldTypes(em, scope)
   const faults = placed.flatMap(({ filter, path, stepId }) => {
-    // The path of the only item is written by placesOf as [0]; here it stands at `path`.
+    // placesOf writes the path of a single filter as [0]; here its path is `path`.
     const places = placesOf([filter], '').map(({ leaf, path: inner }) => ({
       leaf,
       path: path + inner.slice(3),
@@ -124,12 +124,12 @@ async function judgeReferences(
   return { faults, references }
 }
 
-/** Every filter of a success goal that stands at `path`; see filtersOf. */
+/** Returns the filters of a success goal at `path` with their paths; see filtersOf. */
 export function goalFiltersOf({ filters = [] }: SuccessGoal, path: string): PlacedFilter[] {
   return filters.map((filter, index) => ({ filter, path: joinPath(`${path}.filters`, index) }))
 }
 
-/** Every filter of a definition with its place, for referenceFaults and for creating tags on demand. */
+/** Returns all filters of a definition with their paths, for referenceFaults and for creating tags on demand. */
 export function filtersOf(definition: Definition): PlacedFilter[] {
   return definition.steps.flatMap((step, position) => {
     const at = `steps[${position}]`
@@ -152,8 +152,7 @@ export function filtersOf(definition: Definition): PlacedFilter[] {
 }
 
 /**
- * The tags that a definition adds, removes, waits for or asks about, and its goals ask about, as written: to be created
- * when it is published.
+ * Returns the names of all tags that a definition or its goals use, as written. Publishing creates the missing ones.
  */
 export function tagNamesOf(definition: Definition, goals: readonly SuccessGoal[]): string[] {
   const named = definition.steps.flatMap((step) => {
@@ -175,7 +174,7 @@ function isCustomField({ leaf }: Place): boolean {
   return leaf.field.startsWith(CUSTOM_FIELD_PREFIX)
 }
 
-/** With the type of the field known, the leaf is judged once more. */
+/** Validates a leaf again, now with the type of its custom field. */
 function fieldFaults(place: Place, customFields: ReadonlyMap<string, FieldType>): Fault[] {
   if (!isCustomField(place)) return []
   return validateFilters([place.leaf], '', { customFields }).map((fault) => ({
@@ -230,7 +229,7 @@ function sizeFault(filters: readonly Filter[], { segments }: References): string
   return `with the segments they name there are more than ${AUDIENCE_LIMITS.conditions} conditions; name fewer segments, or simplify them`
 }
 
-/** `seen` holds what was found in order at each depth: segments that share others would be walked by every path. */
+/** `seen` holds `depth/id` pairs found valid, so that shared segments are not walked once per path. */
 function nestingFault(
   ids: ReadonlySet<string>,
   references: References,

@@ -38,23 +38,24 @@ import {
   textTest,
 } from './scalars.ts'
 
-/** Everything a compilation needs beside the filters. */
+/** The context that a compilation needs besides the filters. */
 export type Compilation = {
   organizationId: string
   references: References
-  /** What the run was started with, as a jsonb expression, for `entry.<path>`. */
+  /** The context that a run was started with, as a jsonb expression, for `entry.<path>`. */
   entry: RawBuilder<unknown>
   run?: { automationId: string; runId?: string | RawBuilder<string> }
-  /** True where one subscriber is asked for; see Surroundings. */
+  /** True when the condition is for one subscriber; see Surroundings. */
   single?: boolean
-  /** The moment that relative dates are counted from, where that is not now. */
+  /** The moment that relative dates count from; the default is now. */
   now?: RawBuilder<unknown>
 }
 
 /**
- * The condition of filters over `subscriber s`, for a where clause:
- * `select s.id from subscriber s where s.organization_id = … and ${predicate}`. Values are bound; null counts as "does
- * not hold". No filters hold for everybody; a reference that is gone is FILTER_REFERENCE_MISSING.
+ * Compiles filters to a condition over `subscriber s`:
+ * `select s.id from subscriber s where s.organization_id = … and ${predicate}`. Values are bound parameters. A null
+ * result means that the subscriber does not match. An empty list matches everybody. Throws `FILTER_REFERENCE_MISSING`
+ * for a reference that no longer exists.
  */
 export function compileFilters(compilation: Compilation, filters: readonly Filter[]): Predicate {
   refuseLarge(filters, compilation.references)
@@ -68,7 +69,7 @@ export function compileFilters(compilation: Compilation, filters: readonly Filte
   return compileList({ ...compilation, around, depth: 0 }, filters, false)
 }
 
-/** Segments that name the same segments double at each level, so what is written out is bounded as a whole. */
+/** Refuses filters that expand to too many conditions: shared segments can double the number at each level. */
 function refuseLarge(filters: readonly Filter[], { segments }: References): void {
   if (segments.size === 0 || sizeInPlace(filters, segments) <= AUDIENCE_LIMITS.conditions) return
   throw new Failure(
@@ -77,10 +78,10 @@ function refuseLarge(filters: readonly Filter[], { segments }: References): void
   )
 }
 
-/** `depth` counts the segments that are open around a filter. */
+/** `depth` is the number of segments around a filter. */
 type Walk = Compilation & { around: Surroundings; depth: number }
 
-/** Negation is pushed down to the leaves, where it knows which of them can be null. */
+/** Pushes negation down to the leaves, which know whether they can be null. */
 function compileList(walk: Walk, filters: readonly Filter[], negated: boolean): Predicate {
   const parts = filters.map((filter) => compileFilter(walk, filter, negated))
   return negated ? anyOf(parts) : allOf(parts)
@@ -146,7 +147,8 @@ function leafTest(walk: Walk, leaf: Leaf): Test {
     case 'random':
       return randomTest(Number(value), leaf.seed ?? '')
     default:
-      // Filters are validated before they are stored, so this one is from a later version; negated, it would take all.
+      // Filters are validated before they are stored, so a later version wrote this one. Treating it as false would be
+      // wrong: negated, it would match everybody.
       throw new Failure(
         'WRONG_STATE',
         `The filters name the field ${JSON.stringify(field)}, which is not known.`,
@@ -177,7 +179,7 @@ function idTest(value: FilterValue | undefined): Test {
 
 function customFieldLeaf({ references, around }: Walk, { field, operator, value }: Leaf): Test {
   const name = field.slice(CUSTOM_FIELD_PREFIX.length)
-  // The name becomes part of the SQL text; validation let only letters, digits, _ and - through.
+  // The name becomes part of the SQL text, so it must consist of letters, digits, _ and - only.
   if (!CUSTOM_FIELD_NAME.test(name)) return never
   const kind = references.fields.get(name) ?? gone(`the custom field "${name}"`)
   return customFieldTest(name, kind, operator, value, around)
@@ -193,7 +195,7 @@ function tagTest({ references, around }: Walk, { operator, value }: Leaf): Test 
   return total(allOf([...new Set(ids)].map((id) => hasAnyTag(around, [id]))))
 }
 
-/** A segment is its filters, in place. */
+/** Compiles a segment to its filters. */
 function compileSegments(walk: Walk, { operator, value }: Leaf, negated: boolean): Predicate {
   if (walk.depth >= AUDIENCE_LIMITS.depth) {
     const message = `Segments refer to each other more than ${AUDIENCE_LIMITS.depth} levels deep; flatten them.`
@@ -207,7 +209,7 @@ function compileSegments(walk: Walk, { operator, value }: Leaf, negated: boolean
   return all === negated ? anyOf(parts) : allOf(parts)
 }
 
-/** The ids a value names; none for "any" and for the email of a step. */
+/** Returns the uuids in a value; none for "any" and for the email of a step. */
 function idsIn(value: FilterValue | undefined, prefix: 'cmp' | 'wf' | 'seg'): string[] {
   return value === undefined || isRecord(value) ? [] : idsOf(value, prefix)
 }

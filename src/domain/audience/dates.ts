@@ -11,41 +11,41 @@ import { type Moment, readMoment } from './moment.ts'
 import { type Predicate, type Test, never, partial } from './predicate.ts'
 import { isPeriod } from './values.ts'
 
-/** When now is and in whose zone days begin: the database's clock, or that of a simulation. */
+/** The current moment and the time zone in which days begin. A simulation has its own `now`. */
 export type Calendar = { timezone: string; now: RawBuilder<unknown> }
 
-/** The database's clock in a time zone, rounded as what is stored is: what has just been written is not in the future. */
+/** Uses the database clock, rounded like stored times, so that a value just written is not in the future. */
 export function calendarOf(timezone: string): Calendar {
   return { timezone, now: sql`now()::timestamptz(3)` }
 }
 
-/** A date in SQL: the point in time, and whether it is a whole day rather than an instant (null: never). */
+/** A date in SQL: the moment, and whether it means a whole day instead of an instant (null: never). */
 export type DateExpression = { at: RawBuilder<unknown>; isDay: RawBuilder<unknown> | null }
 
 const RELATIVE = new Set<FilterOperator>(['within_last', 'more_than_ago', 'within_next', 'anniversary_in'])
 const ORDERED = new Set<FilterOperator>(['equals', 'gt', 'gte', 'lt', 'lte', 'between', 'before', 'after'])
 
-/** Whether an operator compares dates, given its value: the relative ones always, the ordered ones with text. */
+/** Whether an operator compares dates: relative operators always do, ordered ones when the value is text. */
 export function comparesDates(operator: FilterOperator, value: FilterValue | undefined): boolean {
   if (RELATIVE.has(operator)) return true
   const sample = Array.isArray(value) ? value[0] : value
   return ORDERED.has(operator) && operator !== 'equals' && typeof sample === 'string'
 }
 
-/** What the passing of time alone changes is looked at this often, on the quarters of an hour of UTC. */
+/** How often segments that change with time are rechecked: every quarter of an hour in UTC. */
 export const TIME_LOOK_MS = 15 * 60_000
 
-/** Whether somebody can begin or cease to match by the passing of time alone. */
+/** Whether a subscriber can start or stop matching only because time passes. */
 export function changesWithTime({ operator, within, where = [] }: Leaf): boolean {
   return RELATIVE.has(operator) || within !== undefined || where.some((each) => RELATIVE.has(each.operator))
 }
 
-/** The periods that a comparison counts from now. */
+/** Returns the periods of a leaf that count from now. */
 export function periodsOf({ value, within, where = [] }: Leaf): Period[] {
   return [value, within, ...where.map((each) => each.value)].filter(isPeriod)
 }
 
-/** Compares a date; a day given as value stands for all of it, in the time zone. Not total: null is unknown. */
+/** Compares a date; a whole day as the value covers that day in the time zone. Partial: null when the date is null. */
 export function dateTest(
   date: DateExpression,
   operator: FilterOperator,
@@ -62,13 +62,13 @@ export function dateTest(
   return moment ? partial(absolute(date, operator, moment)) : never
 }
 
-/** The moment of text that JSON holds, in the time zone; null where it is no date. */
+/** Returns the moment of a JSON date in the time zone; null when it is no date. */
 export function jsonDate(json: RawBuilder<unknown>, zone: string): DateExpression {
   const { text, isDay, cases } = dateForms(json)
   return { at: cases(sql`${text}::timestamp at time zone ${zone}`, sql`${text}::timestamptz`), isDay }
 }
 
-/** What the clocks of the time zone show at the date that JSON holds; null where it is no date. */
+/** Returns the local time in the time zone of a JSON date; null when it is no date. */
 export function jsonWallTime(json: RawBuilder<unknown>, zone: string): RawBuilder<unknown> {
   const { text, cases } = dateForms(json)
   return cases(sql`${text}::timestamp`, sql`${text}::timestamptz at time zone ${zone}`)
@@ -83,7 +83,7 @@ function dateForms(json: RawBuilder<unknown>) {
   return {
     text,
     isDay: sql`(${isText} and ${text} ~ ${form}$')`,
-    /** One expression for dates as the clocks show them, another for those that say their offset. */
+    /** Uses `shown` for local dates and `absolute` for dates with an offset; null for others. */
     cases: (shown: RawBuilder<unknown>, absolute: RawBuilder<unknown>) => sql`(case
       when not coalesce(${isText} and pg_input_is_valid(${text}, 'timestamptz'), false) then null
       when ${local} then ${shown}
@@ -146,7 +146,7 @@ function relative(
   }
 }
 
-/** The point a period before or after now; for a whole day, the beginning of the day that point is in. */
+/** Returns the moment one period before or after now; for a whole day, the beginning of that day. */
 function bound(
   { isDay }: DateExpression,
   period: Period,
@@ -158,7 +158,7 @@ function bound(
   return sql`(case when ${isDay} then ${once(dayOf(instantly, calendar))} else ${once(instantly)} end)`
 }
 
-/** Now; for a whole day the beginning of today, because today is not over. */
+/** Returns now; for a whole day the beginning of today, because today is not over. */
 function today({ isDay }: DateExpression, calendar: Calendar): RawBuilder<unknown> {
   const { now } = calendar
   return isDay ? sql`(case when ${isDay} then ${once(dayOf(now, calendar))} else ${now} end)` : now
@@ -168,12 +168,12 @@ function dayOf(at: RawBuilder<unknown>, { timezone }: Calendar): RawBuilder<unkn
   return sql`(date_trunc('day', ${at} at time zone ${timezone}) at time zone ${timezone})`
 }
 
-/** A moment that is worked out once for a query and not for every row: time zones are slow. */
+/** Makes an expression that is evaluated once per query instead of per row, because time zone functions are slow. */
 export function once(at: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`(select ${at})`
 }
 
-/** Minutes and hours elapse; longer units are calendar units of the zone. */
+/** Shifts now by a period. Minutes and hours are exact; longer units are calendar units in the time zone. */
 export function shifted(period: Period, direction: 1 | -1, { timezone, now }: Calendar): RawBuilder<unknown> {
   const length = interval(period)
   const sign = sql.raw(direction === 1 ? '+' : '-')
@@ -193,7 +193,7 @@ function interval({ amount, unit }: Period): RawBuilder<unknown> {
   return sql`make_interval(${sql.raw(INTERVAL_PARTS[unit])} => ${amount}::int)`
 }
 
-/** Month and day come round between today and the end of the period; the 29th of February counts as the 28th. */
+/** Whether the anniversary lies between today and the end of the period; 29 February counts as the 28th. */
 function anniversary(at: RawBuilder<unknown>, period: Period, calendar: Calendar): Predicate {
   const { timezone } = calendar
   const day = sql`(${at} at time zone ${timezone})::date`
@@ -206,6 +206,6 @@ function anniversary(at: RawBuilder<unknown>, period: Period, calendar: Calendar
 }
 
 function instant(epoch: number): RawBuilder<unknown> {
-  // PostgreSQL knows years of five digits without the sign that ISO 8601 puts before them.
+  // PostgreSQL accepts five-digit years only without the plus sign and leading zero of ISO 8601.
   return sql`${new Date(epoch).toISOString().replace(/^\+0*/, '')}::timestamptz`
 }

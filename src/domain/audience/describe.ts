@@ -20,12 +20,12 @@ type Source = { field: SourceField; id: string; name: string; total: number }
 const SHOWN = 100
 const EXAMPLES = { string: 'pro', number: 5, boolean: true, date: '2025-01-31' } as const
 
-/** What filters can name in this organization, made from the tables that validate and compile them. */
+/** Describes the available filters of the organization, from the same tables that validate and compile filters. */
 export async function describeFilters(call: Call): Promise<AvailableFilters> {
   const sources = await readSources(call)
   const customFields = await customFieldTypes(call.em, { organizationId: call.organization.id })
   const fields = Object.entries(FIELDS).flatMap(([key, { label, kind, values, valuesFrom, example }]) => {
-    // The entry of custom fields stands for all of them.
+    // The placeholder for custom fields is replaced by the existing fields.
     if (key.startsWith(CUSTOM_FIELD_PREFIX)) return [...customFields].map(customField)
     const field: FilterField = {
       key,
@@ -59,7 +59,7 @@ function sourceOf(key: string, sources: readonly Source[]) {
   return { total: own[0]?.total ?? 0, newest }
 }
 
-/** Tags are named, everything else is pointed at. */
+/** Returns the filter value of a source: tags are referenced by name, everything else by id. */
 function valueOf(field: SourceField, id: string, name: string): string {
   if (field === 'tags') return name
   return encodeId(({ segment: 'seg', campaign: 'cmp', workflow: 'wf' } as const)[field], id)

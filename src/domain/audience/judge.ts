@@ -7,10 +7,10 @@ import { type Compilation, compileFilters } from './compile.ts'
 import { compileWhere } from './match.ts'
 import { loadReferences, type References, type Scope } from './references.ts'
 
-/** What happened to one person; filters read it as `entry.<path>`, conditions as their own. */
+/** An event of a subscriber: filters read its data as `entry.<path>`, conditions read it directly. */
 export type Happening = { subscriberId: string; data: unknown }
 
-/** One test of many happenings: its conditions and filters, and the places of those it asks about. */
+/** A test of some happenings: conditions on the data, filters on the subscriber, and the indexes of the happenings. */
 export type Question = {
   automationId: string
   where: readonly Where[]
@@ -18,20 +18,20 @@ export type Question = {
   places: readonly number[]
 }
 
-/** The places whose happening fulfils the conditions, and of those the ones whose person fulfils the filters. */
+/** The indexes whose happening meets the conditions (`meant`), and those whose subscriber also matches (`passing`). */
 export type Verdict = {
   meant: number[]
   passing: Set<number>
-  /** Why the others do not pass: by their filters, or because the filters name what is gone. */
+  /** Why the others do not pass: FILTERS, or the code of a failure to compile the filters. */
   reason: string
 }
 
-/** A statement has a bound number of values, and a question brings up to some hundreds. */
+/** Questions per statement. Bound values per statement are limited, and a question can have hundreds. */
 const QUESTIONS_A_STATEMENT = 50
 
 /**
- * Asks any number of questions in few statements: one look-up of what the filters name, then one query for many
- * questions. Filters that name what is gone let nobody pass, and never make the other questions fail.
+ * Answers many questions in few statements: it loads all references first, then asks up to 50 questions per query.
+ * Filters with missing references let nobody pass, without affecting other questions.
  */
 export async function judge(
   em: EntityManager,

@@ -9,15 +9,15 @@ import { allOf, type Predicate } from './predicate.ts'
 import { loadReferences, type Scope } from './references.ts'
 import { whereTest } from './related.ts'
 
-/** What a run adds to the question: what it was started with, and whose emails `{stepId}` means. Ids are uuids. */
+/** Context from a run: what it was started with, and the automation and run that `{stepId}` refers to (uuids). */
 export type EntryContext = {
   entry?: unknown
   run?: { automationId: string; runId?: string }
 }
 
 /**
- * The condition of filters for a query over `subscriber s`, its references looked up; see compileFilters. `single`: it
- * is asked of few people, not of an audience.
+ * Loads the references of filters and compiles them to a condition over `subscriber s`; see compileFilters. `single` is
+ * for a query over few subscribers instead of an audience.
  */
 export async function audiencePredicate(
   em: EntityManager,
@@ -29,7 +29,7 @@ export async function audiencePredicate(
   return compileFilters(await compilation(em, scope, filters, context, single), filters)
 }
 
-/** Whether one subscriber matches. */
+/** Whether one subscriber matches the filters. */
 export async function matches(
   em: EntityManager,
   scope: Scope,
@@ -40,7 +40,7 @@ export async function matches(
   return (await firstMatching(em, scope, subscriberId, [{ id: 'yes', filters }], context)) !== null
 }
 
-/** The id of the first branch whose filters a subscriber matches, in one query; null when none does. */
+/** Returns the id of the first branch that a subscriber matches, in one query; null when none matches. */
 export async function firstMatching(
   em: EntityManager,
   scope: Scope,
@@ -64,8 +64,8 @@ export async function firstMatching(
 }
 
 /**
- * Whether each of these filters holds for one subscriber, by itself, in one query. A filter that names what is gone
- * answers with its refusal.
+ * Returns for each filter whether it matches one subscriber, in one query. A filter with a missing reference yields its
+ * failure.
  */
 export async function eachHolds(
   em: EntityManager,
@@ -95,7 +95,7 @@ function compiledOrRefused(asked: Compilation, filter: Filter): Predicate | Fail
   }
 }
 
-/** Which of these runs of one automation match, each with what it was started with and its own emails, in one query. */
+/** Returns the runs of one automation that match, each with its own context and emails, in one query. */
 export async function matchingRuns(
   em: EntityManager,
   scope: Scope,
@@ -115,7 +115,7 @@ export async function matchingRuns(
   return new Set(found.map(({ id }) => id))
 }
 
-/** The conditions on an event's data in SQL; `json` is the jsonb expression of the data. */
+/** Compiles conditions on an event's data; `json` is the jsonb expression of the data. */
 export function compileWhere(
   json: Parameters<typeof whereTest>[0],
   where: readonly Where[],

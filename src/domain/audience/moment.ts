@@ -1,16 +1,17 @@
 import { Temporal } from 'temporal-polyfill'
 
 /**
- * A point in time as people write it: a whole day (`2025-03-01`) or an instant. Epoch milliseconds; a day is the
- * half-open range from its first moment to the first of the next, an instant has `end` null.
+ * A whole day (`2025-03-01`) or an instant, in epoch milliseconds. A day is the half-open range from its start to the
+ * start of the next day; an instant has `end` null.
  */
 export type Moment = { start: number; end: number | null }
 
 const FORM = /^([1-9]\d{3}-\d{2}-\d{2})(T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?(Z|[+-]\d{2}:?\d{2})?$/
 
 /**
- * Reads an ISO 8601 date, or date and time; without an offset it is local to the time zone. A local time that daylight
- * saving skips moves forward, one that happens twice is the first. Null for anything else, impossible dates included.
+ * Parses an ISO 8601 date, or date and time; without an offset it is local to the time zone. A local time that daylight
+ * saving skips moves forward; one that occurs twice means the first. Returns null for anything else, such as 30
+ * February.
  */
 export function readMoment(text: string, timeZone: string): Moment | null {
   const [, date, time, offset] = FORM.exec(text) ?? []
@@ -30,12 +31,12 @@ export function readMoment(text: string, timeZone: string): Moment | null {
   }
 }
 
-/** An offset may lead out of the years that are written with four digits, in which alone times are kept. */
+/** Returns null when an offset moves the instant out of the years with four digits, which are all that is stored. */
 function instant(start: number): Moment | null {
   return /^[1-9]\d{3}-/.test(new Date(start).toISOString()) ? { start, end: null } : null
 }
 
-/** Whether the platform knows the name as an IANA time zone; bare offsets are none. */
+/** Whether the platform knows the name as an IANA time zone; offsets such as +02:00 are not accepted. */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
   try {

@@ -7,7 +7,7 @@ import { allOf, type Predicate, type Test, total } from './predicate.ts'
 import { statExists, statNumberTest, type Surroundings, whereTest } from './related.ts'
 import { numberHolds, numberTest } from './scalars.ts'
 
-/** The numbers that move in the transaction that writes the event: how many there are, and when the last one was. */
+/** Counters that change in the transaction that writes the event: the number of events and the time of the last. */
 const NUMBERS: Readonly<Record<string, { count: string; last?: string }>> = {
   EMAIL_SENT: { count: 'email_count' },
   EMAIL_OPENED: { count: 'open_count', last: 'last_opened_at' },
@@ -15,8 +15,8 @@ const NUMBERS: Readonly<Record<string, { count: string; last?: string }>> = {
 }
 
 /**
- * `event`: who has events of a type, with data that looks so, so often, since then. Where a number counts the events,
- * it is asked instead of them, or before them.
+ * `event`: matches subscribers by the number of their events of a type, optionally with conditions on the data and
+ * since a time. A counter of `subscriber_stat` answers it alone when it can, or narrows the search for events.
  */
 export function eventTest(around: Surroundings, leaf: Leaf): Test {
   const { operator, value } = leaf.count ?? { operator: 'gte', value: 1 }
@@ -56,11 +56,11 @@ function counted(
   if (around.single) {
     return sql<boolean>`(select ${often} from subscriber_event e where e.subscriber_id = s.id and ${matching})`
   }
-  // An array tested with `is true` is made once and looked up by hash, however many it holds. As a join, the groups would
-  // be made again for each person the planner did not foresee, such as all with a tag newer than its statistics.
+  // With `is true`, PostgreSQL builds the array once and looks it up by hash, whatever its size. As a join, the groups
+  // could be computed again for each subscriber when the planner underestimates them, such as for a new tag.
   const among = (having: Predicate) => sql<boolean>`s.id in (select unnest(array(
     select e.subscriber_id from subscriber_event e where ${matching} group by e.subscriber_id having ${having})))`
-  // Who has no such event at all is in no group; where zero matches, everybody but the groups that do not is meant.
+  // Subscribers without such events are in no group, so when zero matches, the non-matching groups are excluded.
   if (!numberHolds(0, operator, value)) return sql<boolean>`((${among(often)}) is true)`
   return sql<boolean>`((${among(sql<boolean>`not (${often})`)}) is not true)`
 }

@@ -8,10 +8,10 @@ import { compileFilters } from './compile.ts'
 import { allOf, always, type Predicate } from './predicate.ts'
 import { searchConditions } from './search.ts'
 
-/** Only runs are started with something. */
+/** The entry context outside runs. */
 const NO_ENTRY = sql`'null'::jsonb`
 
-/** Who is asked for; what is left out does not narrow it. `tagId` is a uuid. */
+/** Selects subscribers; absent members do not restrict the result. `tagId` is a uuid. */
 export type Question = {
   filters?: unknown
   statuses?: readonly SubscriberStatus[]
@@ -20,13 +20,13 @@ export type Question = {
 }
 
 /**
- * A question in SQL: all of `every` and at least one of `any` must hold, over `subscriber s`. Each of `any` is asked by
- * itself and in the order of the page, so that each is answered by the index that suits it and stops when the page is
- * full; one condition with OR would read everybody.
+ * A question in SQL over `subscriber s`: all of `every` and at least one of `any` must hold. Each member of `any`
+ * becomes a query of its own, which can use its best index and stops when the page is full. A single condition with OR
+ * would read all subscribers.
  */
 export type Audience = { organizationId: string; every: Predicate[]; any: Predicate[]; tagId?: string }
 
-/** The question in SQL, its filters checked: INVALID_INPUT with every fault of them. */
+/** Compiles a question. Throws `INVALID_INPUT` with all faults of the filters. */
 export async function readAudience(
   call: Call,
   { filters = [], statuses, query, tagId }: Question,
@@ -49,10 +49,10 @@ export async function readAudience(
   }
 }
 
-/** The rows of a page in the order of its walk, one more than the page where there is more. */
+/** Selects the rows of a page in its order, and one more when another page follows. */
 export function pageOf(audience: Audience, walk: Keyset): RawBuilder<unknown> {
   const { organizationId, tagId } = audience
-  // Along the index of the tag, a rare tag is as quick as a common one.
+  // The index on tag links makes rare tags as fast as common ones.
   const id = tagId === undefined ? sql`s.id` : sql`link.subscriber_id`
   const people =
     tagId === undefined
@@ -72,7 +72,7 @@ export function pageOf(audience: Audience, walk: Keyset): RawBuilder<unknown> {
   return sql`select distinct on (id) * from (${together}) as found where true ${walk.part(sql`id`)}`
 }
 
-/** Everybody who is meant, each once: id and status, to be counted. */
+/** Selects id and status of every matching subscriber once, for counting. Ignores `tagId`. */
 export function everybody({ organizationId, every, any }: Audience): RawBuilder<unknown> {
   const parts = any.map(
     (condition) => sql`select s.id, s.status from subscriber s
@@ -81,7 +81,7 @@ export function everybody({ organizationId, every, any }: Audience): RawBuilder<
   return sql.join(parts, sql` union `)
 }
 
-/** Each status by itself keeps the order of its index. */
+/** Makes one condition per status, so that each query can read its index in order. */
 function withStatus(condition: Predicate, statuses: readonly SubscriberStatus[] | undefined): Predicate[] {
   if (!statuses) return [condition]
   return statuses.map((status) => allOf([sql<boolean>`s.status = ${status}`, condition]))

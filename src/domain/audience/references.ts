@@ -14,24 +14,24 @@ import { joinPath } from '../../catalogue/schema-faults.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 import { idsOf } from './related.ts'
 
-/** The organization that filters are asked in; its time zone spares a look-up where the caller knows it. */
+/** The organization of the filters. A known `timezone` saves a look-up. */
 export type Scope = { organizationId: string; timezone?: string }
 
-/** What the names in filters stand for. What does not exist is simply not in it. */
+/** The records that filters refer to by name or id. Missing ones are absent. */
 export type References = {
   timezone: string
-  /** Tag ids by the name as it was written. */
+  /** Tag uuids by name as written. */
   tags: Map<string, string>
-  /** The filters of each segment by its uuid. */
+  /** Filters of segments by uuid. */
   segments: Map<string, readonly Filter[]>
-  /** The types of custom fields by name. */
+  /** Types of custom fields by name. */
   fields: Map<string, FieldType>
-  /** The uuids of campaigns and workflows that exist. */
+  /** The uuids of existing campaigns. */
   campaigns: Set<string>
   workflows: Set<string>
 }
 
-/** A leaf and its JSON path. */
+/** A leaf with its JSON path. */
 export type Place = { leaf: Leaf; path: string }
 
 type Names = Record<'tags' | 'segments' | 'fields' | 'campaigns' | 'workflows', Set<string>>
@@ -41,8 +41,8 @@ type Found =
   | { kind: 'field'; name: string; id: FieldType }
 
 /**
- * Looks up what filters name: one query, and one more for each level of segments that name segments; none where the
- * filters name nothing and compare no dates.
+ * Loads the records that filters refer to: one query, and one more per level of nested segments. Filters without
+ * references and dates need none.
  */
 export async function loadReferences(
   em: EntityManager,
@@ -73,17 +73,17 @@ export async function loadReferences(
   return references
 }
 
-/** The names of the tags in filters, as written: for creating them on demand. */
+/** Returns the tag names in filters as written, for creating them on demand. */
 export function tagNamesIn(filters: readonly Filter[]): string[] {
   return [...namesIn(placesOf(filters, '')).tags]
 }
 
-/** The custom fields that filters name. */
+/** Returns the names of custom fields in filters. */
 export function fieldNamesIn(filters: readonly Filter[]): string[] {
   return [...namesIn(placesOf(filters, '')).fields]
 }
 
-/** The custom fields of the organization by name, for validateFilters and readDefinition. */
+/** Returns the types of the organization's custom fields by name. */
 export async function customFieldTypes(em: EntityManager, scope: Scope): Promise<Map<string, FieldType>> {
   const found = await rows<{ name: string; type: FieldType }>(
     em,
@@ -92,17 +92,17 @@ export async function customFieldTypes(em: EntityManager, scope: Scope): Promise
   return new Map(found.map(({ name, type }) => [name, type]))
 }
 
-/** Every leaf of filters with its path, in reading order. */
+/** Returns all leaves of filters with their paths, in document order. */
 export function placesOf(filters: readonly Filter[], path: string): Place[] {
   return filters.flatMap((filter, index) => placesIn(filter, joinPath(path, index)))
 }
 
-/** The uuids of the segments that filters name. */
+/** Returns the uuids of the segments in filters. */
 export function segmentsIn(filters: readonly Filter[]): Set<string> {
   return namesIn(placesOf(filters, '')).segments
 }
 
-/** How many conditions filters come to when the filters of the segments they name stand in place. */
+/** Counts the conditions of filters after segments are replaced by their filters. */
 export function sizeInPlace(
   filters: readonly Filter[],
   segments: References['segments'],
@@ -111,7 +111,7 @@ export function sizeInPlace(
   function sizeOf(id: string): number {
     const size = known.get(id)
     if (size !== undefined) return size
-    // Circles are found elsewhere; here they must only come to an end.
+    // Other checks report cycles; this value only ends the recursion.
     known.set(id, 1)
     const found = Math.max(1, sizeInPlace(segments.get(id) ?? [], segments, known))
     known.set(id, found)
@@ -151,7 +151,7 @@ function namesIn(places: readonly Place[]): Names {
   return names
 }
 
-/** Whether a leaf can compare dates, which depend on the organization's time zone. */
+/** Whether a leaf may compare dates, which depend on the organization's time zone. */
 function needsZone({ leaf: { field } }: Place): boolean {
   if (field === 'event' || field.startsWith(CUSTOM_FIELD_PREFIX) || field.startsWith(ENTRY_PREFIX))
     return true
@@ -195,7 +195,7 @@ function lookUps({ organizationId }: Scope, names: Names): RawBuilder<unknown>[]
   ]
 }
 
-/** Files what was found; answers the filters of the segments among it, whose references are looked up next. */
+/** Stores found references, and returns the filters of found segments, whose references are loaded next. */
 function collect(references: References, found: readonly Found[]): Filter[] {
   const inside: Filter[] = []
   for (const row of found) {

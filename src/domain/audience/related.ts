@@ -9,30 +9,30 @@ import { type Calendar, dateTest } from './dates.ts'
 import { always, never, type Predicate, signed, type Test, total } from './predicate.ts'
 import { jsonTest, numberHolds, numberTest } from './scalars.ts'
 
-/** What the leaves over other tables need to know of the query they stand in. */
+/** The context that tests on related tables need. */
 export type Surroundings = Calendar & {
   organizationId: string
-  /** The run whose step asks, for filters that name the email of a step. */
+  /** The run whose step asks, for filters on the email of a step. */
   run?: { automationId: string; runId?: string | RawBuilder<string> }
-  /** One subscriber is asked for, not an audience: count along their rows instead of grouping everybody's. */
+  /** The query is for one subscriber: count their rows instead of grouping the rows of all subscribers. */
   single: boolean
 }
 
-/** `tags`: who has at least one of these tags. */
+/** `tags`: matches subscribers with at least one of these tags. */
 export function hasAnyTag(around: Surroundings, tagIds: readonly string[]): Predicate {
   return sql<boolean>`exists (select 1 from subscriber_tag st where st.organization_id = ${around.organizationId}
     and st.subscriber_id = s.id and ${oneOf(sql`st.tag_id`, tagIds)})`
 }
 
-/** `tags is_set`: who has any tag at all. */
+/** `tags is_set`: matches subscribers with any tag. */
 export function isTagged(around: Surroundings): Predicate {
   return sql<boolean>`exists (select 1 from subscriber_tag st where st.organization_id = ${around.organizationId}
     and st.subscriber_id = s.id)`
 }
 
 /**
- * A number of subscriber_stat; without a row it is zero. Semi-joins where zero does not match and anti-joins where it
- * does, so that both can start from the narrow table.
+ * Compares a counter of subscriber_stat; a missing row counts as zero. Uses a semi-join when zero does not match and an
+ * anti-join when it does, so that both can start from the smaller table.
  */
 export function statNumberTest(
   around: Surroundings,
@@ -51,7 +51,7 @@ export function statNumberTest(
   return total(sql<boolean>`(not ${statExists(around, sql<boolean>`not (${holds})`)})`)
 }
 
-/** Whether the counter can be compared as the whole number it is, which lets the planner guess how many match. */
+/** Whether the comparison can use integers, for which the planner has statistics. */
 function isWhole(column: string, value: FilterValue | undefined): boolean {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value]
   const most = 2 ** 31 - 1
@@ -60,7 +60,7 @@ function isWhole(column: string, value: FilterValue | undefined): boolean {
   )
 }
 
-/** A date of subscriber_stat. */
+/** Compares a date of subscriber_stat. */
 export function statDateTest(
   around: Surroundings,
   column: string,
@@ -72,7 +72,7 @@ export function statDateTest(
   return total(statExists(around, dateTest({ at, isDay: null }, operator, value, around).holds))
 }
 
-/** Who has a row of numbers that fulfils a condition over `subscriber_stat st`. */
+/** Matches subscribers whose row `subscriber_stat st` meets a condition. */
 export function statExists(around: Surroundings, condition: Predicate): Predicate {
   return sql<boolean>`exists (select 1 from subscriber_stat st where st.organization_id = ${around.organizationId}
     and st.subscriber_id = s.id and ${condition})`
@@ -85,7 +85,7 @@ const MESSAGE_OUTCOMES: Readonly<Record<string, Predicate>> = {
   bounced: sql<boolean>`m.status = 'BOUNCED'`,
 }
 
-/** `campaign`: who got, opened, clicked or bounced an email of these campaigns, of a step, or of any campaign. */
+/** `campaign`: matches recipients by outcome, of the given campaigns, of a step's email, or of any campaign. */
 export function campaignTest(around: Surroundings, operator: string, value: FilterValue | undefined): Test {
   const outcome = MESSAGE_OUTCOMES[operator]
   const which = messagesOf(around, value)
@@ -111,7 +111,7 @@ const RUN_STATES: Readonly<Record<string, Predicate>> = {
   entered: sql<boolean>`r.status <> 'SKIPPED'`,
 }
 
-/** `workflow`: who is in, has completed or has ever entered these workflows, or any. */
+/** `workflow`: matches subscribers who are in, completed or ever entered the given workflows, or any workflow. */
 export function workflowTest(around: Surroundings, operator: string, value: FilterValue | undefined): Test {
   const state = RUN_STATES[operator]
   if (!state) return never
@@ -120,24 +120,24 @@ export function workflowTest(around: Surroundings, operator: string, value: Filt
     and r.subscriber_id = s.id and ${which} and ${state})`)
 }
 
-/** One condition on a value inside JSON; a missing value fulfils only what is negated. */
+/** Compiles one condition on a value inside JSON; a missing value meets only negated conditions. */
 export function whereTest(json: RawBuilder<unknown>, where: Where, calendar: Calendar): Predicate {
   const { operator, negated } = positive(where.operator)
   return signed(jsonTest(jsonAt(json, where.path), 'any', operator, where.value, calendar), negated)
 }
 
-/** The value at a validated path inside JSON. */
+/** Returns the value at a validated path inside JSON. */
 export function jsonAt(json: RawBuilder<unknown>, path: string): RawBuilder<unknown> {
   return sql`(${json} #> ${sql.lit(`{${path.replaceAll('.', ',')}}`)})`
 }
 
-/** The subscriber's stable place between 0 and 100, drawn by the seed. */
+/** Matches a stable share of the subscribers: a hash of seed and id gives each a place between 0 and 100. */
 export function randomTest(percent: number, seed: string): Test {
   const draw = sql`('x' || substr(encode(sha256(convert_to(${seed}::text || ':' || s.id::text, 'UTF8')), 'hex'), 1, 8))`
   return total(sql<boolean>`((${draw})::bit(32)::bigint < ${Math.round((percent / 100) * 2 ** 32)}::bigint)`)
 }
 
-/** Equality keeps the order of an index, which a list of one would lose. */
+/** Uses equality for a single id, because `any` would lose the order of an index. */
 function oneOf(column: RawBuilder<unknown>, ids: readonly string[]): Predicate {
   const [first] = ids
   return ids.length === 1
@@ -145,13 +145,13 @@ function oneOf(column: RawBuilder<unknown>, ids: readonly string[]): Predicate {
     : sql<boolean>`${column} = any(${array(ids, 'uuid')})`
 }
 
-/** The ids of a reference: one or a list. */
+/** Returns the uuids of a value: one id or a list. */
 export function idsOf(value: FilterValue, prefix: 'cmp' | 'wf' | 'seg' | 'sub'): string[] {
   const list: readonly unknown[] = Array.isArray(value) ? value : [value]
   return list.map((id) => decodeId(prefix, String(id)))
 }
 
-/** Negative operators are the opposite of a positive one, so that they include missing values. */
+/** Negative operators with their positive counterparts. Their negation includes missing values. */
 const OPPOSITES: Readonly<Record<string, string>> = {
   not_equals: 'equals',
   not_contains: 'contains',
@@ -165,10 +165,10 @@ const OPPOSITES: Readonly<Record<string, string>> = {
   never_entered: 'entered',
 }
 
-/** The positive operator, and whether its opposite is asked for. */
+/** Returns the positive form of an operator, and whether it is negated. */
 export function positive(operator: FilterOperator): { operator: FilterOperator; negated: boolean } {
   const opposite = OPPOSITES[operator]
-  // `entered` is the only one that callers cannot write; workflowTest knows it.
+  // Callers cannot write `entered`, but workflowTest supports it.
   return opposite === undefined
     ? { operator, negated: false }
     : { operator: opposite as FilterOperator, negated: true }

@@ -6,7 +6,7 @@ import { likeLiteral } from '../text.ts'
 import { type Calendar, comparesDates, dateTest, jsonDate } from './dates.ts'
 import { anyOf, never, partial, type Test, total } from './predicate.ts'
 
-/** Comparisons of numbers, which the compiler also decides in JavaScript for a missing row. */
+/** Number comparisons in SQL, and in JavaScript for the zero of a missing row. */
 const COMPARISONS: Readonly<
   Record<string, { sql: string; holds: (left: number, right: number) => boolean }>
 > = {
@@ -17,19 +17,19 @@ const COMPARISONS: Readonly<
   lte: { sql: '<=', holds: (left, right) => left <= right },
 }
 
-/** How text in SQL is compared: `exact` for equality, `folded` (may be the same) where letter case is ignored. */
+/** A text expression in SQL; `exact` is compared for equality. */
 export type TextExpression = {
   exact: RawBuilder<unknown>
-  /** Equality ignores letter case as well: the expression is lower case already. */
+  /** The expression is in lower case already, so equality ignores letter case too. */
   lower?: boolean
 }
 
-/** Lists up to this length are spelled as single comparisons that an inverted index answers. */
+/** Lists up to this length become single comparisons, which an inverted index can answer. */
 const SPELLED_LIST = 16
 
 /**
- * Compares text. Equality is exact, or ignores case where the expression is lower case; parts of text (contains,
- * starts_with, ends_with) always ignore case, and %, _ and \ in them are letters like any other.
+ * Compares text. Equality is exact, or ignores letter case when the expression is in lower case. `contains`,
+ * `starts_with` and `ends_with` always ignore letter case, and %, _ and \ have no special meaning.
  */
 export function textTest(
   text: TextExpression,
@@ -56,8 +56,8 @@ export function textTest(
 }
 
 /**
- * Compares the part of an email behind its last @. Equality and endings are endings of the whole address, which the
- * trigrams of emails answer.
+ * Compares the part of an email after its last @. Equality and `ends_with` become suffix tests of the whole address,
+ * which the trigram index on emails answers.
  */
 export function emailDomainTest(operator: FilterOperator, value: FilterValue | undefined): Test {
   const whole = { exact: sql`s.email_key`, lower: true }
@@ -70,7 +70,7 @@ export function emailDomainTest(operator: FilterOperator, value: FilterValue | u
   return textTest({ exact: sql`split_part(s.email_key, '@', -1)`, lower: true }, operator, value)
 }
 
-/** Compares a number. Not total: null is unknown. */
+/** Compares a number. Partial: null when the number is null. */
 export function numberTest(
   number: RawBuilder<unknown>,
   operator: FilterOperator,
@@ -86,15 +86,15 @@ export function numberTest(
   return partial(sql<boolean>`${number} ${sql.raw(comparison.sql)} ${bound(value)}`)
 }
 
-/** Whether a comparison holds for a number that is known here: the zero of a row that does not exist. */
+/** Whether a comparison holds for a number known in JavaScript: the zero of a missing row. */
 export function numberHolds(left: number, operator: string, value: unknown): boolean {
   if (Array.isArray(value)) return Number(value[0]) <= left && left <= Number(value[1])
   return COMPARISONS[operator]?.holds(left, Number(value)) ?? false
 }
 
 /**
- * Compares a value out of JSON. Its own type must be the one that is asked for; another type is as if missing. `kind`
- * is the type where it is known, which only matters for dates: they are text in JSON.
+ * Compares a value inside JSON. A value of another type than the compared one counts as missing. `kind` is the known
+ * type; it matters only for dates, which are text in JSON.
  */
 export function jsonTest(
   json: RawBuilder<unknown>,
@@ -109,7 +109,7 @@ export function jsonTest(
   if (operator === 'equals') return partial(sql<boolean>`${json} = ${JSON.stringify(value)}::jsonb`)
   const sample = Array.isArray(value) ? value[0] : value
   if (typeof sample === 'number') {
-    // Values in JSON have an order among them, in which numbers are numbers and other types lie apart.
+    // jsonb values are ordered across types, so the type is checked as well.
     const { holds } = numberTest(json, operator, value, 'jsonb')
     return partial(sql<boolean>`(${holds} and jsonb_typeof(${json}) = 'number')`)
   }
@@ -117,7 +117,7 @@ export function jsonTest(
   return textTest({ exact: text }, operator, value)
 }
 
-/** Compares a custom field, whose name has been validated; equality goes through the index on all fields. */
+/** Compares a custom field with a validated name; equality uses the index on all fields. */
 export function customFieldTest(
   name: string,
   kind: FieldKind,
@@ -141,7 +141,7 @@ export function customFieldTest(
   return jsonTest(sql`(${field})`, kind, operator, value, calendar)
 }
 
-/** A bound list of text. */
+/** Binds a list of text. */
 export function textArray(value: unknown, lower = false): RawBuilder<unknown> {
   const words = array(Array.isArray(value) ? value : [value], 'text')
   return lower ? sql`array(select lower(word) from unnest(${words}) as word)` : words

@@ -6,9 +6,9 @@ import { likeLiteral } from '../text.ts'
 import type { Predicate } from './predicate.ts'
 
 /**
- * Free text over email, name and tag names, whatever its letter case: the conditions over `subscriber s`, any of which
- * must hold. Apart they are answered by the trigrams of email and name, and by the index of the tags; as one condition
- * they would be answered by reading everybody.
+ * Returns conditions over `subscriber s` that search email, name and tag names for text, ignoring letter case. Any of
+ * them must hold. Separate conditions use the trigram index of email and name and the index of tags; joined with OR
+ * they would read all subscribers.
  */
 export async function searchConditions({ em, organization }: Call, text: string): Promise<Predicate[]> {
   const pattern = `%${likeLiteral(text)}%`

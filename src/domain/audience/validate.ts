@@ -17,13 +17,13 @@ import type { Fault } from '../../catalogue/failure.ts'
 import { didYouMean, joinPath, kindOf, nearest } from '../../catalogue/schema-faults.ts'
 import { periodFault, type ValueRules, valueFault } from './values.ts'
 
-/** Where filters stand, which decides what they may name. */
+/** The context of filters, which decides what they may refer to. */
 export type FilterContext = {
-  /** Inside workflow steps: `entry.<path>` may be used. */
+  /** Inside workflow steps, where `entry.<path>` is allowed. */
   entry?: boolean
-  /** The ids of the EMAIL steps beside them, which `{stepId}` may name. */
+  /** The ids of the workflow's EMAIL steps, which `{stepId}` may name. */
   emailSteps?: ReadonlySet<string>
-  /** The custom fields by name; without them their names and types are not judged. */
+  /** Custom fields by name; without them, names and types are not checked. */
   customFields?: ReadonlyMap<string, FieldType>
 }
 
@@ -33,8 +33,8 @@ const GROUPS = ['all', 'any', 'not']
 const LEAF = ['field', 'operator', 'value']
 
 /**
- * Every fault of a list of filters, each at its JSON path below `path`; none means it can be compiled once its
- * references are known. Pure: what has to be looked up is checked by checkFilterReferences.
+ * Returns all faults of a list of filters with their JSON paths below `path`. Without faults, the filters can be
+ * compiled once their references are loaded. A pure function: checkFilterReferences checks what needs a look-up.
  */
 export function validateFilters(filters: unknown, path: string, context: FilterContext = {}): Fault[] {
   const walk: Walk = { ...context, faults: [], leaves: 0 }
@@ -46,7 +46,7 @@ export function validateFilters(filters: unknown, path: string, context: FilterC
   return walk.faults
 }
 
-/** Every fault of a list of conditions on an event's data. */
+/** Returns all faults of a list of conditions on an event's data. */
 export function validateWhere(where: unknown, path: string): Fault[] {
   if (!Array.isArray(where)) return [{ path, message: `must be a list of conditions, not ${kindOf(where)}` }]
   if (where.length > AUDIENCE_LIMITS.leaves) {
@@ -61,7 +61,7 @@ function checkList(walk: Walk, filters: unknown, path: string, depth: number): v
     return
   }
   if (filters.length > AUDIENCE_LIMITS.leaves) {
-    // They are not read: validateFilters refuses so many, and a list of a million would keep everybody waiting.
+    // validateFilters refuses such a list, so its items are not read: a million of them would block the process.
     walk.leaves += filters.length
     return
   }
@@ -115,7 +115,7 @@ function leafFaults(leaf: Record<string, unknown>, path: string, context: Filter
   return faults
 }
 
-/** The kind of a field by its key, or what is wrong with the key. */
+/** Returns the kind of a field, or the fault of its name. */
 function fieldKind(field: string, context: FilterContext): FieldKind | { fault: string } {
   if (field.startsWith(CUSTOM_FIELD_PREFIX)) {
     return customFieldKind(field.slice(CUSTOM_FIELD_PREFIX.length), context.customFields)
@@ -197,7 +197,7 @@ function whereFaults(condition: unknown, path: string): Fault[] {
   return message === null ? faults : [...faults, { path: joinPath(path, 'value'), message }]
 }
 
-/** What is wrong with a path into JSON: names or list indexes joined by dots. */
+/** Returns the fault of a path into JSON, which consists of names or list indexes joined by dots; null when valid. */
 export function pathFault(path: string): string | null {
   const segments = path.split('.')
   if (segments.length <= AUDIENCE_LIMITS.pathSegments && segments.every((part) => PATH_SEGMENT.test(part)))

@@ -12,12 +12,12 @@ import { didYouMean, kindOf } from '../../catalogue/schema-faults.ts'
 import { type IdPrefix, readId } from '../../ids.ts'
 import { readMoment } from './moment.ts'
 
-/** What decides the shape of a leaf's value. */
+/** The properties that decide which values a leaf accepts. */
 export type ValueRules = { kind: FieldKind; operator: string; emailSteps?: ReadonlySet<string> | undefined }
 
 type Check = (value: unknown) => string | null
 
-/** What is wrong with the value of a leaf, as a sentence without its subject; null when it is right. */
+/** Returns the fault of a leaf's value as a sentence without its subject; null when valid. */
 export function valueFault(rules: ValueRules, value: unknown): string | null {
   switch (rules.operator) {
     case 'is_set':
@@ -39,7 +39,7 @@ export function valueFault(rules: ValueRules, value: unknown): string | null {
   }
 }
 
-/** What is wrong with `{amount, unit}`. */
+/** Returns the fault of a period `{amount, unit}`; null when valid. */
 export function periodFault(value: unknown, least: number): string | null {
   const example = 'such as {"amount": 30, "unit": "DAYS"}'
   if (!isRecord(value)) return `must be {amount, unit}, ${example}, not ${kindOf(value)}`

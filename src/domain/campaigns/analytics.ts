@@ -20,10 +20,10 @@ type Count = {
   emailsByMachines: number
 }
 
-/** A payment this soon after a click counts for the campaign (decisions, section 5). */
+/** How long after a click a payment still counts for the campaign (decisions, section 5). */
 const ATTRIBUTED = sql`interval '5 days'`
 
-/** What came of a campaign: its emails, and what readers did with them, which is counted as it happens. */
+/** Returns the analytics of a campaign: the outcomes of its emails and the recorded visits of its recipients. */
 export async function readAnalytics(call: Call, campaignId: string): Promise<CampaignAnalytics> {
   const campaign = await findCampaign(call, campaignId)
   const { settled, sent, delivered, complained, categories } = await countOutcomes(call, campaign.id)
@@ -62,7 +62,7 @@ function visitsOf(counts: readonly Count[], wanted: Kind): Visits {
   }
 }
 
-/** Every link of the content, whether anybody followed it or not. */
+/** Returns every link of the content, including links that nobody followed. */
 async function readLinks(
   call: Call,
   campaign: CampaignRow,
@@ -80,7 +80,7 @@ async function readLinks(
     })
 }
 
-/** The addresses by position, of the content that was sent. */
+/** Returns link addresses by position, of the content of the last send, or of the current content before any send. */
 async function linksOf(call: Call, campaign: CampaignRow): Promise<Map<number, string | null>> {
   const frozen = await row<Pick<CampaignRow, 'subject' | 'preview' | 'content' | 'contentType'>>(
     call.em,
@@ -91,7 +91,9 @@ async function linksOf(call: Call, campaign: CampaignRow): Promise<Map<number, s
   return new Map(links.map(({ position, url }) => [position, url]))
 }
 
-/** Asks those who clicked, whose emails are few beside all that were sent. Currencies are never added up. */
+/**
+ * Sums payments per currency. Starts from the recipients who clicked, because they are few compared with all emails.
+ */
 async function readRevenue(
   { em, organization }: Call,
   { id }: CampaignRow,
@@ -115,7 +117,7 @@ async function readRevenue(
   )
 }
 
-/** By the hour, those in which nothing happened left out; opens and clicks of people. */
+/** Returns counts per hour, without hours in which nothing happened. Opens and clicks of machines are left out. */
 async function readTimeline(call: Call, campaign: CampaignRow): Promise<CampaignAnalytics['timeline']> {
   const found = await rows<CampaignAnalytics['timeline'][number]>(
     call.em,

@@ -4,14 +4,14 @@ import type { Call } from '../../catalogue/tool.ts'
 import { row } from '../../database.ts'
 import type { Predicate } from '../audience/predicate.ts'
 
-/** Who is meant: the subscribed that the filters hold for, as `subscriber s`. */
+/** A `from` and `where` for the recipients: SUBSCRIBED subscribers that match the predicate, under the alias `s`. */
 export function recipients(organizationId: string, predicate: Predicate): RawBuilder<unknown> {
   return sql`subscriber s where s.organization_id = ${organizationId} and s.status = 'SUBSCRIBED' and ${predicate}`
 }
 
 /**
- * Whether the address of `s` is suppressed. Hashes for people who were erased are only made where anybody is suppressed
- * at all.
+ * A condition that is true when the address of `s` is suppressed. It computes the keys of an address, which include a
+ * hash for erased people, only when the organization has any suppression.
  */
 export function isSuppressed(organizationId: string): RawBuilder<boolean> {
   return sql<boolean>`((select exists (select from suppression where organization_id = ${organizationId}))
@@ -19,7 +19,7 @@ export function isSuppressed(organizationId: string): RawBuilder<boolean> {
       and b.email_key = any(suppression_keys(s.organization_id, s.email))))`
 }
 
-/** How many people would get it now, and how many are meant but suppressed. */
+/** Counts the subscribers that would get the campaign now, and those that match but are suppressed. */
 export async function countRecipients(
   { em, organization }: Call,
   predicate: Predicate,

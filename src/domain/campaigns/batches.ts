@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 
 import { array, type EntityManager, execute, row } from '../../database.ts'
 
-/** An email by uuids. */
+/** Identifies an email by its uuids. */
 type EmailKey = { organizationId: string; messageId: string }
 
 /**
- * Writes the rows of emails that a sender has taken as part of a batch, and that somebody asks about before they have
- * their outcome: a reader may be faster than its record, and a sender may be gone. Answers whether there are any more
- * rows now.
+ * Writes the `message` rows of emails that a sender took as part of a batch and that are needed before their outcome is
+ * recorded: a recipient may click before the sender records the email, or the sender may have crashed. Returns whether
+ * any row was written.
  */
 export async function writeAwaited(em: EntityManager, emails: readonly EmailKey[]): Promise<boolean> {
   const found = await row<{ isMore: boolean }>(
@@ -24,7 +24,7 @@ export async function writeAwaited(em: EntityManager, emails: readonly EmailKey[
   return found?.isMore ?? false
 }
 
-/** The same for all emails to a subscriber. */
+/** Does the same as `writeAwaited` for all emails to one subscriber. */
 export async function writeAwaitedOf(
   em: EntityManager,
   { organizationId, subscriberId }: { organizationId: string; subscriberId: string },

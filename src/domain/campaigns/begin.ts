@@ -16,15 +16,15 @@ import { readSendable } from './sendable.ts'
 import type { CampaignSender } from './sender.ts'
 import { findSend, progressOf, scopeOf, type SendKey } from './sends.ts'
 
-/** Later than this, a campaign is not sent by itself any more (decisions, section 5). */
+/** A campaign that is more than this many hours late is not sent automatically (decisions, section 5). */
 const LATEST_HOURS = 24
 
-/** Why a campaign is not sent: a code for the ledger, and the words that `failure` shows. */
+/** Why a campaign is not sent: the reason code for the ledger and the message shown as `failure`. */
 export type Obstacle = { code: string; message: string }
 
 /**
- * Begins a send if it is due. A cancellation and this meet in one compare-and-set of state and schedule, so that one
- * of them wins. What cannot be sent any more fails with the reason.
+ * Begins a send if it is due. A campaign that can no longer be sent becomes FAILED with the reason. The update compares
+ * status and schedule version, so a concurrent cancellation and this call cannot both succeed.
  */
 export async function beginSend(services: Services, key: SendKey): Promise<CampaignSendProgress> {
   return await unitOfWork(services, scopeOf(key), async (call) => {
@@ -40,7 +40,7 @@ export async function beginSend(services: Services, key: SendKey): Promise<Campa
   })
 }
 
-/** Ends a send because an operator canceled its workflow: what has not been sent by now is skipped. */
+/** Ends a send because an operator canceled its workflow: recipients without an email yet are skipped. */
 export async function cancelSend(services: Services, key: SendKey): Promise<CampaignSendProgress> {
   return await unitOfWork(services, scopeOf(key), async (call) => {
     await fail(call, key, {
@@ -53,7 +53,7 @@ export async function cancelSend(services: Services, key: SendKey): Promise<Camp
   })
 }
 
-/** What failed before it began has no send to tell of it. */
+/** Describes a failure for a campaign that has no send row because it failed before it began. */
 function ended({ status, failure }: Pick<CampaignRow, 'status' | 'failure'>): Partial<CampaignSendProgress> {
   return status === 'FAILED' ? { stage: 'FAILED', label: 'it failed', error: failure } : {}
 }
@@ -63,7 +63,7 @@ const MISSED: Obstacle = {
   message: `missed window: it was due more than ${LATEST_HOURS} hours ago`,
 }
 
-/** Ends a campaign that cannot be sent, unless it is over already, and writes the decision into the ledger. */
+/** Marks a SCHEDULED or SENDING campaign as FAILED and writes the decision to the ledger; otherwise changes nothing. */
 export async function fail(call: Call, key: SendKey, { code, message }: Obstacle): Promise<void> {
   const { em, organization } = call
   await execute(
@@ -98,7 +98,7 @@ function waiting({ sendAt }: CampaignRow, waitMs: number): CampaignSendProgress 
   return { ...progressOf(null), stage: 'SCHEDULED', waitMs: Math.ceil(waitMs), label: `due at ${due}` }
 }
 
-/** Why it cannot begin, or null. */
+/** Begins the send. Returns null, or the reason why it cannot begin. */
 async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<Obstacle | null> {
   try {
     const { sender } = await readSendable(call, campaign)
@@ -112,7 +112,7 @@ async function begin(call: Call, campaign: CampaignRow, key: SendKey): Promise<O
   }
 }
 
-/** `content` carries its snippets: what they become later changes nothing of what is sent. */
+/** Stores the content with its snippets included, so that later edits of a snippet do not change the send. */
 async function freeze(
   { em, organization }: Call,
   key: SendKey,

@@ -5,12 +5,12 @@ import { row } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { findSend, scopeOf, type SendKey } from './sends.ts'
 
-/** Recipients of one transaction: well below a second. */
+/** Recipients per transaction, so that each takes well below a second. */
 const PAGE = 10_000
 
 /**
- * Gives an outcome to the recipients that a failed campaign leaves without an email: they are skipped, each with a row
- * of the ledger. Emails in the queue are skipped by the lane. May be repeated: what is done is not done again.
+ * Skips the recipients of a failed campaign who have no email yet, and writes a ledger row for each. The sending lane
+ * skips emails that are already in the queue. Safe to repeat.
  */
 export async function closeRecipients(services: Services, key: SendKey): Promise<void> {
   while ((await closePage(services, key)) === PAGE);

@@ -14,7 +14,7 @@ import { readName, readPreview, readReplyTo, readSubject } from './lines.ts'
 import { findCampaign, getCampaign } from './records.ts'
 import { findSender } from './sender.ts'
 
-/** A campaign as create_campaign takes it. */
+/** The input of create_campaign. */
 export type NewCampaign = {
   subject: string
   name: string
@@ -25,7 +25,7 @@ export type NewCampaign = {
   replyTo?: string | null | undefined
 }
 
-/** Makes a draft; what is left out is the template and the sender that is most likely meant. */
+/** Creates a draft. Uses the default content and the most likely sender when they are not given. */
 export async function createCampaign(call: Call, input: NewCampaign): Promise<Campaign> {
   const { em, organization } = call
   const { contentType } = input
@@ -48,7 +48,7 @@ export async function createCampaign(call: Call, input: NewCampaign): Promise<Ca
   return await getCampaign(call, encodeId('cmp', id))
 }
 
-/** A draft with the content and settings of a campaign, or of a workflow's internal email, in whatever state that is. */
+/** Creates a draft with the content and settings of a campaign or an internal email, whatever the status of that is. */
 export async function duplicateCampaign(
   call: Call,
   campaignId: string,
@@ -56,7 +56,7 @@ export async function duplicateCampaign(
 ): Promise<Campaign> {
   const { em, organization } = call
   const given = newName === undefined ? undefined : readName(newName, 'newName')
-  // The copy uses the same segments, which nobody may be deleting meanwhile.
+  // The copy uses the same segments, so none of them may be deleted meanwhile.
   await lockSegments(call)
   const source = await findCampaign(call, campaignId)
   const id = newId()
@@ -72,7 +72,7 @@ export async function duplicateCampaign(
   return await getCampaign(call, encodeId('cmp', id))
 }
 
-/** The default sender, else the one that was used last, else any; null where there is none. */
+/** Returns the uuid of the default sender, else of the last used one, else of any; null without senders. */
 async function likelySender({ em, organization }: Call): Promise<string | null> {
   const found = await row<{ id: string }>(
     em,

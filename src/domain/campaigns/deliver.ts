@@ -24,14 +24,14 @@ import {
 
 const SLICE_MS = 10_000
 const POLL_MS = 200
-/** When the end is near, so that it is noticed at once. */
+/** The shortest wait, used near the expected end so that the end is noticed at once. */
 const LAST_POLLS_MS = 20
-/** When only retries are left, nobody has to look often. */
+/** The wait between looks when the remaining emails only wait for their next attempt. */
 const IDLE_MS = 5_000
 
 /**
- * Watches for some seconds how the lane takes recipients, and ends the send once everybody has an outcome. What it knows
- * it reads from the rows each time, so any number of attempts may follow, or overlap, each other.
+ * Watches for up to `SLICE_MS` how recipients get their outcomes, and ends the send once all have one. Each look reads
+ * all state from the database, so attempts may follow or overlap each other.
  */
 export async function deliver(
   services: Services,
@@ -56,7 +56,7 @@ export async function deliver(
     const progress = progressOf(send, paceOf(send, send.done - first.done, seconds))
     control.report(progress)
     if (control.isStopping() || seconds * 1_000 > SLICE_MS) return progress
-    // Many campaigns may wait like this for a day, and each that looks takes a place from one that is due.
+    // Many campaigns may wait like this for a day, and each one that polls takes a worker slot from one that is due.
     if (isEnqueued(send) && !send.isMoving) {
       return { ...progress, label: 'waiting for the next tries', waitMs: IDLE_MS }
     }
@@ -76,7 +76,7 @@ function paceOf(send: Send, done: number, seconds: number): Partial<CampaignSend
   return { perSecond, expectedEnd, label: 'delivering' }
 }
 
-/** Everybody has an outcome: SENT, or FAILED when there was something to send and nothing went out. */
+/** Ends a send whose recipients all have an outcome: SENT, or FAILED when every email was refused. */
 async function finish(call: Call, key: SendKey): Promise<Send | null> {
   const send = await findSend(call, key, { lock: true })
   if (send === null || !isGoingOn(send) || send.done < send.total) return send

@@ -1,33 +1,33 @@
 import { isRecord } from '../../../schema/json.ts'
 import type { ContentType } from '../../../schema/values.ts'
 
-/** A node of a document, MAILY's or PLATE's. */
+/** A node of a MAILY or PLATE document. */
 export type DocumentNode = Record<string, unknown>
 
-/** Where a node stands; the root of a document has no parent. */
+/** A node with its parent and its index among the siblings; the root has no parent. */
 export type Place = { node: DocumentNode; parent: DocumentNode | null; index: number }
 
 /** Content types that are documents. */
 export type DocumentType = Exclude<ContentType, 'MARKDOWN'>
 
-/** How the two kinds of document differ: where children and attributes are, and which attributes a reader reads. */
+/** How the two document types differ: where children and attributes are, and which attributes hold readable text. */
 export type Dialect = {
   children: 'content' | 'children'
   isText: (node: DocumentNode) => boolean
   attributesOf: (node: DocumentNode) => unknown
-  /** Variables are named by the attribute that elsewhere is the id. */
+  /** Whether the node's `id` attribute is an id: in a MAILY `variable` node it is the variable's name. */
   hasId: (node: DocumentNode) => boolean
-  /** By the type of a node. A map, so that a type called like a member of objects finds nothing. */
+  /** Attributes with readable text by node type. A map: in an object, a type named `constructor` would match. */
   readable: ReadonlyMap<unknown, readonly string[]>
-  /** Attributes that hold a variable's name instead of text where another attribute, given here, is true. */
+  /** Maps a text attribute to the flag that, when true, makes the attribute hold a variable's name instead of text. */
   flags: ReadonlyMap<string, string>
-  /** TipTap refuses an empty text, Slate wants one in an empty element. */
+  /** Whether empty text nodes stay: TipTap refuses them, Slate requires one in an empty element. */
   keepsEmptyText: boolean
-  /** The node of an image, and the attribute with its address. */
+  /** The type of an image node, and the attribute that holds its address. */
   image: { type: string; address: string }
 }
 
-/** What each kind of document is like. */
+/** The dialect of each document type. */
 export const DIALECTS: Readonly<Record<DocumentType, Dialect>> = {
   MAILY: {
     children: 'content',
@@ -56,7 +56,10 @@ export const DIALECTS: Readonly<Record<DocumentType, Dialect>> = {
   },
 }
 
-/** A copy of content as one tree, and what the tree is as content again: a PLATE document may be a list alone. */
+/**
+ * Returns a copy of the content as one tree, and a function that turns the tree back into content. A PLATE document may
+ * be a bare list, which gets a root node here.
+ */
 export function openDocument(content: unknown): {
   root: DocumentNode
   contentOf: (root: DocumentNode) => unknown
@@ -66,13 +69,13 @@ export function openDocument(content: unknown): {
   return { root: { children: copy }, contentOf: ({ children }) => children }
 }
 
-/** What stands in a node, in order; empty where nothing can. */
+/** Returns the children of a node in order; empty for a node without any. */
 export function childrenOf({ children: member }: Dialect, node: DocumentNode | null): unknown[] {
   const children = node?.[member]
   return Array.isArray(children) ? children : []
 }
 
-/** The node and all that is in it, in document order, without recursion; it stops soon after `most`. */
+/** Lists the node and its descendants in document order, without recursion. Stops after `most` + 1 places. */
 export function placesFrom(dialect: Dialect, start: Place, most: number): Place[] {
   const places: Place[] = []
   const waiting = [start]

@@ -16,19 +16,19 @@ import {
 import type { Operation, Replacement, Target } from './operations.ts'
 import { rewrite } from './rewrite.ts'
 
-/** How many types of nodes are named to whoever looks for one that is not there. */
+/** How many node types the error for a missing type suggests. */
 const MOST_TYPES = 20
 
 /**
- * What content becomes by operations applied in order, and how much each of them matched. One that matches nothing
- * refuses all of them, naming its index; the content that was given stays as it is.
+ * Applies operations in order to a copy of the content. Returns the new content and the number of matches of each
+ * operation. An operation that matches nothing refuses the whole call, and the error names its index.
  */
 export function applyOperations(
   contentType: ContentType,
   content: unknown,
   given: readonly Operation[],
 ): { content: unknown; matched: number[] } {
-  // A node becomes a part of the document, which later operations change.
+  // Inserted nodes become part of the document and later operations change them, so the input is copied.
   const operations = structuredClone(given)
   const budget = { left: DOCUMENT_LIMITS.bytes }
   if (contentType === 'MARKDOWN') {
@@ -48,7 +48,7 @@ export function applyOperations(
   return { content: contentOf(root), matched }
 }
 
-/** One document under change. Paths in refusals begin with `at`, which names the operation. */
+/** Edits one document. `at` is the path of the operation in error messages. */
 class DocumentEditor {
   readonly #dialect: Dialect
   readonly #root: DocumentNode
@@ -246,7 +246,7 @@ function runFrom(siblings: readonly unknown[], belongs: (node: DocumentNode) => 
   return siblings.slice(0, end === -1 ? siblings.length : end) as DocumentNode[]
 }
 
-/** One replacement within the bytes a call may add, so that short texts cannot grow into a flood. */
+/** Replaces text within the number of characters a call may add, so that short texts cannot grow without limit. */
 function replaceIn(
   pieces: readonly string[],
   { find, replace, occurrence }: Replacement,

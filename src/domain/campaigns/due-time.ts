@@ -1,7 +1,7 @@
 import { isTimeZone, readMoment } from '../audience/moment.ts'
 import { refuse } from '../text.ts'
 
-/** When to send, as schedule_campaign takes it. */
+/** The send time as schedule_campaign takes it. */
 export type WishedTime = {
   date?: string | undefined
   hours?: number | undefined
@@ -12,8 +12,8 @@ export type WishedTime = {
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 
 /**
- * The moment that is meant, in epoch milliseconds; null is now. A day without hours and minutes is its midnight in the
- * zone. A local time that daylight saving skips moves forward, one that happens twice is the first.
+ * Returns the requested moment in epoch milliseconds; null means now. A day without hours and minutes means midnight in
+ * the time zone. A local time that daylight saving skips moves forward; one that occurs twice means the first.
  */
 export function readDueTime({ date, hours, minutes, timezone }: WishedTime, now: number): number | null {
   if (!isTimeZone(timezone)) {

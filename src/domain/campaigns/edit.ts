@@ -19,7 +19,7 @@ import { type CampaignRow, findCampaign, getCampaign } from './records.ts'
 import { findSender } from './sender.ts'
 import { nextStatus } from './status.ts'
 
-/** What edit_campaign changes; what is left out stays. */
+/** The changes that edit_campaign takes; members left out stay as they are. */
 export type CampaignChange = {
   name?: string | undefined
   subject?: string | undefined
@@ -31,7 +31,7 @@ export type CampaignChange = {
   contentType?: ContentType | undefined
 }
 
-/** Changes a draft or an internal email; edits at the same time follow one another, each on what the last one left. */
+/** Edits a draft or an internal email. A row lock makes concurrent edits run one after the other. */
 export async function editCampaign(
   call: Call,
   campaignId: string,
@@ -63,10 +63,10 @@ export async function editCampaign(
   }
 }
 
-/** Sets who a draft is for. */
+/** Sets the recipient filters of a draft. */
 export async function updateFilters(call: Call, campaignId: string, filters: unknown): Promise<Campaign> {
   const { em, organization } = call
-  // A segment that these filters name cannot be deleted between the look-up and the commit.
+  // The lock keeps a segment that these filters name from being deleted between the check and the commit.
   await lockSegments(call)
   const campaign = await findCampaign(call, campaignId, { lock: true })
   nextStatus(campaign, 'setAudience')
@@ -92,7 +92,7 @@ function refuseContradiction({ content, operations, contentType, ...rest }: Camp
   }
 }
 
-/** The content after the change; undefined where it stays. */
+/** Returns the content after the change; `content` is undefined when it does not change. */
 async function changedContent(
   call: Call,
   campaign: CampaignRow,
@@ -122,7 +122,7 @@ async function changedContent(
   return { contentType, content: undefined, matched: [] }
 }
 
-/** What no request could have carried must not be put together by operations. */
+/** Refuses content larger than a request may carry, which operations could otherwise build up. */
 function refuseLarge(content: unknown): void {
   if (Buffer.byteLength(JSON.stringify(content)) <= DOCUMENT_LIMITS.bytes) return
   throw new Failure(

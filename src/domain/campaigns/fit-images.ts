@@ -14,7 +14,7 @@ import { measureImages, type NaturalSize } from './image-sizes.ts'
 import { type CampaignRow, findCampaign, getCampaign, titleOf } from './records.ts'
 import { nextStatus } from './status.ts'
 
-/** What auto_fit_campaign_images is told; sizes in pixels. */
+/** The input of auto_fit_campaign_images; sizes in pixels. */
 export type Fitting = {
   campaignId: string
   imageIndexes?: readonly number[] | undefined
@@ -30,7 +30,7 @@ type DocumentImage = {
   address: string
 }
 
-/** Before the transaction: the natural sizes of the images that are meant, by their addresses. */
+/** Measures the chosen images and returns their natural sizes by address. Runs before the transaction. */
 export async function measureCampaignImages(
   call: Outside,
   { campaignId, imageIndexes }: Fitting,
@@ -47,8 +47,8 @@ export async function measureCampaignImages(
 }
 
 /**
- * Gives images their natural size, made smaller where they are larger than the bounds and never larger. One whose size
- * cannot be known stays as it is and says why. A dry run changes nothing.
+ * Sets images to their natural size, scaled down to fit the bounds and never scaled up. An image whose size cannot be
+ * known stays as it is and gets a `problem`. A dry run stores nothing.
  */
 export async function fitCampaignImages(
   call: Call,
@@ -80,7 +80,7 @@ export async function fitCampaignImages(
   return { campaign: await getCampaign(call, campaignId), images }
 }
 
-/** The images that are meant, in document order, in a copy of the document that `content` gives back. */
+/** Returns the chosen images in document order; `content` returns the copied document that holds them. */
 function readImages(
   campaign: CampaignRow,
   indexes: readonly number[] | undefined,
@@ -130,7 +130,7 @@ function naturalSize(image: DocumentImage, sizes: ReadonlyMap<string, NaturalSiz
   )
 }
 
-/** Why an image has no one size, before anybody is asked. */
+/** Returns why an image has no single size, or null when it can be measured. */
 function problemOf({ address, attributes }: DocumentImage): string | null {
   if (address === '') return 'It has no address.'
   if (!address.includes('{{') && attributes['isSrcVariable'] !== true) return null

@@ -22,14 +22,14 @@ import {
   touchSend,
 } from './sends.ts'
 
-/** Recipients of one transaction: well below a second. */
+/** Recipients per transaction, so that each takes well below a second. */
 const PAGE = 10_000
-/** One activity works about this long. */
+/** How long one activity attempt works, about. */
 const SLICE_MS = 10_000
 
 /**
- * Writes down who gets it: the subscribed that the filters hold for and that were there when it began. Each page goes
- * on after the last recipient that is written, so that a crash repeats nothing and leaves nobody out.
+ * Writes the recipients of a send: subscribers that match the filters and existed when the send began. Each page
+ * continues after the last written recipient, so a crash neither repeats nor skips anybody.
  */
 export async function freezeAudience(
   services: Services,

@@ -13,12 +13,12 @@ type EntryRow = Omit<HistorySummary, 'savedAt'> & { createdAt: string }
 const COLUMNS = sql`id, source, subject, preview, content_type as "contentType", restored_from as "restoredFrom",
   created_at as "createdAt"`
 
-/** Who wrote what a history entry keeps, as campaigns and the emails of automations tell it. */
+/** Returns the source of a history entry, for campaigns and internal emails: `ai` for an agent, else `manual`. */
 export function historySource({ isAgent }: Pick<Actor, 'isAgent'>): HistorySource {
   return isAgent ? 'ai' : 'manual'
 }
 
-/** Keeps what the campaign says now, as the entry of the change that has just been written. */
+/** Adds a history entry with the current content of the campaign; call it after a change was written. */
 export async function recordHistory(
   { em, organization, actor }: Call,
   campaignId: string,
@@ -33,7 +33,7 @@ export async function recordHistory(
   )
 }
 
-/** The entries of a campaign, newest first; the cursor is a position and may name an entry that is gone. */
+/** Lists the history of a campaign, newest first. The cursor is an id, and works after its entry was deleted. */
 export async function listHistory(
   call: Call,
   { campaignId, limit, cursor }: { campaignId: string; limit: number; cursor?: string | undefined },
@@ -52,7 +52,7 @@ export async function listHistory(
   return { entries, nextCursor: hasMore ? (entries.at(-1)?.id ?? null) : null, hasMore }
 }
 
-/** One entry with its content. */
+/** Returns one entry with its content. */
 export async function getHistoryEntry(
   call: Call,
   campaignId: string,
@@ -64,8 +64,8 @@ export async function getHistoryEntry(
 }
 
 /**
- * Puts back what an entry says, in whatever state the campaign is: what was sent is kept elsewhere and never changes.
- * The restoration is an entry of its own.
+ * Restores subject, preview and content from an entry, whatever the status of the campaign: sends keep their own copy.
+ * The restoration adds an entry of its own.
  */
 export async function restoreHistory(call: Call, campaignId: string, historyId: string): Promise<Campaign> {
   const { em, organization } = call

@@ -9,18 +9,18 @@ import { inspectImage } from '../image-file.ts'
 import { libraryImageId } from '../images.ts'
 import { fetchUrl } from '../web.ts'
 
-/** The size an image has by itself, in pixels, or why it cannot be known. */
+/** The natural size of an image in pixels, or why it cannot be known. */
 export type NaturalSize = { width: number; height: number } | { problem: string }
 
 const AT_ONCE = 4
 const EACH_MS = 5_000
 const ALL_MS = 20_000
-/** The size stands at the beginning of a file; a server that gives parts need not give the rest. */
+/** The range that is requested: image headers hold the size at their beginning. Servers may ignore the range. */
 const HEADER_BYTES = 262_144
 
 /**
- * The natural size of what each address shows: from the library for what is in it, else by a safe fetch, a few at once and
- * within a bound of time for all.
+ * Returns the natural size of the image at each address: from the media library when it is there, else by a safe fetch.
+ * Runs `AT_ONCE` fetches in parallel within `ALL_MS` in total.
  */
 export async function measureImages(
   call: Outside,

@@ -5,10 +5,10 @@ import { inspectDocument } from '../../content/document.ts'
 import { inspectSlate } from '../../content/slate.ts'
 import type { DocumentNode, DocumentType } from './dialects.ts'
 
-/** Which node of a document is meant. */
+/** Selects a node of a document. */
 export type Target = { nodeId: string } | { path: readonly number[] } | { type: string; index: number }
 
-/** A replacement of exact text, in the target or everywhere. */
+/** Replaces exact text inside `target`, or in the whole document when it is null. */
 export type Replacement = {
   type: 'replace_text'
   find: string
@@ -17,7 +17,7 @@ export type Replacement = {
   target: Target | null
 }
 
-/** An operation whose members go together. */
+/** A validated operation: each variant has exactly the members that belong together. */
 export type Operation =
   | Replacement
   | { type: 'insert_node'; node: DocumentNode; beside: Target; side: 'before' | 'after' }
@@ -39,7 +39,7 @@ const MEMBERS: Readonly<Record<OperationType, { needed: readonly Member[]; possi
   replace_node: { needed: ['target', 'node'], possible: [] },
 }
 
-/** The operations of a call for content of a type, or INVALID_INPUT with every fault of every one of them. */
+/** Validates operations for a content type. Throws `INVALID_INPUT` with every fault of every operation. */
 export function readOperations(contentType: ContentType, given: readonly WireOperation[]): Operation[] {
   const faults = given.flatMap((operation, index) =>
     faultsOf(contentType, operation).map(({ path, message }) => ({
@@ -54,7 +54,7 @@ export function readOperations(contentType: ContentType, given: readonly WireOpe
 function faultsOf(contentType: ContentType, operation: WireOperation): Fault[] {
   const { type, node } = operation
   const { needed, possible } = MEMBERS[type]
-  // Object.keys of a closed object are its members.
+  // The schema allows no other members, so the keys are members of `WireOperation`.
   const given = Object.keys(operation).filter((name) => name !== 'type') as Member[]
   const faults: Fault[] = [
     ...needed
@@ -103,7 +103,7 @@ function nodeFaults(contentType: DocumentType, node: DocumentNode): Fault[] {
   }))
 }
 
-/** faultsOf has found nothing missing, so that no stand-in here is ever used. */
+/** Converts an operation that `faultsOf` accepted, so the default values for missing members are never used. */
 function operationOf(wire: WireOperation): Operation {
   const { type, find = '', replace = '', occurrence = 'all', node = {}, before, after, at = [] } = wire
   const target = wire.target ? targetOf(wire.target) : null

@@ -3,9 +3,9 @@ import { sql } from 'kysely'
 import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'
 
-/** What became of the recipients of a campaign. */
+/** Counts of the recipients of a campaign by outcome. */
 export type Outcomes = {
-  /** How many have one. */
+  /** Recipients with any outcome. */
   settled: number
   sent: number
   delivered: number
@@ -13,12 +13,12 @@ export type Outcomes = {
   complained: number
   failed: number
   skipped: Record<string, number>
-  /** Of those that bounced. */
+  /** Bounces by category. */
   categories: Record<string, number>
   resent: number
-  /** Sent within the last ten seconds; the part of the oldest of them that falls into these is estimated. */
+  /** Sent within the last ten seconds. Counts are kept per ten-second window; a share of the older one is estimated. */
   recent: number
-  /** The most frequent reason of what failed or bounced. */
+  /** The most frequent reason among failed and bounced emails; empty when there are none. */
   worst: string
 }
 
@@ -33,8 +33,8 @@ type Group = {
 }
 
 /**
- * How a campaign came out, by the totals that are kept with its emails and its audience. Costs the same for a million
- * recipients as for ten.
+ * Returns the outcomes of a campaign from `campaign_tally`, which triggers keep up to date. The cost does not depend on
+ * the number of recipients.
  */
 export async function countOutcomes({ em, organization }: Call, campaignId: string): Promise<Outcomes> {
   const groups = await rows<Group>(
@@ -67,7 +67,7 @@ export async function countOutcomes({ em, organization }: Call, campaignId: stri
   }
 }
 
-/** How many emails of a campaign were sent in each hour. */
+/** A statement that counts the emails of a campaign sent in each hour. */
 export function sentByHour({ organization }: Call, campaignId: string) {
   return sql`select sent_hour as hour, sum(emails) as sent from campaign_tally
     where organization_id = ${organization.id} and campaign_id = ${campaignId} and sent_hour > '-infinity'

@@ -6,10 +6,10 @@ import { countOutcomes } from './outcomes.ts'
 import { findCampaign } from './records.ts'
 import { latestSend } from './sends.ts'
 
-/** The rate is that of the last ten seconds, or of all of it when that is shorter. */
+/** The rate covers the last ten seconds, or the whole send when that is shorter or finished. */
 const RATE_SECONDS = 10
 
-/** How far a campaign is. */
+/** Returns the progress of a campaign. */
 export async function readProgress(call: Call, campaignId: string): Promise<CampaignProgress> {
   const campaign = await findCampaign(call, campaignId)
   const latest = await latestSend(call, campaign.id)

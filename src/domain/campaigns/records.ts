@@ -9,7 +9,7 @@ import { decodeId, encodeId, missing } from '../../ids.ts'
 import { readWalk, type Walk } from '../keyset.ts'
 import { likeLiteral, timestamp, timestampOrNull } from '../text.ts'
 
-/** A campaign or internal email as the database has it; ids are uuids, times the driver's. */
+/** A campaign or internal email as the database returns it: ids are uuids, times are in the driver's format. */
 export type CampaignRow = {
   id: string
   kind: CampaignKind
@@ -24,15 +24,15 @@ export type CampaignRow = {
   replyTo: string | null
   recipientFilters: Filter[]
   status: CampaignStatus
-  /** When it is, or was, due. */
+  /** When it is or was due; null without a schedule. */
   sendAt: string | null
-  /** The number of its latest schedule, 0 before the first. */
+  /** The number of the latest schedule; 0 before the first. */
   scheduleVersion: number
   paused: boolean
   failure: string | null
   automationId: string | null
   stepId: string | null
-  /** The flag of the step whose internal email it is. */
+  /** For an internal email, the `transactional` flag of its step in the draft graph; false for campaigns. */
   transactional: boolean
   createdAt: string
   updatedAt: string
@@ -57,10 +57,10 @@ const SUMMARY = sql`campaign.id, campaign.name, campaign.subject, campaign.previ
 const JOINS = sql`left join sender
   on sender.organization_id = campaign.organization_id and sender.id = campaign.sender_id`
 
-/** Which campaigns to list; without a status those that are archived stay out. */
+/** Filters a list of campaigns. Without a status, archived campaigns are left out. */
 type CampaignQuery = { status?: CampaignStatus | undefined; query?: string | undefined }
 
-/** One page of the broadcasts, newest first; internal emails of workflows are not among them. */
+/** Returns one page of the broadcasts, newest first. Internal emails of workflows are not included. */
 export async function listCampaigns(
   { em, organization }: Call,
   { limit, page, ...query }: CampaignQuery & { limit: number; page: number },
@@ -85,7 +85,7 @@ export async function listCampaigns(
   return { campaigns: found.map(summarized), page, pageSize: limit, total, hasMore: page * limit < total }
 }
 
-/** The same, to be walked both ways. */
+/** Lists the same campaigns by keyset, in both directions. */
 export async function browseCampaigns(
   { em, organization }: Call,
   { status, query, ...asked }: CampaignQuery & Walk,
@@ -107,7 +107,7 @@ function broadcasts(organizationId: string, { status, query }: CampaignQuery): R
     and (${pattern}::text is null or campaign.name ilike ${pattern} or campaign.subject ilike ${pattern})`
 }
 
-/** A campaign or a workflow's internal email, in full. */
+/** Returns a campaign or a workflow's internal email in full. */
 export async function getCampaign(call: Call, campaignId: string): Promise<Campaign> {
   const found = await findCampaign(call, campaignId)
   const { kind, content, recipientFilters, failure, automationId, stepId } = found
@@ -122,7 +122,7 @@ export async function getCampaign(call: Call, campaignId: string): Promise<Campa
   }
 }
 
-/** The campaign of this id, or NOT_FOUND; with `lock`, nobody else changes it until the end of the transaction. */
+/** Returns a campaign. Throws `NOT_FOUND` when there is none. `lock` locks its row until the end of the transaction. */
 export async function findCampaign(
   { em, organization }: Pick<Call, 'em' | 'organization'>,
   campaignId: string,
@@ -144,7 +144,7 @@ export async function findCampaign(
   return found ?? missing('cmp', campaignId)
 }
 
-/** How refusals and summaries name a campaign. */
+/** Returns the name and id of a campaign for error messages and summaries. */
 export function titleOf({ id, name }: Pick<CampaignRow, 'id' | 'name'>): string {
   return `"${name}" (${encodeId('cmp', id)})`
 }

@@ -9,7 +9,7 @@ import { findSubscriber } from '../subscriber-records.ts'
 import { organizationVariables, personVariables } from '../variables.ts'
 import { type CampaignRow, findCampaign } from './records.ts'
 
-/** An email as its recipient gets it, without counting; the parts that were not asked for are absent. */
+/** An email as its recipient gets it, without tracking; parts that were not requested are absent. */
 export type Rendered = {
   subject: string
   preview: string
@@ -19,9 +19,9 @@ export type Rendered = {
 }
 
 /**
- * Renders a campaign for one subscriber, or for somebody of whom nothing is known, by the way every email takes to its
- * recipient. Links lead where they say, because nothing is counted; the personal addresses are samples. Without a
- * subscriber, what only some people see shows as well.
+ * Renders a campaign for one subscriber or, without `subscriberId`, for an unknown person, with the code that renders
+ * every sent email. Links are not tracked, and the unsubscribe and online addresses are samples. Without a subscriber,
+ * conditional content shows as well.
  */
 export async function renderCampaign(
   call: Call,
@@ -52,7 +52,7 @@ export async function renderCampaign(
   }
 }
 
-/** A campaign ready to be filled; what was frozen has its snippets as they were, and others as they are now. */
+/** Compiles a campaign. Frozen content already includes its snippets; other content gets their current versions. */
 export async function compileCampaign(
   call: Call,
   campaign: CampaignRow,
@@ -70,14 +70,14 @@ export async function compileCampaign(
   })
 }
 
-/** Values by variable name; without a subscriber the fallbacks show. */
+/** Returns values by variable name; without a subscriber only those of the organization, so fallbacks show. */
 async function variablesFor(call: Call, subscriberId: string | undefined): Promise<Record<string, unknown>> {
   const { name } = call.organization
   if (subscriberId === undefined) return organizationVariables(name)
   return personVariables(await findSubscriber(call, { subscriberId }), name)
 }
 
-/** What is no fault of the content, but would surprise whoever sends it. */
+/** Warns of omissions that are no content faults but that the sender may not expect. */
 function missingParts({ kind, subject }: CampaignRow, compiled: CompiledEmail): RenderWarning[] {
   const warnings: RenderWarning[] = []
   if (subject.trim() === '') warnings.push({ code: 'NO_SUBJECT', message: 'There is no subject; write one.' })

@@ -1,6 +1,6 @@
 /**
- * Replaces `find` in the text that the pieces are together, at most `most` times from the left. What takes its place
- * stands in the piece where the found text begins, and so keeps that piece's marks; the number of pieces stays.
+ * Replaces `find` in the joined text of the pieces, at most `most` times from the left. A replacement goes into the
+ * piece where the match begins, and so gets its marks. The number of pieces stays the same.
  */
 export function rewrite(
   pieces: readonly string[],
@@ -23,7 +23,7 @@ export function rewrite(
     let text = ''
     let at = from
     for (let start = starts[next]; start !== undefined && start < to; start = starts[next]) {
-      // Begun in an earlier piece, it has been replaced there already.
+      // A match that begins in an earlier piece was replaced there.
       if (start >= from) text += whole.slice(at, start) + replace
       at = Math.min(start + find.length, to)
       if (start + find.length > to) break

@@ -23,12 +23,12 @@ import { readSendable } from './sendable.ts'
 import { doneOf } from './sends.ts'
 import { nextStatus } from './status.ts'
 
-/** How many warnings of the content are shown to whoever confirms. */
+/** How many content warnings the confirmation summary shows. */
 const MOST_WARNINGS = 10
 
 type Wish = WishedTime & { campaignId: string }
 
-/** Gives a draft a time, and starts the workflow that waits for it. */
+/** Schedules a draft and starts the workflow that waits for its time. */
 export async function scheduleCampaign(call: Call, wish: Wish): Promise<Campaign> {
   const { em, organization } = call
   const due = readDueTime(wish, call.now.getTime())
@@ -49,7 +49,7 @@ export async function scheduleCampaign(call: Call, wish: Wish): Promise<Campaign
   return await getCampaign(call, wish.campaignId)
 }
 
-/** Starts the workflow of a schedule; where it is running already, nothing changes. */
+/** Starts the workflow of a schedule; does nothing when it is already running. */
 export function startSend(call: Call, campaign: Pick<CampaignRow, 'id'>, number: number): void {
   const campaignId = encodeId('cmp', campaign.id)
   const input: CampaignSendRequest = {
@@ -69,7 +69,7 @@ export function startSend(call: Call, campaign: Pick<CampaignRow, 'id'>, number:
   })
 }
 
-/** What scheduling will do, and how many people it reaches; refuses what cannot be scheduled. */
+/** Summarizes what scheduling will do and how many people it reaches. Throws when the campaign cannot be scheduled. */
 export async function summarizeSchedule(call: Call, wish: Wish): Promise<ConfirmationSummary> {
   const due = readDueTime(wish, call.now.getTime())
   const campaign = await findCampaign(call, wish.campaignId)
@@ -102,7 +102,7 @@ export async function summarizeSchedule(call: Call, wish: Wish): Promise<Confirm
   }
 }
 
-/** Makes a scheduled campaign a draft again, unless it has begun. */
+/** Makes a scheduled campaign a draft again. Throws `WRONG_STATE` when it is not SCHEDULED. */
 export async function cancelSchedule(call: Call, campaignId: string): Promise<Campaign> {
   const campaign = await findCampaign(call, campaignId, { lock: true })
   await execute(
@@ -114,13 +114,13 @@ export async function cancelSchedule(call: Call, campaignId: string): Promise<Ca
   return await getCampaign(call, campaignId)
 }
 
-/** Holds what of a campaign has not been handed to a mail server yet. */
+/** Holds the emails of a campaign that were not yet handed to a mail server. */
 export async function pauseCampaign(call: Call, campaignId: string): Promise<Campaign> {
   await setPaused(call, await findCampaign(call, campaignId, { lock: true }), 'pause')
   return await getCampaign(call, campaignId)
 }
 
-/** Lets a paused campaign go on: what was held is queued again in the same transaction. */
+/** Resumes a paused campaign, and queues its held emails again in the same transaction. */
 export async function resumeCampaign(call: Call, campaignId: string): Promise<Campaign> {
   const campaign = await findCampaign(call, campaignId, { lock: true })
   await setPaused(call, campaign, 'resume')
@@ -130,7 +130,7 @@ export async function resumeCampaign(call: Call, campaignId: string): Promise<Ca
   return await getCampaign(call, campaignId)
 }
 
-/** What resuming will do. */
+/** Summarizes what resuming will do. */
 export async function summarizeResume(call: Call, campaignId: string): Promise<ConfirmationSummary> {
   const campaign = await findCampaign(call, campaignId)
   nextStatus(campaign, 'resume')
@@ -161,7 +161,7 @@ async function setPaused(call: Call, campaign: CampaignRow, action: 'pause' | 'r
   )
 }
 
-/** Has the workflow of a send look at it now. */
+/** Signals the workflow of a send to look at the campaign now. */
 export function nudgeSend(
   call: Call,
   { id, scheduleVersion }: Pick<CampaignRow, 'id' | 'scheduleVersion'>,

@@ -12,7 +12,7 @@ import { type CampaignRow, titleOf } from './records.ts'
 import { compileCampaign } from './render.ts'
 import { type CampaignSender, senderFault, senderOf } from './sender.ts'
 
-/** What a campaign needs to be sent: its sender, the condition that its audience fulfils, and what is odd in its content. */
+/** The parts of a campaign that can be sent: its sender, the predicate of its audience, and content warnings. */
 export type Sendable = {
   sender: CampaignSender
   predicate: Predicate
@@ -20,8 +20,8 @@ export type Sendable = {
 }
 
 /**
- * Refuses a campaign that cannot be sent as it is: WRONG_STATE with everything that is missing, or
- * FILTER_REFERENCE_MISSING. Asked when it is scheduled, and again when it is due.
+ * Checks that a campaign can be sent, when it is scheduled and again when it is due. Throws `WRONG_STATE` with all
+ * faults, or `FILTER_REFERENCE_MISSING`.
  */
 export async function readSendable(call: Call, campaign: CampaignRow): Promise<Sendable> {
   const sender = await senderOf(call, campaign)
@@ -34,7 +34,7 @@ export async function readSendable(call: Call, campaign: CampaignRow): Promise<S
   const { em, organization } = call
   const scope = { organizationId: organization.id, timezone: organization.timezone }
   const predicate = await audiencePredicate(em, scope, campaign.recipientFilters)
-  // A custom field may have another type by now than when the filters were saved.
+  // The type of a custom field may have changed since the filters were saved.
   const customFields = await customFieldTypes(em, scope)
   refuseAny(campaign, validateFilters(campaign.recipientFilters, 'recipientFilters', { customFields }))
   if (sender === null) throw new Error('a campaign without a sender was not refused')

@@ -6,7 +6,7 @@ import { row } from '../../database.ts'
 import { decodeId, missing } from '../../ids.ts'
 import type { CampaignRow } from './records.ts'
 
-/** Who a campaign comes from; `stoodInFor` is the sender's own address, where another domain stands in. */
+/** The sender of a campaign. `stoodInFor` is the sender's own address when a fallback domain is used instead of it. */
 export type CampaignSender = {
   name: string
   email: string
@@ -14,10 +14,10 @@ export type CampaignSender = {
   replyTo: string | null
 }
 
-/** A sender, and whether email may leave from there. */
+/** A sender with the status of its domain, and whether email may be sent from it. */
 type JudgedSender = CampaignSender & { domain: string; domainStatus: DomainStatus; canLeave: boolean }
 
-/** The uuid of a sender of the organization, or NOT_FOUND. */
+/** Returns the uuid of a sender and locks it against deletion. Throws `NOT_FOUND` when there is none. */
 export async function findSender({ em, organization }: Call, senderId: string): Promise<string> {
   const found = await row<{ id: string }>(
     em,
@@ -27,7 +27,7 @@ export async function findSender({ em, organization }: Call, senderId: string): 
   return found?.id ?? missing('snd', senderId)
 }
 
-/** The campaign's sender, else the default one; null where there is none. */
+/** Returns the campaign's sender, else the default one; null when there is none. */
 export async function senderOf(
   { em, organization }: Call,
   { senderId }: Pick<CampaignRow, 'senderId'>,
@@ -44,7 +44,7 @@ export async function senderOf(
   )
 }
 
-/** Why nothing can be sent from here, and how to repair it; null when email may leave. */
+/** Returns why nothing can be sent from this sender and how to repair it; null when email can be sent. */
 export function senderFault(sender: JudgedSender | null): string | null {
   if (sender === null) {
     return 'there is no sender; make one with create_email_sender, or choose one with edit_campaign'

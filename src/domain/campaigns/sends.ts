@@ -7,52 +7,52 @@ import type { Scope } from '../../catalogue/unit-of-work.ts'
 import { execute, row } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 
-/** Which send: ids are uuids, `number` is that of the schedule. */
+/** Identifies a send: ids are uuids, `number` is the number of the schedule. */
 export type SendKey = { organizationId: string; campaignId: string; number: number }
 
-/** Hears of progress, and says whether the worker has to stop. */
+/** Receives progress reports, and tells whether the worker is shutting down. */
 export type SendControl = { report: (progress: CampaignSendProgress) => void; isStopping: () => boolean }
 
-/** A send with the state of its campaign. */
+/** A send with the status of its campaign. */
 export type Send = {
   id: string
   status: CampaignStatus
   paused: boolean
   failure: string | null
-  /** The campaign has been scheduled anew since. */
+  /** The campaign was rescheduled since. */
   isOld: boolean
   audienceFrozen: boolean
   total: number
   enqueued: number
   skipped: number
   enqueuedTo: string
-  /** Why its next emails could not be written. */
+  /** Why its next emails could not be written; null when they could. */
   fault: string | null
-  /** Its domain sends no mail to many until somebody resumes it. */
+  /** The sender's domain is stopped for marketing until somebody resumes it. */
   isStopped: boolean
-  /** Recipients that have their outcome, by the totals that are kept. */
+  /** Number of recipients with an outcome, from `campaign_tally`. */
   done: number
-  /** Some recipients are with a sender or have an email in the queue. */
+  /** Some recipients are in a batch or have an email in the queue. */
   isWaiting: boolean
-  /** Some of them go out now; the others wait for their next try. */
+  /** Some of them are being sent now; false when all wait for a retry or are held. */
   isMoving: boolean
 }
 
-/** How long a paused or stopped send waits before it looks by itself. */
+/** How long the workflow of a paused or stopped send waits before it looks again. */
 const PAUSED_MS = 60_000
 
-/** Whose unit of work a send is. */
+/** Returns the unit-of-work scope of a send: its organization, with the campaign as the actor. */
 export function scopeOf({ organizationId, campaignId }: SendKey): Scope {
   return { organizationId, actor: { kind: 'system', id: encodeId('cmp', campaignId), name: 'campaign' } }
 }
 
-/** How many recipients of a send have their outcome; costs the same for a million as for ten. */
+/** An expression for the number of recipients with an outcome; the cost does not depend on the number of recipients. */
 export function doneOf(send: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(select coalesce(sum(tally.emails), 0)::int from campaign_tally tally
     where tally.organization_id = ${send}.organization_id and tally.campaign_id = ${send}.campaign_id)`
 }
 
-/** The send, or null before it has begun. With `lock`, no other attempt moves it until the end of the transaction. */
+/** Returns the send, or null before it began. `lock` locks its row until the end of the transaction. */
 export async function findSend(
   { em }: Pick<Call, 'em'>,
   { organizationId, campaignId, number }: SendKey,
@@ -77,19 +77,19 @@ export async function findSend(
   )
 }
 
-/** A campaign's last send as its figures need it. */
+/** The last send of a campaign, as its statistics need it. */
 export type LatestSend = {
-  /** Everybody who was meant. */
+  /** Number of recipients, including skipped ones. */
   total: number
   /** The sender's address. */
   from: string
   startedAt: string
   finishedAt: string | null
-  /** How long it has taken. */
+  /** Seconds from the start to the end, or to now. */
   seconds: number
 }
 
-/** The last send of a campaign, or null before it was due. */
+/** Returns the last send of a campaign, or null when none has begun. */
 export async function latestSend({ em, organization }: Call, campaignId: string): Promise<LatestSend | null> {
   return await row<LatestSend>(
     em,
@@ -100,7 +100,7 @@ export async function latestSend({ em, organization }: Call, campaignId: string)
   )
 }
 
-/** Says that somebody works on a send, and has tried again what could not be written. */
+/** Records that a worker works on the send, and clears `fault` so that writing is tried again. */
 export async function touchSend(
   { em }: Pick<Call, 'em'>,
   { organizationId, campaignId, number }: SendKey,
@@ -112,17 +112,17 @@ export async function touchSend(
   )
 }
 
-/** Whether a send may go on: it is the campaign's latest and nobody has ended or paused it. */
+/** Whether a send may continue: it is the campaign's latest, SENDING and not paused. */
 export function isGoingOn({ status, paused, isOld }: Send): boolean {
   return status === 'SENDING' && !paused && !isOld
 }
 
-/** Whether everybody has an email in the queue, or is skipped. */
+/** Whether every recipient has an email in the queue or is skipped. */
 export function isEnqueued({ total, enqueued, skipped }: Send): boolean {
   return enqueued + skipped >= total
 }
 
-/** How far a send is, for its workflow. */
+/** Returns the progress of a send for its workflow. */
 export function progressOf(
   send: Send | null,
   more: Partial<CampaignSendProgress> = {},

@@ -8,7 +8,7 @@ import { execute } from '../../database.ts'
 import { lockSegments } from '../segments/lock.ts'
 import { type CampaignRow, findCampaign, getCampaign, titleOf } from './records.ts'
 
-/** What can be done to a campaign only in some of its states. */
+/** Actions that are allowed only in some statuses. */
 export type CampaignAction =
   | 'edit'
   | 'setAudience'
@@ -20,7 +20,7 @@ export type CampaignAction =
   | 'resume'
   | 'delete'
 
-/** The state each action leads to (contract, "Campaign" transitions; decisions, section 5); what is absent is refused. */
+/** The status each action leads to (contract, "Campaign" transitions; decisions, section 5); others are refused. */
 const CAMPAIGN_MOVES: Readonly<
   Record<CampaignStatus, Readonly<Partial<Record<CampaignAction, CampaignStatus>>>>
 > = {
@@ -29,10 +29,10 @@ const CAMPAIGN_MOVES: Readonly<
     setAudience: 'DRAFT',
     archive: 'ARCHIVED',
     schedule: 'SCHEDULED',
-    // It is gone, whatever its state is called.
+    // The row is deleted, so this status is never stored.
     delete: 'DRAFT',
   },
-  // It moves on to SENDING by itself when it is due, and from there to SENT or FAILED; see begin.ts and deliver.ts.
+  // A due campaign becomes SENDING, and then SENT or FAILED, without an action; see begin.ts and deliver.ts.
   SCHEDULED: { cancelSchedule: 'DRAFT' },
   SENDING: { pause: 'SENDING', resume: 'SENDING' },
   SENT: {},
@@ -40,7 +40,7 @@ const CAMPAIGN_MOVES: Readonly<
   FAILED: {},
 }
 
-/** An internal email follows its workflow, which is what is published and archived. */
+/** Internal emails are published and archived with their workflow, so only editing applies to them. */
 const OF_INTERNAL_EMAILS: ReadonlySet<CampaignAction> = new Set(['edit'])
 
 const WORDS: Readonly<Record<CampaignAction, string>> = {
@@ -64,7 +64,7 @@ const REPAIRS: Readonly<Record<CampaignStatus, string>> = {
   FAILED: 'duplicate_campaign makes a draft of it',
 }
 
-/** The state an action leads to, or WRONG_STATE saying which state it needs. */
+/** Returns the status an action leads to. Throws `WRONG_STATE` with the statuses that allow the action. */
 export function nextStatus(campaign: CampaignRow, action: CampaignAction): CampaignStatus {
   const { kind, status } = campaign
   if (kind === 'WORKFLOW' && !OF_INTERNAL_EMAILS.has(action)) {
@@ -84,13 +84,13 @@ export function nextStatus(campaign: CampaignRow, action: CampaignAction): Campa
   )
 }
 
-/** Hides a draft from the list, or makes an archived campaign a draft again. */
+/** Archives a draft, or makes an archived campaign a draft again. */
 export async function moveCampaign(
   call: Call,
   campaignId: string,
   action: 'archive' | 'unarchive',
 ): Promise<Campaign> {
-  // Whether it uses its segments follows its state, so nobody may be deleting one meanwhile.
+  // An archived campaign does not use its segments, so none may be deleted while the status changes.
   await lockSegments(call)
   const campaign = await findCampaign(call, campaignId, { lock: true })
   await execute(
@@ -101,7 +101,7 @@ export async function moveCampaign(
   return await getCampaign(call, campaignId)
 }
 
-/** What archiving does, or why it cannot be. */
+/** Summarizes what archiving does. Throws when the campaign cannot be archived. */
 export async function summarizeArchival(call: Call, campaignId: string): Promise<ConfirmationSummary> {
   const campaign = await findCampaign(call, campaignId)
   nextStatus(campaign, 'archive')

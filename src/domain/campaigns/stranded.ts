@@ -2,12 +2,12 @@ import { sql } from 'kysely'
 
 import { type EntityManager, rows } from '../../database.ts'
 
-/** A send that nobody has worked on for a while; ids are uuids. */
+/** A send whose workflow has not worked on it for a while; ids are uuids. */
 export type StrandedSend = { organizationId: string; id: string; number: number }
 
 /**
- * Sends of all organizations that are due or begun and `lateSeconds` behind, or that failed and whose recipients nobody
- * told so, unless Temporal is still to be told.
+ * Finds sends of all organizations that were due or last worked on more than `lateSeconds` ago, and failed sends whose
+ * recipients were not all skipped yet. Leaves out sends whose workflow has a pending outbox entry.
  */
 export async function findStrandedSends(
   em: EntityManager,

@@ -11,12 +11,13 @@ import { type CampaignRow, findCampaign, titleOf } from './records.ts'
 import { compileCampaign } from './render.ts'
 import { senderFault, senderOf } from './sender.ts'
 
-/** A test on its way. */
+/** An accepted test email. */
 export type SentTest = { id: string; email: string }
 
 /**
- * Sends a campaign as it is now to a few addresses. They need not be subscribers, and nothing is counted or remembered of
- * them: fallbacks and what only some people see show, links lead straight where they say, and the unsubscribe link is a sample.
+ * Sends the current content of a campaign as a test to a few addresses, which need not be subscribers. Nothing is
+ * tracked: variables show their fallbacks, conditional content shows, links are direct, and the unsubscribe link is a
+ * sample.
  */
 export async function sendTest(
   call: Call,
@@ -65,7 +66,7 @@ function refuseTwice(emails: readonly string[]): void {
   if (again !== -1) refuse(`emails[${again}]`, 'stands there already; name each address once.')
 }
 
-/** What mail keeps of the campaign, so that a later edit does not change a test that waits. */
+/** Copies the content with its snippets, so that later edits do not change a queued test. */
 async function sourceOf(call: Call, campaign: CampaignRow): Promise<MessageSource> {
   const { contentType, subject, preview } = campaign
   const content = await withSnippets(call, contentType, campaign.content)

@@ -10,10 +10,10 @@ import { type CampaignChange, editCampaign, updateFilters } from './edit.ts'
 import { findCampaign, getCampaign, titleOf } from './records.ts'
 import { nextStatus } from './status.ts'
 
-/** A merge into a campaign: its audience beside everything that an edit changes. */
+/** A partial update of a campaign: the members of an edit, and its audience. */
 type CampaignPatch = Omit<CampaignChange, 'operations'> & { recipientFilters?: unknown }
 
-/** Changes what is given of a campaign, all of it or nothing; an empty change changes nothing. */
+/** Applies the given changes all or none; an empty patch changes nothing. */
 export async function updateCampaign(
   call: Call,
   campaignId: string,
@@ -24,9 +24,9 @@ export async function updateCampaign(
   return await getCampaign(call, campaignId)
 }
 
-/** Deletes a draft or an archived campaign with its history; answers its id. */
+/** Deletes a draft or an archived campaign with its history. Returns its id. */
 export async function deleteCampaign(call: Call, campaignId: string): Promise<string> {
-  // Filters may ask for it, and nobody may be adding one meanwhile.
+  // Filters may refer to the campaign, so no such filter may be added meanwhile.
   await lockSegments(call)
   const campaign = await findCampaign(call, campaignId, { lock: true })
   nextStatus(campaign, 'delete')
@@ -39,7 +39,7 @@ export async function deleteCampaign(call: Call, campaignId: string): Promise<st
   return id
 }
 
-/** What deleting a campaign does, or why it cannot be. */
+/** Summarizes what deleting a campaign does. Throws when it cannot be deleted. */
 export async function summarizeDeletion(call: Call, campaignId: string): Promise<ConfirmationSummary> {
   const campaign = await findCampaign(call, campaignId)
   nextStatus(campaign, 'delete')

@@ -20,7 +20,7 @@ const RETRY = sql`interval '1 minute'`
 type Change = { subscriberId: string; silent: boolean; depth: number | null }
 type Move = { subscriberId: string; entered: boolean }
 
-/** The organizations that have changes to look at; jumps from one to the next, however many changes each has. */
+/** Returns organizations with pending changes. It skips from one organization to the next in the index. */
 export async function organizationsWithChanges(em: EntityManager): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
@@ -36,13 +36,13 @@ export async function organizationsWithChanges(em: EntityManager): Promise<strin
 }
 
 /**
- * Takes the oldest changes of the organization, finds who of these people entered or left a watched segment, and lets
- * automations answer, all in one transaction: what a crash undoes is done again as a whole, so that each entry and exit
- * counts once. Answers how many changes it took; 0 also while another process is at it.
+ * Takes the oldest changes of the organization, finds who entered or left a watched segment, and lets automations
+ * react. Everything is one transaction, so a crash undoes it as a whole and each entry and exit counts once. Returns
+ * how many changes it took; 0 also while another process holds the lock.
  */
 export async function applySegmentChanges(call: Call): Promise<number> {
   if (!(await tryLockSegments(call))) return 0
-  // A change is visible here only with its cause, so every look that follows, at a later moment, sees it.
+  // A change becomes visible together with its cause, so the later statements here see that cause.
   const taken = await rows<Change>(
     call.em,
     sql`select subscriber_id as "subscriberId", silent, depth
@@ -64,14 +64,14 @@ export async function applySegmentChanges(call: Call): Promise<number> {
   )
   await refuseInSilence(call, unheard)
   for (const [depth, events] of byDepth(taken, heard)) {
-    // Whoever a run moved is let in as by that run, so that a circle through segments is cut as any other.
+    // The events keep the depth of the run that caused them, so that loops through segments end like other loops.
     const actor = depth === null ? call.actor : { ...call.actor, depth }
     await recordEvents({ ...call, actor }, events, { priority })
   }
   return taken.length
 }
 
-/** The events of people who were moved by runs that stand behind as many others; null are those whom no run moved. */
+/** Groups events by the depth of the run that changed the subscriber; null for changes that no run made. */
 function byDepth(changes: readonly Change[], events: readonly NewEvent[]): Map<number | null, NewEvent[]> {
   const depths = new Map<string, number>()
   for (const { subscriberId, depth } of changes) {
@@ -80,7 +80,7 @@ function byDepth(changes: readonly Change[], events: readonly NewEvent[]): Map<n
   return Map.groupBy(events, ({ subscriberId }) => depths.get(subscriberId) ?? null)
 }
 
-/** The condition over `subscriber s left join segment_member m` that finds whoever is where they do not belong. */
+/** Returns a query for subscribers whose stored membership differs from whether they match the segment. */
 export function misplaced(organizationId: string, segmentId: string, predicate: Predicate) {
   return {
     from: sql`subscriber s left join segment_member m on m.organization_id = s.organization_id
@@ -90,7 +90,7 @@ export function misplaced(organizationId: string, segmentId: string, predicate: 
   }
 }
 
-/** Corrects the members among these people and answers who moved; a segment that cannot be asked is asked again later. */
+/** Updates the membership of these people and returns who moved. A segment whose filters fail is rechecked later. */
 async function moveMembers(call: Call, segment: WatchedSegment, people: readonly string[]): Promise<Move[]> {
   const { em, organization } = call
   const scope = { organizationId: organization.id }

@@ -6,14 +6,14 @@ import { execute, row } from '../../database.ts'
 const key = (organizationId: string) => sql`hashtextextended(${`segments/${organizationId}`}, 0)`
 
 /**
- * Until the end of the transaction, nobody else changes what segments the organization has, which are watched, or who
- * is in them. It comes before every other lock.
+ * Locks the segments of an organization until the end of the transaction: which exist, which are watched, and who is in
+ * them. Take it before every other lock.
  */
 export async function lockSegments({ em, organization }: Call): Promise<void> {
   await execute(em, sql`select pg_advisory_xact_lock(${key(organization.id)})`)
 }
 
-/** The same lock if it is free. */
+/** Takes the same lock if it is free; returns whether it did. */
 export async function tryLockSegments({ em, organization }: Call): Promise<boolean> {
   const found = await row<{ locked: boolean }>(
     em,

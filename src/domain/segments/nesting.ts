@@ -7,10 +7,10 @@ import { decodeId, encodeId } from '../../ids.ts'
 import { segmentsIn } from '../audience/references.ts'
 import { refuse } from '../text.ts'
 
-/** The segments that each segment names in its filters, by uuid; a segment that names none is left out. */
+/** The segments that each segment refers to, by uuid; segments without references are absent. */
 export type Nesting = ReadonlyMap<string, readonly string[]>
 
-/** Which segments name which, in the whole organization. */
+/** Returns the references between all segments of the organization. */
 export async function readNesting({ em, organization }: Call): Promise<Nesting> {
   const found = await rows<{ id: string; inner: string[] }>(
     em,
@@ -20,7 +20,7 @@ export async function readNesting({ em, organization }: Call): Promise<Nesting> 
   return new Map(found.map(({ id, inner }) => [id, [...new Set(inner)].map((each) => decodeId('seg', each))]))
 }
 
-/** Every segment whose members depend on this one, because it names it or names one that does. */
+/** Returns the segments that depend on this one, directly or through others. */
 export function outerSegments(nesting: Nesting, id: string): Set<string> {
   const outer = new Set<string>()
   const open = [id]
@@ -35,8 +35,8 @@ export function outerSegments(nesting: Nesting, id: string): Set<string> {
 }
 
 /**
- * Refuses filters that would make segments around this one nest too deep. What lies below, and circles, are refused by
- * checkFilters before.
+ * Refuses filters that would make the segments around this one nest too deep. checkFilters already refused cycles and
+ * filters that are too deep themselves.
  */
 export function refuseDeepNesting(nesting: Nesting, id: string, filters: readonly Filter[]): void {
   const changed = new Map([...nesting, [id, [...segmentsIn(filters)]]])
@@ -51,7 +51,7 @@ export function refuseDeepNesting(nesting: Nesting, id: string, filters: readonl
   }
 }
 
-/** `known` keeps what was counted: segments that share others would be counted by every path. */
+/** Counts the nesting levels of a segment; `known` avoids counting shared segments once per path. */
 function levels(nesting: Nesting, id: string, known: Map<string, number>): number {
   const before = known.get(id)
   if (before !== undefined) return before

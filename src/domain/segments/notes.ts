@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute } from '../../database.ts'
 
-/** Says that these people changed in a way that is no event. */
+/** Records that these subscribers changed without an event, so that their segments are checked. */
 export async function noteSegmentChanges(
   { em, organization }: Call,
   subscriberIds: readonly string[],

@@ -11,12 +11,12 @@ import { type WatchedSegment, watchedSegments } from './watch.ts'
 const PAGE = 20_000
 const LEASE = sql`interval '1 minute'`
 
-/** A segment whose audience must be compared as a whole, and the moment after which it was asked for. */
+/** A segment whose whole audience must be compared; `after` is the transaction id that requested it. */
 export type Recheck = { organizationId: string; segmentId: string; after: string }
 
 /**
- * Leases the next segment whose recheck is due, of all organizations: when everything that ran beside the transaction
- * that asked for it is over. One that does not finish is taken again after a minute.
+ * Leases the next due recheck of all organizations for a minute. It is due when all transactions that ran concurrently
+ * with the request have ended. An unfinished recheck is leased again.
  */
 export async function claimRecheck(em: EntityManager): Promise<Recheck | null> {
   return await row<Recheck>(
@@ -32,7 +32,7 @@ export async function claimRecheck(em: EntityManager): Promise<Recheck | null> {
   )
 }
 
-/** Closes a recheck, unless another was asked for meanwhile. */
+/** Ends a recheck, unless a newer one was requested meanwhile. */
 export async function finishRecheck(
   { em, organization }: Call,
   { segmentId, after }: Recheck,
@@ -45,9 +45,9 @@ export async function finishRecheck(
 }
 
 /**
- * Compares one page of the whole audience with the members of a watched segment and notes as changed whoever is
- * misplaced: applySegmentChanges decides. Whoever is noted already is passed over, so that a change in silence stays one.
- * Answers where the next page begins, null after the last.
+ * Compares one page of subscribers with the members of a watched segment, and records the misplaced ones as changed for
+ * applySegmentChanges. Subscribers with a pending change are skipped, so that a silent change stays silent. Returns the
+ * last id of the page, or null after the last page.
  */
 export async function noteMisplaced(
   { em, organization }: Call,
@@ -76,7 +76,7 @@ export async function noteMisplaced(
   return end?.id ?? null
 }
 
-/** Organizations that watch any segment. */
+/** Returns the organizations that watch any segment. */
 export async function watchingOrganizations(em: EntityManager): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
@@ -85,7 +85,7 @@ export async function watchingOrganizations(em: EntityManager): Promise<string[]
   return found.map(({ id }) => id)
 }
 
-/** The watched segments that somebody enters or leaves by time alone, through segments they name too. */
+/** Returns the watched segments whose members can change as time passes, also through nested segments. */
 export async function segmentsOfTime(call: Call): Promise<WatchedSegment[]> {
   const found: WatchedSegment[] = []
   for (const segment of await watchedSegments(call)) {

@@ -19,7 +19,7 @@ type SegmentRow = { id: string; name: string; filters: Filter[]; createdAt: stri
 
 const COLUMNS = sql`id, name, filters, created_at as "createdAt", updated_at as "updatedAt"`
 
-/** Segments whose name contains `query`, newest first, by keyset pages. */
+/** Lists segments whose name contains `query`, newest first, in keyset pages. */
 export async function listSegments(
   { em, organization }: Call,
   { query, limit, cursor }: { query?: string | undefined; limit: number; cursor?: string | undefined },
@@ -44,7 +44,7 @@ export async function listSegments(
   }
 }
 
-/** A segment and how many match it now; one whose filters name what is gone can still be read, and repaired. */
+/** Returns a segment and its current size. With a missing reference in its filters, the size is null. */
 export async function getSegment(call: Call, segmentId: string): Promise<CountedSegment> {
   const found = await findSegment(call, segmentId)
   const counted = { ...present(found), countedAt: call.now.toISOString() }
@@ -56,16 +56,16 @@ export async function getSegment(call: Call, segmentId: string): Promise<Counted
   }
 }
 
-/** Makes a segment of filters that are right; names need not differ. */
+/** Creates a segment from valid filters. Names need not be unique. */
 export async function createSegment(call: Call, name: string, filters: unknown): Promise<Segment> {
   const line = readName(name)
-  // A segment that these filters name cannot be deleted between the look-up and the commit.
+  // The lock keeps a segment that these filters name from being deleted between the check and the commit.
   await lockSegments(call)
   const id = newId()
   return await insertSegment(call, id, line, await checkOwnFilters(call, id, filters))
 }
 
-/** Changes name, filters or both; what is left out stays. Circles of segments are refused, whatever their length. */
+/** Changes name, filters or both. Refuses cycles of segments of any length. */
 export async function updateSegment(
   call: Call,
   segmentId: string,
@@ -87,7 +87,7 @@ export async function updateSegment(
   return present(after ?? missing('seg', segmentId))
 }
 
-/** A second segment with the same filters. */
+/** Creates a segment with the same filters. */
 export async function duplicateSegment(
   call: Call,
   segmentId: string,
@@ -99,7 +99,7 @@ export async function duplicateSegment(
   return await insertSegment(call, newId(), line ?? copyName(name, SEGMENT_LIMITS.name), filters)
 }
 
-/** Deletes a segment that nothing uses; its subscribers stay as they are. */
+/** Deletes a segment that is not in use; its subscribers do not change. */
 export async function deleteSegment(call: Call, segmentId: string): Promise<void> {
   await lockSegments(call)
   const segment = await findSegment(call, segmentId)
@@ -110,7 +110,7 @@ export async function deleteSegment(call: Call, segmentId: string): Promise<void
   )
 }
 
-/** What deleting will do, or which campaigns, workflows and segments forbid it. */
+/** Summarizes what deleting will do. Throws `WRONG_STATE` with the uses of a segment that is in use. */
 export async function summarizeSegmentDeletion(call: Call, segmentId: string): Promise<ConfirmationSummary> {
   const segment = await findSegment(call, segmentId)
   await refuseUsedSegment(call, segment)
@@ -149,7 +149,7 @@ async function insertSegment(
   return present(made)
 }
 
-/** The filters of this segment, new or changed, once they and all they name are right. */
+/** Validates the filters of this segment and returns them. */
 async function checkOwnFilters(call: Call, id: string, raw: unknown): Promise<Filter[]> {
   const scope = { organizationId: call.organization.id }
   return await checkFilters(call.em, scope, raw, 'filters', { segmentId: id })

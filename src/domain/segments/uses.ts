@@ -6,7 +6,7 @@ import { json, rows } from '../../database.ts'
 import { encodeId, type IdPrefix } from '../../ids.ts'
 import { IS_ACTIVE } from '../automations/runs/active.ts'
 
-/** What names a segment and would no longer work without it. */
+/** A record that refers to a segment and would not work without it. */
 type Use = { kind: 'campaign' | 'workflow' | 'segment'; id: string; name: string }
 
 const PREFIXES = { campaign: 'cmp', workflow: 'wf', segment: 'seg' } as const satisfies Record<
@@ -15,7 +15,7 @@ const PREFIXES = { campaign: 'cmp', workflow: 'wf', segment: 'seg' } as const sa
 >
 const NAMED = 20
 
-/** Refuses while a campaign that is still to be sent, a workflow or another segment uses it, naming each. */
+/** Throws `WRONG_STATE` when an unfinished campaign, a workflow or another segment uses the segment, naming each. */
 export async function refuseUsedSegment(call: Call, segment: { id: string; name: string }): Promise<void> {
   const uses = await usesOf(call, segment.id)
   if (uses.length === 0) return
@@ -31,7 +31,7 @@ export async function refuseUsedSegment(call: Call, segment: { id: string; name:
   )
 }
 
-/** Drafts count, and so do versions that somebody can still enter or is still in; what was sent or archived does not. */
+/** Finds uses in drafts and in versions that can be entered or still have runs, but not in sent or archived records. */
 async function usesOf({ em, organization }: Call, id: string): Promise<Use[]> {
   return await rows<Use>(
     em,

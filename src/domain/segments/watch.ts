@@ -6,10 +6,10 @@ import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, rows } from '../../database.ts'
 import { audiencePredicate } from '../audience/match.ts'
 
-/** A segment whose members are kept because a trigger asks who enters or leaves it. */
+/** A segment whose members are stored because a trigger reacts to entering or leaving it. */
 export type WatchedSegment = { id: string; filters: Filter[] }
 
-/** The segments that a trigger of a published automation names; an archived automation lets nobody in and needs none. */
+/** The segments that triggers of published automations name. Archived automations start no runs and need none. */
 const WANTED = sql`select distinct segment.organization_id, segment.id as segment_id from automation_trigger trigger
   join automation on automation.organization_id = trigger.organization_id and automation.id = trigger.automation_id
   join segment on segment.organization_id = trigger.organization_id and type_id('seg', segment.id) = trigger.match_key
@@ -17,8 +17,8 @@ const WANTED = sql`select distinct segment.organization_id, segment.id as segmen
     and automation.published_version_id is not null`
 
 /**
- * Brings the watched segments in step with the triggers there are, under lockSegments. Who is in a segment when it
- * begins to be watched is written down in silence: nobody enters by that.
+ * Updates the set of watched segments to match the triggers; call it under lockSegments. The first members of a newly
+ * watched segment are stored silently: they do not count as entering.
  */
 export async function syncWatchedSegments(call: Call): Promise<void> {
   const { em, organization } = call
@@ -41,8 +41,8 @@ export async function syncWatchedSegments(call: Call): Promise<void> {
 }
 
 /**
- * After a change of filters, under lockSegments: takes the members as they are now, in silence, of those of these
- * segments that are watched. Where the filters cannot be asked, the members stay.
+ * Stores the current members of watched segments after a change of filters, silently; call it under lockSegments. When
+ * the filters have a missing reference, the members stay as they were.
  */
 export async function retakeMembers(call: Call, segmentIds: readonly string[]): Promise<void> {
   for (const segment of await watchedSegments(call, segmentIds)) {
@@ -54,7 +54,7 @@ export async function retakeMembers(call: Call, segmentIds: readonly string[]): 
   }
 }
 
-/** The watched segments of the organization, or those of them that are asked for. */
+/** Returns the watched segments of the organization, or those among the given uuids. */
 export async function watchedSegments(
   { em, organization }: Pick<Call, 'em' | 'organization'>,
   among: readonly string[] | null = null,
@@ -69,7 +69,7 @@ export async function watchedSegments(
   )
 }
 
-/** The whole set in one statement; changes that ran beside this transaction are found by the recheck it asks for. */
+/** Stores all members, and requests a recheck, which finds changes by concurrent transactions. */
 async function takeMembers({ em, organization }: Call, { id, filters }: WatchedSegment): Promise<void> {
   const predicate = await audiencePredicate(em, { organizationId: organization.id }, filters)
   await execute(
