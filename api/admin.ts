@@ -11,12 +11,12 @@ import { noteToken } from './strangers.ts'
 
 const ADDRESS = '/api/v1/admin/tools'
 
-/** Each address has so many within the window, at each process. */
+/** The limit of requests per client address within the window, in each process. */
 const REQUESTS = 60
 const WINDOW_MS = 60_000
 const BODY_LIMIT = 1_000_000
 
-/** `/api/v1/admin/tools`: what those who run the service may ask across organizations (contract, "Admin tools API"). */
+/** `/api/v1/admin/tools`: the queries of operators across organizations (contract, "Admin tools API"). */
 export function adminRoutes(services: Services): Router {
   const router = new Router({ prefix: ADDRESS })
   const visits = new Throttle(REQUESTS, WINDOW_MS)
@@ -40,7 +40,9 @@ export function adminRoutes(services: Services): Router {
   return router
 }
 
-/** Every request of an address counts, whatever key it shows, so that keys cannot be tried. */
+/**
+ * Counts every request of a client address, whatever its key, so that keys cannot be guessed. Throws `RATE_LIMITED`.
+ */
 function countVisit(ctx: Context, visits: Throttle): void {
   const { left, endsInMs } = visits.count(ctx.ip)
   const reset = Math.max(1, Math.ceil(endsInMs / 1_000))

@@ -23,7 +23,7 @@ import { toolRoutes } from './tools.ts'
 import { v1Routes } from './v1.ts'
 import { answerVisits } from './visits.ts'
 
-/** The HTTP service as one application; it never listens by itself. */
+/** Creates the HTTP application; the caller makes it listen. */
 export function createApp(services: Services, tracking: Tracking = createTracking(services)): Koa {
   const app = new Koa()
   const { registry, requests } = createMetrics(tracking)
@@ -39,7 +39,8 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
   mount(app, healthRoutes(services, registry))
   app.use(refuseForeignHost(isKnownHost))
   app.use(holdOffStrangers())
-  // One router over all doors: each router in the chain costs every request two turns and a search.
+  // One router for all doors: each router in the middleware chain would cost every request two async steps and a
+  // search.
   const doors = new Router()
   for (const door of [
     publicRoutes(services),
@@ -59,7 +60,7 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
   return app
 }
 
-/** Gives each request an id, times it, and logs it by its route pattern. */
+/** Gives each request an id, measures it, and logs it by its route pattern. */
 function observe(services: Services, requests: ReturnType<typeof createMetrics>['requests']): Middleware {
   return async (ctx, next) => {
     const started = performance.now()
@@ -75,7 +76,7 @@ function observe(services: Services, requests: ReturnType<typeof createMetrics>[
   }
 }
 
-/** Gives an unknown address, and a method that an address does not have, the shape of every other refusal. */
+/** Answers unknown addresses and methods in the same shape as every other refusal. */
 const refuseUnknown: Middleware = async (ctx, next) => {
   await next()
   if (ctx.status === 405 || ctx.status === 501) {
@@ -102,7 +103,7 @@ function createHostCheck({ config }: Services): (ctx: Context) => boolean {
   }
 }
 
-/** Only the names this service is known by are served, so that a rebound name reaches nothing. */
+/** Refuses requests for any other host name, which prevents DNS rebinding. */
 function refuseForeignHost(isKnownHost: (ctx: Context) => boolean): Middleware {
   return async (ctx, next) => {
     if (!isKnownHost(ctx)) {

@@ -3,10 +3,13 @@ import getRawBody from 'raw-body'
 
 import { Failure } from '../src/catalogue/failure.ts'
 
-/** A body that takes longer than this is cut off; files have the time of the whole request. */
+/** The time limit for reading a body into memory; files have the time limit of the whole request. */
 const JSON_MS = 60_000
 
-/** The JSON body of a request, read up to `limit` bytes; refused by name when it is another type, too large or broken. */
+/**
+ * Reads the JSON body of a request; an empty one is `{}`. Throws `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE` beyond `limit`
+ * bytes, or `MALFORMED_BODY`.
+ */
 export async function readJson(ctx: Context, limit: number): Promise<unknown> {
   const isEmpty = ctx.req.headers['content-length'] === '0'
   if (!isEmpty && ctx.is('application/json') === false) {
@@ -28,9 +31,12 @@ export async function readJson(ctx: Context, limit: number): Promise<unknown> {
   }
 }
 
-/** The body of a request as a file of `type`, unread; its size is known to be within `limit` where it was declared. */
+/**
+ * Returns the unread body of a request as a file of `type`. Throws `UNSUPPORTED_MEDIA_TYPE`, or `TOO_LARGE` if its
+ * declared size is above `limit` bytes; a body without a declared size is not checked here.
+ */
 export function openFile(ctx: Context, type: string, limit: number): AsyncIterable<Buffer> {
-  // What is refused on the way leaves the rest unread, so the connection cannot carry another request.
+  // A refused request leaves part of its body unread, so the connection cannot carry another request.
   ctx.set('Connection', 'close')
   if (!ctx.is(type)) {
     throw new Failure(
@@ -44,7 +50,7 @@ export function openFile(ctx: Context, type: string, limit: number): AsyncIterab
   return ctx.req
 }
 
-/** The body of a request as text, read up to `limit` bytes. */
+/** Reads the body of a request as text. Throws `TOO_LARGE` beyond `limit` bytes. */
 export async function readText(ctx: Context, limit: number): Promise<string> {
   const timer = setTimeout(() => ctx.req.destroy(), JSON_MS)
   try {
@@ -59,7 +65,7 @@ export async function readText(ctx: Context, limit: number): Promise<string> {
   }
 }
 
-/** What a body, or an input within one, of more bytes than this is refused with. */
+/** Returns the failure for a body, or an input in one, that has more than `limit` bytes. */
 export function tooLarge(limit: number): Failure {
   return new Failure('TOO_LARGE', `The body is larger than ${limit} bytes; send less in one request.`)
 }

@@ -3,8 +3,8 @@ import { BlockList, isIP } from 'node:net'
 import type { Middleware } from 'koa'
 
 /**
- * Makes `ctx.ip` the address a request really came from: behind proxies that are trusted, the last address of
- * X-Forwarded-For that is none of theirs. From anybody else the header is only a claim and does not count.
+ * Sets `ctx.ip` to the client's address: behind trusted proxies, the last address in X-Forwarded-For that is not a
+ * trusted proxy. From any other sender the header is ignored, because clients can forge it.
  */
 export function readClientAddress(trustedProxies: readonly string[]): Middleware {
   const trusted = new BlockList()
@@ -29,7 +29,7 @@ export function readClientAddress(trustedProxies: readonly string[]): Middleware
   }
 }
 
-/** Without the prefix that IPv4 has on a socket that takes both kinds. */
+/** Removes the prefix of IPv4 addresses on dual-stack sockets. */
 function plain(address: string): string {
   return address.trim().replace(/^::ffff:(?=\d+\.)/i, '')
 }

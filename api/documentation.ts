@@ -20,7 +20,7 @@ type Document = { type: string; text: Buffer; packed: Buffer; tag: string }
 
 const pack = promisify(gzip)
 
-/** What the pages load, each from this origin: ours, and Swagger UI out of its package. */
+/** The files that the pages load, all from this origin: our own, and Swagger UI from its package. */
 const FILES: ReadonlyMap<string, { type: string; url: string }> = new Map([
   ['reference.css', { type: 'text/css', url: import.meta.resolve('../src/public/reference.css') }],
   ['reference.js', { type: 'text/javascript', url: import.meta.resolve('../src/public/reference.js') }],
@@ -32,20 +32,20 @@ const FILES: ReadonlyMap<string, { type: string; url: string }> = new Map([
 ])
 
 /**
- * What anybody may read without a token: `/openapi.json`, the reference at `/docs`, and at `/` the developer start
- * document, which a person with a browser gets as a page.
+ * Public documents: `/openapi.json`, the reference at `/docs`, and the start document for developers at `/`, which
+ * browsers get as an HTML page.
  */
 export function documentationRoutes({ config }: Services): Router {
   const router = new Router()
   const made = new Map<string, Promise<Document>>()
 
-  /** Made once: nothing in them changes while the process runs. */
+  /** Caches a document, because none changes while the process runs. */
   function keep(name: string, make: () => Promise<Document>): Promise<Document> {
     const kept = made.get(name)
     if (kept) return kept
     const making = make()
     made.set(name, making)
-    // What failed may succeed the next time.
+    // A failure is not cached, so that the next request tries again.
     making.catch(() => made.delete(name))
     return making
   }
@@ -79,7 +79,7 @@ export function documentationRoutes({ config }: Services): Router {
 
 const described = new Map<string, string>()
 
-/** The OpenAPI document of a service at this address, made once. */
+/** Returns the OpenAPI document of a service at this address; it is made once. */
 export function openApiText(baseUrl: string): string {
   const text = described.get(baseUrl) ?? JSON.stringify(describeService(baseUrl, ROUTES))
   described.set(baseUrl, text)
@@ -94,7 +94,7 @@ async function documentOf(type: string, text: Buffer): Promise<Document> {
 function send(ctx: Context, { type, text, packed, tag }: Document): void {
   ctx.status = 200
   ctx.type = type
-  // One tag for both encodings of it.
+  // A weak tag, because it is the same for both encodings.
   ctx.etag = `W/"${tag}"`
   ctx.set('Cache-Control', 'no-cache')
   ctx.set('X-Content-Type-Options', 'nosniff')

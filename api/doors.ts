@@ -10,12 +10,15 @@ import type { Services } from '../src/services.ts'
 import { readJson } from './body.ts'
 import { noteToken } from './strangers.ts'
 
-/** How a door differs from the others. */
+/**
+ * A door is an interface that offers operations to callers. `bucket` is its rate limit window; `gated` says whether it
+ * asks for confirmations.
+ */
 export type Door = { bucket: RateBucket; gated: boolean }
 
 /**
- * Authenticates, counts, reads the input and runs one operation; a door only finds it and shapes the answer. The input
- * is the JSON body unless the door says otherwise, as it does where the body is a file.
+ * Authenticates and counts a request, reads its input and runs one operation; the door only finds the operation and
+ * shapes the answer. The input is the JSON body unless the door passes `readInput`, as it does when the body is a file.
  */
 export async function runOperation(
   services: Services,
@@ -32,7 +35,7 @@ export async function runOperation(
     ctx.get('authorization') || undefined,
     () => find().hasSingleStatement,
     async (principal) => {
-      // A remembered one is judged by the operation's own statement.
+      // For a remembered principal, only the operation's own statement checks the token.
       if (!principal.isRemembered) noteToken(ctx)
       const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
       const idempotencyKey = idempotencyKeyOf(ctx)
@@ -48,12 +51,12 @@ export async function runOperation(
   )
 }
 
-/** The key of a request that may be repeated. An empty one is refused: who sent it meant to be safe. */
+/** Returns the idempotency key of a request. An empty header is refused, because its sender meant to have a key. */
 export function idempotencyKeyOf(ctx: Context): string | undefined {
   return readIdempotencyKey('idempotency-key' in ctx.headers ? ctx.get('idempotency-key') : undefined)
 }
 
-/** Authenticates a request that runs no operation, or several, which count by themselves. */
+/** Authenticates a request that runs no operation, or several that are counted one by one. */
 export async function recognize(services: Services, ctx: Context): Promise<Principal> {
   const principal = await authenticate(services, ctx.get('authorization') || undefined)
   noteToken(ctx)
@@ -67,7 +70,7 @@ export async function admit(services: Services, ctx: Context, bucket: RateBucket
   return principal
 }
 
-/** Every authenticated request counts, also one that names no tool; only sends are bounded by other means. */
+/** Counts the request and finds its operation. A request for an unknown tool counts too; email sends do not. */
 async function findCounted(
   services: Services,
   principal: Principal,
@@ -86,7 +89,7 @@ async function findCounted(
   }
 }
 
-/** Tells a caller how much of its window is left. */
+/** Writes the state of the rate limit window into the headers. */
 export function writeRate(ctx: Context, { limit, remaining, reset }: RateState): void {
   ctx.set('ratelimit-limit', String(limit))
   ctx.set('ratelimit-remaining', String(remaining))

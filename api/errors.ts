@@ -5,14 +5,17 @@ import { isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
 import { Failure, FAILURES, type Fault, toolCode } from '../src/catalogue/failure.ts'
 import { isInternal } from './internal.ts'
 
-/** Of JSON-RPC 2.0. */
+/** Error codes of JSON-RPC 2.0. */
 const PARSE_ERROR = -32_700
 const SERVER_ERROR = -32_000
 
-/** How one door writes a refusal into its answer. */
+/** Writes a refusal in the shape of one door. */
 type FailureWriter = (ctx: Context, failure: Failure) => void
 
-/** The Tools API's refusal: `{success: false, error, code, details?}` and what stands beside it. */
+/**
+ * Returns the body of a refusal of the Tools API: `{success: false, error, code, details?}` and further members, such
+ * as a challenge.
+ */
 export function toolFailureBody(failure: Failure): Record<string, unknown> {
   return {
     success: false,
@@ -28,7 +31,7 @@ const writeToolFailure: FailureWriter = (ctx, failure) => {
   ctx.body = toolFailureBody(failure)
 }
 
-/** What keeps a message from the MCP server at all is an error of JSON-RPC, with the status of the Tools API. */
+/** Answers requests that do not reach the MCP server with a JSON-RPC error and the status of the Tools API. */
 const writeMcpFailure: FailureWriter = (ctx, failure) => {
   ctx.status = FAILURES[failure.code].status
   if (ctx.status === 401 && !ctx.res.hasHeader('WWW-Authenticate')) ctx.set('WWW-Authenticate', 'Bearer')
@@ -40,14 +43,16 @@ const writeMcpFailure: FailureWriter = (ctx, failure) => {
   }
 }
 
-/** The frozen v1 refusal: `{success: false, message}` with the statuses of REST v2. It has no details, so the message
- * lists every fault. */
+/**
+ * The frozen v1 refusal: `{success: false, message}` with the statuses of REST v2. Since it has no details, the message
+ * lists every fault.
+ */
 const writeV1Failure: FailureWriter = (ctx, failure) => {
   ctx.status = FAILURES[failure.code].rest[1]
   ctx.body = { success: false, message: faultSentences(failure.details) ?? failure.message }
 }
 
-/** The admin refusal, `{message}` alone; it lists every fault as well (contract, "Errors"). */
+/** The admin refusal: `{message}` alone, which lists every fault (contract, "Errors"). */
 const writeAdminFailure: FailureWriter = (ctx, failure) => {
   ctx.status = FAILURES[failure.code].status
   ctx.body = { message: faultSentences(failure.details) ?? failure.message }
@@ -65,7 +70,7 @@ const writeRestFailure: FailureWriter = (ctx, failure) => {
   }
 }
 
-/** Answers refusals in the shape of the door at this address; a fault is logged and answered without detail. */
+/** Answers refusals in the shape of the door at this address. Any other error is logged and answered without detail. */
 export function answerFailures(log: Logger): Middleware {
   return async (ctx, next) => {
     try {
@@ -73,7 +78,7 @@ export function answerFailures(log: Logger): Middleware {
     } catch (error) {
       const failure = toFailure(ctx, error, log)
       if (failure.retryAfter !== undefined) ctx.set('Retry-After', String(failure.retryAfter))
-      // Our SMTP door answers what the one table of refusals says, and by the code has its own words for some.
+      // The SMTP server replies with this status, and uses the code to word some replies itself.
       if (isInternal(ctx)) ctx.set('smtp-reply', [...FAILURES[failure.code].smtp, failure.code].join(' '))
       writerOf(ctx.path)(ctx, failure)
     }
@@ -88,7 +93,7 @@ function writerOf(path: string): FailureWriter {
   return isRest ? writeRestFailure : writeToolFailure
 }
 
-/** A refusal as it is; a fault is logged, and told without detail. */
+/** Returns a failure unchanged. Any other error is logged and becomes `UNAVAILABLE` or `FAULT`, without detail. */
 export function toFailure(ctx: Context, error: unknown, log: Logger): Failure {
   if (error instanceof Failure) return error
   const requestId: unknown = ctx.state['requestId']

@@ -6,7 +6,7 @@ import { isReachable } from '../src/database.ts'
 import type { Tracking } from '../src/public/tracking.ts'
 import type { Services } from '../src/services.ts'
 
-/** Numbers of this process in Prometheus' format; routes are patterns, so that no token becomes a label. */
+/** Creates the Prometheus metrics of this process. Routes are patterns, so that no token becomes a label. */
 export function createMetrics(tracking: Tracking) {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -57,7 +57,8 @@ export function healthRoutes(services: Services, registry: Registry): Router {
       isReachable(crossOrganization(services)),
       services.temporal.isReachable(),
     ])
-    // Without Temporal the API still accepts mail and writes; it is told, but does not take the process out of service.
+    // Without Temporal the API still accepts mail and writes, so this is reported but does not take the process out of
+    // service.
     ctx.status = database ? 200 : 503
     ctx.body = {
       status: database ? 'ready' : 'not ready',

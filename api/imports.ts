@@ -9,14 +9,14 @@ import { admit } from './doors.ts'
 
 type Page = { csv: string; next: number | null }
 
-/** `GET /api/v2/imports/{id}/rejected`: the rows that an import refused, page by page as one CSV file. */
+/** `GET /api/v2/imports/{id}/rejected`: sends the rows that an import refused as one CSV file, read page by page. */
 export async function sendRejected(services: Services, ctx: Context): Promise<void> {
   const principal = await admit(services, ctx, 'rest')
   const tool = findOperation('list_rejected_rows')
   const importId: unknown = Reflect.get(ctx['params'], 'importId')
   const read = async (after: number | null): Promise<Page> => {
     const input = { importId, ...(after !== null && { after }) }
-    // The operation's output schema says so.
+    // The output schema of the operation guarantees this.
     return (await invoke(services, principal, { tool, input, gated: false })) as Page
   }
   const first = await read(null)

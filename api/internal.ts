@@ -4,7 +4,7 @@ import type { Context, Middleware } from 'koa'
 
 import type { Services } from '../src/services.ts'
 
-/** Knows requests of our SMTP door by the secret they share; to everybody else the header means nothing. */
+/** Recognizes requests of the SMTP server by the secret they share; from other clients the header is ignored. */
 export function recognizeInternal({ config }: Services): Middleware {
   const secret = Buffer.from(config.internalSecret)
   return async (ctx, next) => {
@@ -14,7 +14,7 @@ export function recognizeInternal({ config }: Services): Middleware {
   }
 }
 
-/** Whether our own SMTP door asks. */
+/** Returns whether the request comes from our SMTP server. */
 export function isInternal(ctx: Context): boolean {
   return ctx.state['isInternal'] === true
 }

@@ -5,7 +5,9 @@ import { createTracking } from '../src/public/tracking.ts'
 import { createServices } from '../src/services.ts'
 import { createApp } from './app.ts'
 
-/** Less than a connection may be silent, so that a slow question is answered, and never runs on unheard. */
+/**
+ * Less than the socket timeout below, so that a slow query is still answered and is cancelled when nobody waits for it.
+ */
 const STATEMENT_TIMEOUT_MS = 50_000
 
 const config = readConfig(process.env)
@@ -20,12 +22,12 @@ let isStopping = false
 const server = createServer((request, response) => {
   underWay.add(response)
   response.once('close', () => underWay.delete(response))
-  // A client that is busy on a kept connection would hold the process for ever.
+  // Otherwise a client that reuses its connection would keep the process from stopping.
   if (isStopping) response.shouldKeepAlive = false
   void handle(request, response)
 })
 server.keepAliveTimeout = 65_000
-// A file of a gigabyte over a slow line; bodies of JSON have a minute (body.ts), and a silent connection as well.
+// Enough for a file of a gigabyte on a slow connection; JSON bodies (body.ts) and idle connections have a minute.
 server.requestTimeout = 4 * 3_600_000
 server.headersTimeout = 60_000
 server.timeout = 60_000
@@ -35,7 +37,7 @@ server.listen(config.ports.api, config.host, () =>
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop())
 
-/** Answers what is under way, takes nothing new, and ends. */
+/** Completes the requests under way, accepts no others, and closes the services. */
 async function stop(): Promise<void> {
   if (isStopping) return
   isStopping = true

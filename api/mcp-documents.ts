@@ -19,7 +19,7 @@ import { toFailure, toolFailureBody } from './errors.ts'
 
 type Reader = { principal: Principal; ctx: Context }
 
-/** Gives a server of MCP what there is to read: the documents of tasks as prompts, those for developers as resources. */
+/** Adds documents to an MCP server: skills as prompts, and the documents for developers as resources. */
 export function serveDocuments(server: Server, services: Services, reader: Reader): void {
   server.setRequestHandler('prompts/list', () => ({ prompts: PROMPTS }))
   server.setRequestHandler('prompts/get', async ({ params }) => await readPrompt(services, reader, params))
@@ -35,7 +35,7 @@ export function serveDocuments(server: Server, services: Services, reader: Reade
   })
 }
 
-/** The documents for developers, which anybody may read at the same addresses. */
+/** Returns the documents for developers, which are public at the same addresses. */
 function resourcesOf(baseUrl: string) {
   return [
     {

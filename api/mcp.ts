@@ -29,8 +29,8 @@ import { audienceOf, SCOPES } from './oauth-server.ts'
 import { noteToken } from './strangers.ts'
 
 /**
- * Who speaks in one request, what there is for them, the request, and its messages as they came: the protocol's own
- * copies leave keys out.
+ * The data of one request: its principal, the tools open to it, and its messages as received. The raw messages are kept
+ * because the protocol library's copies drop some keys.
  */
 type Caller = {
   principal: Principal
@@ -40,10 +40,10 @@ type Caller = {
   idempotencyKey: string | undefined
 }
 
-/** What one door of the protocol shows: its tools by name, and as the protocol lists them. */
+/** The tools of one MCP address: by name, and as the protocol lists them. */
 type Catalogue = { tools: ReadonlyMap<string, Tool>; listed: McpTool[]; instructions: string }
 
-/** Finds who speaks and what they may see, or refuses. */
+/** Authenticates a request and returns its principal and tools, or throws. */
 type Admit = (ctx: Context) => Promise<Pick<Caller, 'principal' | 'catalogue'>>
 
 const INSTRUCTIONS =
@@ -59,19 +59,19 @@ const WHOLE = catalogueOf(
     'the same arguments with the code when they agree.',
 )
 
-/** Room for what stands around an input in its message. */
+/** Bytes of a message for the members around the input. */
 const ENVELOPE = 10_000
-/** A message may be as large as the largest input; what is more than its own tool takes is refused after reading. */
+/** The limit for any message, by the largest limit of a tool. The limit of the tool itself is checked after reading. */
 const BODY_LIMIT = Math.max(...LISTED_TOOLS.map(({ bodyLimit }) => bodyLimit)) + ENVELOPE
 
 /**
- * The catalogue over the Model Context Protocol, Streamable HTTP: whole at `/api/mcp/sse` with an API token; what reads
- * and drafts at `/mcp` with an access token that a member gave (contract, "MCP server"). Revision 2026-07-28 and those
- * of 2025 at one address; every request stands by itself, so any process answers it.
+ * The Model Context Protocol over Streamable HTTP: all tools at `/api/mcp/sse` with an API token; tools that read or
+ * draft at `/mcp` with an OAuth access token of a member (contract, "MCP server"). Both addresses take protocol
+ * revision 2026-07-28 and those of 2025. Requests have no session, so any process can answer them.
  */
 export function mcpRoutes(services: Services): Router {
   const handler = createMcpHandler(
-    // serve() below is the only one that calls it, and always says who.
+    // Only serve() below calls it, always with a Caller.
     ({ authInfo }) => createServer(services, authInfo?.extra as Caller),
     { onerror: (error) => services.log.warn({ err: error }, 'an MCP request was refused') },
   )
@@ -109,7 +109,7 @@ export function mcpRoutes(services: Services): Router {
   return router
 }
 
-/** A client that a member let in sees the tools whose effect is one of its scopes, so none that reaches people. */
+/** Admits an OAuth client. It sees the tools whose effect is one of its scopes, so none that reaches people. */
 async function admitClient(services: Services, ctx: Context): ReturnType<Admit> {
   try {
     const { principal, scopes } = await recognizeClient(
@@ -147,7 +147,7 @@ function curated(scopes: readonly string[]): Catalogue {
   return kept
 }
 
-/** A page in a browser may only speak for itself: what another site sends is refused (DNS rebinding). */
+/** Refuses requests from web pages of other sites (DNS rebinding). */
 function refuseForeignOrigin({ config }: Services, ctx: Context): void {
   const origin = ctx.get('origin')
   if (origin === '' || origin === new URL(config.baseUrl).origin) return
@@ -158,7 +158,7 @@ function refuseForeignOrigin({ config }: Services, ctx: Context): void {
   )
 }
 
-/** Each message counts as a call of the Tools API does, and sends as little. */
+/** Counts each message like a call of the Tools API; email sends are free here too. */
 async function count(
   services: Services,
   ctx: Context,
@@ -185,7 +185,7 @@ async function answer(ctx: Context, response: Response): Promise<void> {
   } else ctx.body = await response.text()
 }
 
-/** Ends when the client goes. */
+/** Returns a signal that aborts when the client disconnects. */
 function endOf(ctx: Context): AbortSignal {
   const gone = new AbortController()
   ctx.res.once('close', () => gone.abort())
@@ -202,7 +202,7 @@ function catalogueOf(tools: readonly Tool[], manners: string): Catalogue {
 
 function listTool(tool: Tool): McpTool {
   const { name, description, inputSchema, outputSchema, annotations } = describeTool(tool)
-  // TypeBox makes JSON Schema; these are closed objects at the root, which is all that the protocol asks for.
+  // TypeBox schemas are JSON Schemas. These are objects at the root, which is all that the protocol requires.
   const [input, output] = [inputSchema, outputSchema] as unknown as [
     McpTool['inputSchema'],
     McpTool['outputSchema'],
@@ -250,7 +250,10 @@ function refuseTool(name: string): never {
   }
 }
 
-/** The input of a call, in which `__proto__` is a key like any other and refused by its name. */
+/**
+ * Returns the input of a call from the raw message, where `__proto__` is an ordinary key, so that validation refuses
+ * it.
+ */
 function argumentsOf({ messages }: Caller, called: { id: string | number; name: string }): unknown {
   const message = messages.find((each) => {
     const { id, params } = Object(each)
@@ -259,13 +262,13 @@ function argumentsOf({ messages }: Caller, called: { id: string | number; name: 
   return Object(Object(message).params).arguments ?? {}
 }
 
-/** What is larger than its own tool takes. */
+/** Throws `TOO_LARGE` for an input larger than its tool takes. */
 function refuseTooLarge(ctx: Context, { bodyLimit }: Tool, input: unknown): void {
   if ((ctx.request.length ?? Infinity) <= bodyLimit) return
   if (Buffer.byteLength(JSON.stringify(input)) > bodyLimit) throw tooLarge(bodyLimit)
 }
 
-/** A refusal, a challenge too, is a result that says so, as the body of the Tools API would. */
+/** Runs a tool. A refusal (a challenge too) becomes a result with `isError` and the body of the Tools API. */
 async function callTool(
   services: Services,
   { principal, ctx, idempotencyKey }: Caller,

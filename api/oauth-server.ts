@@ -10,29 +10,29 @@ import { keepInDatabase } from '../src/public/sign-in.ts'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
 
-/** What a client may be given; each names the effect of the tools that it opens. */
+/** The scopes of clients; each is the effect of the tools that it opens. */
 export const SCOPES = ['read', 'draft'] as const
 
 const MINUTE = 60
 const DAY = 24 * 60 * MINUTE
-/** After so long a member is asked again, however often the client has refreshed. */
+/** After this time the member must consent again, however often the client has refreshed its token. */
 export const GRANT_SECONDS = 90 * DAY
 const CLIENT_DOCUMENT = { bytes: 5 * 1_024, milliseconds: 5_000 }
-/** So many in an hour from one address; a person needs a few in a life. */
+/** The most fetches of client documents per hour from one address; a person needs only a few ever. */
 const FETCHES = 60
-/** The window of what is counted by address. */
+/** The window of the limits per address. */
 export const HOUR_MS = 3_600_000
-/** How long a client's document is believed, in seconds, whatever it says itself. */
+/** How long a client's document is cached in seconds; its own cache headers apply only within these bounds. */
 const DOCUMENT_AGE = { min: 60 * MINUTE, max: DAY }
-/** The header of an Ed25519 key in PKCS #8 (RFC 8410). */
+/** The DER prefix of an Ed25519 private key in PKCS #8 (RFC 8410). */
 const ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** Whom an access token is for: the address of the MCP server (RFC 8707). */
+/** Returns the audience of access tokens: the address of the MCP server (RFC 8707). */
 export function audienceOf(baseUrl: string): string {
   return `${baseUrl}/mcp`
 }
 
-/** The OAuth 2.1 server of this address, which lets clients into `/mcp`; it keeps everything in PostgreSQL. */
+/** Creates the OAuth 2.1 server that lets clients into `/mcp`; it stores everything in PostgreSQL. */
 export function createOAuthServer(services: Services): Provider {
   const { baseUrl } = services.config
   const origin = new URL(baseUrl).origin
@@ -55,7 +55,7 @@ export function createOAuthServer(services: Services): Provider {
       ctx.body = lostSignInPage(error === 'server_error' ? undefined : described)
     },
   })
-  // The headers it goes by are set by speakAs().
+  // speakAs() sets the headers that it trusts.
   server.proxy = true
   server.use(async (ctx, next) => {
     await next()
@@ -122,7 +122,7 @@ function describeFeatures(baseUrl: string): NonNullable<Configuration['features'
     clientIdMetadataDocument: {
       enabled: true,
       ack: 'draft-02',
-      // Without a request it is a sign-in that goes on, which was counted when it began.
+      // Without a request, a sign-in that was already counted continues.
       allowFetch: async (ctx) => ctx === undefined || fetches.count(ctx.ip).left >= 0,
       cacheDuration: DOCUMENT_AGE,
     },
@@ -145,14 +145,15 @@ function describeClients(services: Services): Configuration {
       properties: ['application_kind'],
       validator(_ctx, _key, _value, metadata) {
         const uris = Array.isArray(metadata.redirect_uris) ? metadata.redirect_uris : []
-        // Few clients say what they are. What is not https goes to an app on the person's machine, or nowhere.
+        // Few clients state their type. A redirect that is not https leads to an app on the member's computer, or
+        // nowhere.
         metadata.application_type = uris.every((uri) => /^https:/i.test(String(uri))) ? 'web' : 'native'
-        // What a client may is for the member to say.
+        // The member decides on the scopes, not the client.
         delete metadata.scope
       },
     },
     clientBasedCORS: (_ctx, origin, client) => originsOf(client).has(origin),
-    // One address, no redirect: whatever else answers is refused.
+    // Follows no redirects, and reads at most CLIENT_DOCUMENT.bytes.
     async fetch(given) {
       const { web } = services
       const url = new URL(given instanceof Request ? given.url : given).href
@@ -169,7 +170,10 @@ function describeClients(services: Services): Configuration {
   }
 }
 
-/** Every client asks its member to sign in and to agree, each time: sessions serve for the way between the pages only. */
+/**
+ * Makes every client ask its member to sign in and consent each time; sessions last only from page to page of one
+ * sign-in.
+ */
 function describeSignIn(): Configuration {
   const policy = interactionPolicy.base()
   policy
@@ -191,7 +195,7 @@ function describeSignIn(): Configuration {
   }
 }
 
-/** RFC 8414, without what only OpenID Connect has. */
+/** Returns the metadata of RFC 8414, without members that only OpenID Connect has. */
 function describeMetadata(metadata: Record<string, unknown>, baseUrl: string): Record<string, unknown> {
   const foreign = /^(?:claim|id_token|subject_types|acr_|jwks_uri|request_)/
   return {
@@ -206,11 +210,11 @@ function originsOf({ redirectUris = [] }: Client): Set<string> {
   return new Set(redirectUris.map((uri) => new URL(uri).origin))
 }
 
-/** Makes a request one of the server's own address, which its cookies and redirects go by. */
+/** Makes a request look like one to the server's own address, which its cookies and redirects depend on. */
 export function speakAs({ issuer }: Provider, ctx: Context): void {
   const { req, ip } = ctx
   const { host, protocol } = new URL(issuer)
-  // A client that opened us in a window of its own hears from it when the answer has come back.
+  // A client that opened the sign-in in a separate window needs its reference to that window.
   ctx.set('Cross-Origin-Opener-Policy', 'unsafe-none')
   req.headers.host = host
   req.headers['x-forwarded-proto'] = protocol.slice(0, -1)

@@ -9,14 +9,14 @@ import { audienceOf, createOAuthServer, HOUR_MS, SCOPES, speakAs } from './oauth
 import { signInRoutes } from './sign-in.ts'
 
 const METADATA = '/.well-known/oauth-authorization-server'
-/** New clients from one address in an hour: each is a row that anybody may have written. */
+/** The most new clients per hour from one address: each writes a row without authentication. */
 const NEW_CLIENTS = 60
-/** Sign-ins that begin, in an hour from one address: each is a row as well. */
+/** The most new sign-ins per hour from one address: each writes a row too. */
 const NEW_SIGN_INS = 600
 
 /**
- * The OAuth 2.1 server for `/mcp`: what it is (RFC 8414, RFC 9728), how clients become known (RFC 7591, or a metadata
- * document of their own), how members let them in, and how tokens are given, refreshed and revoked.
+ * The OAuth 2.1 server for `/mcp`: its metadata (RFC 8414, RFC 9728), client registration (RFC 7591, or a metadata
+ * document of the client), consent of members, and tokens, their refresh and revocation.
  */
 export function oauthRoutes(services: Services): Router {
   const { config } = services
@@ -25,7 +25,7 @@ export function oauthRoutes(services: Services): Router {
   const newSignIns = new Throttle(NEW_SIGN_INS, HOUR_MS)
   const router = new Router()
 
-  /** Clients look at the root of the address, or with the path of the resource behind. */
+  /** Some clients look at the root of the address, others append the path of the resource. */
   for (const behind of ['', '/mcp']) {
     router.get(`/.well-known/oauth-protected-resource${behind}`, (ctx) => {
       ctx.set('Access-Control-Allow-Origin', '*')
@@ -62,7 +62,7 @@ function count(throttle: Throttle, ctx: Context, message: string): void {
   if (left < 0) throw new Failure('RATE_LIMITED', message, { retryAfter: Math.ceil(endsInMs / 1_000) })
 }
 
-/** RFC 9728: which server gives tokens for the MCP server. */
+/** Returns the protected resource metadata of the MCP server (RFC 9728): which server issues its tokens. */
 function describeResource(baseUrl: string): Record<string, unknown> {
   return {
     resource: audienceOf(baseUrl),
@@ -74,7 +74,7 @@ function describeResource(baseUrl: string): Record<string, unknown> {
   }
 }
 
-/** One for as long as the service has its address. */
+/** Returns a function that keeps one server until the base URL changes. */
 function keepServer(services: Services): () => Provider {
   let kept: { baseUrl: string; server: Provider } | undefined
   return () => {
@@ -84,7 +84,7 @@ function keepServer(services: Services): () => Provider {
   }
 }
 
-/** The query with the scopes there are; a client that names none asks for all. */
+/** Returns the query with known scopes only; a client that names none asks for all. */
 function askedScopes(query: string): string {
   const params = new URLSearchParams(query)
   const asked = params.getAll('scope').join(' ').split(' ')
@@ -93,7 +93,9 @@ function askedScopes(query: string): string {
   return params.toString()
 }
 
-/** Lets the OAuth server answer, under the address that this service is known by, whatever a proxy calls it. */
+/**
+ * Passes a request to the OAuth server, under the configured address of this service, whatever address a proxy uses.
+ */
 async function handOver(server: Provider, ctx: Context): Promise<void> {
   ctx.respond = false
   speakAs(server, ctx)

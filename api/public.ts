@@ -18,14 +18,14 @@ import type { Visitor } from '../src/public/visitors.ts'
 import type { Services } from '../src/services.ts'
 
 /**
- * What people without a token do: unsubscribe, confirm, read online. Every path ends in a signed token; one
- * that is not exactly ours gets the same page as any other.
+ * The pages for people without an API token: unsubscribe, confirm, read online. Every path ends in a signed token; all
+ * invalid tokens get the same page.
  */
 export function publicRoutes(services: Services): Router {
   const router = new Router()
   const readOnline = createOnlineViews(services)
 
-  // Those that lead somewhere were answered before (visits.ts).
+  // Links with a target were answered before, in visits.ts.
   router.get('/c/:token', (ctx) => showPage(ctx, 404, lostLinkPage()))
 
   router.get('/u/:token', async (ctx) => {
@@ -33,7 +33,8 @@ export function publicRoutes(services: Services): Router {
     showLeaver(ctx, token, await findLeaver(services, token))
   })
 
-  // Form, multipart and RFC 8058 bodies say nothing that the address does not, so none is read; nothing redirects.
+  // The body (a form, multipart or RFC 8058) adds nothing to the address, so it is not read. RFC 8058 forbids redirects
+  // here.
   router.post('/u/:token', async (ctx) => {
     ctx.req.resume()
     const token = ctx.params['token'] ?? ''
@@ -58,7 +59,7 @@ export function publicRoutes(services: Services): Router {
     showPage(ctx, 200, html, VIEW_SECURITY_POLICY)
   })
 
-  // Its bytes never change, so whoever has them need not ask again.
+  // The bytes of an image never change, so clients may cache them for good.
   router.get('/i/:organization/:file', async (ctx) => {
     const { organization = '', file = '' } = ctx.params
     const image = await findImage(services, { organization, file })
@@ -86,7 +87,7 @@ function showLeaver(ctx: Context, token: string, leaver: Leaver | null): void {
   showPage(ctx, 200, page)
 }
 
-/** A token that is nobody's: the sample of a test or a preview, or none of ours. */
+/** Answers a token that belongs to nobody: the sample token of tests and previews, or an invalid one. */
 function showStranger(ctx: Context, token: string): void {
   if (token === 'preview') showPage(ctx, 200, sampleLinkPage())
   else showPage(ctx, 404, lostLinkPage())

@@ -5,7 +5,9 @@ import type { Services } from '../src/services.ts'
 import { readJson } from './body.ts'
 import { isInternal } from './internal.ts'
 
-/** `/internal/reports`: what our inbound listener was told of emails. For everybody else there is nothing here. */
+/**
+ * `/internal/reports`: takes reports from the inbound SMTP listener; for any other client the address does not exist.
+ */
 export function reportRoutes(services: Services): Router {
   const router = new Router()
 

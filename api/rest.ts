@@ -7,7 +7,7 @@ import { sendRejected } from './imports.ts'
 import { ROUTES } from './routes.ts'
 import { runRoute } from './run-route.ts'
 
-/** `/api/v2`: resources by address, without an envelope and without challenges (contract, "REST v2 resource endpoints"). */
+/** `/api/v2`: resources by address, without envelope and confirmations (contract, "REST v2 resource endpoints"). */
 export function restRoutes(services: Services): Router {
   const router = new Router({ prefix: '/api/v2' })
   for (const route of ROUTES) {

@@ -1,9 +1,9 @@
 import { gone, many, one, person, type Route } from '../src/catalogue/route.ts'
 
-/** Of an address that v1 has as it is. */
+/** Marks a route that v1 has unchanged. */
 const v1 = {}
 
-/** Every address of REST: the contract's table "REST v2 resource endpoints" and what is ours beside it. */
+/** Every address of REST: those of the contract's table "REST v2 resource endpoints", and additional ones. */
 export const ROUTES: readonly Route[] = [
   {
     method: 'get',

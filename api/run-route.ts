@@ -7,10 +7,10 @@ import type { Services } from '../src/services.ts'
 import { openFile, readJson } from './body.ts'
 import { type Door, runOperation } from './doors.ts'
 
-/** REST v2 and v1 ask for no confirmation and count in one window (decisions, section 2). */
+/** REST v2 and v1 ask for no confirmation and share a rate limit window (decisions, section 2). */
 export const REST_DOOR: Door = { bucket: 'rest', gated: false }
 
-/** Runs the operation behind an address with what the request holds; answers its data. */
+/** Runs the operation of an address with the input in the request; returns its data. */
 export async function runRoute(
   services: Services,
   ctx: Context,
@@ -53,7 +53,10 @@ function refuseQuery(path: string): never {
   })
 }
 
-/** A query is all text; numbers, yes or no, lists (by commas, or as JSON) and JSON are read where expected. */
+/**
+ * Reads the query, where every value is text, by the types of the schema: numbers, booleans, lists (comma-separated or
+ * JSON) and objects (JSON).
+ */
 function readQuery(tool: Tool, query: Context['query']): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => [name, readValue(tool.input.properties[name], value)]),
@@ -82,7 +85,7 @@ function readList(value: string): unknown[] {
   return Array.isArray(found) ? found : value.split(',')
 }
 
-/** What is no JSON stays text, which the operation refuses by its name. */
+/** Parses JSON; other text stays text, which validation refuses with the name of the field. */
 function readObject(value: string): unknown {
   try {
     return JSON.parse(value)
@@ -92,8 +95,8 @@ function readObject(value: string): unknown {
 }
 
 /**
- * REST tells a bad value in the address from one in the body (decisions, section 9), and a body that is a list has no
- * name to begin a path with.
+ * Converts a failure for REST: a fault in the path or the query becomes `INVALID_PARAMETER` (decisions, section 9), and
+ * for a body that is a list, paths do not begin with the name of the list.
  */
 function asRestFailure(error: unknown, inAddress: ReadonlySet<string>, list: string | undefined): unknown {
   if (!(error instanceof Failure)) return error

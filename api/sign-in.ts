@@ -12,16 +12,16 @@ import { Throttle } from '../src/throttle.ts'
 import { readText } from './body.ts'
 import { audienceOf, GRANT_SECONDS, speakAs } from './oauth-server.ts'
 
-/** Passwords tried, right or wrong, within a quarter of an hour: for one account, and from one address. */
+/** The most password attempts, right or wrong, within the window: for one account, and from one address. */
 const TRIES = { account: 10, address: 50 }
 const WINDOW_MS = 15 * 60_000
 const FORM_BYTES = 10_000
 const NAME_LENGTH = 80
 
-/** One sign-in under way, as the browser's cookie names it. */
+/** A sign-in in progress, as identified by the browser's cookie. */
 type SignIn = { ctx: Context; server: Provider; interaction: Interaction; client: Client }
 
-/** The pages on which a member signs in and lets a client in. Each step is one form that posts to its own address. */
+/** The pages where a member signs in and lets a client in. Each step is a form that posts to its own address. */
 export function signInRoutes(services: Services, serverOf: () => Provider): Router {
   const tries = {
     account: new Throttle(TRIES.account, WINDOW_MS),
@@ -48,7 +48,7 @@ export function signInRoutes(services: Services, serverOf: () => Provider): Rout
   return router
 }
 
-/** The sign-in of this address and this browser, or null where it is over or somebody else's. */
+/** Returns the sign-in of this address and browser, or null if it is over or belongs to another browser. */
 async function find(server: Provider, ctx: Context): Promise<SignIn | null> {
   speakAs(server, ctx)
   try {
@@ -57,7 +57,7 @@ async function find(server: Provider, ctx: Context): Promise<SignIn | null> {
     if (interaction.uid !== ctx.params['uid'] || !client) return null
     return { ctx, server, interaction, client }
   } catch (error) {
-    // It is over, or the document of its client cannot be read any more.
+    // The sign-in is over, or the document of its client can no longer be read.
     if (error instanceof errors.OIDCProviderError) return null
     throw error
   }
@@ -71,7 +71,7 @@ async function takePassword(
 ): Promise<void> {
   const { ctx, interaction } = signingIn
   const [email, password] = [(form.get('email') ?? '').trim(), form.get('password') ?? '']
-  // Before the password is looked at, so that those who try many at once are counted too.
+  // Counted before the password is checked, so that parallel attempts count too.
   const counted = [tries.account.count(email.toLowerCase()), tries.address.count(ctx.ip)]
   const over = counted.filter(({ left }) => left < 0)
   if (over.length > 0) {
@@ -86,7 +86,7 @@ async function takePassword(
     return showSignIn(signingIn, email, { status: 401, alert: 'Address or password is wrong.' })
   }
   if (interaction.session) {
-    // Of an earlier sign-in, maybe of somebody else.
+    // The session of an earlier sign-in may belong to another member.
     delete interaction.session
     await interaction.persist()
     for (const name of ['_session', '_session.sig']) ctx.cookies.set(name, null, { signed: false })
@@ -135,7 +135,7 @@ async function takeConsent(services: Services, signingIn: SignIn, form: URLSearc
   await goOn(signingIn, { consent: { grantId } })
 }
 
-/** Keeps what was answered and leads on to the next page, or back to the client. */
+/** Stores the result of a step and redirects to the next page, or back to the client. */
 async function goOn({ ctx, server }: SignIn, result: InteractionResults): Promise<void> {
   const next = await server.interactionResult(ctx.req, ctx.res, result)
   ctx.status = 303
@@ -156,14 +156,14 @@ function showPage(ctx: Context, status: number, html: string, ...redirects: stri
   ctx.status = status
   ctx.set('Content-Security-Policy', formSecurityPolicy(...redirects))
   ctx.set('Cache-Control', 'no-store')
-  // What a browser sends with our own form names where it comes from.
+  // The Origin and Referer of our own form must name this site, for refuseForeignForm().
   ctx.set('Referrer-Policy', 'same-origin')
   ctx.set('X-Robots-Tag', 'noindex')
   ctx.type = 'text/html; charset=utf-8'
   ctx.body = html
 }
 
-/** Its cookie does not come along with forms of other sites; this holds where a browser is old. */
+/** Refuses forms of other sites. The cookie is not sent with those in current browsers; this check covers old ones. */
 function refuseForeignForm({ config }: Services, ctx: Context): void {
   const origin = ctx.get('origin')
   const site = ctx.get('sec-fetch-site')
@@ -179,7 +179,7 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
   return new URLSearchParams(await readText(ctx, FORM_BYTES))
 }
 
-/** What takePassword() kept on the page before. */
+/** Returns the login that takePassword() stored in the step before. */
 function loginOf({ lastSubmission }: Interaction): Login {
   const login = lastSubmission?.login
   return { id: login?.accountId ?? '', passwordMark: String(login?.['passwordMark']) }
@@ -197,7 +197,7 @@ function cardOf(client: Client, redirect: URL): ClientCard {
   return { name: nameOf(client), destination: destinationOf(redirect) }
 }
 
-/** What it calls itself; one that is known by the address of its document is told by that as well. */
+/** Returns the name of a client; with the host of its document, if its id is the address of one. */
 function nameOf({ clientId, clientName = '' }: Client): string {
   const host = URL.parse(clientId)?.host
   const name = clientName.trim().slice(0, NAME_LENGTH).toWellFormed() || 'An app without a name'
@@ -209,7 +209,10 @@ function destinationOf({ protocol, host }: URL): string {
   return protocol === 'http:' ? `${host}, on this computer` : `the app for ${protocol} on this computer`
 }
 
-/** What a browser has to allow so that the answer of the form may lead there; it has no notation for IPv6. */
+/**
+ * Returns the CSP source that allows the form's redirect. CSP has no notation for IPv6 hosts, so those are allowed by
+ * scheme.
+ */
 function redirectSource({ protocol, origin, hostname }: URL): string {
   const isNamed = (protocol === 'https:' || protocol === 'http:') && !hostname.startsWith('[')
   return isNamed ? origin : protocol

@@ -6,14 +6,15 @@ import { Failure } from '../src/catalogue/failure.ts'
 import { dropOldest, Throttle } from '../src/throttle.ts'
 import { isInternal } from './internal.ts'
 
-/** So many wrong tokens within the window, and an address is heard only with tokens that have held here before. */
+/** After this many invalid tokens within the window, an address can only use tokens that were valid here before. */
 const WRONG_TOKENS = 100
 const WINDOW_MS = 60_000
 const MOST_KNOWN = 10_000
 
 /**
- * Holds off addresses that try tokens, before the database is asked. Whoever shares such an address goes on with a token
- * that was in use; our SMTP door, from whose address everybody's logins come, counts by itself.
+ * Blocks addresses that guess tokens, before the database is queried. Other clients at the same address continue with a
+ * token that was in use. Requests of our SMTP server are exempt: it sends the logins of all its clients from one
+ * address, and limits them itself.
  */
 export function holdOffStrangers(): Middleware {
   const strangers = new Throttle(WRONG_TOKENS, WINDOW_MS)

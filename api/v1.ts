@@ -10,7 +10,7 @@ import { isInternal } from './internal.ts'
 import { ROUTES } from './routes.ts'
 import { REST_DOOR, runRoute } from './run-route.ts'
 
-/** `/api/v1`: the frozen doors, in the envelope they have always had (contract, "Transactional send v1"). */
+/** `/api/v1`: the frozen API, with its original envelope (contract, "Transactional send v1"). */
 export function v1Routes(services: Services): Router {
   const router = new Router({ prefix: '/api/v1' })
   const send = findOperation('send_transactional_email')

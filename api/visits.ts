@@ -3,10 +3,10 @@ import type { Context, Middleware } from 'koa'
 import type { Tracking } from '../src/public/tracking.ts'
 import type { Reader } from '../src/public/visitors.ts'
 
-/** One transparent pixel, as text of single bytes: Node sends text together with the head, in one system call. */
+/** A transparent pixel, as a one-byte string: Node sends a string together with the headers, in one system call. */
 const PIXEL = atob('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7')
 const VISIT = /^\/(?:o\/([^/]+)\.gif|c\/([^/]+))$/
-/** What helmet would say of an answer that has no content of ours. */
+/** The headers that helmet would set for an answer without content of ours. */
 const HEADERS = {
   'Cache-Control': 'no-store, max-age=0',
   'Referrer-Policy': 'no-referrer',
@@ -15,8 +15,8 @@ const HEADERS = {
 }
 
 /**
- * `/o/{token}.gif` and `/c/{token}`, which come by the thousand when a campaign goes out: answered before all that only
- * other addresses need. A link that leads nowhere goes on to the page for lost ones.
+ * Answers `/o/{token}.gif` and `/c/{token}`, which come by the thousand when a campaign is sent, before the middleware
+ * that only other addresses need. A link without a target continues to the page for invalid links.
  */
 export function answerVisits(tracking: Tracking, isKnownHost: (ctx: Context) => boolean): Middleware {
   return async (ctx, next) => {

@@ -21,7 +21,9 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** A mail's own HTML: no script, no form, no origin; its images and styles, and links in a new window. */
+/**
+ * For a mail's own HTML: no scripts, no forms, an opaque origin. Images, styles and links to new windows are allowed.
+ */
 const MAIL_POLICY = [
   'sandbox allow-popups allow-popups-to-escape-sandbox',
   "default-src 'none'",
@@ -36,13 +38,15 @@ const SHOWN_IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/web
 const LIST_SIZE = 50
 const MAX_BODY = 1_000_000
 
-/** `host` is what we listen on: on loopback, only requests that name the loopback are answered. */
+/**
+ * `host` is the address that the mailbox listens on. On loopback, only requests to a loopback host name are answered.
+ */
 export type AppOptions = {
   store: MailStore
   host: string
 }
 
-/** The pages and the JSON API; does not listen. */
+/** Creates the pages and the JSON API; the caller makes it listen. */
 export function createApp({ store, host }: AppOptions): Koa {
   const app = new Koa()
   const router = new Router()
@@ -65,7 +69,7 @@ function addPages(router: Router, store: MailStore): void {
   router.get('/view/:id', async (context) => {
     const mail = findMail(context, store)
     if (!mail) return
-    // "x.html" and "x.txt" are the mail's own documents, for the frame and for scripts.
+    // "{id}.html" and "{id}.txt" are the mail's own documents, for the frame and for scripts.
     const [, suffix] = /\.(html|txt)$/.exec(pathId(context)) ?? []
     if (suffix) return await sendDocument(context, mail, suffix)
     store.mark([mail.summary.ID], true)
@@ -159,8 +163,8 @@ const headers: Middleware = async (context, next) => {
 class BadRequest extends Error {}
 
 /**
- * A page elsewhere must neither read this mail through a host name that points here (DNS rebinding) nor
- * delete it with a form.
+ * Prevents pages of other sites from reading mail through a host name that points here (DNS rebinding) and from
+ * deleting it with a form.
  */
 function refuseForeign(host: string): Middleware {
   const isLoopback = host === '127.0.0.1' || host === 'localhost' || host === '::1'
@@ -197,7 +201,7 @@ async function sendDocument(context: Context, mail: StoredMail, suffix: string):
   context.body = withOwnParts(message.HTML, message.ID, [...message.Inline, ...message.Attachments])
 }
 
-/** Points cid: links at the parts, and opens links outside the frame. */
+/** Replaces cid: addresses with those of the parts, and makes links open outside the frame. */
 function withOwnParts(html: string, id: string, parts: OpenedMail['message']['Inline']): string {
   let document = html
   for (const part of parts) {
@@ -244,7 +248,7 @@ async function readBody(context: Context): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of context.req) {
-    // A request stream without encoding yields buffers.
+    // A request stream without an encoding yields buffers.
     const bytes = chunk as Buffer
     size += bytes.length
     if (size > MAX_BODY) throw new BadRequest('The body is larger than 1 MB.')
@@ -274,7 +278,7 @@ function plain(context: Context, body: string): void {
   context.body = body
 }
 
-/** People get a page, programs get JSON. */
+/** Answers with an error: a page for browsers, JSON for programs. */
 function fail(context: Context, status: number, message: string): void {
   context.status = status
   const isPage = !context.path.startsWith('/api/') && context.accepts('json', 'html') === 'html'

@@ -1,4 +1,4 @@
-/** Markup that is safe to stand in a page as it is. */
+/** Markup that is safe to insert into a page. */
 export class Html {
   readonly text: string
 
@@ -9,7 +9,7 @@ export class Html {
 
 type Value = string | number | false | undefined | Html | readonly Html[]
 
-/** A template whose values are escaped unless they are Html themselves; false and undefined leave nothing. */
+/** Builds markup from a template. Values are escaped unless they are Html; false and undefined are left out. */
 export function html(strings: TemplateStringsArray, ...values: Value[]): Html {
   return new Html(strings.reduce((text, part, index) => text + render(values[index - 1]) + part))
 }

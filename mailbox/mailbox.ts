@@ -5,7 +5,7 @@ import { createApp } from './app.ts'
 import { createReceiver } from './receive.ts'
 import { MailStore, type Bounds } from './store.ts'
 
-/** Port 0 takes any free one. */
+/** Port 0 selects any free port. */
 export type MailboxOptions = {
   file: string
   host?: string
@@ -22,7 +22,7 @@ export type Mailbox = {
   close(): Promise<void>
 }
 
-/** Takes mail by SMTP and shows it by HTTP, for development and tests. */
+/** Starts a mailbox that receives mail by SMTP and shows it by HTTP, for development and tests. */
 export async function startMailbox(options: MailboxOptions): Promise<Mailbox> {
   const { file, host = '127.0.0.1', httpPort = 0, smtpPort = 0, onFault = () => undefined } = options
   const store = new MailStore(file, options.bounds)
@@ -62,6 +62,6 @@ async function listen(server: Server, port: number, host: string): Promise<void>
 }
 
 function portOf(server: Server): number {
-  // A TCP server's address is an object while it listens.
+  // The address of a listening TCP server is an object.
   return (server.address() as AddressInfo).port
 }

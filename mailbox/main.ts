@@ -6,8 +6,8 @@ import { pino } from 'pino'
 import { startMailbox } from './mailbox.ts'
 
 /**
- * The mailbox as a process: MAILBOX_PORT, MAILBOX_SMTP_PORT, MAILBOX_FILE, POSTLOOM_HOST. It shows every
- * mail to everybody who can reach it, so it does not exist in production.
+ * Runs the mailbox as a process, configured by MAILBOX_PORT, MAILBOX_SMTP_PORT, MAILBOX_FILE and POSTLOOM_HOST. It
+ * shows all mail to anybody who can reach it, so it refuses to start in production.
  */
 const environment = process.env
 const log = pino({ name: 'mailbox', level: environment['LOG_LEVEL'] ?? 'info' })

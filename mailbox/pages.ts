@@ -2,7 +2,7 @@ import { html, type Html } from './html.ts'
 import { readHeaders, type OpenedMail, type Part } from './present.ts'
 import type { Address, Counts, StoredMail, Summary } from './store.ts'
 
-/** The ways to look at one mail. */
+/** The views of one mail. */
 export const SHOWS = ['html', 'text', 'headers', 'raw'] as const
 export type Show = (typeof SHOWS)[number]
 
@@ -14,7 +14,7 @@ const ICON = `data:image/svg+xml,${encodeURIComponent(
     '<path d="M7 10.5h18v12H7z M7 10.5l9 7.5 9-7.5" fill="none" stroke="#fff" stroke-width="2" stroke-linejoin="round"/></svg>',
 )}`
 
-/** One page of the inbox. */
+/** The data of one page of the inbox. */
 export type ListView = {
   mails: Summary[]
   matching: number
@@ -24,7 +24,7 @@ export type ListView = {
   size: number
 }
 
-/** The inbox, newest first. */
+/** Returns a page of the inbox, newest mail first. */
 export function listPage(view: ListView): string {
   const { counts, query, mails } = view
   return page(
@@ -44,7 +44,7 @@ export function listPage(view: ListView): string {
   )
 }
 
-/** One mail, looked at in one of four ways. */
+/** Returns the page of one mail in one of the views. */
 export function messagePage(opened: OpenedMail, mail: StoredMail, show: Show): string {
   const { message } = opened
   const shows = SHOWS.filter((name) => name !== 'html' || message.HTML)
@@ -81,7 +81,7 @@ export function messagePage(opened: OpenedMail, mail: StoredMail, show: Show): s
   )
 }
 
-/** One sentence in place of what was asked for. */
+/** Returns a page with one sentence, such as an error. */
 export function noticePage(message: string): string {
   return page(
     'Mailbox',
@@ -236,7 +236,7 @@ function headerTable(raw: Buffer): Html {
   </div>`
 }
 
-/** Escapes the text and makes its web addresses clickable. */
+/** Returns the text escaped, with its web addresses as links. */
 function linked(text: string): Html[] {
   return text
     .split(/(https?:\/\/[^\s<>"]*[^\s<>"'.,;:!?)\]])/)

@@ -3,7 +3,7 @@ import type { Attachment, ParsedMail } from 'mailparser'
 import { addresses, parseMail } from './receive.ts'
 import type { Counts, Page, StoredMail, Summary } from './store.ts'
 
-/** A part that is a file: as the JSON API shows it. */
+/** A part that is a file, in the shape of the JSON API. */
 export type Part = {
   PartID: string
   FileName: string
@@ -23,13 +23,13 @@ export type Message = Omit<Summary, 'Created' | 'Attachments' | 'Snippet' | 'Rea
   Attachments: Part[]
 }
 
-/** A mail read in full, with its files. */
+/** A parsed mail with its files. */
 export type OpenedMail = {
   message: Message
   files: Attachment[]
 }
 
-/** One page of the list as Mailpit shapes it. */
+/** Returns one page of the list in the shape of Mailpit's API. */
 export function presentList({ mails, matching }: Page, counts: Counts, start: number): object {
   return {
     total: counts.total,
@@ -64,7 +64,7 @@ export async function openMail({ summary, envelope, raw }: StoredMail): Promise<
   }
 }
 
-/** Every header by name with all its values, unfolded, in the order they stand. */
+/** Returns the values of every header by name, unfolded and in their order. */
 export function readHeaders(raw: Buffer): Record<string, string[]> {
   const end = /\r?\n\r?\n/.exec(raw.toString('latin1', 0, 1_000_000))
   const head = raw.toString('utf8', 0, end?.index ?? raw.length)

@@ -5,7 +5,9 @@ import type { Address, MailStore, NewMail } from './store.ts'
 
 const MAX_BYTES = 25 * 1024 * 1024
 
-/** The SMTP side: takes every mail for everybody, without login, and keeps it before it answers 250. */
+/**
+ * Creates the SMTP server. It accepts any mail for any recipient without login, and stores it before it answers 250.
+ */
 export function createReceiver(store: MailStore, onFault: (error: Error) => void): SMTPServer {
   const server = new SMTPServer({
     name: 'postloom-mailbox',
@@ -21,7 +23,7 @@ export function createReceiver(store: MailStore, onFault: (error: Error) => void
       )
     },
   })
-  // A client that breaks its connection off is no fault of ours.
+  // A connection that the client resets is not a fault.
   server.on('error', (error) => {
     if (!('code' in error) || error.code !== 'ECONNRESET') onFault(error)
   })
@@ -51,7 +53,7 @@ async function receive(
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of stream) {
-    // smtp-server streams buffers, and all of the message whatever its size.
+    // smtp-server yields buffers, and the whole message even when it is too large.
     const bytes = chunk as Buffer
     size += bytes.length
     if (size <= MAX_BYTES) chunks.push(bytes)
@@ -65,7 +67,7 @@ async function receive(
   return store.add(await readMail(Buffer.concat(chunks), envelope))
 }
 
-/** Reads what the list and the search need. Mail that cannot be parsed is kept all the same. */
+/** Reads the fields that the list and the search need. The parser accepts malformed mail, so that is stored as well. */
 async function readMail(raw: Buffer, envelope: NewMail['envelope']): Promise<NewMail> {
   const parsed = await parseMail(raw)
   const To = addresses(parsed.to)
@@ -88,7 +90,7 @@ async function readMail(raw: Buffer, envelope: NewMail['envelope']): Promise<New
       Username: '',
       Tags: [],
       Attachments: parsed.attachments.filter(({ related }) => !related).length,
-      // Without the lines that text draws under headings.
+      // Removes the lines that underline headings in text parts.
       Snippet: text
         .replace(/(?:\s|[-=_*]{4,})+/g, ' ')
         .trim()
@@ -97,12 +99,12 @@ async function readMail(raw: Buffer, envelope: NewMail['envelope']): Promise<New
   }
 }
 
-/** Parses without inventing: no text made of HTML, no HTML made of text, cid: links as they are. */
+/** Parses a mail without derived content: no text from HTML, no HTML from text, and unchanged cid: links. */
 export async function parseMail(raw: Buffer): Promise<ParsedMail> {
   return await simpleParser(raw, { skipHtmlToText: true, skipTextToHtml: true, skipImageLinks: true })
 }
 
-/** Flattens a header's addresses, groups included. */
+/** Returns the addresses of a header as a flat list, with those in groups. */
 export function addresses(header: AddressObject | AddressObject[] | undefined): Address[] {
   return [header ?? []].flat().flatMap(({ value }) => value.flatMap(flatten))
 }

@@ -1,12 +1,12 @@
 import type { SQLInputValue } from 'node:sqlite'
 
-/** A WHERE clause over the table `mail` with the values it binds. */
+/** A WHERE clause for the table `mail` and the values it binds. */
 export type Condition = {
   where: string
   values: SQLInputValue[]
 }
 
-/** Everything. */
+/** Matches every mail. */
 export const ALL: Condition = { where: 'true', values: [] }
 
 const FIELDS: Record<string, string> = {
@@ -23,8 +23,8 @@ const FLAGS: Record<string, string> = { 'is:read': 'is_read = 1', 'is:unread': '
 const ANYWHERE = ['from_text', 'to_text', 'subject', 'body', 'message_id']
 
 /**
- * Reads a search: words that must all occur, `to:`, `from:`, `subject:`, `message-id:`, `is:read`,
- * `is:unread`, "quoted phrases", and `-` or `!` before what must not occur.
+ * Parses a search: words that must all occur, `from:`, `to:` (also as `cc:` and `bcc:`), `subject:`, `message-id:`,
+ * `is:read`, `is:unread`, "quoted phrases", and `-` or `!` before terms that must not occur.
  */
 export function parseSearch(query: string): Condition {
   const terms = query.match(/[-!]?(?:[a-z-]+:)?(?:"[^"]*"?|[^\s"]+)/gi) ?? []

@@ -3,13 +3,13 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 
 import type { Condition } from './search.ts'
 
-/** A mail address with its display name, as the JSON API shows it. */
+/** A mail address with its display name, in the shape of the JSON API. */
 export type Address = {
   Name: string
   Address: string
 }
 
-/** One row of the list, in the shape the JSON API gives out. */
+/** One row of the list, in the shape of the JSON API. */
 export type Summary = {
   ID: string
   MessageID: string
@@ -20,7 +20,7 @@ export type Summary = {
   Bcc: Address[]
   ReplyTo: Address[]
   Subject: string
-  /** When the mailbox got it, ISO 8601. */
+  /** When the mailbox received it, ISO 8601. */
   Created: string
   Username: string
   Tags: string[]
@@ -29,10 +29,10 @@ export type Summary = {
   Snippet: string
 }
 
-/** A mail as it came in, with what the list and the search need already read from it. */
+/** A received mail, with the fields that the list and the search need. */
 export type NewMail = {
   summary: Omit<Summary, 'ID' | 'Read' | 'Created' | 'Size'>
-  /** The addresses of the SMTP dialogue. */
+  /** The addresses of the SMTP envelope. */
   envelope: { from: string; to: string[] }
   text: string
   raw: Buffer
@@ -45,13 +45,13 @@ export type StoredMail = {
   raw: Buffer
 }
 
-/** One page of the list; `matching` counts all that fit the condition. */
+/** One page of the list; `matching` counts all mails that match the condition. */
 export type Page = {
   mails: Summary[]
   matching: number
 }
 
-/** How much is there; `latest` changes whenever the list does. */
+/** The number of mails; `latest` is the sequence number of the newest one, 0 if there is none. */
 export type Counts = {
   total: number
   unread: number
@@ -80,7 +80,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS mail_counts ON mail (seq, size, is_read);
 `
 
-/** Old mail goes when there are more, or when they take more room, than this. */
+/** The most mails and bytes that are kept; older mail is deleted. */
 export type Bounds = {
   mails: number
   bytes: number
@@ -88,7 +88,7 @@ export type Bounds = {
 
 const COLUMNS = 'id, created, is_read, size, summary'
 
-/** Keeps mail in one SQLite file, the newest first, bounded. */
+/** Stores mail in one SQLite file, bounded; lists it newest first. */
 export class MailStore {
   readonly #database: DatabaseSync
   readonly #bounds: Bounds
@@ -100,7 +100,7 @@ export class MailStore {
     this.#database.exec(SCHEMA)
   }
 
-  /** Stores the mail before it returns, so that an accepted mail survives a crash; gives its id. */
+  /** Stores the mail and returns its id. Returns after the write, so that accepted mail survives a crash. */
   add({ summary, envelope, text, raw }: NewMail): string {
     const id = randomBytes(12).toString('base64url')
     const { MessageID, From, To, Cc, Bcc, Subject } = summary
@@ -146,7 +146,7 @@ export class MailStore {
     return { total: Number(row?.['total']), unread: Number(row?.['unread']), latest: Number(row?.['latest']) }
   }
 
-  /** The mail with this id, or the newest for "latest"; undefined when there is none. */
+  /** Returns the mail with this id, or the newest for "latest"; undefined if there is none. */
   find(id: string): StoredMail | undefined {
     const columns = `${COLUMNS}, envelope, raw`
     const [row] =
@@ -159,7 +159,7 @@ export class MailStore {
     return { summary: toSummary(row), envelope, raw: Buffer.from(row['raw'] as Uint8Array) }
   }
 
-  /** Marks these mails, or all. */
+  /** Marks these mails, or all of them, as read or unread. */
   mark(ids: readonly string[] | undefined, isRead: boolean): void {
     if (!ids) {
       this.#database.prepare('UPDATE mail SET is_read = ?').run(Number(isRead))
@@ -169,7 +169,7 @@ export class MailStore {
     for (const id of ids) statement.run(Number(isRead), id)
   }
 
-  /** Deletes these mails, or all that fit the condition. */
+  /** Deletes these mails, or all that match the condition. */
   delete(selection: readonly string[] | Condition): void {
     if ('where' in selection) {
       this.#database.prepare(`DELETE FROM mail WHERE ${selection.where}`).run(...selection.values)

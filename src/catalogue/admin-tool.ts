@@ -10,17 +10,17 @@ type Definition<Input extends TObject, Output extends TSchema> = {
   description: string
   input: Input
   output: Output
-  /** Reads across organizations: `em` has no filter, so every statement says whose rows it takes. */
+  /** Reads across organizations: `em` has no organization filter, so each statement must name the rows it reads. */
   handler: (em: EntityManager, input: Static<Input>) => Promise<Static<Output>>
 }
 
-/** An entry of the admin catalogue with its types erased; all of them only read. */
+/** An admin tool with its types erased. Admin tools only read. */
 export type AdminTool = InputReader &
   Pick<Definition<TObject, TSchema>, 'description' | 'output'> & {
     handler(em: EntityManager, input: unknown): Promise<unknown>
   }
 
-/** Declares one operation of the admin door; the input is validated before the handler sees it. */
+/** Declares an admin tool; its input is validated before the handler gets it. */
 export function defineAdminTool<Input extends TObject, Output extends TSchema>({
   handler,
   ...facts
@@ -31,7 +31,7 @@ export function defineAdminTool<Input extends TObject, Output extends TSchema>({
     effect: 'read',
     jsonDepth: JSON_DEPTH,
     validator: Compile(facts.input),
-    // invokeAdmin() hands over only what `validator` accepted.
+    // invokeAdmin() passes only inputs that `validator` accepted.
     handler: (em, input) => handler(em, input as Static<Input>),
   }
 }

@@ -21,8 +21,8 @@ const readKey = prepared(
 )
 
 /**
- * Refuses a header that holds no admin key. Each call asks the database, so a key that any process revokes opens nothing
- * from then on (contract, "Authentication").
+ * Throws `MISSING_TOKEN` or `UNAUTHENTICATED` unless the header has a valid admin key. Each call queries the database,
+ * so a revoked key stops working at once (contract, "Authentication").
  */
 export async function authenticateAdmin(
   services: Services,
@@ -36,13 +36,13 @@ export async function authenticateAdmin(
   if (found.isStale) noteUse(services, 'admin_key', 'key_hash', hash)
 }
 
-/** The body of a request that runs a tool. */
+/** Schema of the body of a request that runs a tool. */
 export const ASKED = closed({
   tool: Type.String({ description: 'The name of the tool.' }),
   input: Type.Optional(Type.Object({}, { description: 'What the tool takes; nothing is the same as {}.' })),
 })
 
-/** Not the name of a tool: the body that names one. */
+/** Reads the body that names the tool; it is not a tool itself. */
 const ENVELOPE: InputReader = {
   name: 'admin',
   listed: false,
@@ -52,19 +52,19 @@ const ENVELOPE: InputReader = {
   validator: Compile(ASKED),
 }
 
-/** Runs what the body `{tool, input?}` asks for, across organizations. */
+/** Runs the tool that the body `{tool, input?}` names, across organizations. */
 export async function invokeAdmin(
   services: Services,
   body: unknown,
 ): Promise<{ tool: string; data: unknown }> {
-  // ENVELOPE has just said what stands in it.
+  // readInput() has validated the body against ENVELOPE.
   const { tool: name, input = {} } = readInput(ENVELOPE, body).input as { tool: string; input?: object }
   const tool = ADMIN_TOOLS.find((each) => each.name === name) ?? unknownAdminTool(name)
   const read = readInput(tool, input)
   return { tool: tool.name, data: await tool.handler(crossOrganization(services), read.input) }
 }
 
-/** What the admin door tells of itself at `address` (contract, "Admin tools API"). */
+/** Returns the description of the admin tools at `address` (contract, "Admin tools API"). */
 export function describeAdminTools(address: string): Record<string, unknown> {
   return {
     usage: {
@@ -80,7 +80,7 @@ export function describeAdminTools(address: string): Record<string, unknown> {
   }
 }
 
-/** A body that asks for a tool. */
+/** Returns an example of a body that runs this tool. */
 export function exampleOf({ name }: AdminTool): { tool: string; input: unknown } {
   return { tool: name, input: EXAMPLES[name] }
 }

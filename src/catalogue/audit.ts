@@ -4,7 +4,10 @@ import { execute, json } from '../database.ts'
 import { newId } from '../ids.ts'
 import type { Call } from './tool.ts'
 
-/** Records who did what to which record; `data` holds no personal data beyond what accountability needs. */
+/**
+ * Records an audit entry: who did what to which record. `data` must contain only the personal data that accountability
+ * needs.
+ */
 export async function audit(
   call: Call,
   action: string,

@@ -12,12 +12,13 @@ import type { Call, ConfirmationSummary, Tool } from './tool.ts'
 const VALID_MINUTES = 5
 const WRONG_CODES_ALLOWED = 5
 
-/** What a code is bound to besides the organization: the tool and the exact input with its defaults. */
+/** What a code is valid for, besides the organization: the tool, and its exact input with the defaults filled in. */
 type Gate = { tool: Tool; input: unknown }
 
 /**
- * Makes a challenge and refuses with it: `428`, a five-digit code that works once within five minutes, and a summary of
- * what will happen (contract, "Confirmation flow"; decisions, section 2). The code is stored hashed.
+ * Creates a confirmation challenge and returns the `CONFIRMATION_REQUIRED` failure (428) that carries it: a five-digit
+ * code that works once within five minutes, and a summary of the effects (contract, "Confirmation flow"; decisions,
+ * section 2). Only a hash of the code is stored. `why` says why an earlier code was not accepted.
  */
 export async function challenge(
   call: Call,
@@ -52,7 +53,7 @@ export async function challenge(
 type Known = { id: string; code: string; spent: boolean; expired: boolean; dead: boolean }
 
 /**
- * Spends a code inside the transaction of the handler, so that it works exactly once and a refused call keeps it.
+ * Spends a code in the handler's transaction, so that it works exactly once and is not spent when the call is refused.
  * Returns why the code does not work, or null when it was spent.
  */
 export async function spendCode(call: Call, gate: Gate, code: string): Promise<string | null> {
@@ -69,7 +70,10 @@ export async function spendCode(call: Call, gate: Gate, code: string): Promise<s
   return null
 }
 
-/** Counts a wrong guess against every open challenge of this input; runs outside the handler's transaction. */
+/**
+ * Counts a wrong code against every open challenge for this input. Must run outside the handler's transaction, so that
+ * the count is not rolled back with it.
+ */
 export async function countWrongCode(em: EntityManager, organizationId: string, gate: Gate): Promise<void> {
   await execute(
     em,

@@ -24,7 +24,7 @@ const CONFIRMATION_CODE = Type.String({
   description: 'The code of the confirmation challenge; repeat the same input with it.',
 })
 
-/** Everything a caller may know of a tool; the hints follow from its effect. */
+/** Returns the public description of a tool; its hints are derived from its effect. */
 export function describeTool(tool: Tool): ToolDescription {
   const isImpact = tool.effect === 'impact'
   return {

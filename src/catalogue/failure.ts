@@ -1,6 +1,6 @@
 /**
- * Every refusal a caller can meet, once, with what each door answers: the Tools API status (decisions, section 2), the
- * REST v2 name and status (section 9) and the SMTP reply (contract, "SMTP replies").
+ * Every kind of refusal, with its answer at each door: the Tools API status (decisions, section 2), the REST v2 name
+ * and status (section 9) and the SMTP reply (contract, "SMTP replies").
  */
 export const FAILURES = {
   INVALID_INPUT: { status: 400, rest: ['validation_error', 422], smtp: [550, '5.6.0'] },
@@ -50,7 +50,7 @@ type FailureAnswer = {
 }
 export type FailureCode = keyof typeof FAILURES
 
-/** Codes that only other doors tell apart; the Tools API's table has one word for them (decisions, section 2). */
+/** Codes that the Tools API does not distinguish, and the code that it answers instead (decisions, section 2). */
 const TOOL_CODES: Partial<Record<FailureCode, FailureCode>> = {
   MALFORMED_BODY: 'INVALID_INPUT',
   MISSING_FIELD: 'INVALID_INPUT',
@@ -58,24 +58,24 @@ const TOOL_CODES: Partial<Record<FailureCode, FailureCode>> = {
   MISSING_TOKEN: 'UNAUTHENTICATED',
 }
 
-/** The code under which the Tools API answers this one. */
+/** Returns the code that the Tools API answers for this one. */
 export function toolCode(code: FailureCode): FailureCode {
   return TOOL_CODES[code] ?? code
 }
 
-/** One fault of an input: where it is (a JSON path) and what to do about it. */
+/** One fault of an input: its JSON path, and a message that says how to repair it. */
 export type Fault = { path: string; message: string; stepId?: string }
 
 /**
- * An expected refusal. `message` is one English sentence: what was wrong, where, and how to repair it. `details` is
- * plain data for programs. Anything else that is thrown is a fault of ours and is answered without detail.
+ * An expected refusal. `message` is one English sentence: the fault, its place, and how to repair it. `details` is
+ * plain data for programs. Any other thrown error is an internal fault, which is answered without detail.
  */
 export class Failure extends Error {
   readonly code: FailureCode
   readonly details: unknown
   /** Seconds until a retry can succeed; becomes `Retry-After`. */
   readonly retryAfter: number | undefined
-  /** Members that stand beside `error` and `code` in the body, such as a confirmation challenge. */
+  /** Members beside `error` and `code` in the body, such as a confirmation challenge. */
   readonly body: Record<string, unknown> | undefined
 
   constructor(
@@ -97,12 +97,17 @@ export class Failure extends Error {
   }
 }
 
-/** How many faults a refusal lists, and how long their parts may be: an answer is never larger than what it is about. */
+/**
+ * The most faults that a refusal lists. The lengths below limit their texts in characters, so that answers stay small.
+ */
 export const FAULTS_SHOWN = 100
 const PATH_LENGTH = 400
 const MESSAGE_LENGTH = 2_000
 
-/** Refuses an input with every fault at once; the sentence counts them and quotes the first. */
+/**
+ * Throws a failure that lists all faults of an input, up to `FAULTS_SHOWN`; its message counts them and quotes the
+ * first.
+ */
 export function refuseFaults(
   faults: readonly Fault[],
   what = 'The input',
@@ -117,7 +122,7 @@ export function refuseFaults(
   })
 }
 
-/** The faults that a refusal of an input lists; where it lists none, itself as the only one. */
+/** Returns the faults that a failure lists; if it lists none, the failure itself as the only one. */
 export function faultsOf({ details, message }: Failure): Fault[] {
   return Array.isArray(details) ? (details as Fault[]) : [{ path: '', message }]
 }

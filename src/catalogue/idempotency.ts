@@ -3,15 +3,18 @@ import { sql } from 'kysely'
 import { type EntityManager, execute, json, row } from '../database.ts'
 import { Failure, FAILURES, type FailureCode } from './failure.ts'
 
-/** A call with an Idempotency-Key: its operation, and the hash that the body of a repetition must have. */
+/** A call with an Idempotency-Key: its operation, and the hash that the body of a repeated call must have. */
 export type KeyedCall = { organizationId: string; key: string; operation: string; bodyHash: Buffer }
 
-/** The answer that a repetition gets again. */
+/** The stored answer of a keyed call, which a repeated call gets again. */
 export type StoredAnswer =
   | { data: unknown }
   | { failure: { code: FailureCode; message: string; details?: unknown; body?: Record<string, unknown> } }
 
-/** `Idempotency-Key`: 1 to 256 printable ASCII characters (decisions, section 2). */
+/**
+ * Reads an `Idempotency-Key` header: 1 to 256 printable ASCII characters (decisions, section 2). Throws
+ * `INVALID_IDEMPOTENCY_KEY` for any other text.
+ */
 export function readIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
   if (/^[\x21-\x7e][\x20-\x7e]{0,255}$/.test(header)) return header
@@ -21,12 +24,15 @@ export function readIdempotencyKey(header: string | undefined): string | undefin
   )
 }
 
-/** What the database returns for a key (see the migration): the stored answer, or why there is none. */
+/**
+ * The result of the database functions for a key: the stored answer, or the reason why there is none (`isOther`: used
+ * for another request; `isRunning`: another call holds it).
+ */
 export type KeptAnswer = StoredAnswer | { isOther: true } | { isRunning: true }
 
 /**
- * Inside the transaction of a keyed call: takes the key for as long as it lasts and returns the stored answer of an
- * earlier call, or null when this is the first.
+ * Locks the key until the transaction of a keyed call ends. Returns the stored answer of an earlier call, or null for
+ * the first call. Throws like `readKept`.
  */
 export async function takeKey(em: EntityManager, call: KeyedCall): Promise<StoredAnswer | null> {
   const { organizationId, key, bodyHash } = call
@@ -37,7 +43,10 @@ export async function takeKey(em: EntityManager, call: KeyedCall): Promise<Store
   return found?.kept ? readKept(found.kept) : null
 }
 
-/** The stored answer of an earlier call with this key, or null; another body under the key is refused. */
+/**
+ * Returns the stored answer of an earlier call with this key, or null. Throws `IDEMPOTENCY_MISMATCH` if the key was
+ * used with another body.
+ */
 export async function findAnswer(em: EntityManager, call: KeyedCall): Promise<StoredAnswer | null> {
   const { organizationId, key, bodyHash } = call
   const found = await row<{ kept: KeptAnswer | null }>(
@@ -47,7 +56,10 @@ export async function findAnswer(em: EntityManager, call: KeyedCall): Promise<St
   return found?.kept ? readKept(found.kept) : null
 }
 
-/** The stored answer. Refuses a key of a different request (IDEMPOTENCY_MISMATCH) or of one still running (IDEMPOTENCY_IN_PROGRESS). */
+/**
+ * Returns the stored answer. Throws `IDEMPOTENCY_MISMATCH` if the key was used for another request, and
+ * `IDEMPOTENCY_IN_PROGRESS` if a request with it is still running.
+ */
 export function readKept(kept: KeptAnswer): StoredAnswer {
   if ('isRunning' in kept) {
     throw new Failure(
@@ -65,14 +77,14 @@ export function readKept(kept: KeptAnswer): StoredAnswer {
   return kept
 }
 
-/** Returns the data of a stored answer, or throws its refusal again. */
+/** Returns the data of a stored answer, or throws its failure again. */
 export function replay(stored: StoredAnswer): unknown {
   if ('data' in stored) return stored.data
   const { code, message, details, body } = stored.failure
   throw new Failure(code, message, { details, ...(body && { body }) })
 }
 
-/** Keeps the answer for 24 hours, in the transaction that made it. */
+/** Stores the answer for 24 hours. A success is stored in the transaction that made it. */
 export async function storeAnswer(em: EntityManager, call: KeyedCall, answer: StoredAnswer): Promise<void> {
   const { organizationId, key, bodyHash, operation } = call
   await execute(
@@ -82,8 +94,8 @@ export async function storeAnswer(em: EntityManager, call: KeyedCall, answer: St
 }
 
 /**
- * Whether a refusal is final for its key: 428, 429 and 5xx are not, nor is what is wrong with the token, nor what says
- * the key itself is in use.
+ * Returns whether a refusal is stored as the answer for its key. 428, 429, 5xx, invalid tokens (401) and conflicts over
+ * the key itself are not, because a retry may succeed.
  */
 export function isStorable({ code }: Failure): boolean {
   const { status } = FAILURES[code]

@@ -4,22 +4,22 @@ import { Failure, type Fault, FAULTS_SHOWN, refuseFaults } from './failure.ts'
 import { schemaFaults } from './schema-faults.ts'
 import { JSON_DEPTH, type Tool } from './tool.ts'
 
-/** Decisions, section 1: keys that could reach an object's prototype. */
+/** Keys that could reach an object's prototype (decisions, section 1). */
 const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
-// Line breaks and tabs belong to content; single-line fields refuse them by their own schema.
+// Line breaks and tabs are allowed because content contains them; schemas of single-line fields reject them.
 // oxlint-disable-next-line no-control-regex -- finding control characters is its purpose
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/
 
-/** How many characters of a key are shown in the paths of faults. */
+/** The most characters of a key that paths of faults show. */
 const KEY_SHOWN = 100
 
-/** The members of a tool that reading an input needs. */
+/** The members of a tool that are needed to read an input. */
 export type InputReader = Pick<Tool, 'name' | 'listed' | 'effect' | 'jsonDepth' | 'input' | 'validator'>
 
-/** A tool's input as the handler takes it, with the confirmation code that came beside it. */
+/** A validated input with its defaults filled in, and the confirmation code that was sent with it. */
 export type ReadInput = { input: unknown; confirmationCode: string | undefined }
 
-/** Validates strictly, refusing with every fault at once, and fills the defaults. */
+/** Validates the input strictly and fills in the defaults. Throws a failure that lists every fault. */
 export function readInput(tool: InputReader, raw: unknown): ReadInput {
   const what = tool.listed ? `The input of ${tool.name}` : 'The body'
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
@@ -35,7 +35,7 @@ export function readInput(tool: InputReader, raw: unknown): ReadInput {
   return { input: Value.Default(tool.input, input), confirmationCode }
 }
 
-/** Whether every fault is a required field that was not sent; REST has a name of its own for that. */
+/** Returns whether every fault is a required field that was not sent; REST has its own error name for that. */
 function isOnlyMissing(tool: InputReader, input: object, faults: readonly Fault[]): boolean {
   const missing = new Set(tool.input.required?.filter((name) => !Object.hasOwn(input, name)))
   return faults.every(({ path }) => missing.has(path))
@@ -54,7 +54,10 @@ function takeCode(
   return { ...input, confirmationCode }
 }
 
-/** Faults that no schema describes: nesting deeper than `maximum`, forbidden keys, and forbidden characters in strings. */
+/**
+ * Returns the faults that schemas do not cover: nesting deeper than `maximum`, forbidden keys, and control characters
+ * or lone surrogates in strings.
+ */
 export function hostileFaults(value: unknown, maximum = JSON_DEPTH, path = ''): Fault[] {
   const faults: Fault[] = []
   inspect(value, { path, depth: 1 })

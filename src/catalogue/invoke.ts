@@ -10,20 +10,20 @@ import type { RateBucket, RateState } from './rate-limit.ts'
 import type { Call, Outside, Received, Tool } from './tool.ts'
 import { crossOrganization, unitOfWork } from './unit-of-work.ts'
 
-/** A call as a door passes it on. */
+/** A call of an operation as a door passes it on. */
 export type Invocation = {
   tool: Tool
   input: unknown
-  /** Whether impact tools ask for a confirmation here; REST v2 and v1 routes do not. */
+  /** Whether impact tools need a confirmation at this door; REST v2 and v1 do not ask for one. */
   gated: boolean
   idempotencyKey?: string | undefined
-  /** The body of an operation that takes a file. */
+  /** The request body, for an operation that takes a file. */
   file?: AsyncIterable<Buffer> | undefined
 }
 
 /**
- * The only way to run an operation: permission, strict validation, prepare, idempotency, confirmation, unit of work,
- * handler, settle. Throws Failure for a refusal; anything else that is thrown is a fault.
+ * Runs an operation; there is no other way to run one. Steps: permission, strict validation, prepare, idempotency,
+ * confirmation, unit of work, handler, settle. Throws `Failure` for a refusal; any other error is a fault.
  */
 export async function invoke(
   services: Services,
@@ -35,7 +35,8 @@ export async function invoke(
   const { input, confirmationCode } = readInput(tool, invocation.input)
   const isGated = invocation.gated && tool.isGated(input)
   const isSingle = tool.isSingleStatement(input)
-  // Only such a statement looks at the token again; a door then comes back with a principal of now.
+  // Only a single-statement operation checks the token again. For others, refusing makes the door authenticate and
+  // retry.
   if (principal.isRemembered && !isSingle) refuseToken()
   const { file, idempotencyKey } = invocation
   const received = file && (await tool.receive?.(outside(services, principal), input, file))
@@ -52,15 +53,18 @@ function outside(services: Services, { organization, actor }: Principal): Outsid
   return { organization, actor, services }
 }
 
-/** A request that counts against its door's rate limit. `onRate` gets the state of the limit, even if the request is refused. */
+/**
+ * A request that counts against its door's rate limit. `onRate` gets the state of the limit, even if the request is
+ * refused.
+ */
 export type CountedRequest = {
   bucket: RateBucket
   onRate: (state: RateState) => void
-  /** Tells the state without spending from it: email sends have bounds of their own. */
+  /** Reports the state without counting the request: email sends have limits of their own. */
   isFree?: boolean
 }
 
-/** Counts one authenticated request, whether it succeeds or not; refuses it with RATE_LIMITED above the limit. */
+/** Counts one authenticated request, whether it succeeds or not. Throws `RATE_LIMITED` above the limit. */
 export async function countRequest(
   services: Services,
   { organization, requestLimit }: Principal,
@@ -86,9 +90,9 @@ type Execution = {
   confirmationCode: string | undefined
   isGated: boolean
   isSingle: boolean
-  /** What prepare() found; absent where it did not run. */
+  /** The result of prepare(); absent if it did not run. */
   prepared?: { value: unknown }
-  /** The file that came with it. */
+  /** The file that was sent with the request. */
   received?: Received | undefined
 }
 
@@ -108,7 +112,7 @@ async function executeKeyed(
     operation: tool.name,
     bodyHash: hashJson({ operation: tool.name, input, file: execution.received?.digest }),
   }
-  // What the network says now is no answer to keep, so a refusal of prepare() leaves the key as it was.
+  // A refusal of prepare() depends on the state of the network, so it is not stored under the key.
   const isAnswered = tool.prepare && (await findAnswer(crossOrganization(services), keyed)) !== null
   const ready = isAnswered ? execution : await prepare(services, principal, execution)
   try {
@@ -157,7 +161,7 @@ async function run(
   )
 }
 
-/** Either the handler's data, or why the confirmation is still missing. */
+/** The handler's data, or the reason why a confirmation is still needed (undefined when no code was sent). */
 type Outcome = { data: unknown } | { unconfirmed: string | undefined }
 
 async function perform(call: Call, execution: Execution, keyed: KeyedCall | undefined): Promise<Outcome> {
@@ -178,7 +182,7 @@ async function perform(call: Call, execution: Execution, keyed: KeyedCall | unde
   return { data }
 }
 
-/** prepare() was skipped because of a stored answer, which then expired before it could be given. */
+/** Returns the failure for a call that skipped prepare() because of a stored answer, which has expired since. */
 function answerGone(): Failure {
   return new Failure(
     'IDEMPOTENCY_IN_PROGRESS',
@@ -187,7 +191,9 @@ function answerGone(): Failure {
   )
 }
 
-/** A unique violation is a refusal wherever it happens, recognised by its class (SQLSTATE 23505). */
+/**
+ * Throws `ALREADY_EXISTS` for a unique violation (SQLSTATE 23505), wherever it happens; throws any other error again.
+ */
 function asRefusal(error: unknown): never {
   if (!(error instanceof Failure) && databaseCode(error) === '23505') {
     throw new Failure(

@@ -8,7 +8,7 @@ import type { Route } from './route.ts'
 
 type Paths = Record<string, Record<string, Operation>>
 
-/** What the API says of itself: the version of its tools and of REST v2. */
+/** The version of the API: of its tools and of REST v2. */
 export const API_VERSION = '2.0.0'
 
 const ABOUT = `Email marketing and transactional email that you run yourself.
@@ -24,7 +24,7 @@ Two doors speak a protocol of their own and are not described here: AI agents us
 [its metadata](/.well-known/oauth-authorization-server/mcp). \`get_skill\` with \`{"type": "docs", "page": "mcp"}\` has the page
 about both.`
 
-/** The OpenAPI 3.1 description of every address of a service that is reached under \`baseUrl\`. */
+/** Returns the OpenAPI 3.1 document of a service at `baseUrl`, with all its addresses. */
 export function describeService(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
   const { document, schemas } = liftShared(
     {
@@ -77,7 +77,7 @@ function pathOf(version: 'v1' | 'v2', { path }: Route): string {
   return `/api/${version}${path.replaceAll(/:(\w+)/g, '{$1}')}`
 }
 
-/** In the order in which they are first used, the tools before what is frozen. */
+/** Returns the tags in the order of first use: REST v2, the tools, then the frozen v1. */
 function tagsOf(paths: Paths): string[] {
   const operations = Object.values(paths).flatMap((item) => Object.values(item))
   return [...new Set(operations.flatMap(({ tags }) => (Array.isArray(tags) ? tags.map(String) : [])))]

@@ -10,7 +10,7 @@ import { hashToken, isWellFormedToken } from './tokens.ts'
 import type { Actor, Organization } from './tool.ts'
 import { crossOrganization } from './unit-of-work.ts'
 
-/** Who calls: a token's organization, what it may do, and how often. */
+/** The caller: a token's organization, its permissions, and its rate limit. */
 export type Principal = {
   organization: Organization
   actor: Actor
@@ -19,7 +19,7 @@ export type Principal = {
   requestLimit: number
   /** The database's time when the call began. */
   now: Date
-  /** It comes from memory and may be some seconds old; see withPrincipal. */
+  /** Set if it comes from memory and may be up to 10 seconds old; see withPrincipal. */
   isRemembered?: true
 }
 
@@ -43,8 +43,8 @@ const readToken = prepared(
 )
 
 /**
- * The principal behind `Authorization: Bearer <token>`; one query. A missing, malformed, unknown, expired or revoked
- * token is UNAUTHENTICATED, and the sentence says which header to send.
+ * Returns the principal for `Authorization: Bearer <token>`, with one query. Throws `MISSING_TOKEN` without a header,
+ * and `UNAUTHENTICATED` for a malformed, unknown, expired or revoked token; the message says which header to send.
  */
 export async function authenticate(
   services: Services,
@@ -70,8 +70,9 @@ export async function authenticate(
 }
 
 /**
- * Runs work as the principal behind the header. Where the work's own statement refuses a token that is gone, a
- * principal of the last seconds will do, which spares a query; whatever that one is refused is decided by a fresh one.
+ * Runs `work` as the principal for the header. `mayBeRemembered` returns whether the statement of the operation checks
+ * the token itself: then a remembered principal is used, which saves a query. If that call is refused, it runs again
+ * with a fresh principal, whose result counts.
  */
 export async function withPrincipal<Result>(
   services: Services,
@@ -118,7 +119,7 @@ function recall(services: Services, authorization: string | undefined): Principa
   return undefined
 }
 
-/** Refuses a principal whose token lacks a permission. */
+/** Throws `FORBIDDEN` if the principal lacks the permission. */
 export function requirePermission(principal: Principal, permission: Permission): void {
   if (principal.permissions.includes(permission)) return
   throw new Failure(
@@ -128,7 +129,10 @@ export function requirePermission(principal: Principal, permission: Permission):
   )
 }
 
-/** The secret behind `Authorization: Bearer <secret>`; `named` and `form` say what this door takes. */
+/**
+ * Returns the secret in `Authorization: Bearer <secret>`; `named` and `form` describe it in messages. Throws
+ * `MISSING_TOKEN` without a header and `UNAUTHENTICATED` for a malformed one.
+ */
 export function bearerToken(authorization: string | undefined, named = 'API token', form = 'pl_…'): string {
   const match = /^Bearer ([^\s]{1,200})$/i.exec(authorization ?? '')
   if (match?.[1]) return match[1]
@@ -141,7 +145,7 @@ export function bearerToken(authorization: string | undefined, named = 'API toke
   )
 }
 
-/** Refuses a token that is mistyped, revoked or expired. */
+/** Throws `UNAUTHENTICATED` for a token that is mistyped, revoked or expired. */
 export function refuseToken(): never {
   throw new Failure(
     'UNAUTHENTICATED',
@@ -150,7 +154,7 @@ export function refuseToken(): never {
   )
 }
 
-/** Writes the time of last use in the background; of many calls within a minute one does. */
+/** Writes the time of last use in the background, at most once a minute. */
 export function noteUse(
   services: Services,
   table: 'api_token' | 'admin_key' | 'oauth_grant',

@@ -4,25 +4,28 @@ import type { Plan } from '../../schema/values.ts'
 import { type EntityManager, row } from '../database.ts'
 import { Failure } from './failure.ts'
 
-/** Requests per minute for each organization (contract, "Limits"); `customLimits` may override, 0 is none. */
+/**
+ * Requests per minute of an organization by plan (contract, "Limits"). Its `customLimits` may override this; 0 means
+ * unlimited.
+ */
 export const REQUESTS_PER_MINUTE: Record<Plan, number> = { FREE: 100, PREMIUM: 700, ENTERPRISE: 2_000 }
 
 /** The Tools API and MCP share one window, REST v2 and v1 another of the same size (decisions, section 2). */
 export type RateBucket = 'tools' | 'rest'
 
-/** What an answer says about the window. `reset` is in seconds. */
+/** The state of the window that answers report. `reset` is in seconds. */
 export type RateState = { limit: number; remaining: number; reset: number }
 
-/** Counts requests against the window of each organization. */
+/** Counts requests per organization and bucket, in windows of a minute. */
 export type RateLimiter = {
-  /** Counts one request, or refuses it with RATE_LIMITED. Null when the organization has no limit. */
+  /** Counts one request, or throws `RATE_LIMITED`. Null when the organization has no limit. */
   take(
     em: EntityManager,
     organizationId: string,
     bucket: RateBucket,
     limit: number,
   ): Promise<RateState | null>
-  /** What this process knows of the window, without counting. */
+  /** Returns the state of the window as known to this process, without counting. */
   peek(organizationId: string, bucket: RateBucket, limit: number): RateState | null
 }
 
@@ -31,14 +34,14 @@ type Lease = { endsAt: number; left: number; used: number }
 const MINUTE_MS = 60_000
 
 /**
- * Counts requests in PostgreSQL, leased to this process in chunks: a busy organization costs one statement for many
- * requests, and chunks shrink towards the limit so that a single process counts exactly.
+ * Creates a rate limiter that counts in PostgreSQL and leases requests to this process in chunks. A busy organization
+ * then costs one statement per chunk. Chunks shrink towards the limit, so that a single process counts exactly.
  */
 export function createRateLimiter(): RateLimiter {
   const leases = new Map<string, Lease>()
   const extending = new Map<string, Promise<Lease>>()
 
-  /** Calls that find the lease used up wait for one extension together. */
+  /** Concurrent calls that find the lease used up share one extension. */
   async function extendOnce(key: string, extension: () => Promise<Lease>): Promise<void> {
     const running = extending.get(key) ?? extension()
     extending.set(key, running)

@@ -81,7 +81,7 @@ const GROUPS = [
   lists,
 ]
 
-/** Every operation by name: the one list that all doors read. */
+/** All operations by name; every door uses this map. */
 export const CATALOGUE: ReadonlyMap<string, Tool> = new Map(
   GROUPS.flatMap((group) => Object.values<Tool>(group)).map((tool) => [tool.name, tool]),
 )
@@ -89,21 +89,21 @@ export const CATALOGUE: ReadonlyMap<string, Tool> = new Map(
 /** The tools that discovery shows, in catalogue order. */
 export const LISTED_TOOLS: readonly Tool[] = [...CATALOGUE.values()].filter(({ listed }) => listed)
 
-/** The tools of the admin door; no other door runs them. */
+/** The tools of the admin door, which no other door can run. */
 export const ADMIN_TOOLS: readonly AdminTool[] = Object.values(admin)
 
-/** The operation of this name, or TOOL_NOT_FOUND naming what is close to it. */
+/** Returns the operation of this name. Throws `TOOL_NOT_FOUND` with similar names. */
 export function findOperation(name: string): Tool {
   return CATALOGUE.get(name) ?? unknownTool(name)
 }
 
-/** The listed tool of this name; operations that only REST has are not found here. */
+/** Returns the listed tool of this name; operations that only REST has are not found here. */
 export function findTool(name: string): Tool {
   const tool = CATALOGUE.get(name)
   return tool?.listed ? tool : unknownTool(name)
 }
 
-/** Refuses an unknown tool with TOOL_NOT_FOUND, naming up to five similar ones. */
+/** Throws `TOOL_NOT_FOUND` for an unknown tool, naming up to five similar ones. */
 export function unknownTool(name: string): never {
   const shown = JSON.stringify(name.slice(0, 80))
   const near = nearNames(name)
@@ -111,7 +111,7 @@ export function unknownTool(name: string): never {
   throw new Failure('TOOL_NOT_FOUND', `There is no tool ${shown}; ${hint}`, { details: { nearNames: near } })
 }
 
-/** Up to five listed tools: the one that is spelled nearly so, then those that share the most words. */
+/** Returns up to five listed tools: the one spelled most similarly, then those that share the most words. */
 function nearNames(name: string): string[] {
   const words = new Set(wordsOf(name))
   const names = LISTED_TOOLS.map((tool) => tool.name)

@@ -2,45 +2,45 @@ import Type, { type TSchema } from 'typebox'
 
 import { closed } from '../../schema/define.ts'
 
-/** The parts of a request that can hold input, each by name. */
+/** The parts of a request that can contain input, as objects by name. */
 export type Parts = Record<'parameters' | 'query' | 'body', Record<string, unknown>>
 
 /** How a request becomes the input of an operation. */
 export type Reading = {
   read: (parts: Parts) => Record<string, unknown>
-  /** The members of the input that a parameter of the address stands for. */
+  /** The members of the input that a path parameter provides, by parameter. */
   standsFor: Readonly<Record<string, readonly string[]>>
 }
 
-/** How the data of an operation becomes the body of an answer, and what that makes of its schema. */
+/** How the data of an operation becomes the body of an answer, and how its output schema changes with it. */
 export type Reply = { body: (data: unknown) => unknown; schema: (output: TSchema) => TSchema }
 
-/** One address of REST and the operation behind it. */
+/** One address of REST and its operation. */
 export type Route = {
   method: 'get' | 'post' | 'patch' | 'delete'
   path: string
   operation: string
   /** The body is a file of this type. */
   file?: string
-  /** The body is a list, which the operation knows by this name. */
+  /** The body is a list, passed to the operation in the member of this name. */
   list?: string
-  /** The operation's input; all parts together unless it needs another shape. */
+  /** How the input is read; `together` by default. */
   input?: Reading
-  /** 200 unless said otherwise; what decides by the data says 200 or 201. */
+  /** The status of a success, 200 by default; a function returns 200 or 201 for the data. */
   status?: number | ((data: unknown) => number)
-  /** The body of the answer; the operation's data unless said otherwise. */
+  /** The body of the answer; by default the operation's data. */
   reply?: Reply
-  /** Under `/api/v1` as well; there by the operation that pages as v1 does, where that is another. */
+  /** Set if the address also exists under `/api/v1`; `operation` names another operation, which pages as v1 does. */
   v1?: { operation?: string }
 }
 
-/** What stands in the address wins over the body. */
+/** Merges all parts; path parameters take precedence over the query, and the query over the body. */
 export const together: Reading = {
   read: ({ parameters, query, body }) => ({ ...body, ...query, ...parameters }),
   standsFor: {},
 }
 
-/** `:subscriber` is an id or an email address. */
+/** Like `together`, for addresses where `:subscriber` is an id or an email address. */
 export const person: Reading = {
   read: (parts) => {
     const { subscriber, ...input } = together.read(parts)
@@ -49,17 +49,17 @@ export const person: Reading = {
   standsFor: { subscriber: ['subscriberId', 'email'] },
 }
 
-/** The operation's data as it is. */
+/** Answers the operation's data unchanged. */
 export const bare: Reply = { body: (data) => data, schema: (output) => output }
 
-/** One resource stands bare in an answer. */
+/** Answers one resource, without an object around it. */
 export function one(key: string): { reply: Reply } {
   return {
     reply: { body: (data) => Object(data)[key], schema: (output) => memberOf(output, key) },
   }
 }
 
-/** The list shape of REST v2 (contract, "REST v2 resource endpoints"). */
+/** Answers a list in the shape of REST v2 (contract, "REST v2 resource endpoints"). */
 export function many(key: string): { reply: Reply } {
   return {
     reply: {
@@ -73,7 +73,7 @@ export function many(key: string): { reply: Reply } {
   }
 }
 
-/** What is left of something deleted. */
+/** Answers a deletion: the operation's data with `object` and `deleted: true`. */
 export function gone(noun: string): { reply: Reply } {
   return {
     reply: {
@@ -84,9 +84,7 @@ export function gone(noun: string): { reply: Reply } {
   }
 }
 
-/**
- * The frozen envelope of v1. Where v1 has an operation of its own, that one's answer says by itself how to go on.
- */
+/** Returns the reply of v1, `{success: true, data}`. An operation that only v1 uses already answers in v1's shape. */
 export function v1Reply({ reply = bare, v1 }: Pick<Route, 'reply' | 'v1'>): Reply {
   const { body, schema } = v1?.operation === undefined ? reply : bare
   return {
@@ -95,12 +93,12 @@ export function v1Reply({ reply = bare, v1 }: Pick<Route, 'reply' | 'v1'>): Repl
   }
 }
 
-/** The status of an answer that holds this data. */
+/** Returns the status of a success with this data. */
 export function statusOf({ status = 200 }: Pick<Route, 'status'>, data: unknown): number {
   return typeof status === 'number' ? status : status(data)
 }
 
-/** Every status that a success can have. */
+/** Returns every status that a success can have. */
 export function statusesOf({ status = 200 }: Pick<Route, 'status'>): readonly number[] {
   return typeof status === 'number' ? [status] : [200, 201]
 }

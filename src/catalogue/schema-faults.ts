@@ -6,7 +6,7 @@ import { Value } from 'typebox/value'
 
 import type { Fault } from './failure.ts'
 
-// TypeBox stops after 8 errors, and an unknown member already costs it two.
+// TypeBox reports only 8 errors by default, and an unknown member takes up two of them.
 Settings.Set({ maxErrors: 2000 })
 
 const UNKNOWN = 'additionalProperties'
@@ -15,45 +15,47 @@ type Validator = ReturnType<typeof Compile>
 const validators = new WeakMap<TSchema, Validator>()
 
 /**
- * Every fault of a value against a schema, each at its JSON path below `path` with a sentence that says how to repair
- * it; an unknown member comes with the nearest known name.
+ * Returns every fault of a value against a schema. Each has a JSON path below `path` and a message that says how to
+ * repair it; for an unknown member, the message suggests the nearest known name.
  */
 export function schemaFaults(schema: TSchema, value: unknown, path = ''): Fault[] {
   const validator = validators.get(schema) ?? Compile(schema)
   validators.set(schema, validator)
   if (validator.Check(value)) return []
   const errors = validator.Errors(value)
-  // The branches of a failed union explain nothing that the union's own sentence does not.
+  // The errors in the branches of a failed union add nothing to the union's own message.
   const unions = errors
     .filter((error) => error.keyword === 'anyOf')
     .map((error) => `${error.schemaPath}/anyOf/`)
   const faults = errors
     .filter((error) => !unions.some((union) => error.schemaPath.startsWith(union)))
-    // A mistyped name explains the missing one, so it is said first.
+    // A mistyped name explains a missing one, so unknown members come first.
     .sort((one, other) => Number(other.keyword === UNKNOWN) - Number(one.keyword === UNKNOWN))
     .flatMap((error) => faultsOf(schema, error, value, path))
   return faults.length > 0 ? faults : [{ path, message: 'is not valid' }]
 }
 
-/** A copy of a valid value with the schema's defaults filled in. */
+/** Returns a copy of a valid value with the schema's defaults filled in. */
 export function withDefaults(schema: TSchema, value: unknown): unknown {
   return Value.Default(schema, structuredClone(value))
 }
 
-/** `a.b[0].c`: how a path is written everywhere. */
+/** Joins a path in the form used everywhere: `a.b[0].c`. */
 export function joinPath(base: string, key: string | number): string {
   if (typeof key === 'number') return `${base}[${key}]`
   return base === '' ? key : `${base}.${key}`
 }
 
-/** `; did you mean "x"?` for the known word that is at most a third of its letters away, else the list of all. */
+/** Returns `did you mean "x"?` for the known word nearest to `word`, or else a list of all known words. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const near = nearest(word, known)
   if (near !== undefined) return `did you mean "${near}"?`
   return known.length > 0 ? `known are ${known.join(', ')}` : 'none is known here'
 }
 
-/** The known word nearest to a mistyped one, if it is near. */
+/**
+ * Returns the known word nearest to a mistyped one, within an edit distance of a third of its length; else undefined.
+ */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const typed = word.slice(0, 80).toLowerCase()
   let best: string | undefined
@@ -68,13 +70,16 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
-/** Some tools call `id` what others call `campaignId`; where no other name is near, the one that a tool has was meant. */
+/**
+ * Returns the id field that was probably meant: some tools call it `id`, others `campaignId` or similar. Returns `name`
+ * itself if another known name is near.
+ */
 function idMeant(name: string, known: readonly string[]): string {
   if (nearest(name, known) !== undefined || !/^id$|Id$/.test(name)) return name
   return known.find((each) => (name === 'id' ? each.endsWith('Id') : each === 'id')) ?? name
 }
 
-/** What a value is, in words: `a list`, `null`, `text`. */
+/** Returns the kind of a value in words: `a list`, `null`, `text`. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (value === undefined) return 'missing'
@@ -190,7 +195,7 @@ function valueAt(value: unknown, keys: readonly string[]): unknown {
 
 function member(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-  // hasOwn has just shown that the key is there.
+  // `hasOwn` has confirmed that the key exists.
   return (value as Record<string, unknown>)[key]
 }
 

@@ -9,36 +9,39 @@ const CHECK_LENGTH = 6
 const TOKEN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECK_LENGTH}}$`)
 const ADMIN_KEY = new RegExp(`^${ADMIN_PREFIX}[0-9a-f]{64}$`)
 
-/** A new API token: 34 random base62 characters (202 bits) and their checksum; shown once, never stored. */
+/**
+ * Returns a new API token: 34 random base62 characters (202 bits) and their checksum. It is shown once and never
+ * stored.
+ */
 export function makeToken(): string {
   let random = ''
   for (let index = 0; index < RANDOM_LENGTH; index++) random += ALPHABET[randomInt(ALPHABET.length)] ?? ''
   return PREFIX + random + checksum(random)
 }
 
-/** A new admin key: 256 random bits in hexadecimal; shown once, never stored. */
+/** Returns a new admin key: 256 random bits in hexadecimal. It is shown once and never stored. */
 export function makeAdminKey(): string {
   return ADMIN_PREFIX + randomBytes(32).toString('hex')
 }
 
-/** What is stored of a token or an admin key: its SHA-256. Both are random enough to need no salt. */
+/** Returns the SHA-256 of a token or admin key, which is what is stored. Both are random enough to need no salt. */
 export function hashToken(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
 
-/** The last four characters, by which a list names a token whose text is gone. */
+/** Returns the last four characters, which identify a token in lists. */
 export function lastFour(text: string): string {
   return text.slice(-4)
 }
 
-/** Whether the text can be an API token at all; a typing mistake is told apart without asking the database. */
+/** Returns whether the text has the form and checksum of an API token, so that most typing mistakes need no query. */
 export function isWellFormedToken(text: string): boolean {
   if (!TOKEN.test(text)) return false
   const random = text.slice(PREFIX.length, PREFIX.length + RANDOM_LENGTH)
   return text.endsWith(checksum(random))
 }
 
-/** Whether the text has the form of an admin key. */
+/** Returns whether the text has the form of an admin key. */
 export function isWellFormedAdminKey(text: string): boolean {
   return ADMIN_KEY.test(text)
 }

@@ -16,31 +16,34 @@ export type Organization = {
   doubleOptIn: boolean
 }
 
-/** Who caused a change; it is written into events, history and audit. */
+/** The cause of a change; recorded in events, history and audit. */
 export type Actor = {
   kind: 'token' | 'member' | 'import' | 'run' | 'public' | 'system'
-  /** The TypeID of the token, member, import, run or subscriber, where there is one. */
+  /** The TypeID of the token, member, import, run or subscriber, if there is one. */
   id: string
   name: string
-  /** Of a run: how many runs led to it, each started by the one before. */
+  /** For a run: the number of runs before it, each of which started the next one. */
   depth?: number
-  /** An AI agent uses the token, over MCP. */
+  /** Set when an AI agent uses the token, over MCP. */
   isAgent?: boolean
 }
 
 /**
- * What is done after the commit: Temporal is told, a transaction of its own does more (`work`), or a schedule is brought in step
- * (`schedule`, with its id as `workflowId`). `payload` is the workflow's argument, the signal's, or what is asked.
+ * Work after the commit: start or signal a workflow in Temporal, run another transaction (`work`), or update a schedule
+ * (`schedule`, with its id as `workflowId`). `payload` is the argument of the workflow, signal or work.
  */
 export type Intent = {
   kind: 'start' | 'signal' | 'work' | 'schedule'
   workflowId: string
   payload?: Record<string, unknown>
-  /** Higher goes first; bulk entries use a negative one. */
+  /** Higher values go first; bulk entries use negative ones. */
   priority?: number
 }
 
-/** Everything an operation works with. It never sees HTTP, never flushes and never talks to Temporal. */
+/**
+ * The context of an operation. An operation never handles HTTP, never flushes the entity manager and never calls
+ * Temporal.
+ */
 export type Call = {
   em: EntityManager
   organization: Organization
@@ -48,17 +51,19 @@ export type Call = {
   /** The database's time when the call began. */
   now: Date
   services: Services
-  /** The idempotency key that the handler's single statement has to take. */
+  /** The idempotency key that the handler's single statement must take. */
   keyed?: KeyedCall
-  /** Tells Temporal something once this unit of work has committed. */
+  /** Queues work to be done once this unit of work has committed. */
   emit(intent: Intent): void
-  /** Registers a write that is made even if the call is refused, in a unit of work of its own after the rollback. */
+  /**
+   * Registers a write for the case that the call is refused: it runs after the rollback, in a unit of work of its own.
+   */
   ifRefused(write: (call: Call) => Promise<void>): void
   /** Wakes the delivery lane once this unit of work has committed. */
   wakeLane(lane: 'transactional' | 'bulk'): void
 }
 
-/** What a call that needs a confirmation will do, shown before it is done (decisions, section 2, "Confirmation"). */
+/** What a call will do, shown to confirm it (decisions, section 2, "Confirmation"). */
 export type ConfirmationSummary = {
   action: string
   target: string
@@ -68,8 +73,8 @@ export type ConfirmationSummary = {
 }
 
 /**
- * The only safety fact of a tool: `read` changes nothing, `draft` changes what nobody receives, `write` changes data,
- * `impact` reaches people or destroys and asks for a confirmation.
+ * The effect of a tool, which all its safety rules derive from: `read` changes nothing, `draft` changes drafts that
+ * nobody receives, `write` changes data, `impact` reaches people or destroys data and needs a confirmation.
  */
 export type Effect = 'read' | 'draft' | 'write' | 'impact'
 
@@ -96,52 +101,57 @@ type Definition<Input extends TObject, Output extends TSchema, Prepared> = {
   description: string
   group: ToolGroup
   effect: Effect
-  /** The permission a token needs; null if any token will do. */
+  /** The permission a token needs; null if any token may call it. */
   permission: Permission | null
   input: Input
   output: Output
-  /** Largest JSON body in bytes; 1 MB unless said otherwise. */
+  /** The largest JSON body in bytes; 1 MB by default. */
   bodyLimit?: number
-  /** How many levels deep the input may be nested; JSON_DEPTH unless it carries a document. */
+  /** The deepest nesting of the input; JSON_DEPTH unless it contains a document. */
   jsonDepth?: number
-  /** False for an operation that only REST or v1 has. */
+  /** False for an operation that is not a tool: only REST or v1 has it. */
   listed?: boolean
-  /** Email sends are bounded by quotas and the lane's backlog instead of the request window. */
+  /** False for email sends, which quotas and the lane's backlog limit instead of the rate limit. */
   counted?: boolean
   /**
-   * For these inputs the handler makes one statement of everything: it refuses a token that is gone, takes the key of
-   * the call (`keyed`), writes, and keeps the answer. So no query asks for the token first, and nothing is around it. Not
-   * for impact tools.
+   * Returns whether the handler does everything in one statement for this input: it refuses a token that is no longer
+   * valid, takes the idempotency key (`keyed`), writes, and stores the answer. Then no earlier query checks the token,
+   * and there is no transaction around it. Not for impact tools.
    */
   singleStatement?: (input: Static<Input>) => boolean
-  /** Narrows the gate of an impact tool to some inputs. */
+  /** Limits the confirmation of an impact tool to some inputs. */
   confirm?: (input: Static<Input>) => boolean
-  /** Refuses what cannot be done and says what will happen; runs before the challenge, for impact tools. */
+  /**
+   * Refuses calls that cannot be done, and describes the effects of the others; runs before the challenge. Required for
+   * impact tools.
+   */
   summarize?: (call: Call, input: Static<Input>) => Promise<ConfirmationSummary>
   /**
-   * Before the transaction: asks the network and hands what it found to the handler, so that nothing holds a connection
-   * meanwhile. Not for impact tools, and not run for an answer that an idempotency key has already.
+   * Queries the network before the transaction and passes the result to the handler, so that no database connection is
+   * held meanwhile. Not for impact tools. Skipped when an idempotency key already has an answer.
    */
   prepare?: (call: Outside, input: Static<Input>) => Promise<Prepared>
   /**
-   * Takes a body that is a file, before the unit of work and in place of prepare(): it may be long, so it is never whole
-   * in memory. What it keeps is taken away by `discard` unless the handler made something of it.
+   * Stores a request body that is a file, before the unit of work and instead of prepare(). The file may be large, so
+   * it is never fully in memory. `discard` is always called afterwards and removes it, unless the handler used it.
    */
   receive?: (call: Outside, input: Static<Input>, body: AsyncIterable<Buffer>) => Promise<Prepared & Received>
   handler: (call: Call, input: Static<Input>, prepared: Prepared) => Promise<Static<Output>>
-  /** The answer as it is stored for an Idempotency-Key; needed if the answer shows a secret that is shown only once. */
+  /**
+   * The answer that is stored for an Idempotency-Key; needed if the answer contains a secret that is shown only once.
+   */
   kept?: (data: Static<Output>) => Static<Output>
-  /** After the commit: waits for what Temporal did and may complete the answer. Safe to repeat. */
+  /** Runs after the commit: waits for Temporal and may complete the answer. Must be safe to repeat. */
   settle?: (call: Outside, input: Static<Input>, data: Static<Output>) => Promise<Static<Output>>
 }
 
 /** The part of a call that is available outside its transaction, in `prepare`, `receive` and `settle`. */
 export type Outside = Pick<Call, 'organization' | 'actor' | 'services'>
 
-/** A file that was stored: its id and its hash; `discard` deletes it again. */
+/** A stored file: its id, its hash, and a function that deletes it. */
 export type Received = { id: string; digest: string; discard: () => Promise<void> }
 
-/** A catalogue entry with its types erased, as doors and laws see it. */
+/** An operation with its types erased, as doors and tests use it. */
 export type Tool = Required<
   Pick<Definition<TObject, TSchema, unknown>, 'bodyLimit' | 'jsonDepth' | 'listed' | 'counted'>
 > &
@@ -162,7 +172,7 @@ export type Tool = Required<
   > & {
     validator: Validator
     isGated(input: unknown): boolean
-    /** Whether isSingleStatement() can be true for any input. */
+    /** Whether isSingleStatement() can return true for some input. */
     hasSingleStatement: boolean
     isSingleStatement(input: unknown): boolean
     summarize(call: Call, input: unknown): Promise<ConfirmationSummary>
@@ -175,10 +185,10 @@ export type Tool = Required<
 
 const BODY_LIMIT = 1_000_000
 
-/** How deep JSON may be nested (decisions, section 1). */
+/** The deepest nesting of JSON input (decisions, section 1). */
 export const JSON_DEPTH = 32
 
-/** Declares one operation; the input is validated and its defaults filled before the handler sees it. */
+/** Declares an operation; the handler gets a validated input with its defaults filled in. */
 export function defineTool<Input extends TObject, Output extends TSchema, Prepared = undefined>(
   definition: Definition<Input, Output, Prepared>,
 ): Tool {
@@ -193,7 +203,7 @@ export function defineTool<Input extends TObject, Output extends TSchema, Prepar
   if (definition.effect === 'impact' && singleStatement) {
     throw new Error(`${definition.name} has to be confirmed, which takes statements of its own`)
   }
-  // invoke() hands over only what `validator` accepted and what prepare() gave, so each `as` restates what it checked.
+  // invoke() passes only inputs that `validator` accepted and the result of prepare(), so each `as` is safe.
   return {
     ...facts,
     bodyLimit: definition.bodyLimit ?? BODY_LIMIT,

@@ -8,18 +8,22 @@ import { isConcurrencyFault } from './database-error.ts'
 import { Failure } from './failure.ts'
 import type { Actor, Call, Intent, Organization } from './tool.ts'
 
-/** Whose unit of work it is. `organization` spares a query where the caller has just read it. */
+/**
+ * The organization and actor of a unit of work. With `organization` and `now`, which a caller may have just read, no
+ * query is needed.
+ */
 export type Scope = { organizationId: string; actor: Actor; organization?: Organization; now?: Date }
 
-/** `singleStatement`: all of the work is one statement, which is a transaction by itself and emits nothing. */
+/** `singleStatement`: all of the work is one statement, which is its own transaction and emits nothing. */
 export type UnitOptions = { readOnly?: boolean; singleStatement?: boolean }
 
 const SERIALIZATION_ATTEMPTS = 4
 
 /**
- * One call or one activity: a fork of the entity manager inside the organization, a transaction unless it only reads,
- * and after the commit the rings for what was emitted. Deadlocks and serialization failures run it again from the
- * start (PostgreSQL 40001, 40P01), so `work` keeps no state outside.
+ * Runs one call or one activity. `work` gets a fork of the entity manager that is filtered by organization, in a
+ * transaction unless it is read-only or a single statement. After the commit, the doorbell rings for emitted work.
+ * Deadlocks and serialization failures (PostgreSQL 40001, 40P01) run `work` again from the start, so it must keep no
+ * state outside.
  */
 export async function unitOfWork<Result>(
   services: Services,
@@ -77,8 +81,9 @@ async function runOnce<Result>(
 }
 
 /**
- * A fork outside every unit of work and without the organization filter, so that its statements name the organization
- * themselves: for work across organizations, such as claiming email, and for what must outlive a call's transaction.
+ * Returns a fork of the entity manager without transaction and organization filter, so its statements must name the
+ * organization themselves. For work across organizations, such as claiming email, and for writes that must survive a
+ * rollback.
  */
 export function crossOrganization(services: Services): EntityManager {
   return services.orm.em.fork()

@@ -5,10 +5,13 @@ import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { keptAgent, type Visitor } from './visitors.ts'
 
-/** Whose confirmation link it is and what became of it: what its page may say. */
+/** The data that the page of a confirmation link shows: organization, address and state. */
 export type Confirmation = Pick<PendingConfirmation, 'organization' | 'email' | 'state'>
 
-/** The confirmation behind a link, or null when the link is not one of ours or leads to nobody. Changes nothing. */
+/**
+ * Returns the confirmation of a link, or null when the link is not valid or its subscriber does not exist. Changes
+ * nothing.
+ */
 export async function findConfirmation(services: Services, token: string): Promise<Confirmation | null> {
   const read = readToken(services.config.secret, 'confirm', token)
   if (!read) return null
@@ -16,7 +19,9 @@ export async function findConfirmation(services: Services, token: string): Promi
   return await findPending({ em: crossOrganization(services), organization }, read)
 }
 
-/** Confirms by a link; doing it twice changes nothing more. Null as findConfirmation. */
+/**
+ * Confirms a subscription by its link; repeating it changes nothing more. Null in the same cases as findConfirmation.
+ */
 export async function confirmSubscription(
   services: Services,
   token: string,

@@ -5,8 +5,8 @@ import { escapeHtml } from '../content/escape.ts'
 const START = readFileSync(new URL('developer-start.md', import.meta.url), 'utf8')
 
 /**
- * What these pages may load: their own files and nothing else. Swagger UI draws its icons out of `data:` addresses, and
- * sets styles by script alone, so that no inline style is allowed.
+ * The Content-Security-Policy of these pages: they load only their own files. Swagger UI has icons in `data:`
+ * addresses, and sets styles only by script, so inline styles are not allowed.
  */
 export const DEVELOPER_SECURITY_POLICY: string = [
   "default-src 'none'",
@@ -19,12 +19,12 @@ export const DEVELOPER_SECURITY_POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** The developer start document: how to begin, in Markdown, with this service's own address in every example. */
+/** Returns the start document for developers in Markdown, with this service's own address in every example. */
 export function startDocument(baseUrl: string): string {
   return START.replaceAll('{base}', baseUrl)
 }
 
-/** The start document for a person with a browser. */
+/** Returns the start document as an HTML page. */
 export function startPage(baseUrl: string): string {
   const base = escapeHtml(baseUrl)
   return page(
@@ -51,7 +51,7 @@ export function startPage(baseUrl: string): string {
   )
 }
 
-/** The reference, which Swagger UI draws out of `/openapi.json`. */
+/** Returns the API reference page, where Swagger UI shows `/openapi.json`. */
 export function referencePage(): string {
   return page(
     'Postloom API',

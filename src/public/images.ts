@@ -4,13 +4,13 @@ import { findImageFile, imageKey, imagePath } from '../domain/images.ts'
 import { readId } from '../ids.ts'
 import type { Services } from '../services.ts'
 
-/** An image opened by itself may do nothing but show. */
+/** The Content-Security-Policy of images, so that one opened directly can only be shown. */
 export const IMAGE_SECURITY_POLICY = "default-src 'none'; sandbox"
 
-/** An image as it is served; `load` reads the bytes, which a visitor who has them needs not. */
+/** An image as it is served; `load` reads the bytes, which are not needed if the visitor has them cached. */
 export type ServedImage = { contentType: ImageType; tag: string; load(): Promise<Buffer> }
 
-/** The image at a public path, or null when there is none at exactly this one. */
+/** Returns the image at exactly this public path, or null if there is none. */
 export async function findImage(
   services: Services,
   { organization, file }: { organization: string; file: string },

@@ -7,10 +7,13 @@ import { findWebhook, type Received, receiveWebhook } from '../domain/automation
 import { readId } from '../ids.ts'
 import type { Services } from '../services.ts'
 
-/** Bytes of a message: it is kept with the run that it begins. */
+/** The largest body of a message in bytes; the body is stored with the run that it starts. */
 export const WEBHOOK_BYTES = 100_000
 
-/** Takes a message for the INBOUND_WEBHOOK trigger of this slug, once it is known to come from who has its secret. */
+/**
+ * Takes a message for the INBOUND_WEBHOOK trigger of this slug. Throws `NOT_FOUND` for an unknown slug,
+ * `UNAUTHENTICATED` unless the message is signed with the webhook's secret, `RATE_LIMITED`, or `MALFORMED_BODY`.
+ */
 export async function takeWebhook(services: Services, slug: string, message: Signed): Promise<Received> {
   const webhookId = readId('whk', slug)
   const em = crossOrganization(services)

@@ -3,7 +3,7 @@ import { type EntityManager, prepared, rows } from '../database.ts'
 import { writeAwaited } from '../domain/campaigns/batches.ts'
 import type { Services } from '../services.ts'
 
-/** A link of an email; ids are uuids. */
+/** A link of an email; the ids are UUIDs. */
 export type LinkOfEmail = { organizationId: string; messageId: string; position: number }
 
 type Ask = {
@@ -15,9 +15,9 @@ type Ask = {
 type Kept = { target: string; until: number }
 
 const MOST_AT_ONCE = 500
-/** An erased reader's links lead nowhere any more, so none is remembered for long. */
+/** Targets are remembered only briefly, because the links of an erased subscriber must stop working. */
 const KEPT_MS = 60_000
-/** Letters of all targets together, about 16 MB of memory. */
+/** The most characters of all remembered targets together, about 16 MB of memory. */
 const MOST_LETTERS = 8_000_000
 
 const findTargets = prepared(
@@ -28,8 +28,8 @@ const findTargets = prepared(
 )
 
 /**
- * Where links lead, as it was frozen when their email was composed. Whoever asks while a question is under way joins the
- * next one, so that a crowd costs a query for hundreds of links and not one each.
+ * Returns a function that finds the target of a link, as frozen when its email was composed; null if there is none.
+ * Requests that arrive while a query runs share the next one, so that a crowd costs one query for hundreds of links.
  */
 export function createLinkTargets(services: Services): (link: LinkOfEmail) => Promise<string | null> {
   const kept = createMemory()
@@ -66,7 +66,10 @@ export function createLinkTargets(services: Services): (link: LinkOfEmail) => Pr
   }
 }
 
-/** By the place of each; asks once more for what was only written by being asked for. */
+/**
+ * Reads the targets by index in the batch. Emails of a batch may not have rows yet: then they are written, and the
+ * query runs again.
+ */
 async function read(services: Services, batch: readonly Ask[]): Promise<Map<number, string | null>> {
   const em = crossOrganization(services)
   const targets = await find(em, batch)
@@ -87,7 +90,7 @@ async function find(em: EntityManager, batch: readonly Ask[]): Promise<Map<numbe
   return new Map(found.map(({ place, target }) => [place - 1, target]))
 }
 
-/** Targets for a minute, the oldest forgotten first where they are too many. */
+/** Remembers targets for a minute; drops the oldest first when there are too many. */
 function createMemory() {
   const kept = new Map<string, Kept>()
   let letters = 0

@@ -6,13 +6,13 @@ import { writeAwaited } from '../domain/campaigns/batches.ts'
 import type { Services } from '../services.ts'
 
 /**
- * An email's HTML may do nothing in a browser but show itself and open links: no script, no form, no frame around it,
- * and no origin to share anything with.
+ * The Content-Security-Policy of an email in a browser: it may only be shown and open links. No scripts, forms or
+ * frames, and an opaque origin.
  */
 export const VIEW_SECURITY_POLICY =
   "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src http: https: data:; style-src 'unsafe-inline'; font-src https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The HTML of an email as its recipient may read it in a browser, or null when the link is not one of ours. */
+/** Returns a function that renders the HTML of an email for its online view; null when the link is not valid. */
 export function createOnlineViews(services: Services): (token: string) => Promise<string | null> {
   const renderer = createRenderer(services)
   return async (token) => {

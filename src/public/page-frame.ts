@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { escapeHtml } from '../content/escape.ts'
 import { flatten } from '../content/variables.ts'
 
-// Works without scripts, images and fonts from anywhere: these pages open in every kind of browser.
+// Uses no scripts, images or web fonts, because these pages open in every kind of browser.
 const STYLE = `:root{color-scheme:light dark;--page:#f3f4f6;--card:#fff;--line:#e1e4e8;--text:#1f2328;--soft:#57606a;--accent:#1d4ed8;--on-accent:#fff;--halo:#e8eefc}
 @media (prefers-color-scheme:dark){:root{--page:#101214;--card:#1a1d21;--line:#2c3036;--text:#e6e8eb;--soft:#a0a7b0;--accent:#8db4ff;--on-accent:#0c1526;--halo:#222c40}}
 *{box-sizing:border-box}
@@ -21,7 +21,7 @@ button:focus-visible{outline:3px solid var(--accent);outline-offset:3px}
 footer{max-width:440px;color:var(--soft);font-size:.9rem;text-align:center;overflow-wrap:anywhere}
 @media (max-width:359px){main{padding:26px 18px}}`
 
-/** What the forms of the sign-in pages add. */
+/** Additional styles for the forms of the sign-in pages. */
 const FORM_STYLE = `label{display:block;margin:0 0 14px;text-align:left;font-weight:600;font-size:.95rem}
 input[type=email],input[type=password],select{display:block;width:100%;min-height:48px;margin-top:6px;padding:10px 14px;border:1px solid var(--edge);border-radius:10px;background:var(--page);color:var(--text);font:inherit;font-size:1rem;font-weight:400}
 input:focus-visible,select:focus-visible{outline:3px solid var(--accent);outline-offset:1px}
@@ -36,22 +36,28 @@ input:focus-visible,select:focus-visible{outline:3px solid var(--accent);outline
 .quiet{margin-top:12px;background:none;color:var(--accent)}
 form.sign{margin-top:22px}`
 
-/** The Content-Security-Policy of a page: its own style sheet, forms to these addresses, and no frame around it. */
+/**
+ * Returns the Content-Security-Policy of a page: its own style sheet, forms that post to these addresses, and no frame
+ * around it.
+ */
 function securityPolicy(style: string, formAction: string): string {
   return [
     "default-src 'none'",
     `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
     `form-action ${formAction}`,
     "base-uri 'none'",
-    // A framed button could be clicked unawares.
+    // Prevents clickjacking.
     "frame-ancestors 'none'",
   ].join('; ')
 }
 
-/** What pages with a button at most are served with. */
+/** The Content-Security-Policy of pages that have at most a button. */
 export const PAGE_SECURITY_POLICY: string = securityPolicy(STYLE, "'self'")
 
-/** What pages with a form are served with; browsers hold it against redirects of the form as well. */
+/**
+ * Returns the Content-Security-Policy of pages with a form. Browsers apply `form-action` to redirects after the form as
+ * well, so their addresses are included.
+ */
 export function formSecurityPolicy(...redirects: string[]): string {
   return securityPolicy(`${STYLE}${FORM_STYLE}`, ["'self'", ...redirects].join(' '))
 }
@@ -64,15 +70,15 @@ const SYMBOLS = {
   lost: '<circle cx="11" cy="11" r="7"/><path d="m16.500 16.500 4 4M8.500 11h5"/>',
 } as const
 
-/** The drawing above the title. */
+/** The symbol above the title. */
 export type PageSymbol = keyof typeof SYMBOLS
 
-/** Text of others as it may stand in a page. */
+/** Escapes text from users for HTML, on one line. */
 export function plain(text: string): string {
   return escapeHtml(flatten(text))
 }
 
-/** A page around its lines of HTML; the organization is the one that it speaks for. */
+/** Returns a whole page around lines of HTML; `organization` is the one that the page speaks for. */
 export function framePage(page: {
   title: string
   symbol: PageSymbol

@@ -1,11 +1,11 @@
 import { escapeHtml } from '../content/escape.ts'
 import { framePage, type PageSymbol, plain } from './page-frame.ts'
 
-/** What a page says; every field is plain text and is escaped by `render`. */
+/** The content of a page; every field is plain text, which `render` escapes. */
 type Page = {
   readonly title: string
   readonly symbol: PageSymbol
-  /** The organization that the page speaks for, where one is known. */
+  /** The organization that the page speaks for, if known. */
   readonly organization?: string | undefined
   readonly paragraphs: readonly string[]
   /** A button that posts to this address. */
@@ -28,22 +28,25 @@ function render(page: Page): string {
 }
 
 /**
- * A page whose button does something: `ask` shows the button, `done` says that it happened. `email` is
- * the reader's address as it may be shown, see `maskEmail`.
+ * A page with a button: `ask` shows the button, `done` confirms the action. `email` is the reader's address, masked by
+ * `maskEmail`.
  */
 export type ActionPage = { readonly organization: string; readonly email?: string | undefined } & (
   | { readonly state: 'ask'; readonly actionUrl: string }
   | { readonly state: 'done' }
 )
 
-/** An address as far as someone who only holds a link may see it: `a•••@example.com`. */
+/** Masks an address for someone who only has a link: `a•••@example.com`. */
 export function maskEmail(email: string): string {
   const at = email.lastIndexOf('@')
   const [first = ''] = email
   return at < 1 ? '•••' : `${first}•••${email.slice(at)}`
 }
 
-/** Opening it changes nothing, because mail scanners follow links; its button posts (RFC 8058 asks for the same). */
+/**
+ * Returns the unsubscribe page. Opening it changes nothing, because mail scanners follow links; only its button posts
+ * (as RFC 8058 asks).
+ */
 export function unsubscribePage(page: ActionPage): string {
   const { organization, email = 'you' } = page
   if (page.state === 'done') {
@@ -65,7 +68,9 @@ export function unsubscribePage(page: ActionPage): string {
   })
 }
 
-/** Opening it changes nothing, because mail scanners follow links; its button posts. */
+/**
+ * Returns the confirmation page. Opening it changes nothing, because mail scanners follow links; only its button posts.
+ */
 export function confirmSubscriptionPage(page: ActionPage): string {
   const { organization, email = 'you' } = page
   if (page.state === 'done') {
@@ -87,7 +92,7 @@ export function confirmSubscriptionPage(page: ActionPage): string {
   })
 }
 
-/** A confirmation that came after its time. */
+/** Returns the page for an expired confirmation link. */
 export function lateConfirmationPage(organization: string): string {
   return render({
     title: 'This link has expired',
@@ -97,7 +102,7 @@ export function lateConfirmationPage(organization: string): string {
   })
 }
 
-/** What stands in tests and previews in the place of a personal link. */
+/** Returns the page of sample links, which replace personal links in tests and previews. */
 export function sampleLinkPage(): string {
   return render({
     title: 'This link is a sample',
@@ -109,7 +114,10 @@ export function sampleLinkPage(): string {
   })
 }
 
-/** A link that was mistyped, changed, used up or too old; it says the same for all, so that nothing can be probed. */
+/**
+ * Returns the page for a link that is mistyped, changed, used up or expired. It is the same for all of these, so that
+ * it reveals nothing.
+ */
 export function lostLinkPage(): string {
   return render({
     title: 'This link does not work',

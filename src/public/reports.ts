@@ -6,12 +6,13 @@ import { bounceVerdict } from '../delivery/replies.ts'
 import { REPORTER, takeReport } from '../domain/reports.ts'
 import type { Services } from '../services.ts'
 
-/** Bytes of a report as the inbound listener hands it over. */
+/** The largest report in bytes, as sent by the inbound listener. */
 export const REPORT_BODY_BYTES = 500_000
 
 /**
- * Takes a report from the inbound listener, which knows by a signed address what it is about. It is stored when this
- * answers; a repetition is known again. Refuses what is about no email of ours.
+ * Takes a report from the inbound listener, which knows the email from a signed address. The report is stored when this
+ * resolves; a repeated one is recognized (`isNew` is false). Throws when the report is malformed or its email does not
+ * exist.
  */
 export async function takeInboundReport(services: Services, body: unknown): Promise<{ isNew: boolean }> {
   const report = readReport(body)

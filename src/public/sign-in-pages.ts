@@ -1,10 +1,10 @@
 import { escapeHtml } from '../content/escape.ts'
 import { framePage, plain } from './page-frame.ts'
 
-/** Who wants in: what a client says of itself, and where its answers go, which nobody can make up. */
+/** The client that asks for access: its own name, and where answers are sent, which it cannot make up. */
 export type ClientCard = { name: string; destination: string }
 
-/** Asks for address and password; the form posts to the page's own address. */
+/** Returns the page that asks for address and password; its form posts to the page's own address. */
 export function signInPage(page: { client: ClientCard; email: string; alert?: string | undefined }): string {
   const { client, email, alert } = page
   return framePage({
@@ -24,7 +24,7 @@ export function signInPage(page: { client: ClientCard; email: string; alert?: st
   })
 }
 
-/** Asks whether the client may; one organization is shown, of several one is chosen. */
+/** Returns the page that asks whether to let the client in; with several organizations, the member chooses one. */
 export function consentPage(page: {
   client: ClientCard
   email: string
@@ -64,7 +64,7 @@ export function consentPage(page: {
   })
 }
 
-/** A sign-in that cannot go on; `reason` says what the client did wrong, where it did. */
+/** Returns the page for a sign-in that cannot continue; `reason` is shown to the member. */
 export function lostSignInPage(reason = 'It took too long, or it was finished already.'): string {
   return framePage({
     title: 'This sign-in cannot go on',

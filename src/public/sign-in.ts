@@ -14,10 +14,10 @@ import type { Services } from '../services.ts'
 
 export type { Login }
 
-/** A member who signs in, and where they belong. */
+/** A member who signs in, with their organizations. */
 export type Signer = Login & { email: string; organizations: MemberOrganization[] }
 
-/** The member with this address and password, or null; both answers take as long. */
+/** Returns the member with this address and password, or null; both take equally long. */
 export async function signIn(
   services: Services,
   credentials: { email: string; password: string },
@@ -25,18 +25,18 @@ export async function signIn(
   return await logIn(crossOrganization(services), credentials)
 }
 
-/** Who logged in, or null where they belong nowhere any more or have a new password. */
+/** Returns the member of a login, or null if they have no organization any more or their password has changed. */
 export async function findSigner(services: Services, login: Login): Promise<Signer | null> {
   const found = await readMemberships(crossOrganization(services), login)
   return found && { ...login, ...found }
 }
 
-/** Lets a client into an organization of the member. */
+/** Grants a client access to an organization of the member. */
 export async function letIn(services: Services, grant: NewGrant): Promise<void> {
   await keepGrant(services, grant)
 }
 
-/** Whose access token it is, and the scopes that it was given. */
+/** Returns the principal of an access token, and the scopes it was given. */
 export async function recognizeClient(
   services: Services,
   token: string,
@@ -45,7 +45,10 @@ export async function recognizeClient(
   return await recognizeAccessToken(services, token, audience)
 }
 
-/** What the OAuth server keeps of one kind of thing, in the shape that it asks for; `refuse` answers who comes second. */
+/**
+ * Returns the storage adapter of the OAuth server for one model. `refuse` is called when a record is consumed a second
+ * time.
+ */
 export function keepInDatabase(services: Services, model: string, refuse: () => never) {
   return {
     upsert: (id: string, payload: Record<string, unknown>, seconds?: number) =>

@@ -5,20 +5,20 @@ import { createLinkTargets } from './link-targets.ts'
 import { createVisitWriter, type VisitCounts } from './visit-writer.ts'
 import { isMachine, keptAgent, type Reader } from './visitors.ts'
 
-/** Opens and clicks of one process; what they come to is in src/domain/visits.ts. */
+/** Tracks opens and clicks in one process; src/domain/visits.ts processes them. */
 export type Tracking = {
-  /** Counts an opened email; a token that is not one of ours counts nothing. */
+  /** Records an open; does nothing when the token is not valid. */
   open(token: string, reader: Reader): Promise<void>
-  /** Where a followed link leads, or null when the token is not one of ours. */
+  /** Records a click and returns the link's target, or null when the token is not valid. */
   follow(token: string, reader: Reader): Promise<string | null>
   counts(): VisitCounts
-  /** Writes what is still in memory; nothing may come after. */
+  /** Writes the visits that are still in memory; nothing may be recorded afterwards. */
   stop(): Promise<void>
 }
 
 /**
- * Answers readers at once: the token says whose email it is, so that an open asks the database nothing and a click only
- * where it leads. What they did is written in batches.
+ * Creates the tracking of a process. It answers readers without delay: the token identifies the email, so an open needs
+ * no query and a click only the one for its target. Visits are written in batches.
  */
 export function createTracking(services: Services): Tracking {
   const { secret } = services.config

@@ -6,10 +6,10 @@ import { countUnsubscribe } from '../domain/visits.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
 
-/** Whose unsubscribe link it is: what its page may say. */
+/** The data that the page of an unsubscribe link shows. */
 export type Leaver = { organization: string; email: string; isGone: boolean }
 
-/** The person behind an unsubscribe link, or null when the link is not one of ours. Changes nothing. */
+/** Returns the subscriber of an unsubscribe link, or null when the link is not valid. Changes nothing. */
 export async function findLeaver(services: Services, token: string): Promise<Leaver | null> {
   const read = readToken(services.config.secret, 'unsubscribe', token)
   if (!read) return null
@@ -20,7 +20,7 @@ export async function findLeaver(services: Services, token: string): Promise<Lea
   return { organization, email, isGone: status === 'UNSUBSCRIBED' }
 }
 
-/** Unsubscribes the person behind the link; doing it twice changes nothing more. Null as findLeaver. */
+/** Unsubscribes the subscriber of the link; repeating it changes nothing more. Null in the same cases as findLeaver. */
 export async function leave(services: Services, token: string): Promise<Leaver | null> {
   const read = readToken(services.config.secret, 'unsubscribe', token)
   const leaver = await findLeaver(services, token)

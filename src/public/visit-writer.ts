@@ -6,7 +6,10 @@ import { execute, prepared } from '../database.ts'
 import { describeFault } from '../log.ts'
 import type { Services } from '../services.ts'
 
-/** A visit as it came; `at` is the process's own clock (performance.now). The id makes it one, however often written. */
+/**
+ * An open (no `position`) or a click. `at` is the process's monotonic clock (performance.now) in ms. The id makes
+ * writing it repeatable.
+ */
 export type Visit = {
   id: string
   organizationId: string
@@ -18,24 +21,30 @@ export type Visit = {
   at: number
 }
 
-/** What a writer did since it began, and how much it holds now. */
+/** The visits written and dropped by a writer since it started, and those still in memory. */
 export type VisitCounts = { written: number; dropped: number; waiting: number }
 
-/** Gathers visits in memory and writes them in batches; a crash loses what waits. */
+/** Collects visits in memory and writes them in batches; a crash loses those not yet written. */
 export type VisitWriter = {
-  /** Keeps a visit for the next batch. Resolves at once, or after a batch when the database falls behind. */
+  /**
+   * Adds a visit to the next batch. Resolves at once, or, while the database falls behind, after the next batch or a
+   * second.
+   */
   add(visit: Visit): Promise<void>
   counts(): VisitCounts
-  /** Writes what is left, for a few seconds. */
+  /** Writes the remaining visits, for a few seconds at most. */
   stop(): Promise<void>
 }
 
 const LINGER_MS = 50
 const LARGEST_BATCH = 1_000
-/** So many wait when the database is slower than the visitors, who then wait as well: a second's worth at most. */
+/**
+ * When more visits are in memory, the database is slower than the visitors, so they wait for the next batch: at most
+ * LONGEST_WAIT_MS.
+ */
 const CROWD = 2_000
 const LONGEST_WAIT_MS = 1_000
-/** About 20 MB. While the database is away, later visits are dropped. */
+/** The most visits in memory, about 20 MB. When the database is unreachable for longer, later visits are dropped. */
 const MOST_WAITING = 20_000
 const RETRY_MS = 250
 const LAST_EFFORT_MS = 5_000
@@ -51,9 +60,9 @@ const writeVisits = prepared(
 )
 
 /**
- * Writes visits in batches, one commit each. What a crash can lose is what came since the last batch began: within a
- * second. While the database is away visitors are answered all the same: a bounded number of visits is kept and written
- * later, the rest is dropped and counted.
+ * Creates a writer that commits visits in batches. A crash loses the visits since the last batch began: those of about
+ * a second. While the database is unreachable, visitors are still answered: a limited number of visits is kept and
+ * written later, and the rest is dropped and counted.
  */
 export function createVisitWriter(services: Services): VisitWriter {
   const { log } = services
@@ -74,7 +83,7 @@ export function createVisitWriter(services: Services): VisitWriter {
     }, afterMs)
   }
 
-  /** Ends when less than a whole batch is left, which waits for company. */
+  /** Writes full batches; ends when fewer visits than a full batch are left, so that more can join them. */
   async function writeAll(): Promise<void> {
     do {
       const batch = waiting.slice(0, LARGEST_BATCH)
@@ -86,7 +95,10 @@ export function createVisitWriter(services: Services): VisitWriter {
     } while (waiting.length >= LARGEST_BATCH)
   }
 
-  /** False when the database is away. A batch that it does not take is tried in halves, so that one visit spoils no other. */
+  /**
+   * Writes a batch. Returns false when the database is unreachable. A batch that the database rejects is split in
+   * halves, so that one invalid visit does not affect others.
+   */
   async function settle(batch: readonly Visit[]): Promise<boolean> {
     try {
       await write(services, batch)

@@ -11,7 +11,7 @@ const REFUSALS: FailureCode[] = ['MISSING_TOKEN', 'UNAUTHENTICATED', 'RATE_LIMIT
 
 const COMMON = { tags: ['Admin'], security: [{ adminKey: [] }] }
 
-/** `/api/v1/admin/tools`: the addresses that take an admin key instead of a token. */
+/** Returns the operations of `/api/v1/admin/tools`, which take an admin key instead of a token. */
 export function adminPaths(): Record<string, Record<string, Operation>> {
   return { '/api/v1/admin/tools': { get: listTools(), post: runTool() } }
 }

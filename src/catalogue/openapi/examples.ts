@@ -23,8 +23,8 @@ const GRAPH = {
 }
 
 /**
- * An input of each operation that needs one, by its name: the documentation shows it and a test sends it. The test puts
- * the ids, the person, the tag and the domain of a world of its own in their places.
+ * An example input for each operation that needs one, by name: the documentation shows it, and a test sends it after
+ * replacing the ids, the person, the tag and the domain by those of its own data.
  */
 export const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   add_subscriber: {
@@ -164,7 +164,7 @@ export const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>
   get_org: { id: `org_${ID}` },
 }
 
-/** The body of an operation that takes a file, by its name. */
+/** Example bodies of operations that take a file, by name. */
 export const EXAMPLE_FILES: Readonly<Record<string, string>> = {
   create_import: 'email,name,tags\ngrace@example.com,Grace,newsletter\n',
 }

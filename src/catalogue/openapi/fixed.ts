@@ -8,7 +8,7 @@ import { EXAMPLES } from './examples.ts'
 import { answered, IDEMPOTENCY_KEY, jsonBody, type Operation, said } from './operations.ts'
 import { codesOf, refusals } from './refusals.ts'
 
-/** What a request with a token can be answered although it runs no operation. */
+/** The refusals of a request with a token that runs no operation. */
 const DISCOVERY: FailureCode[] = ['MISSING_TOKEN', 'UNAUTHENTICATED', 'RATE_LIMITED', 'FAULT', 'UNAVAILABLE']
 
 const NO_TOKEN = { security: [] }
@@ -29,7 +29,7 @@ const ToolDescription = closed({
   requiresConfirmation: Type.Boolean(),
 })
 
-/** The addresses behind which there is no row of the table and no tool of its own. */
+/** Returns the operations of addresses that are neither in the REST table nor tools. */
 export function fixedPaths(): Record<string, Record<string, Operation>> {
   return {
     '/api/v2/tools': { get: listTools() },

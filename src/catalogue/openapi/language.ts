@@ -29,8 +29,8 @@ const CONFIGS: Readonly<Record<StepType, TSchema>> = {
 }
 
 /**
- * The language of workflows as components: every step with its configuration, out of the schemas that validation reads.
- * What holds between members, and between steps, is said in words by validation alone.
+ * The workflow definition language as components: every step with its configuration, from the schemas that validation
+ * uses. Rules between members or between steps are checked by validation only.
  */
 export const LANGUAGE: Readonly<Record<string, unknown>> = {
   ...choice('Step', 'type', Object.fromEntries(STEP_TYPES.map((type) => [type, stepOf(type)]))),
@@ -47,7 +47,7 @@ const settings = named('WorkflowSettings')
 const successGoals = Type.Array(named('SuccessGoal'), { maxItems: AUTOMATION_LIMITS.goals })
 const whole = { steps, edges, settings: Type.Optional(settings), successGoals: Type.Optional(successGoals) }
 
-/** What stands in the catalogue, by its text, and what the document says in its place. */
+/** The schemas that replace loose ones of the catalogue, by the JSON text of the loose schema. */
 const WRITTEN = new Map(
   [
     [StepList, steps],
@@ -63,7 +63,7 @@ const WRITTEN = new Map(
   ].map(([known, written]) => [JSON.stringify(known), written]),
 )
 
-/** A document with the language of workflows in place of the open lists and objects that tools take. */
+/** Returns the document with loose lists and objects replaced by the components of the workflow language. */
 export function withLanguage(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withLanguage)
   if (!isRecord(value)) return value
@@ -81,12 +81,12 @@ export function withLanguage(value: unknown): unknown {
 
 function stepOf(type: StepType): TSchema {
   const { id, name, conditions, onError } = StepMembers
-  // Only an EXIT may leave its configuration out.
+  // Only an EXIT step can omit its configuration.
   const config = type === 'EXIT' ? Type.Optional(CONFIGS[type]) : CONFIGS[type]
   return closed({ id, type: Type.Literal(type), name, config, conditions, onError })
 }
 
-/** One of several under a name, told apart by a member; each is a component of its own. */
+/** Returns a component for a choice between kinds, told apart by a member, and one component for each kind. */
 function choice(name: string, member: string, kinds: Readonly<Record<string, TSchema>>): Json {
   const kindName = (word: string) => pascal(word) + name
   const mapping = Object.keys(kinds).map((word) => [word, reference(kindName(word))] as const)
@@ -107,7 +107,7 @@ function reference(name: string): string {
   return `#/components/schemas/${name}`
 }
 
-/** `ADD_TAG` is AddTag. */
+/** Converts `ADD_TAG` to `AddTag`. */
 function pascal(word: string): string {
   return word.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
 }

@@ -2,14 +2,14 @@ import { isRecord } from '../../../schema/json.ts'
 
 type Json = Record<string, unknown>
 
-/** Members whose values are data and no schemas. */
+/** Members whose values are data, not schemas. */
 const DATA = new Set(['example', 'examples', 'default', 'enum', 'const'])
 const LEAST_MEMBERS = 3
 
 /**
- * Gives each record that stands in several places a name among `components.schemas`, so that a reader sees one
- * Campaign and a generator of clients makes one type. The name is that of the member that holds it; where two records
- * claim one name, the more frequent has it and the other stays where it is. Names that are `taken` are given to none.
+ * Moves each record schema that appears more than once to `components.schemas`, so that readers and client generators
+ * see one type. Its name is that of the member that contains it. If two records claim the same name, the more frequent
+ * one gets it and the other stays inline. Names in `taken` are not used.
  */
 export function liftShared(document: Json, taken: ReadonlySet<string>): { document: Json; schemas: Json } {
   const names = nameShared(document, taken)
@@ -19,7 +19,7 @@ export function liftShared(document: Json, taken: ReadonlySet<string>): { docume
   return { document: replaced, schemas: Object.fromEntries(sorted) }
 }
 
-/** The name of each shared record, by its text. */
+/** Returns the name of each shared record by its JSON text. */
 function nameShared(document: Json, taken: ReadonlySet<string>): Map<string, string> {
   const places = new Map<string, { name: string; count: number }>()
   countRecords(document, '', (record, name) => {
@@ -46,7 +46,9 @@ function countRecords(value: unknown, holder: string, found: (record: object, na
   }
 }
 
-/** What stands in the items, or in a branch, of a member is named by that member. */
+/**
+ * Returns the member name for a nested schema: items and union branches are named like the member that contains them.
+ */
 function keywordHolder(key: string, holder: string): string {
   return key === 'items' || key === 'anyOf' ? holder : ''
 }
@@ -74,7 +76,7 @@ function describesRecord(value: Json): boolean {
   return type === 'object' && isRecord(properties) && Object.keys(properties).length >= LEAST_MEMBERS
 }
 
-/** `campaigns` and `campaign` are both a Campaign. */
+/** Returns the type name for a member: `Campaign` for both `campaigns` and `campaign`. */
 function typeName(member: string): string {
   const single = member.replace(/ies$/, 'y').replace(/(?<![isu])s$/, '')
   return single.charAt(0).toUpperCase() + single.slice(1)

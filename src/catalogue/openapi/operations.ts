@@ -16,7 +16,7 @@ const RATE_HEADERS = {
   'x-request-id': { $ref: '#/components/headers/RequestId' },
 }
 
-/** `POST /api/v2/tools/{name}`. */
+/** Describes `POST /api/v2/tools/{name}`. */
 export function toolOperation(tool: Tool): Operation {
   const { inputSchema, requiresConfirmation } = describeTool(tool)
   return {
@@ -34,7 +34,7 @@ export function toolOperation(tool: Tool): Operation {
   }
 }
 
-/** One row of the table of REST, as v2 answers it or v1 does. */
+/** Describes one address of REST, in the shape of v2 or v1. */
 export function routeOperation(route: Route, version: 'v2' | 'v1'): Operation {
   const name = version === 'v1' ? (route.v1?.operation ?? route.operation) : route.operation
   const tool = findOperation(name)
@@ -55,12 +55,12 @@ export function routeOperation(route: Route, version: 'v2' | 'v1'): Operation {
   }
 }
 
-/** A success with this JSON body. */
+/** Describes a success with this JSON body. */
 export function answered(schema: TSchema, description = 'Done.'): Operation {
   return { description, headers: RATE_HEADERS, content: { 'application/json': { schema } } }
 }
 
-/** A body of JSON, with what a caller could send; nothing is the same as `{}`. */
+/** Describes a JSON body with an example. The body is optional if `{}` is valid, because no body means `{}`. */
 export function jsonBody(schema: TSchema, example?: unknown): Operation {
   const { type, required = [] } = Object(schema)
   return {
@@ -69,10 +69,10 @@ export function jsonBody(schema: TSchema, example?: unknown): Operation {
   }
 }
 
-/** Honoured by everything that changes something. */
+/** The parameter of every operation that changes something. */
 export const IDEMPOTENCY_KEY = { $ref: '#/components/parameters/IdempotencyKey' }
 
-/** What an operation says of itself. */
+/** Returns the summary and description of an operation: permission, confirmation and unusual limits included. */
 export function said(tool: Tool, asksConfirmation: boolean): Operation {
   const { title, description, permission, effect, bodyLimit, jsonDepth } = tool
   const facts = [
@@ -85,7 +85,7 @@ export function said(tool: Tool, asksConfirmation: boolean): Operation {
 
 type Request = { parameters: Operation[]; body?: Operation }
 
-/** Where the members of the input stand in a request: in the path, the query or the body (api/run-route.ts). */
+/** Describes where a request carries the members of the input: path, query or body (as api/run-route.ts reads them). */
 function requestOf(route: Route, tool: Tool): Request {
   const inPath = Array.from(route.path.matchAll(/:(\w+)/g), ([, name = '']) => name)
   const stands = inPath.flatMap((name) => route.input?.standsFor[name] ?? [name])
@@ -143,7 +143,7 @@ function pathParameter(
   }
 }
 
-/** Lists are written with commas, objects as JSON (api/run-route.ts). */
+/** Describes a query parameter: lists are separated by commas, objects are JSON (as api/run-route.ts reads them). */
 function queryParameter(name: string, schema: TSchema, required: boolean): Operation {
   const { type, description } = Object(schema)
   const common = { name, in: 'query', required, ...(description && { description }) }

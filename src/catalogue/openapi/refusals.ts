@@ -4,12 +4,12 @@ import { closed } from '../../../schema/define.ts'
 import { type FailureCode, FAILURES, toolCode } from '../failure.ts'
 import type { Tool } from '../tool.ts'
 
-/** Each shape in which refusals are answered, as `api/errors.ts` writes them. */
+/** The shapes of refusals, as `api/errors.ts` writes them. */
 export type Door = 'tools' | 'rest' | 'v1' | 'admin'
 
 type Described = { status: number; word: string }
 
-// A table over the closed set of codes, so a new one is documented by itself.
+// Derived from FAILURES, so a new code is documented without further changes.
 const CODES = Object.keys(FAILURES) as FailureCode[]
 
 const SHAPES: Record<Door, (words: string[], status: number) => TSchema> = {
@@ -51,7 +51,7 @@ const CHALLENGE = {
   }),
 }
 
-/** What an operation can be refused with at a door; more than it takes is not said of it. */
+/** Returns the codes with which a door can refuse an operation; excludes those that cannot happen. */
 export function codesOf(
   tool: Tool,
   { door, hasBody, isGated }: { door: Door; hasBody: boolean; isGated: boolean },
@@ -78,7 +78,7 @@ export function codesOf(
   return CODES.filter((code) => applies[code] ?? true)
 }
 
-/** The answers to these refusals: one for each status, each a reference to the component of its door. */
+/** Returns the responses for these codes: one for each status, as a reference to a component of the door. */
 export function refusals(door: Door, codes: readonly FailureCode[]): Record<string, { $ref: string }> {
   const statuses = [...new Set(codes.map((code) => describe(door, code).status))].sort((a, b) => a - b)
   return Object.fromEntries(
@@ -86,7 +86,7 @@ export function refusals(door: Door, codes: readonly FailureCode[]): Record<stri
   )
 }
 
-/** Every refusal of every door, as components. */
+/** Returns the responses of all doors as components. */
 export function refusalComponents(): Record<string, unknown> {
   const doors = Object.keys(SHAPES) as Door[]
   return Object.fromEntries(doors.flatMap((door) => componentsOf(door)))
