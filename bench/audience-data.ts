@@ -3,16 +3,17 @@ import { sql } from 'kysely'
 import { type EntityManager, execute, row, rows } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
 
-/** Ids that the benchmark's filters name; uuids. */
+/** The ids (uuids) to which the benchmark's filters refer. */
 export type AudienceData = { campaignId: string; segmentId: string }
 
 const SEGMENT = 'Pro and interested'
 const YEAR = 31_536_000
 
 /**
- * Makes an organization's people and a year of what happened to them, by INSERT … SELECT: tags from rare to common,
- * custom fields, numbers that agree with the events, and a campaign that half of them got. A neighbour with a
- * twentieth of it shares every table. Everything is decided by row numbers, so every run has the same data.
+ * Creates an organization's subscribers and a year of their events with INSERT … SELECT: rare to common tags, custom
+ * fields, statistics that agree with the events, and a campaign that half of the subscribers received. A second
+ * organization with a twentieth of the data shares every table. All values are derived from row numbers, so every run
+ * has the same data.
  */
 export async function fillAudience(
   em: EntityManager,
@@ -43,7 +44,7 @@ export async function fillAudience(
   await execute(em, sql`vacuum (analyze, parallel 0)`)
 }
 
-/** The organization that was filled, and what its filters name. */
+/** Returns the filled organization and the ids to which its filters refer. */
 export async function findAudience(em: EntityManager): Promise<AudienceData & { organizationId: string }> {
   const found = await row<AudienceData & { organizationId: string }>(
     em,
@@ -55,7 +56,7 @@ export async function findAudience(em: EntityManager): Promise<AudienceData & { 
   return found
 }
 
-/** How many subscribers and events an organization has. */
+/** Returns the number of subscribers and events of an organization. */
 export async function sizeOf(
   em: EntityManager,
   organizationId: string,
@@ -68,7 +69,7 @@ export async function sizeOf(
   return found ?? { subscribers: 0, events: 0 }
 }
 
-/** The months before this one, as they would be there if the service had run for a year. */
+/** Creates the partitions of the past months, which would exist if the service had run for a year. */
 async function pastPartitions(em: EntityManager): Promise<void> {
   await execute(
     em,
@@ -85,7 +86,10 @@ async function pastPartitions(em: EntityManager): Promise<void> {
   )
 }
 
-/** Inverted indexes are made ten times as fast at once as row by row. */
+/**
+ * Drops the GIN indexes of `subscriber` during `work`: creating them afterwards is ten times as fast as updating them
+ * per row.
+ */
 async function withoutSearchIndexes(em: EntityManager, work: () => Promise<void>): Promise<void> {
   const inverted = await rows<{ name: string; definition: string }>(
     em,
@@ -126,7 +130,7 @@ async function fillOrganization(
     em,
     sql`insert into tag (id, organization_id, name) select new_id(), ${own}, 'tag-' || n from generate_series(1, 50) n`,
   )
-  // tag-k is on every k-th person: from everybody's to one in fifty, and tag-50 on one in a thousand.
+  // `tag-k` is on every k-th subscriber, except `tag-50`, which is on one in a thousand.
   await execute(
     em,
     sql`insert into subscriber_tag (organization_id, subscriber_id, tag_id, created_at)
@@ -142,7 +146,7 @@ async function fillOrganization(
     sql`insert into person select row_number() over (order by id), id from subscriber where organization_id = ${own}`,
   )
   await execute(em, sql`analyze person`)
-  // Squaring the draw makes some people ten times as lively as others.
+  // Squaring the random number makes some subscribers ten times as active as others.
   await execute(
     em,
     sql`insert into subscriber_event (id, organization_id, subscriber_id, type, data, cause, created_at)
@@ -192,7 +196,7 @@ async function fillOrganization(
   }
 }
 
-/** A campaign that every second subscriber got ten days ago; three in ten of them opened it. */
+/** Creates a campaign that every second subscriber got ten days ago and three in ten of them opened. */
 async function fillCampaign(em: EntityManager, organizationId: string, campaignId: string): Promise<void> {
   const own = sql`${organizationId}::uuid`
   await execute(
@@ -214,7 +218,7 @@ async function fillCampaign(em: EntityManager, organizationId: string, campaignI
   )
 }
 
-/** A version 7 UUID of a moment, its random part made of a number. */
+/** Returns a UUID version 7 for a point in time. Its random part is derived from `number`. */
 function idAt(moment: ReturnType<typeof sql>, number: ReturnType<typeof sql>) {
   return sql`(left(id_floor(${moment})::text, 14) || '7' || lpad(to_hex(${number} % 4096), 3, '0') || '-8'
     || substr(md5(${number}::text), 1, 3) || '-' || substr(md5(${number}::text), 4, 12))::uuid`

@@ -4,12 +4,12 @@ import type { Filter } from '../schema/audience.ts'
 import { encodeId } from '../src/ids.ts'
 import type { AudienceData } from './audience-data.ts'
 
-/** A question in the language of filters, and the condition over `subscriber s` that one would write by hand for it. */
+/** A query in the filter language, and the equivalent handwritten condition on `subscriber s`. */
 export type Comparison = { name: string; filters: Filter[]; byHand: RawBuilder<unknown> }
 
 const MONTH = { amount: 30, unit: 'DAYS' } as const
 
-/** The twelve questions of segment-1M. */
+/** Returns the twelve queries of segment-1M. */
 export function comparisons(
   organizationId: string,
   timezone: string,

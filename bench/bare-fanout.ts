@@ -1,6 +1,6 @@
-// The bare pipeline beside campaign-fanout: a page by key, a template in ready parts, raw pooled SMTP, a status for each
-// in batches. No queue, no leases, nothing survives a crash. DATABASE_URL, RELAY_PORT and TEMPLATE say on what; with
-// DKIM=true each email is signed.
+// The bare pipeline that campaign-fanout compares with: pages by key, a template of prepared parts, pooled raw SMTP,
+// and batched status updates. It has no queue and no leases, and nothing survives a crash. DATABASE_URL, RELAY_PORT and
+// TEMPLATE are its inputs; with DKIM=true it signs each email.
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ const CONNECTIONS = 16
 const PAGE = 1_000
 const BATCH = 500
 
-// parts[0], slot, parts[1], slot, …; campaign-fanout.ts wrote it.
+// The file, which campaign-fanout.ts writes, alternates: parts[0], slots[0], parts[1], slots[1], …
 const { parts, slots } = JSON.parse(readFileSync(process.env['TEMPLATE'] ?? '', 'utf8')) as {
   parts: string[]
   slots: ('NAME' | 'TOKEN' | 'EMAIL')[]
@@ -32,7 +32,7 @@ const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 4
 const finished: string[] = []
 const recording = new Set<Promise<unknown>>()
 
-/** One connection, one email after the other, its commands pipelined. */
+/** One connection, which sends one email after the other with pipelined commands. */
 class Connection {
   readonly #socket: Socket
   #lines = 0

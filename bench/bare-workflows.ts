@@ -1,6 +1,6 @@
 import { proxyActivities, sleep } from '@temporalio/workflow'
 
-/** The bare versions of what the engine does: the same server, the same SDK, nothing else. */
+/** Bare versions of what the engine does, on the same server and SDK and without anything else. */
 const { touch } = proxyActivities<{ touch(): Promise<void> }>({ startToCloseTimeout: '1 minute' })
 
 export async function bareActivities(count: number): Promise<void> {

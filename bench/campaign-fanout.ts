@@ -20,11 +20,11 @@ import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
- * campaign-fanout: emails a second from schedule_campaign until SENT, through Temporal, to a sink that takes everything,
- * 5 KB of MAILY with ten counted links, pixel and one-click unsubscribe; a row and an event for each recipient.
- * Beside it a bare pipeline that sends the same bytes. Proves that everybody got it once and has a row that says so.
- * With `--dkim` all of them are signed, and beside them stand the RSA signatures that all cores can make. With
- * `--listmonk DIR`, the checkout in DIR sends the same after each of ours.
+ * campaign-fanout: emails per second from schedule_campaign until SENT, through Temporal, to a sink that accepts
+ * everything. Each email has 5 KB of MAILY, ten tracked links, a pixel and one-click unsubscribe, and each recipient
+ * has a row and an event. A bare pipeline sends the same bytes for comparison. The benchmark proves that everybody got
+ * the email once and has a row for it. With `--dkim`, all emails are signed, and the RSA signatures that all cores can
+ * make are measured too. With `--listmonk DIR`, the listmonk checkout in DIR sends the same after each of our runs.
  */
 const { values } = parseArgs({
   options: {
@@ -42,7 +42,7 @@ const CONTENT = newsletter()
 
 const TEMPLATE = join(tmpdir(), `postloom-fanout-${process.pid}.json`)
 
-/** Processor time is the sender's (the worker, or the bare pipeline) and that of PostgreSQL. */
+/** Processor times are those of the sender (the worker or the bare pipeline) and of PostgreSQL. */
 type Run = { seconds: number; processorMs: number; databaseMs: number }
 type Summary = ReturnType<typeof summary>
 
@@ -89,7 +89,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** Signing is the work that cannot be spared, so the signatures of all cores are the limit. */
+/** Signing cannot be avoided, so the rate of signatures on all cores is the upper limit. */
 function reportSigned(mine: Summary, bare: Summary, peak: number): void {
   const signatures = Math.round(signatureRate() * availableParallelism())
   report({
@@ -106,7 +106,7 @@ function reportSigned(mine: Summary, bare: Summary, peak: number): void {
   })
 }
 
-/** RSA-2048 signatures a second on one core. */
+/** Returns the RSA-2048 signatures per second on one core. */
 function signatureRate(): number {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
   const data = randomBytes(800)
@@ -179,7 +179,7 @@ async function statusOf({ services, organizationId }: System, campaignId: string
   return found?.status ?? ''
 }
 
-/** Everybody got it once, and has one row and one event. */
+/** Throws unless everybody got the email once and has one row and one event. */
 async function prove({ services, sink, organizationId }: System, campaignId: string): Promise<void> {
   const found = await row<Record<string, number>>(
     services.orm.em.fork(),
@@ -217,7 +217,7 @@ async function runBare(system: System): Promise<Run> {
   child.stdout.on('data', (chunk) => (output += chunk))
   await new Promise((resolve) => child.once('exit', resolve))
   if (addresses(sink) !== RECIPIENTS) throw new Error(`the bare pipeline sent ${sink.journal.length}`)
-  // What bare-fanout.ts prints.
+  // bare-fanout.ts prints this object.
   const sender = JSON.parse(output) as Omit<Run, 'databaseMs'>
   const run = { ...sender, databaseMs: system.processorMs('postgres') - database }
   tell('bare', run)
@@ -231,7 +231,10 @@ async function runRival(system: System, listmonk: Awaited<ReturnType<typeof star
   return run
 }
 
-/** Our HTML in listmonk's words: its name, its ten counted links, its pixel and its unsubscribe link. */
+/**
+ * Returns our HTML as a listmonk template: its variable for the name, ten tracked links, its pixel and its unsubscribe
+ * link.
+ */
 function listmonkBody(): string {
   const compiled = compileContent({
     contentType: 'MAILY',
@@ -250,7 +253,7 @@ function listmonkBody(): string {
   return `${tracked}{{ TrackView }}`
 }
 
-/** Our email as ready parts between what differs from person to person. */
+/** Returns our email as prepared parts, and the slots between them that differ per recipient. */
 function bareTemplate(): { parts: string[]; slots: string[] } {
   const compiled = compileContent({
     contentType: 'MAILY',

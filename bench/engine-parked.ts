@@ -12,9 +12,9 @@ import { enterMany, proveSteps, publishChain, untilRuns } from './engine-peer.ts
 import { startSystem } from './system.ts'
 
 /**
- * engine-parked (R15): what parked runs cost at rest, and how `--wake N` of them (all, if not said) go on at once, on a
- * Temporal server over PostgreSQL, which is not started here: `--temporal HOST:PORT --store URL --store URL`, the
- * databases it writes to.
+ * engine-parked (R15): the cost of parked runs at rest, and how `--wake N` of them (default: all) continue at once. It
+ * uses a Temporal server over PostgreSQL that is already running: `--temporal HOST:PORT --store URL --store URL`, where
+ * the stores are the databases to which the server writes.
  */
 const { values } = parseArgs({
   options: {
@@ -25,7 +25,7 @@ const { values } = parseArgs({
   },
 })
 const PAGE = 1_000
-/** A look counts all runs. */
+/** A long interval, because each check counts all runs. */
 const LOOK_MS = 1_000
 const ACTOR = { kind: 'system' as const, id: 'bench', name: 'bench' }
 

@@ -18,14 +18,16 @@ import { edges, publish, type Tenant } from '../test/helpers/automation.ts'
 import { median } from './report.ts'
 import type { System } from './system.ts'
 
-/** What the engine's benchmarks share: a bare Temporal worker as the peer, and ways to enter many runs at once. */
+/**
+ * Shared by the engine's benchmarks: a bare Temporal worker as the peer, and functions that enter many runs at once.
+ */
 
 const QUEUE = 'bare'
 const STARTS = 100
 const SAMPLE = 20
 const ACTOR = { kind: 'system' as const, id: 'bench', name: 'bench' }
 
-/** A worker process with bare workflows; `touched()` counts the activities it has run. */
+/** A worker process with bare workflows. `touched()` returns the number of activities it has run. */
 export type Peer = {
   start(workflow: string, argument: number, count: number): Promise<void>
   touched(): Promise<number>
@@ -57,7 +59,7 @@ async function serve(port: number, address: string): Promise<void> {
   await worker.run()
 }
 
-/** Starts the peer's process beside the service, on the same Temporal server. */
+/** Starts the peer's process on the same Temporal server as the service. */
 export async function startPeer(system: System): Promise<Peer> {
   const port = await freePort()
   const child: Child = await startChild({
@@ -95,7 +97,7 @@ export async function startPeer(system: System): Promise<Peer> {
   }
 }
 
-/** The seconds that bare workflows take until `perWorkflow` activities of each have run. */
+/** Returns the seconds that `count` bare workflows take until `perWorkflow` activities of each have run. */
 export async function timeBare(
   peer: Peer,
   workflow: string,
@@ -111,8 +113,8 @@ export async function timeBare(
 }
 
 /**
- * The seconds until as many workflows have ended that do nothing: what a server spends on a workflow whatever it does, so
- * that no run can cost less.
+ * Returns the seconds until `count` workflows that do nothing have ended. This is the least that a server needs per
+ * workflow, so no run can take less.
  */
 export async function timeEmpty(system: System, peer: Peer, count: number): Promise<number> {
   const client = await system.services.temporal.client()
@@ -123,17 +125,17 @@ export async function timeEmpty(system: System, peer: Peer, count: number): Prom
   return (performance.now() - begun) / 1_000
 }
 
-/** The workflows of an automation, as the server lists them. */
+/** Returns the visibility query for the workflows of an automation. */
 export function ofAutomation(automationId: string, status: 'Running' | 'Completed'): string {
   return `AutomationId='${encodeId('wf', automationId)}' AND ExecutionStatus='${status}'`
 }
 
-/** The finished bare workflows of a type, as the server lists them. */
+/** Returns the visibility query for the finished bare workflows of a type. */
 export function ofBare(type: string): string {
   return `WorkflowType='${type}' AND ExecutionStatus='Completed'`
 }
 
-/** Publishes a chain of steps behind an event of its own and answers the automation. */
+/** Publishes a chain of steps with a new event type as its trigger. Returns the automation. */
 export async function publishChain(
   system: System,
   steps: Step[],
@@ -145,7 +147,7 @@ export async function publishChain(
   return { id, eventType }
 }
 
-/** Records the event for new subscribers in one unit of work: each of them enters. */
+/** Creates subscribers and records the event for all of them in one unit of work, so that each one enters. */
 export async function enterMany(system: System, eventType: string, count: number): Promise<void> {
   const ids = Array.from({ length: count }, newId)
   await execute(
@@ -161,12 +163,12 @@ export async function enterMany(system: System, eventType: string, count: number
   )
 }
 
-/** What one workflow costs the Temporal server, as its history tells; medians of a few. */
+/** The cost of one workflow on the Temporal server according to its history; medians of a sample. */
 export type RoundTrips = { 'round trips/run': number; 'events/run': number; 'bytes/run': number }
 
 /**
- * The start, a poll and an answer for each workflow task, the same for each activity, and each signal: a local activity
- * costs none of its own. `query` says which workflows, as the server lists them.
+ * Counts the start, a poll and a response for each workflow task and each activity, and each signal. A local activity
+ * causes no round trip of its own. `query` is a visibility query that selects the workflows.
  */
 export async function countRoundTrips(system: System, query: string): Promise<RoundTrips> {
   const client = await system.services.temporal.client()
@@ -197,7 +199,7 @@ type EventKind =
   | 'activityTaskCompletedEventAttributes'
   | 'workflowExecutionSignaledEventAttributes'
 
-/** Waits until this many runs of an automation have a status, and looks `everyMs`. */
+/** Waits until `count` runs of an automation have `status`, checking every `everyMs`. */
 export async function untilRuns(
   system: System,
   automationId: string,
@@ -216,7 +218,8 @@ export async function untilRuns(
 }
 
 /**
- * Every run, or those of a status, took these steps exactly once, none failed: a figure of wrong work is worth nothing.
+ * Throws unless every run (or every run with `status`) visited these steps exactly once without failing. Otherwise the
+ * measured figure would be meaningless.
  */
 export async function proveSteps(
   system: System,

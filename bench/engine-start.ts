@@ -15,7 +15,10 @@ import {
 import { median, report } from './report.ts'
 import { startSystem } from './system.ts'
 
-/** engine-start: from the event to the run at its first step, beside bare workflows with one activity. */
+/**
+ * engine-start: the time from the event until the run is at its first step, compared with bare workflows with one
+ * activity.
+ */
 const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '2000' },

@@ -18,8 +18,8 @@ import { median, report } from './report.ts'
 import { startSystem } from './system.ts'
 
 /**
- * engine-steps: runs of five immediate steps, beside bare workflows with five activities, and beside as many workflows that
- * do nothing, which is as far as one workflow a run can get.
+ * engine-steps: runs of five immediate steps, compared with bare workflows with five activities, and with as many empty
+ * workflows, which is the limit as long as each run is one workflow.
  */
 const STEPS = 5
 const { values } = parseArgs({

@@ -16,12 +16,12 @@ import {
 import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
-/** engine-wake: parked runs that fall due at once, beside bare workflows with a timer and one activity. */
+/** engine-wake: parked runs that become due at once, compared with bare workflows with a timer and one activity. */
 const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '2000' },
     rounds: { type: 'string', default: '3' },
-    // Long enough for all of them to be parked before they are due.
+    // Seconds; long enough for all of them to be parked before they are due.
     park: { type: 'string', default: '180' },
     json: { type: 'string' },
   },

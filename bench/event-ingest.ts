@@ -18,9 +18,10 @@ import { median, report } from './report.ts'
 import { processMs, startSystem, type System } from './system.ts'
 
 /**
- * event-ingest: pixels and redirects a second over 200 connections, half and half, 30 % of them repeats, beside bare
- * Koa that commits one INSERT of each. Proves that each email's first open and click is counted once, and every visit in
- * the totals. Peer first and last, three runs of ours between; then how long the worker needs to settle the rest.
+ * event-ingest: pixels and redirects per second over 200 connections, half each, 30 % of them repeated, compared with
+ * bare Koa that commits one INSERT per request. The benchmark proves that the first open and click of each email is
+ * counted once and every visit is in the totals. The peer runs first and last, with three runs of ours between; then it
+ * measures how long the worker needs to process the rest.
  */
 const CONNECTIONS = 200
 const SECONDS = 5
@@ -64,7 +65,7 @@ async function measure(): Promise<void> {
     const ourRuns: Load[] = []
     const settling: number[] = []
     const used: Record<string, number> = {}
-    /** Adds what the parts used from now on, once it is called. */
+    /** Starts measuring processor time; the returned function adds what the parts used since. */
     const watch = (parts: Record<string, () => number>) => {
       const before = Object.entries(parts).map(([name, read]) => [name, read, read()] as const)
       return () => {
@@ -103,7 +104,7 @@ async function measure(): Promise<void> {
           'PostgreSQL ms/req': each('postgres', ourRuns),
           'worker ms/req': each('worker', ourRuns),
           'peak MB': system.memory('api').peak,
-          // Until the last visit of a run was judged and counted, of which 1.5 s are the wait for other clicks.
+          // Until the last visit of a run is processed. That includes 1.5 s of waiting for further clicks.
           'settled after s': round(median(settling)),
         },
         'bare Koa': {
@@ -122,7 +123,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** A campaign that went out an hour ago: rows as sending leaves them, written first and changed afterwards. */
+/** Creates a campaign that was sent an hour ago. Its rows are inserted and then updated, as sending does. */
 async function fill({ services, organizationId }: System, campaignId: string): Promise<string[]> {
   const em = services.orm.em.fork()
   await execute(
@@ -167,7 +168,7 @@ async function fill({ services, organizationId }: System, campaignId: string): P
   return rows.map(({ id }) => id)
 }
 
-/** Each email is opened and one of its links followed, in turns; 30 % come again soon after. */
+/** Plans visits that alternate between opening an email and following a link; 30 % are repeated soon after. */
 function planVisits({ services, organizationId }: System, emails: readonly string[]): Visits {
   const { secret } = services.config
   const recent: { path: string; status: number }[] = []
@@ -175,7 +176,7 @@ function planVisits({ services, organizationId }: System, emails: readonly strin
   let [fresh, asked] = [0, 0]
   function first(): { path: string; status: number } {
     const isOpen = fresh % 2 === 0
-    // Far apart in the table, as readers are.
+    // Readers are spread over the table, so successive visits are far apart in it.
     const messageId = emails[((fresh >> 1) * 7_919) % emails.length] ?? ''
     const position = fresh % LINKS
     fresh += 1
@@ -205,12 +206,12 @@ function planVisits({ services, organizationId }: System, emails: readonly strin
 }
 
 async function untilSettled({ services }: System): Promise<void> {
-  // What the API still holds is written within its linger.
+  // The API writes the visits that it buffers within this time.
   do await new Promise((resolve) => setTimeout(resolve, 200))
   while ((await countPendingVisits(services.orm.em.fork())) > 0)
 }
 
-/** Every answered visit is in the totals, and every first one counted once, in each place that counts. */
+/** Throws unless every answered visit is in the totals and every first visit is counted once in each of them. */
 async function prove({ services }: System, campaignId: string, counts: Counts): Promise<void> {
   const found = await row<Record<string, number>>(
     services.orm.em.fork(),
@@ -258,7 +259,7 @@ function summary(runs: readonly Load[]) {
   }
 }
 
-/** Bare Koa with a pool of the same size: one INSERT of the visit, committed before the answer. */
+/** Serves bare Koa with a pool of the same size: one INSERT per visit, committed before the answer. */
 async function servePeer(port: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
   await pool.query(

@@ -1,4 +1,4 @@
-/** What is read of EXPLAIN (ANALYZE, FORMAT JSON). */
+/** The members of EXPLAIN (ANALYZE, FORMAT JSON) that are used here. */
 export type PlanNode = {
   'Node Type': string
   'Relation Name'?: string
@@ -10,7 +10,7 @@ export type PlanNode = {
   Plans?: PlanNode[]
 }
 
-/** A partition of so many rows is rightly read from end to end. */
+/** Reading a partition with up to this many rows from end to end is acceptable. */
 const SMALL = 20_000
 
 /** Nodes that only pass rows on. */
@@ -18,8 +18,8 @@ const SILENT =
   /^(Limit|Result|Gather|Gather Merge|Subquery Scan|Materialize|Memoize|Hash|Unique|Bitmap Heap Scan)$/
 
 /**
- * A plan in a line: how each table is read (node, index, rows) from the outside in, the partitions of a table as one;
- * and which of the event table's partitions are read from end to end.
+ * Summarizes a plan in one line: how each table is read (node, index, rows), outermost first, with the partitions of a
+ * table combined. `eventScans` lists the partitions of the event table that are read from end to end.
  */
 export function summarizePlan(plan: PlanNode | undefined): { text: string; eventScans: string[] } {
   const steps = new Map<string, number>()

@@ -9,9 +9,9 @@ import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
- * import-500: import_subscribers of 500 people with two tags and two fields, half of them known, by 4 callers, beside
- * raw INSERT … SELECT unnest … ON CONFLICT of the same people and tags over 4 connections. Proves that every person is
- * there with tags, fields and events. Peer first and last, three runs of ours between.
+ * import-500: import_subscribers of 500 people with two tags and two fields, half of them known, by 4 callers, compared
+ * with raw INSERT … SELECT unnest … ON CONFLICT of the same people and tags over 4 connections. The benchmark proves
+ * that every person exists with tags, fields and events. The peer runs first and last, with three runs of ours between.
  */
 const CALLERS = 4
 const SIZE = 500
@@ -66,7 +66,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** Every caller sends lists one after the other; each list repeats half of the one before with another score. */
+/** Lets every caller send lists one after the other. Each list repeats half of the previous one with other scores. */
 async function load(send: (people: Person[]) => Promise<void>, run: string, calls = CALLS): Promise<Figures> {
   const started = performance.now()
   await Promise.all(
@@ -130,7 +130,7 @@ async function insertRaw(pool: pg.Pool, organizationId: string, people: Person[]
   }
 }
 
-/** Every person is there once, with both tags and the last score, and the events of it. */
+/** Throws unless every person exists once, with both tags, the last score and the matching events. */
 async function prove({ services, organizationId }: System): Promise<void> {
   const people = (CALLERS * SIZE * (RUNS * (CALLS + 1) + 2)) / 2
   const updated = (CALLERS * SIZE * RUNS * (CALLS - 1)) / 2

@@ -16,9 +16,9 @@ import { report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
- * import-csv: a file of 1,000,000 people (or --rows N) with a tag and two fields through POST /api/v2/imports, beside
- * COPY of the same people into the same table with its indexes, and the peak memory of the worker. Proves that every
- * person is there with tag, field and event. COPY first.
+ * import-csv: a file of 1,000,000 people (or --rows N) with a tag and two fields through POST /api/v2/imports, compared
+ * with COPY of the same people into the same table with its indexes, and the peak memory of the worker. The benchmark
+ * proves that every person exists with tag, field and event. COPY runs first.
  */
 const { values } = parseArgs({
   options: { rows: { type: 'string', default: '1000000' }, json: { type: 'string' } },
@@ -91,7 +91,7 @@ async function importFile({ url, token }: System, directory: string) {
   })
   const uploadSeconds = (performance.now() - started) / 1_000
   if (response.status !== 202) throw new Error(`the upload answered ${response.status}`)
-  // The documented shape.
+  // The documented shape of the answer.
   let state = (await response.json()) as SubscriberImport
   while (state.finishedAt === null) {
     await sleep(500)

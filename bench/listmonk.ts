@@ -8,15 +8,16 @@ import { startChild } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { processMs, type System } from './system.ts'
 
-/** A campaign that listmonk sent, from its first email to its last. */
+/** The cost of one campaign sent by listmonk, measured from its first email to its last. */
 type Sent = { seconds: number; processorMs: number; databaseMs: number }
 
-/** Connections and workers, as many as we use ourselves for mail to many. */
+/** The number of connections and workers; we use as many for campaigns. */
 const CONNECTIONS = 64
 
 /**
- * listmonk on the same PostgreSQL and sink, in a database of its own. `directory` is a checkout of its repository in which
- * `go build -o listmonk ./cmd` was run. Its limits are taken off; it keeps no row for each recipient.
+ * Starts listmonk with a database of its own on the same PostgreSQL, and the same sink. `directory` is a checkout of
+ * its repository in which `go build -o listmonk ./cmd` was run. Its rate limits are disabled. listmonk stores no row
+ * per recipient.
  */
 export async function startListmonk(
   system: System,
@@ -24,7 +25,7 @@ export async function startListmonk(
 ) {
   const binary = join(directory, 'listmonk')
   if (!existsSync(binary)) throw new Error(`${binary} is not there: run "go build -o listmonk ./cmd" in it`)
-  // It reads the pages of its dashboard at its start; nobody looks at them here.
+  // listmonk reads the pages of its dashboard when it starts; empty directories are enough here.
   mkdirSync(join(directory, 'frontend/dist/static'), { recursive: true })
   const url = new URL(system.services.config.databaseUrl)
   const admin = new pg.Client({ connectionString: url.href })
@@ -73,7 +74,7 @@ export async function startListmonk(
   `)
   const settings = {
     'app.concurrency': CONNECTIONS,
-    // A second and worker; it makes room for as many in memory.
+    // Per second and worker. listmonk allocates memory for this many.
     'app.message_rate': 1_000,
     'privacy.individual_tracking': true,
     smtp: [

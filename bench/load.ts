@@ -3,12 +3,12 @@ import { performance } from 'node:perf_hooks'
 
 import { percentile } from './report.ts'
 
-/** A request that is made again and again. */
+/** A request that is sent repeatedly. */
 export type Target = { url: string; headers: Record<string, string>; body: () => string }
-/** What a load measured; times in milliseconds. */
+/** The result of a load test; times in milliseconds. */
 export type Load = { perSecond: number; p50: number; p99: number; answered: number }
 
-/** Keeps every connection busy for a while. */
+/** Keeps all connections busy for `seconds`. */
 export async function keepBusy(target: Target, connections: number, seconds: number): Promise<Load> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const times: number[] = []
@@ -32,7 +32,7 @@ export async function keepBusy(target: Target, connections: number, seconds: num
   }
 }
 
-/** One POST whose answer must be 200; gives back its body. */
+/** Sends a POST and returns the body of the answer; rejects when the status is not 200. */
 export function post({ url, headers, body }: Target, agent: Agent): Promise<string> {
   return new Promise((resolve, reject) => {
     const content = body()

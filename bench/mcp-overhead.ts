@@ -6,15 +6,16 @@ import { median, report } from './report.ts'
 import { startSystem } from './system.ts'
 
 /**
- * mcp-overhead: requests a second of one cheap read over MCP with a token, beside the same tool over the Tools API in
- * the same process. Proves first that both give the same. The Tools API first and last, three runs of MCP between.
+ * mcp-overhead: requests per second of a cheap read over MCP with a token, compared with the same tool over the Tools
+ * API in the same process. The benchmark first proves that both return the same. The Tools API runs first and last,
+ * with three runs of MCP between.
  */
 parseArgs({ options: { json: { type: 'string' } } })
 const CONNECTIONS = 16
 const SECONDS = 4
 const RUNS = 3
 const INPUT = { email: 'ada@reader.example' }
-/** What every message of revision 2026-07-28 says of its sender. */
+/** The metadata about the sender that every message of revision 2026-07-28 has. */
 const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1.0.0' },

@@ -3,7 +3,10 @@ type Json = Record<string, unknown>
 const SENTENCE =
   'The engine weaves algebraic patterns just as the loom weaves flowers and leaves, one card after another. '
 
-/** A newsletter of about 5 KB as the editor stores it (MAILY): headings, text, five buttons and five links, a footer. */
+/**
+ * Returns a newsletter of about 5 KB as the editor stores it (MAILY): headings, text, five buttons, five links and a
+ * footer.
+ */
 export function newsletter(): Json {
   return {
     type: 'doc',

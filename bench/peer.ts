@@ -5,7 +5,9 @@ import { type Child, startChild } from '../scripts/services/child.ts'
 const TRIES = 600
 const PAUSE_MS = 50
 
-/** Runs a benchmark's own file as `--peer PORT` beside it, and waits until that answers; by HTTP unless told how. */
+/**
+ * Runs a benchmark's own file with `--peer PORT` and waits until `isUp` confirms; by default, until it answers HTTP.
+ */
 export async function startPeer(
   file: string,
   port: number,

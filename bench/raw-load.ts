@@ -7,8 +7,8 @@ import { percentile } from './report.ts'
 const HEAD_END = Buffer.from('\r\n\r\n')
 
 /**
- * Keeps connections busy with GETs over bare sockets, which costs the machine a tenth of what an HTTP client does, so
- * that the server is measured. `next` names a path; every answer must have the status that goes with it.
+ * Keeps connections busy with GETs over raw sockets. These cost a tenth of an HTTP client's processor time, so that the
+ * server is measured and not the client. `next` returns a path and the status that its answer must have.
  */
 export async function keepBusyRaw(
   port: number,

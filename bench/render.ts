@@ -1,5 +1,6 @@
-// What it costs to make one person's email: filling a compiled 5 KB document, MAILY and MARKDOWN, against joining
-// the same bytes from ready parts; and the whole message for the wire, with its headers, encoding and signed links. Run alone: node bench/render.ts [--json FILE] [--people N]
+// Measures making one recipient's email: filling a compiled 5 KB document, MAILY and MARKDOWN, compared with joining
+// the same bytes from prepared parts; then composing the whole message with its headers, encoding and signed links.
+// Run alone: node bench/render.ts [--json FILE] [--people N]
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
@@ -33,7 +34,7 @@ type Json = Record<string, unknown>
 
 const text = (words: string, ...marks: Json[]): Json => ({ type: 'text', text: words, marks })
 
-/** A newsletter as the editor stores it: headings, text, sections, columns, a condition, ten links. */
+/** Returns a newsletter as the editor stores it: headings, text, sections, columns, a condition and ten links. */
 function maily(): Json {
   const link = (index: number): Json => ({
     type: 'link',
@@ -89,14 +90,17 @@ function person(index: number): FillInput {
   }
 }
 
-/** The parts of one filled email between which its fixed texts stand. */
+/** The dynamic parts of a filled email, which belong between its static texts. */
 type Ready = {
   readonly expected: FilledEmail
   readonly html: readonly string[]
   readonly text: readonly string[]
 }
 
-/** Finds what each slot showed, by cutting the filled text at the fixed ones; parts that may be hidden are slots. */
+/**
+ * Returns the text of each slot, by cutting the filled text at the static texts. Parts that can be hidden are slots
+ * too.
+ */
 function cut(filled: string, statics: readonly string[]): string[] {
   const shown: string[] = []
   let at = statics[0]?.length ?? 0
@@ -118,12 +122,15 @@ function join(statics: readonly string[], shown: readonly string[]): string {
   return joined
 }
 
-/** Reading a character makes the engine really join what it may have put off; encoding costs both alike. */
+/** Reads one character, which forces V8 to flatten a string that it may only have concatenated lazily. */
 function flat(text: string): number {
   return text.charCodeAt(text.length - 1) + text.length
 }
 
-/** Microseconds of processor time for each item, garbage collection with it: a busy machine says nearly the same. */
+/**
+ * Returns the microseconds of processor time per item, garbage collection included. Processor time is stable even on a
+ * busy machine.
+ */
 function time(items: readonly unknown[], run: (index: number) => number): number {
   const start = process.cpuUsage()
   let bytes = 0
@@ -149,7 +156,7 @@ function prepare(compiled: CompiledEmail, people: readonly FillInput[]): Ready[]
   })
 }
 
-/** The message as it goes out: signed addresses, both parts encoded, headers. */
+/** Returns a function that composes the complete message: signed addresses, both encoded parts and the headers. */
 function composer(compiled: CompiledEmail, pool: readonly FillInput[]): (index: number) => number {
   const quoted = quoteEmail(compiled)
   const [organizationId, subscriberId] = [newId(), newId()]
@@ -190,7 +197,7 @@ function measure(
   sample: (first: FilledEmail) => void,
 ): { rounds: Measured[]; compile: number } {
   const compiled = compileContent(email)
-  // A pool that fits the processor's cache, as the recipients of one page do; walked over and over.
+  // The pool fits into the processor's cache, like the recipients of one page, and is used repeatedly.
   const pool = Array.from({ length: 500 }, (_, index) => person(index))
   const ready = prepare(compiled, pool)
   for (const { expected, html, text } of ready) {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 
-/** One benchmark's outcome: figures by name, and the ratio to what was measured beside it in the same run. */
+/** The result of a benchmark: figures by name, and the ratio to the comparison measured in the same run. */
 export type Result = {
   benchmark: string
   settings: Record<string, unknown>
@@ -12,7 +12,7 @@ export type Result = {
   aim: string
 }
 
-/** Prints the table and the JSON; `--json FILE` writes the JSON to a file instead. */
+/** Prints a table and the result as JSON. With `--json FILE` the JSON is written to the file instead. */
 export function report(result: Result): void {
   const { values } = parseArgs({ options: { json: { type: 'string' } }, strict: false })
   const machine = { cpu: cpus()[0]?.model, cores: cpus().length, memory: totalmem(), node: process.version }
@@ -25,12 +25,11 @@ export function report(result: Result): void {
   else console.log(json)
 }
 
-/** The middle value. */
 export function median(values: readonly number[]): number {
   return percentile(values, 0.5)
 }
 
-/** The value that a share of all values does not exceed. */
+/** Returns the value that a share (0 to 1) of all values does not exceed. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other)
   return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN

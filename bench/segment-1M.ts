@@ -23,11 +23,10 @@ import { percentile, report } from './report.ts'
 import { startSystem } from './system.ts'
 
 /**
- * segment-1M: twelve filters over a million subscribers and ten million events, the count and the first page of each,
- * and the list and count tools, beside SQL written by hand for the same question, over the same driver. Proves first
- * that both find the same people, and that no filter reads the whole event table.
- *
- * --subscribers and --events make it small; --database URL measures a database that an earlier run has filled; --explain
+ * segment-1M: twelve filters over a million subscribers and ten million events. It measures the count and the first
+ * page of each, and the list and count tools, compared with handwritten SQL for the same query over the same driver.
+ * The benchmark first proves that both find the same subscribers, and that no filter reads the whole event table.
+ * --subscribers and --events reduce the size; --database URL uses a database that an earlier run has filled; --explain
  * prints the plans.
  */
 const { values: options } = parseArgs({
@@ -48,12 +47,12 @@ const HAND_COLUMNS = sql`s.id, s.email, s.name, s.status, s.created_at, array(se
   join tag on tag.organization_id = st.organization_id and tag.id = st.tag_id
   where st.organization_id = s.organization_id and st.subscriber_id = s.id order by tag.name_key) as tags`
 
-/** Whole records, as list_subscribers gives them. */
+/** Complete records, as `list_subscribers` returns them. */
 const HAND_RECORD = sql`${HAND_COLUMNS}, s.phone, s.country, s.fields, stat.revenue, stat.email_count, stat.open_count,
   stat.click_count, s.updated_at from subscriber s left join subscriber_stat stat
   on stat.organization_id = s.organization_id and stat.subscriber_id = s.id`
 
-/** Two ways to ask the same. */
+/** A query in two versions. */
 type Pair = {
   name: string
   rounds: number
@@ -109,7 +108,7 @@ async function measure(services: Services): Promise<void> {
   })
 }
 
-/** The tools that are no filter. */
+/** The tools that do not use filters. */
 function toolPairs(organizationId: string): Pair[] {
   const own = sql`${organizationId}`
   const found = (
@@ -179,7 +178,9 @@ function handPage(organizationId: string, condition: RawBuilder<unknown>): RawBu
     order by s.id desc limit ${LIMIT + 1}`
 }
 
-/** In turns, so that a noisy neighbour meets both alike; the first round warms up. */
+/**
+ * Runs both versions alternately, so that load by other programs affects both equally. The first round is a warm-up.
+ */
 async function compare(
   services: Services,
   call: Call,
@@ -202,7 +203,10 @@ async function compare(
   }
 }
 
-/** Both find the same people and the same first page, at one moment; and no plan reads the whole event table. */
+/**
+ * Throws unless both versions find the same subscribers and the same first page in one transaction, and no plan reads
+ * the whole event table.
+ */
 async function prove(
   services: Services,
   call: Call,
@@ -239,7 +243,7 @@ async function prove(
   })
 }
 
-/** How many, and a sum that differs when one of them does. */
+/** Returns the number of rows and a checksum of their ids. */
 async function digest(em: EntityManager, people: RawBuilder<unknown>): Promise<string> {
   const found = await row<{ digest: string }>(
     em,

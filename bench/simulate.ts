@@ -1,5 +1,6 @@
-// What it costs to simulate a year: an email each week and a branch each month, all of its ways, over HTTP; beside it
-// the simulation of a single TRIGGER, which is what such a call costs by itself. Run alone: node bench/simulate.ts [--json FILE]
+// Measures simulating a year over HTTP: an email each week, a branch each month, and all of its ways. The comparison is
+// the simulation of a single TRIGGER, which is the fixed cost of such a call.
+// Run alone: node bench/simulate.ts [--json FILE]
 import assert from 'node:assert/strict'
 
 import type { Simulation } from '../schema/simulation.ts'
@@ -38,7 +39,7 @@ try {
   await system.stop()
 }
 
-/** Times of one after the other, and what the API and the database worked for each. */
+/** Measures the durations of consecutive calls, and the processor time of the API and the database for each. */
 async function timed(definition: object) {
   const processor = () => [system.processorMs('api'), system.processorMs('postgres')] as const
   for (let round = 0; round < WARM_UP; round++) await simulate(definition)
@@ -68,7 +69,7 @@ async function simulate(definition: object): Promise<Simulation> {
   })
   const body: unknown = await response.json()
   assert.equal(response.status, 200, JSON.stringify(body))
-  // The answer of a call that succeeded.
+  // The documented shape of a successful answer.
   return (body as { data: Simulation }).data
 }
 

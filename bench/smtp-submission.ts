@@ -19,15 +19,16 @@ import { median, percentile, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
- * smtp-submission: messages a second by STARTTLS and AUTH, 5 KB of text and HTML, stored before 250, over connections
- * that stay and over one connection for each message; beside smtp-server alone that takes everything and keeps nothing.
- * Proves that every 250 has its message. Peer first and last, three runs of ours between. What a door that forwards by
- * HTTP could reach at most stands beside them: smtp-server that hands each message, unread, to bare Koa with one INSERT.
+ * smtp-submission: messages per second by STARTTLS and AUTH, with 5 KB of text and HTML, stored before the 250, over
+ * persistent connections and over one connection per message. The comparison is smtp-server alone, which accepts
+ * everything and stores nothing. A second comparison shows the limit of any listener that forwards by HTTP: smtp-server
+ * that hands each message, unread, to bare Koa with one INSERT. The benchmark proves that every 250 has its message.
+ * The peers run first and last, with three runs of ours between.
  */
 const CONNECTIONS = 16
 const SECONDS = 4
 const RUNS = 3
-/** Whose processor time is told. */
+/** The processes whose processor time is reported. */
 const PARTS = ['smtp', 'api', 'postgres'] as const
 const WORDS = 'The engine weaves algebraic patterns just as the loom weaves flowers and leaves.'
 
@@ -105,7 +106,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** Every 250 has its message, and there are no others. */
+/** Throws unless every 250 has its message and there are no other messages. */
 async function prove({ services }: System, answered: number): Promise<void> {
   const stored = await row<{ messages: number }>(
     services.orm.em.fork(),
@@ -163,7 +164,7 @@ async function keepSubmitting(door: Door, options: { isReused: boolean; seconds:
   }
 }
 
-/** A client's conversation; a reply that is not the expected one ends the benchmark. */
+/** An SMTP client. An unexpected reply ends the benchmark. */
 class Talk {
   readonly #socket: Socket
   #text = ''
@@ -233,7 +234,7 @@ function summary(runs: readonly Load[]) {
   }
 }
 
-/** Whether a server greets at the port. */
+/** Returns whether a server at the port sends a greeting. */
 async function greets(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
   const isUp = await new Promise<boolean>((resolve) => {

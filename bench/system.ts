@@ -18,26 +18,26 @@ import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
 
 type Part = 'api' | 'worker' | 'smtp'
 
-/** The whole service as separate processes on loopback, with a sink in place of a relay. */
+/** The whole service as separate processes on the loopback interface, with a sink instead of a relay. */
 export type System = {
   url: string
   token: string
   organizationId: string
   services: Services
   sink: Sink
-  /** Where SMTP submission listens, and the files of its certificate. */
+  /** The port of SMTP submission and the files of its certificate. */
   smtp: { port: number; certFile: string; keyFile: string }
   temporalAddress: string
-  /** Resident memory of a process in MB, now and at its peak. */
+  /** Returns the resident memory of a process in MB, current and peak. */
   memory(part: Part): { now: number; peak: number }
-  /** Processor time that a process has used with what it started, in milliseconds. */
+  /** Returns the processor time of a process and its ended children, in milliseconds. */
   processorMs(part: Part | 'postgres'): number
   stop(): Promise<void>
 }
 
 type Options = { api?: boolean; worker?: boolean; smtp?: boolean; env?: Record<string, string> }
 
-/** Starts PostgreSQL (durable), Temporal (in memory), a sink, and the processes asked for. */
+/** Starts PostgreSQL (durable), Temporal (in memory), a sink and the requested processes. */
 export async function startSystem({
   api = true,
   worker = true,
@@ -45,7 +45,7 @@ export async function startSystem({
   env = {},
 }: Options = {}): Promise<System> {
   const directory = mkdtempSync(join(tmpdir(), 'postloom-bench-'))
-  // As root, PostgreSQL runs as another user, who must reach its own directory below.
+  // Under root, PostgreSQL runs as another user, who must reach its own directory below.
   chmodSync(directory, 0o711)
   const postgres = await startPostgres({
     directory,
@@ -78,7 +78,7 @@ export async function startSystem({
     SMTP_HEALTH_PORT: String(smtpHealthPort),
     SMTP_TLS_CERT: certificate.certFile,
     SMTP_TLS_KEY: certificate.keyFile,
-    // The sink stands for a relay of one's own, whose limit one sets.
+    // The sink stands for the operator's own relay, so its connection limit is set high.
     RELAY_URL: `${sink.url}?connections=320`,
     LOG_LEVEL: 'warn',
     LANE_RATE_TRANSACTIONAL: '0',
@@ -144,14 +144,17 @@ export async function startSystem({
   }
 }
 
-/** Milliseconds of a process: utime and stime, in hundredths of a second; with `ended` those of its children that are gone. */
+/**
+ * Returns the processor time of a process in milliseconds: utime and stime, which count hundredths of a second. With
+ * `ended`, adds that of its children that have ended.
+ */
 export function processMs(pid: number | undefined, ended = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   const ticks = fields.slice(11, ended ? 15 : 13)
   return ticks.reduce((sum, each) => sum + Number(each), 0) * 10
 }
 
-/** A server and its processes, those that are gone included. */
+/** Returns the processor time of a server and all its processes, including ended ones. */
 function familyMs(pid: number): number {
   const living = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
   return living.filter(Boolean).reduce(

@@ -13,8 +13,9 @@ import { median, percentile, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
- * tools-overhead: requests a second of one cheap read over the Tools API, beside bare Koa that runs the same two
- * statements. Proves first that both give the same person. Peer first and last, three runs of ours between.
+ * tools-overhead: requests per second of a cheap read over the Tools API, compared with bare Koa that runs the same two
+ * statements. The benchmark first proves that both return the same person. The peer runs first and last, with three
+ * runs of ours between.
  */
 const CONNECTIONS = 16
 const SECONDS = 4
@@ -124,7 +125,7 @@ async function prove(ours: Target, bare: Target): Promise<void> {
   }
 }
 
-/** Keeps every connection busy for a while. */
+/** Keeps all connections busy for `seconds`. */
 async function load({ url, token }: Target, seconds: number): Promise<Load> {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   const body = JSON.stringify({ email: EMAIL })
@@ -167,7 +168,7 @@ function once(
   })
 }
 
-/** Bare Koa with a pool of the same size, and nothing else around the same two statements. */
+/** Serves bare Koa with a pool of the same size: the same two statements and nothing else. */
 async function servePeer(port: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
   const app = new Koa()

@@ -9,8 +9,8 @@ import { median, percentile, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
- * tx-end-to-end: milliseconds from sending the request until the relay holds the email, at 100 emails a second that
- * arrive evenly. Proves that each accepted email reached the relay exactly once.
+ * tx-end-to-end: milliseconds from sending the request until the relay has the email, at a steady 100 emails per
+ * second. The benchmark proves that each accepted email reached the relay exactly once.
  */
 const PER_SECOND = 100
 const SECONDS = 10
@@ -20,7 +20,7 @@ const MUST_MS = 500
 const system = await startSystem()
 try {
   await run(system, 2)
-  // What autovacuum does within seconds of the first rows; until then plans are made without statistics.
+  // Autovacuum does this within seconds of the first rows. Until then, plans are made without statistics.
   await execute(system.services.orm.em.fork(), sql`analyze`)
   const runs: number[][] = []
   for (let turn = 0; turn < RUNS; turn++) runs.push(await run(system, SECONDS))
@@ -63,7 +63,7 @@ async function run({ url, token, sink }: System, seconds: number): Promise<numbe
   await Promise.all(pending)
   const deadline = Date.now() + 30_000
   while (sink.journal.length < pending.length && Date.now() < deadline) await sleep(50)
-  // A second sending would come within the time of an outcome.
+  // Time for an email that is wrongly sent twice to arrive again.
   await sleep(500)
   agent.destroy()
   return prove(sink.journal, sentAt)

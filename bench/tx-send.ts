@@ -15,9 +15,9 @@ import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
- * tx-send: accepted emails a second at POST /api/v1/emails, 1 KB of Markdown, durable before the answer, beside bare
- * Koa that commits one INSERT of the same body. Proves that every answer has its message, its content and its place in
- * the queue. Peer first and last, three runs of ours between.
+ * tx-send: accepted emails per second at POST /api/v1/emails, 1 KB of Markdown, durable before the answer, compared
+ * with bare Koa that commits one INSERT of the same body. The benchmark proves that every answer has its message, its
+ * content and its queue row. The peer runs first and last, with three runs of ours between.
  */
 const CONNECTIONS = [16, 64]
 const SECONDS = 4
@@ -44,7 +44,7 @@ async function measure(): Promise<void> {
       const warmUp = await keepBusy(each, 16, WARM_UP_SECONDS)
       if (each === ours) answered += warmUp.answered
     }
-    // What autovacuum does within seconds of the first rows; until then plans are made without statistics.
+    // Autovacuum does this within seconds of the first rows. Until then, plans are made without statistics.
     await execute(system.services.orm.em.fork(), sql`analyze`)
     const figures: Record<string, Record<string, number>> = {}
     const ratios: number[] = []
@@ -76,7 +76,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** Nothing that was answered is missing, and nothing was stored that was not answered. */
+/** Throws unless exactly the accepted emails are stored, each with its queue row and content. */
 async function prove({ services }: System, answered: number): Promise<void> {
   const stored = await row<{ complete: number; messages: number }>(
     services.orm.em.fork(),
@@ -111,7 +111,7 @@ function target(url: string, token: string): Target {
   }
 }
 
-/** Bare Koa with a pool of the same size: one INSERT, committed before the answer. */
+/** Serves bare Koa with a pool of the same size: one INSERT, committed before the answer. */
 async function servePeer(port: number): Promise<void> {
   const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
   await pool.query(

@@ -14,24 +14,24 @@ import { type Sink, type SinkBehaviour, startSmtpSink } from '../test/helpers/sm
 import { startEngine } from '../worker/workers.ts'
 import type { Lab } from './experiment.ts'
 
-/** A campaign to many people in an organization of its own, with a sink for its email. */
+/** A campaign to many subscribers in an organization of its own, with a sink that receives its email. */
 export type CampaignLab = {
   api: TestApi
   organization: TestOrganization
   sink: Sink
   campaignId: string
   schedule(): Promise<void>
-  /** Its row as it is now; `open` counts recipients without an outcome, in the same statement. */
+  /** Returns the current status. `open` counts recipients without an outcome, in the same statement. */
   look(): Promise<{ status: string; open: number }>
-  /** Looks until it is SENT or FAILED; says how far it is. */
+  /** Waits until the campaign is SENT or FAILED and reports its progress. */
   over(withinMs: number): Promise<{ status: string; open: number }>
-  /** A worker with lanes as a process of its own; what is still up is killed at the end. */
+  /** Starts a worker with lanes as a separate process. The experiment kills it at the end if it still runs. */
   startWorker(connections: number): ChildProcess
-  /** Engine and lanes in this process. */
+  /** Starts engine and lanes in this process. */
   startHere(connections: number, options?: Partial<LaneOptions>): Promise<void>
 }
 
-/** Prepares a campaign to `recipients` people, reader-1@reader.example and so on. */
+/** Prepares a campaign to `recipients` subscribers: reader-1@reader.example and so on. */
 export async function openCampaign(
   lab: Lab,
   { recipients, behaviour = {} }: { recipients: number; behaviour?: SinkBehaviour },
@@ -39,7 +39,7 @@ export async function openCampaign(
   const sink = await startSmtpSink(behaviour, { keepRaw: false, chunking: true })
   lab.defer(() => sink.close())
   const api = await startApi({
-    // As many connections as an experiment asks for.
+    // Allows as many connections as any experiment uses.
     RELAY_URL: `${sink.url}?connections=200`,
     TEMPORAL_TASK_QUEUE: `faults-${process.pid}-${sink.port}`,
   })
@@ -103,7 +103,7 @@ export async function openCampaign(
   }
 }
 
-/** A campaign that can be scheduled. */
+/** Creates a campaign that can be scheduled. */
 export async function createDraft(organization: TestOrganization): Promise<string> {
   const { campaign } = await organization.data('create_campaign', {
     subject: 'News',
@@ -114,8 +114,8 @@ export async function createDraft(organization: TestOrganization): Promise<strin
 }
 
 /**
- * Schedules a campaign for a moment that is near; answers it in epoch milliseconds. Where a busy machine let it pass
- * before it was asked for, a later one is taken.
+ * Schedules a campaign for the near future and returns the due time in epoch milliseconds. If the time passes before
+ * the request arrives, as on a busy machine, tries again with a later one.
  */
 export async function scheduleSoon(
   organization: TestOrganization,

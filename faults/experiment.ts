@@ -1,29 +1,29 @@
 import { seededRandom } from '../test/helpers/smtp-sink.ts'
 
-/** Numbers and texts by what they are called. */
+/** Numbers and texts by name. */
 export type Figures = Record<string, number | string>
 
-/** A sentence that must hold, and what was seen of it. */
+/** A statement that must hold, and the observed value. */
 export type Claim = { claim: string; holds: boolean; seen: string }
 
-/** What an experiment did, what it saw, and what must hold. */
+/** The injected faults, the observations and the claims of an experiment. */
 export type Outcome = { injected: Figures; seen: Figures; claims: Claim[] }
 
-/** Small enough for every run of the tests, or as large as the figures in docs/reliability.md. */
+/** `small` is for every test run; `full` is the size of the figures in docs/reliability.md. */
 export type SizeName = 'small' | 'full'
 
-/** What an experiment is given. */
+/** The environment of an experiment. */
 export type Lab = {
-  /** All chance comes from it, so that a run can be had again. */
+  /** The seed of `random`, from which all random choices come, so that a run can be repeated. */
   seed: number
   random: () => number
-  /** Says how far it is. */
+  /** Reports progress. */
   say(line: string): void
-  /** Closes something at the end, the latest first, however the experiment ends. */
+  /** Registers a clean-up that runs at the end, in reverse order, even if the experiment fails. */
   defer(close: () => Promise<unknown>): void
 }
 
-/** An outcome, and whether every claim of it holds. */
+/** An outcome, and whether all its claims hold. */
 export type Report = Outcome & {
   experiment: string
   title: string
@@ -33,14 +33,14 @@ export type Report = Outcome & {
   holds: boolean
 }
 
-/** A fault or an attack with its proof, runnable at two sizes. */
+/** A fault or an attack with its proof, in two sizes. */
 export type Experiment = {
   id: string
   title: string
   run: (size: SizeName, options: { seed: number; say: (line: string) => void }) => Promise<Report>
 }
 
-/** Makes an experiment of what it is called, how large it is, and what it does. */
+/** Returns an experiment with the given id, title, sizes and function. */
 export function defineExperiment<Size extends Figures>(given: {
   id: string
   title: string
@@ -66,20 +66,20 @@ export function defineExperiment<Size extends Figures>(given: {
   }
 }
 
-/** How long an experiment waits for what must come: it may share its machine with anything. */
+/** A long timeout, because the machine may be busy with other work. */
 export const PATIENCE = { withinMs: 120_000 }
 
-/** It is exactly this. */
+/** Claims that `seen` equals `expected`. */
 export function is(claim: string, seen: number | string, expected: number | string): Claim {
   return { claim, holds: seen === expected, seen: `${seen}${seen === expected ? '' : `, not ${expected}`}` }
 }
 
-/** It is no more than this. */
+/** Claims that `seen` is at most `limit`. */
 export function atMost(claim: string, seen: number, limit: number): Claim {
   return { claim, holds: seen <= limit, seen: `${seen} of at most ${limit}` }
 }
 
-/** Does the same many times at once, and ends when all of it has ended; then what failed first is thrown. */
+/** Runs `work` `count` times concurrently and waits for all; then throws the first failure, if any. */
 export async function atOnce(count: number, work: () => Promise<void>): Promise<void> {
   const results = await Promise.allSettled(Array.from({ length: count }, work))
   for (const result of results) if (result.status === 'rejected') throw result.reason

@@ -23,7 +23,7 @@ import { confirmations } from './s8-confirmations.ts'
 import { wrongTokens } from './s9-wrong-tokens.ts'
 import { oauthAttacks } from './s12-oauth.ts'
 
-/** Every experiment that `npm run faults` knows, in the order of docs/reliability.md. */
+/** All experiments of `npm run faults`, in the order of docs/reliability.md. */
 export const EXPERIMENTS: readonly Experiment[] = [
   killedSender,
   lostAnswers,

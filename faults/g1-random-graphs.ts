@@ -19,21 +19,24 @@ import { type Entry, HUGE, randomGraph, type RandomGraph, type Surroundings } fr
 const CALLERS = 8
 const DAY_MS = 86_400_000
 
-/** A run that is to take the way that was foretold, or nobody who gets in. Ids are those of the wire. */
+/** The way that the simulator predicts for a person, or `NO_RUN` if they are not let in. Ids are TypeIDs. */
 type Foretold = { graph: number; workflowId: string; person: Person; way: string }
 type Person = { subscriberId: string; email: string }
 type Opened = {
   api: TestApi
   organization: TestOrganization
   around: Surroundings
-  /** How many emails have arrived, and how many requests, each once. */
+  /** The number of distinct emails and of distinct requests that arrived. */
   delivered: () => number
   asked: () => number
 }
 
 const NO_RUN = 'no run'
 
-/** Chance draws graphs and people; the simulator foretells each way, and the engine takes it, its waits cut short. */
+/**
+ * Draws random graphs and people. The simulator predicts each way, and the engine must take it, with waits
+ * fast-forwarded.
+ */
 export const randomGraphs = defineExperiment({
   id: 'G1',
   title: 'random graphs: the engine goes as the simulator says',
@@ -106,7 +109,7 @@ async function open(lab: Lab): Promise<Opened> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   lab.defer(() => Promise.resolve(server.close()))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.address() as AddressInfo
   const api = await startApi({
     TEMPORAL_TASK_QUEUE: `faults-g1-${process.pid}`,
@@ -147,14 +150,19 @@ async function open(lab: Lab): Promise<Opened> {
   }
 }
 
-/** What a step comes to that turns people away, which the simulator shows beside what it expects; else undefined. */
+/**
+ * Returns the result of a step that turns runs away, or undefined. The simulator shows it as an alternative to the
+ * expected one.
+ */
 function turningAway({ type, config }: RandomGraph['steps'][number]): string | undefined {
   const { url, limit, overflow } = Object(config)
   if (type === 'WEBHOOK' && String(url).endsWith('/refused')) return 'FAILED'
   return type === 'THROTTLE' && overflow === 'SKIP' && limit === 1 ? 'FULL' : undefined
 }
 
-/** The way that a run goes: what happens by itself, but who is turned away leaves by where that is shown. */
+/**
+ * Returns the predicted way: the expected one up to a step that turns the run away, then the alternative at that step.
+ */
 function wayOf({ entries, ways }: Simulation, steps: RandomGraph['steps']): string {
   const [likely] = ways
   if (!likely || entries.some(({ enters }) => !enters)) return NO_RUN
@@ -173,7 +181,7 @@ function wayOf({ entries, ways }: Simulation, steps: RandomGraph['steps']): stri
   return [...visits.map(({ stepId, port }) => `${stepId}→${port}`), `${status} ${exitReason}`].join(' ')
 }
 
-/** Has those throttles full that turn people away. */
+/** Fills the throttles that are to turn runs away. */
 async function fillThrottles(
   api: TestApi,
   { id }: TestOrganization,
@@ -188,7 +196,10 @@ async function fillThrottles(
   )
 }
 
-/** Whoever is kept out is refused by hand, and passed over by events and tags. */
+/**
+ * Lets a person try to enter. A person who is not let in is refused when entered by hand, and ignored by events and
+ * tags.
+ */
 async function enter(
   api: TestApi,
   organization: TestOrganization,
@@ -240,7 +251,7 @@ async function publish(
   return workflow.id
 }
 
-/** Some of them take no marketing, have no date, or one that is over. */
+/** Creates people; some have unsubscribed from marketing, have no date, or one in the past. */
 async function drawPeople(
   { random }: Lab,
   api: TestApi,
@@ -278,7 +289,7 @@ async function drawPeople(
   return people.map(({ id }) => ({ subscriberId: encodeId('sub', id), email: `${id}@reader.example` }))
 }
 
-/** Cuts every wait short, until no run is under way; who waits for a goal waits until its window is over. */
+/** Fast-forwards every wait until no run is active. For runs that wait for a goal, closes the goal's window instead. */
 async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): Promise<void> {
   type Waiting = Record<'automationId' | 'subscriberId' | 'runId' | 'stepId' | 'status', string> & {
     waitKind: string | null
@@ -298,7 +309,7 @@ async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): 
         active.filter(({ status }) => status === 'WAITING'),
         async ({ automationId, subscriberId, runId, stepId, waitKind }) => {
           if (waitKind === 'GOAL') return await closeWindows(api, organization, runId)
-          // Whoever has gone on meanwhile is asked again in the next round.
+          // A run that has moved on in the meantime is tried again in the next round.
           await organization.call('fast_forward_workflow_subscriber', {
             workflowId: encodeId('wf', automationId),
             subscriberId: encodeId('sub', subscriberId),
@@ -314,7 +325,7 @@ async function walkAll(lab: Lab, api: TestApi, organization: TestOrganization): 
   )
 }
 
-/** As if the run had been entered, and its emails had gone, longer ago than any window is open. */
+/** Moves the entry and the emails of a run into the past, beyond every goal window. */
 async function closeWindows(api: TestApi, { id }: TestOrganization, runId: string): Promise<void> {
   await api.services.orm.em.fork().transactional(async (em) => {
     await execute(
@@ -331,7 +342,7 @@ async function closeWindows(api: TestApi, { id }: TestOrganization, runId: strin
   })
 }
 
-/** The way of each run that is over, written as it was foretold. */
+/** Returns the way of each finished run, in the notation of the prediction. */
 async function readWays(
   api: TestApi,
   organization: TestOrganization,
@@ -394,7 +405,7 @@ async function readEffects(
   return seen
 }
 
-/** Some at a time. */
+/** Runs `work` for all items, `CALLERS` at a time. */
 async function each<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const left = [...items]
   await atOnce(CALLERS, async () => {

@@ -6,8 +6,8 @@ import { readDueTime } from '../src/domain/campaigns/due-time.ts'
 import { type Claim, is } from './experiment.ts'
 
 /**
- * A schedule with the moment that it means; `is` says what it is about: a local time that is there once (plain), twice
- * or never (skipped), a time with an offset, or elapsed time.
+ * A schedule and the moment that it means. `is` names the case: a local time that occurs once (plain), twice or never
+ * (skipped), a time with an offset, or elapsed time.
  */
 type Golden = { zone: string; due: string; is: 'plain' | 'twice' | 'skipped' | 'offset' | 'elapsed' } & (
   | { kind: 'campaign'; date: string; hours?: number; minutes?: number }
@@ -16,16 +16,17 @@ type Golden = { zone: string; due: string; is: 'plain' | 'twice' | 'skipped' | '
 )
 
 /**
- * Reads golden-schedules.jsonl and says where we differ. The table was computed from the rule alone (what daylight
- * saving skips moves forward, what happens twice is the first) by Python's zoneinfo on the time zone database of an
- * operating system, with none of our code. Its schedules lie in the past, because laws change the future of a zone.
+ * Compares golden-schedules.jsonl with our results. The table was computed from the rule alone (a time that daylight
+ * saving skips moves forward; of a time that occurs twice, the first counts), by Python's zoneinfo on the time zone
+ * database of an operating system, with none of our code. Its schedules are in the past, because laws can change the
+ * future of a zone.
  */
 export function judgeGolden(): { count: number; claims: Claim[] } {
   const lines = readFileSync(join(import.meta.dirname, 'golden-schedules.jsonl'), 'utf8')
     .trim()
     .split('\n')
   const judged = lines.map((line) => {
-    // Written for this.
+    // The file has one object of this type per line.
     const golden = JSON.parse(line) as Golden
     return { line, lateMs: dueOf(golden) - Date.parse(golden.due) }
   })
@@ -41,7 +42,7 @@ export function judgeGolden(): { count: number; claims: Claim[] } {
   }
 }
 
-/** What we say, in epoch milliseconds. */
+/** Returns our result in epoch milliseconds. */
 function dueOf(golden: Golden): number {
   const { zone: timezone } = golden
   switch (golden.kind) {

@@ -6,19 +6,22 @@ import type { JournalEntry } from '../test/helpers/smtp-sink.ts'
 import type { CampaignLab } from './campaign.ts'
 import { type Claim, type Figures, is } from './experiment.ts'
 
-/** What the sink's journal and the database say of one campaign, each by itself and beside the other. */
+/** The result of comparing the sink's journal with the database for one campaign. */
 export type Comparison = {
   figures: Figures
   /** Entries that were followed by another one to the same recipient. */
   repeats: JournalEntry[]
-  /** Who got something twice without being counted as possibly so. */
+  /** The number of recipients who got an email twice without being recorded as possibly resent. */
   uncounted: number
   claims: Claim[]
 }
 
 type Stored = { recipient: string; status: string; resent: boolean }
 
-/** Compares them; everybody but `excused` must have got it, and be on record for it, under one Message-ID. */
+/**
+ * Compares them. Everybody except `excused` must have got the email, have a row that says so, and always the same
+ * Message-ID.
+ */
 export async function compare(
   { api, organization, campaignId, sink }: CampaignLab,
   excused: ReadonlySet<string> = new Set(),

@@ -4,7 +4,10 @@ import { openCampaign } from './campaign.ts'
 import { atMost, defineExperiment, is } from './experiment.ts'
 import { compare } from './oracle.ts'
 
-/** kill -9 between any two instructions: what was handed over and not recorded goes out again, and nothing else. */
+/**
+ * Kills the sender with SIGKILL at any point: emails that were handed over but not recorded are sent again, and no
+ * others.
+ */
 export const killedSender = defineExperiment({
   id: 'R1',
   title: 'kill -9 the sender in the middle of a campaign',
@@ -20,10 +23,10 @@ export const killedSender = defineExperiment({
     const { sink } = campaign
     let worker = campaign.startWorker(connections)
     await campaign.schedule()
-    // The first kill is somewhere between being due and the first email, the others among the emails.
+    // The first kill happens between the due time and the first email, the others while emails are sent.
     const isSending = async () => (await campaign.look()).status === 'SENDING'
     await eventually('the campaign to begin', isSending, { withinMs: 60_000 })
-    /** The last connection of each worker that was killed. */
+    /** The last connection of each killed worker. */
     const lives: number[] = []
     let late = 0
     for (let kill = 0; kill < kills; kill++) {

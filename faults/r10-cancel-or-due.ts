@@ -9,14 +9,14 @@ import { eventually } from '../test/helpers/eventually.ts'
 import { type CampaignLab, createDraft, openCampaign, scheduleSoon } from './campaign.ts'
 import { atOnce, defineExperiment, is, PATIENCE } from './experiment.ts'
 
-/** Time for two calls and for a workflow to start before the due time. */
+/** Time for two calls and the start of a workflow before the due time. */
 const AHEAD_MS = 3_000
 
 type Race = { canceled: boolean; refusal: string; stage: string; status: string; sent: number }
 
 /**
- * A campaign falls due and is canceled in the same moment. The moment of the cancellation moves to where either wins
- * half of the time, so that the two meet as often as they can.
+ * Cancels campaigns at the moment when they become due. The moment of cancelling is adjusted until either side wins
+ * half of the races, so that they collide as often as possible.
  */
 export const cancelOrDue = defineExperiment({
   id: 'R10',
@@ -76,7 +76,7 @@ async function raceOnce({ api, organization }: CampaignLab, offset: () => number
   const client = await api.services.temporal.client()
   const handle = client.workflow.getHandle(campaignWorkflowId(campaignId, 1))
   await eventually('the workflow to be there', () => handle.describe(), PATIENCE)
-  // What CampaignSend returns.
+  // The result type of CampaignSend.
   const { stage } = (await handle.result()) as CampaignSendResult
   const [now] = await rows<{ status: string; sent: number }>(
     api.services.orm.em.fork(),

@@ -9,13 +9,14 @@ import { type CampaignLab, createDraft, openCampaign, scheduleSoon } from './cam
 import { atOnce, defineExperiment, is } from './experiment.ts'
 import { judgeGolden } from './golden.ts'
 
-/** Time for all that leads to a schedule. */
+/** Time for everything that precedes scheduling. */
 const AHEAD_MS = 4_000
 const SCHEDULERS = 8
 
 /**
- * What local times mean, beside a table that others computed; then campaigns at the local time of many zones, whose
- * email must not arrive before it; and campaigns that nobody worked on until they were late, or later than a day.
+ * Compares the meaning of local times with an independent table. Then schedules campaigns at the local time of many
+ * zones, whose email must not arrive early, and campaigns that no worker processed until they were late, or more than a
+ * day late.
  */
 export const timeZones = defineExperiment({
   id: 'R11',
@@ -69,7 +70,7 @@ export const timeZones = defineExperiment({
   },
 })
 
-/** Campaigns for now while nobody works, moved into the past. */
+/** Schedules campaigns for now while no worker runs, and moves them into the past. */
 async function scheduleLate(
   { api, organization }: CampaignLab,
   count: number,
@@ -89,7 +90,7 @@ async function scheduleLate(
   return ids
 }
 
-/** A campaign in each zone at its local time in a few seconds; when each is due. */
+/** Schedules a campaign in each zone at its local time a few seconds ahead. Returns the due time of each. */
 async function scheduleEverywhere(
   { organization }: CampaignLab,
   zones: readonly string[],
@@ -108,9 +109,9 @@ async function scheduleEverywhere(
   return due
 }
 
-/** What a clock on the wall shows, by the platform's own tables. */
+/** Returns the local time of a zone according to the platform's own tables. */
 function localTime(at: number, timeZone: string): string {
-  // Swedish dates are ISO dates.
+  // The Swedish date format is ISO 8601.
   const shown = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' }).format(
     at,
   )
@@ -135,7 +136,7 @@ async function statesOf({ api, organization }: CampaignLab): Promise<Map<string,
   return new Map(found.map(({ id, status }) => [encodeId('cmp', id), status]))
 }
 
-/** When the emails of each campaign arrived. */
+/** Returns when the emails of each campaign arrived. */
 async function arrivalsOf({ api, organization, sink }: CampaignLab): Promise<Map<string, number[]>> {
   const stored = await rows<{ id: string; campaignId: string; fromEmail: string }>(
     api.services.orm.em.fork(),

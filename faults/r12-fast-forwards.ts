@@ -19,7 +19,7 @@ const STEPS = [
   { id: 'second', type: 'WAIT', config: LONG },
 ]
 
-/** Several callers end the same wait at the same moment, and repeat themselves while they are told nothing. */
+/** Several callers fast-forward the same wait at the same time, and repeat the call while its outcome is unknown. */
 export const fastForwards = defineExperiment({
   id: 'R12',
   title: 'concurrent fast-forwards of the same runs',
@@ -64,7 +64,7 @@ export const fastForwards = defineExperiment({
     lab.say(`${runs} runs wait`)
     const repeats = { unknown: 0 }
     const places = Array.from({ length: calls }, () => Math.floor(lab.random() * runs))
-    // Each run is asked for at least once.
+    // Every run is requested at least once.
     for (let run = 0; run < runs; run++) places[run] = run
     async function forward(place: number): Promise<string> {
       const input = {

@@ -9,10 +9,10 @@ import { edges, makeTenant, publish, step, type Tenant } from '../test/helpers/a
 import { type TestServices, testServices } from '../test/helpers/database.ts'
 import { atOnce, type Claim, defineExperiment, is, type Lab } from './experiment.ts'
 
-/** The priorities of the five automations: ties at the top and below it. */
+/** The priorities of the five automations, with ties at the highest and in the middle. */
 const PRIORITIES = [10, 50, 50, 90, 90]
 const MOST_AT_ONCE = 20
-/** One in so many transactions dies before its commit and is done again. */
+/** One in this many transactions fails before its commit and is repeated. */
 const DEATHS = 20
 const STEPS = [step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })]
 const HOLDS = sql`status in ('QUEUED', 'ACTIVE', 'WAITING') and queued_at is null`
@@ -30,9 +30,9 @@ type Run = {
 type Scene = { services: TestServices; tenant: Tenant; automations: string[] }
 
 /**
- * Everybody enters each of five automations of a group, in any order, from many transactions at once that each hold up
- * to twenty people; then whoever has a place loses it, from as many. The database tells in which order it was decided:
- * the event of a run that begins is written under the lock of its place.
+ * Everybody enters each of five automations of a group, in random order, in concurrent transactions of up to twenty
+ * people each. Then concurrent transactions remove everybody who has a place in the group. The database shows the order
+ * of the decisions: the event of a run's start is written under the lock of its place.
  */
 export const groupRaces = defineExperiment({
   id: 'R13',
@@ -113,7 +113,7 @@ function shuffled<Item>({ random }: Lab, items: readonly Item[]): Item[] {
     .map(({ item }) => item)
 }
 
-/** Lets all enter; answers how many transactions died on the way. */
+/** Enters everybody. Returns how many transactions failed on the way. */
 async function enterAll(lab: Lab, { tenant }: Scene, entries: Entry[], runners: number): Promise<number> {
   const left = [...entries]
   let deaths = 0
@@ -136,7 +136,7 @@ async function enterAll(lab: Lab, { tenant }: Scene, entries: Entry[], runners: 
   return deaths
 }
 
-/** Takes places away until nobody has one; several runners may want the same place at once. */
+/** Removes runs that have a place until none is left. Several runners may remove the same run at the same time. */
 async function freeAll(lab: Lab, { services, tenant }: Scene, runners: number): Promise<void> {
   await atOnce(runners, async () => {
     for (;;) {
@@ -153,7 +153,7 @@ async function freeAll(lab: Lab, { services, tenant }: Scene, runners: number): 
   })
 }
 
-/** Looks again and again for people in two runs of the group while something is done. */
+/** Repeatedly looks for people with two runs in the group while `work` runs. */
 async function watched(
   { services, tenant }: Scene,
   work: () => Promise<void>,
@@ -174,7 +174,7 @@ async function watched(
   return { doubles, moments }
 }
 
-/** The runs of each person. */
+/** Returns the runs of each person. */
 async function runsOf({ services, tenant }: Scene): Promise<Map<string, Run[]>> {
   const found = await rows<Run>(
     services.orm.em.fork(),
@@ -187,7 +187,9 @@ async function runsOf({ services, tenant }: Scene): Promise<Map<string, Run[]>> 
   return Map.groupBy(found, ({ subscriberId }) => subscriberId)
 }
 
-/** Whether one person's five entries came to what the strategy says, in the order in which they were decided. */
+/**
+ * Returns whether one person's five entries have the results that the strategy demands, in the order of the decisions.
+ */
 function isDecided(strategy: ConflictStrategy, { automations }: Scene, runs: readonly Run[]): boolean {
   const begun = inOrder(runs, ({ startedAs }) => startedAs)
   const held = runs.filter(({ status, queuedAt }) => status === 'QUEUED' && queuedAt === null)
@@ -205,7 +207,7 @@ function isDecided(strategy: ConflictStrategy, { automations }: Scene, runs: rea
   return isRising && priorities.at(-1) === Math.max(...PRIORITIES)
 }
 
-/** Whether those who queued began in the order in which they came, all of them, and nobody is left. */
+/** Returns whether all queued runs started in the order in which they were queued, and none is left. */
 function isInTurn(before: readonly Run[], after: readonly Run[]): boolean {
   if (after.some(({ status }) => status === 'QUEUED')) return false
   const queued = inOrder(

@@ -33,14 +33,17 @@ const STEPS = [
   ...WAITS,
   step('tag', 'ADD_TAG', { tagNames: ['through'] }),
 ]
-/** A history that is suggested to end here ends in the middle of the waits. */
+/** The limit after which Temporal suggests to continue as new; it is reached during the waits. */
 const LONGEST_HISTORY = 40
 const READERS = 8
-/** What may happen to a run; the last ones end it. */
+/** The actions on a run. The last `ENDING` of them end it. */
 const NAMES = ['events', 'fast-forwards', 'nudges', 'pauses', 'removals', 'cancellations']
 const ENDING = 2
 
-/** Signals, updates, cancellations and pauses come at any moment of a run; each history must replay as it was. */
+/**
+ * Signals, updates, cancellations and pauses arrive at any point of a run; each recorded history must replay without
+ * differences.
+ */
 export const replays = defineExperiment({
   id: 'R14',
   title: 'histories, recorded and made by chance, are replayed',
@@ -90,10 +93,10 @@ export const replays = defineExperiment({
         cancellations: () =>
           client.workflow.getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1)).cancel(),
       }
-      // Every third run is left to its length.
+      // Every third run gets no ending action, so that its history becomes long.
       const most = place % 3 === 0 ? NAMES.length - ENDING : NAMES.length
       const name = NAMES[Math.floor(lab.random() * most)] ?? 'nudges'
-      // What is over refuses, which is an answer.
+      // An action on a finished run is refused, which is correct.
       const worked = await (acts[name]?.() ?? Promise.resolve()).then(
         () => true,
         () => false,
@@ -114,7 +117,7 @@ export const replays = defineExperiment({
             .describe()
             .catch(() => null)
         )?.runId
-        // From the last to the first of its chain.
+        // Follows the chain of executions that continued as new.
         while (runId) {
           const handle = client.workflow.getHandle(workflowId, runId)
           const ended = async () => (await handle.describe()).status.name !== 'RUNNING'

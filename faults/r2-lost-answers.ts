@@ -2,7 +2,9 @@ import { openCampaign } from './campaign.ts'
 import { atMost, defineExperiment, is } from './experiment.ts'
 import { compare } from './oracle.ts'
 
-/** The relay has the email and its answer is lost: it must go out again, and be counted as possibly repeated. */
+/**
+ * The relay accepts an email but its answer is lost: the email must be sent again and be recorded as possibly repeated.
+ */
 export const lostAnswers = defineExperiment({
   id: 'R2',
   title: 'the sink takes email and drops the connection before its 250',

@@ -18,15 +18,15 @@ import { type Speaker, Talk } from '../test/helpers/smtp-talk.ts'
 import { atOnce, defineExperiment, is } from './experiment.ts'
 
 const SENDER = 'hello@postloom.test'
-/** So many refusals show that the database is away before it comes back. */
+/** After this many refusals the database is considered away and is started again. */
 const REFUSALS = 3
 
 type Door = 'SMTP' | 'API' | 'inbound'
 type Work = { door: Door; at: number }
 
 /**
- * PostgreSQL dies under clients that repeat each request with its key until it is answered. What is acknowledged must be
- * there after all of it, and nothing may be acknowledged while there is no database.
+ * Kills PostgreSQL while clients repeat each request with its key until it is answered. Everything acknowledged must
+ * exist at the end, and nothing may be acknowledged while there is no database.
  */
 export const killedDatabase = defineExperiment({
   id: 'R3',
@@ -55,7 +55,7 @@ export const killedDatabase = defineExperiment({
       server.close()
       server.closeAllConnections()
     })
-    // A listening TCP server has an address object.
+    // The `address()` of a listening TCP server is an object.
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const [submission, inbound] = [await openSubmission(services, url), await openInbound(services, url)]
     lab.defer(() => submission.close())
@@ -127,12 +127,12 @@ export const killedDatabase = defineExperiment({
   },
 })
 
-/** Kills PostgreSQL, and resolves when nothing of it is left. */
+/** Kills PostgreSQL and resolves when none of its processes is left. */
 export async function crashPostgres({ orm }: Services, postgres: Postgres): Promise<void> {
   const backends = await rows<{ pid: number }>(orm.em.fork(), sql`select pid from pg_stat_activity`)
   postgres.kill()
   await postgres.exited
-  // A backend in the middle of a statement ends it, commits and answers, before it sees that its parent is gone.
+  // A backend in the middle of a statement finishes it, commits and answers before it notices that its parent is gone.
   await eventually('its backends to end', () => !backends.some(({ pid }) => isAlive(pid)), { everyMs: 5 })
 }
 
@@ -145,7 +145,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Emails that were sent before, for reports to be about; answers their return paths by the place of the work. */
+/** Creates emails that were sent earlier, for reports to refer to. Returns their return paths by `at`. */
 async function makeSent({ orm, config }: Services, work: readonly Work[]): Promise<Map<number, string>> {
   const em = orm.em.fork()
   const { id: organizationId = '' } = (await row<{ id: string }>(em, sql`select id from organization`)) ?? {}
@@ -220,7 +220,7 @@ async function ask(
   return answer?.status === 200
 }
 
-/** A connection that is kept until something on it is refused. */
+/** Opens a connection that is kept until something is refused on it. */
 function talkTo(door: Speaker, token: string | null) {
   let open: Talk | null = null
 

@@ -20,12 +20,12 @@ import { crashPostgres } from './r3-killed-database.ts'
 
 const PARTS = ['API', 'SMTP', 'worker', 'PostgreSQL'] as const
 type Part = (typeof PARTS)[number]
-/** So many messages, and one of them is from a domain that is not ours. */
+/** One in this many messages is from a domain that does not belong to the organization. */
 const FOREIGN = 8
 
 /**
- * Each part of the way from a client to the relay dies in its turn, while clients bring each message with its
- * Message-ID until they hear what becomes of it. 250 means that it arrives, whatever dies then.
+ * Kills each part between client and relay in turn, while clients repeat each message with its Message-ID until they
+ * know its outcome. A 250 means that the email arrives, whatever is killed afterwards.
  */
 export const killedParts = defineExperiment({
   id: 'R3',
@@ -124,7 +124,7 @@ export const killedParts = defineExperiment({
           await eventually('acknowledgements', () => acknowledged.size >= enough, { ...PATIENCE, everyMs: 1 })
           await kill(part)
           killed[part] += 1
-          // One at a time: the next dies when email goes all of its way again.
+          // One part at a time: the next one is killed when email passes through all parts again.
           const before = { taken: sink.journal.length, heard: acknowledged.size }
           const goesOn = () => sink.journal.length > before.taken && acknowledged.size > before.heard
           await eventually('email to go on', goesOn, PATIENCE)
@@ -178,7 +178,9 @@ export const killedParts = defineExperiment({
   },
 })
 
-/** Brings messages over one connection, which is opened anew after anything but 250; answers the decisive reply. */
+/**
+ * Submits messages over one connection, which is reopened after anything but 250. `bring` returns the decisive reply.
+ */
 function messenger(door: Speaker, token: string) {
   let open: Talk | null = null
 
@@ -200,7 +202,7 @@ function messenger(door: Speaker, token: string) {
     return await open.reply()
   }
 
-  /** Empty where the connection broke. */
+  /** Returns the reply, or an empty text if the connection broke. */
   async function bring(from: string, to: string, raw: string): Promise<string> {
     const reply = await converse(from, to, raw).catch(() => '')
     if (!reply.startsWith('250')) close()

@@ -21,7 +21,7 @@ const STEPS = [
   step('undo', 'REMOVE_TAG', { tagNames: ['first'] }),
 ]
 
-/** The worker dies between a commit and its report, Temporal between an acknowledgement and its disk, or both. */
+/** Kills the worker (between a commit and its report), Temporal (between an acknowledgement and its disk), or both. */
 export const killedEngine = defineExperiment({
   id: 'R4',
   title: 'kill -9 Temporal and the worker while runs are in short waits',
@@ -84,7 +84,7 @@ type Seen = Record<
   number
 >
 
-/** What the runs came to, each effect as its rows and the counter as it stands. */
+/** Returns the state of all runs: each effect counted by its rows, and the counter field. */
 async function look(services: TestServices, { id }: Tenant): Promise<Seen> {
   const seen = await row<Seen>(
     services.orm.em.fork(),

@@ -12,16 +12,16 @@ import { atOnce, type Claim, defineExperiment, is } from './experiment.ts'
 
 const IN_PROGRESS = /IDEMPOTENCY_IN_PROGRESS|concurrent_idempotent_requests/
 const BUYER = 'buyer@reader.example'
-/** A crash and an upgrade by turns. */
+/** A crash and an upgrade alternate. */
 const ENDS: readonly NodeJS.Signals[] = ['SIGKILL', 'SIGTERM']
 
 type Keyed = { key: string; path: string; body: object; idOf: (body: Ids) => string | undefined }
-/** The places where the three operations tell an id. */
+/** The members in which the three operations return an id. */
 type Ids = { id?: string; data?: { subscriber?: { id: string }; event?: { id: string } } }
 
 /**
  * A client that repeats a request with its Idempotency-Key until it is answered gets one effect and one id, whatever
- * becomes of the API in between.
+ * happens to the API in between.
  */
 export const restartedApi = defineExperiment({
   id: 'R5',
@@ -31,7 +31,8 @@ export const restartedApi = defineExperiment({
     full: { requests: 30_000, clients: 12, restarts: 20, unheard: 0.05 },
   },
   async run(lab, { requests: count, clients, restarts, unheard: unheardShare }) {
-    // Once in each part of the requests, at an answer that chance picks: others are under way, and more to come.
+    // One restart in each part of the requests, at a random answer, while other requests are in progress and more
+    // follow.
     const part = Math.floor(count / restarts)
     const endsAt = new Map(
       Array.from({ length: restarts }, (_, turn) => {
@@ -66,11 +67,11 @@ export const restartedApi = defineExperiment({
       const text = await response?.text().catch(() => undefined)
       if (!response || text === undefined) repeated.unreachable += 1
       else if (response.status === 503) repeated.unavailable += 1
-      // The statement of a process that died may run on for a moment, and holds the key.
+      // The statement of a killed process may run on for a moment and still holds the key.
       else if (IN_PROGRESS.test(text)) repeated.running += 1
-      // Some answers are lost on the way.
+      // The client ignores some answers, as if they were lost.
       else if (unheard.delete(key)) repeated.unheard += 1
-      // The three operations answer this.
+      // The three operations answer in this shape.
       else return { status: response.status, body: JSON.parse(text) as Ids }
       return undefined
     }
@@ -102,7 +103,7 @@ export const restartedApi = defineExperiment({
     await atOnce(clients, client)
     await restart
 
-    // Who asks once more, after all of it, is told the same.
+    // At the end, repeating a request must return the same answer.
     let changed = 0
     for (const request of requests) if ((await ask(request)) !== answers.get(request.key)) changed += 1
     return {
@@ -123,7 +124,7 @@ export const restartedApi = defineExperiment({
   },
 })
 
-/** Equal numbers of people, payments and emails, each with an amount or address of its own. */
+/** Returns the request with this index. The three kinds alternate; each request has an amount or address of its own. */
 function keyedRequest(_: unknown, index: number): Keyed {
   const key = randomUUID()
   const email = `r${index}@reader.example`
@@ -139,7 +140,7 @@ function keyedRequest(_: unknown, index: number): Keyed {
   return { key, path: '/api/v1/emails', body, idOf: ({ id }) => id }
 }
 
-/** What the requests left in the database, counted as rows and as different ones. */
+/** Counts the effects of the requests in the database, as rows and as distinct values. */
 async function judgeEffects(
   { services }: TestApi,
   { id }: TestOrganization,
@@ -172,7 +173,7 @@ async function judgeEffects(
   return Object.entries(expected).map(([name, count]) => is(`effects: ${name}`, counted?.[name] ?? -1, count))
 }
 
-/** The API as its own process; clients find out by themselves when it answers. */
+/** Starts the API as a separate process. It does not wait: clients retry until it answers. */
 function startServer({ services }: TestApi, port: number): ChildProcess {
   return startProcess(services, 'api/main.ts', { env: { API_PORT: String(port), LOG_LEVEL: 'fatal' } })
 }

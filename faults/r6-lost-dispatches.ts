@@ -15,8 +15,9 @@ const STEPS = [
 ]
 
 /**
- * A start is a row that was committed with its run. Its relay dies before it tells Temporal (the row is leased and
- * stays) or after it told and before it forgets the row (the same row is told again, here by a copy).
+ * The start of a run is an outbox row that is committed with the run. The relay crashes either before it starts the
+ * workflow (the row stays, leased), or after that and before it deletes the row (the row is dispatched again; here a
+ * copy of the row does so).
  */
 export const lostDispatches = defineExperiment({
   id: 'R6',

@@ -14,7 +14,7 @@ const NOT_NOW = [
 ]
 const NOBODY = { code: 550, text: '5.1.1 nobody of that name' }
 
-/** Servers that put off, refuse and fall silent, at the recipient or at the final dot: each is told from the others. */
+/** Servers defer, refuse or stop responding, at the recipient or at the final dot. The sender must tell these apart. */
 export const unrulyServers = defineExperiment({
   id: 'R7',
   title: 'the sink puts off 30 %, knows 2 % not at all, and falls silent on 1 %',
@@ -28,7 +28,7 @@ export const unrulyServers = defineExperiment({
       leaseMs: 6_000,
       connections: 16,
     },
-    // The sender gives up by itself before the sink does.
+    // `dropsAfterMs` is longer than the sender's own timeouts.
     full: {
       recipients: 10_000,
       deferred: 0.3,
@@ -43,12 +43,12 @@ export const unrulyServers = defineExperiment({
     const addresses = Array.from({ length: recipients }, (_, index) => `reader-${index + 1}@reader.example`)
     const strangers = new Set(addresses.filter(() => lab.random() < unknown))
     const given = { deferred: 0, unknown: 0, silentAtRecipient: 0 }
-    /** Who fell silent when the email was theirs already. */
+    /** Recipients whose server stopped responding after it had the email. */
     const unheard: string[] = []
-    /** What the final dot of an email under way will be answered. */
+    /** The reply to the final dot of an email in progress, by recipient. */
     const atDot = new Map<string, SinkReply>()
 
-    /** What becomes of this attempt, or null: chance first, so that strangers are put off as well. */
+    /** Returns the fault of this attempt, or null. Chance comes first, so that unknown recipients are deferred too. */
     function fault(recipient: string): SinkReply | null {
       const chance = lab.random()
       if (chance < deferred) {
@@ -66,7 +66,7 @@ export const unrulyServers = defineExperiment({
       behaviour: {
         onRecipient: (recipient) => {
           const reply = fault(recipient)
-          // A server that falls silent at the dot has the email, and it has none for strangers.
+          // A server that stops responding at the dot has the email; servers never get one for an unknown recipient.
           const mayComeToDot = reply !== 'hang' || !strangers.has(recipient)
           if (!reply || (mayComeToDot && lab.random() < 0.5)) {
             atDot.set(recipient, reply ?? 'accept')
@@ -86,7 +86,7 @@ export const unrulyServers = defineExperiment({
     await campaign.startHere(connections, { leaseMs, marginMs: leaseMs / 6 })
     await campaign.schedule()
     const over = await campaign.over(3_600_000)
-    // Who still waits for an answer hears now that there is none.
+    // Ends the connections of senders that still wait for an answer.
     await campaign.sink.close()
     const { figures, repeats, uncounted, claims } = await compare(campaign, strangers)
     const { id } = campaign.organization

@@ -10,13 +10,14 @@ import { eventually } from '../test/helpers/eventually.ts'
 import { openMailroom, type Person } from '../test/helpers/mailroom.ts'
 import { atMost, defineExperiment, is } from './experiment.ts'
 
-/** A window of T seconds sees at most rate × (T + this). */
+/** A window of T seconds may contain at most rate × (T + this) emails. */
 const AHEAD_SECONDS = 0.25
 const PEOPLE = 50
 
 /**
- * Four sender processes on two lanes that have more than they may send. While a lane is behind, its rate shows; then
- * transactional email comes in a little slower than its rate beside bulk that is still behind, and its delay shows.
+ * Runs four sender processes on two lanes with more email than the rates allow. While a lane is behind, its rate is
+ * measured. Then transactional email arrives a little slower than its rate while bulk is still behind, and its delay is
+ * measured.
  */
 export const fullLanes = defineExperiment({
   id: 'R8',
@@ -67,7 +68,7 @@ export const fullLanes = defineExperiment({
     const sent = (name: string) => room.sink.accepted().filter(({ recipient }) => recipient.startsWith(name))
 
     for (let sender = 0; sender < senders; sender++) {
-      // Few connections: what waits for the sink's attention is sent in time, and must not count as a burst.
+      // Few connections, because emails that wait for the busy sink were sent on time and must not look like a burst.
       const child = startProcess(room.services, 'test/helpers/sender-process.ts', {
         env: { CONNECTIONS: '2' },
       })
@@ -122,7 +123,7 @@ function timesOf(entries: readonly { time: number }[]): number[] {
   return entries.map(({ time }) => time).toSorted((one, other) => one - other)
 }
 
-/** The largest number of these sorted times in any half-open window of so many milliseconds. */
+/** Returns the largest number of the sorted times within any half-open window of `windowMs`. */
 function mostWithin(times: readonly number[], windowMs: number): number {
   let most = 0
   let first = 0
@@ -138,7 +139,7 @@ function perSecondOf(times: readonly number[]): number {
   return Math.round((10 * (times.length - 1)) / seconds) / 10
 }
 
-/** Milliseconds from being accepted to the sink, of the transactional emails after the first so many. */
+/** Returns the milliseconds from acceptance to the sink for the transactional emails after the first `skipped`. */
 async function delaysOf(
   { services, sink, organizationId }: Awaited<ReturnType<typeof openMailroom>>,
   skipped: number,

@@ -27,18 +27,18 @@ const STEPS = [
   hello('two'),
 ]
 
-/** What is paused, how, and how far it is. */
+/** The object that is paused, how, and its expected number of emails. */
 type Paused = {
   what: string
   pauses: number
   emails: number
   pause(): Promise<void>
   resume(): Promise<void>
-  /** What must stand still while it is paused, as text. */
+  /** Returns a text that must not change while it is paused. */
   still(): Promise<string>
 }
 
-/** Pauses fall anywhere in a send, and last for any time. */
+/** Pauses a workflow and a campaign at random moments for random times. */
 export const pauses = defineExperiment({
   id: 'R9',
   title: 'pause and resume a workflow and a campaign at random moments',
@@ -86,7 +86,7 @@ export const pauses = defineExperiment({
   },
 })
 
-/** Pauses at as many moments; answers how often what must stand still did not. */
+/** Pauses and resumes as often as `paused.pauses` says. Returns how often something changed during a pause. */
 async function pauseOften(
   lab: Lab,
   { sink, api, organization }: CampaignLab,
@@ -95,7 +95,7 @@ async function pauseOften(
 ): Promise<number> {
   let moved = 0
   for (let turn = 0; turn < paused.pauses; turn++) {
-    // What has not begun cannot be paused.
+    // Nothing can be paused before it has started.
     const enough = Math.max(1, Math.floor(((turn + lab.random()) * paused.emails) / (paused.pauses + 1)))
     const isReached = () => sink.journal.length >= enough
     await eventually(`${enough} emails`, isReached, { withinMs: 300_000, everyMs: 2 })

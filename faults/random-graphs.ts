@@ -1,4 +1,4 @@
-/** A workflow made by chance, as configure_workflow_draft takes it beside `entry`. */
+/** A random workflow: `entry`, and the input of `configure_workflow_draft`. */
 export type RandomGraph = {
   entry: Entry
   steps: RandomStep[]
@@ -7,18 +7,21 @@ export type RandomGraph = {
   successGoals: Goal[]
 }
 
-/** How people get in: by hand, or by an event, a tag that comes or goes, or a value of the field `came`: the graph's own. */
+/**
+ * The way people enter: by hand, by an event, by a tag that is added or removed, or by a value of the field `came`.
+ * Event, tag and value belong to this graph alone.
+ */
 export type Entry =
   | { by: 'hand' }
   | { by: 'event'; eventType: string }
   | { by: 'tag' | 'untag'; tagName: string }
   | { by: 'field'; value: string }
 
-/** What graphs name that is not theirs. */
+/** Things outside of the graph to which it refers. */
 export type Surroundings = {
-  /** A server whose `/taken` takes requests and whose `/refused` refuses them for good. */
+  /** A server that accepts requests at `/taken` and refuses them permanently at `/refused`. */
   url: string
-  /** Where NOTIFY writes to. */
+  /** The recipient of NOTIFY. */
   team: string
   /** A workflow for START_WORKFLOW and STOP_WORKFLOW. */
   otherWorkflowId: string
@@ -27,39 +30,39 @@ export type Surroundings = {
 type RandomStep = { id: string; type: string; config: object; onError?: string; conditions?: object[] }
 type Edge = { from: string; to: string; port: string }
 type Goal = { id: string; name: string; windowDays: number; countFrom: string; exitOnReach: boolean }
-/** What has been drawn so far, which later steps and filters may name. */
+/** Everything drawn so far to which later steps and filters may refer. */
 type Drawing = {
   random: () => number
   around: Surroundings
   emails: string[]
   waits: string[]
   goals: Goal[]
-  /** Tags and events that filters name. */
+  /** Tags and events that filters may name. */
   tags: string[]
   events: string[]
-  /** Whether a step turns people away: a request that is refused, or a throttle that is full. */
+  /** Whether a step already turns runs away: a refused request or a full throttle. */
   turnsAway: boolean
 }
 type Made = { config: object; ports: string[] }
 
 const TAGS = ['red', 'green', 'blue']
 const EVENTS = ['MADE_ONE', 'MADE_TWO']
-/** What else steps and entries make happen, of which filters ask. */
+/** Events that steps and entries cause besides `HEARD`, for filters. */
 const CHANGES = ['TAG_REMOVED', 'FIELD_UPDATED']
-/** What a run makes happen, by steps that do it at once and by email, which happens while it waits. */
+/** Events that a run causes itself: by steps immediately, and by email while the run waits. */
 const HEARD = [...EVENTS, 'TAG_ADDED', 'EMAIL_SENT', 'WEBHOOK_EXECUTED']
-/** Two of these are more than a number can be: a field that has it refuses another. */
+/** The sum of two of these exceeds the largest number, so a second increment of the field is refused. */
 export const HUGE = 1.7e308
-/** What a THROTTLE lets pass that lets everybody pass. */
+/** The limit of a THROTTLE that lets every run pass. */
 const AMPLE = 1_000
 const LEAST_STEPS = 4
 const MORE_STEPS = 12
 
 /**
- * A valid graph of every kind of step. Steps are hung on ports of earlier ones, so all are reached and only JUMP leads
- * back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `huge`, `came`, `due` and `over` must exist, `over` being past
- * by more than any offset; each UPDATE_FIELD that is not refused adds one to `passes`. `name` tells its entry from those
- * of other graphs.
+ * Returns a valid random graph with steps of every type. Each step is connected to ports of earlier ones, so all can be
+ * reached and only JUMP leads back: to a wait, and at most twice. The fields `plan`, `points`, `passes`, `huge`,
+ * `came`, `due` and `over` must exist, and `over` must be further in the past than any offset. Each UPDATE_FIELD that
+ * is not refused adds one to `passes`. `name` distinguishes its entry from those of other graphs.
  */
 export function randomGraph(random: () => number, name: string, around: Surroundings): RandomGraph {
   const entry = drawEntry(random, name)
@@ -88,7 +91,7 @@ export function randomGraph(random: () => number, name: string, around: Surround
     const onError = pick(random, ['FAIL', 'FAIL', 'CONTINUE', 'EXIT'])
     steps.push({ id, type, config, onError, ...(conditions.length > 0 && { conditions }) })
     const taken = new Set([pick(random, open)])
-    // Ways meet again.
+    // Sometimes two ways join at one step.
     if (random() < 0.3) taken.add(pick(random, open))
     for (const { from, port } of taken) edges.push({ from, port, to: id })
     open = [...open.filter((each) => !taken.has(each)), ...ports.map((port) => ({ from: id, port }))]
@@ -103,11 +106,11 @@ export function randomGraph(random: () => number, name: string, around: Surround
   }
   const settings = {
     ...(random() < 0.3 && { exitRules: [rule] }),
-    // Whoever is cut short is not late.
+    // A fast-forwarded run is never late, so this setting has no effect on it.
     ...(random() < 0.5 && { lateSend }),
     ...(random() < 0.2 && { exitOnUnsubscribe: false }),
   }
-  // A window that counts from an email needs one.
+  // A window that counts from the first email needs an email in the graph.
   const successGoals = drawing.goals.map((goal) =>
     drawing.emails.length > 0 ? goal : { ...goal, countFrom: 'ENTRY' },
   )
@@ -133,7 +136,7 @@ function drawTrigger(drawing: Drawing, entry: Entry): object {
   return { type, tagNames: [entry.tagName.toUpperCase()], ...some }
 }
 
-/** One that is reached by an event and one by filters. */
+/** Returns one goal reached by an event and one reached by filters. */
 function goals(drawing: Drawing): Goal[] {
   const { random } = drawing
   const goal = (id: string, means: object): Goal => ({
@@ -152,7 +155,10 @@ function goals(drawing: Drawing): Goal[] {
 }
 
 const next = (config: object): Made => ({ config, ports: ['next'] })
-/** Where there are goals, no way is longer than their windows, because in the engine waits are cut short. */
+/**
+ * With goals, waits are counted in hours: no way may be longer than a goal's window, because the engine's waits are
+ * fast-forwarded.
+ */
 const days = ({ random, goals: { length } }: Drawing) => ({
   amount: 1 + Math.floor(random() * 20),
   unit: length > 0 ? 'HOURS' : 'DAYS',
@@ -211,16 +217,16 @@ const MAKE = {
   EXIT: () => ({ config: { reason: 'drawn' }, ports: [] }),
 } as const satisfies Record<string, (drawing: Drawing) => Made>
 
-/** Whether a step is to turn people away, which one at most of a graph does. */
+/** Decides whether a step is to turn runs away. At most one step of a graph does. */
 function turnAway(drawing: Drawing): boolean {
   if (drawing.turnsAway || drawing.random() >= 0.4) return false
   drawing.turnsAway = true
-  // The simulator shows each way out of a step once, so the run may come there only once.
+  // The simulator shows each alternative of a step once, so a run must not reach this step twice by a JUMP.
   drawing.waits = []
   return true
 }
 
-/** How often each is drawn. */
+/** The relative frequencies of the types. */
 const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
   EMAIL: 4,
   WAIT: 4,
@@ -241,7 +247,7 @@ const WEIGHTS: Readonly<Record<keyof typeof MAKE, number>> = {
   SUBSCRIPTION: 0.5,
   EXIT: 0.5,
 }
-// The keys of a literal are its own.
+// `Object.keys` is typed `string[]`; the keys of this literal are the types.
 const TYPES = (Object.keys(WEIGHTS) as (keyof typeof MAKE)[]).flatMap((type) =>
   Array.from({ length: WEIGHTS[type] * 2 }, () => type),
 )
@@ -278,7 +284,8 @@ function drawWaitUntil(drawing: Drawing): object {
       direction: pick(random, ['BEFORE', 'AFTER']),
       ifMissing: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']),
       ...pick(random, [
-        // A wait before it that is cut short may leave it in the future, so a date that is past must lead the same way.
+        // `due` may still be ahead in the engine, where earlier waits are fast-forwarded, so a past date must lead the
+        // same way.
         { field: 'due', ifPast: 'CONTINUE' },
         { field: 'over', ifPast: pick(random, ['CONTINUE', 'TIMEOUT', 'EXIT']) },
       ]),
@@ -286,7 +293,7 @@ function drawWaitUntil(drawing: Drawing): object {
   ])
 }
 
-/** What is asked of the data of an event, now and then. */
+/** Returns a condition on the event's data, or none. */
 function whereOf(random: () => number, event: string): object {
   if (random() < 0.5) return {}
   if (event === 'TAG_ADDED')
@@ -304,7 +311,7 @@ function filters(drawing: Drawing): object[] {
   return [one]
 }
 
-/** What does not change with the time of day, so that waiting and being fast-forwarded see the same. */
+/** Returns a filter that does not depend on the time, so that waiting and fast-forwarding give the same result. */
 function filter({ random, emails, tags, events }: Drawing): object {
   const stepId = emails.length === 0 ? null : pick(random, emails)
   return pick(random, [

@@ -12,7 +12,7 @@ const USAGE = `npm run faults -- NAME... [--size small|full] [--seed NUMBER] [--
 
 ${EXPERIMENTS.map(({ id, title }) => `  ${id.padEnd(4)} ${title}`).join('\n')}`
 
-// What was injected may leave something that would go on for ever.
+// An injected fault may leave timers or connections that would keep the process alive.
 process.exit(await main())
 
 async function main(): Promise<number> {
@@ -43,7 +43,7 @@ function readSize(text: string): SizeName | undefined {
   return text === 'small' || text === 'full' ? text : undefined
 }
 
-/** One after the other on servers that only they use; what could not be carried out has no report. */
+/** Runs the experiments one after the other on servers of their own. An experiment that throws has no report. */
 async function runAll(chosen: readonly Experiment[], size: SizeName, seed: number): Promise<Report[]> {
   const services = await startRunServices('faults/run.ts', { durable: true })
   for (const [name, value] of Object.entries(services.environment)) {

@@ -22,11 +22,11 @@ import {
 import { defineExperiment, is } from './experiment.ts'
 
 const CALLBACK = 'https://app.example/callback'
-/** Few, or the address is held off, which S9 shows. */
+/** Few enough that the address is not blocked, which is the subject of S9. */
 const MISTYPED = 6
 
 type Form = Record<string, string>
-/** Who attacks whom. `letThrough` is told of what should have been refused. */
+/** The attacker's environment. `note` records an attack and whether it succeeded. */
 type Scene = {
   api: TestApi
   random: () => number
@@ -37,14 +37,14 @@ type Scene = {
 }
 
 /**
- * The ways in which OAuth is turned against those who use it: without PKCE or with a weak one, with redirects, clients,
- * audiences, organizations and browsers that are not the ones that were asked for, and with codes and tokens that were
- * used, revoked, mistyped or too old. Each is refused; what is honest around them works.
+ * Attacks on OAuth: PKCE missing or weak; redirects, clients, audiences, organizations and browsers other than the
+ * requested ones; codes and tokens that are used, revoked, mistyped or expired. Each must be refused, while honest use
+ * continues to work.
  */
 export const oauthAttacks = defineExperiment({
   id: 'S12',
   title: 'OAuth: proofs, redirects, audiences, browsers and used-up codes that are not right',
-  // A code holds for a minute; what is tried with one before its honest use has to fit in.
+  // A code is valid for one minute, in which all attempts before its honest use must fit.
   sizes: { small: { rounds: 1, mutations: 6 }, full: { rounds: 5, mutations: 100 } },
   async run(lab, { rounds, mutations }) {
     const api = await startApi()
@@ -84,7 +84,7 @@ export const oauthAttacks = defineExperiment({
   },
 })
 
-/** Before anybody signs in: whatever is wrong with the address never leads to the sign-in page. */
+/** Before sign-in: a request with a wrong parameter must never lead to the sign-in page. */
 async function attackAuthorization({ api, random, note }: Scene, mutations: number): Promise<void> {
   const client = await registerClient(api, CALLBACK)
   const { verifier, challenge } = makePkce()
@@ -112,7 +112,7 @@ async function attackAuthorization({ api, random, note }: Scene, mutations: numb
   }
 }
 
-/** With a code that was given to somebody else, or for something else. */
+/** Exchanges codes that were issued to another client or for another purpose. */
 async function attackExchange(scene: Scene, mutations: number): Promise<number> {
   const { api, random, note } = scene
   const { client, verifier, code } = await signIn(scene)
@@ -148,7 +148,7 @@ async function attackExchange(scene: Scene, mutations: number): Promise<number> 
   const works = (await pingMcp(api, first.body.access_token)).status === 200
   note('code used twice', (await askToken(api, good)).status === 200)
   note('token after its code was used twice', (await pingMcp(api, first.body.access_token)).status === 200)
-  // It is seen after the code was used, so it takes a code of its own.
+  // The resource is checked after the code is marked as used, so this attempt needs another code.
   const again = await signIn(scene)
   const elsewhere = {
     ...good,
@@ -161,7 +161,7 @@ async function attackExchange(scene: Scene, mutations: number): Promise<number> 
   return works ? 1 : 0
 }
 
-/** With refresh tokens that were used, are somebody else's, or should give more. */
+/** Uses refresh tokens that were already used, belong to another client, or would widen the scope. */
 async function attackRefresh(scene: Scene): Promise<number> {
   const { api, note } = scene
   const { client, verifier, code } = await signIn(scene, 'read')
@@ -195,7 +195,7 @@ async function attackRefresh(scene: Scene): Promise<number> {
   return works ? 1 : 0
 }
 
-/** At the MCP server and the other doors, with tokens that are too old, revoked, mistyped, or for elsewhere. */
+/** Uses expired, revoked, mistyped and foreign tokens at the MCP server and at the other interfaces. */
 async function attackResource(scene: Scene): Promise<number> {
   const { api, random, own, other, member, note } = scene
   const em = api.services.orm.em.fork()
@@ -255,7 +255,7 @@ async function attackResource(scene: Scene): Promise<number> {
   return honest
 }
 
-/** On the pages: another browser, another site, another organization, no agreement. */
+/** Attacks the pages: another browser, another site, another organization, no consent. */
 async function attackPages({ api, member, own, other, note }: Scene): Promise<number> {
   const client = await registerClient(api, CALLBACK)
   const browser = new TestBrowser(api.url)
@@ -292,7 +292,7 @@ async function attackPages({ api, member, own, other, note }: Scene): Promise<nu
   return (answered.headers.get('location') ?? '').startsWith(`${CALLBACK}?code=`) ? 1 : 0
 }
 
-/** A member lets a new client in; answers what the client holds then. */
+/** Lets a member sign in and approve a new client. Returns what the client then has. */
 async function signIn(
   { api, member, own }: Scene,
   scope = 'read draft',

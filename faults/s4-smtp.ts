@@ -13,19 +13,22 @@ import { atOnce, defineExperiment, is, type Lab, PATIENCE } from './experiment.t
 
 const AT_ONCE = 4
 const KINDS = 6
-/** What only looks like the end of a message: some server reads each of them as one. */
+/** Sequences that only resemble the end of a message; some servers accept each of them as one. */
 const FALSE_ENDS = ['\n.\n', '\n.\r\n', '\r\n.\n', '\r.\r', '\r\n.\r', '\r.\r\n', '\n\0.\n']
 const READERS = ['ada@reader.example', 'lin@reader.example']
-/** A route before an address is ignored (RFC 5321, appendix C): whoever logged in has named the address itself. */
+/**
+ * A source route before an address is ignored (RFC 5321, appendix C); the authenticated sender has named the address
+ * itself.
+ */
 const ROUTED = { route: '@relay.example:', to: 'x@elsewhere.example' }
 const NAMED = [...READERS, ROUTED.to]
-/** A login, a message that is asked for, and one that is taken. */
+/** The replies that accept a login, ask for a message and accept it. */
 const TRUSTED = /^(?:235|354|250 2\.6\.0)/
 const TAKEN = /^250 2\.6\.0 queued/
-/** What a listener says to anything, on as many lines as it likes. */
+/** Any valid reply, possibly of several lines. */
 const REPLY = /^(?:[2-5]\d\d-[^\n]*\n)*[2-5]\d\d /
 
-/** Two listeners, an organization that may send, and an email whose return path is known. */
+/** Both listeners, an organization that may send, and an email with a known return path. */
 type Bed = {
   office: PostOffice
   organization: TestOrganization
@@ -34,12 +37,12 @@ type Bed = {
   email: SentEmail
 }
 type Attack = { kind: string; run: (bed: Bed, found: Found) => Promise<void> }
-/** What attacks came to: messages that were taken, and sentences about what must not be. */
+/** The results of the attacks: accepted messages, and descriptions of violations. */
 type Found = { taken: number; wrong: string[] }
 
 /**
- * Whoever reaches the listeners says what they like: ends of data that are none, commands before TLS, logins over an
- * open line, conversations in any order. One message is one, each 250 has its email, and nothing is relayed.
+ * Attackers can send anything to the listeners: false ends of data, commands before TLS, logins without TLS, commands
+ * in any order. One message must remain one, every 250 must have its email, and nothing may be relayed.
  */
 export const smtpAttacks = defineExperiment({
   id: 'S4',
@@ -101,7 +104,7 @@ async function openBed(lab: Lab): Promise<Bed> {
   return { office, organization, submission, inbound, email: await office.send(organization) }
 }
 
-/** Attacks of every kind in turn; all chance is drawn here, so that what runs at once changes nothing. */
+/** Returns attacks of all kinds in turn. All random choices are made here, because the attacks run concurrently. */
 function drawAttacks(bed: Bed, count: number, random: () => number): Attack[] {
   const one = <T>(of: readonly T[]): T => {
     const drawn = of[Math.floor(random() * of.length)]
@@ -133,7 +136,7 @@ function drawAttacks(bed: Bed, count: number, random: () => number): Attack[] {
     `RCPT TO:<${email.returnPath}>`,
     'RCPT TO:<victim@elsewhere.example>',
   ]
-  /** The first goes a way that leads to a message; half of the others put words in between. */
+  /** The first conversations lead to a message; half of the others insert random commands. */
   const conversation = (at: number, words: readonly string[], way: readonly string[]): string[] => {
     if (at < KINDS) return [...way]
     const lines = random() < 0.5 ? [...way] : []
@@ -179,7 +182,7 @@ function smuggledMessage(end: string, padding: string): Attack {
   }
 }
 
-/** The inner report would end the email of its return path, were it one. */
+/** If the false end were accepted, the inner report would bounce the email of the return path. */
 function smuggledReport(end: string, padding: string): Attack {
   return {
     kind: 'ends of data that are none, at the listener for reports',
@@ -195,7 +198,7 @@ function smuggledReport(end: string, padding: string): Attack {
   }
 }
 
-/** What is sent together with STARTTLS, before there is TLS, must not be run after it. */
+/** Commands sent together with STARTTLS, before TLS is established, must not be executed afterwards. */
 function injectedBeforeTls(lines: readonly string[]): Attack {
   return {
     kind: 'commands in the open before TLS',
@@ -259,7 +262,7 @@ function anyReport(lines: readonly string[]): Attack {
   }
 }
 
-/** Says all at once, ends what may be open at the end (a message, lines of a login), and answers every reply. */
+/** Sends all lines at once, then ends whatever may be open (a message, a login). Returns all replies. */
 async function converse(talk: Talk, lines: readonly string[]): Promise<string[]> {
   talk.write(`${[...lines, '.', '.', '.', 'QUIT'].join('\r\n')}\r\n`)
   return await restOf(talk)
@@ -290,7 +293,7 @@ function message({ domain }: TestOrganization, words: string): string {
   return `From: hello@${domain}\r\nSubject: A note\r\n\r\nHello ${words}`
 }
 
-/** Who was sent something, once for each email. */
+/** Returns the recipient of each email that arrived. */
 function sentTo({ sink }: PostOffice): string[] {
   return sink.accepted().map(({ recipient }) => recipient)
 }

@@ -1,4 +1,4 @@
-/** What could end a line of a header, for one reader or another. */
+/** Sequences that some reader may interpret as the end of a header line. */
 const LINE_ENDS = [
   '\r\n',
   '\n',
@@ -35,7 +35,7 @@ const LEADS = [
   '<a@b.example>, ',
 ]
 
-/** Every line end and every way of hiding one, then any of them with anything until there are so many. */
+/** Returns all line ends and all disguises of one, then random combinations until there are `count`. */
 export function headerAttacks(count: number, random: () => number): string[] {
   const [first = ''] = HEADERS
   const among = <Each>(list: readonly Each[]): Each | undefined => list[Math.floor(random() * list.length)]
@@ -52,7 +52,7 @@ export function headerAttacks(count: number, random: () => number): string[] {
   return made
 }
 
-/** The same as somebody hides it: as encoded words, behind quotes, in percent. */
+/** Returns the attack in disguise: as encoded words, behind quotes and percent-encoded. */
 function hidden(before: string, header: string): string[] {
   const quoted = encodeURIComponent(before.toWellFormed()).replaceAll('%', '=')
   return [

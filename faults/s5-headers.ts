@@ -11,7 +11,7 @@ import { startStack } from '../test/helpers/stack.ts'
 import { defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
 import { headerAttacks } from './s5-attacks.ts'
 
-/** How many attacks are on their way at once, each in an organization of its own. */
+/** The number of concurrent attacks, each in an organization of its own. */
 const BATCH = 6
 const ALWAYS = ['from', 'to', 'subject', 'date', 'message-id', 'mime-version', 'content-type']
 const OURS = new Set([...ALWAYS, 'reply-to', 'list-unsubscribe', 'list-unsubscribe-post'])
@@ -20,12 +20,12 @@ const CONTROL = /[\p{Cc}\u2028\u2029]/u
 const TEXT = 'Hi {{name}} {{evil}} {{org-name}} {{email}}'
 
 type Bed = { api: TestApi; sink: Sink }
-/** What came of one attack: how many doors it was shown, how many let it in, and what was wrong with the emails. */
+/** The results of one attack: requests made, requests accepted, emails that arrived, and what was wrong with them. */
 type Found = { shown: number; taken: number; emails: number; wrong: string[] }
 
 /**
- * What a caller or a reader writes reaches From, To, Reply-To and Subject. Whatever it holds, the bytes on the wire have
- * only our own headers: what could end a line is refused at the door or made harmless on its way.
+ * Values written by callers and subscribers reach From, To, Reply-To and Subject. Whatever they contain, the bytes on
+ * the wire must have only our own headers: line ends are refused on input or made harmless on output.
  */
 export const headers = defineExperiment({
   id: 'S5',
@@ -63,7 +63,10 @@ async function openBed(lab: Lab): Promise<Bed> {
   return stack
 }
 
-/** Shows an attack to every door, then puts it where headers are made of, and reads every email that came of it. */
+/**
+ * Sends an attack to every interface, then writes it directly to the rows that headers are made from, and checks every
+ * resulting email.
+ */
 async function tryOne(bed: Bed, attack: string): Promise<Found> {
   const organization = await bed.api.organization({ doubleOptIn: true })
   const found: Found = { shown: 0, taken: 0, emails: 0, wrong: [] }
@@ -81,7 +84,7 @@ async function tryOne(bed: Bed, attack: string): Promise<Found> {
   return found
 }
 
-/** The email to an address, whichever organization it is of. */
+/** Returns the email to an address, in any organization. */
 async function received({ sink }: Bed, recipient: string): Promise<Buffer> {
   const entry = await eventually(
     `the email to ${recipient}`,
@@ -91,7 +94,7 @@ async function received({ sink }: Bed, recipient: string): Promise<Buffer> {
   return entry.raw
 }
 
-/** POST /api/v1/emails: every member of its body. */
+/** Sends the attack in every member of the body of POST /api/v1/emails. */
 async function throughFrozenDoor(
   { api }: Bed,
   { token, domain, id }: TestOrganization,
@@ -117,7 +120,10 @@ async function throughFrozenDoor(
   return sent
 }
 
-/** The tools whose values stand in headers later; the confirmation email of a new subscriber shows them. */
+/**
+ * Sends the attack to the tools whose values appear in headers later. The confirmation email of a new subscriber shows
+ * them.
+ */
 async function throughTools(organization: TestOrganization, attack: string, found: Found): Promise<string[]> {
   const { domain, id } = organization
   const email = `t-${id}@reader.example`
@@ -149,7 +155,7 @@ function note(found: Found, status: number, expected: readonly number[], input: 
 
 const WAYS_PAST_THE_DOORS = 3
 
-/** Rows that hold it already: PostgreSQL keeps all of it but NUL. */
+/** Writes the attack directly to the database. PostgreSQL stores all of it except NUL. */
 async function pastTheDoors({ api }: Bed, organization: TestOrganization, attack: string): Promise<string[]> {
   const { id, token, domain } = organization
   const text = attack.replaceAll('\u0000', '').toWellFormed()
@@ -188,7 +194,7 @@ async function pastTheDoors({ api }: Bed, organization: TestOrganization, attack
   return [one, many, asked]
 }
 
-/** What is wrong with the headers of an email, byte by byte; null when they are exactly ours. */
+/** Returns what is wrong with the headers of an email, or null when they are exactly ours. */
 function faultOf(raw: Buffer, recipient: string, sender: string): string | null {
   const text = raw.toString('latin1')
   const head = text.slice(0, text.indexOf('\r\n\r\n'))
@@ -205,10 +211,10 @@ function faultOf(raw: Buffer, recipient: string, sender: string): string | null 
     return `To: ${found.get('to')}`
   if (!found.get('from')?.endsWith(`${sender}>`) && found.get('from') !== sender)
     return `From: ${found.get('from')}`
-  // Every line ends with CRLF and nothing else looks like an end, nor an empty line that is only folded.
+  // Only CRLF ends a line, no other character resembles a line end, and no line is blank.
   const lines = head.split('\r\n')
   if (lines.some((line) => line.trim() === '' || UNPRINTABLE.test(line))) return JSON.stringify(head)
-  // Encoded words are only our own, and hold no line either; a bare address is never decoded.
+  // All encoded words are ours and decode to a single line. A bare address is never decoded.
   const decodable = ['from', 'to', 'subject'].map((name) => found.get(name) ?? '').join('\n')
   for (const [, coded = '', end] of decodable.matchAll(/=\?((?:utf-8\?B\?[A-Za-z0-9+/=]+)?)(\?=)?/g)) {
     const decoded = Buffer.from(coded.slice('utf-8?B?'.length), 'base64').toString()

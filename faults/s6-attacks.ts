@@ -1,4 +1,4 @@
-/** What somebody writes who wants to be more than text: in HTML, Markdown, URLs, styles, variables and lines. */
+/** Values that try to be more than text: in HTML, Markdown, URLs, styles, variables and lines. */
 export const FRAGMENTS: readonly string[] = [
   '<script>alert(1)</script>',
   '"><img src=x onerror=alert(1)>',
@@ -73,7 +73,7 @@ export const FRAGMENTS: readonly string[] = [
   'é',
 ]
 
-/** Every fragment, then combinations of several and of any characters until there are so many. */
+/** Returns all fragments, then random combinations of fragments and characters until there are `count`. */
 export function attacks(count: number, random: () => number): string[] {
   const among = (most: number) => Math.floor(random() * most)
   function combination(): string {
@@ -84,17 +84,17 @@ export function attacks(count: number, random: () => number): string[] {
   }
   function anything(): string {
     return Array.from({ length: 1 + among(6) }, () =>
-      // No row and no document of ours can hold NUL.
+      // Neither rows nor documents can contain NUL.
       String.fromCodePoint(1 + (among(2) === 0 ? among(0x7f) : among(0x2fff))),
     ).join('')
   }
   const made = [...FRAGMENTS]
   while (made.length < count) made.push(combination())
-  // What is no or nothing hides what a condition shows, as it should.
+  // Values that mean "no" or "nothing" rightly hide conditional content, so they are left out.
   return made.filter((attack) => !/^(?:0|false)?$/i.test(onOneLine(attack)))
 }
 
-/** What the syntax of a fallback in Markdown can hold of it; an author who writes more writes something else. */
+/** Returns the part of an attack that the syntax of a Markdown fallback can contain. */
 export function markdownFallback(attack: string): string {
   return (
     onOneLine(attack)
@@ -103,7 +103,7 @@ export function markdownFallback(attack: string): string {
   )
 }
 
-/** How a value may show at most: one line of printable text. */
+/** Returns a value as it may be shown: one line of printable text. */
 export function onOneLine(text: string): string {
   return text
     .toWellFormed()

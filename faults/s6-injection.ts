@@ -15,18 +15,18 @@ import { attacks, markdownFallback, onOneLine } from './s6-attacks.ts'
 import { differences, HARMLESS, HARMLESS_FALLBACK, spaced, withValues } from './s6-judge.ts'
 import { templatesFor } from './s6-templates.ts'
 
-/** How many attacks are on their way at once. */
+/** The number of concurrent attacks. */
 const BATCH = 20
-/** Letters of an address that mean something in HTML, Markdown and URLs. */
+/** A valid address with characters that have a meaning in HTML, Markdown and URLs. */
 const ADDRESS = "x'onload='y&amp=`_*{}%22|@reader.example"
 
 type Bed = { api: TestApi; sink: Sink }
-/** What one reader got, by content type, and the pages behind its links. */
+/** One reader's emails by content type, and the pages behind their links. */
 type Received = { mails: Map<string, ParsedMail>; pages: Map<string, string> }
 
 /**
- * Every value that an email can hold is hostile: name, telephone, fields, items of lists, organization, sender,
- * fallbacks. What arrives over SMTP is parsed as mail and as HTML and held beside the same email with harmless values.
+ * Makes every value in an email hostile: name, phone, fields, list items, organization, sender, fallbacks. The received
+ * emails are parsed as mail and as HTML, and compared with the same emails with harmless values.
  */
 export const injection = defineExperiment({
   id: 'S6',
@@ -69,7 +69,7 @@ async function openBed(lab: Lab): Promise<Bed> {
   return stack
 }
 
-/** Where a counted click would lead that must not. */
+/** Returns link targets that are not allowed, one per line. */
 async function strayTargets({ api }: Bed): Promise<string> {
   const found = await rows<{ target: string }>(
     api.services.orm.em.fork(),
@@ -79,7 +79,7 @@ async function strayTargets({ api }: Bed): Promise<string> {
   return found.map(({ target }) => target).join('\n')
 }
 
-/** Reads what a reader with these values got, and says how it differs from what a harmless one got. */
+/** Compares what a reader with these values got with what a harmless reader got. Returns the differences. */
 async function judgeOne(bed: Bed, harmless: Received, attack: string): Promise<string[]> {
   const hostile = await receive(bed, attack, markdownFallback(attack))
   const inMails = [...hostile.mails].flatMap(([type, mail]) => {
@@ -100,7 +100,8 @@ function judgeMail(mail: ParsedMail, harmless: ParsedMail, attack: string): stri
   expect('the subject', mail.subject ?? '', withValues(harmless.subject ?? '', attack))
   expect('the headers', [...mail.headers.keys()].join(), [...harmless.headers.keys()].join())
   const [sender, other] = [mail, harmless].map(({ from }) => from?.value[0]?.name ?? '')
-  // In a name a control character and what turns the writing are two steps, each of which leaves a space.
+  // In a sender name, control characters and bidirectional controls are replaced in two steps, each of which may leave
+  // a space.
   expect('the sender', spaced(onOneLine(sender ?? '')), spaced(withValues(other ?? '', attack)))
   const [lines, others] = [mail, harmless].map(({ text = '' }) => String(text.split('\n').length))
   expect('lines of text', lines ?? '', others ?? '')
@@ -108,7 +109,9 @@ function judgeMail(mail: ParsedMail, harmless: ParsedMail, attack: string): stri
   return wrong
 }
 
-/** Somebody whose every value is this, in an organization that is called so, gets every email and opens the pages. */
+/**
+ * Sends every email to a subscriber whose values are all `value`, in an organization of that name, and opens the pages.
+ */
 async function receive({ api, sink }: Bed, value: string, fallback: string): Promise<Received> {
   const organization = await api.organization()
   const [subscriberId, stored] = [newId(), value.toWellFormed().replaceAll('\0', '')]
@@ -148,7 +151,7 @@ async function receive({ api, sink }: Bed, value: string, fallback: string): Pro
   return { mails, pages: await pagesOf(mails.get('MARKDOWN')) }
 }
 
-/** The pages that the links of an email lead to: where one leaves, and the email in a browser. */
+/** Fetches the pages behind the links of an email: unsubscribing and the online view. */
 async function pagesOf(mail: ParsedMail | undefined): Promise<Map<string, string>> {
   const pages = new Map<string, string>()
   for (const [, url = '', path = ''] of (mail?.text ?? '').matchAll(

@@ -3,9 +3,9 @@ import { parseHTML } from 'linkedom'
 import { viewOf } from '../test/helpers/email-lint.ts'
 import { markdownFallback, onOneLine } from './s6-attacks.ts'
 
-/** What a harmless reader's values are; it stands nowhere else. */
+/** The value of a harmless reader; the text occurs nowhere else. */
 export const HARMLESS = 'QqAdaqQ'
-/** The same for fallbacks in Markdown. */
+/** The harmless value of Markdown fallbacks. */
 export const HARMLESS_FALLBACK = 'QqFallbackqQ'
 
 const ADDRESSES = new Set([
@@ -18,16 +18,19 @@ const ADDRESSES = new Set([
   'srcset',
   'xlink:href',
 ])
-/** What a value may be where it is not shown as text: this parser decodes nothing in a textarea, nor in a comment. */
+/**
+ * The characters that a value may have where it is not shown as text: the parser decodes nothing in styles, comments
+ * and textareas.
+ */
 const RAW: Record<string, string> = { style: '[A-Za-z0-9#%., -]*', '!--': '[^<>]*', textarea: '[^<>]*' }
-/** Signed, and so another one for each email. */
+/** Tokens are signed, so they differ from email to email. */
 const TOKEN = /[\w-]{80,}/g
 const SCHEME = /^(?:https?:\/\/[^/?#\s]|mailto:.|tel:.)/i
 
-/** One element as a browser sees it; `text` is what stands in it directly. */
+/** One element as a browser sees it; `text` is its direct text. */
 type Seen = { name: string; attributes: Map<string, string>; text: string }
 
-/** What the parser of linkedom gives, as far as it is looked at. */
+/** The members of linkedom's nodes that are used here. */
 type DomNode = {
   nodeType: number
   localName?: string
@@ -37,9 +40,9 @@ type DomNode = {
 }
 
 /**
- * Whether an email with hostile values is the one with harmless values, but for the values themselves: the same
- * elements with the same attributes in the same order, the same addresses in their hosts, and each value whole, as text.
- * Answers what is different.
+ * Compares an email with hostile values with the one with harmless values. They must have the same elements with the
+ * same attributes in the same order and the same URL hosts, and show each value completely, as text. Returns the
+ * differences.
  */
 export function differences(hostile: string, harmless: string, attack: string): string[] {
   return [false, true].flatMap((isOutlook) => {
@@ -51,19 +54,19 @@ export function differences(hostile: string, harmless: string, attack: string): 
   })
 }
 
-/** A text with the harmless values replaced by these. */
+/** Returns a text with the harmless values replaced by those of the attack. */
 export function withValues(harmless: string, attack: string): string {
   return harmless
     .replaceAll(HARMLESS, () => onOneLine(attack))
     .replaceAll(HARMLESS_FALLBACK, () => markdownFallback(attack))
 }
 
-/** How a browser shows white space. */
+/** Collapses white space as a browser does. */
 export function spaced(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim()
 }
 
-/** The words of an attribute, each once: that is all this parser keeps of a class. */
+/** Returns the distinct words of an attribute, which is all that the parser keeps of a class. */
 function tokensOf(value: string): string {
   return [...new Set(spaced(value).split(' '))].join(' ')
 }
@@ -88,7 +91,7 @@ function compareOne(harmless: Seen, hostile: Seen, attack: string): string[] {
   return wrong
 }
 
-/** It leads to the web, to mail or to a telephone, and to the host that the author wrote. */
+/** Returns whether a URL leads to the web, to mail or to a telephone, and to the author's host. */
 function isHarmlessAddress(value: string, expected: string): boolean {
   if (value === '' || value === expected) return true
   if (!SCHEME.test(value) || /[\p{Cc}\s"<>]/u.test(value)) return false
@@ -98,24 +101,24 @@ function isHarmlessAddress(value: string, expected: string): boolean {
   return !author.endsWith('x.test') || host === 'x.test' || host.endsWith('.x.test')
 }
 
-/** A value is a word or a colour in a style, and nothing that ends a declaration or calls. */
+/** Returns whether a value in a style is a word or a color, and neither ends a declaration nor calls a function. */
 function isHarmlessStyle(value: string, expected: string): boolean {
   return value === expected || holdsOnly(expected, value, RAW['style'] ?? '')
 }
 
-/** The text is this one with something of such characters in place of the harmless values. */
+/** Returns whether `text` is `harmless` with a text of these characters in place of each harmless value. */
 function holdsOnly(harmless: string, text: string, characters: string): boolean {
   const fixed = harmless.split(HARMLESS).map((part) => part.replaceAll(/[^\w\s]/g, '\\$&'))
   return new RegExp(`^${fixed.join(characters)}$`).test(text)
 }
 
 function shapeOf({ name, attributes }: Seen): string {
-  // An address that is not safe is left out with its attribute.
+  // An unsafe URL is removed together with its attribute, so URL attributes are not compared.
   return [name, ...[...attributes.keys()].filter((attribute) => !ADDRESSES.has(attribute))].join(' ')
 }
 
 function elementsOf(html: string): Seen[] {
-  // The tree of linkedom has this form.
+  // The nodes of linkedom have these members.
   const { document } = parseHTML(html) as unknown as { document: DomNode }
   const found: Seen[] = []
   walk(document, found)

@@ -4,12 +4,12 @@ type Json = Record<string, unknown>
 
 const SUBJECT = 'S {{v}} {{name}} {{org-name}} {{phone}}'
 const PREVIEW = 'P {{v}} {{name}} {{org-name}}'
-/** Somebody whose value is not exactly this must never read what follows it. */
+/** Content after a condition that only one exact value fulfils. Nobody else may read it. */
 const SECRET = 'only for one'
 
 /**
- * An email of every content type that puts values in every place where that type takes one. Fallbacks are written by
- * the author: `value` where anything can be one, `fallback` where a syntax must hold it.
+ * Returns an email for each content type that uses values in every possible place. Fallbacks are part of the author's
+ * text: `value` where any text is allowed, `fallback` where the syntax restricts it.
  */
 export function templatesFor(value: string, fallback: string): Record<string, MessageSource> {
   const email = (contentType: MessageSource['contentType'], content: unknown): MessageSource => ({
@@ -129,7 +129,7 @@ function plate(): Json[] {
   ]
 }
 
-/** What an author's own HTML may hold. Where nothing is safe, such as a script, a value is left out. */
+/** An author's own HTML. Where no value is safe, as in a script, the value must be left out. */
 const HTML = `<html><head><title>{{v}}</title><style>p{color:{{v}}}</style></head>
 <body data-x="{{v}}" class='{{v}}' id={{v}} style="color:{{v}}"><!-- {{v}} -->
 <!--[if mso]><table title="{{v}}"><tr><td>{{v}}</td></tr></table><![endif]-->

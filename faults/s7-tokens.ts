@@ -10,7 +10,7 @@ import { atOnce, defineExperiment, is, type Lab, PATIENCE } from './experiment.t
 
 type Kind = TrackingToken['kind']
 
-/** Where each kind of token is shown, and by which methods. */
+/** The path and methods for each kind of token. */
 const DOORS: Record<Kind, { path: (token: string) => string; methods: readonly string[] }> = {
   click: { path: (token) => `/c/${token}`, methods: ['GET', 'HEAD'] },
   open: { path: (token) => `/o/${token}.gif`, methods: ['GET', 'HEAD'] },
@@ -23,14 +23,14 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-
 const BROWSER = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' }
 const AT_ONCE = 8
 
-/** Somebody who got an email and may confirm, with the token of each kind. */
+/** A subscriber who got an email and may confirm, with a token of each kind. */
 type Reader = { subscriberId: string; tokens: Record<Kind, string> }
 type Seen = { status: string; confirmed: number; events: number; visits: number }
 
 /**
- * Tokens of clicks, opens, leaving, the online view and confirming that are not, letter for letter, the ones that were
- * signed: changed, cut, spliced of two, of another kind, person, organization or secret. None opens anything, and what
- * only looks (GET, HEAD) unsubscribes and confirms nobody even with the right one.
+ * Tries tokens for clicks, opens, unsubscribing, the online view and confirming that differ from the signed ones:
+ * changed, cut, spliced, or of another kind, subscriber, organization or secret. None may open anything. GET and HEAD
+ * must not unsubscribe or confirm anybody, even with a correct token.
  */
 export const tokens = defineExperiment({
   id: 'S7',
@@ -74,7 +74,7 @@ async function openApi(lab: Lab): Promise<TestApi> {
   return stack.api
 }
 
-/** People of one organization who got an email a minute ago and were asked to confirm. */
+/** Creates subscribers of one organization who got an email a minute ago and were asked to confirm. */
 async function readersOf(api: TestApi, count: number): Promise<Reader[]> {
   const organization = await api.organization()
   const em = api.services.orm.em.fork()
@@ -111,7 +111,7 @@ async function readersOf(api: TestApi, count: number): Promise<Reader[]> {
       },
     })
   }
-  // Older than a machine's haste.
+  // Visits soon after sending count as machines', so the emails are made older.
   await execute(
     em,
     sql`with aged as (update message set sent_at = now() - interval '1 minute'
@@ -122,7 +122,7 @@ async function readersOf(api: TestApi, count: number): Promise<Reader[]> {
   return readers
 }
 
-/** Every letter in every place of every token, before any of it is asked over HTTP. */
+/** Tries every letter at every position of every token directly, without HTTP. */
 function takenByReading(secret: string, readers: readonly Reader[]): { tried: number; taken: number } {
   let [tried, taken] = [0, 0]
   for (const reader of readers)
@@ -138,7 +138,7 @@ function takenByReading(secret: string, readers: readonly Reader[]): { tried: nu
   return { tried, taken }
 }
 
-/** Shows one wrong token at a door; says what was wrong with the answer. */
+/** Requests a page with one wrong token. Returns what was wrong with the answer, or null. */
 async function showOne(
   api: TestApi,
   readers: readonly Reader[],
@@ -155,7 +155,7 @@ async function showOne(
   if (readers.some((reader) => reader.tokens[kind] === wrong)) return null
   const method = among(methods)
   const status = await statusOf(api, method, path(wrong))
-  // A pixel is a pixel to everybody.
+  // The pixel is served for any token.
   const expected = kind === 'open' ? 200 : 404
   return status === expected ? null : `${status} to ${method} ${path(wrong)}`
 }
@@ -166,7 +166,7 @@ async function statusOf(api: TestApi, method: string, path: string): Promise<num
   return answer.status
 }
 
-/** A token that nobody signed for this door. */
+/** Returns a token that was never signed for this path. */
 function spoil(reader: Reader, other: Reader, kind: Kind, random: () => number): string {
   const token = reader.tokens[kind]
   const below = (most: number) => Math.floor(random() * most)
@@ -206,7 +206,7 @@ function swapCase(letter: string): string {
   return letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase()
 }
 
-/** Looks by the right tokens, as programs do that follow every link. */
+/** Requests pages with correct tokens by GET and HEAD only, as programs do that follow every link. */
 async function lookOnly(api: TestApi, readers: readonly Reader[]): Promise<number> {
   let looks = 0
   for (const { tokens: right } of readers)
@@ -229,7 +229,10 @@ async function see(api: TestApi, readers: readonly Reader[]): Promise<Seen | nul
   )
 }
 
-/** Uses every right token, or it would be no wonder that the others open nothing. */
+/**
+ * Uses all correct tokens, which must work; otherwise the refusals above would prove nothing. Returns those that
+ * failed.
+ */
 async function shutDoors(api: TestApi, readers: readonly Reader[]): Promise<string> {
   const shut: string[] = []
   for (const { tokens: right } of readers)

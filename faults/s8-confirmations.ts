@@ -9,14 +9,14 @@ import { atOnce, defineExperiment, is } from './experiment.ts'
 
 const AT_ONCE = 50
 
-/** Doors that ask for confirmations, and both of them at once. */
+/** The interfaces that ask for confirmations, and both together. */
 const WAYS: Record<string, readonly Door[]> = {
   'Tools API': [TOOLS_DOOR],
   MCP: [MCP_DOOR],
   'both doors': [TOOLS_DOOR, MCP_DOOR],
 }
 
-/** What is confirmed, and how often it was done, by what it leaves in the database. */
+/** A gated tool, its input, and a query that counts how often it took effect. */
 type Deed = {
   tool: string
   input: (world: World) => Record<string, unknown>
@@ -55,8 +55,9 @@ const DEEDS: readonly Deed[] = [
 ]
 
 /**
- * One code of a confirmation is sent fifty times at once, over the Tools API, over MCP and over both by turns, for what
- * sends, enrolls, unsubscribes and deletes. It is done once, for whichever came first; nobody else is told it was.
+ * Sends one confirmation code fifty times at once, over the Tools API, over MCP, and alternating over both, for tools
+ * that send, enroll, unsubscribe and delete. The tool must take effect once, for the first call; all others must be
+ * refused.
  */
 export const confirmations = defineExperiment({
   id: 'S8',
@@ -97,7 +98,7 @@ export const confirmations = defineExperiment({
   },
 })
 
-/** A code that was spent, or that what it would do is done. */
+/** The code was used, or its effect has already happened. */
 const REFUSED = new Set(['CONFIRMATION_REQUIRED', 'NOT_FOUND', 'WRONG_STATE'])
 
 type Round = { organization: TestOrganization; deed: Deed; doors: readonly Door[]; first: number }

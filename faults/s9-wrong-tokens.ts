@@ -9,20 +9,23 @@ import { type InboundDoor, openSubmission } from '../test/helpers/reports.ts'
 import { plain, Talk } from '../test/helpers/smtp-talk.ts'
 import { atMost, atOnce, defineExperiment, is } from './experiment.ts'
 
-/** Addresses of this machine, each somebody else. */
+/** Two loopback addresses, used as two different clients. */
 const ATTACKER = '127.0.0.66'
 const CUSTOMER = '127.0.0.77'
 const AT_ONCE = 8
-/** What each door bears of one address within its window; see api/strangers.ts, smtp/submission.ts, smtp/server.ts. */
+/**
+ * The failures that each interface accepts from one address within its window; see api/strangers.ts, smtp/submission.ts
+ * and smtp/server.ts.
+ */
 const BORNE = { http: { most: 100, minutes: 1 }, smtp: { most: 10, minutes: 10 } }
 const ROUTES = ['/api/v2/tools/list_tags', '/api/v1/emails', '/api/v2/tokens/current', '/api/v1/admin/tools']
 
 type Counts = Record<string, number>
 
 /**
- * One address tries tokens and admin keys that are mistyped, cut, revoked, expired or of no form at all, by HTTP and by SMTP. It is
- * held off at both doors before it costs a look into the database; whoever has a token that works goes on, from other
- * addresses, and by HTTP also from the same one.
+ * One address tries tokens and admin keys that are mistyped, cut, revoked, expired or malformed, over HTTP and SMTP.
+ * Both interfaces must block it before a lookup in the database. Clients with a valid token must go on working from
+ * other addresses, and over HTTP from the same address too.
  */
 export const wrongTokens = defineExperiment({
   id: 'S9',
@@ -40,7 +43,7 @@ export const wrongTokens = defineExperiment({
     lab.defer(async () => agent.destroy())
     const [customer, neighbour] = [await api.organization(), await api.organization()]
     const wrong = await wrongOnes(api, customer, lab.random)
-    // The neighbour's token was in use before the attack, and comes from the attacker's address.
+    // The neighbour's token was used before the attack and comes from the attacker's address.
     const warm = await ask(api, agent, { from: ATTACKER, token: neighbour.token, at: 1, body: '{}' })
 
     const answers: Counts = {}
@@ -87,12 +90,15 @@ export const wrongTokens = defineExperiment({
   },
 })
 
-/** So many in each window that began; each of those that ask at once may come in before the last of them is counted. */
+/**
+ * Returns the limit for all windows that began. Up to `AT_ONCE` concurrent attempts may pass before the last is
+ * counted.
+ */
 function borne({ most, minutes }: { most: number; minutes: number }, tookMs: number): number {
   return (most + AT_ONCE) * (1 + Math.floor(tookMs / (minutes * 60_000)))
 }
 
-/** Tokens that open nothing, drawn by chance. */
+/** Returns a function that draws random invalid tokens. */
 async function wrongOnes(
   api: TestApi,
   organization: TestOrganization,
@@ -154,7 +160,7 @@ async function ask(api: TestApi, agent: Agent, { from, token, at, body }: Asked)
   })
 }
 
-/** One login in a connection of its own; answers the number of its reply, or of the greeting that refused it. */
+/** Tries a login on a new connection. Returns the code of the reply, or of the greeting that refused the connection. */
 async function tryLogin({ port, cert }: InboundDoor, token: string): Promise<string> {
   const talk = await Talk.open(port, ATTACKER)
   try {

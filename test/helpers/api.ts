@@ -17,7 +17,7 @@ import { settleAll } from '../../worker/visits.ts'
 import { type TestServices, testServices } from './database.ts'
 import { eventually } from './eventually.ts'
 
-/** An answer over real HTTP. `body` is what JSON.parse gives; tests say what they expect of it. */
+/** A response over real HTTP. `body` is parsed if it is JSON, else text. */
 export type Answer = {
   status: number
   headers: Headers
@@ -31,14 +31,14 @@ export type TestOrganization = {
   token: string
   domain: string
   senderId: string
-  /** Runs a tool; a confirmation is not answered. */
+  /** Calls a tool without answering a request for confirmation. */
   call(tool: string, input?: unknown, headers?: Record<string, string>): Promise<Answer>
-  /** Runs a gated tool with both of its calls. */
+  /** Calls a gated tool twice: for the confirmation code, and with it. */
   confirmed(tool: string, input?: unknown): Promise<Answer>
-  /** The `data` of a call that must succeed. */
+  /** Returns `data` of a call; throws unless it succeeds. */
   // oxlint-disable-next-line typescript/no-explicit-any -- as for Answer
   data(tool: string, input?: unknown): Promise<any>
-  /** A further token with these permissions. */
+  /** Creates another token with these permissions. */
   tokenWith(permissions: readonly Permission[]): Promise<string>
 }
 
@@ -51,23 +51,24 @@ export type TestApi = {
     doubleOptIn?: boolean
     customLimits?: unknown
   }): Promise<TestOrganization>
-  /** An admin key. */
+  /** Creates an admin key. */
   adminKey(): Promise<string>
-  /** Waits until every open and click that was answered is written, judged and counted. */
+  /** Waits until every answered open and click is written, processed and counted. */
   settleVisits(): Promise<void>
   close(): Promise<void>
 }
 
 type RequestOptions = { token?: string; body?: unknown; headers?: Record<string, string>; raw?: string }
 
-/** The API on a free port with a database of its own. */
+/** Starts the API on a free port with a database of its own. */
 export async function startApi(env: Record<string, string> = {}): Promise<TestApi> {
   const services = await testServices(env)
   const tracking = createTracking(services)
-  // On a busy machine a client would send on a connection in the moment in which it is closed as idle.
+  // A long timeout: on a busy machine a client may otherwise send on a connection just when the server closes it as
+  // idle.
   const server = createServer({ keepAliveTimeout: 120_000 }, createApp(services, tracking).callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   services.config.baseUrl = url
 
@@ -85,7 +86,7 @@ export async function startApi(env: Record<string, string> = {}): Promise<TestAp
       ...(content !== undefined && { body: content }),
     })
     const text = await response.text()
-    // An answer to HEAD has the type of a body and none.
+    // A response to HEAD has the content type of a body, but no body.
     const isJson = text !== '' && response.headers.get('content-type')?.includes('json')
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
   }
@@ -176,7 +177,7 @@ export async function startApi(env: Record<string, string> = {}): Promise<TestAp
   }
 }
 
-/** The law that every answer matches its published schema, applied to every call of every test. */
+/** Checks that a successful answer matches the tool's output schema, in every call of every test. */
 function checkOutput(name: string, { status, body }: Answer): void {
   const output = CATALOGUE.get(name)?.output
   if (status !== 200 || !output) return

@@ -11,7 +11,7 @@ import type { Services } from '../../src/services.ts'
 
 const ACTOR = { kind: 'system' as const, id: 'test', name: 'test' }
 
-/** An organization with a sender, and units of work in it. */
+/** An organization with a sender. `within` runs a unit of work in it. */
 export type Tenant = {
   id: string
   senderId: string
@@ -20,7 +20,7 @@ export type Tenant = {
   subscribe(email?: string, fields?: Record<string, unknown>): Promise<string>
 }
 
-/** A tenant in the database of these services. */
+/** Creates a tenant in the database of these services. */
 export async function makeTenant(services: Services): Promise<Tenant> {
   const [id, domainId, senderId] = [newId(), newId(), newId()]
   const em = services.orm.em.fork()
@@ -55,18 +55,18 @@ export async function makeTenant(services: Services): Promise<Tenant> {
   }
 }
 
-/** A step with its defaults. */
+/** Returns a step with its defaults. */
 export function step<Type extends Step['type']>(
   id: string,
   type: Type,
   config: Extract<Step, { type: Type }>['config'],
   members: Partial<Pick<Step, 'conditions' | 'onError'>> = {},
 ): Step {
-  // The type and its configuration belong together by the signature.
+  // The signature guarantees that `type` and `config` match.
   return { id, type, config, onError: 'FAIL', ...members } as Step
 }
 
-/** Edges along a chain of ids, then single ones as [from, port, to]. */
+/** Returns edges along a chain of ids, and single ones given as [from, port, to]. */
 export function edges(chain: readonly string[], ...others: [string, string, string][]): Edge[] {
   const along = chain.slice(1).map((to, index) => ({ from: chain[index] ?? '', to, port: 'next' }))
   return [...along, ...others.map(([from, port, to]) => ({ from, to, port }))]
@@ -75,7 +75,7 @@ export function edges(chain: readonly string[], ...others: [string, string, stri
 type Published = { id: string; versionId: string }
 type Graph = { steps: Step[]; edges: Edge[]; settings?: Partial<Settings>; successGoals?: unknown[] }
 
-/** Publishes a graph as the definition tools would: a version, its triggers, the automation's status. */
+/** Publishes a graph directly in the database: a version, its triggers and the automation's status. */
 export async function publish(
   services: Services,
   tenant: Tenant,
@@ -152,7 +152,7 @@ function matchKeys(config: TriggerConfig): string[] {
   return config.type === 'MANUAL' ? [] : ['']
 }
 
-/** A run as the database has it. */
+/** A run as stored in the database. */
 export type RunRow = {
   id: string
   number: number
@@ -165,7 +165,7 @@ export type RunRow = {
   waitKind: string | null
 }
 
-/** The runs of an automation in order of entry. */
+/** Returns the runs of an automation in the order of entry. */
 export async function runsOf(
   services: Services,
   tenant: Pick<Tenant, 'id'>,
@@ -179,7 +179,7 @@ export async function runsOf(
   )
 }
 
-/** What a run went through: "step RESULT→port". */
+/** Returns the visits of a run, each as "step RESULT→port". */
 export async function trailOf(services: Services, runId: string): Promise<string[]> {
   const visits = await rows<{ stepId: string; result: string; port: string | null }>(
     services.orm.em.fork(),
@@ -188,7 +188,7 @@ export async function trailOf(services: Services, runId: string): Promise<string
   return visits.map(({ stepId, result, port }) => `${stepId} ${result}${port === null ? '' : `→${port}`}`)
 }
 
-/** The reasons in the ledger for an automation. */
+/** Returns the recorded decisions of an automation, each as "ACTION REASON". */
 export async function decisionsOf(services: Services, automationId: string): Promise<string[]> {
   const found = await rows<{ text: string }>(
     services.orm.em.fork(),

@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import { array, type EntityManager, execute } from '../../src/database.ts'
 import { newId } from '../../src/ids.ts'
 
-/** What is said to whom; `content` is Markdown. */
+/** The sender address, the recipients (subscriber uuids) and the content in Markdown. */
 type UnderWay = { from: string; people: readonly string[]; content?: string }
 
-/** A campaign that is being sent to these subscribers, by uuid, and whose emails no sender has taken yet. */
+/** Creates a campaign that is being sent and whose emails no sender has claimed yet. */
 export async function campaignUnderWay(
   em: EntityManager,
   organizationId: string,

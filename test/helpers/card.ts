@@ -1,6 +1,6 @@
 import type { FilledEmail } from '../../src/content/fill.ts'
 
-/** What stands in the card. */
+/** Returns the HTML inside the card. */
 export function cardOf({ html }: FilledEmail): string {
   const from = html.indexOf('>', html.indexOf('class="pl-card"')) + 1
   const end = html.lastIndexOf('</td></tr>\n<tr><td class="pl-foot"')
@@ -9,7 +9,7 @@ export function cardOf({ html }: FilledEmail): string {
     .trim()
 }
 
-/** The text part without the footer that is added. */
+/** Returns the text part without the added footer. */
 export function textOf({ text }: FilledEmail): string {
   return text.replace(/\n*--\n(?:Engines & Co)?\n(?:Unsubscribe: \S+\n)?$/, '\n')
 }

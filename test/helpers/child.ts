@@ -5,7 +5,7 @@ import type { TestServices } from './database.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 
-/** A script of ours (its path in the project) as a process of its own on the database of these services. */
+/** Starts a script of the project (a path from its root) as a separate process on the database of these services. */
 export function startProcess(
   { config, databaseUrl }: Pick<TestServices, 'config' | 'databaseUrl'>,
   script: string,
@@ -29,12 +29,12 @@ export function startProcess(
   })
 }
 
-/** Whether it has not ended. */
+/** Returns whether the process still runs. */
 export function isUp(child: ChildProcess): boolean {
   return child.exitCode === null && child.signalCode === null
 }
 
-/** Ends a process with this signal, and resolves when it is gone. */
+/** Sends a signal to a process and resolves when it has ended. */
 export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
   if (!isUp(child)) return
   const gone = new Promise((resolve) => child.once('exit', resolve))

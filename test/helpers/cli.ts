@@ -9,7 +9,7 @@ import { scratchDirectory } from './services.ts'
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'postloom.js')
 
-/** What a command said, and how it ended. */
+/** The output and exit code of a command. `json` is the parsed standard output. */
 export type Ran = {
   code: number | null
   stdout: string
@@ -18,18 +18,18 @@ export type Ran = {
   json: any
 }
 
-/** Somebody with a home of their own who uses `postloom`. */
+/** A user of `postloom` with a home directory of their own. */
 export type Commander = {
-  /** What the command sees of the environment. */
+  /** The environment of the command. */
   env: Record<string, string>
   home: string
-  /** Runs it to its end; `input` is its standard input. */
+  /** Runs a command to its end; `input` is its standard input. */
   run(parameters: readonly string[], options?: { input?: string; env?: Record<string, string> }): Promise<Ran>
-  /** Starts it, to be watched and ended. */
+  /** Starts a command without waiting for its end. */
   start(parameters: readonly string[]): ChildProcess
 }
 
-/** Nothing of the machine's own settings is seen: no login, no service of this checkout. */
+/** Returns a user for whom the machine's own settings are invisible: no stored login, no service of this checkout. */
 export function commander(settings: Record<string, string> = {}): Commander {
   const home = scratchDirectory('cli')
   const bin = join(home, 'bin')
@@ -60,7 +60,10 @@ export function commander(settings: Record<string, string> = {}): Commander {
 
 let home: string | undefined
 
-/** Runs a command in this process, where thousands of them are wanted; nothing of the machine's own settings is seen. */
+/**
+ * Runs a command inside this process, which is faster than a child process. The machine's own settings are invisible to
+ * it.
+ */
 export async function runHere(parameters: readonly string[], settings: Record<string, string>): Promise<Ran> {
   home ??= scratchDirectory('cli')
   let [code, stdout, stderr] = [0, '', '']
@@ -79,12 +82,12 @@ export async function runHere(parameters: readonly string[], settings: Record<st
   return asRan(code, stdout, stderr)
 }
 
-/** What a process said, once it has ended. */
+/** Returns the output of a process once it has ended. */
 export async function ended(child: ChildProcess, input = ''): Promise<Ran> {
   let [stdout, stderr] = ['', '']
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text))
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  // Whoever does not read its input may be gone before it is written.
+  // A process that does not read its input may end before the input is written.
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(input)
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve))

@@ -3,7 +3,7 @@ import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
-/** What the conformance suite asks of any server; the rest wants tools, prompts and resources of its own. */
+/** The scenarios that apply to any server. The others need specific tools, prompts and resources. */
 const SCENARIOS = [
   'server-initialize',
   'ping',
@@ -13,7 +13,7 @@ const SCENARIOS = [
   'dns-rebinding-protection',
 ]
 
-/** What the conformance suite of the protocol finds wrong with the MCP server at a path, as its output. */
+/** Runs the MCP conformance suite against a server. Returns the output of each failed scenario. */
 export async function conformanceFaults(url: string, path: string, token: string): Promise<string[]> {
   const proxy = await startProxy(url, token)
   const faults: string[] = []
@@ -28,7 +28,7 @@ export async function conformanceFaults(url: string, path: string, token: string
   return faults
 }
 
-/** The suite cannot send a token, so this adds it; everything else passes as it is. */
+/** Starts a proxy that adds the token, because the suite cannot send one. */
 async function startProxy(target: string, token: string): Promise<{ server: Server; url: string }> {
   const { hostname, port } = new URL(target)
   const server = createServer((incoming, outgoing) => {
@@ -43,7 +43,7 @@ async function startProxy(target: string, token: string): Promise<{ server: Serv
     incoming.pipe(passed)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 

@@ -12,15 +12,15 @@ import { createDatabase, services as shared } from './services.ts'
 
 const MIGRATION_FILES = join(import.meta.dirname, '../../src/migrations')
 
-/** A migrated database of one's own and the services on it; `close()` drops it. */
+/** Services on a migrated database of their own; `close()` drops it. */
 export type TestServices = Services & { databaseUrl: string }
 
-/** A migrated database, copied from a template that the first test file of a run makes. */
+/** Creates a migrated database as a copy of a template, which the first test file of a run creates. */
 async function migratedDatabase(): Promise<Awaited<ReturnType<typeof createDatabase>>> {
   return await createDatabase(await template())
 }
 
-/** Services on a fresh database, with the test run's Temporal; environment variables may be overridden. */
+/** Creates services on a new database, with the Temporal of the test run. `env` overrides environment variables. */
 export async function testServices(env: Record<string, string> = {}): Promise<TestServices> {
   const { temporalAddress, namespace } = await shared()
   const database = await migratedDatabase()
@@ -46,7 +46,7 @@ export async function testServices(env: Record<string, string> = {}): Promise<Te
   }
 }
 
-/** Does some work while a table refuses what is written of one organization, as a fault would; ids are uuids. */
+/** Runs `work` while a trigger makes writes to a table fail for one organization (a uuid). */
 export async function whileRefused<Result>(
   { orm }: Pick<Services, 'orm'>,
   { write, table, organizationId }: { write: 'insert' | 'update'; table: string; organizationId: string },
@@ -71,10 +71,10 @@ export async function whileRefused<Result>(
   }
 }
 
-/** The name of the migrated template; the advisory lock lets parallel test files make it once. */
+/** Returns the name of the migrated template. An advisory lock makes sure that parallel test files create it once. */
 async function template(): Promise<string> {
   const { databaseUrl } = await shared()
-  // Their files and not their classes: SQL also stands in constants beside them.
+  // The hash covers the files instead of the classes, because some SQL is in constants beside them.
   const files = globSync('*.ts', { cwd: MIGRATION_FILES }).toSorted()
   const text = files.map((file) => readFileSync(join(MIGRATION_FILES, file), 'utf8')).join()
   const name = `template_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`

@@ -18,7 +18,7 @@ import type { Answer, TestApi, TestOrganization } from './api.ts'
 import { type Ran, runHere } from './cli.ts'
 import { connectClient, makeMember } from './oauth.ts'
 
-/** One call of an operation by its name, as any door can be asked for it. */
+/** A call of an operation, in a form that every interface ("door") supports. */
 export type Asked = {
   token: string
   operation: string
@@ -26,38 +26,40 @@ export type Asked = {
   headers?: Record<string, string>
 }
 
-/** What a door answers: its status, and the body without the envelope of its protocol. */
+/** The answer of a door: its status, and the body without the envelope of the protocol. */
 export type Said = { status: number; body: unknown }
 
-/** One way to the operations. */
+/** One interface through which operations can be called. */
 export type Door = {
   name: string
-  /** Whether what has impact asks for a confirmation here. */
+  /** Whether operations with effect `impact` ask for a confirmation here. */
   gated: boolean
-  /** Whether a token of the API stands for one that it takes; all of them unless said. */
+  /** Whether this door accepts the API token. Without this method, all tokens are accepted. */
   admits?(token: string): boolean
-  /** Whether the operation is here. */
+  /** Whether the door offers the operation. */
   has(tool: Tool): boolean
-  /** Whether the operation is here, and this input of it can be said. */
+  /** Whether the door offers the operation and can express this input. */
   takes(tool: Tool, input: Asked['input']): boolean
   call(api: TestApi, asked: Asked): Promise<Said>
-  /** What it has to answer when the core gives this data, or refuses with this. */
+  /** Returns the expected body when the core returns `data`. */
   giving(tool: Tool, data: unknown): unknown
-  /** The schema of what it answers when the operation is done. */
+  /** Returns the schema of a successful answer. */
   schema(tool: Tool): TSchema
   refusing(failure: Failure, asked: Asked): Said
-  /** What it has to answer when it refuses before it knows which operation is meant. */
+  /** Returns the expected answer when the request is refused before the operation is known. */
   refusingUnread(failure: Failure, asked: Asked): Said
-  /** Sends something to where add_subscriber is called, which may be no call at all; absent where only calls are made. */
+  /**
+   * Sends a raw request to the address of `add_subscriber`; it may be malformed. Absent where only calls can be made.
+   */
   post?: (api: TestApi, sent: Sent) => Promise<Said & { retryAfter: string | null }>
 }
 
-/** A request to add_subscriber: `input` in the words of the door, or `raw` as it is. */
+/** A request to `add_subscriber`: `input` in the format of the door, or `raw` as the exact body. */
 export type Sent = { token?: string; input?: object; raw?: string; headers?: Record<string, string> }
 
 type Post = NonNullable<Door['post']>
 
-/** Sends to an address; `wrap` makes a message of an input, `open` finds what an answer says. */
+/** Returns a `post` for an address. `wrap` makes a message from an input; `open` takes the content out of an answer. */
 function postTo(
   address: string,
   { wrap, open }: { wrap: (input: object) => object; open: (body: Answer['body']) => unknown },
@@ -95,7 +97,7 @@ export const TOOLS_DOOR: Door & { post: Post } = {
   post: postTo('/api/v2/tools/add_subscriber', AS_IT_IS),
 }
 
-/** The addresses of REST, in the shape of one version. */
+/** The REST routes of one version. */
 function restDoor(version: 'v1' | 'v2'): Door {
   const refusing: Door['refusing'] = (failure, { operation, input }) => {
     const route = routeOf(version, findOperation(operation))
@@ -142,7 +144,7 @@ function restDoor(version: 'v1' | 'v2'): Door {
   }
 }
 
-/** MCP at `address`, as the messages of the protocol; `isThere` says which tools it shows. */
+/** MCP at `address`, with raw protocol messages. `isThere` says which tools it offers. */
 const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean): Door & { post: Post } => ({
   name,
   gated: true,
@@ -158,7 +160,7 @@ const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean
   },
   giving: (_tool, data) => data,
   schema: ({ output }) => output,
-  // A refusal of a tool is a result; what is no call of one is an error of the protocol, which holds the same.
+  // A tool's refusal is a result; a malformed call is a protocol error with the same content.
   refusing: (failure) => ({ status: 200, body: toolBody(failure) }),
   refusingUnread: refusingByStatus,
   post: postTo(address, {
@@ -170,7 +172,7 @@ const mcpDoor = (name: string, address: string, isThere: (tool: Tool) => boolean
 /** MCP with an API token. */
 export const MCP_DOOR: Door = mcpDoor('token MCP', '/api/mcp/sse', () => true)
 
-/** The client, whose results are data or an error that was not thrown. */
+/** The SDK, which returns errors instead of throwing them. */
 export const SDK_DOOR: Door = {
   name: 'SDK',
   gated: true,
@@ -191,13 +193,13 @@ export const SDK_DOOR: Door = {
   refusingUnread: refusingAsError,
 }
 
-/** A command against the service, with `--json`. */
+/** Runs a command against the service with `--json`. */
 export async function runCommand(api: TestApi, token: string, parameters: readonly string[]): Promise<Ran> {
   const settings = { POSTLOOM_BASE_URL: api.url, POSTLOOM_API_KEY: token }
   return await runHere([...parameters, '--json'], settings)
 }
 
-/** `postloom run`, which ends with 1 when the service refuses, and with 2 when nobody confirmed. */
+/** `postloom run`. It exits with 1 when the service refuses, and with 2 without a confirmation. */
 export const CLI_DOOR: Door = {
   name: 'command line',
   gated: true,
@@ -220,16 +222,16 @@ export const CLI_DOOR: Door = {
   refusingUnread: refusingAsCommand,
 }
 
-/** The access tokens that members gave, by the token of their organization. */
+/** OAuth access tokens, by the API token of their organization. */
 const given = new Map<string, string>()
 
-/** Lets a client of MCP into an organization, so that OAUTH_DOOR can be asked with its API token. */
+/** Connects an OAuth client to an organization, so that OAUTH_DOOR accepts the organization's API token. */
 export async function letIn(api: TestApi, organization: TestOrganization): Promise<void> {
   const member = await makeMember(api, `${newId()}@member.example`, organization)
   given.set(organization.token, (await connectClient(api, member, organization)).access)
 }
 
-/** The access token that stands for a token of the API. */
+/** Returns the access token that replaces an API token. */
 export function accessTokenOf(token: string): string {
   return given.get(token) ?? token
 }
@@ -237,7 +239,7 @@ export function accessTokenOf(token: string): string {
 const isReadOrDraft = ({ effect }: Tool) => effect === 'read' || effect === 'draft'
 const behindOAuth = mcpDoor('OAuth MCP', '/mcp', isReadOrDraft)
 
-/** MCP for a client that a member let in; what it says to other tokens is shown in oauth.test.ts. */
+/** MCP for a client that a member has approved. Answers to other tokens are tested in oauth.test.ts. */
 export const OAUTH_DOOR: Door = {
   ...behindOAuth,
   post: (api, sent) =>
@@ -246,7 +248,7 @@ export const OAUTH_DOOR: Door = {
   call: (api, asked) => behindOAuth.call(api, { ...asked, token: accessTokenOf(asked.token) }),
 }
 
-/** The doors of the service itself; a new one is one entry. */
+/** The doors of the service itself. Add new ones here. */
 export const SERVED_DOORS: readonly Door[] = [
   TOOLS_DOOR,
   restDoor('v2'),
@@ -255,14 +257,14 @@ export const SERVED_DOORS: readonly Door[] = [
   OAUTH_DOOR,
 ]
 
-/** Every way to run operations, through what we hand out, too. */
+/** All doors, including those in the SDK and the command line. */
 export const DOORS: readonly Door[] = [...SERVED_DOORS, SDK_DOOR, CLI_DOOR]
 
 function said({ status, body }: Answer): Said {
   return { status, body }
 }
 
-/** The one table's words for the doors that speak as the Tools API does. */
+/** Returns a refusal in the format of the Tools API, which several doors use. */
 function toolBody({ code, message, details, body }: Failure): object {
   return {
     success: false,
@@ -286,7 +288,7 @@ function refusingAsCommand({ code, message, details, body }: Failure): Said {
   if (code !== 'CONFIRMATION_REQUIRED') {
     return { status: FAILURES[code].status, body: { exitCode: 1, code: toolCode(code), message, details } }
   }
-  // It asks by itself, and then the status of the service is not told.
+  // The command asks for the confirmation itself and does not report the status of the service.
   const { summary } = Object(body)
   const unconfirmed = `${summary.action} needs a confirmation: repeat the command with --confirm. Nothing was done.`
   return { status: 0, body: { exitCode: 2, code: 'NOT_CONFIRMED', message: unconfirmed, summary } }
@@ -300,7 +302,7 @@ function contentOf({ error, result }: Answer['body']): unknown {
   return error ? error.data : result.structuredContent
 }
 
-/** A message of the protocol, alone or as the only event of a stream. */
+/** Parses a protocol message, which is the whole body or the only event of a stream. */
 export function readMessage(body: Answer['body']): Answer['body'] {
   if (typeof body !== 'string') return body
   const data = /^data: ([^\n]+)$/m.exec(body)?.[1]
@@ -308,13 +310,13 @@ export function readMessage(body: Answer['body']): Answer['body'] {
   return JSON.parse(data)
 }
 
-/** v1 has no details, so its message lists them. */
+/** Returns the message of v1, which has no details and therefore lists all faults. */
 function sentence({ message, details }: Failure): string {
   if (!Array.isArray(details) || details.length < 2) return message
   return details.map((fault: Fault) => `${fault.path}: ${fault.message}`).join('; ')
 }
 
-/** REST tells a fault in the address from one in the body. */
+/** REST answers INVALID_PARAMETER, not INVALID_INPUT, for a fault in the path or query. */
 function codeInAddress({ code, details }: Failure, route: Route | undefined, input: object): FailureCode {
   if (code !== 'INVALID_INPUT' || !route || !Array.isArray(details)) return code
   const names = route.method === 'get' ? Object.keys(input) : parametersOf(route)
@@ -322,13 +324,13 @@ function codeInAddress({ code, details }: Failure, route: Route | undefined, inp
   return isThere ? 'INVALID_PARAMETER' : code
 }
 
-/** The frozen send, which has an address and no row. */
+/** The frozen v1 operation that sends an email; ROUTES does not contain it. */
 const SENT = closed({ success: Type.Literal(true), message: Type.String(), id: Type.String() })
 const SEND: Route = { method: 'post', path: '/emails', operation: 'send_transactional_email', v1: {} }
 
 function routeOf(version: 'v1' | 'v2', tool: Tool): Route | undefined {
   return [...ROUTES, ...(version === 'v1' ? [SEND] : [])].find(({ operation, v1, file, list }) => {
-    // A file, or a list without a name, is no input of members.
+    // The body of these routes is a file or a list, not an object of members.
     if (file !== undefined || list !== undefined) return false
     return version === 'v2' ? operation === tool.name : v1 && (v1.operation ?? operation) === tool.name
   })
@@ -338,19 +340,22 @@ function replyOf(version: 'v1' | 'v2', route: Route): Reply {
   return version === 'v1' ? v1Reply(route) : (route.reply ?? bare)
 }
 
-/** The names of the input that stand in the path. */
+/** Returns the names of the path parameters. */
 function parametersOf({ path }: Route): string[] {
   return Array.from(path.matchAll(/:(\w+)/g), ([, name = '']) => name)
 }
 
-/** Which member of the input a place of the path takes: where either an id or an email will do, the one that is there. */
+/**
+ * Returns the input member for a path parameter. Where an id or an email is possible, it is the one that is given;
+ * undefined if none or both are.
+ */
 function memberAt(route: Route, place: string, input: Asked['input']): string | undefined {
   const names = route.input?.standsFor[place] ?? [place]
   const there = names.filter((name) => name in input)
   return there.length === 1 ? there[0] : undefined
 }
 
-/** Whether the path can hold its part of an input, and a query the rest: all that they know is text. */
+/** Returns whether an input can be expressed: path and query can only carry text. */
 function isSayable(route: Route, tool: Tool, input: Asked['input']): boolean {
   const inPath = parametersOf(route).map((place) => memberAt(route, place, input))
   if (!inPath.every((name) => name !== undefined && isWord(input[name], route, name))) return false
@@ -363,7 +368,9 @@ function isSayable(route: Route, tool: Tool, input: Asked['input']): boolean {
   })
 }
 
-/** What is no text or empty has no address, and the `@` tells an email from an id. */
+/**
+ * Returns whether a value can be a path parameter: it needs non-empty text, and `@` distinguishes an email from an id.
+ */
 function isWord(value: unknown, { input }: Route, name: string): boolean {
   if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value) || /^\.+$/.test(value)) return false
   return input === undefined || value.includes('@') === (name === 'email')

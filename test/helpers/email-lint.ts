@@ -29,7 +29,7 @@ function decode(text: string): string {
   return text.replaceAll(/&(?:amp|lt|gt|quot|#39);/g, (entity) => ENTITIES[entity] ?? '')
 }
 
-/** Tags in order, with the text between them; written for this linter, not the product's scanner. */
+/** Yields tags and the text between them. Independent of the product's own scanner. */
 function* piecesOf(html: string): Generator<Tag | string> {
   const pattern =
     /<!--[^]*?-->|<(style|title)\b[^>]*>[^]*?<\/\1>|<(\/?)([!A-Za-z][^\s/>]*)((?:"[^"]*"|'[^']*'|[^>"'])*)>/g
@@ -50,7 +50,7 @@ function* piecesOf(html: string): Generator<Tag | string> {
   yield html.slice(from)
 }
 
-/** The document as Outlook for Windows reads it, or as everybody else does. */
+/** Returns the document as Outlook for Windows reads it, or as other mail programs do. */
 export function viewOf(html: string, isOutlook: boolean): string {
   return html
     .replaceAll(/<!--\[if !mso\]><!-->([^]*?)<!--<!\[endif\]-->/g, isOutlook ? '' : '$1')
@@ -94,7 +94,7 @@ function tagFaults(tag: Tag): string[] {
 
 type Ink = { name: string; color: string; background: string }
 
-/** Walks a view: every element closed in its turn, every tag in order, every text readable where it stands. */
+/** Checks one view: all elements closed, tags properly nested, and every text readable on its background. */
 function viewFaults(html: string): string[] {
   const faults: string[] = []
   const open: Ink[] = [{ name: '', color: '#000000', background: '#ffffff' }]
@@ -126,7 +126,7 @@ function viewFaults(html: string): string[] {
   return left.length === 0 ? faults : [...faults, `not closed: ${left.join(' ')}`]
 }
 
-/** What is wrong with the HTML of an email, for Outlook and for all others; none is the empty list. */
+/** Returns the faults in the HTML of an email, for Outlook and for other mail programs. */
 export function lintEmail(html: string): string[] {
   const faults = [false, true].flatMap((isOutlook) => viewFaults(viewOf(html, isOutlook)))
   const sheets = [...html.matchAll(/<style[^>]*>([^]*?)<\/style>/g)].map(([, sheet]) => sheet)

@@ -4,26 +4,26 @@ import type { AddressInfo } from 'node:net'
 
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 
-/** A request that a webhook made. */
+/** A request made by a webhook. */
 export type Told = { path: string; headers: IncomingHttpHeaders; body: string }
 
-/** What is answered to a request; the first one is number 1 of its path. */
+/** Answers a request; `number` counts the requests of its path from 1. */
 export type Answering = (response: ServerResponse, number: number) => void
 
-/** Endpoints on 127.0.0.1, one for each path; `allow` is the setting that lets webhooks reach them. */
+/** Webhook endpoints on 127.0.0.1, one per path. `allow` is the setting that lets webhooks reach them. */
 export type Endpoints = {
   url: string
   allow: { WEB_ALLOW_PRIVATE: string }
   told(path: string): Told[]
-  /** The ids of the events that a path was told, each as often as it was. */
+  /** Returns the event ids that a path received, including repetitions. */
   ids(path: string): string[]
   answer(path: string, answering: Answering): void
-  /** The most requests that a path had open at once. */
+  /** Returns the highest number of concurrent requests of a path. */
   mostOpen(path: string): number
   close(): void
 }
 
-/** Answers 200 on every path until it is told otherwise. */
+/** Starts a server that answers 200 on every path until `answer` sets something else. */
 export async function startEndpoints(): Promise<Endpoints> {
   const all: Told[] = []
   const answers = new Map<string, Answering>()
@@ -47,7 +47,7 @@ export async function startEndpoints(): Promise<Endpoints> {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
@@ -63,12 +63,12 @@ export async function startEndpoints(): Promise<Endpoints> {
   }
 }
 
-/** An answer of this status, and what goes with it. */
+/** Returns a function that answers with this status, body and headers. */
 export function status(code: number, body = '', headers: Record<string, string> = {}): Answering {
   return (response) => response.writeHead(code, headers).end(body)
 }
 
-/** How many of the signatures of a message the library of Standard Webhooks takes under a secret. */
+/** Counts the signatures of a request that the Standard Webhooks library accepts with a secret. */
 export function countRight(secret: string, { headers, body }: Told): number {
   const said = (name: string) => String(headers[name])
   return said('webhook-signature')

@@ -15,7 +15,7 @@ import { type TestServices, testServices } from './database.ts'
 import { eventually } from './eventually.ts'
 import { type Sink, startSmtpSink } from './smtp-sink.ts'
 
-/** The entry of graphs that tests enter by hand. */
+/** The trigger of graphs that tests enter by hand. */
 export const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 
 /** A graph to publish. */
@@ -26,13 +26,13 @@ export type Graph = {
   successGoals?: unknown[]
 }
 
-/** Steps one after the other, behind START. */
+/** Returns a graph with the steps in sequence after START. */
 export function chain(steps: readonly Step[], settings: Partial<Settings> = {}): Graph {
   const all = [START, ...steps]
   return { steps: all, edges: edges(all.map(({ id }) => id)), settings }
 }
 
-/** A run with the way it went. */
+/** A run with its trail. */
 export type Ended = RunRow & { trail: string[]; automationId: string }
 
 /** A real engine with its lanes, a relay that keeps the mail, and one organization. */
@@ -42,10 +42,10 @@ export type EngineWorld = {
   tenant: Tenant
   publish(graph: Graph): Promise<string>
   enter(automationId: string, subscriberId: string, context?: Record<string, unknown>): Promise<Run>
-  /** The newest run of an automation once it is as asked. */
+  /** Waits until the newest run of an automation matches `what` and returns it. */
   runWhen(automationId: string, what: Partial<RunRow>): Promise<RunRow>
   endOf(automationId: string): Promise<Ended>
-  /** Publishes a graph, enters somebody, and waits for the end. */
+  /** Publishes a graph, enters a subscriber, and waits for the end of the run. */
   ended(graph: Graph, subscriberId: string, context?: Record<string, unknown>): Promise<Ended>
   happened(subscriberId: string, type: string, data?: Record<string, unknown>): Promise<void>
   fastForward(automationId: string, subscriberId: string): Promise<void>
@@ -57,7 +57,10 @@ export type EngineWorld = {
   close(): Promise<void>
 }
 
-/** Starts it; `name` keeps its queues apart from those of other test files. `watching` looks at segments and goals too. */
+/**
+ * Starts an engine. `name` keeps its task queues apart from those of other test files. With `watching`, segments and
+ * goals are watched too.
+ */
 export async function openEngine(
   name: string,
   env: Record<string, string> = {},
@@ -115,7 +118,7 @@ export async function openEngine(
           data: await requestFastForward(within, ids),
           call: { organization: within.organization, actor: within.actor, services },
         }))
-        // The answer may be that it is not known yet; then the same step is named again.
+        // When the outcome is unknown yet, the next attempt names the same step.
         expectedStepId = data.fromStep.id
         await settleFastForward(call, data)
         return true

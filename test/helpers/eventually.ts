@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Asks again until the answer is neither undefined, null nor false, and gives it back. When the deadline, which is for
- * a machine that has ten times as much to do as it can, passes, the error says what was awaited and what the last attempt
- * threw, if it did.
+ * Calls `ask` until it returns something other than undefined, null or false, and returns that. Throws after
+ * `withinMs`; the error names `awaited` and what the last attempt threw, if anything. The default timeout is long
+ * enough for a machine under ten times its normal load.
  */
 export async function eventually<Answer>(
   awaited: string,
@@ -16,7 +16,7 @@ export async function eventually<Answer>(
     try {
       const answer = await ask()
       cause = undefined
-      // The test above the cast leaves only what the return type allows.
+      // The check leaves only what the return type allows.
       if (answer !== undefined && answer !== null && answer !== false) {
         return answer as Exclude<Answer, undefined | null | false | void>
       }

@@ -3,7 +3,7 @@ import { type Edge, type Step, STEP_TYPES } from '../../schema/automation.ts'
 import { ports } from '../../temporal/graph.ts'
 import { step } from './automation.ts'
 
-/** The kinds of steps, and the modes of waiting, that are not among these. */
+/** Returns the types of steps and the modes of WAIT_UNTIL that do not occur in `steps`. */
 export function missingKinds(steps: readonly Step[]): string[] {
   const present = new Set<string>(
     steps.flatMap(({ type, config }) => (type === 'WAIT_UNTIL' ? [type, config.mode] : [type])),
@@ -11,7 +11,7 @@ export function missingKinds(steps: readonly Step[]): string[] {
   return [...STEP_TYPES, ...WAIT_MODES].filter((kind) => !present.has(kind))
 }
 
-/** Edges along these steps, each left by its usual port. */
+/** Returns edges along these steps, each from the first port of its step. */
 export function alongPorts(steps: readonly Step[]): Edge[] {
   return steps.slice(1).map(({ id }, index) => {
     const from = steps[index]
@@ -19,14 +19,16 @@ export function alongPorts(steps: readonly Step[]): Edge[] {
   })
 }
 
-/** What steps name that is not theirs: an endpoint that takes requests, and a workflow. */
+/** Things outside of the graph to which the steps refer: an endpoint that accepts requests, and a workflow. */
 type Surroundings = { url: string; otherWorkflowId: string }
 
-/** The fields that people need who walk `everyStep`, and the goals that their workflow needs. */
+/** The fields that subscribers need to go through `everyStep`, and the goals that its workflow needs. */
 export const WALK_FIELDS = { past: '2020-01-01', walks: 0 }
 export const WALK_GOALS = [{ id: 'goal', name: 'Never', event: 'NEVER_HAPPENS', exitOnReach: false }]
 
-/** Every kind of step but triggers, in a row that is walked without help, and how a run leaves each. */
+/**
+ * Returns a sequence with every type of step except TRIGGER, which a run passes without help, and the expected trail.
+ */
 export function everyStep({ url, otherWorkflowId }: Surroundings): { steps: Step[]; trail: string[] } {
   const limit = { onTimeout: 'CONTINUE' } as const
   const isMorning = new Date().getUTCHours() < 12

@@ -4,7 +4,7 @@ import test from 'ava'
 
 import type { Experiment } from '../../faults/experiment.ts'
 
-/** Runs experiments, which `npm run faults` runs at full size, one after the other at their small size. */
+/** Declares a test for the small size of each experiment; `npm run faults` runs the full size. */
 export function testSmall(experiments: readonly Experiment[]): void {
   for (const { id, title, run } of experiments) {
     test.serial(`${id}: ${title}`, async (t) => {

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 const FOLDER = join(import.meta.dirname, '../golden')
 
 /**
- * What a golden file holds; with `UPDATE_GOLDEN=1` it is written first. Whoever writes one reads it before it is
- * committed: these files are the look of our emails.
+ * Returns the content of a golden file. With `UPDATE_GOLDEN=1` it is written first; review it before committing,
+ * because it defines how emails look.
  */
 export function golden(name: string, actual: string): string {
   const file = join(FOLDER, name)

@@ -3,7 +3,10 @@ import type { ConflictStrategy } from '../../schema/workflow-group.ts'
 const STAYS = ['WAITING', 'SKIPPED GROUP_CONFLICT'] as const
 const GIVES_WAY = ['CANCELED GROUP_CONFLICT', 'WAITING'] as const
 
-/** Every strategy of groups, the priority of a newcomer, and what becomes of a run that is in the group with 50 and of theirs. */
+/**
+ * Each case: a group strategy, the priority of a newcomer, and the expected states of the existing run (priority 50)
+ * and of the newcomer's run.
+ */
 export const GROUP_CASES = [
   ['FIRST_WINS', 90, STAYS],
   ['LAST_WINS', 10, GIVES_WAY],

@@ -10,12 +10,12 @@ import { workflowBundle } from '../../worker/bundle.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 
-/** Where recorded histories live, beside the hashes of the workflow files they were recorded with. */
+/** The directory of recorded histories and of the hashes of the workflow files they were recorded with. */
 export const HISTORIES = join(ROOT, 'test', 'histories')
-/** The file in HISTORIES with the hashes. */
+/** The name of the file with the hashes. */
 export const SOURCES = 'sources.json'
 
-/** A recorded run; `events` are Temporal's, as protobufjs writes them in JSON. */
+/** A recorded execution. `events` are Temporal's, in the JSON format of protobufjs. */
 export type Recorded = { workflowId: string; events: Record<string, unknown>[] }
 
 type Protobuf<Message> = {
@@ -24,20 +24,21 @@ type Protobuf<Message> = {
 }
 type Messages = { temporal: { api: { history: { v1: { History: Protobuf<History> } } } } }
 
-// The SDK's own copy of its messages. Its historyToJSON and historyFromJSON fail where npm installed protobufjs twice.
+// Uses the SDK's own copy of its messages, because `historyToJSON` and `historyFromJSON` fail if npm installed
+// protobufjs twice.
 const sdk = createRequire(createRequire(import.meta.url).resolve('@temporalio/worker'))
 // The SDK exports no type for reading and writing a History.
 const messages = sdk('@temporalio/proto') as Messages
 const HistoryMessage = messages.temporal.api.history.v1.History
 
-/** The events of a history as plain JSON: enums by name, bytes in base64, long numbers as text. */
+/** Returns the events of a history as plain JSON: enums by name, bytes in base64, 64-bit numbers as text. */
 export function toPlainEvents(history: History): Recorded['events'] {
   const options = { enums: String, bytes: String, longs: String }
-  // A History has events, and each is a message.
+  // The JSON of a History has this member.
   return (HistoryMessage.toObject(history, options) as Pick<Recorded, 'events'>).events
 }
 
-/** The SHA-256 of every file that workflows replay, by its path. */
+/** Returns the SHA-256 of every file that influences replay, by its path. */
 export async function hashSources(): Promise<Record<string, string>> {
   const names = await readdir(join(ROOT, 'temporal', 'workflows'), { recursive: true })
   const workflows = names.filter((name) => name.endsWith('.ts')).map((name) => `temporal/workflows/${name}`)
@@ -49,25 +50,25 @@ export async function hashSources(): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(hashes))
 }
 
-/** What the files are called that were recorded with workflow files of these hashes: `name.{edition}.json`. */
+/** Returns the edition in the names of histories recorded with these workflow files: `name.{edition}.json`. */
 export function editionOf(sources: Record<string, string>): string {
   return createHash('sha256').update(JSON.stringify(sources)).digest('hex').slice(0, 8)
 }
 
-/** The recorded histories, by the names of their files. */
+/** Returns the recorded histories by file name. */
 export async function readHistories(): Promise<Map<string, Recorded>> {
   const names = (await readdir(HISTORIES)).filter((name) => name.endsWith('.json') && name !== SOURCES)
   const read = names.toSorted().map(async (name) => {
-    // scripts/record-histories.ts wrote it.
+    // Written by scripts/record-histories.ts.
     const recorded = JSON.parse(await readFile(join(HISTORIES, name), 'utf8')) as Recorded
     return [name, recorded] as const
   })
   return new Map(await Promise.all(read))
 }
 
-/** Replays histories on the workflows as they are now: the error of each that does not fit, by its file. */
+/** Replays histories with the current workflows. Returns the error of each that does not match, by file name. */
 export async function replay(histories: ReadonlyMap<string, Recorded>): Promise<Map<string, Error>> {
-  // Under the names of their files: executions that continue one another have one id.
+  // The file name serves as the workflow id, because executions that continue each other share one id.
   const given = [...histories].map(([file, { events }]) => ({
     workflowId: file,
     history: HistoryMessage.fromObject({ events }),

@@ -8,8 +8,8 @@ const WORKFLOWS = join(import.meta.dirname, '..', '..', 'temporal', 'workflows')
 const NAMES: Readonly<Record<string, unknown>> = contract
 
 /**
- * What workflows do that a history shows, by their files: "AutomationRun hears nudge", "CampaignSend does
- * freezeAudience", "SubscriberImport continues as new". Queries leave nothing in a history.
+ * Returns what the workflow files do that leaves a trace in a history: "AutomationRun hears nudge", "CampaignSend does
+ * freezeAudience", "SubscriberImport continues as new". Queries leave no trace.
  */
 export async function deedsOfWorkflows(): Promise<string[]> {
   const files = (await readdir(WORKFLOWS)).filter((file) => file !== 'index.ts')
@@ -31,7 +31,7 @@ function deedsOf(source: string): string[] {
   ]
 }
 
-/** The same of histories: what was done in them. */
+/** Returns what was done in the histories, in the notation of `deedsOfWorkflows`. */
 export function deedsIn(histories: Iterable<Recorded>): Set<string> {
   return new Set([...histories].flatMap(deedsInOne))
 }
@@ -63,7 +63,7 @@ function deedsInOne({ events }: Recorded): string[] {
   return deeds.map((deed) => `${name} ${deed}`)
 }
 
-/** The steps that runs came to in histories, as what they answer names them: "hello (EMAIL)". */
+/** Returns the steps that runs reached in the histories, such as "hello (EMAIL)", from the activities' results. */
 export function stepsIn(histories: Iterable<Recorded>): Set<string> {
   const answers = [...histories].flatMap(({ events }) =>
     events.map((event) => Object(payloadOf(attributesOf(event).details?.result))),
@@ -72,13 +72,13 @@ export function stepsIn(histories: Iterable<Recorded>): Set<string> {
   return new Set(recent.flatMap((words) => /^.* \([A-Z_]+\)(?= )/.exec(words) ?? []))
 }
 
-/** What an event says; Temporal keeps it under a name of its own for each type of event. */
+/** Returns the attributes of an event; each event type stores them under a different name. */
 function attributesOf(event: Recorded['events'][number]) {
   const [, about] = Object.entries(event).find(([key]) => key.endsWith('EventAttributes')) ?? []
   return Object(about)
 }
 
-/** The value of the first payload. */
+/** Returns the decoded value of the first payload. */
 function payloadOf(payloads: { payloads: { data: string }[] } | null | undefined): unknown {
   const [first] = payloads?.payloads ?? []
   return first ? JSON.parse(Buffer.from(first.data, 'base64').toString()) : undefined

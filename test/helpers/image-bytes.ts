@@ -1,6 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib'
 
-/** A PNG of a size, with a text chunk to make it longer; its pixels are none. */
+/** Returns a PNG of the given size without real pixels. `extra` is stored in a text chunk to make the file larger. */
 export function png(width: number, height: number, extra = Buffer.alloc(0)): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)
@@ -22,7 +22,7 @@ export function png(width: number, height: number, extra = Buffer.alloc(0)): Buf
   ])
 }
 
-/** A GIF of headers alone. */
+/** Returns a GIF that consists of headers only. */
 export function gif(width: number, height: number): Buffer {
   const size = Buffer.alloc(4)
   size.writeUInt16LE(width, 0)

@@ -2,7 +2,10 @@ import { readConfig } from '../../src/config.ts'
 import { applyImport } from '../../src/domain/imports/run.ts'
 import { createServices } from '../../src/services.ts'
 
-/** `node test/helpers/import-process.ts ORGANIZATION IMPORT`: applies an import as the activity does, to be killed. */
+/**
+ * `node test/helpers/import-process.ts ORGANIZATION IMPORT`: applies an import as the activity does, in a process that
+ * tests can kill.
+ */
 const [organizationId = '', importId = ''] = process.argv.slice(2)
 const services = await createServices(readConfig(process.env), 'import')
 console.log('started')

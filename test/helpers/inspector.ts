@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
-/** Asks an MCP server one thing with the command line of the MCP Inspector, and answers the result that it prints. */
+/** Sends one request to an MCP server with the command line of the MCP Inspector. Returns the printed result. */
 export async function inspect(
   program: string,
   { url, token }: { url: string; token: string },

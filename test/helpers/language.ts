@@ -8,7 +8,7 @@ const LIMIT = { timeout: DAY, onTimeout: 'EXIT' }
 const HOURS = { days: ['MON'], start: '09:00', end: '17:00', timezone: 'Europe/Paris' }
 const ID = '01hzy3k8v5e0qs2r7m4n6p8t9w'
 
-/** A configuration of every kind of step with all of its members, as validation takes it. */
+/** A valid configuration of every type of step, with all members. */
 export const STEP_EXAMPLES: Readonly<Record<keyof typeof STEP_CONFIGS, object>> = {
   EMAIL: {
     campaignId: `cmp_${ID}`,
@@ -54,7 +54,7 @@ export const STEP_EXAMPLES: Readonly<Record<keyof typeof STEP_CONFIGS, object>> 
   EXIT: { reason: 'Over' },
 }
 
-/** The same of every mode of WAIT_UNTIL. */
+/** A valid configuration of every mode of WAIT_UNTIL, with all members. */
 export const WAIT_UNTIL_EXAMPLES: Readonly<Record<keyof typeof WAIT_UNTIL_CONFIGS, object>> = {
   DATE: { mode: 'DATE', date: '2031-01-01', timezone: 'Europe/Paris', ...LIMIT },
   FIELD_DATE: {
@@ -90,12 +90,12 @@ const ENTRIES: Readonly<Record<keyof typeof TRIGGER_CONFIGS, object>> = {
   MANUAL: {},
 }
 
-/** The same of every kind of trigger. */
+/** A valid configuration of every type of trigger, with all members. */
 export const TRIGGER_EXAMPLES: Readonly<Record<string, object>> = Object.fromEntries(
   Object.entries(ENTRIES).map(([type, config]) => [type, { type, ...config, filters: FILTERS }]),
 )
 
-/** A step of every kind of step, trigger and wait, each with all of the members that it may have. */
+/** One step of every type, trigger and mode, each with all members that it may have. */
 export const STEPS: readonly (Record<string, unknown> & { type: string; config: object })[] = [
   ...Object.entries(TRIGGER_EXAMPLES).map(([, config]) => ({ type: 'TRIGGER', config })),
   ...Object.entries(WAIT_UNTIL_EXAMPLES).map(([, config]) => ({ type: 'WAIT_UNTIL', config })),

@@ -5,18 +5,18 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 
 import type { NameServer } from './name-server.ts'
 
-/** Bytes as a reader gets them: the sink keeps the dots that SMTP adds at the beginning of lines. */
+/** Removes dot-stuffing, which the sink keeps (RFC 5321, 4.5.2). */
 export function unstuffed(wire: Buffer): string {
   return wire.toString('latin1').replaceAll('\r\n..', '\r\n.')
 }
 
-/** The signatures of a message as an independent verifier judges them, asking this name server. */
+/** Verifies the DKIM signatures of a message with an independent library, using this name server. */
 export async function checkSignatures(names: NameServer, raw: string) {
   const checked = await dkimVerify(Buffer.from(raw, 'latin1'), { resolver: resolverOf(names) })
   return checked.results
 }
 
-/** How a receiver judges an email that came from `ip` with this MAIL FROM: SPF, DKIM and DMARC with its alignments. */
+/** Returns how a receiver evaluates an email from `ip` with this MAIL FROM: SPF, DKIM and DMARC with alignment. */
 export async function checkArrival(names: NameServer, raw: string, from: { ip: string; sender: string }) {
   return await authenticate(Buffer.from(raw, 'latin1'), {
     ...from,

@@ -1,4 +1,4 @@
-/** A message as its reader's program sees it: with quoted-printable undone, all parts in one text. */
+/** Returns all parts of a message as one text, with quoted-printable decoded. */
 export function mailText(raw: Buffer): string {
   const joined = raw.toString('latin1').replaceAll('=\r\n', '')
   const bytes = joined.replaceAll(/=([0-9A-F]{2})/g, (_, code: string) =>

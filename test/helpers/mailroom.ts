@@ -10,7 +10,7 @@ import { newId } from '../../src/ids.ts'
 import { type TestServices, testServices } from './database.ts'
 import { type Sink, type SinkBehaviour, type SinkGuard, startSmtpSink } from './smtp-sink.ts'
 
-/** A message row as tests look at it. */
+/** A message row, as tests check it. */
 export type StoredMessage = {
   status: string
   reason: string | null
@@ -22,10 +22,10 @@ export type StoredMessage = {
   sentAt: string | null
 }
 
-/** A person to write to. */
+/** A recipient. */
 export type Person = { organizationId: string; id: string; email: string }
 
-/** Delivery with a database and a relay of its own; lanes are started by the test, with short times. */
+/** Delivery with its own database and relay. The test starts the lanes, with short times. */
 export type Mailroom = {
   services: TestServices
   sink: Sink
@@ -38,9 +38,9 @@ export type Mailroom = {
     status?: string
     organizationId?: string
   }): Promise<Person>
-  /** An active automation with one version and one active run of the person; step `hello` has an email. */
+  /** Creates an active automation with one version and one active run of the person; its step `hello` has an email. */
   automation(id: string, person: Person): Promise<{ versionId: string; runId: string }>
-  /** Enqueues one transactional email to a person, changed by `draft`. */
+  /** Enqueues one transactional email to a person; `draft` overrides members. */
   send(person: Person, draft?: Partial<NewMessage>): Promise<string>
   enqueue(organizationId: string, drafts: readonly NewMessage[]): Promise<Enqueued[]>
   draftTo(person: Person, draft?: Partial<NewMessage>): NewMessage
@@ -50,10 +50,10 @@ export type Mailroom = {
   close(): Promise<void>
 }
 
-/** How the relay is named in the configuration, where that is more than its address. */
+/** Returns the relay URL for the configuration if it is more than the address. */
 export type RelayUrl = (port: number) => string
 
-/** Times short enough for tests: leases of five seconds, retries after a tenth of a second. */
+/** Times short enough for tests: leases of five seconds, retries after 100 ms. */
 export const QUICK: Partial<LaneOptions> = { leaseMs: 5_000, marginMs: 1_000, pollMs: 50, backOff: () => 100 }
 
 export async function openMailroom(

@@ -2,7 +2,7 @@ import dns2 from 'dns2'
 
 import { freePort } from '../../scripts/services/ports.ts'
 
-/** What a name holds. A TXT record is its character strings; a long one is split as servers do. */
+/** A DNS record. A TXT record is a list of character strings; long texts are split, as real servers do. */
 export type ZoneRecord =
   | { type: 'TXT'; strings: string[] }
   | { type: 'MX'; exchange: string; priority: number }
@@ -11,27 +11,27 @@ export type ZoneRecord =
 
 /** An authoritative name server on loopback, over UDP and TCP. */
 export type NameServer = {
-  /** As `DNS_SERVERS` takes it. */
+  /** The address in the format of `DNS_SERVERS`. */
   address: string
-  /** Every question it was asked, as `TXT name`. */
+  /** The received queries, as `TXT name`. */
   questions: string[]
-  /** In seconds, of all records. */
+  /** The TTL of all records in seconds. */
   ttl: number
-  /** How it answers: by its records, with SERVFAIL, or not at all. */
+  /** How the server answers: with its records, with SERVFAIL, or not at all. */
   mood: 'records' | 'broken' | 'silent'
-  /** Makes these the records of the name, in place of what it held. */
+  /** Replaces all records of a name. */
   set(name: string, ...records: ZoneRecord[]): void
   close(): Promise<void>
 }
 
 const { TYPE, CLASS, RCODE } = dns2.Packet
 
-/** One TXT record with this text. */
+/** Returns a TXT record with this text. */
 export function txt(text: string): ZoneRecord {
   return { type: 'TXT', strings: text.match(/.{1,255}/g) ?? [''] }
 }
 
-/** Starts a name server that knows what it is told, and nothing else. */
+/** Starts a name server that has only the records set by the test. */
 export async function startNameServer(): Promise<NameServer> {
   const zone = new Map<string, ZoneRecord[]>()
   const port = await freePort()

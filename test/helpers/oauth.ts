@@ -5,13 +5,13 @@ import { createMember } from '../../src/domain/members.ts'
 import { encodeId } from '../../src/ids.ts'
 import type { TestApi, TestOrganization } from './api.ts'
 
-/** What a test's member signs in with. */
+/** The credentials of a test's member. */
 export type Credentials = { email: string; password: string }
 
 const PASSWORD = 'correct horse battery'
 const OPERATOR = { kind: 'system', id: 'operator', name: 'operator' } as const
 
-/** Makes somebody a member of these organizations. */
+/** Creates a member of these organizations. */
 export async function makeMember(
   api: TestApi,
   email: string,
@@ -28,13 +28,13 @@ export async function makeMember(
   return { id, email, password: PASSWORD }
 }
 
-/** A verifier with its challenge (RFC 7636). */
+/** Returns a PKCE verifier and its challenge (RFC 7636). */
 export function makePkce(): { verifier: string; challenge: string } {
   const verifier = randomBytes(32).toString('base64url')
   return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') }
 }
 
-/** One browser: it keeps cookies by their paths and follows no redirect by itself. */
+/** A browser that stores cookies with their paths and does not follow redirects. */
 export class TestBrowser {
   readonly #origin: string
   readonly #cookies = new Map<string, { name: string; value: string; path: string }>()
@@ -86,7 +86,7 @@ export class TestBrowser {
   }
 }
 
-/** What a member does on the pages behind an authorization address; answers where the client's answer goes. */
+/** Signs a member in and answers the consent page. Returns the URL to which the client is redirected. */
 export async function signInAt(
   browser: TestBrowser,
   url: string,
@@ -105,7 +105,7 @@ export async function signInAt(
   return new URL(last.headers.get('location') ?? `about:blank?${last.status}`)
 }
 
-/** Follows redirects as long as they stay here. */
+/** Follows redirects within the service, but not to the client's callback. */
 export async function follow(browser: TestBrowser, answer: Response): Promise<Response> {
   const location = answer.headers.get('location')
   if (answer.status < 300 || answer.status > 399 || location === null) return answer
@@ -114,10 +114,10 @@ export async function follow(browser: TestBrowser, answer: Response): Promise<Re
   return await follow(browser, await browser.open(next.href))
 }
 
-/** A client as it was registered. */
+/** A registered client. */
 export type TestClient = { client_id: string; redirect_uris: string[] }
 
-/** Registers a public client whose answers go to this address. */
+/** Registers a public client with this redirect URI. */
 export async function registerClient(api: TestApi, redirect: string, name = 'Notebook'): Promise<TestClient> {
   const { status, body } = await api.request('POST', '/oauth/register', {
     body: {
@@ -132,7 +132,7 @@ export async function registerClient(api: TestApi, redirect: string, name = 'Not
   return body
 }
 
-/** The address that a client sends its member to; `change` replaces parameters, null leaves one out. */
+/** Returns the authorization URL of a client. `change` replaces parameters; null removes one. */
 export function authorizeUrl(
   api: TestApi,
   client: TestClient,
@@ -154,14 +154,14 @@ export function authorizeUrl(
   return `${api.url}/oauth/authorize?${new URLSearchParams(given).toString()}`
 }
 
-/** What the token endpoint answers to a form. */
+/** Returns the response of the token endpoint to a form. */
 export async function askToken(api: TestApi, form: Record<string, string>) {
   const answer = await fetch(`${api.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) })
   // oxlint-disable-next-line typescript/no-explicit-any -- assertions reach into answers of every shape
   return { status: answer.status, body: (await answer.json()) as any }
 }
 
-/** A client that a member has let in, with its tokens. */
+/** Connects a client that a member approves, and returns its tokens. */
 export async function connectClient(api: TestApi, member: Credentials, organization: TestOrganization) {
   const client = await registerClient(api, 'http://127.0.0.1:7777/callback')
   const { verifier, challenge } = makePkce()
@@ -181,7 +181,7 @@ export async function connectClient(api: TestApi, member: Credentials, organizat
   return { client, exchange, access: String(body.access_token), refresh: String(body.refresh_token) }
 }
 
-/** The status and headers of one MCP message with this access token. */
+/** Sends one MCP message with this access token and returns the response. */
 export async function pingMcp(api: TestApi, token: string | undefined) {
   return await api.request('POST', '/mcp', {
     ...(token !== undefined && { token }),

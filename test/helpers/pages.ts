@@ -3,7 +3,10 @@ import { join } from 'node:path'
 
 const PAGES = join(import.meta.dirname, '..', '..', 'docs')
 
-/** The commands of a section of a page, in their order; where the service is, is up to who runs them. */
+/**
+ * Returns the shell commands of a section of a page, in order and without `export` lines, because callers set the
+ * address and token of the service themselves.
+ */
 export function commandsOf(page: string, section: string): string {
   const text = readFileSync(join(PAGES, page), 'utf8')
   const [, own = ''] = text.split(`\n## ${section}\n`)

@@ -3,7 +3,10 @@ import { delimiter, isAbsolute, join } from 'node:path'
 
 import type { Implementation, TestFn } from 'ava'
 
-/** A test that needs programs (or files, by path) of the machine; where one is missing it is skipped and says which. */
+/**
+ * Declares a test that needs programs on the PATH, or files by absolute path. If one is missing, the test is skipped
+ * and its title says which.
+ */
 export function where<Context>(test: TestFn<Context>, ...needed: readonly string[]) {
   const missing = needed.find((each) => !isThere(each))
   return (title: string, body: Implementation<[], Context>): void => {

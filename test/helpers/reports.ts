@@ -21,7 +21,7 @@ import { scratchDirectory } from './services.ts'
 import { type Sink, startSmtpSink } from './smtp-sink.ts'
 import { Talk } from './smtp-talk.ts'
 
-/** An email that a relay took. */
+/** An email that a relay accepted. */
 export type SentEmail = {
   /** Uuid. */
   id: string
@@ -32,7 +32,7 @@ export type SentEmail = {
 
 type DoorOptions = Partial<InboundOptions> & { apiUrl?: string }
 
-/** A listener. */
+/** An SMTP listener (submission or inbound) and its certificate. */
 export type InboundDoor = {
   port: number
   cert: string
@@ -41,7 +41,7 @@ export type InboundDoor = {
   close(): Promise<void>
 }
 
-/** The whole way: the API, delivery to a relay that keeps everything, and the inbound listener. */
+/** The API, delivery to a relay that keeps everything, and the inbound listener. */
 export type PostOffice = {
   api: TestApi
   sink: Sink
@@ -49,13 +49,15 @@ export type PostOffice = {
   openDoor(options?: DoorOptions): Promise<InboundDoor>
   /** Sends one email and waits until it is recorded as sent. */
   send(organization: TestOrganization, to?: string): Promise<SentEmail>
-  /** Brings a message to the listener; answers the reply to its end, or the first refusal before it. */
+  /**
+   * Sends a message to the inbound listener. Returns the reply to the end of the data, or the first refusal before it.
+   */
   report(
     raw: string,
     to: string,
     options?: { from?: string; door?: InboundDoor; origin?: string },
   ): Promise<string>
-  /** The same with a message of the corpus about this email. */
+  /** Sends a message of the corpus as a report about this email. */
   bring(name: string, email: SentEmail, options?: { to?: string; from?: string }): Promise<string>
   email(id: string): Promise<{ status: string; category: string | null; response: string | null }>
   close(): Promise<void>
@@ -135,7 +137,7 @@ export async function openPostOffice(env: Record<string, string> = {}): Promise<
   }
 }
 
-/** The inbound listener before an API at this address. */
+/** Starts an inbound listener in front of the API at this address. */
 export async function openInbound(
   services: Services,
   apiUrl: string,
@@ -147,7 +149,7 @@ export async function openInbound(
   )
 }
 
-/** SMTP submission before an API at this address. */
+/** Starts SMTP submission in front of the API at this address. */
 export async function openSubmission(
   services: Services,
   apiUrl: string,
@@ -158,7 +160,7 @@ export async function openSubmission(
   )
 }
 
-/** What is kept of an email that was submitted. */
+/** The stored data of a submitted email. */
 export type Submitted = {
   recipient: string
   fromName: string | null
@@ -168,7 +170,7 @@ export type Submitted = {
   source: { subject: string; content: string; contentType: string; text?: string }
 }
 
-/** The emails of an organization in their order. */
+/** Returns the emails of an organization in order. */
 export async function submittedBy({ orm }: Services, organizationId: string): Promise<Submitted[]> {
   return await rows<Submitted>(
     orm.em.fork(),
@@ -191,7 +193,7 @@ async function listen(
   const api = createApiClient({ url: apiUrl, host: new URL(config.baseUrl).host, internalSecret })
   const server = make({ certificate, api, log: pino({ level: 'silent' }) })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.server.address() as AddressInfo
   return {
     port,
@@ -205,7 +207,7 @@ async function listen(
   }
 }
 
-/** A message of the corpus, with `{{RETURN_PATH}}` where the email's own stands. */
+/** Reads a message of the corpus. It has `{{RETURN_PATH}}` in place of the return path of the email it is about. */
 export function readReportFile(name: string): string {
   return readFileSync(join(FOLDER, `${name}.eml`), 'utf8').replaceAll('\n', '\r\n')
 }

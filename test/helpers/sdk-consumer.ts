@@ -7,7 +7,7 @@ import {
   type Subscriber,
 } from '@postloom/sdk'
 
-/** Compiled and never run: what the types of the SDK let a caller write, and what they refuse. */
+/** Only compiled, never run: shows what the SDK's types allow callers to write, and what they refuse. */
 export async function consume(postloom: Postloom): Promise<Result<Campaign>> {
   const { data: campaign, error, headers } = await postloom.campaigns.get('cmp_1')
   if (error) {

@@ -1,4 +1,5 @@
-// A sender of its own, to be killed: DATABASE_URL, RELAY_URL and CONNECTIONS say what it works on, LEASE_MS for how long.
+// Runs a sender as a separate process that tests can kill. DATABASE_URL, RELAY_URL, CONNECTIONS and LEASE_MS configure
+// it.
 import { readConfig } from '../../src/config.ts'
 import { startLanes } from '../../src/delivery/lanes.ts'
 import { createServices } from '../../src/services.ts'

@@ -7,9 +7,9 @@ import pg from 'pg'
 import { startPostgres, type Postgres, type PostgresOptions } from '../../scripts/services/postgres.ts'
 import { startTemporal, type Temporal } from '../../scripts/services/temporal.ts'
 
-/** What the whole test run shares: scripts/test.ts started it and stops it. */
+/** The servers shared by the whole test run; scripts/test.ts starts and stops them. */
 export type Services = {
-  /** A superuser's URL; make databases of your own, never tables in this one. */
+  /** The URL of a superuser. Create databases of your own, never tables in this one. */
   databaseUrl: string
   temporalAddress: string
   namespace: string
@@ -22,7 +22,7 @@ export type TestDatabase = {
   drop(): Promise<void>
 }
 
-/** The shared PostgreSQL and Temporal of this run. */
+/** Returns the shared PostgreSQL and Temporal of this run. */
 export async function services(): Promise<Services> {
   return {
     databaseUrl: required('DATABASE_URL_ADMIN'),
@@ -31,7 +31,7 @@ export async function services(): Promise<Services> {
   }
 }
 
-/** Makes an empty database, or a copy of `template`, on the shared server. */
+/** Creates an empty database, or a copy of `template`, on the shared server. */
 export async function createDatabase(template = 'template1'): Promise<TestDatabase> {
   const { databaseUrl } = await services()
   const name = `test_${randomBytes(6).toString('hex')}`
@@ -42,12 +42,12 @@ export async function createDatabase(template = 'template1'): Promise<TestDataba
   return { url: own.href, name, drop: () => query(url.href, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) }
 }
 
-/** A directory of the run, removed with it. */
+/** Creates a directory that is deleted at the end of the run. */
 export function scratchDirectory(name = 'scratch'): string {
   return mkdtempSync(join(required('POSTLOOM_TEST_DIRECTORY'), `${name}-`))
 }
 
-/** A PostgreSQL of one's own, crash-safe unless told otherwise, to be killed and started again. */
+/** Starts a separate PostgreSQL that tests can kill and restart. It is crash-safe by default. */
 export async function startOwnPostgres(options: Partial<PostgresOptions> = {}): Promise<Postgres> {
   const directory = options.directory ?? scratchDirectory('postgres')
   return await startPostgres({
@@ -59,7 +59,7 @@ export async function startOwnPostgres(options: Partial<PostgresOptions> = {}): 
   })
 }
 
-/** A Temporal of one's own on a file, to be killed and started again with the same directory and port. */
+/** Starts a separate Temporal on a file, which tests can kill and restart with the same directory and port. */
 export async function startOwnTemporal(
   directory = scratchDirectory('temporal'),
   port = 0,

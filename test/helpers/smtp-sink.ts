@@ -3,8 +3,8 @@ import { setTimeout as timeOut } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 
 /**
- * What the sink answers: acceptance, a refusal by code and text, nothing for ever (`hang`), or a closed
- * connection in place of the answer (`drop`). A test that must act meanwhile lets it wait for a promise.
+ * A reply of the sink: acceptance, a refusal with code and text, no reply (`hang`), or a closed connection instead of a
+ * reply (`drop`). `afterMs` and `after` delay a reply by a time or until a promise resolves.
  */
 export type SinkReply =
   | 'accept'
@@ -14,48 +14,50 @@ export type SinkReply =
   | { afterMs: number; reply: Exclude<SinkReply, { reply: unknown }> }
   | { after: Promise<void>; reply: Exclude<SinkReply, { reply: unknown }> }
 
-/** One recipient of one message, written down before the answer leaves. */
+/** One recipient of one message, recorded before the reply is sent. */
 export type JournalEntry = {
   messageId: string
   from: string
   recipient: string
-  /** Date.now() when the final dot arrived. */
+  /** `Date.now()` when the final dot arrived. */
   time: number
   raw: Buffer
-  /** Which connection brought it, from 1. */
+  /** The number of the connection, from 1. */
   connection: number
-  /** True when the answer is 250. */
+  /** True when the reply is 250. */
   accepted: boolean
-  /** True when we have it: it was not refused. After `drop` and `hang` the sender cannot know. */
+  /**
+   * True when the sink has the message because it was not refused. After `drop` and `hang` the sender cannot know this.
+   */
   taken: boolean
 }
 
-/** The mail as the behaviour sees it. */
+/** A message as the behaviour functions see it. */
 export type SinkMail = Omit<JournalEntry, 'accepted' | 'taken'>
 
-/** How the sink behaves; all default to acceptance. May be changed while it runs. */
+/** The behaviour of the sink; every reply defaults to `accept`. It may be changed while the sink runs. */
 export type SinkBehaviour = {
   onConnect?: (connection: number) => SinkReply
   onRecipient?: (address: string) => SinkReply
-  /** Asked once a message, with its first recipient. */
+  /** Called once per message, with its first recipient. */
   onMessage?: (mail: SinkMail) => SinkReply
 }
 
-/** What a sink demands before it takes mail: STARTTLS with this certificate, then this login. */
+/** What a sink requires before it accepts mail: STARTTLS with this certificate, then this login. */
 export type SinkGuard = {
   key: string
   cert: string
   login: { user: string; password: string; method: 'PLAIN' | 'LOGIN' }
 }
 
-/** A relay that keeps what it gets. */
+/** An SMTP relay that keeps all mail. */
 export type Sink = {
   port: number
   url: string
   journal: JournalEntry[]
   behaviour: SinkBehaviour
   connections: { total: number; open: number; peak: number }
-  /** What was answered with 250. */
+  /** Returns the entries that were answered with 250. */
   accepted(): JournalEntry[]
   clear(): void
   close(): Promise<void>
@@ -66,9 +68,9 @@ type SinkOptions = {
   /** False saves memory in long runs. */
   keepRaw?: boolean
   guard?: SinkGuard
-  /** Whether it takes an email as one chunk (RFC 3030), as large relays do. */
+  /** Whether it offers CHUNKING (RFC 3030), as large relays do. */
   chunking?: boolean
-  /** Whether it takes addresses beyond ASCII (RFC 6531), of those who say that they send one. */
+  /** Whether it offers SMTPUTF8 (RFC 6531), for addresses beyond ASCII. */
   utf8?: boolean
 }
 
@@ -93,7 +95,7 @@ export async function startSmtpSink(
     server.once('error', reject)
     server.listen(port, '127.0.0.1', resolve)
   })
-  // A TCP server's address is an object once it listens.
+  // The `address()` of a listening TCP server is an object.
   const bound = (server.address() as AddressInfo).port
   const sink: Sink = {
     port: bound,
@@ -113,7 +115,7 @@ export async function startSmtpSink(
   return sink
 }
 
-/** Numbers from 0 to 1 that are the same for the same seed, to fail a share of messages repeatably. */
+/** Returns a generator of numbers from 0 to 1 that is the same for the same seed, for repeatable random behaviour. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -129,7 +131,7 @@ const DOT = 0x2e
 const EMPTY = Buffer.alloc(0)
 const OK = '250 2.0.0 ok\r\n'
 
-/** One connection: the bytes not yet read, and where in the dialogue we are. */
+/** One connection: its unread bytes and the state of the dialogue. */
 class Session {
   #socket: Socket
   readonly #sink: Sink
@@ -138,9 +140,9 @@ class Session {
   #buffer: Buffer = EMPTY
   #searchedTo = 0
   #inData = false
-  /** Bytes that are left of the chunk that is being read (RFC 3030), or null. */
+  /** The number of bytes to read for the current chunk (RFC 3030), or null. */
   #chunk: number | null = null
-  /** No more input is read while an answer is late. */
+  /** True while a reply is delayed; no more input is read then. */
   #waiting = false
   #answers = ''
   #from = ''
@@ -148,7 +150,7 @@ class Session {
   #recipients: string[] = []
   readonly #guard: SinkGuard | undefined
   readonly #extensions: readonly string[]
-  /** What a login still has to say, in the order in which it is asked. */
+  /** The remaining answers of a login, in the order in which they are asked. */
   #expected: string[] = []
   #isLoggedIn = false
 
@@ -317,7 +319,7 @@ class Session {
     return true
   }
 
-  /** Only ever the last one. */
+  /** Reads a chunk. Only a single, last chunk is supported. */
   #readChunk(length: number): boolean {
     if (this.#buffer.length < length) return false
     const raw = this.#buffer.subarray(0, length)
@@ -328,7 +330,7 @@ class Session {
     return true
   }
 
-  /** Journal first, then answer: what we were given is on record whatever happens to the answer. */
+  /** Records the message before replying, so that the journal is complete whatever happens to the reply. */
   #receive(raw: Buffer): void {
     const [first = '', ...others] = this.#recipients
     const mail: SinkMail = {
@@ -385,7 +387,7 @@ function isRefusal(reply: SinkReply | undefined): boolean {
   return 'code' in reply || isRefusal(reply.reply)
 }
 
-/** The content as it was meant: a dot that begins a line was doubled (RFC 5321 4.5.2). */
+/** Removes dot-stuffing (RFC 5321 4.5.2). */
 function withoutStuffing(content: Buffer): Buffer {
   if (content[0] !== DOT && content.indexOf('\r\n.') === -1) return content
   return Buffer.from(content.toString('latin1').replaceAll(/^\./gm, ''), 'latin1')

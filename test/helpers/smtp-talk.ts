@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 
-/** A server to speak to, and who vouches for it. */
+/** A server to talk to, and the certificate to trust. */
 export type Speaker = { port: number; cert: string }
 
-/** What a conversation of any words is made of at every listener; each adds its own addresses. */
+/** Words for random conversations with any listener; each test adds its own addresses. */
 export const ANY_WORDS = [
   'EHLO x',
   'AUTH LOGIN',
@@ -19,10 +19,10 @@ export const ANY_WORDS = [
   'x'.repeat(2_000),
 ] as const
 
-/** A conversation by hand: what is written as it is, and whole replies. */
+/** An SMTP conversation by hand: sends bytes unchanged and reads complete replies. */
 export class Talk {
   greeting = ''
-  /** How many pieces have come, each a TLS record where there is TLS. */
+  /** The number of chunks received; with TLS, each is one TLS record. */
   pieces = 0
   #socket: Socket | TLSSocket
   #text = ''
@@ -34,7 +34,7 @@ export class Talk {
     this.#listen(socket)
   }
 
-  /** `from` is the address of this machine that it comes from; `first` is said before the greeting. */
+  /** Connects from the local address `from`. `first` is sent before the greeting arrives. */
   static async open(port: number, from = '127.0.0.1', first = ''): Promise<Talk> {
     const talk = new Talk(connect({ port, host: '127.0.0.1', localAddress: from }))
     if (first !== '') talk.write(first)
@@ -42,14 +42,14 @@ export class Talk {
     return talk
   }
 
-  /** Up to the login: greeting, EHLO, STARTTLS, EHLO. */
+  /** Connects and does everything up to the login: greeting, EHLO, STARTTLS, EHLO. */
   static async secured(door: Speaker): Promise<Talk> {
     const talk = await Talk.open(door.port)
     await talk.secure(door.cert)
     return talk
   }
 
-  /** EHLO, STARTTLS, EHLO. */
+  /** Sends EHLO, STARTTLS and, after the handshake, EHLO again. */
   async secure(cert: string): Promise<void> {
     await this.say('EHLO client.test')
     await this.say('STARTTLS')
@@ -80,13 +80,13 @@ export class Talk {
     this.#socket.write(bytes)
   }
 
-  /** Says one line and answers the whole reply. */
+  /** Sends one line and returns the whole reply. */
   async say(line: string): Promise<string> {
     this.write(`${line}\r\n`)
     return await this.reply()
   }
 
-  /** The next whole reply; empty once the server hung up. */
+  /** Returns the next whole reply, or an empty text once the server has closed the connection. */
   async reply(): Promise<string> {
     for (;;) {
       const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(this.#text)?.[0]
@@ -118,7 +118,7 @@ export class Talk {
   }
 }
 
-/** What AUTH PLAIN carries. */
+/** Returns the argument of AUTH PLAIN. */
 export function plain(user: string, password: string): string {
   return Buffer.from(`\0${user}\0${password}`).toString('base64')
 }

@@ -5,10 +5,10 @@ import { startApi, type TestApi } from './api.ts'
 import { QUICK } from './mailroom.ts'
 import { type Sink, startSmtpSink } from './smtp-sink.ts'
 
-/** A part of the service that a test may stop and start again. */
+/** A part of the service that a test can stop and start again. */
 export type Part = { start(): Promise<void>; stop(): Promise<void> }
 
-/** The API over its own database, with a relay that keeps the mail, lanes with short times, and perhaps an engine. */
+/** The API on its own database, a relay that keeps the mail, lanes with short times, and optionally an engine. */
 export type Stack = {
   api: TestApi
   sink: Sink
@@ -18,7 +18,10 @@ export type Stack = {
   close(): Promise<void>
 }
 
-/** Starts it; with a `queue`, which keeps it apart from other test files, the engine too. */
+/**
+ * Starts a stack, with an engine if `queue` is given. `queue` keeps its task queues apart from those of other test
+ * files.
+ */
 export async function startStack(
   options: { queue?: string; env?: Record<string, string> } = {},
 ): Promise<Stack> {

@@ -15,20 +15,20 @@ export const HOUR = 3_600_000
 
 type Row = { lookedUntil: string; nextAt: string | null }
 
-/** An API and an engine, and what tests do with workflows whose trigger is the step "start". */
+/** An API and an engine for workflows whose trigger is the step "start". */
 export type Studio = {
   api: TestApi
-  /** Publishes a workflow with this trigger and a tag after it; answers its id. */
+  /** Publishes a workflow with this trigger and a tag step after it. Returns its id. */
   live(organization: TestOrganization, config: TriggerConfig, settings?: Partial<Settings>): Promise<string>
-  /** Has Temporal's schedule fire now, and waits until everybody whom it found is decided on. */
+  /** Makes Temporal's schedule fire now, and waits until the entry of everybody it found is decided. */
   fire(workflowId: string): Promise<void>
-  /** As if nobody had looked for so long. */
+  /** Makes the trigger's last check appear to be `milliseconds` ago. */
   rewind(workflowId: string, milliseconds: number): Promise<void>
-  /** The names of whoever entered, one for each run. */
+  /** Returns the names of the subscribers who entered, one for each run. */
   entered(workflowId: string): Promise<string>
   rowOf(workflowId: string): Promise<Row | null>
   handleOf(workflowId: string): Promise<ScheduleHandle>
-  /** Waits until no intake is under way. */
+  /** Waits until no intake is in progress. */
   settled(workflowId: string): Promise<void>
   close(): Promise<void>
 }
@@ -37,7 +37,7 @@ type ScheduleHandle = ReturnType<
   Awaited<ReturnType<TestApi['services']['temporal']['client']>>['schedule']['getHandle']
 >
 
-/** Saves a draft with this trigger and a tag after it. */
+/** Saves a draft with this trigger and a tag step after it. */
 export async function draft(
   organization: TestOrganization,
   config: object,
@@ -53,7 +53,7 @@ export async function draft(
   })
 }
 
-/** Adds somebody of this name. */
+/** Adds a subscriber with this name. */
 export async function person(
   organization: TestOrganization,
   name: string,
@@ -64,13 +64,13 @@ export async function person(
   return subscriber.id
 }
 
-/** A moment so long ago: its day and its time of the day, in UTC. */
+/** Returns the UTC date and time of day of a moment `milliseconds` ago. */
 export function ago(milliseconds: number): { day: string; time: string } {
   const text = new Date(Date.now() - milliseconds).toISOString()
   return { day: text.slice(0, 10), time: text.slice(11, 16) }
 }
 
-/** Opens an API and an engine with queues of their own; environment variables may be overridden. */
+/** Starts an API and an engine with task queues of their own. `env` overrides environment variables. */
 export async function openStudio(name: string, env: Record<string, string> = {}): Promise<Studio> {
   const queue = `${name}-${process.pid}`
   const api = await startApi({ TEMPORAL_TASK_QUEUE: queue, LOG_LEVEL: 'error', ...env })
@@ -123,7 +123,7 @@ export async function openStudio(name: string, env: Record<string, string> = {})
       await eventually('the schedule', () => handle.describe())
       const before = (await rowOf(workflowId))?.lookedUntil
       const look = async () => {
-        // A schedule that is triggered twice in a second fires once.
+        // Triggering a schedule twice in a second makes it fire only once.
         await handle.trigger()
         return (await rowOf(workflowId))?.lookedUntil !== before
       }

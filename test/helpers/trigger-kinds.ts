@@ -12,12 +12,15 @@ import { eventually } from './eventually.ts'
 import { alongPorts } from './every-step.ts'
 import { ago, HOUR, type Studio } from './timed.ts'
 
-/** A workflow with one trigger, the step "start", and a wait after it; and what its publication answered. */
+/**
+ * A published workflow with one trigger, the step "start", and a wait after it; and the webhook that its publication
+ * returned.
+ */
 export type Live = { workflowId: string; webhook: { slug: string; secret: string } | undefined }
-/** Whoever enters, and the workflows that all have the same trigger. */
+/** A subscriber, and workflows that all have the same trigger. */
 export type Scene = { organization: TestOrganization; ann: string; lives: readonly Live[] }
 
-/** How a trigger is fired for ann, and the keys that its four firings have (none: its events carry no key). */
+/** How to fire a trigger for `ann`, and the re-entry keys of its four firings (undefined if its events have no key). */
 export type Kind = {
   config: (scene: Omit<Scene, 'lives'>) => Promise<TriggerConfig> | TriggerConfig
   keyPath?: string
@@ -25,7 +28,7 @@ export type Kind = {
   fire: (scene: Scene, round: number) => Promise<unknown>
 }
 
-/** Every kind of trigger; a studio that watches segments and echoes is there for those who need it. */
+/** Returns all types of triggers. Some need a studio that watches segments and echoes. */
 export function triggerKinds(studio: Studio): Record<TriggerType, Kind> {
   const KEYS = ['a', 'a', 'b', 'a'] as const
   const update = ({ organization, ann }: Scene, change: object) =>
@@ -150,7 +153,7 @@ export function triggerKinds(studio: Studio): Record<TriggerType, Kind> {
       config: () => ({ type: 'SCHEDULE', cron: `${Number(ago(HOUR / 6).time.slice(3))} * * * *` }),
       fire: async ({ lives }, round) => {
         for (const each of lives) {
-          // As if the times before had been some hours earlier.
+          // Moves the previous firing times some hours back, so that this one counts as later.
           await execute(
             studio.api.services.orm.em.fork(),
             sql`update automation_intake set due_to = due_to - make_interval(hours => ${round + 1}::int)
@@ -198,7 +201,7 @@ export function triggerKinds(studio: Studio): Record<TriggerType, Kind> {
       keys: ['a', 'a', 'b', 'a'],
       fire: async ({ organization, ann, lives }, round) => {
         for (const { workflowId } of lives) {
-          // Long keys that begin alike are keys of their own.
+          // Long keys with the same beginning must count as different.
           const context = { order: { id: 'order '.repeat(100) + KEYS[round] } }
           await organization.call('add_subscriber_to_workflow', { workflowId, subscriberId: ann, context })
         }
@@ -207,7 +210,7 @@ export function triggerKinds(studio: Studio): Record<TriggerType, Kind> {
   }
 }
 
-/** What became of each firing: the runs that it made, and the refusals, in order of time. */
+/** Returns the result of each firing in order of time: an entry or the reason of a refusal. */
 export async function decidedOf(studio: Studio, { workflowId }: Live): Promise<string[]> {
   const found = await row<{ decided: string[] | null }>(
     studio.api.services.orm.em.fork(),
@@ -220,7 +223,7 @@ export async function decidedOf(studio: Studio, { workflowId }: Live): Promise<s
   return found?.decided ?? []
 }
 
-/** Until the segments have nothing left to look at. */
+/** Waits until the segments have no work left. */
 async function still(studio: Studio, { organization }: Scene): Promise<void> {
   await eventually(
     'the segments to settle',
@@ -246,7 +249,7 @@ async function post(studio: Studio, webhook: Live['webhook'], body: object): Pro
   })
 }
 
-/** Publishes a workflow with this trigger, a wait, and the rest, whose steps follow one another. */
+/** Publishes a workflow with this trigger, a wait, and the steps of `rest` in sequence. */
 export async function live(
   { organization }: Omit<Scene, 'lives'>,
   config: TriggerConfig,

@@ -2,26 +2,26 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What a path of the test's web server answers. */
+/** The response of one path of the test's web server. */
 export type WebPage = {
   type?: string
   body: string | Buffer
   status?: number
   headers?: Record<string, string>
-  /** What happens before it answers. */
+  /** Runs before the response is sent. */
   before?: () => Promise<void>
 }
 
-/** A web server on 127.0.0.1 for what tools fetch; `allow` is the setting that lets them. */
+/** A web server on 127.0.0.1 for pages that tools fetch. `allow` is the setting that lets them. */
 export type WebServer = {
   url: string
   allow: { WEB_ALLOW_PRIVATE: string }
-  /** The paths that were asked for, in order. */
+  /** The requested paths, in order. */
   requests: string[]
   close(): void
 }
 
-/** Serves `pages` by path, looked up at each request, so that a test may change them. */
+/** Serves `pages` by path. They are looked up at each request, so a test may change them. */
 export async function startWebServer(pages: Record<string, WebPage>): Promise<WebServer> {
   const requests: string[] = []
   const server = createServer((request, response) => {
@@ -36,7 +36,7 @@ export async function startWebServer(pages: Record<string, WebPage>): Promise<We
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,

@@ -1,4 +1,4 @@
-// A worker for webhooks of its own, to be killed: DATABASE_URL says what it works on.
+// Runs the webhook worker as a separate process that tests can kill. DATABASE_URL names its database.
 import { readConfig } from '../../src/config.ts'
 import { createServices } from '../../src/services.ts'
 import { startWebhookTurns } from '../../worker/webhook-turns.ts'

@@ -1,4 +1,4 @@
-// Lanes and engine in a process of their own, to be killed, with leases short enough for tests.
+// Runs lanes and engine as a separate process that tests can kill, with leases short enough for tests.
 import { readConfig } from '../../src/config.ts'
 import { startLanes } from '../../src/delivery/lanes.ts'
 import { createServices } from '../../src/services.ts'

@@ -1,10 +1,10 @@
 import type { TestOrganization } from './api.ts'
 import { eventually } from './eventually.ts'
 
-/** A step as the tools take it. */
+/** A step as the tools accept it. */
 type GivenStep = { id: string; type?: string; config?: object; onError?: string }
 
-/** What a published workflow may differ by; without edges its steps follow one another. */
+/** Optional members of a published workflow. Without edges, its steps are in sequence. */
 export type WorkflowOptions = {
   name?: string
   settings?: object
@@ -12,7 +12,7 @@ export type WorkflowOptions = {
   successGoals?: readonly object[]
 }
 
-/** Publishes a workflow as a user would; answers its id. */
+/** Publishes a workflow through the tools, as a user does. Returns its id. */
 export async function publishWorkflow(
   organization: TestOrganization,
   steps: readonly GivenStep[],
@@ -32,7 +32,7 @@ export async function publishWorkflow(
   return workflow.id
 }
 
-/** Fast-forwards as a client does: what is not known yet is asked again, by the name of the same step. */
+/** Fast-forwards a run as clients do: while the outcome is unknown, repeats the call with the same step. */
 export async function fastForward(
   organization: TestOrganization,
   input: { expectedStepId: string } & Record<string, unknown>,

@@ -5,7 +5,9 @@ import { decodeId, encodeId, newId } from '../../src/ids.ts'
 import type { TestApi, TestOrganization } from './api.ts'
 import { publishWorkflow } from './workflow.ts'
 
-/** One record of every kind that an input can name, by its prefix, and the names that identify as well. */
+/**
+ * The id of one record of every kind that an input can refer to, by prefix, and the names that identify records too.
+ */
 export type World = Record<
   | 'sub'
   | 'tag'
@@ -38,7 +40,7 @@ const GREETING = {
 
 let made = 0
 
-/** Fills an organization with a record of every kind. No engine need run: the run stays where it was entered. */
+/** Creates a record of every kind in an organization. It works without an engine: the run stays at its entry. */
 export async function makeWorld(api: TestApi, organization: TestOrganization): Promise<World> {
   const data: TestOrganization['data'] = (tool, input) => organization.data(tool, input)
   const label = `w${(made += 1)}x${newId().slice(-6)}`
@@ -92,7 +94,7 @@ export async function makeWorld(api: TestApi, organization: TestOrganization): P
   }
 }
 
-/** A world of the organization whose records are gone. */
+/** Creates a world and then deletes its records. */
 export async function makeLostWorld(api: TestApi, organization: TestOrganization): Promise<World> {
   const world = await makeWorld(api, organization)
   const { token } = organization
@@ -109,13 +111,13 @@ export async function makeLostWorld(api: TestApi, organization: TestOrganization
     expectedUpdatedAt: group.updatedAt,
   })
   if (removed.status !== 200) throw new Error(`delete_workflow_group answered ${removed.status}`)
-  // Erasing a person takes their run along.
+  // Erasing a subscriber also deletes their run.
   const erased = await api.request('DELETE', `/api/v2/subscribers/${world.sub}`, { token })
   if (erased.status !== 200) throw new Error(`erasing answered ${erased.status}`)
   const draft = (await organization.data('create_workflow', { name: world.tagName })).workflow.id
   const answer = await organization.confirmed('delete_workflow', { workflowId: draft })
   if (answer.status !== 200) throw new Error(`delete_workflow answered ${answer.status}`)
-  // No tool deletes these: a campaign is archived, and so on.
+  // No tool deletes these; campaigns, for example, are only archived.
   for (const [table, prefix] of [
     ['campaign', 'cmp'],
     ['snippet', 'snp'],
@@ -140,7 +142,7 @@ export async function makeLostWorld(api: TestApi, organization: TestOrganization
   return { ...world, wf: draft }
 }
 
-/** A record of every kind that never was. */
+/** Returns ids of every kind for records that never existed. */
 export function makeMissingWorld(api: TestApi, organization: TestOrganization): World {
   const id = (prefix: Parameters<typeof encodeId>[0]): string => encodeId(prefix, newId())
   const label = `never${newId().slice(-6)}`
@@ -171,7 +173,7 @@ export function makeMissingWorld(api: TestApi, organization: TestOrganization): 
   }
 }
 
-/** Beside the limit: the matrix needs many. */
+/** Bypasses the limit of webhooks per organization, because the tests need many. */
 async function addWebhook({ services }: TestApi, organization: TestOrganization): Promise<string> {
   const id = newId()
   await execute(
@@ -191,13 +193,16 @@ async function oldestDelivery({ services }: TestApi, webhookId: string): Promise
   return encodeId('evt', found?.id ?? '')
 }
 
-/** The suffix of every id in a documented example. */
+/** The suffix of all ids in documented examples. */
 const EXAMPLE_ID = '01hzy3k8v5e0qs2r7m4n6p8t9w'
 
-/** The moment in documented examples. */
+/** The timestamp in documented examples. */
 const EXAMPLE_TIME = '2026-01-31T09:00:00.000Z'
 
-/** What documented examples name, as it is in a world: its records, its person, its tag, its domain and an hour ago. */
+/**
+ * Replaces the ids, the email, the tag, the domain and the time of documented examples with those of a world. The time
+ * becomes an hour ago.
+ */
 export function inWorld<Value>(value: Value, world: World): Value {
   const prefixes = Object.entries(world).map(([key, id]) => [`${key}_${EXAMPLE_ID}`, id] as const)
   const names = [
@@ -208,7 +213,7 @@ export function inWorld<Value>(value: Value, world: World): Value {
     [EXAMPLE_TIME, new Date(Date.now() - 3_600_000).toISOString()],
   ] as const
   const text = names.reduce((all, [name, own]) => all.replaceAll(name, own), JSON.stringify(value))
-  // Only words within strings were put in place of others.
+  // Only text inside of strings was replaced.
   return JSON.parse(text) as Value
 }
 
@@ -241,7 +246,7 @@ async function addDomain(api: TestApi, organization: TestOrganization, host: str
   const id = newId()
   await execute(
     api.services.orm.em.fork(),
-    // As the development domain, so that nobody is asked about it.
+    // A development domain, so that no DNS lookups are made for it.
     sql`insert into domain (id, organization_id, domain, status, development)
       values (${id}, ${organization.id}, ${host}, 'VERIFIED', true)`,
   )
