@@ -13,9 +13,10 @@ import { getGroup, lockGroup } from './groups.ts'
 type Assignable = { id: string; groupId: string | null }
 
 /**
- * Puts a workflow into a group, or into none; the runs in it go along, and whoever queued in a group that it leaves for
- * none begins. Refused while somebody is in it and in another workflow of the group it joins or leaves, or twice in it.
- * The automation's lock lets nobody enter meanwhile, and the groups' locks nobody a workflow of theirs.
+ * Moves a workflow with its active runs into a group, or out of its group if `groupId` is null; its queued runs then
+ * begin. Throws `WRONG_STATE` if a subscriber has an active run in it and another one in the group that it joins or
+ * leaves, or two in the workflow itself while it joins a group. The locks on the automation and the groups prevent
+ * entries into the workflow and into any workflow of these groups.
  */
 export async function assignGroup(
   call: Call,
@@ -30,7 +31,7 @@ export async function assignGroup(
   )
   if (!automation) missing('wf', workflowId)
   const before = automation.groupId === null ? null : encodeId('grp', automation.groupId)
-  // In one order, so that two workflows that change places do not wait for each other.
+  // Lock in a fixed order, so that two workflows that swap their groups do not deadlock.
   const concerned = [before, groupId].filter((id) => id !== null)
   for (const id of [...new Set(concerned)].toSorted()) await lockGroup(call, id)
   if (before !== groupId) {
@@ -54,7 +55,7 @@ async function move(call: Call, { id, groupId: before }: Assignable, groupId: st
     sql`update automation_run set group_id = ${after}
       where organization_id = ${organization.id} and automation_id = ${id} and ${IS_ACTIVE}`,
   )
-  // Which workflows it has is a part of a group, so a group that was read before is stale now.
+  // A group includes the list of its workflows, so this must change its `updatedAt`.
   await execute(
     em,
     sql`update automation_group set name = name

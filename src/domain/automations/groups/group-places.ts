@@ -6,25 +6,25 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute, rows } from '../../../database.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 
-/** A subscriber's place in a group: one run of theirs holds it, others may queue for it. Ids are uuids. */
+/** A subscriber's place in a group: one of their runs holds it, others may queue for it. Ids are UUIDs. */
 export type Place = { groupId: string; subscriberId: string }
 
-/** A group's rules, as they are while its places are decided. */
+/** The rules by which places of a group are given. */
 export type GroupRules = { id: string; conflictStrategy: ConflictStrategy; maxQueueAge: Duration | null }
 
-/** Who holds a place, and how many queue for it that may have their turn. */
+/** The holder of a place, and the number of queued runs that may begin. */
 export type Occupation = { holder: Holder | null; queued: number }
-/** The run (uuid) that holds the place, and the priority of its automation. */
+/** The id (UUID) of the run that holds a place, and the priority of its version. */
 export type Holder = { runId: string; priority: number }
 
-/** What becomes of a newcomer; one who preempts takes the place of the holder. */
+/** The decision about a new run. PREEMPTS means that it takes the place of the holder. */
 export type Turn = 'HOLDS' | 'QUEUES' | 'SKIPPED' | 'PREEMPTS'
 
-/** The condition that a `run` that queues may have its turn: its workflow is active. */
+/** SQL condition: a queued `run` may begin because its workflow is ACTIVE. */
 export const MAY_BEGIN = sql<boolean>`exists (select from automation where automation.organization_id = run.organization_id
   and automation.id = run.automation_id and automation.status = 'ACTIVE')`
 
-/** The groups of these ids, kept as they are until the end of the transaction. */
+/** Reads the groups with these ids and locks them against changes until the end of the transaction. */
 export async function lockGroups(
   { em, organization }: Call,
   groupIds: readonly string[],
@@ -39,8 +39,8 @@ export async function lockGroups(
 }
 
 /**
- * Until the end of the transaction nobody else decides about these places. The lock comes after those of automations
- * and subscribers and before those of runs.
+ * Locks these places until the end of the transaction, so that no other transaction gives them away. In the lock order,
+ * places come after automations and subscribers and before runs.
  */
 export async function lockPlaces({ em, organization }: Call, places: readonly Place[]): Promise<void> {
   if (places.length === 0) return
@@ -53,7 +53,7 @@ export async function lockPlaces({ em, organization }: Call, places: readonly Pl
   )
 }
 
-/** Who has these places; asked after lockPlaces, so it is the last word. */
+/** Reads who holds these places. The caller has called `lockPlaces`, so the answer cannot change. */
 export async function readPlaces(
   { em, organization }: Call,
   places: readonly Place[],
@@ -79,7 +79,7 @@ export async function readPlaces(
   return occupied
 }
 
-/** Whose turn it is when somebody comes (decisions, section 6): between equal priorities the first one stays. */
+/** Decides about a new run in a place (decisions, section 6). Of equal priorities, the holder stays. */
 export function decideTurn(
   strategy: ConflictStrategy,
   { holder, queued }: Occupation,
@@ -91,12 +91,12 @@ export function decideTurn(
   return strategy === 'PRIORITY' && priority > holder.priority ? 'PREEMPTS' : 'SKIPPED'
 }
 
-/** A place as a key of a map. */
+/** Returns a map key for a place. */
 export function placeKey({ groupId, subscriberId }: Place): string {
   return `${groupId}/${subscriberId}`
 }
 
-/** Places as rows (group_id, subscriber_id). */
+/** Makes a SQL table of places (group_id, subscriber_id). */
 export function placeRows(places: readonly Place[]): RawBuilder<unknown> {
   return sql`unnest(${array(
     places.map(({ groupId }) => groupId),

@@ -11,9 +11,9 @@ import { lockPlaces, MAY_BEGIN, type Place, placeRows } from './group-places.ts'
 const PAGE = 500
 
 /**
- * Lets whoever waited longest begin, in each of these places that nobody holds any more; who waited longer than the
- * group allows is skipped, and a run of a paused workflow is passed over until that is active again. Answers the events
- * of that which may move other runs on; see freePlaces.
+ * Starts the longest waiting queued run in each of these places that no run holds. Runs that waited longer than the
+ * group allows become SKIPPED, and runs of paused workflows are passed over until those are active again. Returns
+ * events that other runs may wait for, which `freePlaces` passes to `endEventWaits`.
  */
 export async function releasePlaces(call: Call, places: readonly Place[]): Promise<RecordedEvent[]> {
   if (places.length === 0) return []
@@ -34,8 +34,8 @@ export async function releasePlaces(call: Call, places: readonly Place[]): Promi
 }
 
 /**
- * Lets every run of an automation begin that queued in the group which it has just left: it waits for nobody any more,
- * and where the automation is paused, that holds it. Answers the events of that which may move other runs on.
+ * Starts all queued runs of an automation that has just left its group. If the automation is paused, they are held at
+ * their first turn. Returns events that other runs may wait for, for `endEventWaits`.
  */
 export async function beginUngrouped(call: Call, automationId: string): Promise<RecordedEvent[]> {
   return await beginQueued(
@@ -45,7 +45,7 @@ export async function beginUngrouped(call: Call, automationId: string): Promise<
   )
 }
 
-/** `chosen` are rows (id, automation_id, version_id) of runs that queue. */
+/** Starts queued runs. `chosen` selects their rows (id, automation_id, version_id). */
 async function beginQueued(call: Call, chosen: RawBuilder<unknown>): Promise<RecordedEvent[]> {
   const begun = await rows<StartingRun>(
     call.em,
@@ -89,7 +89,7 @@ async function expireQueued(call: Call, places: readonly Place[]): Promise<void>
   )
 }
 
-/** A page of places where somebody queues in vain: nobody holds the place, or they have waited too long. */
+/** Finds up to `PAGE` places with a queued run that has expired, or that could begin because no run holds the place. */
 export async function findStalePlaces(
   em: EntityManager,
 ): Promise<{ organizationId: string; places: Place[] }[]> {

@@ -11,27 +11,28 @@ import { lengthFaults } from '../definition/read-step.ts'
 
 type GroupRow = Omit<WorkflowGroup, 'workflows'> & { workflows: WorkflowGroup['workflows'] | null }
 
-/** What a caller may say of a group; null ends the limit of its queue. */
+/** The changes of a group. A null `maxQueueAge` removes the limit of its queue. */
 export type GroupChange = {
   name?: string | undefined
   conflictStrategy?: ConflictStrategy | undefined
   maxQueueAge?: Duration | null | undefined
 }
 
-/** Every group with its workflows, by name. */
+/** Lists all groups with their workflows, ordered by name. */
 export async function listGroups(call: Call): Promise<WorkflowGroup[]> {
   return await readGroups(call, null)
 }
 
-/** One group, by its TypeID. */
+/** Reads a group by its TypeID. Throws `NOT_FOUND`. */
 export async function getGroup(call: Call, groupId: string): Promise<WorkflowGroup> {
   const [group] = await readGroups(call, decodeId('grp', groupId))
   return group ?? missing('grp', groupId)
 }
 
 /**
- * Makes a group. One of the same name and strategy is answered as it is, so that a repeat is safe; another strategy or
- * queue under the name is ALREADY_EXISTS.
+ * Creates a group. Returns an existing group of the same name, strategy and queue limit as it is, so that a repeated
+ * call is safe. Throws `ALREADY_EXISTS` if a group of this name differs, and `WRONG_STATE` if there are too many
+ * groups.
  */
 export async function createGroup(
   call: Call,
@@ -56,7 +57,10 @@ export async function createGroup(
   refuseTaken(group)
 }
 
-/** Changes name, strategy or queue; what is left out stays. Whoever queues already keeps their turn and their limit. */
+/**
+ * Changes the name, strategy or queue limit; members that are left out stay. Runs that are queued already keep their
+ * turn and limit. Throws `ALREADY_EXISTS` if another group has the name.
+ */
 export async function updateGroup(call: Call, groupId: string, change: GroupChange): Promise<WorkflowGroup> {
   await lockGroup(call, groupId)
   const before = await getGroup(call, groupId)
@@ -77,7 +81,7 @@ export async function updateGroup(call: Call, groupId: string, change: GroupChan
   return await getGroup(call, groupId)
 }
 
-/** Deletes a group that was read just now and that no workflow is assigned to. */
+/** Deletes a group. Throws `STALE_VERSION` if it changed since it was read, and `WRONG_STATE` if it has workflows. */
 export async function deleteGroup(call: Call, groupId: string, expectedUpdatedAt: string): Promise<void> {
   await lockGroup(call, groupId)
   await findDeletable(call, groupId, expectedUpdatedAt)
@@ -88,7 +92,7 @@ export async function deleteGroup(call: Call, groupId: string, expectedUpdatedAt
   )
 }
 
-/** What deleting will do, or why it cannot be done. */
+/** Describes what deleting will do. Throws like `deleteGroup`. */
 export async function summarizeGroupDeletion(
   call: Call,
   groupId: string,
@@ -103,12 +107,15 @@ export async function summarizeGroupDeletion(
   }
 }
 
-/** How a group is named to people: its name and its id. */
+/** Returns the name and id of a group for messages to people. */
 function titleOfGroup({ id, name }: Pick<WorkflowGroup, 'id' | 'name'>): string {
   return `“${name}” (${id})`
 }
 
-/** Until the end of the transaction, nobody enters a workflow of the group, and nobody else changes it. */
+/**
+ * Locks a group until the end of the transaction: nobody enters its workflows, and nobody else changes it. Throws
+ * `NOT_FOUND`.
+ */
 export async function lockGroup({ em, organization }: Call, groupId: string): Promise<void> {
   const found = await row(
     em,
@@ -202,7 +209,7 @@ function ageColumn(age: Duration | null) {
   return age === null ? sql`null` : json(age)
 }
 
-/** A queue that a repeat does not name is no difference. */
+/** Returns whether the queue limits are equal. A repeated call that leaves the limit out matches any. */
 function isSameAge(one: Duration | null, other: Duration | undefined): boolean {
   return other === undefined || (one?.amount === other.amount && one.unit === other.unit)
 }

@@ -1,4 +1,4 @@
 import { sql } from 'kysely'
 
-/** Runs that are not over, as SQL; the partial unique index on entries has the same condition. */
+/** SQL condition for runs that are not over. It must equal the condition of the partial unique index on entry keys. */
 export const IS_ACTIVE = sql.raw("status in ('QUEUED', 'ACTIVE', 'WAITING')")

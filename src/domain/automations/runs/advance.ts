@@ -17,23 +17,23 @@ import { isOver, lockRun, readEnd, type RunState, saveRun, type Visit } from './
 import { cancelRuns, endEventWaits, freePlaces, runFacts } from './runs.ts'
 import { COMPLETED, type End, settlementOf } from './settlement.ts'
 
-/** More steps than a graph has cannot follow each other without a wait. */
+/** The most steps of one turn. A valid graph cannot exceed it, because each of its cycles contains a wait. */
 const MOST_STEPS = 1_000
 
 type Walk = Turn & {
   visits: Visit[]
   decisions: Decision[]
   refusals: Refusals
-  /** One of its own steps had the run ended, by a rule or by an unsubscribe, which told everybody already. */
+  /** Whether `cancelRuns` ended the run because of one of its own steps, and so has recorded the event of its end. */
   isEndTold: boolean
 }
 
-/** What a turn knows of earlier attempts at itself: the refusal of each step that was undone, by its place. */
+/** The refusals of steps in earlier attempts at this turn, by place (`<visit>/<step id>`). */
 export type Refusals = ReadonlyMap<string, Failure>
 
 /**
- * A writing step was refused. What it had written must go, so the whole turn is rolled back and walked again with the
- * refusal known: that costs nothing where nothing is refused, which a savepoint for each step would.
+ * Thrown when a step that may have written something is refused. The caller rolls the turn back and repeats it with
+ * this refusal in `refusals`. Unlike a savepoint per step, this costs nothing when no step is refused.
  */
 export class StepRefused extends Error {
   readonly place: string
@@ -46,14 +46,15 @@ export class StepRefused extends Error {
   }
 }
 
-/** The workflow that asks: see RunRequest. */
+/** The Temporal workflow that asks; see `RunRequest`. */
 export type Asking = Pick<RunRequest, 'execution' | 'attempt'>
 
 /**
- * Does all that is due in a run, in the caller's transaction and under the run's lock, until it waits, holds or ends.
- * What a step decided is stored with the run's new place, so asking again only repeats the answer. Who asks last
- * drives the run: of its workflow id Temporal has one at a time, and a reset of an older one ends the newer. One that was
- * reset after its run failed retries it. Throws StepRefused where the turn must be repeated.
+ * Executes everything that is due in a run, in the caller's transaction and under the run's lock, until the run waits,
+ * is held or ends. The results of steps and the run's new place are stored together, so a repeated call only repeats
+ * the answer. The last caller drives the run: Temporal runs one workflow per id at a time, and a reset of an older one
+ * ends the newer. A workflow that an operator reset after its run failed retries the run. Throws `StepRefused` if the
+ * caller must repeat the turn.
  */
 export async function advanceRun(
   caller: Call,
@@ -73,9 +74,9 @@ export async function advanceRun(
     return ended({ ...run, status: 'CANCELED', exitReason: 'ARCHIVED' }, [])
   }
   if (run.automationStatus === 'PAUSED') {
-    // Nothing is asked of a wait that goes on: what it waits for may hold already, and it would step on.
+    // Do not evaluate a wait that is not due: its filters may match already, and the paused run would go on.
     if (!isDue(run)) return await nextAction(call, run, [])
-    // It has not begun: its first turn is still to come.
+    // The run has not begun, so the next turn must still be its first.
     if (isFirst) run.execution = null
     return await hold(call, run)
   }
@@ -110,7 +111,7 @@ export async function advanceRun(
   return await nextAction(call, run, walk.visits)
 }
 
-/** Ends a run because an operator canceled its workflow. */
+/** Cancels a run because an operator canceled its workflow in Temporal. */
 export async function cancelRunByOperator(call: Call, runId: string): Promise<NextAction> {
   const run = await lockRun(call, runId)
   if (!run) return gone('the run no longer exists')
@@ -124,18 +125,18 @@ function isDue(run: RunState): boolean {
   return run.wakeAt !== null && run.wakeAt <= run.now
 }
 
-/** Whether it waits for something of its own on its way out, which nobody can cut short. */
+/** Returns whether the run waits for its own email or request. Such a wait cannot be cut short. */
 function isUnderWay({ waitKind }: RunState): boolean {
   return waitKind === 'MESSAGE' || waitKind === 'WEBHOOK'
 }
 
-/** When the run should have gone on: before it was held, or when its wait was over. */
+/** Returns when the run should have continued (epoch ms): when it was held, else when its wait was over, else now. */
 function dueOf(run: RunState): number {
   const isWaiting = run.waitKind !== null && !isUnderWay(run)
   return Math.min(run.now, run.dueAt ?? (isWaiting ? run.wakeAt : null) ?? run.now)
 }
 
-/** From its first turn at the latest the run's goals and exit rules hear of events; what they missed is looked for. */
+/** Starts to watch the run's goals and exit rules, and applies those that were met since the run was entered. */
 async function begin(walk: Walk): Promise<void> {
   if (endsByGoal(walk, await beginGoals(walk))) return
   await watchExitRules(walk.call, [{ ...walk.run, version: walk.version }])
@@ -145,7 +146,7 @@ async function begin(walk: Walk): Promise<void> {
   finish(walk, { status: 'CANCELED', exitReason: 'EXIT_RULE', error: null })
 }
 
-/** Ends the run where one of the goals that it has reached says so. */
+/** Ends the run if one of the reached goals has `exitOnReach`, and returns whether it did. */
 function endsByGoal(walk: Walk, reached: readonly SuccessGoal[]): boolean {
   const goal = reached.find(({ exitOnReach }) => exitOnReach)
   if (!goal) return false
@@ -159,10 +160,13 @@ function endKeys({ run }: Walk) {
   return { subscriberId, automationId, runId, action: 'RUN_ENDED' } as const
 }
 
-/** Pausing freezes the run where it is; the share lock on the automation makes this final before a resume looks. */
+/**
+ * Marks the run as held because the workflow is paused. The transaction holds a share lock on the automation, so a
+ * resume cannot run before this is committed and miss the run.
+ */
 async function hold(call: Call, run: RunState): Promise<NextAction> {
   const { subscriberId, automationId, id: runId, stepId } = run
-  // It looks again every now and then; the decision is made once.
+  // A held run comes here again and again, but the decision is recorded once.
   if (!run.held && stepId !== null) {
     const keys = { subscriberId, automationId, runId, stepId }
     await recordDecisions(call, [{ ...keys, action: 'STEP_DEFERRED', reason: 'PAUSED' }])
@@ -187,7 +191,7 @@ async function walkOn(walk: Walk): Promise<void> {
     if (result === null) return
     if (result.kind === 'waits') return stay(walk, current, result)
     next = settle(walk, current, result)
-    // An email asks by itself.
+    // EMAIL steps check the goals themselves.
     if (current.type !== 'EMAIL') await noticeGoals(walk)
   }
   for (let count = 0; next && !isOver(run); count++) {
@@ -209,7 +213,7 @@ async function walkOn(walk: Walk): Promise<void> {
   if (!isOver(run)) finish(walk, COMPLETED)
 }
 
-/** What a step changes may end its own run: the row says so, and the walk stops there. */
+/** Stops the walk if a change that the step made has ended the run; that is already stored in its row. */
 async function noticeEnd(walk: Walk): Promise<void> {
   const end = await readEnd(walk.call, walk.run.id)
   if (end === null) return
@@ -217,7 +221,9 @@ async function noticeEnd(walk: Walk): Promise<void> {
   walk.isEndTold = true
 }
 
-/** Filters are heard of a moment after a change: what a step or a wait made true ends the run before its next step. */
+/**
+ * Checks goals by filters now. Changes are compared with goals a moment later, and no further step may run until then.
+ */
 async function noticeGoals(walk: Walk): Promise<void> {
   if (!isOver(walk.run)) endsByGoal(walk, await reachByFilters(walk, walk.version.definition.successGoals))
 }
@@ -227,7 +233,9 @@ function skipped(walk: Walk, step: Step): StepResult {
   return { kind: 'left', port: skipPort(step), outcome: { result: 'SKIPPED', reason: 'CONDITIONS' } }
 }
 
-/** A refusal inside a step is the step's failure; a fault of ours is not caught: the activity is tried again. */
+/**
+ * Turns a `Failure` inside a step into the step's failure. Other errors are rethrown, so that the activity is retried.
+ */
 async function guarded(
   walk: Walk,
   step: Step,
@@ -249,7 +257,10 @@ function ledgerKeys({ run }: Walk, step: Step) {
   return { subscriberId: run.subscriberId, automationId: run.automationId, runId: run.id, stepId: step.id }
 }
 
-/** Notes how a step was left and answers where the run goes; the run is over where that says so. */
+/**
+ * Records the result of a step that is over, ends the run if the result says so, and returns the next step if there is
+ * one.
+ */
 function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   const { run, version } = walk
   if (result.kind === 'waits') return undefined
@@ -266,13 +277,13 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
     open: false,
     ...endOf(result),
   })
-  // A wait counts from when the step before it was over, also where we hear of that late.
+  // A wait counts from when the previous step was over, even if the run learns of that late.
   walk.clock = { ...walk.clock, now: endOf(result).endedAt ?? run.now }
   if (end) finish(walk, end)
   return port === null ? undefined : nextStep(version.graph, step.id, port)
 }
 
-/** What a step that is over decided not to do. */
+/** Returns the ledger entries for a result: a step that did not act or failed, or an early end of the run. */
 function decisionsIn(result: Settled, end: End | null): Pick<Decision, 'action' | 'reason' | 'data'>[] {
   if (result.kind === 'left') {
     return result.decision === undefined ? [] : [{ action: 'STEP_SKIPPED', reason: result.decision }]
@@ -281,11 +292,11 @@ function decisionsIn(result: Settled, end: End | null): Pick<Decision, 'action' 
     const { code, reason } = result
     return [
       ...(code === null ? [] : [{ action: 'STEP_FAILED' as const, reason: code, data: { reason } }]),
-      // A run that FAILED says so itself, and may be retried.
+      // A FAILED run needs no entry: its status and error say so, and it may be retried.
       ...(end?.status === 'COMPLETED' ? [{ action: 'RUN_ENDED' as const, reason: 'ERROR' }] : []),
     ]
   }
-  // An EXIT is what the author meant; every other end of a step is a decision.
+  // An EXIT step is the planned end, so it is no decision. All other ends are.
   if (result.exitReason === 'EXIT_STEP') return []
   const { reason = result.exitReason, ruleId, goalId } = result.outcome
   const data = { ...(ruleId !== undefined && { rule: ruleId }), ...(goalId !== undefined && { goalId }) }
@@ -305,7 +316,7 @@ function stay(walk: Walk, step: Step, result: Extract<StepResult, { kind: 'waits
   if (typeof reason === 'string') {
     walk.decisions.push({ ...ledgerKeys(walk, step), action: 'STEP_DEFERRED', reason, data: { until } })
   }
-  // Only waits that somebody may cut short count as waiting.
+  // Only waits that can be fast-forwarded have the status WAITING.
   run.status = isUnderWay(run) ? 'ACTIVE' : 'WAITING'
   note(walk, step, { port: null, outcome: result.outcome, open: true })
 }

@@ -6,16 +6,16 @@ import { encodeId, NIL_ID } from '../../../ids.ts'
 import { IS_ACTIVE } from './active.ts'
 import { cancelRuns, countActiveRuns, readPage } from './runs.ts'
 
-/** So many runs of one transaction: as many as cost a second or so. */
+/** How many runs one transaction cancels, which takes about a second. */
 const PAGE = 1_000
 
-/** The runs of an archived automation that are still to be canceled: those after this one. Ids are uuids. */
+/** The remaining work of archiving: cancel the automation's runs whose id is greater than `after`. Ids are UUIDs. */
 export type ArchiveWork = { work: 'ARCHIVE'; automationId: string; after: string; by: Actor }
 
 /**
- * Cancels the runs of an automation that has just been ARCHIVED: a page in this transaction, and each further one in its
- * own, by the outbox. Until their turn comes no run of them acts, because each asks for the status first. Answers how many
- * runs there are.
+ * Cancels the runs of an automation that has just been ARCHIVED: one page in this transaction, and further pages
+ * through the outbox, each in a transaction of its own. The remaining runs do nothing until then, because they read the
+ * status before each turn. Returns the number of all active runs.
  */
 export async function archiveRuns(call: Call, automationId: string): Promise<number> {
   const count = await countActiveRuns(call.em, call.organization.id, automationId)
@@ -23,7 +23,10 @@ export async function archiveRuns(call: Call, automationId: string): Promise<num
   return count
 }
 
-/** One page, and what is left to do after it. Nothing where the automation has left the archive, which cancels the rest. */
+/**
+ * Cancels one page of runs and emits the work for the next one. Does nothing if the automation has left the archive,
+ * because that has canceled the remaining runs.
+ */
 export async function cancelPage(call: Call, { automationId, after, ...work }: ArchiveWork): Promise<void> {
   const { em, organization } = call
   const archived = await row(

@@ -11,7 +11,7 @@ import { loadVersions } from '../definition/versions.ts'
 import { wakeRuns } from './runs.ts'
 import { CONDITION_TYPE } from './waits.ts'
 
-/** A step in which runs wait for filters to hold. Ids are uuids. */
+/** A step in which runs wait for filters to match. Ids are UUIDs, except `stepId`. */
 type Condition = { automationId: string; versionId: string; stepId: string }
 type Waiting = Condition & { runIds: string[] }
 
@@ -20,7 +20,7 @@ const IN_CONDITION = sql`run_wait wait join automation_run run
 const CONDITION_COLUMNS = sql`run.automation_id as "automationId", run.version_id as "versionId",
   run.current_step_id as "stepId"`
 
-/** Of these people, whose filters hold by now, the runs that waited for that go on: one query for each step. */
+/** Wakes the runs of these subscribers that wait for filters which match now, with one filter query per step. */
 export async function endConditionWaits(call: Call, subscriberIds: readonly string[]): Promise<void> {
   if (subscriberIds.length === 0) return
   const waiting = await rows<Waiting>(
@@ -36,7 +36,10 @@ export async function endConditionWaits(call: Call, subscriberIds: readonly stri
   }
 }
 
-/** Notes everybody whose wait can end by time alone, so that their filters are asked again. Answers how many steps. */
+/**
+ * Queues a check (`segment_change`) of every subscriber in a wait for filters that can start to match just because time
+ * passes. Returns the number of such steps.
+ */
 export async function noteTimedConditions(call: Call): Promise<number> {
   const { em, organization } = call
   const waiting = await rows<Condition>(
@@ -60,7 +63,11 @@ export async function noteTimedConditions(call: Call): Promise<number> {
   return timed
 }
 
-/** Notes who began to wait for a condition, or a goal by filters, a moment ago: some changes are written without the locks of waits. */
+/**
+ * Queues a check of subscribers whose wait for a condition, or watch of a goal by filters, began in the last `seconds`.
+ * Some changes are written without the lock of the subscriber, so the wait may have missed one that committed at the
+ * same time.
+ */
 export async function noteFreshConditions(em: EntityManager, seconds: number): Promise<void> {
   await execute(
     em,
@@ -72,7 +79,7 @@ export async function noteFreshConditions(em: EntityManager, seconds: number): P
   )
 }
 
-/** Organizations in which a run waits for a condition, or a goal by filters may be reached. */
+/** Returns the ids of organizations in which a run waits for a condition or has a goal by filters. */
 export async function organizationsWithConditions(em: EntityManager): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
@@ -91,7 +98,7 @@ async function filtersOf(call: Call, conditions: readonly Condition[]): Promise<
   })
 }
 
-/** Of these runs, those for which the filters hold; filters that name what is gone hold for nobody. */
+/** Returns those of these runs whose filters match. Filters that name something that was deleted match nobody. */
 export async function holdingRuns(
   call: Call,
   automationId: string,
@@ -107,7 +114,7 @@ export async function holdingRuns(
   }
 }
 
-/** Whether filters can come to hold by time alone. */
+/** Returns whether filters, including those of segments that they name, can start to match just because time passes. */
 export async function dependsOnTime(call: Call, filters: readonly Filter[]): Promise<boolean> {
   const { segments } = await loadReferences(call.em, { organizationId: call.organization.id }, filters)
   const every = [filters, ...segments.values()].flat()

@@ -4,22 +4,24 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
 
-/** A decision of an automation not to act, for the ledger that explains it later. Ids are uuids. */
+/**
+ * An automation's decision not to act, as recorded in the ledger (`decision`) that explains it later. Ids are UUIDs.
+ */
 export type Decision = {
   subscriberId: string
   automationId: string
   runId?: string
   stepId?: string
   /**
-   * STEP_DEFERRED: not now, but at the moment in `data.until`, or when the workflow goes on. RUN_ENDED: before its end, by a rule, a
-   * goal, a person or another workflow.
+   * STEP_DEFERRED: the step runs later, at `data.until` or when the workflow is resumed. RUN_ENDED: the run ended
+   * early, by a rule, a goal, a person or another workflow.
    */
   action: 'ENTRY_REFUSED' | 'STEP_SKIPPED' | 'STEP_DEFERRED' | 'STEP_FAILED' | 'RUN_ENDED'
   reason: string
   data?: Record<string, unknown>
 }
 
-/** Writes ledger rows, in the transaction of what they explain. */
+/** Writes ledger rows, in the transaction of the decisions. */
 export async function recordDecisions(call: Call, decisions: readonly Decision[]): Promise<void> {
   if (decisions.length === 0) return
   const column = (pick: (decision: Decision) => unknown) =>

@@ -9,10 +9,10 @@ import { isSinceEntry } from './since-entry.ts'
 
 type Asking = Pick<Turn, 'call' | 'run' | 'version'>
 
-/** Runs that events are to find. Ids are uuids. */
+/** A run that events should be able to find. Ids are UUIDs. */
 export type Listener = { id: string; subscriberId: string; version: Version }
 
-/** Lets the events of the exit rules of runs find them, until they end; see endEventWaits. */
+/** Writes a `run_wait` row per exit rule, by which `endEventWaits` finds these runs until they end. */
 export async function watchExitRules(call: Call, runs: readonly Listener[]): Promise<void> {
   const rules = runs.flatMap(({ version: { definition }, ...run }) =>
     (definition.settings.exitRules ?? []).map((rule) => ({ run, rule })),
@@ -42,7 +42,7 @@ export async function watchExitRules(call: Call, runs: readonly Listener[]): Pro
   )
 }
 
-/** The exit rule whose event has come since the run was entered, or null. */
+/** Returns the id of the exit rule that the first matching event since the entry has met, or null. */
 export async function hitExitRule(asking: Asking): Promise<string | null> {
   const { call, version } = asking
   const rules = version.definition.settings.exitRules ?? []

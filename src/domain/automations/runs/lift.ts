@@ -1,18 +1,21 @@
 import type { Lift } from '../../../../schema/workflow-statistics.ts'
 
-/** People of one variant, and how many of them converted. */
+/** The number of people with a variant, and how many of them converted. */
 export type Arm = { people: number; converted: number }
 
-/** The standard normal deviate of a two-sided interval of 95 %. */
+/** The z-score of a two-sided 95 % confidence interval. */
 const Z = 1.96
-/** Below this the logarithm of a ratio is far from normal, and an interval would promise too much. */
+/**
+ * With fewer people or conversions, the logarithm of the ratio is far from normal and the interval would be too narrow.
+ */
 const FEWEST_PEOPLE = 100
 const FEWEST_CONVERSIONS = 10
 
 /**
- * Lift of a variant over the holdout: p₁ / p₀ − 1, with p = converted / people. The interval is that of the ratio of two
- * independent shares on the scale of logarithms (Katz): exp(ln(p₁ / p₀) ± 1.96 · √(1/c₁ − 1/n₁ + 1/c₀ − 1/n₀)) − 1.
- * Where a variant has fewer than 100 people or 10 conversions, it says that they are too few.
+ * Returns the lift of a variant over the holdout: p₁ / p₀ − 1, with p = converted / people. The interval is the 95 %
+ * confidence interval of the ratio of two independent proportions on the log scale (Katz): exp(ln(p₁ / p₀) ± 1.96 ·
+ * √(1/c₁ − 1/n₁ + 1/c₀ − 1/n₀)) − 1, with c converted of n people. The verdict is `TOO_FEW`, without lift or interval,
+ * if either side has fewer than 100 people or 10 conversions.
  */
 export function liftOf(variant: Arm, holdout: Arm): Lift {
   const few = [variant, holdout].some(
@@ -43,7 +46,7 @@ const NOTES = {
   NO_DIFFERENCE_SEEN: 'The interval holds 0: what is seen may be chance.',
 } as const
 
-/** A share, or null of nobody. */
+/** Returns part / whole, rounded to four decimals, or null if the whole is 0. */
 export function shareOf(part: number, whole: number): number | null {
   return whole === 0 ? null : rounded(part / whole)
 }

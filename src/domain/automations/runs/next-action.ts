@@ -3,15 +3,13 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { encodeId } from '../../../ids.ts'
 import { isOver, lastVisits, type RunState, type Visit } from './run-state.ts'
 
-/** What a workflow is told to do next, in words that an operator reads. */
-
-/** A held run looks again this often, in case its resume was missed. */
+/** How often a held run looks again, in case it missed its resume. */
 const HOLD_MS = 15 * 60_000
-/** A wait without a time limit looks again this often. */
+/** How often a wait without a time limit looks again. */
 const IDLE_LOOK_MS = 24 * 3_600_000
 const RECENT = 5
 
-/** To wait, or to end, after the visits of a turn. */
+/** Tells the workflow to wait or end, after the visits of a turn. Labels are texts for operators in the Temporal UI. */
 export async function nextAction(call: Call, run: RunState, visits: readonly Visit[]): Promise<NextAction> {
   const recent = await recentVisits(call, run, visits)
   if (isOver(run)) return ended(run, recent)
@@ -27,7 +25,7 @@ export async function nextAction(call: Call, run: RunState, visits: readonly Vis
   }
 }
 
-/** To hold while the automation is paused. */
+/** Tells the workflow to hold while the automation is paused. */
 export async function holdAction(call: Call, run: RunState): Promise<NextAction> {
   return {
     ...place(run),
@@ -40,7 +38,7 @@ export async function holdAction(call: Call, run: RunState): Promise<NextAction>
   }
 }
 
-/** To end: the run is over; `recent` are its last visits, newest first. */
+/** Tells the workflow to end because the run is over. `recent` are its last visits, newest first. */
 export function ended(run: RunState, recent: readonly Visit[]): NextAction {
   return {
     ...place(run),
@@ -54,7 +52,10 @@ export function ended(run: RunState, recent: readonly Visit[]): NextAction {
   }
 }
 
-/** Which step, why, and what to do. Histories keep it, so of the reason only codes and numbers are told. */
+/**
+ * Says which step failed, why, and what to do. The text is stored in workflow histories, so of the reason it has only
+ * codes and numbers, never text that may contain personal data.
+ */
 function failureOf(run: RunState, last: Visit | undefined): string {
   const id = encodeId('run', run.id)
   if (last?.outcome.result !== 'FAILED') {
@@ -74,7 +75,7 @@ function failureOf(run: RunState, last: Visit | undefined): string {
   ].join(' ')
 }
 
-/** To end: there is no such run for this workflow. */
+/** Tells the workflow to end because its run does not exist. */
 export function gone(label: string): NextAction {
   return {
     kind: 'end',

@@ -4,19 +4,19 @@ import { NUDGE, runWorkflowId } from '../../../../temporal/contract.ts'
 import { array, type EntityManager, execute, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 
-/** The parts of a run that its workflow id is made of, as uuids. */
+/** The parts of a run from which its workflow id is made. Ids are UUIDs. */
 export type RunKey = { automationId: string; subscriberId: string; number: number }
 
 const SIGNAL_PRIORITY = 5
 
-/** The id of a run's workflow. */
+/** Returns the id of a run's workflow. */
 export function workflowIdOf({ automationId, subscriberId, number }: RunKey): string {
   return runWorkflowId(encodeId('wf', automationId), encodeId('sub', subscriberId), number)
 }
 
 /**
- * Tells these runs to look at the database once this transaction has committed: outbox rows, and a ring for the relay.
- * A nudge too many changes nothing.
+ * Signals the workflows of these runs to look at the database when the transaction has committed, through outbox rows
+ * and a notification of the relay. A superfluous nudge has no effect.
  */
 export async function nudgeRuns(
   em: EntityManager,
@@ -32,7 +32,10 @@ export async function nudgeRuns(
   await writeNudges(em, organizationId, keys)
 }
 
-/** As nudgeRuns, for runs whose keys are known; `spreadMs` lets many of them go one after the other. */
+/**
+ * Does the same as `nudgeRuns` for runs whose keys are known. `spread` sends the first signal after `afterMs`, and each
+ * further one `eachMs` later.
+ */
 export async function writeNudges(
   em: EntityManager,
   organizationId: string,

@@ -10,7 +10,7 @@ import { workflowIdOf } from './nudge.ts'
 import { cancelRuns, endEventWaits } from './runs.ts'
 import { IS_SINCE_ENTRY } from './since-entry.ts'
 
-/** A run that should have moved by now. Ids are uuids. */
+/** A run that should have moved by now. Ids are UUIDs. */
 export type OverdueRun = {
   id: string
   organizationId: string
@@ -19,17 +19,19 @@ export type OverdueRun = {
   versionNumber: number
   subscriberId: string
   number: number
-  /** The Temporal run in which it failed last, before it was retried. */
+  /** The id of the Temporal run in which it failed last, before it was retried. */
   failedIn: string | null
 }
 
-/** What Temporal says of an overdue run's workflow, and of which Temporal run it says so. */
+/** The state of an overdue run's workflow in Temporal, and the Temporal run that has this state. */
 export type WorkflowState = {
   state: 'MISSING' | 'COMPLETED' | 'CANCELED' | 'TERMINATED' | 'FAILED' | 'TIMED_OUT'
   temporalRunId: string | null
 }
 
-/** Runs of all organizations whose time came a while ago, in no order, so that none blocks the others. */
+/**
+ * Finds runs of all organizations that were due over `lateSeconds` ago, in random order so that none blocks the others.
+ */
 export async function findOverdueRuns(
   em: EntityManager,
   lateSeconds: number,
@@ -49,8 +51,9 @@ export async function findOverdueRuns(
 }
 
 /**
- * Puts a run right whose workflow is not running: what an operator ended is closed, everything else gets a workflow
- * again, which continues where the run stands. The end of the workflow in which it failed before a retry counts not.
+ * Repairs a run whose workflow is not running. If an operator ended the workflow, or it failed, the run ends too;
+ * otherwise it gets a new workflow, which continues where the run stands. A workflow in which the run failed before it
+ * was retried does not count as ended.
  */
 export async function repairRun(
   call: Call,
@@ -80,7 +83,7 @@ export async function repairRun(
   })
 }
 
-/** Organizations with waits and goals that began a moment ago. */
+/** Returns the ids of organizations with waits or goal watches that began in the last `seconds`. */
 export async function organizationsWithFreshWaits(em: EntityManager, seconds: number): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
@@ -92,9 +95,10 @@ export async function organizationsWithFreshWaits(em: EntityManager, seconds: nu
 }
 
 /**
- * Delivery writes EMAIL_SENT without the subscriber's lock, so it may commit beside the wait for it, and neither sees
- * the other: fresh waits are compared once more with the events since they count, which is their own beginning or that
- * of their run. What the run itself did before it waited, at the latest in the same millisecond, is earlier.
+ * Compares waits and goal watches that began in the last `seconds` with events once more. Delivery writes EMAIL_SENT
+ * without the subscriber's lock, so the event and a wait for it may commit at the same time and not see each other.
+ * Events count from the entry of the run (`scope` RUN) or from the beginning of the wait. The latter excludes events of
+ * the same millisecond, because the run itself may have caused them before it waited.
  */
 export async function catchMissedEvents(call: Call, seconds: number): Promise<void> {
   const events = await rows<RecordedEvent & { runId: string }>(
@@ -117,7 +121,7 @@ export async function catchMissedEvents(call: Call, seconds: number): Promise<vo
       where watch.organization_id = ${call.organization.id} and ${IS_OPEN} and event.id >= id_floor(${OPENS})
         and watch.began_at > now() - make_interval(secs => ${seconds})`,
   )
-  // An event may be too early for another run of the same person, so each is for the run that it was found for.
+  // An event may be too early for another run of the same subscriber, so each counts only for the run it was found for.
   await endEventWaits(
     call,
     events,

@@ -13,12 +13,13 @@ import { workflowIdOf } from './nudge.ts'
 import { readRun } from './run-records.ts'
 import { lockRun, type RunState } from './run-state.ts'
 
-/** Whoever waits for a retry goes before crowds, as somebody who enters by hand does. */
+/** The outbox priority of a retry: the same as of an entry by hand, before bulk entries. */
 const PRIORITY = 10
 
 /**
- * Lets a FAILED run go on: it comes to the step that failed once more, and nothing before that is repeated. Its
- * workflow is started again, or told, where the one that failed has not ended yet.
+ * Retries a FAILED run: it enters the failed step again, and no earlier step is repeated. Its workflow is started
+ * again, or signalled if the failed one has not ended yet. Throws `WRONG_STATE` if the run or its workflow cannot
+ * continue.
  */
 export async function retryRun(call: Call, runId: string): Promise<Run> {
   const run = await lockRun(call, decodeId('run', runId))
@@ -46,8 +47,8 @@ export async function retryRun(call: Call, runId: string): Promise<Run> {
 }
 
 /**
- * Whether an operator has reset a workflow of a run that failed, the newest or one before a retry: what asks began in
- * another Temporal run. A start that comes twice began in itself.
+ * Returns whether an operator has reset a workflow of this FAILED run. After a reset, `attempt` (the current Temporal
+ * run) differs from `execution` (the first one). In a workflow that was merely started twice, they are equal.
  */
 export function isReset(run: RunState, asking: { execution: string; attempt: string }): boolean {
   return (
@@ -58,7 +59,10 @@ export function isReset(run: RunState, asking: { execution: string; attempt: str
   )
 }
 
-/** Makes a FAILED run, which the caller has locked, one that begins at the step that failed; or says why not. */
+/**
+ * Reopens a FAILED run at the step that failed. The caller has locked the run. Returns null, or the reason why the run
+ * cannot be reopened.
+ */
 export async function reopenRun(call: Call, run: RunState): Promise<string | null> {
   const { em, organization, actor } = call
   const groupId = await placeOf(call, run)
@@ -79,7 +83,7 @@ export async function reopenRun(call: Call, run: RunState): Promise<string | nul
   return null
 }
 
-/** The group that its workflow is in now, with the subscriber's place in it locked. */
+/** Locks the subscriber's place in the group that the workflow is in now, and returns the group's id or null. */
 async function placeOf(call: Call, { automationId, subscriberId }: RunState): Promise<string | null> {
   const found = await row<{ groupId: string | null }>(
     call.em,

@@ -17,13 +17,13 @@ import { nudgeRuns, type RunKey, workflowIdOf } from './nudge.ts'
 import { findAutomationId, readRun, readRuns } from './run-records.ts'
 import { cancelRuns } from './runs.ts'
 
-/** A workflow as far as entering and moving its runs need it. */
+/** The members of a workflow that entering it and moving its runs need. Ids are UUIDs. */
 export type AutomationRow = { id: string; name: string; status: WorkflowStatus; versionId: string | null }
 
-/** One subscriber in one workflow, as callers name them. */
+/** One subscriber in one workflow, as callers of tools name them. */
 export type Enrolled = SubscriberChoice & { workflowId: string }
 
-/** Cancels the active runs of one subscriber in one workflow and answers them; none is no error. */
+/** Cancels the active runs of one subscriber in one workflow and returns them. It is no error if there are none. */
 export async function removeFromWorkflow(
   call: Call,
   input: Enrolled & { reason?: string | undefined },
@@ -41,14 +41,17 @@ export async function removeFromWorkflow(
   return await readRuns(call, await cancelRuns(call, ids, 'MANUAL', reason))
 }
 
-/** What fast-forward answers: the run, the step it waited in, and where it stands after that (null: it ended). */
+/**
+ * The result of a fast-forward: the run, the step in which it waited, and the step where it is now (null: it ended).
+ */
 export type Moved = { run: Run; fromStep: StepReference; toStep: StepReference | null }
 
 type WaitingRun = { id: string; stepId: string; visit: number }
 
 /**
- * Writes the request to expire the present wait of a run; settleFastForward waits for the runner. Repeating it for the
- * same wait changes nothing more.
+ * Stores the request to end the current wait of a run; `settleFastForward` then waits until the run has moved.
+ * Repeating the request for the same wait has no further effect. Throws `WRONG_STATE` if the workflow is PAUSED, no run
+ * waits (in `expectedStepId`), or several do.
  */
 export async function requestFastForward(
   call: Call,
@@ -101,7 +104,9 @@ export async function requestFastForward(
 const SETTLE_MS = 5_000
 const LOOK_MS = 50
 
-/** Waits until the runner has really moved; UNAVAILABLE when that is not known in time, and then a repeat is safe. */
+/**
+ * Waits until the run has moved. Throws `UNAVAILABLE` if it has not within `SETTLE_MS`; the call may then be repeated.
+ */
 export async function settleFastForward(call: Outside, data: Moved): Promise<Moved> {
   const runId = decodeId('run', data.run.id)
   const deadline = Date.now() + SETTLE_MS
@@ -111,7 +116,7 @@ export async function settleFastForward(call: Outside, data: Moved): Promise<Mov
   if (moved === null) await tellRunner(call, data, deadline)
   while (moved === null) {
     const now = await readRun({ ...call, em: crossOrganization(call.services) }, runId)
-    // An email that waited for its window goes out in the same visit.
+    // An email that waited for its sending hours is sent in the same visit, so compare the status as well.
     if (now.visit > visit || now.endedAt !== null || now.status !== 'WAITING') moved = now
     else if (Date.now() > deadline) outcomeUnknown()
     else await sleep(LOOK_MS)
@@ -134,7 +139,7 @@ async function tellRunner(
   try {
     const client = await services.temporal.client()
     const handle = client.workflow.getHandle(workflowIdOf(key))
-    // One update for each wait: callers that ask at the same time share it.
+    // One update id per wait, so that simultaneous callers share one update.
     const options = {
       args: [argument] as [FastForward],
       updateId: `${fromStep.id.slice(0, 64)}/${run.visit}`,
@@ -143,7 +148,7 @@ async function tellRunner(
       handle.executeUpdate<FastForwarded, [FastForward]>(FAST_FORWARD, options),
     )
   } catch (error) {
-    // Gone because it has just ended, or not reachable: the database tells which.
+    // The workflow has just ended or cannot be reached. The caller finds out from the database.
     services.log.info({ err: error, runId: run.id }, 'the fast-forward update was not answered')
   }
 }
@@ -156,7 +161,10 @@ function outcomeUnknown(): never {
   )
 }
 
-/** A repeat of a request that has worked answers as the first would have; anything else is refused. */
+/**
+ * Answers a request for a wait that is over: if a fast-forward ended it in the last ten minutes, returns what the first
+ * call returned. Otherwise throws `WRONG_STATE`.
+ */
 async function alreadyMoved(
   call: Call,
   where: { automationId: string; subscriberId: string; runId: string | null },
@@ -199,7 +207,7 @@ async function lastFastForward(
   )
 }
 
-/** The uuid of a run; NOT_FOUND where there is none. */
+/** Returns the UUID of a run. Throws `NOT_FOUND`. */
 async function findRunId({ em, organization }: Call, runId: string): Promise<string> {
   const found = await row<{ id: string }>(
     em,
@@ -208,7 +216,7 @@ async function findRunId({ em, organization }: Call, runId: string): Promise<str
   return found?.id ?? missing('run', runId)
 }
 
-/** The workflow of this id, kept from changing its status, or NOT_FOUND. */
+/** Reads a workflow and locks it, so that its status cannot change in this transaction. Throws `NOT_FOUND`. */
 export async function findEnterable({ em, organization }: Call, workflowId: string): Promise<AutomationRow> {
   const found = await row<AutomationRow>(
     em,

@@ -34,7 +34,7 @@ type RunRow = {
 
 type Reading = Pick<Call, 'em' | 'organization' | 'services'>
 
-/** What a list of runs asks for. */
+/** The filters and the page of a list of runs. */
 export type RunQuery = SubscriberChoice & {
   workflowId?: string | undefined
   status?: RunStatus | undefined
@@ -42,7 +42,7 @@ export type RunQuery = SubscriberChoice & {
   cursor?: string | undefined
 }
 
-/** A subscriber's runs, newest first, by keyset pages. */
+/** Lists a subscriber's runs, newest first, with keyset pagination. */
 export async function listRuns(
   call: Call,
   query: RunQuery,
@@ -70,7 +70,7 @@ export async function listRuns(
   }
 }
 
-/** The runs of these uuids, in order of entry. */
+/** Reads the runs with these UUIDs, in the order of their entry. */
 export async function readRuns(call: Reading, runIds: readonly string[]): Promise<Run[]> {
   return await present(
     call,
@@ -78,13 +78,13 @@ export async function readRuns(call: Reading, runIds: readonly string[]): Promis
   )
 }
 
-/** One run by its uuid; NOT_FOUND where it is gone. */
+/** Reads one run by its UUID. Throws `NOT_FOUND`. */
 export async function readRun(call: Reading, runId: string): Promise<Run> {
   const [run] = await readRuns(call, [runId])
   return run ?? missing('run', encodeId('run', runId))
 }
 
-/** A run with everything it went through. */
+/** Reads a run with all visits of its steps. Throws `NOT_FOUND`. */
 export async function readTimeline(call: Call, runId: string): Promise<{ run: Run; timeline: RunVisit[] }> {
   const id = decodeId('run', runId)
   const [row] = await readRows(call, sql`run.id = ${id}`)
@@ -100,7 +100,7 @@ export async function readTimeline(call: Call, runId: string): Promise<{ run: Ru
   return { run, timeline: visits.map((visit) => presentVisit(visit, version)) }
 }
 
-/** The uuid of an automation; NOT_FOUND where there is none. */
+/** Returns the UUID of an automation. Throws `NOT_FOUND`. */
 export async function findAutomationId({ em, organization }: Reading, workflowId: string): Promise<string> {
   const id = decodeId('wf', workflowId)
   const [found] = await rows<{ id: string }>(

@@ -6,12 +6,12 @@ import { array, row, rows } from '../../../database.ts'
 import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '../../event-rows.ts'
 
 /**
- * What a run waits for: a moment, the end of what a wait for a moment may take, an event, filters to hold, a goal, or an
- * email or a request of its own on its way out.
+ * The thing that a run waits for: a moment (TIME), the timeout of a wait for a later moment (LIMIT), an event, filters
+ * (CONDITION), a goal, or the outcome of its own email (MESSAGE) or request (WEBHOOK).
  */
 export type WaitKind = 'TIME' | 'LIMIT' | 'EVENT' | 'CONDITION' | 'GOAL' | 'MESSAGE' | 'WEBHOOK'
 
-/** A run under its lock. Times are epoch milliseconds, ids uuids. */
+/** A run as read under its lock. Times are epoch milliseconds, ids are UUIDs. */
 export type RunState = {
   id: string
   automationId: string
@@ -29,21 +29,21 @@ export type RunState = {
   waitKind: WaitKind | null
   wakeAt: number | null
   wakeReason: 'EVENT' | 'CONDITION' | 'GOAL' | 'FAST_FORWARD' | null
-  /** When a run that is held should have gone on. */
+  /** When a held run should have continued. */
   dueAt: number | null
   context: Record<string, unknown>
-  /** How many runs stand before it, each started by the one before. */
+  /** How many runs led to this one, each to the next; 0 for a run that no other run caused. */
   depth: number
   enteredAt: number
-  /** The first Temporal run id of the workflow that drives it. */
+  /** The first Temporal run id of the workflow that drives the run; null before its first turn. */
   execution: string | null
-  /** The Temporal run in which it failed last. */
+  /** The id of the Temporal run in which the run failed last. */
   failedIn: string | null
-  /** The database's time under the lock. */
+  /** The database's time when the lock was held. */
   now: number
 }
 
-/** One visit of a step, as run_step keeps it; open while the run waits in it. */
+/** One visit of a step, as stored in `run_step`. It is open while the run waits in it. */
 export type Visit = {
   visit: number
   stepId: string
@@ -51,20 +51,20 @@ export type Visit = {
   port: string | null
   outcome: { result: string } & Record<string, unknown>
   open: boolean
-  /** When it was over, where that is not now. */
+  /** When the visit ended (epoch ms), if that is not now. */
   endedAt?: number
 }
 
 const ENDED: ReadonlySet<RunStatus> = new Set(['COMPLETED', 'CANCELED', 'FAILED', 'SKIPPED'])
 
-/** Whether nothing can move the run any more. */
+/** Returns whether the run has ended. */
 export function isOver(run: RunState): boolean {
   return ENDED.has(run.status)
 }
 
 /**
- * Locks what a run works on, in the order that everybody keeps: the automation (shared, so that its status cannot
- * change meanwhile), the subscriber, the run. Null when the run is gone.
+ * Reads a run and locks, in the common lock order, its automation (shared, so that its status cannot change), its
+ * subscriber and the run. Returns null if the run does not exist.
  */
 export async function lockRun({ em, organization }: Call, runId: string): Promise<RunState | null> {
   return await row<RunState>(
@@ -84,7 +84,7 @@ export async function lockRun({ em, organization }: Call, runId: string): Promis
   )
 }
 
-/** How the run ended in this very transaction, by what one of its own steps changed; null while it goes on. */
+/** Reads whether a change by one of the run's own steps has ended it in this transaction; null if not. */
 export async function readEnd(
   { em, organization }: Call,
   runId: string,
@@ -98,8 +98,8 @@ export async function readEnd(
 }
 
 /**
- * Stores a run, the visits of this turn and what the turn has to tell in one statement; a visit that was open is
- * completed, and a run that is over hears of no event any more.
+ * Stores a run and the visits and events of this turn in one statement. A stored visit that was open is updated. The
+ * waits of a run that is over are deleted, so events no longer find it.
  */
 export async function saveRun(
   call: Call,
@@ -158,7 +158,7 @@ export async function saveRun(
   return read(written)
 }
 
-/** The last visits before this turn, newest first. */
+/** Reads the last `count` visits before the visit `before`, newest first. */
 export async function lastVisits(
   { em, organization }: Call,
   runId: string,

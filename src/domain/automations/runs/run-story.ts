@@ -16,7 +16,7 @@ type WaitRow = {
   queueExpiresAt: string | null
 }
 
-/** A run with everything it went through: steps, emails, decisions not to act, conversions, and why it waits. */
+/** Reads a run with its steps, emails, decisions not to act and conversions, and why it waits. Throws `NOT_FOUND`. */
 export async function readStory(call: Call, runId: string): Promise<RunStory> {
   const { run, timeline } = await readTimeline(call, runId)
   const id = decodeId('run', run.id)

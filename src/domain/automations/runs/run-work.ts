@@ -9,8 +9,8 @@ import { recordDecisions } from './decisions.ts'
 import { removeFromWorkflow } from './run-control.ts'
 
 /**
- * What a run asks of another workflow. It leaves by the outbox, so that no run holds its own lock while it wants those
- * of another. Ids are uuids; `workflowId` is as the step names it.
+ * The request of a run to start or stop another workflow for its subscriber. It goes through the outbox, so that no run
+ * waits for the locks of another run while it holds its own. Ids are UUIDs, except `workflowId`, which is a TypeID.
  */
 export type RunWork = {
   work: 'START' | 'STOP'
@@ -23,7 +23,7 @@ export type RunWork = {
   reason?: string
 }
 
-/** Does it; what is refused is thrown: see noteRefusal. */
+/** Carries out the request. A refusal is thrown as a `Failure`, for `noteRefusal`. */
 export async function performRunWork(call: Call, asked: RunWork): Promise<void> {
   const subscriberId = encodeId('sub', asked.subscriberId)
   const { workflowId, reason, context = {} } = asked
@@ -36,8 +36,8 @@ export async function performRunWork(call: Call, asked: RunWork): Promise<void> 
 }
 
 /**
- * What the state of the other workflow or of the person refuses stands in the ledger of that workflow already; anything
- * else, such as that it is gone, in that of the run which asked.
+ * Records the refusal of a request for the run that made it, for example because the other workflow is gone.
+ * `WRONG_STATE` is recorded for the other workflow already.
  */
 export async function noteRefusal(
   call: Call,
@@ -50,7 +50,7 @@ export async function noteRefusal(
     sql`select automation_id as "automationId" from automation_run
       where organization_id = ${call.organization.id} and id = ${runId}`,
   )
-  // Erased with its person.
+  // The run was erased with its subscriber.
   if (!asking) return
   const keys = { ...asking, subscriberId, runId, stepId }
   await recordDecisions(call, [{ ...keys, action: 'STEP_SKIPPED', reason: code }])

@@ -14,12 +14,15 @@ import { type RunKey, writeNudges } from './nudge.ts'
 import { findWoken } from './waits.ts'
 
 const PAGE = 1_000
-/** Held runs continue spread out: this far apart, so that a resume is no stampede. */
+/** The time between two held runs that continue, so that a resume does not start them all at once. */
 const RESUME_EACH_MS = 10
 
 type Ended = RunKey & { id: string }
 
-/** `reason` is one for all or by run; `keepPlaces`: the caller gives the places of these runs to somebody else. */
+/**
+ * `reason` is the same for all runs, or a map by run id. With `keepPlaces`, the places of these runs in groups are not
+ * given to queued runs, because the caller fills them.
+ */
 type Cancellation = {
   error?: string
   reason?: string | Map<string, string>
@@ -28,8 +31,9 @@ type Cancellation = {
 }
 
 /**
- * Ends these runs from outside, written first and told to their workflows after: statuses, waits, WORKFLOW_CANCELED or
- * WORKFLOW_COMPLETED events, nudges. Runs that are over already stay as they are. Answers the ids of those it ended.
+ * Ends these runs outside of their own turns: stores their status, deletes their waits, records WORKFLOW_CANCELED or
+ * WORKFLOW_COMPLETED events and nudges their workflows. Runs that are over already stay as they are. Returns the ids of
+ * the runs that it ended.
  */
 export async function cancelRuns(
   call: Call,
@@ -80,8 +84,8 @@ export async function cancelRuns(
 }
 
 /**
- * Their events take turns with the waits of these people, and that lock comes before those of places and runs. Answers
- * the places that runs of groups have.
+ * Locks the subscribers of these runs, then their places in groups, and returns the places. The lock on a subscriber
+ * makes events and new waits for them run one after the other; in the lock order it comes before places and runs.
  */
 async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[]> {
   const { em, organization } = call
@@ -103,8 +107,9 @@ async function lockPeople(call: Call, runIds: readonly string[]): Promise<Place[
 }
 
 /**
- * Runs that waited for one of these events go on, and those that have a goal or an exit rule for it end: their row says
- * so first, then they are nudged. With `forRuns` each event is for the run at its own place of that list only.
+ * Applies events to runs: records conversions of goals, ends runs by goals and exit rules, and wakes runs that waited
+ * for an event. The rows of the runs are updated, then their workflows are nudged. With `forRuns`, `events[i]` counts
+ * only for the run `forRuns[i]`.
  */
 export async function endEventWaits(
   call: Call,
@@ -126,8 +131,8 @@ export async function endEventWaits(
 }
 
 /**
- * What goals that were reached do to their runs: end them, or let those go on that waited for it in a GOAL step. Runs
- * that are over stay as they are.
+ * Applies conversions to their runs: a goal with `exitOnReach` ends the run, any other wakes a run that waits for it in
+ * a GOAL step. Runs that are over stay as they are.
  */
 export async function followConversions(call: Call, made: readonly Converted[]): Promise<void> {
   if (made.length === 0) return
@@ -151,14 +156,14 @@ export async function followConversions(call: Call, made: readonly Converted[]):
 }
 
 /**
- * Lets whoever waited longest begin, in each of these places that nobody holds any more. Everybody who ends a run of a
- * group calls it, in the same transaction.
+ * Starts the longest waiting queued run in each of these places that no run holds any more. Code that ends a run of a
+ * group must call this in the same transaction.
  */
 export async function freePlaces(call: Call, places: readonly Place[]): Promise<void> {
   await endEventWaits(call, await releasePlaces(call, places))
 }
 
-/** Lets the queued runs of an automation begin whose turn it is, now that it is active again. */
+/** Starts the queued runs of an automation whose turn it is, when the automation becomes ACTIVE again. */
 export async function releaseQueued(call: Call, automationId: string): Promise<void> {
   for await (const ids of pagesOf(call, automationId, sql`status = 'QUEUED' and queued_at is not null`)) {
     await freePlaces(call, await lockPeople(call, ids))
@@ -166,8 +171,8 @@ export async function releaseQueued(call: Call, automationId: string): Promise<v
 }
 
 /**
- * The waits of these runs are over, for the reason given. Runs that are over or wait no more stay as they are, as do
- * those whose time had come before: they leave by that, also where a pause holds them.
+ * Ends the waits of these runs for the given reason. Ignores runs that do not wait, and runs whose time had come
+ * before: those leave by the timeout, even if a pause still holds them.
  */
 export async function wakeRuns(
   { em, organization }: Call,
@@ -191,12 +196,12 @@ export async function wakeRuns(
   await writeNudges(em, organization.id, keys)
 }
 
-/** Cancels every run of an automation that its archiving has left to do, before it leaves the archive. */
+/** Cancels the active runs that archiving has not reached yet, before the automation leaves the archive. */
 export async function cancelArchivedRuns(call: Call, automationId: string): Promise<void> {
   for await (const ids of pagesOf(call, automationId, IS_ACTIVE)) await cancelRuns(call, ids, 'ARCHIVED')
 }
 
-/** The runs of an automation that a condition holds for, by pages of their ids, each after the last of the one before. */
+/** Yields pages of ids of an automation's runs that meet the condition, in the order of their ids. */
 async function* pagesOf(
   call: Call,
   automationId: string,
@@ -210,7 +215,7 @@ async function* pagesOf(
   }
 }
 
-/** The ids of the next runs of an automation that a condition holds for. */
+/** Returns up to `most` ids after `after` of an automation's runs that meet the condition, in ascending order. */
 export async function readPage(
   { em, organization }: Call,
   automationId: string,
@@ -226,8 +231,8 @@ export async function readPage(
 }
 
 /**
- * Lets the held runs of an automation continue, spread out, until none is left. The caller has set the automation
- * ACTIVE in this transaction: a run decides to hold under a share lock on it, so none slips in behind.
+ * Lets all held runs of an automation continue, spread out over time, and returns their number. The caller has set the
+ * automation ACTIVE in this transaction. A run is held under a share lock on the automation, so none is missed.
  */
 export async function resumeHeldRuns(call: Call, automationId: string): Promise<number> {
   let count = 0
@@ -250,7 +255,7 @@ export async function resumeHeldRuns(call: Call, automationId: string): Promise<
   return count
 }
 
-/** How many runs of an automation are not over. */
+/** Counts the active runs of an automation. */
 export async function countActiveRuns(
   em: EntityManager,
   organizationId: string,
@@ -264,7 +269,7 @@ export async function countActiveRuns(
   return found?.count ?? 0
 }
 
-/** Who unsubscribed leaves the automations that say so (exitOnUnsubscribe, true unless the version says otherwise). */
+/** Cancels the runs of people who unsubscribed, unless the version has `exitOnUnsubscribe: false`. */
 export async function exitUnsubscribed(call: Call, subscriberIds: readonly string[]): Promise<void> {
   if (subscriberIds.length === 0) return
   const found = await rows<{ id: string }>(
@@ -282,19 +287,22 @@ export async function exitUnsubscribed(call: Call, subscriberIds: readonly strin
   )
 }
 
-/** What events about a run say of it. */
+/** Returns the ids that the data of events about a run contains. */
 export function runFacts(run: Ended): Record<string, string> {
   return { workflowId: encodeId('wf', run.automationId), runId: encodeId('run', run.id) }
 }
 
-/** What the ledger keeps of an end beside its kind: the rule, the goal, or who took somebody out and what they said. */
+/** Returns the ledger data of an end: the rule or goal, or for a removal by hand who did it and the given reason. */
 function endData({ actor }: Call, exitReason: ExitReason, reason?: string): Record<string, unknown> {
   if (exitReason === 'MANUAL') return { by: actor.id, ...(reason !== undefined && { reason }) }
   if (reason === undefined) return {}
   return exitReason === 'EXIT_RULE' ? { rule: reason } : { goalId: reason }
 }
 
-/** An email that has gone and a request that is over remain what they are; everything else that was under way is canceled. */
+/**
+ * Deletes the waits and open requests of runs that ended, records the end in the ledger, and closes their open visits
+ * as CANCELED. A visit whose email was sent or whose request was over keeps that result.
+ */
 async function closeWaits(
   call: Call,
   runIds: readonly string[],
@@ -324,7 +332,7 @@ async function closeWaits(
   )
 }
 
-/** The reason that stands first for each run. */
+/** Returns the first reason for each run. */
 function firstOf(reasons: readonly { runId: string; reason: string }[]): Map<string, string> {
   return new Map(reasons.toReversed().map(({ runId, reason }) => [runId, reason]))
 }

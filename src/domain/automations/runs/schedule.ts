@@ -14,19 +14,19 @@ const DAY_MS = 86_400_000
 
 type WaitConfig = StepConfigs['WAIT']
 
-/** What a due time is counted from: epoch milliseconds, and the zone of steps that name none. */
+/** The moment from which a due time is counted (epoch ms), and the time zone of steps that do not set one. */
 export type Clock = { now: number; timezone: string }
 
-/** Whether the calendar decides the due time, so that many runs fall due together and are worth spreading out. */
+/** Returns whether the calendar decides the due time. Many runs are then due at once and should be spread out. */
 export function isCalendarWait(config: WaitConfig): boolean {
   return config.at !== undefined || config.days !== undefined
 }
 
 /**
- * When a WAIT that begins at `clock.now` is over, in epoch milliseconds. Without `at` and `days` the amount elapses.
- * With them, days and weeks are calendar days on, shorter units elapse; then comes `at` on that day (or, after a
- * shorter unit, the next such time), then the first allowed weekday. A local time that daylight saving skips moves
- * forward; one that happens twice is the first.
+ * Returns when a WAIT that begins at `clock.now` is over, in epoch ms. Without `at` and `days`, that is after the
+ * duration. With them, days and weeks are added as calendar days and shorter units as elapsed time. Then `at` on that
+ * day applies (after a shorter unit, the next such time), then the first allowed weekday. A local time that daylight
+ * saving skips moves forward; of one that occurs twice, the first counts.
  */
 export function waitDue(config: WaitConfig, clock: Clock): number {
   if (!isCalendarWait(config)) return clock.now + durationMilliseconds(config)
@@ -43,16 +43,18 @@ export function waitDue(config: WaitConfig, clock: Clock): number {
   return dueOn(date, time, zone)
 }
 
-/** When a WAIT_UNTIL with a date is over, in epoch milliseconds; a whole day is over at its first moment. */
+/**
+ * Returns when a WAIT_UNTIL with a date is over, in epoch ms. A date without a time means the beginning of that day.
+ */
 export function dateDue(config: WaitUntilConfigs['DATE'], clock: Clock): number {
   const moment = readMoment(config.date, config.timezone ?? clock.timezone)
-  // A date that was saved has been read before; one that cannot be read never holds a run.
+  // Dates are validated when they are saved. One that cannot be read all the same must not hold the run.
   return moment?.start ?? clock.now
 }
 
 /**
- * When a window is open: now, or at its next opening. Days are those that it begins on, in its time zone; one that ends
- * before it starts goes on over midnight.
+ * Returns when a window is open (epoch ms): `clock.now` if it is open, else its next opening. `days` are the days on
+ * which it begins, in its time zone. A window that ends before it starts goes past midnight.
  */
 export function windowOpens(window: SendWindow, clock: Clock): number {
   const zone = window.timezone ?? clock.timezone
@@ -69,15 +71,16 @@ export function windowOpens(window: SendWindow, clock: Clock): number {
   return clock.now
 }
 
-/** How long a window stays open, in milliseconds, where no daylight saving begins or ends in it. */
+/** Returns the length of a window in ms, without regard to daylight saving. */
 export function windowLength({ start, end }: SendWindow): number {
   const length = Temporal.PlainTime.from(start).until(end).total('milliseconds')
   return length > 0 ? length : length + DAY_MS
 }
 
 /**
- * When the date of a field is, with its offset; null where there is none. Days and weeks are calendar days. With
- * `anniversary` it is the next day of that month and day whose time is not over (29 February is the 28th elsewhere).
+ * Returns the moment of a field's date, moved by the offset, in epoch ms; null if the value is no date. Days and weeks
+ * of the offset are calendar days. With `anniversary`, returns the next such moment of any year that is not over (29
+ * February is the 28th in other years).
  */
 export function fieldDateDue(
   value: unknown,
@@ -91,7 +94,7 @@ export function fieldDateDue(
   const moved = (from: Temporal.ZonedDateTime) => movedBy(from, offset, direction).epochMilliseconds
   if (!anniversary) return moved(date)
   const { year } = localTime(clock.now, zone)
-  // An offset is shorter than six years.
+  // Offsets are shorter than six years, so an earlier year cannot be due in the future.
   for (let candidate = year - 6; ; candidate++) {
     const due = moved(date.with({ year: candidate }))
     if (due >= clock.now) return due
@@ -110,7 +113,7 @@ function movedBy(
   return direction === 'AFTER' ? from.add(length) : from.subtract(length)
 }
 
-/** The database tells moments with fractions of a millisecond. */
+/** Returns the local time of a moment (epoch ms). Moments from the database have fractions of a millisecond. */
 function localTime(moment: number, zone: string): Temporal.ZonedDateTime {
   return Temporal.Instant.fromEpochMilliseconds(Math.round(moment)).toZonedDateTimeISO(zone)
 }
@@ -120,6 +123,6 @@ function dueOn(date: Temporal.PlainDate, plainTime: Temporal.PlainTime, timeZone
 }
 
 function weekdayOf(date: Temporal.PlainDate): Weekday {
-  // dayOfWeek is 1 to 7, Monday first, as WEEKDAYS is.
+  // `dayOfWeek` is 1 (Monday) to 7.
   return WEEKDAYS[date.dayOfWeek - 1] ?? 'MON'
 }

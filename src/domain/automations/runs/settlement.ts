@@ -10,7 +10,7 @@ export type End = {
   error: string | null
 }
 
-/** Where a step that is over leads: on by a port, or to the end of the run. Engine and simulator ask the same. */
+/** Returns the port by which a step is left, or the end of the run. Shared by the engine and the simulator. */
 export function settlementOf(
   step: Step,
   result: Settled,
@@ -28,5 +28,5 @@ export function settlementOf(
   return { port: null, end: { status: 'FAILED', exitReason: 'ERROR', error } }
 }
 
-/** The end of a run whose last port leads nowhere. */
+/** The end of a run whose last step leads to no other. */
 export const COMPLETED: End = { status: 'COMPLETED', exitReason: 'END', error: null }

@@ -4,9 +4,9 @@ import { MAY_WAKE } from '../../event-rows.ts'
 import type { Turn } from '../steps/step.ts'
 
 /**
- * The condition that `event` is one of a run's person, came since the run was entered and may wake it. What let the run
- * in, and what else that transaction recorded, is what the run began with. An event came when its id was made: its
- * transaction may have begun before the entry, and commits whenever it does.
+ * SQL condition: `event` belongs to the run's subscriber, was recorded since the run was entered, and may wake it. The
+ * event that started the run, and others of the same transaction, are excluded. The time of an event is that of its id,
+ * because its transaction may have begun before the entry.
  */
 export function isSinceEntry({ call, run }: Pick<Turn, 'call' | 'run'>): RawBuilder<boolean> {
   const { id } = call.organization
@@ -15,10 +15,10 @@ export function isSinceEntry({ call, run }: Pick<Turn, 'call' | 'run'>): RawBuil
     and ${came(sql`to_timestamp(${run.enteredAt / 1000}::float8)`, sql`(select trigger ->> 'eventId' ${own})`)}`
 }
 
-/** The same where `event` is joined to its `run`. */
+/** The same condition for a query in which `event` is joined with `automation_run run`. */
 export const IS_SINCE_ENTRY = came(sql`run.entered_at`, sql`run.trigger ->> 'eventId'`)
 
-/** The condition that what this transaction records is not what its `run` began with. */
+/** SQL condition: `run` was not entered in this transaction, so events of this transaction count for it. */
 export const IS_ENTERED_BEFORE = sql<boolean>`run.entered_at <> now()::timestamptz(3)`
 
 function came(enteredAt: RawBuilder<unknown>, triggerId: RawBuilder<unknown>): RawBuilder<boolean> {

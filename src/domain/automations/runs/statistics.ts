@@ -11,7 +11,7 @@ import { liftOf, shareOf } from './lift.ts'
 
 type RunGroup = { status: RunStatus; exitReason: ExitReason | null; stepId: string | null; count: number }
 
-/** How a workflow does: a few grouped queries, whatever the number of its runs. */
+/** Reads the statistics of a workflow. The number of queries does not depend on the number of runs. */
 export async function readStatistics(
   call: Call,
   workflow: { id: string; publishedVersion: { id: string } | null },
@@ -41,7 +41,7 @@ export async function readStatistics(
 
 const ACTIVE: ReadonlySet<RunStatus> = new Set(['QUEUED', 'ACTIVE', 'WAITING'])
 
-/** Each half is read from an index of its own, and from nothing else. */
+/** Counts runs by status, end and step. Each half of the union is an index-only scan of its own index. */
 async function countRuns({ em, organization }: Call, automationId: string): Promise<RunGroup[]> {
   const own = sql`organization_id = ${organization.id} and automation_id = ${automationId}`
   return await rows<RunGroup>(
@@ -54,7 +54,9 @@ async function countRuns({ em, organization }: Call, automationId: string): Prom
   )
 }
 
-/** In the order of the graph; a step that only earlier versions have comes last, without its type. */
+/**
+ * Counts active runs by step, in the order of the graph. Steps that only earlier versions have come last, without type.
+ */
 function stepsOf(active: readonly RunGroup[], version: Version | null): WorkflowStatistics['activeByStep'] {
   const counts = new Map<string, number>()
   for (const { stepId, count } of active) counts.set(stepId ?? '', (counts.get(stepId ?? '') ?? 0) + count)
@@ -107,8 +109,8 @@ type Counts = Omit<WorkflowStatistics['emails'][number], 'isCurrent' | 'opens' |
   Record<'uniqueOpens' | 'totalOpens' | 'uniqueClicks' | 'totalClicks', number>
 
 /**
- * By the totals that are kept with the emails; opens and clicks are those of people. In the order of the published
- * version; what only earlier versions sent comes after, oldest first.
+ * Reads the outcomes of each email from its stored totals. Opens and clicks are those of people, not machines. Emails
+ * are in the order of the published version, then come those that only earlier versions sent, oldest first.
  */
 async function readEmails(
   { em, organization }: Call,
@@ -161,7 +163,10 @@ async function readEmails(
 
 type ArmRow = { stepId: string; variantId: string; goalId: string; people: number; converted: number }
 
-/** People count by the variant they were first given, and convert once, in whichever of their runs. */
+/**
+ * Compares the variants of each SPLIT with its holdout. People count for the first variant they were given, and convert
+ * at most once, in any of their runs.
+ */
 async function readHoldouts(
   { em, organization }: Call,
   automationId: string,

@@ -7,17 +7,17 @@ import { judge } from '../../audience/judge.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
 import { IS_ENTERED_BEFORE } from './since-entry.ts'
 
-/** Stands in place of an event type where a run waits for filters to hold. */
+/** The `event_type` of a `run_wait` row of a run that waits for filters. */
 export const CONDITION_TYPE = ''
 
-/** What an event does to a run: ends its wait, or ends it by the exit rule of this id. */
+/** A run that an event affects: the event ends the run's wait or, with `ruleId`, ends the run by this exit rule. */
 export type Woken = { runId: string; ruleId: string | null }
 
 type Waiting = { runId: string; ruleId: string; where: Where[]; positions: number[] }
 
 /**
- * The runs that one of these events moves on or ends. With `forRuns` each event is for the run at its own place of that
- * list only.
+ * Finds the runs that one of these events wakes or ends. With `forRuns`, `events[i]` counts only for the run
+ * `forRuns[i]`.
  */
 export async function findWoken(
   call: Call,
@@ -43,8 +43,8 @@ export async function findWoken(
 }
 
 /**
- * For each of these, the first of the events at its positions (from 0) whose data fulfil its conditions. However many
- * ask, each list of conditions is judged once, and many lists in one statement.
+ * Returns, for each item of `asking`, the first of the events at its `positions` (from 0) whose data meet `where`.
+ * Items with equal conditions are evaluated once, and many conditions in one statement.
  */
 export async function eventsMeant(
   call: Call,
@@ -69,7 +69,7 @@ export async function eventsMeant(
   })
 }
 
-/** Events as rows (subscriber_id, type, data, position from 1), for joins. */
+/** Makes a SQL table of events (subscriber_id, type, data, position from 1) for joins. */
 function eventRows(events: readonly RecordedEvent[]): RawBuilder<unknown> {
   return sql`unnest(
     ${array(

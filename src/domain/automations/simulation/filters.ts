@@ -16,11 +16,14 @@ import { placesOf, type References } from '../../audience/references.ts'
 import { NOBODY, type State } from './state.ts'
 
 const DAY_MS = 86_400_000
-/** So many looks at somebody with thousands of events take some seconds; lengths of time in minutes go no further. */
+/** The most moments that one search evaluates: some seconds for a person with thousands of events. */
 const MOST_LOOKS = 10_000
 const SHORT_UNITS: Readonly<Partial<Record<PeriodUnit, number>>> = { MINUTES: 60_000, HOURS: 3_600_000 }
 
-/** Who is simulated, as rows of the tables that filters read, and what the filters of the graph name. Ids are uuids. */
+/**
+ * The simulated person, as rows of the tables that filters read, and the things that the filters of the graph name. Ids
+ * are UUIDs.
+ */
 export type Subject = {
   organizationId: string
   subscriberId: string
@@ -35,19 +38,23 @@ type Branch = { id: string; filters: readonly Filter[] }
 
 type Between = { after: number; before: number }
 
-/** Asks the filters of a simulation; what was asked of the same state before is known. */
+/** Evaluates the filters of a simulation. `firstHolding` caches its answers by the parts of the state that matter. */
 export type Filtering = {
-  /** The id of the first branch whose filters hold at a moment; null when none does. */
+  /** Returns the id of the first branch whose filters match at the moment `at` (epoch ms), or null. */
   firstHolding(branches: readonly Branch[], state: State, at: number): Promise<string | null>
-  /** When the engine first sees that filters hold which only the passing of time makes hold; ends excluded. */
+  /**
+   * Returns the first moment (epoch ms, strictly between the two) at which the engine would notice that filters match
+   * just because time has passed, or null.
+   */
   firstMoment(filters: readonly Filter[], state: State, between: Between): Promise<number | null>
-  /** Whether an event's data fulfil conditions. */
+  /** Returns whether the data of an event meet conditions. */
   fulfils(data: Record<string, unknown>, where: readonly Where[]): Promise<boolean>
 }
 
 /**
- * Filters are compiled by the compiler of the engine and asked by the database. Common table expressions stand before
- * the tables that they read, with what the simulation has changed, and the simulated clock stands for now().
+ * Makes the filtering of a simulation. The engine's compiler compiles the filters and the database evaluates them.
+ * Common table expressions with the simulated state shadow the tables of the same names, and the simulated time
+ * replaces `now()`.
  */
 export function createFiltering(em: EntityManager, subject: Subject): Filtering {
   const known = new Map<string, Promise<string | null>>()
@@ -58,7 +65,9 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
     return compileFilters({ organizationId, references, entry: json(entry), run, single: true, now }, filters)
   }
 
-  /** A query with what the simulation has changed before the tables that it names: each costs more than its answer. */
+  /**
+   * Adds the common table expressions of the tables that the query names. Unused ones would cost more than the query.
+   */
   function over(query: RawBuilder<unknown>, state: State): RawBuilder<unknown> {
     const { sql: text } = query.compile(em.getKysely())
     const named = tables(subject, state).filter(([name]) => new RegExp(`\\b${name}\\b`).test(text))
@@ -77,7 +86,7 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
     return position === null ? null : (branches[position]?.id ?? null)
   }
 
-  /** The first of these moments at which filters hold. */
+  /** Returns the first of these moments at which the filters match, or null. */
   async function firstOf(
     filters: readonly Filter[],
     state: State,
@@ -126,7 +135,7 @@ export function createFiltering(em: EntityManager, subject: Subject): Filtering 
   }
 }
 
-/** What the filters' answer can depend on, of all that a way changes. */
+/** Returns the parts of the state on which the answer of the filters can depend, as a cache key. */
 function dependencies(
   branches: readonly Branch[],
   references: References,
@@ -155,7 +164,10 @@ function looks(first: number, last: number, stride: number): number[] {
   return Array.from({ length: count }, (_, index) => first + index * stride)
 }
 
-/** What holds for a period, such as the day before a date, holds at one of two looks that are half of it apart. */
+/**
+ * Returns the time between two looks in ms: half of the shortest period, so that filters which match for at least half
+ * of it, such as on the day before a date, are not missed.
+ */
 function strideOf(periods: readonly Period[]): number {
   const lengths = periods.map(({ amount, unit }) => amount * (SHORT_UNITS[unit] ?? DAY_MS))
   return Math.max(1, Math.floor(Math.min(DAY_MS, ...lengths) / 2 / TIME_LOOK_MS)) * TIME_LOOK_MS
@@ -169,7 +181,9 @@ function instant(at: number): RawBuilder<unknown> {
   return sql`${new Date(at).toISOString()}::timestamptz`
 }
 
-/** The tables that filters read, as they are on a way of the simulation, by their names. */
+/**
+ * Returns the tables that filters read, by name, each as SQL that includes the changes of this way of the simulation.
+ */
 function tables(subject: Subject, state: State): [name: string, table: () => RawBuilder<unknown>][] {
   const { organizationId, subscriberId, automationId, person, numbers } = subject
   const keys = { organization_id: organizationId, subscriber_id: subscriberId }

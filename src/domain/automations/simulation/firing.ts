@@ -9,13 +9,15 @@ import { tagEvents } from '../../tags.ts'
 import type { World } from './place.ts'
 import type { State } from './state.ts'
 
-/** What a way begins with: how somebody is when the trigger has fired, and what of that is not so now. */
+/**
+ * The beginning of a way: the person's state after the trigger has fired, and how that differs from now (null: not).
+ */
 export type Begun = { step: StepOf<'TRIGGER'>; state: State; assumed: string | null }
 
-/** What has happened when a trigger fires: its event, and what that has changed. */
+/** The event that fires a trigger, and the changes of the person that come with it. */
 type Fired = { type: string; data: Record<string, unknown>; change?: Partial<State>; assumed?: string | null }
 
-/** Has a trigger fire. What its event says is what the run is begun with, under what the caller says of that. */
+/** Fires a trigger. The data of its event become the run's entry data; entry data given by the caller override them. */
 export async function fire(world: World, step: StepOf<'TRIGGER'>, state: State, at: number): Promise<Begun> {
   const fired = await firedBy(world, step, state, at)
   if (fired === null) return { step, state, assumed: null }
@@ -62,7 +64,10 @@ function consented(type: string, { status: now }: State, status: SubscriberStatu
   return { type, data: {}, change: { status }, assumed }
 }
 
-/** One of its tags is enough; where none has moved already, the first does. */
+/**
+ * One of the trigger's tags is enough. If no tag is already as the trigger needs it, the first one is assumed to
+ * change.
+ */
 function tagged(
   { tags, subject: { subscriberId } }: World,
   { type, tagNames }: TriggerConfigs['TAG_ADDED' | 'TAG_REMOVED'],
@@ -83,7 +88,7 @@ function tagged(
   return { type, data: told?.data ?? {}, change: { tags: own }, assumed: before ? null : words }
 }
 
-/** Without `to` the field has whatever they have in it now. */
+/** Without `to`, the field is assumed to have been set to its current value. */
 function updated({ subject, timezone }: World, config: TriggerConfigs['FIELD_UPDATED'], state: State): Fired {
   const { type, field, from = null, to } = config
   const custom = !BUILT_IN_FIELDS.some((name) => name === field)
@@ -104,7 +109,9 @@ function updated({ subject, timezone }: World, config: TriggerConfigs['FIELD_UPD
   return { type, data, change: { fields: to === null ? fields : { ...fields, [field]: to } }, assumed }
 }
 
-/** Filters say who is in a segment, and many people can fulfil them: nobody is made to. */
+/**
+ * Does not change the person, because filters can be met in many ways. Only says whether membership differs from now.
+ */
 async function moved(
   { filtering, subject }: World,
   { type, segmentId }: TriggerConfigs['SEGMENT_ENTERED' | 'SEGMENT_EXITED'],
@@ -122,7 +129,7 @@ async function moved(
   return { type, data, assumed }
 }
 
-/** The filter that somebody is in a segment. */
+/** Makes the filter for members of a segment. */
 export function isIn(segmentId: string) {
   return { field: 'segment', operator: 'has_any' as const, value: [segmentId] }
 }

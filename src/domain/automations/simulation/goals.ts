@@ -6,7 +6,10 @@ import { decideGoal } from '../steps/goal.ts'
 import { type Option, option, type Place } from './place.ts'
 import type { SimulatedEvent, State } from './state.ts'
 
-/** A GOAL step, by what has happened on the way or time brings; and as it goes where that is the other way round. */
+/**
+ * Simulates a GOAL step: first the option that follows from the events of the way and the passing of time, then the one
+ * in which the goal is reached, or not, instead.
+ */
 export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Promise<Option[]> {
   const { world, state, at } = place
   const goal = world.goals.find(({ id }) => id === config.goalId)
@@ -28,7 +31,7 @@ export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Pr
   const until = unmet.wakeAt ?? at
   const closed = decideGoal(config, goal, { reached: false, window, now: until })
   const over = option({ ...place, at: until }, closed.kind === 'waits' ? null : closed, { until })
-  // A goal that ends the run ends it in this wait as in any other.
+  // A goal with `exitOnReach` ends the run during any wait, which `passTime` does.
   const reachedAt = goal.exitOnReach ? null : await comesToHold(place, goal, until)
   if (reachedAt === null) return [over, other]
   return [
@@ -37,18 +40,18 @@ export async function simulateGoal(place: Place, { config }: StepOf<'GOAL'>): Pr
   ]
 }
 
-/** The end of a run that has reached a goal with exitOnReach. */
+/** The end of a run that has reached a goal with `exitOnReach`. */
 export const BY_GOAL: End = { status: 'COMPLETED', exitReason: 'GOAL', error: null }
 
-/** The goals that a way has reached by a place; `goalId` is one that ends the run. */
+/** The state with the goals reached so far; `goalId` is a newly reached goal that ends the run, or null. */
 type Reaching = { state: State; goalId: string | null }
 
-/** Notes the goals whose filters hold at a place. */
+/** Adds the goals whose filters match at a place. */
 export async function reachByFilters(place: Place): Promise<Reaching> {
   return await reachWhere(place, (goal) => holds(place, goal))
 }
 
-/** Notes the goals that one of these events, which have just come, is. */
+/** Adds the goals that one of these new events reaches. */
 export async function reachByEvents(place: Place, events: readonly SimulatedEvent[]): Promise<Reaching> {
   return await reachWhere(place, async (goal) => {
     for (const { type, data } of events) {
@@ -60,8 +63,8 @@ export async function reachByEvents(place: Place, events: readonly SimulatedEven
 }
 
 /**
- * What a wait comes to where goals are reached in the midst of it, because time makes their filters hold: the engine
- * looks for them as it does for a condition. One that ends the run cuts the wait short.
+ * Adds the goals whose filters start to match during a wait just because time passes, as the engine checks them during
+ * any wait. A goal with `exitOnReach` ends the run at that moment.
  */
 export async function passTime(place: Place, each: Option): Promise<Option> {
   const end = each.result === null ? Infinity : each.at
@@ -102,7 +105,7 @@ async function holds(place: Place, goal: SuccessGoal): Promise<boolean> {
   return (await world.filtering.firstHolding([{ id: goal.id, filters: goal.filters }], state, at)) !== null
 }
 
-/** When time alone makes the filters of a goal hold, within its window and before a wait is over. */
+/** Returns when the filters of a goal start to match just because time passes, within its window and before `end`. */
 async function comesToHold(place: Place, goal: SuccessGoal, end: number): Promise<number | null> {
   const window = windowIn(place, goal)
   if (!goal.filters || window === null) return null

@@ -13,17 +13,20 @@ import type { TagRow } from '../../tags.ts'
 import { refuse } from '../../text.ts'
 import { NOBODY } from './state.ts'
 
-/** Who is simulated. Ids are uuids; the rows are JSON. */
+/**
+ * The simulated person. `person` and `numbers` are the rows of `subscriber` and `subscriber_stat` as JSON. Ids are
+ * UUIDs.
+ */
 export type SimulatedPerson = Pick<SubscriberRow, 'id' | 'email' | 'name' | 'phone' | 'status' | 'fields'> & {
   person: Record<string, unknown>
   numbers: Record<string, unknown>
-  /** The ids of tags, of whom there is; the names of tags, of a sample. */
+  /** For an existing subscriber, the ids of their tags; for a sample, names. */
   tags: readonly string[]
   timezone: string | null
   entry: Record<string, unknown>
 }
 
-/** Somebody of the list, as they are now. */
+/** Reads an existing subscriber in their current state. Throws `NOT_FOUND`. */
 export async function readReal(call: Call, subscriberId: string): Promise<SimulatedPerson> {
   const { em, organization } = call
   const subscriber = await findSubscriber(call, { subscriberId })
@@ -44,7 +47,10 @@ export async function readReal(call: Call, subscriberId: string): Promise<Simula
   }
 }
 
-/** Somebody who need not exist. */
+/**
+ * Makes a person from a sample that the caller describes. Throws `INVALID_INPUT` for invalid dates, time zones or
+ * fields.
+ */
 export async function readSample(call: Call, sample: SamplePerson, from: number): Promise<SimulatedPerson> {
   const { email, name = null, phone = null, country = null, status, tags, customFields, entry } = sample
   const { organization } = call
@@ -57,7 +63,7 @@ export async function readSample(call: Call, sample: SamplePerson, from: number)
   const faults = [...shapeFaults(given, at), ...typeFaults(given, await fieldTypes(call), at)]
   if (faults.length > 0) refuseFaults(faults)
   const createdAt = new Date(created).toISOString()
-  // Shapes have been checked: what is left are text, numbers and booleans.
+  // The cast is safe: `shapeFaults` has refused everything but text, numbers and booleans.
   const fields = customFields as Record<string, FieldScalar>
   const own = { id: NOBODY, email, name, phone, status, fields }
   return {
@@ -77,15 +83,15 @@ export async function readSample(call: Call, sample: SamplePerson, from: number)
   }
 }
 
-/** A moment that a caller writes, local to the organization where it has no offset. */
+/** Reads a moment in a caller's input as epoch ms. Without an offset, it is in the organization's time zone. */
 export function momentIn(path: string, text: string, { organization }: Call): number {
   const moment = readMoment(text, organization.timezone)
   return moment?.start ?? refuse(path, 'is not a date; write ISO 8601, such as "2027-03-27T09:00:00Z".')
 }
 
 /**
- * Tags by their names as asked, each as it is stored; publishing makes those that do not exist, under the name that is
- * asked for first.
+ * Returns the tags with these names, by name as given. A tag that does not exist gets a new id and the first of the
+ * names that differ only in case, as publishing would create it.
  */
 export async function readTags(
   { em, organization }: Call,
@@ -108,7 +114,10 @@ export async function readTags(
   )
 }
 
-/** Why a status keeps email from somebody: what delivery would say of them, for the statuses that a trigger or a run can give them. */
+/**
+ * Reads why delivery would send this person no email, for each status that a trigger or run can give them. Returns a
+ * function that answers the reason, or null, for a status and for marketing or transactional email.
+ */
 export async function readConsent(
   { em, organization }: Call,
   { email, person, status }: SimulatedPerson,

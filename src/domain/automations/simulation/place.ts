@@ -17,54 +17,57 @@ export type ShownEmail = {
   render(state: State): NonNullable<SimulatedVisit['email']>
 }
 
-/** What all ways of a simulation share. */
+/** The data that all ways of a simulation share. */
 export type World = {
   graph: Graph
   settings: Settings
   goals: readonly SuccessGoal[]
-  /** When the run is entered. */
+  /** When the run is entered (epoch ms). */
   enteredAt: number
-  /** Of steps that name none. */
+  /** The time zone of steps that do not set one. */
   timezone: string
   subject: Subject
   filtering: Filtering
-  /** What time decides of a step, by the step and the moment: ways that part come to the same ones. */
+  /** The results of steps that depend on time alone, by moment and step. Ways often share them. */
   timing: Map<string, StepResult | null>
   emails: ReadonlyMap<string, ShownEmail>
-  /** The tags that the graph names, by their names as it writes them. */
+  /** The tags that the graph names, by their names as written there. */
   tags: ReadonlyMap<string, TagRow>
-  /** The variants that the person had in earlier runs; null where nobody real is simulated in a real workflow. */
+  /**
+   * The variants of sticky SPLIT steps that the person had in earlier runs, by step id. Null for a sample, or a
+   * definition without a workflow.
+   */
   earlier: ReadonlyMap<string, string> | null
-  /** Why somebody of this status gets no email, or null. */
+  /** Returns why the person would get no email with this status, or null. */
   consent(status: SubscriberStatus, marketing: boolean): string | null
 }
 
-/** Where a way stands: about to enter a step at a moment. */
+/** The position of a way: about to enter a step at the moment `at` (epoch ms). */
 export type Place = { world: World; state: State; at: number }
 
 /**
- * What a step may come to. The first of its options is what would happen by itself; the others need what they assume.
- * `result` is null where the run would wait for ever.
+ * A possible result of a step. The first of a step's options needs no assumption; `assumed` says what the others need.
+ * `result` is null if the run would wait forever.
  */
 export type Option = {
   result: Settled | null
   state: State
-  /** When it is left, and until when it waited. */
+  /** When the step is left; `until` is the end of its wait, or null without one (both epoch ms). */
   at: number
   until: number | null
   assumed: string | null
   chance: number | null
   email: SimulatedVisit['email']
-  /** The end of the run, where its own rules or the person's leave end it. */
+  /** The end of the run, if an exit rule, a goal or an unsubscribe ends it after this step. */
   end: End | null
 }
 
-/** An option that is taken at once. */
+/** Makes an option without a wait, unless `more` says otherwise. */
 export function option({ state, at }: Place, result: Settled | null, more: Partial<Option> = {}): Option {
   return { result, state, at, until: null, assumed: null, chance: null, email: null, end: null, ...more }
 }
 
-/** The same moment for what decides about time: nothing is late, and a run of nobody has no jitter. */
+/** Makes the input of the time decisions of steps. Nothing is late, and a run with the id `NOBODY` has no jitter. */
 export function momentOf(
   { world }: Place,
   at: number,
@@ -73,21 +76,21 @@ export function momentOf(
   return { run, clock: { now: at, timezone: world.timezone }, due: at }
 }
 
-/** What a step comes to at a place by the time alone; time zones are slow. */
+/** Caches a result of a step that depends on time alone, because time zone arithmetic is slow. */
 export function timed<Result extends StepResult | null>(
   { world: { timing }, at }: Place,
   { id }: Pick<Step, 'id'>,
   decide: () => Result,
 ): Result {
   const key = `${at} ${id}`
-  // One step has one decider, whose result this is.
+  // The cast is safe: all results of one step come from the same function.
   const known = timing.get(key) as Result | undefined
   const result = known === undefined ? decide() : known
   timing.set(key, result)
   return result
 }
 
-/** Whether an edge leaves the step by this port. */
+/** Returns whether an edge leaves the step by this port. */
 export function isConnected({ world }: Place, step: Step, port: string): boolean {
   return world.graph.targets.get(step.id)?.has(port) ?? false
 }

@@ -8,10 +8,10 @@ import { leavesBy, type Way, type WayVisit } from './walk.ts'
 
 type Local = (at: number) => string
 
-/** Ways as the wire has them, with their dates in the zone of the person. */
+/** Returns ways in the format of the API, with local dates in the person's time zone. */
 export function presentWays(ways: readonly Way[], timezone: string): SimulatedWay[] {
   const known = new Map<number, string>()
-  // Ways share most of their dates, and time zones are slow.
+  // Ways share most of their dates, and time zone arithmetic is slow.
   const local = (at: number): string => {
     const text = known.get(at) ?? localTime(at, timezone)
     known.set(at, text)
@@ -25,7 +25,7 @@ export function presentWays(ways: readonly Way[], timezone: string): SimulatedWa
   }))
 }
 
-/** Where ways end that their author may not have meant to end: each place once. */
+/** Returns the dead ends, each once: ports that lead nowhere, waits without an end, and steps that no way reaches. */
 export function presentDeadEnds(
   definition: Definition,
   graph: Graph,
@@ -54,7 +54,7 @@ export function presentDeadEnds(
   return [...found.values()]
 }
 
-/** The variant that goes without is left unconnected on purpose. */
+/** Returns whether a port is unconnected on purpose, which is true of the holdout of a SPLIT. */
 function isMeant({ type, config }: Step, port: string): boolean {
   return type === 'SPLIT' && config.holdoutVariantId === port
 }

@@ -21,7 +21,7 @@ import { readEmails, readSource, type Source } from './source.ts'
 import { NOBODY, type State } from './state.ts'
 import { walkAll } from './walk.ts'
 
-/** What is simulated: one of the first two, for one of the second two. */
+/** The input of a simulation: either `workflowId` or `definition`, for either `subscriberId` or `sample`. */
 export type SimulationInput = {
   workflowId?: string | undefined
   definition?: unknown
@@ -31,8 +31,8 @@ export type SimulationInput = {
 }
 
 /**
- * Walks a workflow's draft, or any definition, for one person with a simulated clock, through every branch that can be
- * reached (decisions, section 12). Reads only: nothing is written, sent, or told to anybody.
+ * Walks through a workflow's draft, or any definition, for one person with a simulated clock, along every branch that
+ * can be reached (decisions, section 12). Only reads: nothing is written or sent.
  */
 export async function simulate(call: Call, input: SimulationInput): Promise<Simulation> {
   const { workflowId, definition, subscriberId, sample } = input
@@ -59,7 +59,7 @@ export async function simulate(call: Call, input: SimulationInput): Promise<Simu
   }
 }
 
-/** The entry that a run by hand would take, then the others. */
+/** Returns the triggers, beginning with the one by which an entry by hand would begin. */
 function startsOf({ definition }: Source): StepOf<'TRIGGER'>[] {
   const first = manualEntry(definition)
   return [...(first ? [first] : []), ...entrySteps(definition).filter((step) => step !== first)]
@@ -100,7 +100,7 @@ async function prepare(
   return { world, state: firstState(person, tags) }
 }
 
-/** The references of every filter, goal and trigger, and the tags that they and the steps name; of a sample its own too. */
+/** Loads the things and tags that filters, goals, triggers and steps name; for a sample, also its own tags. */
 async function readMentioned(
   call: Call,
   { definition, goals }: Source,
@@ -117,14 +117,14 @@ async function readMentioned(
   const own = isReal(person) ? [] : person.tags
   const tags = await readTags(call, [...tagNamesOf(definition, goals), ...references.tags.keys(), ...own])
   for (const [name, tag] of tags) references.tags.set(name, tag.id)
-  // A sample's new fields are as those of a new person.
+  // Fields that do not exist get the type of the sample's value, as they would for a new subscriber.
   for (const [name, value] of Object.entries(person.fields)) {
     if (!references.fields.has(name)) references.fields.set(name, typeOf(value, timezone))
   }
   return { references, tags }
 }
 
-/** The person before any trigger has fired. */
+/** Makes the state of the person before any trigger has fired. */
 function firstState(person: SimulatedPerson, tags: ReadonlyMap<string, TagRow>): State {
   return {
     entry: person.entry,
@@ -147,7 +147,7 @@ function isReal({ id }: SimulatedPerson): boolean {
   return id !== NOBODY
 }
 
-/** What somebody real had before at each SPLIT that sticks. */
+/** Reads the variants that an existing subscriber had before at each sticky SPLIT, by step id. */
 async function readVariants(
   call: Call,
   { automationId, definition }: Source,
@@ -169,7 +169,7 @@ const ENTRY_REFUSALS = {
   NOT_SUBSCRIBED: 'is not SUBSCRIBED, and such a trigger takes nobody else (settings.exitOnUnsubscribe)',
 } as const
 
-/** Whether each trigger would let the person in, when it has fired and the workflow is live. */
+/** Returns for each trigger whether it would let the person in once it has fired, if the workflow were ACTIVE. */
 async function readEntries(
   call: Call,
   source: Source,
@@ -196,7 +196,7 @@ async function readEntries(
   return entries
 }
 
-/** What re-entry would refuse somebody for, by what they are begun with. */
+/** Returns a function that answers why re-entry would refuse the person in a state, or null. */
 async function reEntry(
   call: Call,
   { automationId, definition, settings }: Source,

@@ -18,7 +18,7 @@ import { goalIds, goalStepFaults, readGoals } from '../goals/goal-faults.ts'
 import type { ShownEmail } from './place.ts'
 import { NOBODY } from './state.ts'
 
-/** What is simulated: a graph with its settings. `automationId` is null where it belongs to no workflow. */
+/** The simulated graph with its settings and goals. `automationId` is null if it belongs to no workflow. */
 export type Source = {
   automationId: string | null
   definition: Definition
@@ -29,7 +29,7 @@ export type Source = {
 type Person = { name: string | null; email: string; phone: string | null }
 type Written = { id: string; subject: string; preview: string | null; from: string | null }
 
-/** The draft of a workflow, or a definition as it came in; refuses with every fault at once. */
+/** Reads the draft of a workflow, or validates a given definition. Throws with all faults. */
 export async function readSource(
   call: Call,
   { workflowId, definition }: { workflowId?: string | undefined; definition?: unknown },
@@ -42,7 +42,7 @@ export async function readSource(
   return { automationId: automation.id, definition: reading.definition, settings, goals }
 }
 
-/** The emails of a graph by step: their lines, as one person at a time would see them. */
+/** Returns the emails of a graph by step id. Each renders its subject and preview for a state of the person. */
 export async function readEmails(
   call: Call,
   { definition }: Source,
@@ -108,7 +108,7 @@ async function readGiven(call: Call, given: unknown): Promise<Source> {
   return { automationId: null, definition, settings: settings.settings, goals: goals.goals }
 }
 
-/** Also emails of other workflows: a graph that names them gets copies when it is saved. */
+/** Reads stored emails, including those of other workflows, because saving a graph that names them copies them. */
 async function readWritten({ em, organization }: Call, { steps }: Definition): Promise<Map<string, Written>> {
   const ids = steps.flatMap((step) =>
     step.type === 'EMAIL' ? (readId('cmp', step.config.campaignId ?? '') ?? []) : [],

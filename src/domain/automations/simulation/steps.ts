@@ -21,7 +21,7 @@ import { simulateWait, simulateWaitUntil } from './waits.ts'
 
 type Simulate<Type extends StepType> = (place: Place, step: StepOf<Type>) => Option[] | Promise<Option[]>
 
-/** What each type of step comes to, with the deciders of the engine; effects happen to the state of the way alone. */
+/** The function that simulates each step type. They share the engine's decisions; effects only change the state. */
 const SIMULATE: { [Type in StepType]: Simulate<Type> } = {
   TRIGGER: (place) => [option(place, left('next', { result: 'ENTERED' }))],
   EMAIL: simulateEmail,
@@ -49,7 +49,7 @@ const SIMULATE: { [Type in StepType]: Simulate<Type> } = {
   EXIT: (place, { config }) => [option(place, decideExit(config))],
 }
 
-/** What a step may come to, its conditions and the run's exit rules included. */
+/** Returns the options of a step, including those of its conditions and of the run's goals and exit rules. */
 export async function simulateStep(place: Place, step: Step): Promise<Option[]> {
   const { conditions = [] } = step
   if (conditions.length === 0) return await entered(place, step)
@@ -71,13 +71,13 @@ export async function simulateStep(place: Place, step: Step): Promise<Option[]> 
 }
 
 async function entered(place: Place, step: Step): Promise<Option[]> {
-  // The table has the function of this step's type under its type.
+  // The cast is safe: `SIMULATE` is keyed by the step's type.
   const simulate = SIMULATE[step.type] as Simulate<StepType>
   const options = await guarded(place, async () => await simulate(place, step))
   return await Promise.all(options.map((each) => ruled(place, step, each)))
 }
 
-/** A refusal inside a step is the step's failure, as in the engine. */
+/** Turns a `Failure` inside a step into the step's failure, as the engine does. */
 async function guarded(place: Place, work: () => Promise<Option[]>): Promise<Option[]> {
   try {
     return await work()
@@ -88,8 +88,8 @@ async function guarded(place: Place, work: () => Promise<Option[]>): Promise<Opt
 }
 
 /**
- * Ends the run where one of its goals or exit rules names what the step has just made happen, or the time that it took:
- * goals by events, then rules, then goals by filters, as the engine comes to them.
+ * Ends the run if the step's events or the time that it took meet a goal or exit rule. The order is the engine's: goals
+ * by events, then exit rules, then goals by filters.
  */
 async function ruled(place: Place, step: Step, given: Option): Promise<Option> {
   if (given.end !== null) return given
@@ -106,7 +106,7 @@ async function ruled(place: Place, step: Step, given: Option): Promise<Option> {
   const { state, goalId } = await reachByFilters({ ...place, ...told })
   if (goalId === null) return { ...told, state }
   const reached = { ...told, state }
-  // The run itself asks for these: in the midst of what opens their windows, and after any other step.
+  // The engine checks these goals inside an EMAIL or holdout, which open windows, and after any other step.
   const isInside = step.type === 'EMAIL' || isHeldOut
   return isInside ? endedBy(step, reached, 'GOAL') : { ...reached, end: BY_GOAL }
 }
@@ -120,7 +120,10 @@ async function hitsRule({ world }: Place, events: readonly SimulatedEvent[]): Pr
   return false
 }
 
-/** An event ends the run after a step that makes it at once, and in the midst of one that waits for its own outcome. */
+/**
+ * Ends the run by an event of the step: after the step if its type changes something at once (`mayEndItsRun`), else
+ * inside it, so that the end is the step's result.
+ */
 function endedBy(step: Step, each: Option, exitReason: 'GOAL' | 'EXIT_RULE'): Option {
   const isOver = step.type === 'EMAIL' || step.type === 'WEBHOOK' || step.type === 'SPLIT'
   const outcome = { result: (isOver && each.result?.outcome.result) || 'CANCELED', reason: exitReason }
@@ -128,7 +131,7 @@ function endedBy(step: Step, each: Option, exitReason: 'GOAL' | 'EXIT_RULE'): Op
   return mayEndItsRun(step) ? { ...each, end: settlementOf(step, result).end } : { ...each, result }
 }
 
-/** How the run ends with an option, or null where it goes on by a port. */
+/** Returns how an option ends the run, or null if the run goes on. */
 export function endOf(step: Step, { result, end }: Option): End | null {
   return end ?? (result === null ? null : settlementOf(step, result).end)
 }
@@ -178,7 +181,10 @@ async function simulateBranch(place: Place, { config }: StepOf<'BRANCH'>): Promi
   ]
 }
 
-/** Whoever is real in a real workflow has a variant already where it sticks; for all others chance stays open. */
+/**
+ * Simulates a SPLIT. A sticky one repeats the variant of this way or of an earlier run; for an existing subscriber of a
+ * workflow without one, the seed decides. In all other cases, the variant with the greatest weight comes first.
+ */
 function simulateSplit(place: Place, { id, config }: StepOf<'SPLIT'>): Option[] {
   const { world, state } = place
   const { variants, sticky } = config
@@ -267,9 +273,9 @@ function simulateUpdate(place: Place, { config }: StepOf<'UPDATE_FIELD'>): Optio
     const from = state.fields[field] ?? null
     if (from === value) continue
     const { [field]: _old, ...fields } = state.fields
-    // Null clears; typeFaults has refused what is neither that nor a value of the field's type.
+    // The cast is safe: `typeFaults` has refused everything but null, which clears, and values of the field's type.
     const to = value as FieldScalar | null
-    // As in the engine, a field that is new gets the type of its first value.
+    // As in the engine, a new field gets the type of its first value.
     if (to !== null && !types.has(field)) types.set(field, typeOf(to, world.timezone))
     const changed: State = { ...state, fields: to === null ? fields : { ...fields, [field]: to } }
     state = withEvent(changed, { type: 'FIELD_UPDATED', at, data: { field, custom: true, from, to } })

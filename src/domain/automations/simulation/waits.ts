@@ -16,10 +16,10 @@ import { withEvent } from './state.ts'
 
 type Waiting = Extract<StepResult, { kind: 'waits' }>
 
-/** How far ahead a condition is looked for that only time can fulfil. */
+/** How far ahead the simulation looks for filters that start to match just because time passes, in ms. */
 const HORIZON_MS = 366 * 86_400_000
 
-/** A wait for a time. */
+/** Simulates a WAIT. */
 export function simulateWait(place: Place, step: StepOf<'WAIT'>): Option[] {
   const result = timed(place, step, () => decideWait(momentOf(place, place.at), step.config))
   const over = ({ wakeAt }: Waiting) =>
@@ -27,7 +27,7 @@ export function simulateWait(place: Place, step: StepOf<'WAIT'>): Option[] {
   return [waited(place, result, over)]
 }
 
-/** A wait for a date, an hour, an event or a condition: with the other ways to leave it. */
+/** Simulates a wait for a date, hours of the day, an event or a condition, with the other ways to leave it. */
 export async function simulateWaitUntil(place: Place, step: StepOf<'WAIT_UNTIL'>): Promise<Option[]> {
   const { config } = step
   const moment = momentOf(place, place.at)
@@ -107,7 +107,7 @@ async function simulateCondition(place: Place, config: WaitUntilConfigs['CONDITI
   ]
 }
 
-/** How the wait is left by its time-out, where something else would end it. */
+/** Returns the option that leaves the wait by its timeout, for a wait that something else would end. */
 function timeouts(place: Place, config: WaitUntilConfigs['CONDITION']): Option[] {
   if (!config.timeout) return []
   const assumed = 'The filters do not hold before the time-out.'
@@ -130,7 +130,7 @@ function untilOver(
   return waited(place, result, ({ waitKind }) => decideTimeOver({ waitKind, wakeReason: null }, config))
 }
 
-/** A wait as it is left when its time has come; one without an end is never left. */
+/** Makes the option that leaves a wait when its time has come. A wait without an end has a null result. */
 function waited(place: Place, result: StepResult, over: (wait: Waiting) => Settled | null): Option {
   if (result.kind !== 'waits') return option(place, result)
   const { wakeAt } = result

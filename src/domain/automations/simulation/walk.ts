@@ -6,30 +6,29 @@ import { BY_GOAL, reachByFilters } from './goals.ts'
 import type { Option, Place, World } from './place.ts'
 import { endOf, simulateStep } from './steps.ts'
 
-/** A step on a way, when it was reached, and what it came to. */
+/** A step on a way, when it was reached (epoch ms), and the option that was taken. */
 export type WayVisit = { step: Step; at: number; option: Option }
 
-/** One way: from an entry, or from where it leaves an earlier way. */
+/** One way: it begins at a trigger, or where it branches off an earlier way (`branchOf`). */
 export type Way = {
   number: number
   branchOf: { way: number; visit: number } | null
   visits: WayVisit[]
   at: number
-  /** Why it goes no further, where the run itself is not over. */
+  /** The end of the run, or why the way stops although the run goes on. */
   end: End | 'WAITS_FOREVER' | 'TOO_LONG' | 'AS_BEFORE'
 }
 
 type Start = { branchOf: Way['branchOf']; step: Step; place: Place; option?: Option }
 
-/** A cycle with a wait in it never ends by itself. */
+/** The most visits of one way, because a cycle with a wait in it never ends by itself. */
 const MOST_VISITS = 500
-/** When all ways have so many visits, further ones end where they meet a step that was shown before. */
+/** Once all ways together have more visits than this, further ways end where they meet a step that was shown before. */
 const AMPLE_VISITS = 500
 
 /**
- * Walks every way: the first is what happens by itself; wherever something else may happen, and no way has left by that
- * port yet, another one begins there. So every port and every end that can be taken is taken, and there are never more
- * ways than those.
+ * Walks all ways. Each entry begins a way on which nothing is assumed. Wherever something else can happen, and no way
+ * has left the step by that port yet, another way branches off. So each possible port and end of a step is taken once.
  */
 export async function walkAll(world: World, entries: readonly Begun[], from: number): Promise<Way[]> {
   const starts: Start[] = entries.map(({ step, state }) => ({
@@ -41,7 +40,7 @@ export async function walkAll(world: World, entries: readonly Begun[], from: num
   const taken = new Set<string>()
   const shown = new Set<Step>()
   let count = 0
-  // A list is walked in order, also what is added on the way.
+  // The loop also visits starts that `branch` adds while it runs.
   for (const start of starts) {
     const way: Way = {
       number: ways.length + 1,
@@ -97,12 +96,14 @@ export async function walkAll(world: World, entries: readonly Begun[], from: num
   }
 }
 
-/** The port that a step is left by, or null where the way ends. */
+/** Returns the port by which an option leaves its step, or null if the way ends. */
 export function leavesBy(step: Step, { result }: Option): string | null {
   return result === null ? null : settlementOf(step, result).port
 }
 
-/** What tells the ways out of a step apart: its ports, and how the run may end there. */
+/**
+ * Returns a key that distinguishes the ways out of a step: its ports, and the reasons for which the run may end there.
+ */
 function portOf(step: Step, option: Option): string {
   return JSON.stringify([step.id, leavesBy(step, option) ?? endOf(step, option)?.exitReason ?? 'stays'])
 }

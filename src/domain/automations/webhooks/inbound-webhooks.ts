@@ -9,15 +9,16 @@ import { array, execute, rows } from '../../../database.ts'
 import { encodeId, newId } from '../../../ids.ts'
 import { type Message, SECRET_PREFIX, sign } from '../../webhooks/signature.ts'
 
-/** How far the clocks of the two sides may differ; Standard Webhooks asks for some minutes. */
+/** How many seconds a message's timestamp may differ from our clock. Standard Webhooks recommends some minutes. */
 export const TOLERANCE_SECONDS = 300
 
-/** What a Standard Webhooks message is signed by. */
+/** A Standard Webhooks message with its signatures, the value of its `webhook-signature` header. */
 export type Signed = Message & { signatures: string }
 
 /**
- * Brings the addresses of an automation in step with the INBOUND_WEBHOOK triggers it has, under the automation's lock:
- * one that stays keeps its slug and secret, one that went is gone for good.
+ * Creates and deletes webhook addresses so that each INBOUND_WEBHOOK trigger has one, and returns them. A trigger that
+ * stays keeps its slug and secret; the secret is only returned for new ones. The address of a removed trigger never
+ * comes back. The caller holds the automation's lock.
  */
 export async function syncWebhooks(
   call: Call,
@@ -59,7 +60,7 @@ export async function syncWebhooks(
   })
 }
 
-/** Whether one of the signatures is that of this message under the secret of this slug (Standard Webhooks, "v1"). */
+/** Returns whether one of the signatures is valid for the message and the slug's secret (Standard Webhooks, "v1"). */
 export function isSigned(serviceSecret: string, slug: string, message: Signed): boolean {
   const expected = sign(secretOf(serviceSecret, slug), message)
   return message.signatures.split(' ').some((signature) => {

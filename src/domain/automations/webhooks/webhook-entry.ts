@@ -13,7 +13,9 @@ import { refuseStatus } from '../entry/enter-by-hand.ts'
 import { recordDecisions } from '../runs/decisions.ts'
 import { findEnterable } from '../runs/run-control.ts'
 
-/** An address that messages come to, and what its organization may. Ids are uuids; `now` is the epoch in seconds. */
+/**
+ * An inbound webhook, and the limits of its organization. Ids are UUIDs; `now` is the database's time in epoch seconds.
+ */
 export type Webhook = {
   organizationId: string
   automationId: string
@@ -23,7 +25,7 @@ export type Webhook = {
   now: number
 }
 
-/** A webhook of any organization by its uuid, which is secret enough to be an address; null when there is none. */
+/** Finds a webhook of any organization by its UUID, or returns null. */
 export async function findWebhook(em: EntityManager, webhookId: string): Promise<Webhook | null> {
   return await row<Webhook>(
     em,
@@ -35,7 +37,7 @@ export async function findWebhook(em: EntityManager, webhookId: string): Promise
   )
 }
 
-/** A message that was signed right. Ids are uuids. */
+/** A message whose signature was valid. `messageId` is its `webhook-id`; the other ids are UUIDs. */
 export type Delivered = {
   webhookId: string
   automationId: string
@@ -44,12 +46,12 @@ export type Delivered = {
   body: Record<string, unknown>
 }
 
-/** What a message came to: the run it made, or why it made none. */
+/** The answer to a message: the run that it started, or why it started none. */
 export type Received = { entered: boolean; runId: string | null; reason: string | null }
 
 /**
- * Lets the person whom a message names enter, with the message as what the run is started with. The same message again
- * gets the same answer and makes nothing; what is refused by a Failure leaves no trace and may be repeated.
+ * Lets the subscriber named in a message enter, with the body as entry data. The same message again gets the same
+ * answer and has no effect. A message that throws a `Failure` leaves no receipt, so it can be sent again.
  */
 export async function receiveWebhook(call: Call, delivered: Delivered): Promise<Received> {
   const { em, organization } = call

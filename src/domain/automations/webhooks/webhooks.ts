@@ -7,7 +7,7 @@ import type { WebRequest } from '../../../ports/web.ts'
 import { recordEvents } from '../../events.ts'
 import { nudgeRuns } from '../runs/nudge.ts'
 
-/** What a WEBHOOK step sends, with its variables filled. */
+/** The request of a WEBHOOK step, with its variables filled in. */
 export type WebhookRequest = {
   url: string
   method: NonNullable<WebRequest['method']>
@@ -17,11 +17,16 @@ export type WebhookRequest = {
   retries: number
   saveResponseAs: string | null
   stepId: string
-  /** The visit that the request was first made for: a retry keeps the id by which its receiver knows a repetition. */
+  /**
+   * The visit in which the request was first made. `webhook-id` is derived from it, so it stays the same after a retry.
+   */
   firstVisit: number
 }
 
-/** A request that one worker has taken; `attempt` counts from 1 and is the fence of what it reports. Ids are uuids. */
+/**
+ * A request that a worker has claimed. `attempt` counts from 1; a report with an older `attempt` than the stored one is
+ * ignored. Ids are UUIDs.
+ */
 export type ClaimedWebhook = {
   organizationId: string
   runId: string
@@ -30,12 +35,13 @@ export type ClaimedWebhook = {
   request: WebhookRequest
 }
 
-/** An answer as a run keeps it; `note` says what was lost of it. */
+/** A response as the run stores it. `note` says which part of it was not kept. */
 export type KeptResponse = { value: unknown; note: string | null }
 
 /**
- * What came of an attempt. `reason` is why it failed, `fault` the same as a code where nobody answered; `retryMs` is when
- * another may follow, null for never. `response` is null where none is to be kept.
+ * The result of an attempt. `reason` is why it failed (null: it succeeded), and `fault` is a code for that if there was
+ * no response. `retryMs` is the delay before the next attempt (null: there is none). `response` is null if none is to
+ * be stored.
  */
 export type WebhookResult = {
   status: number | null
@@ -45,12 +51,12 @@ export type WebhookResult = {
   response: KeptResponse | null
 }
 
-/** Beyond the time that a request has, a worker has this long to report before another takes it. */
+/** A claim lasts for the timeout of the request and this much longer, in which the worker reports the result. */
 const GRACE_SECONDS = 30
 
 /**
- * Takes requests that are due, of all organizations in turn; those of paused workflows wait, and of archived ones go. It reads as many as it may
- * take of each workflow that has some, however many are due.
+ * Claims up to `most` due requests of ACTIVE workflows, taking turns between organizations. Reads at most `most` due
+ * requests of each workflow, so its cost does not grow with a backlog.
  */
 export async function claimWebhooks(em: EntityManager, most: number): Promise<ClaimedWebhook[]> {
   return await rows<ClaimedWebhook>(
@@ -88,8 +94,9 @@ export async function claimWebhooks(em: EntityManager, most: number): Promise<Cl
 }
 
 /**
- * Notes what came of an attempt: it is tried again, or the run goes on. A worker that lost its claim reports in vain. The
- * person and the run are locked first, as by everybody who ends a run and takes its request away.
+ * Records the result of an attempt: schedules the next one, or deletes the request, continues the run and records
+ * WEBHOOK_EXECUTED. Ignores a worker that has lost its claim. Locks the subscriber and the run first, in the same order
+ * as code that ends a run and deletes its request.
  */
 export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: WebhookResult): Promise<void> {
   const { em, organization } = call
@@ -141,7 +148,10 @@ export async function reportWebhook(call: Call, claim: ClaimedWebhook, result: W
   await recordEvents(call, [{ subscriberId: run.subscriberId, type: 'WEBHOOK_EXECUTED', data }])
 }
 
-/** A run that ended while its request was under way took the row away; whether this attempt was it, and is news. */
+/**
+ * Notes the attempt in the timeline of a run that ended while the request was being sent, which deleted the request
+ * row. Returns false if the step was not canceled in this way, or a later attempt is noted already.
+ */
 async function noteLate(
   { em, organization }: Call,
   { runId, visit, attempt }: ClaimedWebhook,
@@ -158,7 +168,7 @@ async function noteLate(
   return count > 0
 }
 
-/** What the event of a request says of it; ids are uuids. */
+/** Returns the data of a WEBHOOK_EXECUTED event. The given ids are UUIDs. */
 export function requestFacts(
   {
     automationId,
@@ -172,7 +182,7 @@ export function requestFacts(
   return { ...ids, stepId, method, ...result }
 }
 
-/** The response becomes part of what the run's filters and variables read; then the run goes on. */
+/** Saves the response into the run's entry data, if the step asks for that, and wakes the run. */
 async function tellRun(
   call: Call,
   { runId, visit, request }: ClaimedWebhook,
