@@ -3,16 +3,16 @@ import { sql } from 'kysely'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, type EntityManager, execute, row, rows } from '../../database.ts'
 
-/** Emails whose time has come, of one organization; ids are uuids. */
+/** A due page of sent emails of one organization; ids are uuids. */
 export type DueDelivery = { organizationId: string; id: string }
 
-/** What no report came about for this long counts as delivered (decisions, section 8). */
+/** An email without a report for this long counts as delivered (decisions, section 8). */
 const SILENCE = sql`interval '1 hour'`
-/** A server that said it goes on trying gives up after this long at the latest (RFC 5321, 4.5.4.1). */
+/** A server that delays an email gives up after this time at the latest (RFC 5321, 4.5.4.1). */
 const PATIENCE = sql`interval '5 days'`
 const PAGE = 2_000
 
-/** Has the emails of these batches looked at again an hour after the last of them was taken. */
+/** Schedules a look at the emails of these batches, an hour after the last batch was made. */
 export async function awaitDelivery({ em, organization }: Call, batchIds: readonly string[]): Promise<void> {
   const last = batchIds.toSorted().at(-1)
   if (last === undefined) return
@@ -27,12 +27,12 @@ export async function awaitDelivery({ em, organization }: Call, batchIds: readon
   )
 }
 
-/** When a UUIDv7 was made, in milliseconds since 1970. */
+/** Returns the creation time of a UUIDv7 in milliseconds since 1970. */
 function momentOf(id: string): number {
   return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
 }
 
-/** The pages of all organizations that are due, the oldest first. */
+/** Returns the due pages of all organizations, oldest first. */
 export async function dueDeliveries(em: EntityManager, limit: number): Promise<DueDelivery[]> {
   return await rows<DueDelivery>(
     em,
@@ -42,9 +42,9 @@ export async function dueDeliveries(em: EntityManager, limit: number): Promise<D
 }
 
 /**
- * Takes the emails of a page for delivered, unless a report says otherwise; those whose delay was reported wait until
- * no server tries any more. In the caller's transaction, with the page, so that a crash leaves both as they were. Answers
- * false when somebody else has the page.
+ * Marks the emails of a page as delivered unless a report says otherwise. Emails with a reported delay are scheduled
+ * again for when servers have given up. Deletes the page in the same transaction, so a crash changes nothing. Returns
+ * false when another process has the page.
  */
 export async function confirmDeliveries({ em, organization }: Call, id: string): Promise<boolean> {
   const due = await row<{ messages: string[] }>(

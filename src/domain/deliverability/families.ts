@@ -1,16 +1,16 @@
 import type { DnsAnswer } from '../../ports/dns.ts'
 
-/** Of a receiver that no name server told of. */
+/** The family of a receiver that no name server knows. */
 export const UNKNOWN_FAMILY = 'unknown'
-/** Of a domain that names no mail server. */
+/** The family of a domain without MX records. */
 export const NO_MX = 'no MX'
 
-/** What stands for the family of a domain until a name server was asked; no host name holds an "@". */
+/** Returns the placeholder family of a domain whose family is not known yet; host names never contain "@". */
 export function strangerOf(domain: string): string {
   return `@${domain}`
 }
 
-/** Whether this stands for the family of a domain. */
+/** Whether a family is such a placeholder. */
 export function isStranger(family: string): boolean {
   return family.startsWith('@')
 }
@@ -22,10 +22,10 @@ const KNOWN: readonly (readonly [family: string, suffixes: readonly string[]])[]
   ['Apple', ['icloud.com', 'apple.com']],
   ['Proton', ['protonmail.ch', 'proton.me']],
 ]
-/** Under a country's two letters, these are not anybody's own name: `example.co.uk`. */
+/** Second-level labels that registries share under country codes, such as `co` in `example.co.uk`. */
 const SHARED_LABELS = new Set(['ac', 'co', 'com', 'edu', 'go', 'gov', 'ne', 'net', 'or', 'org'])
 
-/** Who receives, by the MX that is asked first; null when no server said. */
+/** Returns the family of a receiver by its MX with the highest preference; null when no server answered. */
 export function familyOf(answers: readonly DnsAnswer[]): string | null {
   const answer = answers.find((each) => 'records' in each)
   if (!answer || !('records' in answer)) return null
@@ -41,7 +41,7 @@ function isWithin(host: string, suffix: string): boolean {
   return host === suffix || host.endsWith(`.${suffix}`)
 }
 
-/** The part of a host name that somebody registered, near enough to tell hosts of one provider from those of another. */
+/** Returns about the registered part of a host name, which is enough to tell providers apart. */
 function ownName(host: string): string {
   const labels = host.split('.')
   const [second = '', top = ''] = labels.slice(-2)

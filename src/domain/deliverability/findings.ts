@@ -25,12 +25,12 @@ const REPAIRS: Readonly<Record<StopReason, string>> = {
   COMPLAINTS:
     'Send only to people who asked for it and remember that they did, say in the first line who writes and why, and make unsubscribing easier than complaining.',
 }
-/** Where much less is opened than elsewhere, mail probably lands among the spam. */
+/** When less than this share of the usual open rate is opened, mail probably lands in the spam folder. */
 const FEWER_OPENS = 1 / 3
 const LEAST_OPENS = 0.05
 const MANY_FAILURES = 0.05
 
-/** What there is to say of a domain, the worst first; always something. */
+/** Returns the findings about a domain, the worst first; at least one. */
 export function ownFindings({
   domain,
   stops,
@@ -59,7 +59,7 @@ export function ownFindings({
   return inOrder(found, emails)
 }
 
-/** What there is to say of a domain's email to one provider. */
+/** Returns the findings about a domain's email to one provider, the worst first; at least one. */
 export function providerFindings(
   provider: string,
   {
@@ -86,12 +86,12 @@ export function providerFindings(
   return inOrder(found, sums.at(-1)?.emails ?? 0)
 }
 
-/** The worst level of some findings. */
+/** Returns the worst level of findings. */
 export function worstOf(findings: readonly HealthFinding[]): Level {
   return LEVELS.findLast((level) => findings.some((each) => each.level === level)) ?? 'OK'
 }
 
-/** For bounces and complaints, the worst period; of equally bad ones the shortest, which is the news. */
+/** Returns one finding per reason for the worst period; of equally bad periods the shortest, which is most recent. */
 function rateFindings(periods: readonly Period[], what: string): HealthFinding[] {
   return STOP_REASONS.flatMap((reason) => {
     const bad = periods

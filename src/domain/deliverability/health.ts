@@ -17,15 +17,15 @@ import { deliveredOf, type Figures, LINES, rateOf, share } from './lines.ts'
 import { SUMS } from './stops.ts'
 import { OTHER_FAMILIES } from './totals.ts'
 
-/** Totals of some days, of a stream to a family of receivers. */
+/** Totals of the last `days` days by domain, stream and family of receivers. */
 type Sum = Figures & { domainId: string; stream: Stream; family: string; days: number }
 
-/** The windows that are told of; totals are kept for as long as the longest. */
+/** The reported windows in days; totals are kept as long as the longest. */
 const WINDOWS = [1, 7, 30] as const
-/** So many providers are told by name, the largest. */
+/** How many of the largest providers are listed by name. */
 const MOST_PROVIDERS = 20
 
-/** How the email of a domain fares, or of all of them; read from kept totals, however many emails they are made of. */
+/** Returns the health of a domain or of all domains, from stored totals; the cost does not depend on emails sent. */
 export async function readHealth(call: Call, name?: string): Promise<Health> {
   const domains = name === undefined ? await readDomains(call) : [await findDomain(call, name)]
   const sums = Map.groupBy(await readSums(call, domains), ({ domainId }) => domainId)

@@ -6,12 +6,12 @@ import type { Services } from '../../services.ts'
 import { familyOf, UNKNOWN_FAMILY } from './families.ts'
 
 const QUESTIONS_AT_ONCE = 64
-/** Nobody has them (RFC 2606), so nobody is asked. */
+/** Reserved top-level domains (RFC 2606), which have no mail servers. */
 const RESERVED = /\.(?:test|example|invalid|localhost)$/
 const FRESH = sql`receiver.checked_at > now() - case when receiver.family is null then interval '10 minutes'
   else interval '7 days' end`
 
-/** The families of these domains; what is missing has to be asked for (askReceivers). */
+/** Returns the known families of domains; `askReceivers` looks up the missing ones. */
 export async function readFamilies(
   em: EntityManager,
   domains: readonly string[],
@@ -28,8 +28,8 @@ export async function readFamilies(
 }
 
 /**
- * Asks DNS who receives for these domains, so many at once, and writes it down, also that nobody said. Those that are not
- * begun when the time is over are left. Answers the families as readFamilies does.
+ * Looks up the mail servers of domains, `QUESTIONS_AT_ONCE` at a time, and stores the results, including missing
+ * answers. Starts no look-up after `withinMs`. Returns families like `readFamilies`.
  */
 export async function askReceivers(
   services: Services,

@@ -12,7 +12,7 @@ import { releaseHeld } from '../messages.ts'
 import { count } from '../text.ts'
 import { presentStop } from './stop-words.ts'
 
-/** Lets a domain send again: what was held is queued in the same transaction, and only what is sent from now on is judged. */
+/** Resumes a domain: queues its held emails in the same transaction, and judges it only by email sent from now on. */
 export async function resumeSending(call: Call, name: string): Promise<Domain> {
   const { em, organization } = call
   const domain = await findDomain(call, name, 'for no key update')
@@ -37,7 +37,7 @@ export async function resumeSending(call: Call, name: string): Promise<Domain> {
   return presentDomain({ ...domain, stops: [] })
 }
 
-/** What resuming will do. */
+/** Summarizes what resuming will do. Throws `WRONG_STATE` when the domain is not stopped. */
 export async function summarizeResuming(call: Call, name: string): Promise<ConfirmationSummary> {
   const domain = await findDomain(call, name)
   refuseUnlessStopped(domain)

@@ -2,7 +2,7 @@ import type { SendingStop, StopReason, Stream } from '../../../schema/deliverabi
 import { timestamp } from '../text.ts'
 import { LINES } from './lines.ts'
 
-/** A stop as it is stored, with the figures of the moment. */
+/** A stop as stored, with the figures that caused it. */
 export type StopRow = {
   stream: Stream
   reason: StopReason
@@ -12,10 +12,10 @@ export type StopRow = {
   stoppedAt: string
 }
 
-/** What there is too much of, as a word in a sentence. */
+/** The reasons as words in a sentence. */
 export const WORDS_OF: Readonly<Record<StopReason, string>> = { BOUNCES: 'bounces', COMPLAINTS: 'complaints' }
 
-/** A stop on the wire. */
+/** Returns a stop in its API form. */
 export function presentStop(domain: string, { stream, reason, stoppedAt, ...figures }: StopRow): SendingStop {
   const { days, emails, counted } = figures
   const period = days === 1 ? 'the last day' : `the last ${days} days`
@@ -23,7 +23,7 @@ export function presentStop(domain: string, { stream, reason, stoppedAt, ...figu
   return { stream, reason, message, stoppedAt: timestamp(stoppedAt) }
 }
 
-/** A rate as people write it. */
+/** Formats a rate as a percentage. */
 export function percent(rate: number): string {
   return `${Math.round(rate * 10_000) / 100} %`
 }

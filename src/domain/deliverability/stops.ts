@@ -12,14 +12,14 @@ import { presentStop, type StopRow } from './stop-words.ts'
 
 type Judged = Figures & { domainId: string; domain: string; stream: Stream; days: number }
 
-/** The columns of a StopRow. */
+/** The columns of `StopRow`. */
 const STOP_COLUMNS = sql`stop.stream, stop.reason, stop.days, stop.emails, stop.counted, stop.stopped_at as "stoppedAt"`
 
-/** Stops what has crossed the line since it was last resumed; in the transaction that counted it. */
+/** Stops streams that crossed a limit since they were last resumed; runs in the transaction that counted. */
 export async function judgeDomains(call: Call, domainIds: readonly string[]): Promise<void> {
   const { em, organization } = call
   const ids = array([...new Set(domainIds)].toSorted(), 'uuid')
-  // Who resumes one waits until this is decided, or decides before the figures are read.
+  // The lock orders this and resumeSending: either sees the other's result.
   await execute(
     em,
     sql`select from domain where organization_id = ${organization.id} and id = any(${ids}) order by id
@@ -38,7 +38,7 @@ export async function judgeDomains(call: Call, domainIds: readonly string[]): Pr
   for (const figures of judged) await stopIfCrossed(call, figures)
 }
 
-/** Sums over rows of `domain_total total`, as Figures. */
+/** Sums over rows of `domain_total total`, in the form of `Figures`. */
 export const SUMS: RawBuilder<unknown> = sql`sum(total.emails)::int as emails, sum(total.bounced)::int as bounced,
   sum(total.failed)::int as failed, sum(total.complained)::int as complained, sum(total.tracked)::int as tracked,
   sum(total.opened)::int as opened`
@@ -62,7 +62,7 @@ async function stopIfCrossed(call: Call, judged: Judged): Promise<void> {
   call.services.log.warn({ domain: id, ...facts }, 'sending from a domain stopped by itself')
 }
 
-/** What keeps mail to many from this address waiting, or null. */
+/** Returns the stop that holds marketing email from this address, or null. */
 export async function findStop(
   { em, organization }: Pick<Call, 'em' | 'organization'>,
   fromEmail: string,

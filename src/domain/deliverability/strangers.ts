@@ -9,15 +9,15 @@ import { askReceivers, readFamilies } from './receivers.ts'
 import { SUMS } from './stops.ts'
 import { addTotals, awaitTurn, type Total } from './totals.ts'
 
-/** Domains of receivers that an organization's emails are counted by, because their family is not known yet. */
+/** Receiver domains of an organization whose family is not known yet; emails are counted by domain meanwhile. */
 export type Strangers = { organizationId: string; domains: string[] }
 
-/** Domains of one organization in a round: those of one with thousands leave time for those of the others. */
+/** Domains per organization and round, so that an organization with thousands leaves time for others. */
 const DOMAINS = 256
-/** After this a round asks nothing more; what was asked has its own time (dns.ts). */
+/** A round starts no look-up after this time; running ones have their own timeout (dns.ts). */
 const ASKING_MS = 2_000
 
-/** The families of some of these strangers: as many as there is time for, by turns of the organizations. */
+/** Returns the families of as many of these domains as there is time for, alternating between organizations. */
 export async function learnFamilies(
   services: Services,
   strangers: readonly Strangers[],
@@ -28,7 +28,7 @@ export async function learnFamilies(
   return new Map([...known, ...(await askReceivers(services, unknown, ASKING_MS))])
 }
 
-/** Some strangers of every organization that has any. */
+/** Returns some unknown domains of every organization that has any. */
 export async function readStrangers(em: EntityManager): Promise<Strangers[]> {
   return await rows<Strangers>(
     em,
@@ -45,7 +45,7 @@ export async function readStrangers(em: EntityManager): Promise<Strangers[]> {
   )
 }
 
-/** The first of each list, then the second of each, and each once. */
+/** Returns the first of each list, then the second of each, and so on, without duplicates. */
 function inTurns(lists: readonly (readonly string[])[]): string[] {
   const longest = Math.max(0, ...lists.map(({ length }) => length))
   return [
@@ -53,7 +53,7 @@ function inTurns(lists: readonly (readonly string[])[]): string[] {
   ]
 }
 
-/** Moves what was counted by strangers to the families that are known by now. Answers of how many domains. */
+/** Moves counts of domains to the families known by now. Returns the number of domains. */
 export async function settleStrangers(
   call: Call,
   strangers: readonly string[],

@@ -10,42 +10,42 @@ import type { Figures } from './lines.ts'
 import { readFamilies } from './receivers.ts'
 import { judgeDomains } from './stops.ts'
 
-/** Emails of which a statement said the same, with the first and the last of their ids. */
+/** A batch of emails that one statement gave the same outcome, with their lowest and highest ids. */
 type Batch = { id: string; kind: Kind; first: string; last: string }
 type Kind = 'SENT' | 'BOUNCED' | 'FAILED' | 'COMPLAINED' | 'OPENED'
 
-/** Emails that are counted alike. Times are milliseconds since 1970. */
+/** Emails that are counted together. Times are in milliseconds since 1970. */
 type Group = {
   kind: Kind
   from: string
   receiver: string
   marketing: boolean
   tracking: boolean
-  /** A server took them at some time; others were refused or failed before. */
+  /** Whether a server had accepted them; otherwise they were refused or failed at once. */
   wasSent: boolean
   hour: number
-  /** The latest resuming, of any domain, before they were sent. */
+  /** The latest time before they were sent at which any domain was resumed. */
   resumed: number | null
   emails: number
 }
 type OwnDomain = { id: string; domain: string; resumedAt: number | null }
 
 type TotalKey = { domainId: string; stream: Stream; at: string; family: string }
-/** What is added to a row of domain_total. */
+/** An amount to add to a row of `domain_total`. */
 export type Total = TotalKey & Figures
 
 const BATCHES = 64
-/** Families of a domain and hour that have a row of their own, the largest of a round first. */
+/** How many families per domain and hour get their own row; the largest of a round come first. */
 const MOST_FAMILIES = 50
-/** Of all others. */
+/** The family of all others. */
 export const OTHER_FAMILIES = 'other'
-/** Totals are kept this long. */
+/** How many days totals are kept. */
 export const KEPT_DAYS = 31
 
 /**
- * Counts what became of an organization's oldest emails that are not counted yet, in the caller's transaction and once
- * whatever crashes: what is counted is deleted with it. What crosses the line by it is stopped. No name server is waited
- * for: strangers are counted by their domain until their family is known (strangers.ts). Answers how many batches it took.
+ * Counts the oldest uncounted outcomes of an organization in the caller's transaction and deletes them, so each is
+ * counted once whatever crashes. Stops streams that cross a limit. It waits for no DNS: emails to domains of an unknown
+ * family are counted by domain until strangers.ts learns the family. Returns how many batches it counted.
  */
 export async function countOutcomes(call: Call): Promise<number> {
   const { em, organization } = call
@@ -73,7 +73,7 @@ export async function countOutcomes(call: Call): Promise<number> {
   return batches.length
 }
 
-/** Waits until nobody else changes the totals of the organization; nobody else does until the transaction ends. */
+/** Takes the lock on the organization's totals until the end of the transaction. */
 export async function awaitTurn({ em, organization }: Call): Promise<void> {
   await execute(em, sql`select pg_advisory_xact_lock(${turnOf(organization.id)})`)
 }
@@ -104,20 +104,20 @@ async function readDomains({ em, organization }: Call): Promise<Map<string, OwnD
   return new Map(found.map((each) => [each.domain, each]))
 }
 
-/** Tests are in no total. Of failures only a sender that was refused says something: the others are ours, or our relay's. */
+/** Leaves out tests, and failures other than a refused sender, because those say nothing about the domain. */
 async function readGroups(
   { em, organization }: Call,
   batches: readonly Batch[],
   domains: ReadonlyMap<string, OwnDomain>,
 ): Promise<Group[]> {
-  // Bounds that are known before the statement begins keep it from opening the other partitions.
+  // With constant bounds on the id, the planner reads only the partitions it needs.
   const [first] = batches.map((batch) => batch.first).toSorted()
   const last = batches
     .map((batch) => batch.last)
     .toSorted()
     .at(-1)
   const resumes = [...domains.values()].flatMap(({ resumedAt }) => resumedAt ?? [])
-  // Nobody has resumed anything in most organizations, and asking costs as much as finding the email.
+  // Most organizations never resume a domain, and this subquery costs as much as reading the email.
   const resumed =
     resumes.length === 0
       ? sql`null::float8`
@@ -139,7 +139,7 @@ async function readGroups(
   )
 }
 
-/** Emails from domains that the organization has no more are left out. */
+/** Sums groups into totals; leaves out emails from domains that the organization no longer has. */
 function totalsOf(
   groups: readonly Group[],
   domains: ReadonlyMap<string, OwnDomain>,
@@ -167,7 +167,7 @@ function totalsOf(
 
 const NOTHING = { emails: 0, bounced: 0, failed: 0, complained: 0, tracked: 0, opened: 0 }
 
-/** The hour, but nothing that was sent before a resuming is counted with what was sent after it. */
+/** Returns the hour, or the time of a resume within it, so that emails before and after a resume are counted apart. */
 function bucketOf({ hour, resumed }: Group, { resumedAt }: OwnDomain): number {
   const isAfter = resumedAt !== null && resumed !== null && resumed >= resumedAt
   return isAfter ? Math.max(hour, resumedAt) : hour
@@ -187,7 +187,7 @@ function added(total: Total, { kind, wasSent, tracking, emails }: Group): Total 
   }
 }
 
-/** Many receivers have a server of their own; beyond the largest they share a row. */
+/** Merges small families into one row, because many receivers have their own mail server. */
 async function withFewFamilies(call: Call, totals: readonly Total[]): Promise<Total[]> {
   const bucket = ({ domainId, stream, at }: Omit<TotalKey, 'family'>) => [domainId, stream, at].join(' ')
   const kept = Map.groupBy(await readKept(call, totals), bucket)
@@ -217,7 +217,7 @@ async function readKept({ em, organization }: Call, totals: readonly Total[]) {
   )
 }
 
-/** Adds to what is kept. Only in one's turn. */
+/** Adds to the stored totals. The caller holds the lock of `awaitTurn`. */
 export async function addTotals(call: Call, totals: readonly Total[]): Promise<void> {
   const { em, organization } = call
   const few = await withFewFamilies(call, totals)
@@ -238,7 +238,7 @@ export async function addTotals(call: Call, totals: readonly Total[]): Promise<v
   )
 }
 
-/** The organizations whose outcomes wait to be counted. */
+/** Returns the organizations with uncounted outcomes. */
 export async function organizationsToCount(em: Call['em']): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,

@@ -14,19 +14,19 @@ import { type Finding, lookUpRecords } from './lookup.ts'
 import { dkimName, neededRecords, type NeededRecord } from './records.ts'
 import { forgetRetired, promoteNext, readKeys, type StoredKeyFacts } from './rotation.ts'
 
-/** Which domain of which organization, as uuids. */
+/** A domain and its organization, as uuids. */
 export type DomainKey = { organizationId: string; domainId: string }
 
 const ACTOR: Actor = { kind: 'system', id: 'domains', name: 'Domain verification' }
 const GONE: DomainChecked = { status: 'GONE', pace: 'END', records: [] }
 const DOMAIN_LOCK = 7_305_103
-/** A verified domain may miss this many daily checks in a row before it counts as degraded. */
+/** After this many failed daily checks in a row, a verified domain becomes DEGRADED. */
 const MISSES = 3
 
-/** What a check of the needed records came to. UNKNOWN: the name servers did not say. */
+/** The result of checking the required records; UNKNOWN when the name servers did not answer. */
 type Outcome = 'GOOD' | 'BAD' | 'UNKNOWN'
 
-/** Where a check leads, but for time: a domain that is not right for 72 hours fails, one that misses checks degrades. */
+/** The status after a check, apart from time: 72 hours without success lead to FAILED, missed checks to DEGRADED. */
 const STATUS_AFTER: Record<DomainStatus, Record<Outcome, DomainStatus>> = {
   PENDING: { GOOD: 'VERIFIED', BAD: 'VERIFYING', UNKNOWN: 'VERIFYING' },
   VERIFYING: { GOOD: 'VERIFIED', BAD: 'VERIFYING', UNKNOWN: 'VERIFYING' },
@@ -35,7 +35,7 @@ const STATUS_AFTER: Record<DomainStatus, Record<Outcome, DomainStatus>> = {
   FAILED: { GOOD: 'VERIFIED', BAD: 'FAILED', UNKNOWN: 'FAILED' },
 }
 
-/** Asks the name servers about a domain, stores what they say, and tells what became of it. Nothing is locked meanwhile. */
+/** Looks up a domain's DNS records, stores the result and returns the new status. Holds no lock during the look-up. */
 export async function checkDomain(
   services: Services,
   { organizationId, domainId }: DomainKey,
@@ -78,7 +78,7 @@ async function storeCheck(
     return finding ? [described(record, finding, call.now)] : []
   })
   await rotate(call, domain, found)
-  // Keys may have changed since the question was asked.
+  // The keys may have changed during the look-up.
   const keys = await readKeys(call, domain.id)
   const records = await claim(
     call,
@@ -104,14 +104,14 @@ function described(needed: NeededRecord, { status, found, repair }: Finding, now
   }
 }
 
-/** A new key signs as soon as it is in DNS; an old one is forgotten once its mail has arrived. */
+/** Activates a new key once it is in DNS, and deletes retired keys whose mail has arrived. */
 async function rotate(call: Call, domain: DomainRow, found: readonly DomainRecord[]): Promise<void> {
   const published = found.filter(({ purpose, status }) => purpose === 'DKIM' && status === 'VERIFIED')
   await promoteNext(call, domain, new Set(published.map(({ name }) => name)))
   await forgetRetired(call, domain.id)
 }
 
-/** Of several organizations whose records are all right, one has the domain. */
+/** Lets only one organization verify a domain; the others get a PENDING ownership record with the reason. */
 async function claim(
   call: Call,
   domain: DomainRow,
@@ -133,7 +133,7 @@ async function claim(
   return await storeRecords(call, domain, held)
 }
 
-/** A check is as bad as what it was told; what earlier ones saw only keeps it from being good. */
+/** Judges by the records that this check got an answer for; without answers for all of them it is never GOOD. */
 function outcomeOf(
   domain: DomainRow,
   records: readonly DomainRecord[],
@@ -156,7 +156,7 @@ function isRight(
   return requiredOf(domain, records, keys).every(({ status }) => status === 'VERIFIED')
 }
 
-/** DMARC is recommended only, and of several keys the one that signs decides. */
+/** Returns the records that verification requires: all but DMARC, and of the DKIM keys only the signing one. */
 function requiredOf(
   { domain }: DomainRow,
   records: readonly DomainRecord[],

@@ -13,7 +13,7 @@ import { DOMAIN_COLUMNS, type DomainRow, presentDomain, storeRecords } from './d
 import { type DkimPair, insertSigningKey, makeDkimPair } from './keys.ts'
 import { watchDomain } from './watch.ts'
 
-/** Makes the key of a new domain, which takes a while, once nothing stands against it. */
+/** Makes the key of a new domain, which takes a while, before the transaction. Refuses a registered domain first. */
 export async function prepareDomain(
   { organization, services }: Outside,
   input: { domain: string },
@@ -27,7 +27,7 @@ export async function prepareDomain(
   return await makeDkimPair()
 }
 
-/** Registers a sending domain with a key of its own and says which DNS records it needs. */
+/** Registers a sending domain with its own key, and returns it with the DNS records it needs. */
 export async function createDomain(call: Call, input: { domain: string }, pair: DkimPair): Promise<Domain> {
   const { em, organization, services } = call
   const domain = readHostName(input.domain)

@@ -12,7 +12,7 @@ import { readWalk, type Walk } from '../keyset.ts'
 import { timestamp, timestampOrNull } from '../text.ts'
 import { type DomainFacts, neededRecords, withStatuses } from './records.ts'
 
-/** A domain as it is stored; ids are uuids. */
+/** A domain as it is stored; `id` is a uuid. */
 export type DomainRow = {
   id: string
   domain: string
@@ -25,11 +25,11 @@ export type DomainRow = {
   ownershipToken: string
   missedChecks: number
   createdAt: string
-  /** What it sends no more of, until somebody resumes it. */
+  /** The streams it may not send until somebody resumes them. */
   stops: StopRow[]
 }
 
-/** The columns of a DomainRow. */
+/** The columns of `DomainRow`. */
 export const DOMAIN_COLUMNS = sql`id, domain, status, development, region, records, fallback_priority as "fallbackPriority",
   verification_requested_at as "verificationRequestedAt", ownership_token as "ownershipToken",
   missed_checks as "missedChecks", created_at as "createdAt",
@@ -37,12 +37,12 @@ export const DOMAIN_COLUMNS = sql`id, domain, status, development, region, recor
       'emails', stop.emails, 'counted', stop.counted, 'stoppedAt', stop.stopped_at) order by stop.stream), '[]')
     from sending_stop stop where stop.organization_id = domain.organization_id and stop.domain_id = domain.id) as stops`
 
-/** The sending domains of the organization, oldest first. */
+/** Lists the sending domains of the organization, oldest first. */
 export async function listDomains(call: Call): Promise<Domain[]> {
   return (await readDomains(call)).map(presentDomain)
 }
 
-/** The same as they are stored. */
+/** Returns the same domains as stored. */
 export async function readDomains({
   em,
   organization,
@@ -53,7 +53,7 @@ export async function readDomains({
   )
 }
 
-/** The same, newest first and page by page. */
+/** Lists domains by keyset, newest first. */
 export async function browseDomains(
   { em, organization }: Call,
   asked: Walk,
@@ -67,7 +67,7 @@ export async function browseDomains(
   return { domains: page.map(presentDomain), hasMore }
 }
 
-/** The domain of the organization with this host name or id, or NOT_FOUND; `lock` keeps it for a change. */
+/** Returns a domain by host name or id. Throws `NOT_FOUND` when there is none. `lock` locks the row. */
 export async function findDomain(
   { em, organization }: Pick<Call, 'em' | 'organization'>,
   domain: string,
@@ -86,7 +86,7 @@ export async function findDomain(
   )
 }
 
-/** Writes the records a domain needs now beside what is known of each, and answers them. */
+/** Stores the records that a domain needs now, with the known status of each, and returns them. */
 export async function storeRecords(
   { em, organization, services }: Call,
   domain: DomainRow,
@@ -101,7 +101,7 @@ export async function storeRecords(
   return records
 }
 
-/** What the records of a domain are made from; its newest key comes first. */
+/** Returns the facts that a domain's records are made from; the newest key comes first. */
 export async function readFacts(
   { em, organization }: Pick<Call, 'em' | 'organization'>,
   { id, domain, ownershipToken }: DomainRow,
@@ -114,7 +114,7 @@ export async function readFacts(
   return { domain, ownershipToken, keys }
 }
 
-/** Says whether and in which order a domain stands in for others that are not VERIFIED (null: never). */
+/** Sets the fallback order of a domain, which is used in place of domains that are not VERIFIED (null: never). */
 export async function changeDomain(
   call: Call,
   { domain, fallbackPriority }: { domain: string; fallbackPriority?: number | null | undefined },
@@ -129,7 +129,7 @@ export async function changeDomain(
   return presentDomain({ ...found, fallbackPriority })
 }
 
-/** A domain on the wire. */
+/** Returns a domain in its API form. */
 export function presentDomain(domain: DomainRow): Domain {
   const { region, status, records, fallbackPriority } = domain
   return {

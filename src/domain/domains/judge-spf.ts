@@ -2,12 +2,12 @@ import type { Verdict } from './judge.ts'
 import type { NeededRecord } from './records.ts'
 import { covers, readTerm, type SpfTerm } from './spf-terms.ts'
 
-/** RFC 7208 4.6.4: receivers give up after this many terms that need a look-up. */
+/** RFC 7208 4.6.4: receivers reject policies with more than this many terms that need a look-up. */
 const MOST_LOOKUPS = 10
 const LOOKED_UP: ReadonlySet<SpfTerm['kind']> = new Set(['include', 'exists', 'redirect', 'a', 'mx', 'ptr'])
 const AT_MOST_ONCE = ['redirect', 'exp'] as const
 
-/** One SPF record that allows our mechanisms, whatever else it allows (RFC 7208). */
+/** Requires exactly one SPF record, and that it allows our mechanisms; it may allow others (RFC 7208). */
 export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdict {
   const policies = texts.filter((text) => /^"?v=spf1(?:\s|"|$)/i.test(text.trim()))
   const [text] = policies
@@ -57,19 +57,19 @@ function repairOf(needed: NeededRecord, text: string): string | null {
   return null
 }
 
-/** The first mechanism that a sender matches decides (RFC 7208 4.6.2), wherever modifiers stand. */
+/** The first mechanism that a sender matches decides (RFC 7208 4.6.2); modifiers may stand anywhere. */
 function isAllowed(wanted: SpfTerm | null, terms: readonly SpfTerm[]): boolean {
   if (!wanted) return false
   const decisive = terms.find((term) => covers(term, wanted) || (!term.allows && covers(wanted, term)))
   return decisive?.allows === true
 }
 
-/** The terms of a policy as they are written, without its version. */
+/** Returns the terms of a policy as written, without its version. */
 function termsOf(policy: string): string[] {
   return policy.replaceAll('"', '').trim().split(/\s+/).slice(1)
 }
 
-/** What a record has to allow. */
+/** Returns the mechanisms that a record has to allow. */
 function mechanismsOf({ name, value }: Pick<NeededRecord, 'name' | 'value'>): string[] {
   return termsOf(value).filter((term) => readTerm(term, name)?.kind !== 'all')
 }
@@ -78,7 +78,7 @@ function readTerms(written: readonly string[], name: string): SpfTerm[] {
   return written.flatMap((term) => readTerm(term, name) ?? [])
 }
 
-/** One policy of what is needed and of what else these terms say; `redirect` means nothing beside an `all` (RFC 7208 6.1). */
+/** Merges the needed mechanisms and the given terms into one policy; `all` makes `redirect` useless (RFC 7208 6.1). */
 function merged({ name, value }: NeededRecord, written: readonly string[]): string {
   const own = mechanismsOf({ name, value })
   const wanted = readTerms(own, name)

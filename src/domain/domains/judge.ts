@@ -4,8 +4,8 @@ import { judgeSpf } from './judge-spf.ts'
 import type { NeededRecord } from './records.ts'
 
 /**
- * What records mean beside what they must mean; `repair` is one sentence, absent when all is well. It ends with a value
- * to copy, and then without a full stop, which would be copied too.
+ * The result of comparing records with a needed one. `repair` is one sentence, absent for VERIFIED. When it ends with a
+ * value to copy, it has no full stop, because that would be copied too.
  */
 export type Verdict = {
   status: Exclude<DomainRecord['status'], 'PENDING'>
@@ -13,7 +13,10 @@ export type Verdict = {
   repair?: string
 }
 
-/** Judges what one server holds for a record by its meaning: case, quotes, splitting and extra tags do not matter where receivers do not mind. */
+/**
+ * Judges the records that one server returned. Differences that receivers ignore are accepted, such as letter case,
+ * quotes, split strings and extra tags.
+ */
 export function judge(needed: NeededRecord, records: readonly DnsRecord[]): Verdict {
   if (needed.purpose === 'MAIL_FROM_MX') return judgeMx(needed, records)
   const texts = records.flatMap((record) => (record.type === 'TXT' ? [record.strings.join('')] : []))
@@ -29,7 +32,7 @@ export function judge(needed: NeededRecord, records: readonly DnsRecord[]): Verd
   }
 }
 
-/** The verdict where a name has no such record at all. */
+/** Returns the verdict for a name without such a record. */
 export function missing({ name, type, value, priority, purpose }: NeededRecord): Verdict {
   const why = purpose === 'DMARC' ? 'Recommended, because large receivers expect a DMARC policy: add' : 'Add'
   const what = priority === undefined ? 'the value' : `priority ${priority} and the value`
@@ -46,7 +49,7 @@ function judgeOwnership(needed: NeededRecord, texts: readonly string[]): Verdict
   )
 }
 
-/** RFC 6376 3.6.1: tags in any order, unknown ones ignored, spaces inside p of no meaning, exactly one record. */
+/** RFC 6376 3.6.1: tags have any order, unknown tags and spaces in `p` are ignored, and there is exactly one record. */
 function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
   const keys = texts.filter((text) => /(^|;|")\s*p\s*=/i.test(text))
   const [text] = keys
@@ -103,7 +106,7 @@ function wrongDkimTag(tags: ReadonlyMap<string, string>): string | null {
   return null
 }
 
-/** Bounces go to the host with the lowest number, so ours must be the only one or come first. */
+/** Bounces go to the host with the lowest priority value, so our host must have a lower one than all others. */
 function judgeMx(needed: NeededRecord, records: readonly DnsRecord[]): Verdict {
   const hosts = records.flatMap((record) => (record.type === 'MX' ? [record] : []))
   if (hosts.length === 0) return missing(needed)
@@ -125,7 +128,7 @@ function judgeMx(needed: NeededRecord, records: readonly DnsRecord[]): Verdict {
   )
 }
 
-/** RFC 7489 6.3: one record that begins with v=DMARC1 and has a policy; any policy is right. */
+/** RFC 7489 6.3: exactly one record that begins with v=DMARC1 and has a policy, whichever it is. */
 function judgeDmarc(needed: NeededRecord, texts: readonly string[]): Verdict {
   const policies = texts.filter((text) => /^v\s*=\s*DMARC1\s*(;|$)/.test(text.trim()))
   const [text] = policies

@@ -7,10 +7,10 @@ import { type EntityManager, execute, row } from '../../database.ts'
 import { newId } from '../../ids.ts'
 import { seal, unseal } from '../../seal.ts'
 
-/** A key pair that no row has yet: the public half as DNS carries it, the private half as PKCS #8. */
+/** A key pair that is not stored yet: the public half as published in DNS, the private half as PKCS #8. */
 export type DkimPair = { selector: string; publicKey: string; privateKey: Buffer }
 
-/** What signs the mail of a domain. */
+/** The key that signs the mail of a domain. */
 export type SigningKey = { domain: string; selector: string; privateKey: KeyObject }
 
 type Owner = { organizationId: string; domainId: string }
@@ -19,7 +19,7 @@ type StoredKey = Owner & { domain: string; selector: string; privateKey: Buffer 
 const MODULUS_BITS = 2_048
 const generate = promisify(generateKeyPair)
 
-/** Makes a 2048-bit RSA key, which every receiver takes, under a selector that no domain had before. */
+/** Makes a 2048-bit RSA key, which every receiver supports, with a random selector. */
 export async function makeDkimPair(): Promise<DkimPair> {
   const { publicKey, privateKey } = await generate('rsa', {
     modulusLength: MODULUS_BITS,
@@ -30,7 +30,7 @@ export async function makeDkimPair(): Promise<DkimPair> {
   return { selector, publicKey: publicKey.toString('base64'), privateKey }
 }
 
-/** Keeps a pair as the one that signs for the domain, or as the next one; the private half is encrypted. */
+/** Stores a key pair as the signing key of a domain or as the next one; the private half is encrypted. */
 export async function insertSigningKey(
   em: EntityManager,
   encryptionKey: Buffer,
@@ -46,7 +46,7 @@ export async function insertSigningKey(
   )
 }
 
-/** The key that signs for a domain of the organization, in ASCII and lower case; null where there is none. */
+/** Returns the signing key of a domain (ASCII, lower case) of the organization; null when there is none. */
 export async function findSigningKey(
   em: EntityManager,
   encryptionKey: Buffer,
@@ -63,7 +63,7 @@ export async function findSigningKey(
   return found && { domain: found.domain, selector: found.selector, privateKey: open(found, encryptionKey) }
 }
 
-/** Throws unless the newest stored key can be read: with another encryption key, no mail could be signed. */
+/** Throws when the newest stored key cannot be decrypted, because with a wrong encryption key no mail can be signed. */
 export async function checkStoredKeys(em: EntityManager, encryptionKey: Buffer): Promise<void> {
   const newest = await row<StoredKey>(
     em,

@@ -3,14 +3,14 @@ import type { Dns, DnsAnswer, DnsRecord } from '../../ports/dns.ts'
 import { judge, type Verdict } from './judge.ts'
 import type { NeededRecord } from './records.ts'
 
-/** What the name servers say together; PENDING: they do not agree yet. */
+/** The combined result of all name servers; PENDING when they disagree. */
 export type Finding = Omit<Verdict, 'status'> & { status: DomainRecord['status'] }
 
 const FOUND_SHOWN = 10
 const FOUND_LENGTH = 1_000
 const CONTROL = /\p{Cc}/gu
 
-/** Asks for every record at once; null stands for a record about which no server said anything. */
+/** Looks up all records at once; null when no server answered for a record. */
 export async function lookUpRecords(
   dns: Dns,
   domain: string,
@@ -28,7 +28,7 @@ async function lookUpRecord(dns: Dns, domain: string, needed: NeededRecord): Pro
     : finding
 }
 
-/** One answer out of those of several servers: right only when all that answered say so. */
+/** Combines the answers of several servers: VERIFIED only when all that answered agree. */
 function combine(needed: NeededRecord, answers: readonly DnsAnswer[]): Finding | null {
   const verdicts = answers.flatMap((answer) =>
     'records' in answer ? [judge(needed, answer.records.map(clean))] : [],
@@ -46,7 +46,7 @@ function combine(needed: NeededRecord, answers: readonly DnsAnswer[]): Finding |
   }
 }
 
-/** A subdomain goes by the policy of the domain above it (RFC 7489 6.6.3). */
+/** Looks for the policy of a parent domain, which applies to a subdomain (RFC 7489 6.6.3). */
 async function inheritedPolicy(dns: Dns, domain: string, needed: NeededRecord): Promise<Finding | null> {
   const labels = domain.split('.')
   for (let from = 1; from <= labels.length - 2; from++) {
@@ -57,7 +57,7 @@ async function inheritedPolicy(dns: Dns, domain: string, needed: NeededRecord): 
   return null
 }
 
-/** Many panels add the domain to what is entered, and then the record is one level too deep. */
+/** Detects a doubled domain: many DNS panels append the domain to the entered name. */
 async function isDoubled(dns: Dns, domain: string, needed: NeededRecord): Promise<boolean> {
   const deeper = await dns.lookUp(`${needed.name}.${domain}`, needed.type)
   return combine(needed, deeper)?.status === 'VERIFIED'
@@ -68,7 +68,7 @@ function doubledRepair(domain: string, needed: NeededRecord): string {
   return `The record is at ${needed.name}.${domain}, because the domain was added to the name; enter only ${label} as the name.`
 }
 
-/** Values as they can be stored and shown, whatever bytes a server sent. */
+/** Replaces control characters and broken Unicode, so that the values can be stored and shown. */
 function clean(record: DnsRecord): DnsRecord {
   return record.type === 'TXT'
     ? { ...record, strings: record.strings.map(printable) }

@@ -1,24 +1,24 @@
 import type { DomainRecord } from '../../../schema/domain.ts'
 import type { Services } from '../../services.ts'
 
-/** A DNS record as it must be. */
+/** A DNS record as it must be published. */
 export type NeededRecord = Pick<DomainRecord, 'name' | 'type' | 'value' | 'priority' | 'purpose'>
 
-/** What the records of a domain are made from. */
+/** The facts that the records of a domain are made from. */
 export type DomainFacts = {
   domain: string
   ownershipToken: string
   keys: readonly { selector: string; publicKey: string }[]
 }
 
-/** What every domain of the installation points at. */
+/** The values of the installation that the records of every domain contain. */
 export type DnsFacts = Pick<Services['config']['dns'], 'bounceHost' | 'spfMechanisms'>
 
-/** The subdomain that bounces come back to: its MX and SPF are ours, whatever the domain itself receives. */
+/** The subdomain that receives bounces. Its MX and SPF are ours; those of the domain itself stay unchanged. */
 export const RETURN_LABEL = 'send'
 const MX_PRIORITY = 10
 
-/** The DNS records of a domain: ownership, one DKIM key or two, the return path, DMARC (decisions, section 8). */
+/** Returns the DNS records of a domain: ownership, DKIM keys, return path and DMARC (decisions, section 8). */
 export function neededRecords(
   { domain, ownershipToken, keys }: DomainFacts,
   facts: DnsFacts,
@@ -54,12 +54,12 @@ export function neededRecords(
   ]
 }
 
-/** Where the key of a selector is published (RFC 6376 3.6.2.1). */
+/** Returns the name at which a selector's key is published (RFC 6376 3.6.2.1). */
 export function dkimName(selector: string, domain: string): string {
   return `${selector}._domainkey.${domain}`
 }
 
-/** Records beside what is known of each from the last check. */
+/** Returns needed records with the status from the last check; new records are PENDING. */
 export function withStatuses(
   needed: readonly NeededRecord[],
   known: readonly DomainRecord[],

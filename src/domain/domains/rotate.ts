@@ -8,8 +8,8 @@ import { readKeys } from './rotation.ts'
 import { lookAgain } from './watch.ts'
 
 /**
- * Gives a domain its next key. The present one goes on signing until the next is found in DNS, and stays in DNS after
- * that while mail signed with it is under way.
+ * Adds the next key of a domain. The present key signs until the next one is found in DNS, and then stays in DNS for
+ * mail that is still being delivered. Throws `WRONG_STATE` when a next key exists.
  */
 export async function rotateKey(call: Call, input: { domain: string }, pair: DkimPair): Promise<Domain> {
   const { em, organization, services } = call

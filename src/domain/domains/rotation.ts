@@ -5,10 +5,10 @@ import { execute, rows } from '../../database.ts'
 import type { DomainRow } from './domains.ts'
 import { dkimName } from './records.ts'
 
-/** A key without its secret; `isFresh`: made within the 72 hours in which its record is looked for often. */
+/** A key without its secret; `isFresh` when it is younger than 72 hours, while its record is checked often. */
 export type StoredKeyFacts = { selector: string; state: 'NEXT' | 'ACTIVE' | 'RETIRING'; isFresh: boolean }
 
-/** The keys of a domain, newest first. */
+/** Returns the keys of a domain, newest first. */
 export async function readKeys({ em, organization }: Call, domainId: string): Promise<StoredKeyFacts[]> {
   return await rows<StoredKeyFacts>(
     em,
@@ -18,8 +18,8 @@ export async function readKeys({ em, organization }: Call, domainId: string): Pr
 }
 
 /**
- * Makes the next key the one that signs once its record is among those that are right. The private half of the one
- * before is gone with that; its record is still needed.
+ * Activates the next key when its record is published. The previous key loses its private half; its record is still
+ * needed.
  */
 export async function promoteNext(
   call: Call,
@@ -38,8 +38,8 @@ export async function promoteNext(
 }
 
 /**
- * Forgets keys whose mail is no longer under way. Relays give up after five days at the latest (RFC 5321 4.5.4.1), and
- * some receivers look again when mail is passed on.
+ * Deletes keys that were retired more than 7 days ago. Relays give up after five days (RFC 5321 4.5.4.1), and some
+ * receivers verify forwarded mail again.
  */
 export async function forgetRetired({ em, organization }: Call, domainId: string): Promise<void> {
   await execute(

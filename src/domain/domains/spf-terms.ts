@@ -1,8 +1,8 @@
 import { BlockList, isIP } from 'node:net'
 
 /**
- * A term of a policy: a mechanism (its host in lower case without the last dot, its address, or nothing; `bits` of IPv4
- * and of IPv6 that have to agree) with what it says of senders that match, or a modifier.
+ * A term of an SPF policy: a mechanism or a modifier. `host` is a host name in lower case without the final dot, an
+ * address, or empty; `bits` are the prefix lengths for IPv4 and IPv6; `allows` is whether matching senders pass.
  */
 export type SpfTerm = {
   kind: 'all' | 'include' | 'a' | 'mx' | 'ptr' | 'ip4' | 'ip6' | 'exists' | 'redirect' | 'exp' | 'unknown='
@@ -22,8 +22,8 @@ const ADDRESS = new RegExp(String.raw`^:([\da-f:.]+)(?:/${BITS})?$`, 'i')
 const WHOLE = [32, 128] as const
 
 /**
- * Reads a term of the policy of `name` (RFC 7208 4.6.1, 5, 6); null for one because of which receivers refuse all of the
- * policy.
+ * Parses a term of the policy of `name` (RFC 7208 4.6.1, 5, 6). Returns null for a syntax error, which makes receivers
+ * reject the whole policy.
  */
 export function readTerm(term: string, name: string): SpfTerm | null {
   const [, modifier, value = ''] = MODIFIER.exec(term) ?? []
@@ -73,7 +73,7 @@ function withBits(term: SpfTerm, bits4: string | undefined, bits6?: string): Spf
   return bits[0] > WHOLE[0] || bits[1] > WHOLE[1] ? null : { ...term, bits }
 }
 
-/** Whether all that match `inner` match `outer`, as far as the two terms say so without a question to name servers. */
+/** Whether every sender that matches `inner` matches `outer`, as far as the terms show without DNS look-ups. */
 export function covers(outer: SpfTerm, inner: SpfTerm): boolean {
   if (outer.kind === 'all') return true
   if (outer.kind !== inner.kind || outer.bits.some((bits, of) => bits > (inner.bits[of] ?? 0))) return false

@@ -15,26 +15,26 @@ import { type EntityManager, execute, rows } from '../../database.ts'
 import { decodeId, encodeId } from '../../ids.ts'
 import { type DomainRow, findDomain, presentDomain } from './domains.ts'
 
-/** A domain that nobody looks at any more; ids are uuids. */
+/** A domain that is no longer checked; ids are uuids. */
 export type UnwatchedDomain = Pick<DomainRow, 'id' | 'domain'> & { organizationId: string }
 
-/** A check asks every server at most twice for each name, so that its answer comes well before this. */
+/** The timeout of a check, which asks every server at most twice per name and so answers well before. */
 const ANSWER_MS = 12_000
 
-/** Starts the workflow that watches a domain; where it runs already, nothing changes. */
+/** Starts the workflow that checks a domain; does nothing when it is already running. */
 export function watchDomain(call: Call, domain: Pick<DomainRow, 'id' | 'domain'>): void {
   const start = startOf(call.organization.id, domain)
   call.emit({ kind: 'start', workflowId: start.workflowId, payload: start })
 }
 
-/** Has a domain that is watched looked at now, and often for a while. */
+/** Has the domain's workflow check it now, and often for a while. */
 export function lookAgain(call: Call, domain: Pick<DomainRow, 'id' | 'domain'>): void {
   watchDomain(call, domain)
   const { workflowId } = startOf(call.organization.id, domain)
   call.emit({ kind: 'signal', workflowId, payload: { signal: NUDGE } })
 }
 
-/** Asks for verification: the 72 hours begin anew, and a domain that had failed gets another chance. */
+/** Requests verification: the 72 hours start again, and a FAILED domain gets another chance. */
 export async function requestVerification(call: Call, domain: string): Promise<Domain> {
   const found = await findDomain(call, domain, 'for no key update')
   if (found.development) return presentDomain(found)
@@ -48,7 +48,7 @@ export async function requestVerification(call: Call, domain: string): Promise<D
   return presentDomain(await findDomain(call, found.domain))
 }
 
-/** Has the records looked at now and answers the domain as it is then; UNAVAILABLE when that takes too long. */
+/** Checks the records now and returns the updated domain. Throws `UNAVAILABLE` when the check takes too long. */
 export async function settleVerification(call: Outside, { id }: Domain): Promise<Domain> {
   const { organization, services } = call
   const read = () => findDomain({ em: crossOrganization(services), organization }, id)
@@ -59,7 +59,7 @@ export async function settleVerification(call: Outside, { id }: Domain): Promise
   return presentDomain(await read())
 }
 
-/** Domains of all organizations whose last check is much older than it should be, unless Temporal is still to be told. */
+/** Finds domains of all organizations that were last checked over 26 hours ago and have no pending outbox entry. */
 export async function findUnwatchedDomains(em: EntityManager, limit: number): Promise<UnwatchedDomain[]> {
   return await rows<UnwatchedDomain>(
     em,

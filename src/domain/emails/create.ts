@@ -7,24 +7,24 @@ import { refuse } from '../text.ts'
 import { sendTransactional, sendTransactionals } from '../transactional.ts'
 import { readWritten, type WrittenType } from '../written-email.ts'
 
-/** The members of which an email has exactly one, and what each is. */
+/** The members that hold an email's content, of which it has exactly one, with their content types. */
 const BODIES = { html: 'HTML', tiptap: 'TIPTAP', markdown: 'MARKDOWN' } as const satisfies Record<
   string,
   WrittenType
 >
 const NAMES = ['html', 'tiptap', 'markdown'] as const
 
-/** Whether an email is read without asking the database, as only documents are not. */
+/** Whether the email can be read without the database; only documents, which may contain snippets, need it. */
 export function isReadAtOnce({ tiptap }: NewEmail): boolean {
   return tiptap === undefined
 }
 
-/** Accepts one email as REST v2 takes it; answers its uuid. */
+/** Accepts one email in the form of REST v2. Returns its uuid. */
 export async function createEmail(call: Call, email: NewEmail): Promise<string> {
   return await sendTransactional(call, await readNew(call, email))
 }
 
-/** Accepts all of these emails or none; answers their uuids in the same order. */
+/** Accepts all of these emails or none. Returns their uuids in the same order. */
 export async function createEmails(call: Call, emails: readonly NewEmail[]): Promise<string[]> {
   const read: TransactionalEmail[] = []
   const faults: Fault[] = []
@@ -40,7 +40,7 @@ export async function createEmails(call: Call, emails: readonly NewEmail[]): Pro
   return await sendTransactionals(call, read, refuseOne)
 }
 
-/** How a fault of the input names an email of a batch. */
+/** Returns the path of an email of a batch for error messages. */
 function placeOf(index: number): string {
   return `emails[${index}]`
 }
@@ -87,7 +87,7 @@ async function readNew(call: Call, email: NewEmail): Promise<TransactionalEmail>
     return { ...(await readWritten(call, written)), ...addressed }
   } catch (error) {
     if (!(error instanceof Failure) || !isOfInput(error)) throw error
-    // The rules of documents know them as content.
+    // readWritten calls the content `content`; here the member has another name.
     return refuseFaults(
       faultsAt(error, (path) => path.replace(/^content/, name)),
       'The body',

@@ -23,7 +23,7 @@ type SummaryRow = {
   createdAt: string
 }
 
-/** What is kept of how an email was written, and who it was written to, as they are now. */
+/** An email with its stored source and the current data of its recipient. */
 type EmailRow = SummaryRow & {
   marketing: boolean
   subscriberName: string | null
@@ -35,10 +35,10 @@ type EmailRow = SummaryRow & {
 const SUMMARY = sql`m.id, m.from_name as "fromName", m.from_email as "fromEmail", m.recipient, m.reply_to as "replyTo",
   m.status, m.opened_at as "openedAt", m.clicked_at as "clickedAt", m.created_at as "createdAt"`
 
-/** Most moments of one email that are shown. */
+/** The limit of moments shown for one email. */
 const MOST_MOMENTS = 500
 
-/** Transactional emails without their bodies, newest first; those of campaigns and workflows are with their people. */
+/** Lists transactional emails without their bodies, newest first. */
 export async function browseEmails(
   { em, organization }: Call,
   asked: Walk,
@@ -58,7 +58,7 @@ export async function browseEmails(
   return { emails: page.map(summarized), hasMore }
 }
 
-/** One email of any kind, with what it said, as far as that is kept, and what became of it. */
+/** Returns one email of any class with its events, and with its content while that is stored. */
 export async function getEmail(call: Call, emailId: string): Promise<Email> {
   const { em, organization } = call
   const found = await row<EmailRow>(
@@ -79,7 +79,7 @@ export async function getEmail(call: Call, emailId: string): Promise<Email> {
   }
 }
 
-/** Its own, the frozen one of its campaign, or that of its step in the version of its workflow. */
+/** The source of an email: its own, that of its campaign send, or that of its step in the workflow version. */
 const SOURCE = sql`coalesce(
   (select source from message_content content
     where content.organization_id = m.organization_id and content.message_id = m.id),
@@ -105,7 +105,7 @@ function summarized(found: SummaryRow): EmailSummary {
 
 function presentSource({ contentType, content, text, preview }: Partial<MessageSource>): EmailSource {
   return {
-    // As callers name a MAILY document.
+    // The API calls a MAILY document TIPTAP.
     content_type: contentType === 'MAILY' ? 'TIPTAP' : (contentType ?? 'MARKDOWN'),
     content: content ?? null,
     text: text ?? null,
@@ -134,7 +134,7 @@ const REPORT_EVENTS = sql`case report.kind
 
 const FAILURE_EVENTS = sql`case m.status when 'SKIPPED' then 'suppressed' when 'BOUNCED' then 'bounced' else 'failed' end`
 
-/** From the email itself, what came back about it, the delays before it was sent, and its visits that are settled. */
+/** The moments of an email: its own times, reports about it, delays before it was sent, and settled visits. */
 const MOMENTS: RawBuilder<unknown> = sql`
   select 'queued' as event, m.created_at as at, 0 as position, null as detail, null as url, null::boolean as machine,
     null::bytea as raw from m

@@ -5,7 +5,7 @@ import { fillContent } from '../../content/fill.ts'
 import type { MessageSource } from '../messages.ts'
 import { organizationVariables, personVariables } from '../variables.ts'
 
-/** An email that was accepted, and the person it goes to as they are now; null members where there is nobody any more. */
+/** An accepted email with the current data of its recipient; those members are null when the subscriber is gone. */
 type Accepted = {
   source: Partial<MessageSource>
   marketing: boolean
@@ -18,8 +18,8 @@ type Accepted = {
 const FORMATS = [...CONTENT_TYPES, 'HTML'] as const
 
 /**
- * The bodies of an email, made again from what is kept of it. Its links lead where they say and its personal addresses
- * are samples, so that reading it counts nothing and unsubscribes nobody.
+ * Renders the bodies of an email again from its stored source. Links are not tracked and personal addresses are
+ * samples, so that reading it counts nothing and unsubscribes nobody.
  */
 export function renderAgain(call: Call, email: Accepted): { html: string; text: string } {
   const { source, recipient, subscriberName, phone, fields } = email

@@ -1,7 +1,7 @@
 import type { LastEvent } from '../../../schema/subscriber.ts'
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../../schema/values.ts'
 
-/** What each status of a message is for readers of an email's delivery. */
+/** The delivery status and the last event of each message status. */
 const STATUSES = {
   QUEUED: ['PENDING', 'queued'],
   SUBMITTING: ['PENDING', 'queued'],
@@ -13,27 +13,27 @@ const STATUSES = {
   COMPLAINED: ['COMPLAINED', 'complained'],
 } as const satisfies Record<string, readonly [DeliveryStatus, LastEvent]>
 
-/** The statuses of emails that somebody gets, got or should have got. */
+/** The message statuses of emails that were not withheld. */
 export type EmailStatus = keyof typeof STATUSES
 
-/** The status of an email that was withheld; it is listed nowhere as an email to anybody. */
+/** The status of an email that was withheld; such emails are not listed among a subscriber's emails. */
 type Withheld = 'SKIPPED'
 
-/** Readers of an email, as far as they are known. */
+/** When the recipient opened and clicked, if known. */
 type Read = { openedAt: string | null; clickedAt: string | null }
 
-/** How far the delivery of an email is. */
+/** Returns the delivery status of a message status. */
 export function deliveryStatus(status: EmailStatus): DeliveryStatus {
   return STATUSES[status][0]
 }
 
-/** The statuses of messages that come to these of delivery; all without any. */
+/** Returns the message statuses with a delivery status; without one, those of all delivery statuses. */
 export function statusesOf(status: DeliveryStatus | undefined): string[] {
   const wanted: readonly DeliveryStatus[] = status === undefined ? DELIVERY_STATUSES : [status]
   return Object.entries(STATUSES).flatMap(([name, [delivery]]) => (wanted.includes(delivery) ? [name] : []))
 }
 
-/** What last happened to an email; a reader counts for more than the server that took it. */
+/** Returns the last event of an email; opens and clicks take precedence over delivery. */
 export function lastEvent({
   status,
   openedAt,

@@ -6,12 +6,12 @@ import { isPending } from '../messages.ts'
 import type { Email } from './email.ts'
 import { type Decision, isDeferral } from './ledger.ts'
 
-/** The email of a step, in the version that a run or a newcomer goes by. */
+/** The email of a step, in the version of a run, or in the published one for a new entry. */
 export type StepEmail = { stepId: string; transactional: boolean }
 
 /**
- * What is known of runs: their emails, decisions, versions and how often those under way have jumped, by run and step;
- * `stepId` where one step alone is asked about.
+ * Known facts about runs: their emails, decisions, versions (by uuid), and jumps of active runs by run and step.
+ * `stepId` is set when the question is about one step.
  */
 export type Known = {
   emails: readonly Email[]
@@ -21,31 +21,31 @@ export type Known = {
   stepId: string | null
 }
 
-/** The emails of a version that are asked about. */
+/** Returns the emails of a version that the question is about. */
 export function emailsOf(version: Version | undefined, stepId: string | null): StepEmail[] {
   return Object.entries(version?.definition.emails ?? {})
     .filter(([id]) => stepId === null || id === stepId)
     .map(([id, { transactional }]) => ({ stepId: id, transactional }))
 }
 
-/** The version that a run entered on. */
+/** Returns the version that a run entered. */
 export function versionOf(run: Run, { versions }: Known): Version | undefined {
   return versions.get(decodeId('wfv', run.version.id))
 }
 
-/** Whether a run came to a step whose email, or the decision against it, is known. */
+/** Whether a run reached the email of a step: the email exists, or a final decision against it. */
 export function hasMet(run: Run, stepId: string, { emails, ledger }: Known): boolean {
   const runId = decodeId('run', run.id)
   const decided = ledger.filter((decision) => !isDeferral(decision))
   return [...emails, ...decided].some((each) => each.runId === runId && each.stepId === stepId)
 }
 
-/** Whether it has been settled what becomes of the email of a step in a run. */
+/** Whether the outcome of a step's email in a run is final. */
 export function isSettled(run: Run, stepId: string, known: Known): boolean {
   return hasMet(run, stepId, { ...known, emails: known.emails.filter((email) => !isPending(email)) })
 }
 
-/** The emails that a run under way may still bring: of the step it stands at, and wherever the graph leads from there. */
+/** Returns the emails that an active run may still send: that of its current step, and those of steps it can reach. */
 export function emailsAhead(run: Run, known: Known): StepEmail[] {
   const version = versionOf(run, known)
   const at = run.currentStep?.id
@@ -56,7 +56,7 @@ export function emailsAhead(run: Run, known: Known): StepEmail[] {
   )
 }
 
-/** Every step that some way through the graph leads to from a step: by jumps too, unless all of them are done. */
+/** Returns all steps that can be reached from a step; a jump counts until it has been taken `maxTimes` times. */
 function stepsBehind(
   { steps, targets }: Graph,
   from: string,
@@ -68,7 +68,7 @@ function stepsBehind(
     return [...(targets.get(id) ?? [])].flatMap(([port, to]) => (isOver && port === JUMP_PORT ? [] : [to]))
   }
   const reached = new Set(next(from))
-  // A set is visited in insertion order, also what is added on the way.
+  // A set is iterated in insertion order, including members added meanwhile.
   for (const id of reached) for (const to of next(id)) reached.add(to)
   return reached
 }

@@ -19,12 +19,12 @@ import { inOrder, verdictOf } from './verdict.ts'
 import { spoken } from './words.ts'
 
 type Send = { startedAt: string; isFrozen: boolean; filters: Filter[]; from: string }
-/** `ahead`: recipients whose email is written before theirs, counted up to MOST_AHEAD. */
+/** `ahead`: recipients whose email is written earlier, counted up to `MOST_AHEAD` + 1. */
 type Recipient = { reason: string | null; messageId: string | null; ahead: number }
 
 const MOST_AHEAD = 1_000
 
-/** Why a person got a campaign, did not, or would not. */
+/** Explains why a person got a campaign, did not get it, or would or would not get it. */
 export async function explainCampaign(
   call: Call,
   person: Person,
@@ -41,7 +41,7 @@ export async function explainCampaign(
   return await explainProspect(call, person, campaign, send)
 }
 
-/** Somebody who is in the frozen audience. */
+/** Explains the campaign for a recipient in the frozen audience. */
 async function explainRecipient(
   call: Call,
   person: Person,
@@ -68,7 +68,7 @@ async function explainRecipient(
   return verdictOf(outcomeFor(person, email, isOpen), person.who, titleOf(campaign), inOrder(reasons))
 }
 
-/** An email that is not with a relay yet is withheld once its recipient may not get it any more. */
+/** Returns the outcome. An email that was not handed to a relay yet is withheld when its recipient may not get it. */
 function outcomeFor(person: Person, email: Email | undefined, isOpen: boolean): VerdictOutcome {
   if (email && hasArrived(email)) return 'GOT_IT'
   if (!isOpen) return 'DID_NOT_GET_IT'
@@ -89,7 +89,7 @@ function waitingReasons(
   ]
 }
 
-/** What holds all of a campaign. */
+/** Returns the reasons that hold the whole campaign. */
 function holdReasons({ paused }: CampaignRow, stop: SendingStop | null): Reason[] {
   return [
     ...(paused ? [waiting('PAUSED', 'The campaign is paused until somebody resumes it.')] : []),
@@ -101,7 +101,7 @@ function waiting(code: string, message: string): Reason {
   return { at: null, outcome: 'WAITING', code, message }
 }
 
-/** Somebody whom a campaign that is over, or fixed on its audience, does not mean. */
+/** Explains a finished campaign, or one with a frozen audience, for a person who is not a recipient. */
 async function explainAbsence(
   call: Call,
   person: Person,
@@ -133,7 +133,7 @@ async function explainAbsence(
   return verdictOf('DID_NOT_GET_IT', person.who, titleOf(campaign), inOrder(reasons))
 }
 
-/** Somebody whom a campaign may mean when it is due. */
+/** Explains a campaign whose audience is not frozen yet. */
 async function explainProspect(
   call: Call,
   person: Person,
@@ -163,7 +163,7 @@ function stateReasons({ organization }: Call, { status, sendAt }: CampaignRow): 
   return state('WAITING', `The campaign is due ${due}.`)
 }
 
-/** What holds the campaign, or would make it fail for everybody if it were due now; filters are told by audienceReasons. */
+/** Returns what holds the campaign or would make it fail for everybody now; audienceReasons covers the filters. */
 async function readinessReasons(call: Call, campaign: CampaignRow, send: Send | null): Promise<Reason[]> {
   try {
     const from = send?.from ?? (await readSendable(call, { ...campaign, recipientFilters: [] })).sender.email
@@ -193,7 +193,7 @@ async function audienceReasons(call: Call, person: Person, filters: readonly Fil
   ]
 }
 
-/** Why the campaign itself failed; only news to those who had got it by then. */
+/** Returns why the campaign failed, as a note for recipients who had got it by then. */
 async function endReasons(call: Call, campaign: CampaignRow, hasGotIt: boolean): Promise<Reason[]> {
   const ends = await readDecisions(call, null, sql<boolean>`d.campaign_id = ${campaign.id}`)
   return ends.map(({ at, reason, data }: Decision) => ({
@@ -235,7 +235,7 @@ async function findRecipient(
   )
 }
 
-/** By what stays when the audience of a send that is over is forgotten: their email, or why there is none. */
+/** Finds a recipient after the stored audience was deleted, by their email or the decision against it. */
 async function findFormerRecipient(
   { em, organization }: Call,
   { id, status }: CampaignRow,

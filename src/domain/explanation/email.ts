@@ -11,7 +11,7 @@ import { timestampOrNull } from '../text.ts'
 import { type Decision, decisionWords, isDeferral } from './ledger.ts'
 import { spoken } from './words.ts'
 
-/** An email with its place in the queue. Ids are uuids, times the wire's. */
+/** An email with its place in the queue. Ids are uuids, times are in the API form. */
 export type Email = {
   id: string
   status: string
@@ -30,11 +30,11 @@ export type Email = {
   clickedAt: string | null
   failedAt: string | null
   state: string | null
-  /** What stopped its domain, where that holds it. */
+  /** The stop of its domain, when that holds the email. */
   stop: (StopRow & { domain: string }) | null
   lane: string | null
   nextAttemptAt: string | null
-  /** Emails of the same kind that are before it in the lane, counted up to AHEAD. */
+  /** Queued emails of the same lane, organization and weight before it, counted up to `AHEAD` + 1. */
   ahead: number
 }
 
@@ -50,7 +50,7 @@ const TIMES = [
 ] as const
 const MOST = 100
 
-/** The emails that fulfil a condition on `message m`, oldest first, at most the latest hundred. */
+/** Returns the latest emails that meet a condition on `message m`, at most `MOST`, oldest first. */
 export async function readEmails(
   { em, organization }: Call,
   condition: RawBuilder<boolean>,
@@ -79,12 +79,12 @@ export async function readEmails(
   }))
 }
 
-/** Whether a mail server took an email and it did not come back. */
+/** Whether a mail server accepted the email and it did not bounce. */
 export function hasArrived({ status }: Email): boolean {
   return status === 'SENT' || status === 'DELIVERED' || status === 'COMPLAINED'
 }
 
-/** What happened to an email, in order; a decision of the ledger is told in place of the row that it led to. */
+/** Returns the history of an email in order. A ledger decision replaces the outcome that it led to. */
 export function emailReasons(call: Call, email: Email, ledger: readonly Decision[]): Reason[] {
   const about = ledger.filter(({ messageId }) => messageId === email.id)
   const decided = about.findLast((decision) => !isDeferral(decision))
@@ -126,12 +126,12 @@ export function emailReasons(call: Call, email: Email, ledger: readonly Decision
   return reasons
 }
 
-/** What the server said to the email; of one that came back later, it is known no more. */
+/** Returns the server's reply to a sent email; a later failure has replaced it. */
 function replied({ response, failedAt }: Email): string {
   return response === null || failedAt !== null ? '' : `, saying “${response}”`
 }
 
-/** What an email without an outcome waits for. */
+/** Returns what a pending email waits for. */
 function waitingReason({ organization }: Call, email: Email): Reason {
   const waiting = (code: string, message: string): Reason => ({ at: null, outcome: 'WAITING', code, message })
   if (email.state === 'held' && email.stop !== null) {

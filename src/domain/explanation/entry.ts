@@ -14,7 +14,9 @@ import type { Person } from './person.ts'
 import { timedReasons } from './timed.ts'
 import { periodWords, valueWords } from './words.ts'
 
-/** What speaks for and against a person entering a workflow now: its re-entry, its triggers with their filters, and its group. */
+/**
+ * Returns the reasons for and against entering a workflow now: re-entry rules, triggers with filters, and its group.
+ */
 export async function entryReasons(
   call: Call,
   person: Person,
@@ -45,7 +47,7 @@ export async function entryReasons(
   }
   const isOpen = triggers.some((reasons) => reasons.every(({ outcome }) => outcome !== 'AGAINST'))
   const shown = triggers.flat().map((reason) =>
-    // One trigger that would take them is enough.
+    // One matching trigger is enough, so those that do not match become notes.
     isOpen && reason.outcome === 'AGAINST' ? { ...reason, outcome: 'NOTE' as const } : reason,
   )
   return [
@@ -69,7 +71,7 @@ async function reEntryReasons(
   const { definition } = version
   if (reEntryOf(definition, definition.settings).mode === 'PER_KEY') return []
   const entry = await readEntry(call, { automationId, subscriberId: person.id })
-  // Their runs tell themselves that they are under way.
+  // The reasons of active runs are reported separately.
   const decided = decide({ version, context: {} }, { ...entry, activeKeys: new Set() })
   if (!('refusal' in decided)) return []
   return [
@@ -92,7 +94,7 @@ const OTHER_REFUSALS: Readonly<Record<string, string>> = {
   FILTER_REFERENCE_MISSING: 'was not let in, because a filter of the trigger names something that is gone',
 }
 
-/** Why an entry was, or would be, refused. */
+/** Returns why an entry was or would be refused. */
 export function refusalWords({ who }: Person, reason: string): string {
   const words: Readonly<Record<string, string>> = {
     ...OTHER_REFUSALS,

@@ -8,10 +8,10 @@ import { explainCampaign } from './campaign.ts'
 import { findPerson } from './person.ts'
 import { explainWorkflow } from './workflow.ts'
 
-/** What is asked: about one person, and one campaign or workflow. */
+/** The input of explain_delivery: one person, and one campaign or workflow. */
 export type Question = SubscriberChoice & { campaignId?: string | undefined; workflowId?: string | undefined }
 
-/** Every reason, in order, why a person got a campaign or email of a workflow, did not, or would not (decisions, section 12). */
+/** Returns all reasons, in order, why a person got, did not get or would get an email (decisions, section 12). */
 export async function explainDelivery(
   call: Call,
   { campaignId, workflowId, ...choice }: Question,
@@ -23,7 +23,7 @@ export async function explainDelivery(
   if (workflowId !== undefined) return await explainWorkflow(call, person, workflowId)
   const campaign = await findCampaign(call, campaignId ?? '')
   const { automationId, stepId, subject } = campaign
-  // The internal email of a step goes to whoever comes to the step.
+  // The internal email of a step goes to everybody who reaches the step.
   if (automationId !== null && stepId !== null) {
     const email = { campaignId: campaign.id, stepId, name: subject }
     return await explainWorkflow(call, person, encodeId('wf', automationId), email)

@@ -14,8 +14,8 @@ type Answers = ReadonlyMap<Leaf, boolean | Failure>
 type Blamed = { leaf: Leaf; path: string; wanted: boolean }
 
 /**
- * What filters say of a person as things are now: one reason for each leaf that keeps them out, with its path and what
- * the person has there; one for all of them where they hold.
+ * Returns how filters apply to a person now: a reason for each leaf that excludes them, with its path and their value,
+ * or a single reason when all filters match.
  */
 export async function filterReasons(
   call: Call,
@@ -83,7 +83,7 @@ function blamedReason(
   return { ...against('FILTER', `${asked}; theirs is ${valueWords(value)}.`, path), value }
 }
 
-/** The leaves that make a filter differ from what is wanted of it. */
+/** Returns the leaves that make a filter's result differ from the wanted one. */
 function blame(filter: Filter, path: string, wanted: boolean, answers: Answers): Blamed[] {
   if (holds(filter, answers) === wanted) return []
   if ('not' in filter) return blame(filter.not, joinPath(path, 'not'), !wanted, answers)
@@ -101,7 +101,7 @@ function holds(filter: Filter, answers: Answers): boolean {
   return answers.get(filter) === true
 }
 
-/** What a person has in a field; undefined where that is no value, such as membership of a segment. */
+/** Returns a person's value of a field; undefined for fields without a value, such as segment membership. */
 function valueOf({ record, lastOpenedAt, lastClickedAt }: Person, field: string): unknown {
   if (field.startsWith(CUSTOM_FIELD_PREFIX)) {
     const name = field.slice(CUSTOM_FIELD_PREFIX.length)

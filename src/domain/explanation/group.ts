@@ -11,11 +11,11 @@ import { periodWords } from './words.ts'
 
 type Group = GroupRules & {
   name: string
-  /** The workflow of the group that the person is in. */
+  /** The name of the workflow that holds the person's place in the group. */
   other: string | null
 }
 
-/** What the group of a workflow would do with a person who enters now, decided as the engine decides it. */
+/** Returns how the workflow's group would treat a person who enters now, with the decision function of the engine. */
 export async function groupReasons(
   call: Call,
   person: Person,

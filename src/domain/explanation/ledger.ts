@@ -5,7 +5,7 @@ import { rows } from '../../database.ts'
 import { timestamp } from '../text.ts'
 import { STATUS_WORDS } from './person.ts'
 
-/** A decision not to act, as it was written when it was made. Ids are uuids. */
+/** A recorded decision not to act. Ids are uuids. */
 export type Decision = {
   action: string
   reason: string
@@ -16,10 +16,12 @@ export type Decision = {
   at: string
 }
 
-/** So many of them are told, the latest. */
+/** How many decisions are read, the latest. */
 const MOST = 100
 
-/** The decisions about a person that fulfil a condition on `decision d`, oldest first; null are those about nobody. */
+/**
+ * Returns decisions about a person that meet a condition on `decision d`, oldest first; null: those about no person.
+ */
 export async function readDecisions(
   { em, organization }: Call,
   subscriberId: string | null,
@@ -36,7 +38,7 @@ export async function readDecisions(
   return found.toReversed().map((decision) => ({ ...decision, at: timestamp(decision.at) }))
 }
 
-/** Whether it only put off what it is about. */
+/** Whether a decision only postponed its action. */
 export function isDeferral({ action }: Pick<Decision, 'action'>): boolean {
   return action === 'STEP_DEFERRED' || action === 'EMAIL_DEFERRED'
 }
@@ -91,7 +93,7 @@ const REASONS: Readonly<Record<string, string>> = {
   CONDITIONS: 'They did not meet the conditions of the step.',
 }
 
-/** A decision as it is said. */
+/** Returns the words for a decision. */
 export function decisionWords(reason: string, data: Record<string, unknown> = {}): string {
   if (reason === 'EXIT_RULE' && typeof data['rule'] === 'string') {
     return `The exit rule “${data['rule']}” of the workflow took them out.`

@@ -8,9 +8,9 @@ import { encodeId, readId } from '../../ids.ts'
 const TABLES = { seg: 'segment', cmp: 'campaign', wf: 'automation' } as const
 type Named = keyof typeof TABLES
 
-/** What segments, campaigns and workflows are called, by their ids; other text is passed over. */
+/** Returns the names of segments, campaigns and workflows by id; ignores other text. */
 export async function namesOf(call: Call, ids: readonly string[]): Promise<Map<string, string>> {
-  // The keys of a const object.
+  // Object.keys loses the type of the keys.
   const queries = (Object.keys(TABLES) as Named[]).flatMap((prefix) => {
     const known = ids.flatMap((id) => readId(prefix, id) ?? [])
     if (known.length === 0) return []
@@ -27,7 +27,7 @@ export async function namesOf(call: Call, ids: readonly string[]): Promise<Map<s
   return new Map(found.map(({ prefix, id, name }) => [encodeId(prefix, id), name]))
 }
 
-/** The text that a leaf compares with, ids among it. */
+/** Returns the text values of a leaf, which may contain ids. */
 export function idsIn({ value }: Leaf): string[] {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value]
   return values.filter((each) => typeof each === 'string')

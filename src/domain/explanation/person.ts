@@ -9,17 +9,17 @@ import { decodeId } from '../../ids.ts'
 import { getSubscriber, type SubscriberChoice } from '../subscriber-records.ts'
 import { timestamp, timestampOrNull } from '../text.ts'
 
-/** Whom an explanation is about. */
+/** The person that an explanation is about. */
 export type Person = {
-  /** A uuid. */
+  /** The uuid of the subscriber. */
   id: string
-  /** How sentences name them. */
+  /** Their name in sentences. */
   who: string
   record: Subscriber
   lastOpenedAt: string | null
   lastClickedAt: string | null
   suppression: { reason: string; source: string; at: string } | null
-  /** Whether their status lets them get email of each kind. */
+  /** Whether their status allows each kind of email. */
   takes: { marketing: boolean; transactional: boolean }
 }
 
@@ -33,7 +33,7 @@ type Facts = {
   transactional: boolean
 }
 
-/** The person that a caller names, or NOT_FOUND. */
+/** Returns the person that a caller names. Throws `NOT_FOUND` when there is none. */
 export async function findPerson(call: Call, choice: SubscriberChoice): Promise<Person> {
   const record = await getSubscriber(call, choice)
   const id = decodeId('sub', record.id)
@@ -62,7 +62,7 @@ export async function findPerson(call: Call, choice: SubscriberChoice): Promise<
   }
 }
 
-/** Whether, as things are now, nothing of the person keeps an email from them. */
+/** Whether the person's status and suppressions allow an email now. */
 export function canGet(
   { suppression, takes }: Person,
   { transactional }: { transactional: boolean },
@@ -70,7 +70,7 @@ export function canGet(
   return suppression === null && (transactional ? takes.transactional : takes.marketing)
 }
 
-/** What is said of somebody who is not SUBSCRIBED. */
+/** Explanations of the statuses other than SUBSCRIBED. */
 export const STATUS_WORDS: Readonly<Record<Exclude<SubscriberStatus, 'SUBSCRIBED'>, string>> = {
   PENDING_CONFIRMATION: 'They have not confirmed their subscription yet.',
   UNSUBSCRIBED: 'They have unsubscribed.',
@@ -88,7 +88,7 @@ const BLOCKED: Readonly<Record<string, string>> = {
   ERASED: 'its owner was erased',
 }
 
-/** What the person's status and address say of these emails, as things are now; one that is marketing unless given. */
+/** Returns how the person's status and suppression affect these emails now; by default one marketing email. */
 export function consentReasons(
   { record, suppression, takes }: Person,
   emails: readonly { transactional: boolean }[] = [{ transactional: false }],
@@ -122,7 +122,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   EMAIL_COMPLAINED: 'They reported an email as spam.',
 }
 
-/** How their consent has changed since a moment, which tells why an audience of then differs from now. */
+/** Returns changes of consent since a moment, which explain why an audience of that time differs from now. */
 export async function changesSince(call: Call, { id }: Person, since: string): Promise<Reason[]> {
   const found = await rows<{ type: string; at: string }>(
     call.em,

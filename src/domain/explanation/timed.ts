@@ -12,7 +12,7 @@ import { periodWords, spoken } from './words.ts'
 
 type Facts = {
   lookedUntil: string
-  /** The last date or silence that they entered by. */
+  /** The last date or period of inactivity by which they entered. */
   occasion: string | null
   lastEventAt: string | null
   lastRunAt: string | null
@@ -20,7 +20,7 @@ type Facts = {
 }
 type Told = Pick<Reason, 'outcome' | 'code' | 'message'>
 
-/** Why a trigger that time fires took a person, did not, or when it will. */
+/** Returns why a timed trigger started a run for a person, did not, or when it will. */
 export async function timedReasons(call: Call, person: Person, timed: Timed): Promise<Reason[]> {
   const facts = await readFacts(call, person, timed)
   if (facts === null) return []
@@ -53,7 +53,7 @@ function reasonsOf(call: Call, person: Person, timed: Timed, facts: Facts): Told
 
 type Say = (moment: number) => string
 
-/** Dates have years of four digits. */
+/** Before every stored date, because years have four digits. */
 const BEFORE_ALL = Date.UTC(1000, 0)
 
 function dateReasons(

@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<VerdictOutcome, string>> = {
   WOULD_NOT_GET_IT: 'would not get',
 }
 
-/** Which reasons the answer quotes: of what happened and of what holds now the last that decided it. */
+/** The kind of reason that the answer quotes: the last one that happened, and the last one that holds now. */
 const QUOTED: Readonly<Record<VerdictOutcome, Reason['outcome'] | null>> = {
   GOT_IT: null,
   DID_NOT_GET_IT: 'AGAINST',
@@ -17,7 +17,7 @@ const QUOTED: Readonly<Record<VerdictOutcome, Reason['outcome'] | null>> = {
   WOULD_NOT_GET_IT: 'AGAINST',
 }
 
-/** An explanation with its answer in words. `what` is "the campaign “Spring”". */
+/** Returns an explanation with its answer in words; `what` is a phrase such as "the campaign “Spring”". */
 export function verdictOf(
   outcome: VerdictOutcome,
   who: string,
@@ -30,7 +30,7 @@ export function verdictOf(
   return { reasons, verdict: { outcome, message: sentences.filter((each) => each !== '').join(' ') } }
 }
 
-/** What happened comes by its time, what holds now after it; within a moment the given order stays. */
+/** Sorts past reasons by time and puts current ones after them; reasons of the same time keep their order. */
 export function inOrder(reasons: readonly Reason[]): Reason[] {
   const happened = reasons.filter(({ at }) => at !== null)
   const now = reasons.filter(({ at }) => at === null)

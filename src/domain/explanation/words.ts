@@ -8,7 +8,7 @@ import {
 } from '../../../schema/audience.ts'
 import { isRecord } from '../../../schema/json.ts'
 
-/** A moment as it is said in the organization's time zone: "1 March 2030 at 09:00 (Europe/Paris)". */
+/** Formats a moment in the organization's time zone: "1 March 2030 at 09:00 (Europe/Paris)". */
 export function spoken(at: string, timezone: string): string {
   const words = { dateStyle: 'long', timeStyle: 'short', timeZone: timezone } as const
   return `${new Intl.DateTimeFormat('en-GB', words).format(new Date(at))} (${timezone})`
@@ -54,7 +54,7 @@ const OPERATOR_WORDS: Readonly<Record<FilterOperator, string>> = {
   percent: 'to fall into a share of, in percent,',
 }
 
-/** What a leaf asks for: `"Country" to be one of "DE", "AT"`. `names` says what ids are called. */
+/** Returns a leaf in words: `“Country” to be one of “DE”, “AT”`. `names` maps ids to names. */
 export function leafWords(leaf: Leaf, names: ReadonlyMap<string, string>): string {
   const { field, operator, event, within, count } = leaf
   const words = [`“${fieldWords(field)}”`, OPERATOR_WORDS[operator]]
@@ -72,7 +72,7 @@ function fieldWords(field: string): string {
   return (Object.hasOwn(FIELDS, field) ? FIELDS[field]?.label : undefined) ?? field
 }
 
-/** A value as it is said; long ones are cut. */
+/** Returns a value in words; long values are cut. */
 export function valueWords(value: unknown, names: ReadonlyMap<string, string> = new Map()): string {
   if (value === null || value === undefined) return 'nothing'
   if (Array.isArray(value)) {
@@ -93,7 +93,7 @@ function isPeriod(value: unknown): value is Period {
   return isRecord(value) && 'amount' in value && 'unit' in value
 }
 
-/** A length of time as it is said. */
+/** Returns a period in words. */
 export function periodWords({ amount, unit }: { amount: number; unit: string }): string {
   const plural = unit.toLowerCase()
   return `${amount} ${amount === 1 ? plural.slice(0, -1) : plural}`

@@ -16,15 +16,15 @@ import { canGet, consentReasons, type Person } from './person.ts'
 import { inOrder, verdictOf } from './verdict.ts'
 import { spoken } from './words.ts'
 
-/** So many runs are told, the latest. */
+/** How many runs are explained, the latest. */
 const RUNS = 20
 
-/** The email of one step, where it alone is asked about. */
+/** The email of a step that the question is about. */
 export type AskedEmail = { campaignId: string; stepId: string; name: string }
 
 type Facts = Known & { runs: readonly Run[] }
 
-/** Why a person got email of a workflow, or that of one step, did not, or would not. */
+/** Explains why a person got, did not get or would get email of a workflow, or the email of one step. */
 export async function explainWorkflow(
   call: Call,
   person: Person,
@@ -66,7 +66,7 @@ export async function explainWorkflow(
       open.length > 0
         ? []
         : [...absenceReasons(version, asked), ...(await entryReasons(call, person, automation, version))]
-    // Whoever has been in it asks about that; what a next entry would meet is not the answer.
+    // For a person with earlier runs the question is about those, so reasons about another entry are only notes.
     now.push(...(runs.length > 0 ? entry.map(noted) : entry))
   }
   const what = asked === null ? 'email' : `the email “${asked.name}”`
@@ -74,7 +74,7 @@ export async function explainWorkflow(
   return verdictOf(outcomeOf(person, facts, now), person.who, `${what} of the workflow “${name}”`, reasons)
 }
 
-/** How often these runs have jumped, by run and step. */
+/** Counts the jumps of runs, by run and step. */
 async function countJumps(
   { em, organization }: Call,
   runs: readonly Run[],
@@ -93,7 +93,7 @@ async function countJumps(
   )
 }
 
-/** Whoever enters now goes by the published version, which need not have the step that is asked about. */
+/** Returns a reason when the published version, which new entries use, lacks the email in question. */
 function absenceReasons({ definition }: Version, asked: AskedEmail | null): Reason[] {
   if (asked === null) return []
   const { campaignId, stepId } = asked
@@ -120,7 +120,7 @@ function hasSettled(run: Run, facts: Facts): boolean {
   return emailsOf(versionOf(run, facts), facts.stepId).some(({ stepId }) => isSettled(run, stepId, facts))
 }
 
-/** The emails that a run passed by: it took another way, or ended before. */
+/** Returns a reason for each email that a run can no longer reach. */
 function unreachedReasons(run: Run, facts: Facts): Reason[] {
   if (run.status === 'SKIPPED') return []
   const ahead = new Set(emailsAhead(run, facts).map(({ stepId }) => stepId))
@@ -154,7 +154,7 @@ function statusReasons({ status }: Automation, isIn: boolean): Reason[] {
   return []
 }
 
-/** Entries that were refused and steps that were left out; decisions about an email are told with the email. */
+/** Returns reasons for refused entries and skipped steps; decisions about an email are reported with the email. */
 function decisionReasons(
   { organization }: Call,
   person: Person,
@@ -183,7 +183,7 @@ function decisionReasons(
 }
 
 function runReasons({ organization }: Call, run: Run, decisions: readonly Decision[]): Reason[] {
-  // One that a group never let begin is told by its refusal.
+  // A run that its group never let begin is reported as a refused entry.
   if (run.status === 'SKIPPED') return []
   const own = { runId: run.id }
   const entered = `They entered the workflow in its version ${run.version.number}.`

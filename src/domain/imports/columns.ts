@@ -2,13 +2,13 @@ import { Failure } from '../../catalogue/failure.ts'
 import { isFieldName } from '../fields.ts'
 import { refuse } from '../text.ts'
 
-/** Where a column goes; several may go to `name` (joined by a blank) and `tags`, one to any other. */
+/** The target of a column. Several columns may go to `name` (joined by a space) and `tags`, one to any other target. */
 export type Target = (typeof PLAIN_TARGETS)[number] | `fields.${string}`
 
 const PLAIN_TARGETS = ['email', 'name', 'phone', 'country', 'tags', 'status'] as const
 const SHARED: ReadonlySet<string> = new Set(['name', 'tags'])
 
-/** Names that lists use, without blanks and signs. */
+/** Common column names in lower case, with only letters and digits. */
 const USUAL_NAMES: Readonly<Record<string, Target>> = {
   email: 'email',
   emailaddress: 'email',
@@ -25,7 +25,7 @@ const USUAL_NAMES: Readonly<Record<string, Target>> = {
   labels: 'tags',
   status: 'status',
 }
-/** Parts of a name, where no column has all of it. */
+/** Column names that hold a part of a person's name; used when no column holds the whole name. */
 const NAME_PARTS: ReadonlySet<string> = new Set([
   'firstname',
   'givenname',
@@ -35,8 +35,9 @@ const NAME_PARTS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Where each column of a header goes, null where it is not used: as `mapping` says, or by their names, when every other
- * column becomes a custom field, one of `fields` whatever its letter case or a new one. Refuses what leads nowhere, naming the column.
+ * Returns the target of each column of a header; null for unused columns. Targets come from `mapping` or, without one,
+ * from the column names: an unknown name becomes a custom field, the one of `fields` that differs only in letter case
+ * or a new one. Throws `INVALID_INPUT` for an invalid target, a duplicate target or a missing email column.
  */
 export function readColumns(
   header: readonly string[],
@@ -108,7 +109,7 @@ function guessed(header: readonly string[], fields: Iterable<string>): (Target |
   })
 }
 
-/** Without accents. */
+/** Removes accents. */
 function plain(text: string): string {
   return text.normalize('NFKD').replaceAll(/\p{M}/gu, '')
 }

@@ -6,22 +6,22 @@ import { parse as parseSync } from 'csv-parse/sync'
 
 import { Failure } from '../../catalogue/failure.ts'
 
-/** One record of a file: its cells, and the byte after it. */
+/** A record of a file: its cells and the byte position after it. */
 export type CsvRecord = { cells: string[]; end: number }
 
-/** What the beginning of a file says of the rest. */
+/** The header of a file, its delimiter and the bytes before the first row. */
 export type CsvHead = { header: string[]; delimiter: string; headerBytes: number }
 
-/** A header is looked for in this many bytes. */
+/** The header must end within this many bytes. */
 export const HEAD_BYTES = 65_536
 const RECORD_BYTES = 200_000
-/** Parsing is synchronous: pieces of this size let other work of the process in between. */
+/** Parsing is synchronous, so pieces of this size let other work of the process run in between. */
 const PIECE_BYTES = 65_536
 const DELIMITERS = [',', ';', '\t', '|']
 const BOM = Buffer.from([0xef, 0xbb, 0xbf])
 const windows1252 = new TextDecoder('windows-1252')
 
-// Bytes as letters one to one; decode() makes text of each cell.
+// The parser treats bytes as characters one to one; cleanCell() decodes each cell.
 const OPTIONS = {
   encoding: 'latin1',
   record_delimiter: ['\r\n', '\n', '\r'],
@@ -32,7 +32,7 @@ const OPTIONS = {
   max_record_size: RECORD_BYTES,
 } as const satisfies Options
 
-/** Reads the first line of a file from its first bytes; `isAll` says that there are no more. */
+/** Reads the header from the first bytes of a file; `isAll` means that these are the whole file. */
 export function readHead(start: Buffer, isAll: boolean): CsvHead {
   if (start.length === 0) refuseFile('The file is empty; send a CSV file whose first line names the columns.')
   if (
@@ -73,7 +73,7 @@ function firstRecord(text: Buffer, delimiter: string): CsvRecord | undefined {
   return found
 }
 
-/** The delimiter that the first line holds most of, outside quotes. */
+/** Returns the delimiter that occurs most often in the first line outside quotes. */
 function delimiterOf(text: string): string {
   const line = (/^(?:"(?:[^"]|"")*"|[^"\r\n])*/.exec(text)?.[0] ?? '').replaceAll(/"(?:[^"]|"")*"/g, '')
   const counts = DELIMITERS.map((delimiter) => line.split(delimiter).length - 1)
@@ -81,8 +81,8 @@ function delimiterOf(text: string): string {
 }
 
 /**
- * The records of a file from the byte `from` on, in pages of at most `size`. Throws Failure where a quote is never
- * closed, after the records before it.
+ * Reads the records of a file from byte `from` on, in pages of at most `size`. When a quote is never closed, it yields
+ * the records before the quote and then throws a `Failure`.
  */
 export async function* readPages(
   pieces: AsyncIterable<Buffer>,
@@ -97,7 +97,7 @@ export async function* readPages(
       return null
     },
   })
-  // Told to each write as well; without a listener it would end the process.
+  // Each write reports the error as well; without a listener, the event would end the process.
   parser.on('error', () => undefined)
   const feed = (piece: Buffer) =>
     new Promise<Error | null | undefined>((resolve) => parser.write(piece, resolve))
@@ -135,8 +135,8 @@ function asFailure(error: unknown): unknown {
 }
 
 /**
- * The text of a cell: UTF-8, or Windows-1252 where it is not; on one line, without blanks around it, and without the
- * apostrophe that keeps a spreadsheet from running it.
+ * Returns the text of a cell, decoded as UTF-8 or else Windows-1252: one line without surrounding blanks, and without
+ * the apostrophe that keeps a spreadsheet from running it as a formula.
  */
 export function cleanCell(bytes: string): string {
   // oxlint-disable-next-line no-control-regex -- ASCII is what most cells are, and needs no decoding
@@ -145,7 +145,7 @@ export function cleanCell(bytes: string): string {
   return /^'[=+\-@]/.test(trimmed) ? trimmed.slice(1) : trimmed
 }
 
-/** Split and joined, which takes time by the length alone; a pattern that looks for blanks around each break does not. */
+/** Joins lines in linear time; a pattern for blanks around line breaks would take quadratic time. */
 function oneLineOf(text: string): string {
   return text
     .split(/[\r\n\t]/)

@@ -5,14 +5,16 @@ import type { FieldScalar } from '../fields.ts'
 import type { Target } from './columns.ts'
 import type { ImportRow } from './read-rows.ts'
 
-/** What every row gets beside its cells. */
+/** Values that every row gets in addition to its cells. */
 export type RowDefaults = { status: ImportedStatus | undefined; tags: readonly string[] }
 
 const FIELDS = 'fields.'
 const YES = new Set(['true', 'yes', '1'])
 const NO = new Set(['false', 'no', '0'])
 
-/** The types of the custom fields that a file fills: known ones as they are, new ones as all of these cells allow. */
+/**
+ * Returns the types of custom fields: known fields keep theirs, new ones get the strictest type that fits all cells.
+ */
 export function typesFor(
   records: readonly (readonly string[])[],
   columns: readonly (Target | null)[],
@@ -30,7 +32,7 @@ export function typesFor(
   return types
 }
 
-/** "007" and "+1" are no numbers: what reads back differently stays text. */
+/** Returns the type of cells. Text such as "007" or "+1" is no number, because it would not read back the same. */
 function typeOf(cells: readonly string[], timeZone: string): FieldType {
   if (cells.every((cell) => String(Number(cell)) === cell && Number.isFinite(Number(cell)))) return 'number'
   if (cells.every((cell) => /^(?:true|false)$/i.test(cell))) return 'boolean'
@@ -38,7 +40,7 @@ function typeOf(cells: readonly string[], timeZone: string): FieldType {
   return 'string'
 }
 
-/** The row that a record stands for, or why it is none. Empty cells change nothing. */
+/** Converts a record to a row, or returns why it is invalid. Empty cells change nothing. */
 export function toRow(
   cells: readonly string[],
   columns: readonly (Target | null)[],
@@ -82,7 +84,7 @@ function tagsOf(cell: string): string[] {
     .filter(Boolean)
 }
 
-/** What is not of the type stays text, so that the refusal of the row can say so. */
+/** Converts a cell to its type. A cell of another type stays text, so that validation can report it. */
 function toScalar(cell: string, type: FieldType | undefined): FieldScalar {
   if (type === 'number' && /^-?\d+(?:\.\d+)?$/.test(cell)) return Number(cell)
   if (type !== 'boolean') return cell

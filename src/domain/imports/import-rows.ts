@@ -12,26 +12,25 @@ import { SUBSCRIBER_COLUMNS, type SubscriberRow } from '../subscriber-records.ts
 import { ensureTags, linkTags, type TagChange, tagEvents } from '../tags.ts'
 import { type ImportedPerson, type ImportError, type ImportRow, readRows } from './read-rows.ts'
 
-/** How all rows are taken. */
+/** Options that apply to all rows. */
 export type ImportOptions = {
   resubscribe: boolean
   triggerWorkflows: boolean
-  /** What new custom fields are; by default the type of their first value. */
+  /** Types of new custom fields; by default the type of their first value. */
   types?: ReadonlyMap<string, FieldType>
 }
 
-/** What became of the rows: new people, rows that changed or repeated somebody known, and refused rows in their order. */
+/** Counts of new people, of other accepted rows, and of rejected rows; `errors` is in row order. */
 export type ImportOutcome = { imported: number; updated: number; failed: number; errors: ImportError[] }
 
-/** A person with the row of the database as it was; null for somebody new. */
+/** A person with the database row before the import; null for a new person. */
 type Placed = { person: ImportedPerson; id: string; before: SubscriberRow | null }
 
 const ATTEMPTS = 5
 
 /**
- * Applies a list in one transaction and a handful of statements, whatever its length: new people, changes, tags,
- * custom fields and their events. A refused row leaves the others alone, and no row overrides a bounce, a complaint or
- * a ban.
+ * Applies rows in one transaction with a constant number of statements: new people, changes, tags, custom fields and
+ * their events. A rejected row does not affect others. No row overrides a bounce, a complaint or a ban.
  */
 export async function importRows(
   call: Call,
@@ -58,15 +57,15 @@ export async function importRows(
 }
 
 /**
- * Locks whom there is and makes the others. Between two calls that both see nothing, the second waits and looks again.
- * `refused` are new people whose consent nobody vouches for.
+ * Locks existing subscribers and creates the others. When concurrent calls both find none, the second one's insert
+ * waits for the first and does nothing, and it looks again. `refused` are new people without stated consent.
  */
 async function placePeople(
   call: Call,
   people: readonly ImportedPerson[],
 ): Promise<{ placed: Placed[]; refused: ImportedPerson[] }> {
   const placed: Placed[] = []
-  // Everybody takes locks in this order, so that lists with the same people wait for each other.
+  // All calls lock in this order, so that lists with the same people wait for each other instead of deadlocking.
   let missing = people.toSorted((one, other) =>
     one.email.toLowerCase() < other.email.toLowerCase() ? -1 : 1,
   )
@@ -88,7 +87,7 @@ function firstStatus({ organization }: Call, { status }: ImportedPerson): Subscr
 
 type FoundRow = SubscriberRow & { position: number; isNew: boolean }
 
-/** By the person's place in the list. */
+/** Returns the found and created people by their index. */
 async function insertOrLock(call: Call, people: readonly ImportedPerson[]): Promise<Map<number, Placed>> {
   const { em, organization } = call
   const text = (values: readonly (string | null | undefined)[]) =>
@@ -135,7 +134,7 @@ async function insertOrLock(call: Call, people: readonly ImportedPerson[]): Prom
   return placed
 }
 
-/** Writes what really changes of the people there were, in one statement, and answers the events of everybody. */
+/** Updates changed people in one statement, and returns the events of all people. */
 async function writeChanges(
   call: Call,
   placed: readonly Placed[],
@@ -186,7 +185,7 @@ function statusEvents(
   if (from === to) return []
   const moved = from === null ? {} : { from }
   if (to === 'SUBSCRIBED') {
-    // With double opt-in on, nobody confirmed: whoever made the list vouches for the consent.
+    // With double opt-in, nobody confirmed this subscription: the consent comes from whoever made the list.
     const data = { ...moved, ...(doubleOptIn && { consent: 'imported' }) }
     return [{ subscriberId, type: 'SUBSCRIBED', data }]
   }

@@ -10,7 +10,7 @@ import type { SubscriberPatch } from '../subscriber-changes.ts'
 import { readTagNames } from '../tags.ts'
 import { oneLine } from '../text.ts'
 
-/** One row of a list as it came; what is left out stays, an empty string clears. */
+/** A row of a list as given; absent members stay, an empty string clears. */
 export type ImportRow = {
   email: string
   name?: string | undefined
@@ -21,12 +21,12 @@ export type ImportRow = {
   status?: ImportedStatus | undefined
 }
 
-/** Why a row was refused, by its place among the rows. */
+/** The reason a row was rejected, with its index. */
 export type ImportError = { index: number; email: string; error: string }
 
-/** What all rows of one address ask for together; the later row wins. `indexes` are the rows. */
+/** The merged rows of one address, where later rows win; `indexes` are their indexes. */
 export type ImportedPerson = SubscriberPatch & {
-  /** Theirs if they are new. */
+  /** The uuid they get if they are new. */
   id: string
   email: string
   tags: Map<string, string>
@@ -34,7 +34,7 @@ export type ImportedPerson = SubscriberPatch & {
   indexes: number[]
 }
 
-/** Checks every row by itself and brings the rows of one address together. */
+/** Validates each row and merges the rows of one address. */
 export async function readRows(
   call: Call,
   given: readonly ImportRow[],

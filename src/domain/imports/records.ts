@@ -15,7 +15,7 @@ import { readWalk, type Walk } from '../keyset.ts'
 import { timestamp, timestampOrNull } from '../text.ts'
 import type { Target } from './columns.ts'
 
-/** How a file is read and what every row gets; kept with the import. */
+/** How a file is read and what every row gets; stored with the import. */
 export type ImportSettings = {
   header: string[]
   columns: (Target | null)[]
@@ -27,7 +27,7 @@ export type ImportSettings = {
   tags: string[]
 }
 
-/** An import inside the database layer. */
+/** An import as the database returns it; `id` is a uuid. */
 export type ImportRecord = {
   id: string
   status: ImportStatus
@@ -49,7 +49,7 @@ export type ImportRecord = {
 const COLUMNS = sql`id, status, settings, actor, bytes::float8 as bytes, sha256, next_byte::float8 as "nextByte", rows,
   imported, updated, failed, error, created_at as "createdAt", started_at as "startedAt", finished_at as "finishedAt"`
 
-/** The import with this id on the wire, or NOT_FOUND; `lock` keeps the row for a change. */
+/** Returns an import by TypeID. Throws `NOT_FOUND` for an unknown or unfinished upload. `lock` locks the row. */
 export async function findImport(
   { em, organization }: Pick<Call, 'em' | 'organization'>,
   importId: string,
@@ -64,7 +64,7 @@ export async function findImport(
   return found ?? missing('imp', importId)
 }
 
-/** Makes an import of a file that is kept whole, and starts its workflow. */
+/** Turns a completely stored upload into an import and starts its workflow. */
 export async function startImport(
   call: Call,
   { id, digest }: { id: string; digest: string },
@@ -87,7 +87,7 @@ export async function startImport(
   return presentImport(call, record)
 }
 
-/** Imports, newest first. */
+/** Lists imports by keyset, newest first. */
 export async function browseImports(
   call: Call,
   asked: Walk,
@@ -103,7 +103,7 @@ export async function browseImports(
   return { imports: page.map((record) => presentImport(call, record)), hasMore }
 }
 
-/** Stops an import: what is applied stays, the rest is forgotten. */
+/** Cancels an import: applied rows stay, the rest of the file is deleted. */
 export async function cancelImport(call: Call, importId: string): Promise<SubscriberImport> {
   const record = await findImport(call, importId, { lock: true })
   if (record.status !== 'PENDING' && record.status !== 'RUNNING') {
@@ -116,7 +116,7 @@ export async function cancelImport(call: Call, importId: string): Promise<Subscr
   return presentImport(call, await findImport(call, importId))
 }
 
-/** Closes a locked import and forgets its file. */
+/** Ends a locked import and deletes its stored file. */
 export async function endImport(
   { em, organization }: Call,
   { id }: ImportRecord,
@@ -133,7 +133,7 @@ export async function endImport(
   )
 }
 
-/** How far an import is, for its workflow. */
+/** Returns the progress of an import for its workflow. */
 export function progressOf(record: ImportRecord): ImportProgress {
   const { status, rows: done, failed, error } = record
   return {
@@ -145,13 +145,13 @@ export function progressOf(record: ImportRecord): ImportProgress {
   }
 }
 
-/** As many rows as the file has if they are all as long as those before. */
+/** Estimates the rows of the file from the average length of those read so far. */
 function expectedRows({ status, rows: done, bytes, nextByte, settings }: ImportRecord): number {
   if (status === 'COMPLETED' || nextByte <= settings.headerBytes) return done
   return Math.round((done * (bytes - settings.headerBytes)) / (nextByte - settings.headerBytes))
 }
 
-/** An import on the wire. */
+/** Returns an import in its API form. */
 export function presentImport({ services }: Pick<Call, 'services'>, record: ImportRecord): SubscriberImport {
   const { status, bytes, sha256, settings, imported, updated, failed, error } = record
   const id = encodeId('imp', record.id)

@@ -5,12 +5,12 @@ import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, rows } from '../../database.ts'
 import { findImport } from './records.ts'
 
-/** A refused row: its number in the file, where the header is row 1, its cells and why. */
+/** A rejected row: its number in the file (the header is row 1), its cells and the reason. */
 export type Rejection = { rowNumber: number; cells: readonly string[]; error: string }
 
 const PAGE = 1_000
 
-/** Keeps refused rows, in the transaction that passed over them. */
+/** Stores rejected rows, in the transaction that skipped them. */
 export async function keepRejections(
   { em, organization }: Call,
   importId: string,
@@ -35,8 +35,8 @@ export async function keepRejections(
 }
 
 /**
- * A page of the refused rows as CSV in the columns of the file, with the row's number and the error after them. What a
- * spreadsheet would run as a formula has an apostrophe before it, which an import takes away again.
+ * Returns a page of rejected rows as CSV: the columns of the file, then the row number and the error. A cell that a
+ * spreadsheet would run as a formula gets an apostrophe in front, which another import removes.
  */
 export async function rejectedAsCsv(
   call: Call,

@@ -15,17 +15,17 @@ import { endImport, findImport, type ImportRecord, progressOf } from './records.
 import { keepRejections, type Rejection } from './rejections.ts'
 import { CHUNK_BYTES } from './upload.ts'
 
-/** Rows of one transaction: enough to be quick, few enough to hold locks for a fraction of a second. */
+/** Rows per transaction: enough to be fast, few enough to hold locks for only a fraction of a second. */
 const PAGE_ROWS = 500
-/** One activity works about this long, so that its history tells how an import goes on. */
+/** How long one activity attempt works, about, so that the workflow history shows progress. */
 const SLICE_MS = 10_000
 
-/** Hears of progress after each page, and says whether the worker has to stop. */
+/** Receives progress after each page, and tells whether the worker is shutting down. */
 export type ImportControl = { report: (progress: ImportProgress) => void; isStopping: () => boolean }
 
 /**
- * Applies pages for some seconds. Each page is one transaction with its checkpoint, under the lock of the import, so
- * that a crash at any moment repeats no row and leaves none out; whoever finds the checkpoint moved by another stops.
+ * Applies pages for up to `SLICE_MS`. Each page and its checkpoint are one transaction under the lock of the import, so
+ * a crash neither repeats nor skips a row. An attempt stops when another one has moved the checkpoint.
  */
 export async function applyImport(
   services: Services,
@@ -140,12 +140,12 @@ async function moveOn({ em, organization }: Call, record: ImportRecord, move: Mo
   return { ...record, ...moved }
 }
 
-/** Only one attempt goes on: whoever read from another place has been overtaken. */
+/** Throws when another attempt has moved the checkpoint, so that only one attempt continues. */
 function checkPlace({ nextByte }: ImportRecord, expected: number): void {
   if (nextByte !== expected) throw new Error('another attempt moved the import on')
 }
 
-/** The file from the checkpoint on. */
+/** Yields the file from the checkpoint on. */
 async function* chunksFrom(
   services: Services,
   scope: Scope,
@@ -170,7 +170,7 @@ async function* chunksFrom(
   }
 }
 
-/** Closes the import because an operator canceled its workflow. */
+/** Cancels the import because an operator canceled its workflow. */
 export async function cancelByOperator(call: Call, importId: string): Promise<ImportProgress> {
   const record = await findImport(call, importId, { lock: true })
   if (record.status === 'PENDING' || record.status === 'RUNNING') await endImport(call, record, 'CANCELED')

@@ -14,12 +14,12 @@ import { readColumns } from './columns.ts'
 import { HEAD_BYTES, readHead } from './csv-file.ts'
 import type { ImportSettings } from './records.ts'
 
-/** The largest file. */
+/** The maximum size of a file. */
 export const IMPORT_BYTES = 1_000_000_000
-/** The file is kept in pieces of this size; only the last is smaller. */
+/** The file is stored in chunks of this size; only the last is smaller. */
 export const CHUNK_BYTES = 1_048_576
 
-/** What a caller says beside the file. */
+/** The parameters that come with the file. */
 export type ImportInput = {
   mapping?: Record<string, string> | undefined
   resubscribe: boolean
@@ -29,8 +29,8 @@ export type ImportInput = {
 }
 
 /**
- * Keeps a file as it arrives: its columns are judged from the first bytes, and no more than two pieces are in memory.
- * What breaks off is taken away again; an upload whose process died is swept by housekeeping.
+ * Stores a file as it arrives, with at most two chunks in memory. The columns are checked when the first chunk is
+ * there. An interrupted upload is deleted; housekeeping deletes uploads whose process crashed.
  */
 export async function receiveFile(
   call: Outside,
@@ -49,7 +49,7 @@ export async function receiveFile(
   }
 }
 
-/** Takes an upload away that did not become an import. */
+/** Deletes an upload that did not become an import. */
 async function discardUpload(call: Outside, id: string): Promise<void> {
   await within(call, (em, organizationId) =>
     execute(
@@ -95,7 +95,7 @@ function readSettings(
   return { ...head, ...rest, tags, columns: readColumns(head.header, mapping, fields) }
 }
 
-/** The body in pieces of one size; the last one says so. Always one piece, even of an empty body. */
+/** Splits the body into chunks of one size and marks the last one; an empty body yields one empty chunk. */
 async function* chunksOf(
   body: AsyncIterable<Buffer>,
   hash: Hash,

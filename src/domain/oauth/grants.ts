@@ -14,7 +14,7 @@ import type { Services } from '../../services.ts'
 import { isLogin, type Login } from '../members.ts'
 import { openRecord } from './records.ts'
 
-/** A client that a member lets into one of their organizations. */
+/** The access that a member grants a client to one of their organizations. */
 export type NewGrant = {
   grantId: string
   client: { id: string; name: string }
@@ -36,8 +36,8 @@ type GrantRow = Organization & {
 }
 
 /**
- * Keeps whom a member let in. Somebody who does not belong to the organization, any more, is refused, and who has got a
- * new password since they logged in.
+ * Stores a grant. Throws `NOT_FOUND` when the member does not belong to the organization, or their password has changed
+ * since they logged in.
  */
 export async function keepGrant(services: Services, grant: NewGrant): Promise<void> {
   const { grantId, client, member, seconds } = grant
@@ -60,8 +60,8 @@ export async function keepGrant(services: Services, grant: NewGrant): Promise<vo
 }
 
 /**
- * Whose access token it is and what it may do; one query. One that is unknown, expired, revoked, of another audience, or
- * whose member has left, is UNAUTHENTICATED.
+ * Returns the principal and scopes of an access token, in one query. Throws `UNAUTHENTICATED` for a token that is
+ * unknown, expired, revoked or for another audience, or whose member has left.
  */
 export async function recognizeAccessToken(
   services: Services,

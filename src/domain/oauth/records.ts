@@ -6,13 +6,13 @@ import { type EntityManager, execute, row } from '../../database.ts'
 import { seal, unseal } from '../../seal.ts'
 import type { Services } from '../../services.ts'
 
-/** What the OAuth server remembers of one thing; the ids in it are secrets, so it is sealed. */
+/** A record of the OAuth server. It contains secret ids, so it is stored encrypted. */
 type Payload = Record<string, unknown> & { grantId?: string | undefined; uid?: string | undefined }
 
-/** Which thing: its kind, and what a client or a browser shows for it. */
+/** Identifies a record: its kind, and the id that a client or browser presents. */
 type Key = { model: string; id: string }
 
-/** Keeps a payload for so many seconds, or for good; whether it was used stays as it is. */
+/** Stores a payload for `seconds`, or without expiry. `consumed_at` of an existing record stays. */
 export async function keepRecord(
   services: Services,
   { model, id }: Key,
@@ -31,12 +31,12 @@ export async function keepRecord(
   )
 }
 
-/** What was kept and has not expired; `consumed` says that it was used. A grant that was taken back is gone. */
+/** Returns a stored, unexpired record; `consumed` is when it was used. A revoked grant is not found. */
 export async function findRecord(services: Services, { model, id }: Key): Promise<Payload | undefined> {
   return await find(services, model, sql`id_hash = ${hashToken(id)}`)
 }
 
-/** The same by the name that other things call it by. */
+/** Does the same by the uid of the record. */
 export async function findRecordByUid(
   services: Services,
   model: string,
@@ -45,7 +45,7 @@ export async function findRecordByUid(
   return await find(services, model, sql`uid_hash = ${hashToken(uid)}`)
 }
 
-/** Notes that it was used: true for exactly one of those who try. For any other, everything of its grant ends. */
+/** Marks a record as used; returns true only for the first caller. Another use revokes the whole grant. */
 export async function consumeRecord(services: Services, { model, id }: Key): Promise<boolean> {
   const em = crossOrganization(services)
   const consumed = await execute(
@@ -62,7 +62,7 @@ export async function consumeRecord(services: Services, { model, id }: Key): Pro
   return false
 }
 
-/** Forgets it; with a grant go its tokens. */
+/** Deletes a record; deleting a grant deletes its tokens. */
 export async function dropRecord(services: Services, { model, id }: Key): Promise<void> {
   const em = crossOrganization(services)
   const hash = hashToken(id)
@@ -70,7 +70,7 @@ export async function dropRecord(services: Services, { model, id }: Key): Promis
   if (model === 'Grant') await execute(em, sql`delete from oauth_grant where grant_hash = ${hash}`)
 }
 
-/** Forgets what of this kind belongs to a grant. */
+/** Deletes the records of one kind that belong to a grant. */
 export async function dropRecordsOfGrant(services: Services, model: string, grantId: string): Promise<void> {
   await execute(
     crossOrganization(services),
@@ -78,7 +78,7 @@ export async function dropRecordsOfGrant(services: Services, model: string, gran
   )
 }
 
-/** Forgets what expired, and clients that nobody lets in. */
+/** Deletes expired records, and clients older than a week without grants. */
 export async function forgetOAuth(em: EntityManager): Promise<void> {
   await execute(em, sql`delete from oauth_grant where expires_at < now()`)
   await execute(em, sql`delete from oauth_record where expires_at < now()`)
@@ -106,7 +106,7 @@ async function find(
   return opened && { ...opened, ...(consumed !== null && { consumed }) }
 }
 
-/** What keepRecord sealed; nothing where the key is another one by now, so that clients begin anew. */
+/** Decrypts a record of keepRecord; undefined after a change of the encryption key, so that clients start over. */
 export function openRecord(
   { config }: Services,
   model: string,

@@ -21,10 +21,10 @@ const COLUMNS = sql`event_id as "eventId", type as "eventType", status, attempts
   response_status as "responseStatus", response_body as "responseBody", error, queued_at as "queuedAt",
   last_attempt_at as "lastAttemptAt", next_attempt_at as "nextAttemptAt"`
 
-/** What names one delivery. */
+/** Identifies a delivery. */
 export type DeliveryChoice = { webhookId: string; deliveryId: string }
 
-/** What became of events, newest event first. */
+/** Lists deliveries of a webhook by keyset, newest event first. */
 export async function browseDeliveries(
   call: Call,
   { webhookId, status, ...asked }: Walk & { webhookId: string; status?: WebhookDeliveryStatus | undefined },
@@ -41,7 +41,7 @@ export async function browseDeliveries(
   return { deliveries: page.map(present), hasMore }
 }
 
-/** What became of one event. */
+/** Returns one delivery. Throws `NOT_FOUND` when there is none. */
 export async function findDelivery(call: Call, choice: DeliveryChoice): Promise<WebhookDelivery> {
   const { webhookId, deliveryId } = choice
   const { id } = await findWebhook(call, webhookId)
@@ -53,7 +53,7 @@ export async function findDelivery(call: Call, choice: DeliveryChoice): Promise<
   return found ? present(found) : missing('evt', deliveryId)
 }
 
-/** Queues an event that is no event of anybody, to be sent once. */
+/** Queues a test delivery, which belongs to no subscriber event and is tried once. */
 export async function pingWebhook(call: Call, webhookId: string): Promise<WebhookDelivery> {
   const id = await requireEnabled(call, webhookId)
   const made = await row<DeliveryRow>(
@@ -65,13 +65,13 @@ export async function pingWebhook(call: Call, webhookId: string): Promise<Webhoo
   return present(made)
 }
 
-/** The assignments that queue a delivery again; one that is pending anyway is due at once and keeps its count. */
+/** Assignments that queue a delivery again; a pending one becomes due now and keeps its attempts. */
 export const AGAIN = sql`status = 'PENDING', next_attempt_at = now(),
   queued_at = case when delivery.status = 'PENDING' then delivery.queued_at else now() end,
   attempts = case when delivery.status = 'PENDING' then delivery.attempts else 0 end,
   first_attempt_at = case when delivery.status = 'PENDING' then delivery.first_attempt_at end`
 
-/** Sends one event again, whatever became of it. */
+/** Queues one event again, whatever its status. */
 export async function replayDelivery(call: Call, choice: DeliveryChoice): Promise<WebhookDelivery> {
   const id = await requireEnabled(call, choice.webhookId)
   await findDelivery(call, choice)
@@ -86,7 +86,7 @@ export async function replayDelivery(call: Call, choice: DeliveryChoice): Promis
   return await findDelivery(call, choice)
 }
 
-/** Notes from when on events are to be sent again; a worker queues them page by page (replayPage). */
+/** Records from when on events are to be sent again; a worker queues them page by page (`replayPage`). */
 export async function replaySince(
   call: Call,
   { webhookId, since }: { webhookId: string; since: string },
@@ -108,7 +108,7 @@ export async function replaySince(
   return await findWebhook(call, webhookId)
 }
 
-/** The uuid of a webhook that may be told something. */
+/** Returns the uuid of an enabled webhook and locks its row. Throws `WRONG_STATE` when it is disabled. */
 async function requireEnabled(call: Call, webhookId: string): Promise<string> {
   const found = await row<{ id: string; enabled: boolean }>(
     call.em,

@@ -6,14 +6,14 @@ import { AGAIN } from './deliveries.ts'
 import { HOURS } from './results.ts'
 import type { Turn } from './turns.ts'
 
-/** What goes over many deliveries of a webhook, page by page, so that no transaction is long. */
+/** Work on many deliveries of a webhook, page by page, so that no transaction is long. */
 
-/** Rows that one transaction closes, clears or queues. */
+/** Rows that one transaction closes, deletes or queues. */
 const PAGE = 5_000
 
 /**
- * Gives up what a disabled webhook has pending, or with `isLate` what waited for so long for one that has only failed for
- * so long. What waited because we were away is told all the same.
+ * Fails a page of pending deliveries of a disabled webhook. With `isLate`, fails those that have been due for `HOURS`
+ * while the webhook was failing for as long; those that waited because our workers were down are still sent.
  */
 export async function closePending(
   em: EntityManager,
@@ -36,7 +36,7 @@ export async function closePending(
   )
 }
 
-/** Clears a page of what a deleted webhook was told, and at last the webhook, when nobody can add to it any more. */
+/** Deletes a page of a deleted webhook's deliveries, and the webhook itself when no new delivery can be added. */
 export async function clearDeleted(em: EntityManager, { organizationId, webhookId }: Turn): Promise<void> {
   const own = sql`organization_id = ${organizationId} and webhook_id = ${webhookId}`
   const cleared = await execute(
@@ -52,7 +52,7 @@ export async function clearDeleted(em: EntityManager, { organizationId, webhookI
   )
 }
 
-/** Queues the next page of what is to be sent again. The checkpoint moves with it. */
+/** Queues the next page of a replay and moves its checkpoint. */
 export async function replayPage({ em, organization }: Call, webhookId: string): Promise<void> {
   await execute(
     em,

@@ -7,8 +7,8 @@ import { encodeId } from '../../ids.ts'
 import { disabling } from './webhooks.ts'
 
 /**
- * What came of an attempt; `wasAsked` false where the endpoint had no part in it. `status` null: nobody answered.
- * `waitSeconds` is how long the endpoint asked to be left alone; `isOver` where no other attempt follows.
+ * The result of an attempt. `wasAsked` is false when no request reached the endpoint for a reason of ours; `status` is
+ * null without a response. `waitSeconds` is the delay the endpoint asked for; `isOver` ends the retries.
  */
 export type DeliveryResult = {
   eventId: string
@@ -21,17 +21,17 @@ export type DeliveryResult = {
   isOver: boolean
 }
 
-/** A delivery is tried for this long from its first attempt on, however long it waited for us before. */
+/** How long a delivery is retried after its first attempt, regardless of how long it was queued before. */
 export const HOURS = 24
 const FIRST_RETRY_SECONDS = 5
 const LONGEST_RETRY_SECONDS = 14_400
-/** Nothing but failures for so long, and so many of them, disable a webhook. */
+/** A webhook is disabled after this many days with only failures, and at least this many of them. */
 const FAILING_DAYS = 5
 const FAILING_ATTEMPTS = 20
 
 /**
- * Notes what came of attempts: delivered, tried again later and later, or given up. An attempt that somebody else made
- * meanwhile is not noted twice. An endpoint that only fails, or says that it is gone, is disabled; answers whether.
+ * Records the results of attempts: delivered, retried with growing delays, or failed. A result is ignored when another
+ * worker has recorded that attempt. Disables an endpoint that only fails or responds 410; returns whether it did.
  */
 export async function reportResults(
   call: Call,
@@ -42,7 +42,7 @@ export async function reportResults(
   const column = <Key extends keyof DeliveryResult>(key: Key) => results.map((result) => result[key])
   await execute(
     em,
-    // The webhook first, as whoever replays takes them.
+    // Locks the webhook first, in the same order as a replay.
     sql`with own as materialized (
         select from webhook where organization_id = ${organization.id} and id = ${webhookId} for no key update
       ), given as materialized (

@@ -5,17 +5,17 @@ import { SECRET_PREFIX } from './signature.ts'
 
 const SECRET_BYTES = 32
 
-/** A new secret as its owner is shown it once. */
+/** Makes a new secret in the form that its owner sees once. */
 export function makeSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64')
 }
 
-/** The secret of a webhook as its row keeps it; it opens in that row alone. */
+/** Encrypts the secret of a webhook for its row; it can be decrypted only for that webhook. */
 export function sealSecret(encryptionKey: Buffer, webhookId: string, secret: string): Buffer {
   return seal(encryptionKey, Buffer.from(secret), contextOf(webhookId))
 }
 
-/** The secret in a row. */
+/** Decrypts the secret of a webhook. */
 export function openSecret(encryptionKey: Buffer, webhookId: string, sealed: Buffer): string {
   return unseal(encryptionKey, sealed, contextOf(webhookId)).toString()
 }

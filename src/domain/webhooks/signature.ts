@@ -1,26 +1,31 @@
 import { createHmac } from 'node:crypto'
 
-/** Webhooks are signed as Standard Webhooks says: the id, the time and the body, with a secret that the receiver has. */
+/**
+ * Signatures of the Standard Webhooks specification: over id, time and body, with a secret shared with the receiver.
+ */
 
-/** What a secret begins with; the key follows in base64. */
+/** The prefix of a secret; the key follows in base64. */
 export const SECRET_PREFIX = 'whsec_'
 
-/** What a signature is made of; `timestamp` is in seconds since 1970. */
+/** The signed parts of a request; `timestamp` is in seconds since 1970. */
 export type Message = { id: string; timestamp: string; body: string }
 
-/** The secret of the WEBHOOK steps of an organization, made from the service's own: there is nothing to keep and nothing to lose. */
+/**
+ * Returns the secret for WEBHOOK steps of an organization. It is derived from the service's own secret, so nothing has
+ * to be stored.
+ */
 export function webhookSecret(secret: string, organizationId: string): string {
   return SECRET_PREFIX + createHmac('sha256', secret).update(`webhook/${organizationId}`).digest('base64')
 }
 
-/** The signature of a message, of version "v1". */
+/** Returns the "v1" signature of a message. */
 export function sign(key: Buffer, { id, timestamp, body }: Message): Buffer {
   return createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest()
 }
 
 /**
- * The headers that let a receiver know the sender, by any of these secrets; `id` is the same for every attempt,
- * `seconds` is the attempt's time.
+ * Returns the signature headers of a request, with a signature for each secret. `id` is the same for every attempt;
+ * `seconds` is the time of the attempt.
  */
 export function signatureHeaders(
   secrets: readonly string[],

@@ -7,7 +7,7 @@ import { encodeId, NIL_ID } from '../../ids.ts'
 import { presentEvent } from '../subscriber-history.ts'
 import { openSecret } from './secrets.ts'
 
-/** A turn of one worker at one endpoint: until its lease is over nobody else tells the endpoint anything. Ids are uuids. */
+/** A worker's lease on an endpoint. Until it ends, no other worker sends to the endpoint. Ids are uuids. */
 export type Turn = {
   organizationId: string
   webhookId: string
@@ -15,34 +15,34 @@ export type Turn = {
   enabled: boolean
   isDeleted: boolean
   isReplaying: boolean
-  /** Attempts that failed since the last that did not. */
+  /** Failed attempts since the last success. */
   failures: number
 }
 
 /**
- * An event to be told: its body is the same at every attempt, as long as the event is, and null where that is gone.
- * `isOnce` where no other attempt follows.
+ * An event to send. Its body is the same at every attempt; null when the event no longer exists. `isOnce` means that
+ * there is no retry.
  */
 export type DueDelivery = { eventId: string; attempt: number; body: string | null; isOnce: boolean }
 
-/** Longer than a turn and its last request take. */
+/** Longer than a turn including its last request. */
 const LEASE_SECONDS = 60
-/** Between turns at an endpoint that fails: a second for each failure, up to this. */
+/** The longest pause between turns at a failing endpoint; the pause is one second per failure. */
 const LONGEST_PAUSE_SECONDS = 60
 
-/** Where a round over the endpoints is; null at its beginning. */
+/** The position of a round over the endpoints; null at its beginning. */
 export type RoundPlace = { organizationId: string; webhookId: string } | null
 
-/** Endpoints with something that nobody has tried that are looked at at once; they may have to wait for their turn. */
+/** How many endpoints with untried deliveries one call looks at; some of them may have to wait for their turn. */
 const LOOKED_AT = 256
 
-/** What was not tried since it was queued, as webhook_delivery_fresh has it. */
+/** The condition of the index webhook_delivery_fresh: deliveries not tried since they were queued. */
 const IS_FRESH = sql`attempts = 0 and next_attempt_at is not null`
 
 /**
- * Takes endpoints that have something due, of all organizations, those first that were served longest ago. It looks at
- * some that have something new, after a place of the round, and answers the next, and at all of which a turn left what is
- * due now; what has nothing pending, or nothing before a later time, costs nothing.
+ * Leases endpoints of all organizations with due deliveries, least recently served first. Candidates are up to
+ * `LOOKED_AT` endpoints with untried deliveries after `place`, and all endpoints whose `due_at` has passed. Endpoints
+ * without anything due cost nothing. Returns the place of the next call.
  */
 export async function claimTurns(
   em: EntityManager,
@@ -85,8 +85,8 @@ export async function claimTurns(
 }
 
 /**
- * Gives an endpoint back; one that failed is left alone for a moment. What is left of one that is disabled is due at once,
- * to be closed. What `due_at` has by then was noted meanwhile, and may not be seen here among the deliveries.
+ * Ends a lease. A failing endpoint pauses; a disabled one with pending deliveries is due at once, to close them. A
+ * `due_at` that was set during the turn stays if it is earlier, because its delivery may not be visible here yet.
  */
 export async function endTurn(em: EntityManager, { organizationId, webhookId, turn }: Turn): Promise<void> {
   const first = sql`(select next_attempt_at from webhook_delivery where organization_id = ${organizationId}
@@ -104,10 +104,10 @@ export async function endTurn(em: EntityManager, { organizationId, webhookId, tu
   )
 }
 
-/** Where to tell, and the secrets that sign it, the present one first. */
+/** The address of an endpoint, and the secrets that sign requests to it, the current one first. */
 export type Endpoint = { url: string; secrets: string[] }
 
-/** The endpoint as it is now; null where the turn is over: it was disabled, or the lease was and another began. */
+/** Returns the current endpoint; null when the webhook was disabled, or the lease expired and another turn began. */
 export async function readEndpoint(
   em: EntityManager,
   encryptionKey: Buffer,
@@ -134,7 +134,7 @@ type DueRow = {
   createdAt: string
 }
 
-/** What is due at the endpoint, what has waited longest first. */
+/** Returns due deliveries of the endpoint, longest waiting first. */
 export async function readDue(
   em: EntityManager,
   { organizationId, webhookId }: Turn,
@@ -159,7 +159,7 @@ export async function readDue(
   }))
 }
 
-/** Standard Webhooks: what happened, when, and all there is to say of it. */
+/** Returns the payload in the form of Standard Webhooks: type, time and data; null when the event is gone. */
 function bodyOf(organizationId: string, webhookId: string, due: DueRow): string | null {
   const { eventId, type, subscriberId, queuedAt } = due
   const own = { organizationId: encodeId('org', organizationId), webhookId: encodeId('whk', webhookId) }

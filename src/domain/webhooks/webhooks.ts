@@ -10,10 +10,10 @@ import { readWalk, type Walk } from '../keyset.ts'
 import { oneLine, refuse, timestamp, timestampOrNull } from '../text.ts'
 import { makeSecret, sealSecret } from './secrets.ts'
 
-/** What create_webhook takes. */
+/** The input of create_webhook. */
 export type WebhookInput = { url: string; description: string; eventTypes: readonly string[] | null }
 
-/** What update_webhook changes. */
+/** The input of update_webhook. */
 export type WebhookPatch = {
   webhookId: string
   url?: string | undefined
@@ -22,13 +22,13 @@ export type WebhookPatch = {
   enabled?: boolean | undefined
 }
 
-/** After a rotation, the secret before signs as well for this long. */
+/** How long the previous secret also signs after a rotation. */
 const OVERLAP_HOURS = 24
 
 const LOCK = 7_305_119
 const EVENT_TYPE = /^[A-Z][A-Z0-9_]{1,63}$/
 
-/** The condition that a row of `webhook` is that of the organization and of the id. */
+/** Returns the condition that a `webhook` row is the organization's one with this id and not deleted. */
 export function isWebhook({ organization }: Call, webhookId: string) {
   return sql<boolean>`organization_id = ${organization.id} and id = ${decodeId('whk', webhookId)}
     and deleted_at is null`
@@ -40,7 +40,7 @@ const COLUMNS = sql`id, url, description, event_types as "eventTypes", enabled, 
   case when previous_until > now() then previous_until end as "previousSecretUntil",
   created_at as "createdAt", updated_at as "updatedAt"`
 
-/** Webhooks, newest first. */
+/** Lists webhooks by keyset, newest first. */
 export async function browseWebhooks(
   { em, organization }: Call,
   asked: Walk,
@@ -55,7 +55,7 @@ export async function browseWebhooks(
   return { webhooks: page.map(present), hasMore }
 }
 
-/** One webhook, by its TypeID. */
+/** Returns a webhook by TypeID. Throws `NOT_FOUND` when there is none. */
 export async function findWebhook(call: Call, webhookId: string): Promise<Webhook> {
   const found = await row<WebhookRow>(
     call.em,
@@ -64,7 +64,7 @@ export async function findWebhook(call: Call, webhookId: string): Promise<Webhoo
   return found ? present(found) : missing('whk', webhookId)
 }
 
-/** Makes a webhook, which is told what happens from now on, and its secret. */
+/** Creates a webhook for events from now on, and returns it with its secret. */
 export async function createWebhook(
   call: Call,
   { url, description, eventTypes }: WebhookInput,
@@ -92,7 +92,7 @@ export async function createWebhook(
   return { ...(await findWebhook(call, webhookId)), secret }
 }
 
-/** Changes what is given. Enabled again, a webhook begins anew: it is told what happens from now on. */
+/** Changes the given members. A webhook that is enabled again receives events from now on. */
 export async function updateWebhook(call: Call, patch: WebhookPatch): Promise<Webhook> {
   const { webhookId, ...fields } = patch
   const { url, description, eventTypes, enabled } = fields
@@ -116,13 +116,13 @@ export async function updateWebhook(call: Call, patch: WebhookPatch): Promise<We
 const ENABLING = sql`enabled = true, disabled_at = null, disabled_reason = null, failures = 0, failing_since = null,
   next_turn_at = now()`
 
-/** The assignments that disable a webhook, and have a worker close what is pending; one that is disabled keeps its reason. */
+/** Assignments that disable a webhook and have a worker close its pending deliveries; an earlier reason stays. */
 export function disabling(reason: NonNullable<Webhook['disabledReason']>) {
   return sql`enabled = false, due_at = now(), disabled_at = coalesce(disabled_at, now()), replay_after = null, replay_until = null,
     disabled_reason = coalesce(disabled_reason, ${reason})`
 }
 
-/** Takes a webhook away; a worker clears its deliveries page by page. */
+/** Deletes a webhook; a worker deletes its deliveries page by page. */
 export async function deleteWebhook(call: Call, webhookId: string): Promise<void> {
   const changed = await execute(
     call.em,
@@ -133,7 +133,7 @@ export async function deleteWebhook(call: Call, webhookId: string): Promise<void
   await audit(call, 'webhook.deleted', webhookId, {})
 }
 
-/** Makes a new secret; the present one signs beside it for a day, and the one before that no more. */
+/** Makes a new secret. The current one also signs for `OVERLAP_HOURS`; the one before it stops signing. */
 export async function rotateSecret(call: Call, webhookId: string): Promise<NewWebhook> {
   const secret = makeSecret()
   const sealed = sealSecret(call.services.config.encryptionKey, decodeId('whk', webhookId), secret)
@@ -161,7 +161,7 @@ function present({ isReplaying, ...found }: WebhookRow): Webhook {
   }
 }
 
-/** Where the name leads is found out at each attempt: it may change. */
+/** Checks an address. Its host is resolved at each attempt, because DNS may change. */
 function readUrl(text: string): string {
   const line = oneLine(text, 'url', WEBHOOK_LIMITS.url)
   const url = URL.parse(line)
