@@ -6,7 +6,8 @@ import { createServices } from '../src/services.ts'
 import { createApp } from './app.ts'
 
 /**
- * Less than the socket timeout below, so that a slow query is still answered and is cancelled when nobody waits for it.
+ * Less than the socket timeout below, so that a query that takes too long is cancelled while its caller can still be
+ * answered.
  */
 const STATEMENT_TIMEOUT_MS = 50_000
 

@@ -18,7 +18,7 @@ const DAY = 24 * 60 * MINUTE
 /** After this time the member must consent again, however often the client has refreshed its token. */
 export const GRANT_SECONDS = 90 * DAY
 const CLIENT_DOCUMENT = { bytes: 5 * 1_024, milliseconds: 5_000 }
-/** The most fetches of client documents per hour from one address; a person needs only a few ever. */
+/** Maximum number of fetches of client documents per hour from one address; a person needs only a few ever. */
 const FETCHES = 60
 /** The window of the limits per address. */
 export const HOUR_MS = 3_600_000

@@ -9,9 +9,9 @@ import { audienceOf, createOAuthServer, HOUR_MS, SCOPES, speakAs } from './oauth
 import { signInRoutes } from './sign-in.ts'
 
 const METADATA = '/.well-known/oauth-authorization-server'
-/** The most new clients per hour from one address: each writes a row without authentication. */
+/** Maximum number of new clients per hour from one address: each writes a row without authentication. */
 const NEW_CLIENTS = 60
-/** The most new sign-ins per hour from one address: each writes a row too. */
+/** Maximum number of new sign-ins per hour from one address: each writes a row too. */
 const NEW_SIGN_INS = 600
 
 /**

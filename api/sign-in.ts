@@ -12,7 +12,7 @@ import { Throttle } from '../src/throttle.ts'
 import { readText } from './body.ts'
 import { audienceOf, GRANT_SECONDS, speakAs } from './oauth-server.ts'
 
-/** The most password attempts, right or wrong, within the window: for one account, and from one address. */
+/** Maximum number of password attempts, right or wrong, within the window: for one account, and from one address. */
 const TRIES = { account: 10, address: 50 }
 const WINDOW_MS = 15 * 60_000
 const FORM_BYTES = 10_000

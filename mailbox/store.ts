@@ -80,7 +80,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS mail_counts ON mail (seq, size, is_read);
 `
 
-/** The most mails and bytes that are kept; older mail is deleted. */
+/** Maximum number of mails and of their bytes; older mail is deleted. */
 export type Bounds = {
   mails: number
   bytes: number

@@ -98,7 +98,8 @@ export class Failure extends Error {
 }
 
 /**
- * The most faults that a refusal lists. The lengths below limit their texts in characters, so that answers stay small.
+ * Maximum number of faults that a refusal lists. The lengths below limit their texts in characters, so that answers
+ * stay small.
  */
 export const FAULTS_SHOWN = 100
 const PATH_LENGTH = 400

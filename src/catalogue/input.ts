@@ -10,7 +10,7 @@ const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
 // oxlint-disable-next-line no-control-regex -- finding control characters is its purpose
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F]/
 
-/** The most characters of a key that paths of faults show. */
+/** Maximum number of characters of a key in the paths of faults. */
 const KEY_SHOWN = 100
 
 /** The members of a tool that are needed to read an input. */

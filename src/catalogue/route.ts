@@ -34,13 +34,13 @@ export type Route = {
   v1?: { operation?: string }
 }
 
-/** Merges all parts; path parameters take precedence over the query, and the query over the body. */
+/** Reads the input from all parts: path parameters take precedence over the query, and the query over the body. */
 export const together: Reading = {
   read: ({ parameters, query, body }) => ({ ...body, ...query, ...parameters }),
   standsFor: {},
 }
 
-/** Like `together`, for addresses where `:subscriber` is an id or an email address. */
+/** Reads the input like `together`, for addresses where `:subscriber` is an id or an email address. */
 export const person: Reading = {
   read: (parts) => {
     const { subscriber, ...input } = together.read(parts)
@@ -49,17 +49,17 @@ export const person: Reading = {
   standsFor: { subscriber: ['subscriberId', 'email'] },
 }
 
-/** Answers the operation's data unchanged. */
+/** The reply that answers the operation's data unchanged. */
 export const bare: Reply = { body: (data) => data, schema: (output) => output }
 
-/** Answers one resource, without an object around it. */
+/** Returns a reply with one resource of the data, without an object around it. */
 export function one(key: string): { reply: Reply } {
   return {
     reply: { body: (data) => Object(data)[key], schema: (output) => memberOf(output, key) },
   }
 }
 
-/** Answers a list in the shape of REST v2 (contract, "REST v2 resource endpoints"). */
+/** Returns a reply in the list shape of REST v2 (contract, "REST v2 resource endpoints"). */
 export function many(key: string): { reply: Reply } {
   return {
     reply: {
@@ -73,7 +73,7 @@ export function many(key: string): { reply: Reply } {
   }
 }
 
-/** Answers a deletion: the operation's data with `object` and `deleted: true`. */
+/** Returns the reply to a deletion: the operation's data with `object` and `deleted: true`. */
 export function gone(noun: string): { reply: Reply } {
   return {
     reply: {
@@ -84,7 +84,10 @@ export function gone(noun: string): { reply: Reply } {
   }
 }
 
-/** Returns the reply of v1, `{success: true, data}`. An operation that only v1 uses already answers in v1's shape. */
+/**
+ * Returns the reply of v1 in its frozen envelope, `{success: true, data}`. If v1 has an operation of its own, its data
+ * is answered unchanged, because it includes the paging of v1.
+ */
 export function v1Reply({ reply = bare, v1 }: Pick<Route, 'reply' | 'v1'>): Reply {
   const { body, schema } = v1?.operation === undefined ? reply : bare
   return {

@@ -73,8 +73,9 @@ export type ConfirmationSummary = {
 }
 
 /**
- * The effect of a tool, which all its safety rules derive from: `read` changes nothing, `draft` changes drafts that
- * nobody receives, `write` changes data, `impact` reaches people or destroys data and needs a confirmation.
+ * The effect of a tool, which all its safety rules derive from: `read` changes nothing, `draft` changes only things
+ * that reach nobody, such as drafts, `write` changes data, `impact` reaches people or destroys data and needs a
+ * confirmation.
  */
 export type Effect = 'read' | 'draft' | 'write' | 'impact'
 

@@ -25,7 +25,10 @@ export type ContentSource = {
   readonly text?: string | undefined
   /** Marketing mail always names its sender in a footer. */
   readonly kind: 'marketing' | 'transactional'
-  /** Names of the custom fields. When given, any other variable without a fallback gets a warning. */
+  /**
+   * Names of the custom fields. When given, a variable that is neither one of them nor built in, and has no fallback,
+   * gets a warning.
+   */
   readonly knownVariables?: Iterable<string>
 }
 
@@ -126,7 +129,7 @@ export function compileContent(content: ContentSource): CompiledEmail {
   const preview = table.extract(flatten(content.preview ?? ''))
   const written = content.text === undefined ? null : table.extract(content.text)
   let hasUnsubscribeLink = false
-  /** Records the state of the tables before the footer adds a link and variables of its own. */
+  /** Warns about unknown variables, and notes whether there is an unsubscribe link, before the footer adds its own. */
   const noteAuthored = (): void => {
     hasUnsubscribeLink = links.hasUnsubscribe
     if (knownVariables !== undefined) warnUnknown(table, knownVariables)

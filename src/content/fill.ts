@@ -41,7 +41,7 @@ export type FilledEmail = {
   readonly links: readonly string[]
 }
 
-/** The most items that one list shows, and the most that all lists of one email show together. */
+/** Maximum number of items that one list shows, and maximum number that all lists of one email show together. */
 const MAX_ITEMS = 200
 const MAX_ROUNDS = 1_000
 

@@ -15,7 +15,7 @@ export type ListBlock = {
   readonly items: readonly (readonly Block[])[]
 }
 
-/** The blocks of one container, and whether there is a blank line between any two of them. */
+/** The blocks of one container; `spread` is true when a blank line separates two of them. */
 type Blocks = {
   readonly blocks: Block[]
   readonly spread: boolean

@@ -17,7 +17,7 @@ type Kept = { target: string; until: number }
 const MOST_AT_ONCE = 500
 /** Targets are remembered only briefly, because the links of an erased subscriber must stop working. */
 const KEPT_MS = 60_000
-/** The most characters of all remembered targets together, about 16 MB of memory. */
+/** Maximum number of characters of all remembered targets together, about 16 MB of memory. */
 const MOST_LETTERS = 8_000_000
 
 const findTargets = prepared(

@@ -39,12 +39,12 @@ export type VisitWriter = {
 const LINGER_MS = 50
 const LARGEST_BATCH = 1_000
 /**
- * When more visits are in memory, the database is slower than the visitors, so they wait for the next batch: at most
- * LONGEST_WAIT_MS.
+ * Above this number of visits in memory, the database is slower than the visitors, so each visitor waits for the next
+ * batch, for at most LONGEST_WAIT_MS.
  */
 const CROWD = 2_000
 const LONGEST_WAIT_MS = 1_000
-/** The most visits in memory, about 20 MB. When the database is unreachable for longer, later visits are dropped. */
+/** Maximum number of visits in memory, about 20 MB. Beyond it, visits are dropped. */
 const MOST_WAITING = 20_000
 const RETRY_MS = 250
 const LAST_EFFORT_MS = 5_000

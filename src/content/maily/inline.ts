@@ -16,7 +16,7 @@ const TAGS: ReadonlyMap<unknown, TextTag> = new Map<unknown, TextTag>([
   ['superscript', 'sup'],
 ])
 
-/** The most marks that are read of a text; more than there are kinds of marks cannot say anything new. */
+/** Maximum number of marks that are read of a text; it exceeds the number of kinds. */
 const MAX_MARKS = 32
 
 /** Reads the marks of a text: its look, and the address of the link it is part of. */

@@ -7,7 +7,9 @@ import { INLINE_ELEMENTS, readLine } from './inline.ts'
 import { type PlateNode, type PlateSpot, type PlateWalk, readPlateNode, within } from './node.ts'
 
 const GAP = 16
-/** The most rows read to count a table's columns, and the most nodes per level read to find a cell's longest word. */
+/**
+ * Maximum number of rows read to count a table's columns, and of nodes per level read to find a cell's longest word.
+ */
 const MAX_ROWS_READ = 20
 
 /** Writes columns side by side; a node in the row that is not a column becomes one. */

@@ -62,7 +62,7 @@ export function writeBox(parts: EmailParts, box: Box, write: () => void): void {
   parts.html.fixed('</td></tr></table></td></tr></table>\n')
 }
 
-/** The most columns in a row; more would be too narrow to read. */
+/** Maximum number of columns in a row; more would be too narrow to read. */
 const MOST_COLUMNS = 8
 
 /** Returns whether a row with `columns` columns takes one more; warns if not. */
