@@ -121,7 +121,7 @@ async function activeRuns({ em, organization }: Call, id: string): Promise<strin
   return found.map((run) => run.id)
 }
 
-/** Blocks claims from campaigns until the end of the transaction: they would read an address that is being erased. */
+/** Keeps senders from claiming campaign recipients meanwhile: they would read an address that is being erased. */
 async function holdCampaigns({ em, organization }: Call): Promise<void> {
   await execute(
     em,

@@ -54,7 +54,7 @@ export async function keepHouse(em: EntityManager): Promise<void> {
 
 const PAGE = 10_000
 
-/** Deletes old copies of data page by page, because there may be millions of rows. */
+/** Deletes old rows page by page, because there may be millions of them. */
 async function forgetOld(em: EntityManager): Promise<void> {
   // Every recipient of a finished send has an email or a ledger row, and is included in the totals.
   const recipients = sql`delete from campaign_recipient where (organization_id, campaign_id, subscriber_id) in (

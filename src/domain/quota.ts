@@ -88,7 +88,7 @@ export async function takeCampaignEmails(
   return null
 }
 
-/** Returns the emails that an ended campaign took but did not enqueue. Safe to repeat. */
+/** Gives emails back to their month that an ended campaign took but did not enqueue. Safe to repeat. */
 export async function giveBackEmails(
   { em, organization }: Call,
   { campaignId, number }: { campaignId: string; number: number },

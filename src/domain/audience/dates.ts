@@ -193,7 +193,7 @@ function interval({ amount, unit }: Period): RawBuilder<unknown> {
   return sql`make_interval(${sql.raw(INTERVAL_PARTS[unit])} => ${amount}::int)`
 }
 
-/** Whether the anniversary lies between today and the end of the period; 29 February counts as the 28th. */
+/** Whether the anniversary lies between today and the period's end; in common years, 29 February counts as the 28th. */
 function anniversary(at: RawBuilder<unknown>, period: Period, calendar: Calendar): Predicate {
   const { timezone } = calendar
   const day = sql`(${at} at time zone ${timezone})::date`

@@ -30,7 +30,7 @@ export type Verdict = {
 const QUESTIONS_A_STATEMENT = 50
 
 /**
- * Answers many questions in few statements: it loads all references first, then asks up to 50 questions per query.
+ * Answers many questions in few statements: one look-up of all references, then `QUESTIONS_A_STATEMENT` per query.
  * Filters with missing references let nobody pass, without affecting other questions.
  */
 export async function judge(

@@ -40,7 +40,7 @@ export async function beginSend(services: Services, key: SendKey): Promise<Campa
   })
 }
 
-/** Ends a send because an operator canceled its workflow: recipients without an email yet are skipped. */
+/** Ends a send because an operator canceled its workflow; everything not sent yet is skipped. */
 export async function cancelSend(services: Services, key: SendKey): Promise<CampaignSendProgress> {
   return await unitOfWork(services, scopeOf(key), async (call) => {
     await fail(call, key, {

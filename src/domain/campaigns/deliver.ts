@@ -76,7 +76,7 @@ function paceOf(send: Send, done: number, seconds: number): Partial<CampaignSend
   return { perSecond, expectedEnd, label: 'delivering' }
 }
 
-/** Ends a send whose recipients all have an outcome: SENT, or FAILED when every email was refused. */
+/** Ends a send whose recipients all have an outcome: SENT, or FAILED when none was sent and some were refused. */
 async function finish(call: Call, key: SendKey): Promise<Send | null> {
   const send = await findSend(call, key, { lock: true })
   if (send === null || !isGoingOn(send) || send.done < send.total) return send

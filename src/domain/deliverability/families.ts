@@ -25,7 +25,7 @@ const KNOWN: readonly (readonly [family: string, suffixes: readonly string[]])[]
 /** Second-level labels that registries share under country codes, such as `co` in `example.co.uk`. */
 const SHARED_LABELS = new Set(['ac', 'co', 'com', 'edu', 'go', 'gov', 'ne', 'net', 'or', 'org'])
 
-/** Returns the family of a receiver by its MX with the highest preference; null when no server answered. */
+/** Returns the family of a receiver by its most preferred MX; null when no server answered. */
 export function familyOf(answers: readonly DnsAnswer[]): string | null {
   const answer = answers.find((each) => 'records' in each)
   if (!answer || !('records' in answer)) return null

@@ -38,7 +38,7 @@ const SUMMARY = sql`m.id, m.from_name as "fromName", m.from_email as "fromEmail"
 /** The limit of moments shown for one email. */
 const MOST_MOMENTS = 500
 
-/** Lists transactional emails without their bodies, newest first. */
+/** Lists transactional emails without bodies, newest first. Other emails are listed per subscriber. */
 export async function browseEmails(
   { em, organization }: Call,
   asked: Walk,

@@ -62,7 +62,7 @@ export async function consumeRecord(services: Services, { model, id }: Key): Pro
   return false
 }
 
-/** Deletes a record; deleting a grant deletes its tokens. */
+/** Deletes a record. When a grant is deleted, its tokens stop working. */
 export async function dropRecord(services: Services, { model, id }: Key): Promise<void> {
   const em = crossOrganization(services)
   const hash = hashToken(id)

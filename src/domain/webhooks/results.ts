@@ -7,8 +7,8 @@ import { encodeId } from '../../ids.ts'
 import { disabling } from './webhooks.ts'
 
 /**
- * The result of an attempt. `wasAsked` is false when no request reached the endpoint for a reason of ours; `status` is
- * null without a response. `waitSeconds` is the delay the endpoint asked for; `isOver` ends the retries.
+ * The result of an attempt. `wasAsked` is false when no request was sent; `status` is null without a response.
+ * `waitSeconds` is the delay the endpoint asked for; `isOver` ends the retries.
  */
 export type DeliveryResult = {
   eventId: string

@@ -41,8 +41,8 @@ const IS_FRESH = sql`attempts = 0 and next_attempt_at is not null`
 
 /**
  * Leases endpoints of all organizations with due deliveries, least recently served first. Candidates are up to
- * `LOOKED_AT` endpoints with untried deliveries after `place`, and all endpoints whose `due_at` has passed. Endpoints
- * without anything due cost nothing. Returns the place of the next call.
+ * `LOOKED_AT` endpoints with untried deliveries after `place`, and all endpoints that are due, deleted, replaying or
+ * leased. Endpoints without anything due cost nothing. Returns the place of the next call.
  */
 export async function claimTurns(
   em: EntityManager,
