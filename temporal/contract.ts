@@ -1,28 +1,30 @@
 import { defineSearchAttributeKey } from '@temporalio/common'
 
-/** What the service and its workflows agree on: names, ids, arguments. Pure; ids are TypeIDs, and nothing personal. */
+/** The contract between the service and its workflows: names, ids and arguments. Ids are TypeIDs, never personal data. */
 
-/** Runs have a queue of their own, so that bulk work in the background never makes them late. */
+/** The task queues. Runs have a queue of their own, so that bulk work in the background does not delay them. */
 export type QueueKind = 'runs' | 'background'
 
-/** The queues of one installation; the prefix keeps installations that share a namespace apart. */
+/** Returns the name of a task queue. The prefix separates installations that share a namespace. */
 export function taskQueue(prefix: string, kind: QueueKind): string {
   return `${prefix}-${kind}`
 }
 
-/** The workflow type of one subscriber's way through an automation. */
+/** The workflow type that drives one subscriber's run of an automation. */
 export const AUTOMATION_RUN = 'AutomationRun'
-/** The signal that tells a workflow to look at the database now; it carries nothing, so early, late or twice is the same. */
+/**
+ * The signal that tells a workflow to look at the database now. It has no data, so it may come early, late or twice.
+ */
 export const NUDGE = 'nudge'
-/** The update that answers when a run has moved past a wait. */
+/** The update that makes a run look at the database and answers after that turn. */
 export const FAST_FORWARD = 'fastForward'
 
-/** Two starts of the same entry meet in this id: `run/{wf_…}/{sub_…}/{n}`. */
+/** Returns the workflow id of a run, `run/{wf_…}/{sub_…}/{n}`, which makes a repeated start of it harmless. */
 export function runWorkflowId(automationId: string, subscriberId: string, number: number): string {
   return `run/${automationId}/${subscriberId}/${number}`
 }
 
-/** What runs are found by in the Temporal UI and with `temporal workflow list --query`. */
+/** The search attributes by which the Temporal UI and `temporal workflow list --query` find workflows. */
 export const SEARCH = {
   organization: defineSearchAttributeKey('OrgId', 'KEYWORD'),
   automation: defineSearchAttributeKey('AutomationId', 'KEYWORD'),
@@ -39,20 +41,20 @@ export type AutomationRunInput = {
   automationId: string
   subscriberId: string
   runId: string
-  /** False where the server does not know the search attributes: setting one would fail the run. */
+  /** False if the server does not know the search attributes, because setting one would then fail the run. */
   searchable: boolean
 }
 
 /**
- * What a workflow asks the database about a run. `execution` is the first Temporal run id of the chain, `attempt` that
- * of the workflow that asks: a reset keeps the first and changes the second.
+ * The request of a workflow to advance a run. `execution` is the first Temporal run id of the chain, `attempt` is the
+ * current one. A reset keeps the first and changes the second.
  */
 export type RunRequest = { organizationId: string; runId: string; execution: string; attempt: string }
 
-/** What a run does next, in words that an operator reads. Times are epoch milliseconds. */
+/** The next action of a run, with texts for operators. Times are epoch milliseconds. */
 export type NextAction = {
   kind: 'wait' | 'hold' | 'end'
-  /** How long until it is worth looking again. */
+  /** How long to wait before looking again. */
   waitMs: number
   /** One line for the timer: "pause: waits until 2026-01-02T09:00:00.000Z". */
   label: string
@@ -66,25 +68,25 @@ export type NextAction = {
   error: string | null
 }
 
-/** The argument of the fast-forward update: which wait to leave, and a request id that repeats of it share. */
+/** The argument of the fast-forward update: the wait to leave, and an id of the request. */
 export type FastForward = { stepId: string; visit: number; requestId: string }
-/** Where the run stood when the update answered. */
+/** The place of the run when the update answered. */
 export type FastForwarded = { stepId: string | null; visit: number; state: string }
-/** What a finished run leaves in its history. */
+/** The result that a finished run leaves in its history. */
 export type RunResult = { state: string; exitReason: string | null }
 
 /** The database side of a run. */
 export type RunActivities = {
-  /** Does all that is due in one transaction and says what comes next. */
+  /** Executes everything that is due in one transaction and returns the next action. */
   advanceRun(request: RunRequest): Promise<NextAction>
-  /** Closes the run because an operator canceled its workflow. */
+  /** Cancels the run because an operator canceled its workflow. */
   cancelRun(request: RunRequest): Promise<NextAction>
 }
 
-/** The workflow type that applies an uploaded list of subscribers. */
+/** The workflow type that imports an uploaded list of subscribers. */
 export const SUBSCRIBER_IMPORT = 'SubscriberImport'
 
-/** One workflow for each upload: `import/{imp_…}`. */
+/** Returns the workflow id of an import: `import/{imp_…}`. */
 export function importWorkflowId(importId: string): string {
   return `import/${importId}`
 }
@@ -92,61 +94,66 @@ export function importWorkflowId(importId: string): string {
 /** The argument of a SubscriberImport. */
 export type ImportRequest = { organizationId: string; importId: string }
 
-/** How far an import is, in numbers that an operator reads. */
+/** The progress of an import, for operators. */
 export type ImportProgress = {
   state: 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELED'
-  /** Rows that are dealt with, rejected ones among them. */
+  /** Processed rows, including rejected ones. */
   rows: number
-  /** An estimate by the bytes that are read; exact at the end. */
+  /** An estimate from the bytes read so far; exact at the end. */
   expectedRows: number
   rejected: number
   error: string | null
 }
 
-/** What a finished import leaves in its history. */
+/** The result that a finished import leaves in its history. */
 export type ImportResult = { state: string; rows: number; rejected: number }
 
 /** The database side of an import. */
 export type ImportActivities = {
-  /** Applies pages of rows for some seconds, each with its checkpoint in one transaction, and says how far it came. */
+  /** Imports pages of rows for some seconds, each with its checkpoint in one transaction, and returns the progress. */
   applyImport(request: ImportRequest): Promise<ImportProgress>
-  /** Closes the import because an operator canceled its workflow. */
+  /** Cancels the import because an operator canceled its workflow. */
   cancelImport(request: ImportRequest): Promise<ImportProgress>
 }
 
-/** The workflow type that compares segments that people enter and leave by time alone. */
+/** The workflow type that re-evaluates filters that can match, or stop matching, just because time passes. */
 export const SEGMENT_REFRESH = 'SegmentRefresh'
 
-/** The schedule that starts it; installations that share a namespace have one each. */
+/**
+ * Returns the id of the schedule that starts SegmentRefresh. The prefix separates installations that share a namespace.
+ */
 export function segmentScheduleId(prefix: string): string {
   return `segments/refresh/${prefix}`
 }
 
-/** What a comparison of segments looked at. */
+/** How many organizations, and how many segments that depend on time, were looked at. */
 export type SegmentRefreshed = { organizations: number; segments: number }
 
 /** The database side of a SegmentRefresh. */
 export type SegmentActivities = {
-  /** Notes whoever is not where they belong, page by page; an attempt that follows a crash skips what was done. */
+  /**
+   * Queues checks of the people whose segments, waits or goals may have changed just because time has passed, page by
+   * page. An attempt after a crash skips organizations that are done.
+   */
   refreshSegments(): Promise<SegmentRefreshed>
 }
 
 /** The workflow type that sends a campaign. */
 export const CAMPAIGN_SEND = 'CampaignSend'
 
-/** One workflow for each schedule of a campaign: `campaign/{cmp_…}/{n}`. */
+/** Returns the workflow id of one scheduled send of a campaign: `campaign/{cmp_…}/{n}`. */
 export function campaignWorkflowId(campaignId: string, number: number): string {
   return `campaign/${campaignId}/${number}`
 }
 
-/** The argument of a CampaignSend; `number` is that of the schedule. */
+/** The argument of a CampaignSend. `number` counts how often the campaign was scheduled. */
 export type CampaignSendRequest = { organizationId: string; campaignId: string; number: number }
 
-/** How far a send is, in words and numbers that an operator reads. Times are epoch milliseconds. */
+/** The progress of a send, with texts for operators. Times are epoch milliseconds. */
 export type CampaignSendProgress = {
-  /** What is next: wait until it is due, freeze the audience, deliver; or how it ended. */
+  /** The next stage (wait until it is due, freeze the audience, deliver), or how the send ended. */
   stage: 'SCHEDULED' | 'FREEZING' | 'DELIVERING' | 'SENT' | 'FAILED' | 'CANCELED'
-  /** How long until it is worth looking again. */
+  /** How long to wait before looking again. */
   waitMs: number
   /** One line for the timer: "due at 2026-01-02T09:00:00.000Z". */
   label: string
@@ -158,41 +165,43 @@ export type CampaignSendProgress = {
   error: string | null
 }
 
-/** What a finished send leaves in its history. */
+/** The result that a finished send leaves in its history. */
 export type CampaignSendResult = { stage: string; total: number; done: number }
 
-/** The database side of a CampaignSend. Each may be repeated at any moment: the rows say what is done. */
+/**
+ * The database side of a CampaignSend. Each activity may be repeated at any time, because the rows record the progress.
+ */
 export type CampaignActivities = {
-  /** Begins the send if it is due, in the statement that a cancellation would meet; freezes what is said. */
+  /** Begins the send if it is due, and freezes its content. A cancellation either comes before that or is refused. */
   beginCampaign(request: CampaignSendRequest): Promise<CampaignSendProgress>
-  /** Writes down who gets it, page by page. */
+  /** Stores the recipients, page by page. */
   freezeAudience(request: CampaignSendRequest): Promise<CampaignSendProgress>
-  /** Puts email into the queue ahead of the lane and watches, for some seconds or until every recipient has an outcome. */
+  /** Queues email ahead of the lane, and watches for some seconds or until every recipient has an outcome. */
   deliverCampaign(request: CampaignSendRequest): Promise<CampaignSendProgress>
-  /** Ends the send because an operator canceled its workflow. */
+  /** Cancels the send because an operator canceled its workflow. */
   cancelCampaign(request: CampaignSendRequest): Promise<CampaignSendProgress>
 }
 
-/** The workflow type that watches the DNS records of a sending domain. */
+/** The workflow type that checks the DNS records of a sending domain. */
 export const DOMAIN_VERIFICATION = 'DomainVerification'
-/** The update that looks at the records now and answers what it found. */
+/** The update that checks the records now and answers the result. */
 export const CHECK_NOW = 'checkNow'
 
-/** One workflow for each domain: `domain/{dom_…}`. */
+/** Returns the workflow id of a domain: `domain/{dom_…}`. */
 export function domainWorkflowId(domainId: string): string {
   return `domain/${domainId}`
 }
 
-/** What a check is about. */
+/** The argument of a domain check. */
 export type DomainCheckRequest = { organizationId: string; domainId: string }
 
-/** How often a domain is looked at: again and again until it is right, then every day, or no more. */
+/** How often a domain is checked: POLL until it is verified, then DAILY, or never again (END). */
 export type DomainPace = 'POLL' | 'DAILY' | 'END'
 
-/** The argument of a DomainVerification; the rest is what a run hands to the next one. */
+/** The argument of a DomainVerification. `polls` and `pace` carry the state over a continue-as-new. */
 export type DomainVerificationInput = DomainCheckRequest & { polls?: number; pace?: DomainPace }
 
-/** What a check found, in words that an operator reads. Host names and statuses, no keys. */
+/** The result of a check, for operators: host names and statuses, no keys. */
 export type DomainChecked = {
   status: string
   pace: DomainPace
@@ -200,19 +209,19 @@ export type DomainChecked = {
   records: string[]
 }
 
-/** What a finished verification leaves in its history. */
+/** The result that a finished verification leaves in its history. */
 export type DomainVerificationResult = { status: string }
 
 /** The database and DNS side of a DomainVerification. */
 export type DomainActivities = {
-  /** Asks the name servers and stores what they say; repeated, it asks again. */
+  /** Queries the name servers and stores the result. A repeated call queries again. */
   checkDomain(request: DomainCheckRequest): Promise<DomainChecked>
 }
 
 /** The workflow type that lets many people into an automation. */
 export const AUTOMATION_INTAKE = 'AutomationIntake'
 
-/** One workflow for each call that lets people in: `intake/{wf_…}/{uuid}`. */
+/** Returns the workflow id of an intake: `intake/{wf_…}/{uuid}`. */
 export function intakeWorkflowId(automationId: string, intakeId: string): string {
   return `intake/${automationId}/${intakeId}`
 }
@@ -220,35 +229,35 @@ export function intakeWorkflowId(automationId: string, intakeId: string): string
 /** The argument of an AutomationIntake. */
 export type IntakeRequest = { organizationId: string; automationId: string; intakeId: string }
 
-/** How far an intake is, in words and numbers that an operator reads. */
+/** The progress of an intake, for operators. */
 export type IntakeProgress = {
-  /** PAUSED: nobody enters while the automation is paused. */
+  /** PAUSED means that nobody enters because the automation is paused. */
   state: 'RUNNING' | 'PAUSED' | 'COMPLETED' | 'CANCELED' | 'FAILED'
-  /** People who were asked, and how many there were when it began. */
+  /** The number of people who were looked at, and how many matched when the intake began. */
   looked: number
   expected: number
-  /** Runs that were made. */
+  /** The number of runs that were created, including those that a group skipped. */
   entered: number
   error: string | null
 }
 
-/** The database side of an intake. Each may be repeated at any moment: the row says what is done. */
+/** The database side of an intake. Each activity may be repeated at any time, because the row records the progress. */
 export type IntakeActivities = {
-  /** Lets people in for some seconds, page by page, and says how far it came. */
+  /** Lets people in for some seconds, page by page, and returns the progress. */
   continueIntake(request: IntakeRequest): Promise<IntakeProgress>
-  /** Ends it because an operator canceled its workflow; who is in stays in. */
+  /** Cancels the intake because an operator canceled its workflow. People who have entered stay in. */
   cancelIntake(request: IntakeRequest): Promise<IntakeProgress>
 }
 
-/** The workflow type that lets people in by a trigger that time fires. */
+/** The workflow type that looks for people who are due by a timed trigger. */
 export const TRIGGER_FIRING = 'TriggerFiring'
 
-/** What the ids of all schedules of triggers begin with; installations that share a namespace have their own. */
+/** Returns the beginning of the ids of all trigger schedules of an installation. */
 export function triggerSchedulePrefix(prefix: string): string {
   return `trigger/${prefix}/`
 }
 
-/** One schedule for each timed trigger of a published automation: `trigger/{prefix}/{wf_…}/{step}`. */
+/** Returns the id of the schedule of a timed trigger: `trigger/{prefix}/{wf_…}/{step}`. */
 export function triggerScheduleId(prefix: string, automationId: string, stepId: string): string {
   return `${triggerSchedulePrefix(prefix)}${automationId}/${stepId}`
 }
@@ -256,18 +265,18 @@ export function triggerScheduleId(prefix: string, automationId: string, stepId: 
 /** The argument of a TriggerFiring. */
 export type FiringRequest = { organizationId: string; automationId: string; stepId: string }
 
-/** What a firing came to, in words and numbers that an operator reads. */
+/** The result of a firing, for operators. */
 export type Fired = {
-  /** FIRED: people are on their way in. NOTHING: nobody was due. IDLE: the automation takes nobody in. */
+  /** FIRED: an intake has begun. NOTHING: nobody was due. IDLE: the automation takes nobody in. */
   state: 'FIRED' | 'NOTHING' | 'IDLE'
-  /** Up to which moment everybody was looked for, ISO 8601. */
+  /** The moment up to which people were looked for, ISO 8601. */
   until: string | null
-  /** How many were due, and the workflow that lets them in. */
+  /** How many people were due, and the id of the workflow that lets them in. */
   expected: number
   intake: string | null
-  /** When the next moment is, from now: a clock that runs ahead of the database's comes too early. */
+  /** The time until the next look in ms. The workflow needs it when its clock is ahead of the database's. */
   nextMs: number | null
 }
 
-/** The database side of a firing: looks for everybody who has become due since the last time, once. */
+/** The database side of a firing, which lets in everybody who has become due since the last look. */
 export type FiringActivities = { fireTrigger(request: FiringRequest): Promise<Fired> }

@@ -5,23 +5,23 @@ import type { Definition, Settings, Step } from '../schema/automation.ts'
 /** One fault of a graph; `path` is a JSON path into the definition. */
 export type GraphFault = { stepId?: string; path: string; message: string }
 
-/** What a JUMP leaves by while it jumps; no edge has it, because a space ends no id. */
+/** The port by which a JUMP jumps. No edge can have it, because no id ends with a space. */
 export const JUMP_PORT = 'jump '
 
-/** A definition prepared for walking: steps by id, and where each port of a step leads. */
+/** A definition prepared for walking: steps by id, and the target step id of each port by step id. */
 export type Graph = {
   steps: ReadonlyMap<string, Step>
   targets: ReadonlyMap<string, ReadonlyMap<string, string>>
 }
 
 type Options = {
-  /** Publishing asks for completeness too: an email has a subject and content. */
+  /** Whether to check completeness as well: an email needs a subject and content. */
   publishing: boolean
-  /** Positions of what its own schema refused already, so that it is not judged a second time. */
+  /** Positions of steps and edges that their own schema has refused, which are not checked again. */
   unreadable?: { steps: ReadonlySet<number>; edges: ReadonlySet<number> }
 }
 
-// The deterministic zone takes types alone; these hold the numbers to those of the schema.
+// Workflow code may import only types of `schema`, so these limits are repeated here. Their types keep them equal.
 const MAX_STEPS: (typeof AUTOMATION_LIMITS)['steps'] = 200
 const MAX_EDGES: (typeof AUTOMATION_LIMITS)['edges'] = 1000
 const MINUTE = 60_000
@@ -33,12 +33,12 @@ const UNIT_MILLISECONDS: Readonly<Record<DurationUnit, number>> = {
   WEEKS: 10_080 * MINUTE,
 }
 
-/** A duration in milliseconds; a day is 24 hours. */
+/** Returns a duration in milliseconds. A day has 24 hours. */
 export function durationMilliseconds(duration: Duration): number {
   return duration.amount * UNIT_MILLISECONDS[duration.unit]
 }
 
-/** The ports that edges can leave a step by, the usual one first; EXIT has none. */
+/** Returns the ports by which edges can leave a step, the usual one first. An EXIT has none. */
 export function ports(step: Step): string[] {
   const choices = choicesOf(step)
   if (choices) return [...choices.map(({ id }) => id), 'else']
@@ -49,18 +49,20 @@ export function ports(step: Step): string[] {
   return ['next']
 }
 
-/** The port of a step that its conditions, or an error under onError CONTINUE, pass over. */
+/**
+ * Returns the port by which a step is left when its conditions skip it, or after an error with `onError: "CONTINUE"`.
+ */
 export function skipPort(step: Step): string {
   return choicesOf(step) ? 'else' : 'next'
 }
 
-/** The paths or variants that a step chooses one of: their ids are its ports. */
+/** Returns the paths or variants among which a step chooses, whose ids are its ports; null for other steps. */
 function choicesOf(step: Step): readonly { id: string }[] | null {
   if (step.type === 'BRANCH') return step.config.paths
   return step.type === 'SPLIT' ? step.config.variants : null
 }
 
-/** Steps and ports of a definition by id, for walking it many times. */
+/** Indexes a definition for walking it many times. */
 export function indexGraph(definition: Definition): Graph {
   const targets = new Map<string, Map<string, string>>()
   for (const edge of definition.edges) {
@@ -75,7 +77,8 @@ export function indexGraph(definition: Definition): Graph {
 }
 
 /**
- * The step that a port leads to; undefined completes the run. A time-out whose port is not connected goes on by `next`.
+ * Returns the step to which a port leads, or undefined, which completes the run. An unconnected `timeout` port leads
+ * where `next` leads.
  */
 export function nextStep(graph: Graph, stepId: string, port = 'next'): Step | undefined {
   const targets = graph.targets.get(stepId)
@@ -83,14 +86,14 @@ export function nextStep(graph: Graph, stepId: string, port = 'next'): Step | un
   return to === undefined ? undefined : graph.steps.get(to)
 }
 
-/** The TRIGGER steps, in the order they were written. */
+/** Returns the TRIGGER steps in the order of the definition. */
 export function entrySteps(definition: Definition): (Step & { type: 'TRIGGER' })[] {
   return definition.steps.filter((step) => step.type === 'TRIGGER')
 }
 
 /**
- * Where a run begins by hand: a MANUAL trigger if there is one, else the first trigger (starting by hand is always
- * allowed).
+ * Returns the trigger at which an entry by hand begins: a MANUAL one if there is any, else the first. Entry by hand is
+ * always allowed.
  */
 export function manualEntry(definition: Definition): (Step & { type: 'TRIGGER' }) | undefined {
   const entries = entrySteps(definition)
@@ -107,14 +110,14 @@ const STATE_TRIGGERS: ReadonlySet<TriggerType> = new Set([
   'SEGMENT_EXITED',
 ])
 
-/** How often a subscriber may enter: as set, else once for triggers on a state and after the exit for all others. */
+/** Returns the re-entry rule: as set, else ONCE if any trigger is on a state, else AFTER_EXIT. */
 export function reEntryOf(definition: Definition, settings: Settings): NonNullable<Settings['reEntry']> {
   if (settings.reEntry) return settings.reEntry
   const onState = entrySteps(definition).some((step) => STATE_TRIGGERS.has(step.config.type))
   return { mode: onState ? 'ONCE' : 'AFTER_EXIT' }
 }
 
-/** Every fault of the graph at once; none means it may be saved (or, when publishing, run). */
+/** Returns all faults of the graph. Without any, it may be saved or, if checked for publishing, run. */
 export function validateGraph(definition: Definition, options: Options): GraphFault[] {
   const { unreadable } = options
   const readable = (position: number) => !unreadable?.steps.has(position)
@@ -124,7 +127,7 @@ export function validateGraph(definition: Definition, options: Options): GraphFa
     ...idFaults(definition),
     ...edgeFaults(definition, readable, (position) => !unreadable?.edges.has(position)),
     ...entryFaults(definition),
-    // An edge that could not be read may be the one that leads there.
+    // An unreadable edge may be the one that leads to a step, so reachability is unknown.
     ...(unreadable?.edges.size ? [] : reachFaults(definition)),
     ...cycleFaults(definition, readable),
     ...choiceFaults(definition, readable),
@@ -133,7 +136,7 @@ export function validateGraph(definition: Definition, options: Options): GraphFa
   ]
 }
 
-/** Beyond its size a graph is not walked at all. */
+/** Checks the number of steps and edges. A graph that is too large is not checked any further. */
 function sizeFaults({ steps, edges }: Definition): GraphFault[] {
   const faults: GraphFault[] = []
   const most = (of: string, limit: number) =>
@@ -212,7 +215,7 @@ function reachFaults(definition: Definition): GraphFault[] {
   const next = neighbours(definition)
   const reached = new Set(definition.steps.filter((step) => step.type === 'TRIGGER').map((step) => step.id))
   if (reached.size === 0) return []
-  // A set is visited in insertion order, also what is added on the way.
+  // The loop over the set also visits ids that are added while it runs.
   for (const id of reached) for (const to of next.get(id) ?? []) reached.add(to)
   const faults: GraphFault[] = []
   definition.steps.forEach((step, position) => {
@@ -224,7 +227,7 @@ function reachFaults(definition: Definition): GraphFault[] {
   return faults
 }
 
-/** A cycle may turn only as fast as a WAIT of a minute that no condition can skip. */
+/** Requires in each cycle a WAIT of at least a minute without conditions, so that no run goes round without a pause. */
 function cycleFaults(definition: Definition, readable: Readable): GraphFault[] {
   const brakes = new Set(
     definition.steps
@@ -244,7 +247,7 @@ function brakesCycle(step: Step): boolean {
   return step.type === 'WAIT' && !step.conditions?.length && durationMilliseconds(step.config) >= MINUTE
 }
 
-/** Ids of paths and variants are ports, so each is there once and none is `else`. */
+/** Checks the ids of paths and variants: they are ports, so each must be unique and none may be `else`. */
 function choiceFaults({ steps }: Definition, readable: Readable): GraphFault[] {
   return steps.flatMap((step, position) => {
     const choices = readable(position) ? choicesOf(step) : null
@@ -278,7 +281,7 @@ function jumpFaults({ steps }: Definition, readable: Readable): GraphFault[] {
 
 function emailFaults({ steps }: Definition, readable: Readable): GraphFault[] {
   return steps.flatMap((step, position) => {
-    // Whether an email that is named by id is complete is known where that email is stored.
+    // An email that is named by its id is checked when it is frozen.
     if (step.type !== 'EMAIL' || !readable(position) || step.config.campaignId !== undefined) return []
     return (['subject', 'content'] as const)
       .filter((member) => isBlank(step.config[member]))
@@ -292,7 +295,7 @@ function emailFaults({ steps }: Definition, readable: Readable): GraphFault[] {
   })
 }
 
-/** Content may be a document, of which its own format says whether it is empty. */
+/** Returns whether text is missing or blank. Content that is a document is checked elsewhere. */
 function isBlank(value: unknown): boolean {
   return value === undefined || (typeof value === 'string' && value.trim() === '')
 }
@@ -301,13 +304,16 @@ function neighbours({ steps, edges }: Definition): Map<string, string[]> {
   const next = new Map<string, string[]>(steps.filter(({ id }) => id !== '').map(({ id }) => [id, []]))
   for (const { from, to } of edges) if (next.has(to)) next.get(from)?.push(to)
   for (const { id, type, config } of steps) {
-    // The configuration of a step that could not be read is empty.
+    // An unreadable step has an empty configuration, so `toStepId` may be undefined.
     if (type === 'JUMP' && next.has(config.toStepId)) next.get(id)?.push(config.toStepId)
   }
   return next
 }
 
-/** One cycle of each knot of steps that can run around without passing a brake, in walking order. */
+/**
+ * Returns cycles of steps that pass no brake, each in walking order. If there is any such cycle, at least one is
+ * returned.
+ */
 function cycles(next: ReadonlyMap<string, readonly string[]>, brakes: ReadonlySet<string>): string[][] {
   const found: string[][] = []
   const state = new Map<string, 'open' | 'done'>()

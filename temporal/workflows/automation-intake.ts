@@ -12,17 +12,19 @@ import {
 import type { IntakeActivities, IntakeProgress, IntakeRequest } from '../contract.ts'
 import { intakeDetails } from '../timer.ts'
 
-// The row of the intake holds the checkpoint: an attempt that follows a crash goes on after the last page.
+// The row of the intake holds the checkpoint, so an attempt after a crash continues after the last page.
 const { continueIntake, cancelIntake } = proxyActivities<IntakeActivities>({
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
 })
 
-/** While the automation is paused, it is looked at again this often. */
+/** How often to look whether a paused automation is active again. */
 const PAUSED_LOOK_MS = 15_000
 
-/** Many people on their way into an automation: one activity after the other, each some seconds of pages. */
+/**
+ * Lets many people into an automation by repeated activities, each of which lets in pages of people for some seconds.
+ */
 export async function AutomationIntake(request: IntakeRequest): Promise<IntakeProgress> {
   let progress: IntakeProgress
   try {

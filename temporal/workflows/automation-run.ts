@@ -27,11 +27,11 @@ import {
 } from '../contract.ts'
 import { currentDetails } from '../timer.ts'
 
-// A pure database step: run inside the workflow task, it costs the server no activity of its own. After a crash it runs
-// again, and the run's row says what was done already.
+// These activities only use the database. As local activities they run inside the workflow task, which is cheaper for
+// the server. After a crash they run again, and the run's row says what is done already.
 const { advanceRun, cancelRun } = proxyLocalActivities<RunActivities>({
   startToCloseTimeout: '20 seconds',
-  // Beyond this the workflow waits with a timer, so that a long outage holds no workflow task open.
+  // A longer retry interval becomes a timer, so that a long outage does not keep a workflow task open.
   localRetryThreshold: '5 seconds',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '1 minute' },
 })
@@ -39,12 +39,14 @@ const { advanceRun, cancelRun } = proxyLocalActivities<RunActivities>({
 const nudge = defineSignal(NUDGE)
 const fastForward = defineUpdate<FastForwarded, [FastForward]>(FAST_FORWARD)
 
-/** Database and workflow clocks differ a little: asking again sooner than this is of no use. */
+/**
+ * The shortest wait. The clocks of the database and the workflow differ a little, so looking sooner may be too early.
+ */
 const SHORTEST_WAIT_MS = 1_000
 
 /**
- * One subscriber's way through an automation. The database decides everything; this keeps the time, in a short loop:
- * advance, wait, advance. Signals and updates only make it look sooner.
+ * Drives one subscriber's run of an automation. The database decides everything; this workflow only keeps the time, in
+ * a loop: advance, wait, advance. Signals and updates only make it look sooner.
  */
 export async function AutomationRun(input: AutomationRunInput): Promise<RunResult> {
   let begun = 0
@@ -83,7 +85,7 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
       if (action.kind === 'end') break
       show(action)
       if (workflowInfo().continueAsNewSuggested) {
-        // Who asked while this turn was under way is answered by the next one, which must come first.
+        // An update that arrived during this turn is answered by the next turn, which must run before continue-as-new.
         await condition(() => nudged || allHandlersFinished())
         if (allHandlersFinished()) await continueAsNew<typeof AutomationRun>(input)
       }
@@ -98,10 +100,10 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
   setCurrentDetails(currentDetails(action))
   await condition(allHandlersFinished)
   if (action.state === 'FAILED') {
-    // Failed runs are looked for by their step, and may be reset.
+    // Operators search for failed runs by step, to reset them.
     show(action)
     const failure = ApplicationFailure.nonRetryable(action.error ?? 'the run failed', 'RunFailed')
-    // An operator reads which step failed; where in this file it is thrown would only hide it.
+    // The message says which step failed. A stack trace of this file would only distract from it.
     failure.stack = ''
     throw failure
   }

@@ -20,7 +20,7 @@ import {
 } from '../contract.ts'
 import { campaignDetails } from '../timer.ts'
 
-// Rows are the checkpoint: an attempt that follows a crash goes on where they end.
+// The stored rows are the checkpoint, so an attempt after a crash continues after them.
 const { beginCampaign, freezeAudience, deliverCampaign, cancelCampaign } =
   proxyActivities<CampaignActivities>({
     startToCloseTimeout: '10 minutes',
@@ -30,10 +30,15 @@ const { beginCampaign, freezeAudience, deliverCampaign, cancelCampaign } =
 
 const nudge = defineSignal(NUDGE)
 
-/** Database and workflow clocks differ a little: asking again sooner than this is of no use. */
+/**
+ * The shortest wait. The clocks of the database and the workflow differ a little, so looking sooner may be too early.
+ */
 const SHORTEST_WAIT_MS = 1_000
 
-/** One send of a campaign: waits until it is due, has the audience frozen, and watches until everybody has an outcome. */
+/**
+ * Sends a campaign once: waits until it is due, freezes the audience, and delivers until every recipient has an
+ * outcome.
+ */
 export async function CampaignSend(request: CampaignSendRequest): Promise<CampaignSendResult> {
   let nudged = false
   setHandler(nudge, () => {

@@ -31,8 +31,9 @@ const nudge = defineSignal(NUDGE)
 const checkNow = defineUpdate<DomainChecked>(CHECK_NOW)
 
 /**
- * Watches the DNS records of one domain: soon after somebody asked, hourly until they are right or the time for that is
- * over, then every day. Which of these it is, the database decides. A request to look now begins the first polls anew.
+ * Checks the DNS records of one domain: several times soon after a user asked, then hourly until they are right or the
+ * time for that is over, then daily. The database decides the pace. A request to check now restarts the frequent
+ * checks.
  */
 export async function DomainVerification(input: DomainVerificationInput): Promise<DomainVerificationResult> {
   const request = { organizationId: input.organizationId, domainId: input.domainId }
@@ -65,12 +66,12 @@ export async function DomainVerification(input: DomainVerificationInput): Promis
     pace = checked.pace
     setCurrentDetails(domainDetails(checked))
     if (pace === 'END') {
-      // Who asks at the last moment still gets an answer.
+      // An update that arrives at the last moment still gets an answer.
       await condition(() => asked || allHandlersFinished())
       if (!asked) break
     }
     if (workflowInfo().continueAsNewSuggested) {
-      // Who asked during this look is answered by the next one, which must come first.
+      // An update that arrived during this check is answered by the next one, which must run before continue-as-new.
       await condition(() => asked || allHandlersFinished())
       if (allHandlersFinished()) await continueAsNew<typeof DomainVerification>({ ...request, polls, pace })
     }

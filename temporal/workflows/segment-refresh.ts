@@ -8,7 +8,7 @@ const { refreshSegments } = proxyActivities<SegmentActivities>({
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '1 minute' },
 })
 
-/** One round of the schedule: segments that the passing of time moves people into and out of. */
+/** Re-evaluates, once per round of the schedule, the segments whose members change just because time passes. */
 export async function SegmentRefresh(): Promise<SegmentRefreshed> {
   const done = await refreshSegments.executeWithOptions({ summary: 'compare segments that time changes' }, [])
   setCurrentDetails(`${done.segments} segments of ${done.organizations} organizations`)

@@ -11,14 +11,16 @@ import {
 import type { ImportActivities, ImportProgress, ImportRequest, ImportResult } from '../contract.ts'
 import { importDetails } from '../timer.ts'
 
-// The row of the import holds the checkpoint: an attempt that follows a crash goes on after the last page.
+// The row of the import holds the checkpoint, so an attempt after a crash continues after the last page.
 const { applyImport, cancelImport } = proxyActivities<ImportActivities>({
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '6 seconds',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
 })
 
-/** An uploaded list on its way into the audience: one activity after the other, each some seconds of pages. */
+/**
+ * Imports an uploaded list of subscribers by repeated activities, each of which imports pages of rows for some seconds.
+ */
 export async function SubscriberImport(request: ImportRequest): Promise<ImportResult> {
   let progress: ImportProgress
   try {

@@ -9,10 +9,10 @@ const { fireTrigger } = proxyActivities<FiringActivities>({
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '1 minute' },
 })
 
-/** A schedule's clock may be ahead of the database's by so much, which decides what is due. */
+/** How much the clock of the schedule may be ahead of the database's, whose clock decides what is due. */
 const AHEAD_MS = 5_000
 
-/** One time of a timed trigger: everybody who has become due since the last is let in by an intake of their own. */
+/** Fires a timed trigger once: begins an intake of everybody who has become due since the last firing. */
 export async function TriggerFiring(request: FiringRequest): Promise<Fired> {
   let fired = await fireTrigger.executeWithOptions({ summary: 'look who is due' }, [request])
   setCurrentDetails(firedDetails(fired))

@@ -13,9 +13,9 @@ const FEWEST_CONVERSIONS = 10
 
 /**
  * Returns the lift of a variant over the holdout: p₁ / p₀ − 1, with p = converted / people. The interval is the 95 %
- * confidence interval of the ratio of two independent proportions on the log scale (Katz): exp(ln(p₁ / p₀) ± 1.96 ·
- * √(1/c₁ − 1/n₁ + 1/c₀ − 1/n₀)) − 1, with c converted of n people. The verdict is `TOO_FEW`, without lift or interval,
- * if either side has fewer than 100 people or 10 conversions.
+ * confidence interval of the ratio of two independent proportions on the log scale (Katz), with c of n converted:
+ * exp(ln(p₁ / p₀) ± 1.96 · √(1/c₁ − 1/n₁ + 1/c₀ − 1/n₀)) − 1.
+ * The verdict is `TOO_FEW`, without lift or interval, if either side has fewer than 100 people or 10 conversions.
  */
 export function liftOf(variant: Arm, holdout: Arm): Lift {
   const few = [variant, holdout].some(

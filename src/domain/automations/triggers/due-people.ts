@@ -13,10 +13,13 @@ import { CATCH_UP_MS, daysOf, planDates, type Stretch } from './trigger-times.ts
 /** A timed trigger of a published version. */
 export type Timed = { version: Version; stepId: string; config: TimedTrigger }
 
-/** Somebody who is due: by what occasion, since when, and what keeps them out. */
+/**
+ * A subscriber for whom a timed trigger is due. `occasion` identifies the date or silence, so that nobody enters twice
+ * by the same one. `dueAt` is when it was due, and `refusal` is why they do not enter (null: they do).
+ */
 export type DuePerson = { id: string; occasion: string; dueAt: string; refusal: 'FILTERS' | 'MISSED' | null }
 
-/** The timed trigger of this step, or null where the version has another or none. */
+/** Returns the timed trigger of a step, or null if the step does not exist or is not a timed trigger. */
 export function timedTrigger(version: Version, stepId: string): Timed | null {
   const step = version.graph.steps.get(stepId)
   if (step?.type !== 'TRIGGER') return null
@@ -25,15 +28,17 @@ export function timedTrigger(version: Version, stepId: string): Timed | null {
   return isTimed ? { version, stepId, config } : null
 }
 
-/** The zone whose clocks a version goes by. */
+/** Returns the time zone of a version: that of its settings, else the organization's. */
 export function zoneOf({ definition }: Version, { organization }: Pick<Call, 'organization'>): string {
   return definition.settings.timezone ?? organization.timezone
 }
 
-/** How many people a trigger takes for this stretch, those among them whom its filters keep out. */
+/**
+ * Counts the people who are due in the stretch. For dates and inactivity this includes those whom the filters refuse.
+ */
 export async function countDue(call: Call, timed: Timed, stretch: Stretch): Promise<number> {
   const { joined, where, candidates } = source(call, timed, stretch)
-  // Everybody is due by a schedule, so its filters are the audience; of a date or a silence they refuse.
+  // Everybody is due by a schedule, so its filters select the audience. Of other triggers, filters refuse people.
   const among = timed.config.type === 'SCHEDULE' ? await filtersOf(call, timed) : sql`true`
   const found = await row<{ count: number }>(
     call.em,
@@ -43,10 +48,14 @@ export async function countDue(call: Call, timed: Timed, stretch: Stretch): Prom
   return found?.count ?? 0
 }
 
-/** Some of the people who are due, in the order of their ids; up to where everybody was looked at, null for the end. */
+/**
+ * A page of people who are due, in the order of their ids, and the id after which the next page begins (null: no more).
+ */
 export type DuePage = { people: DuePerson[]; reached: string | null }
 
-/** The next people after `reached`, of those who were there at `createdAt`. */
+/**
+ * Reads the next people who are due, after the id `reached`. Ignores subscribers who were created after `createdAt`.
+ */
 export async function nextDue(
   call: Call,
   timed: Timed,
@@ -71,7 +80,7 @@ export async function nextDue(
   return { people, reached: looked.length < size ? null : (looked.at(-1) ?? null) }
 }
 
-/** A page of candidates: whether they are due is asked of these alone. */
+/** Reads a page of candidate ids, so that only these are checked for being due. */
 async function nextIds(
   { em }: Call,
   candidates: RawBuilder<unknown>,
@@ -85,7 +94,7 @@ async function nextIds(
   return found.map(({ id }) => id)
 }
 
-/** Writes the occasions down and answers who has not entered by theirs before. */
+/** Stores the occasions of these people and returns the ids of those whose stored occasion was another, or missing. */
 export async function takeOccasions(
   { em, organization }: Call,
   { version, stepId }: Timed,
@@ -111,7 +120,7 @@ export async function takeOccasions(
   return new Set(taken.map(({ id }) => id))
 }
 
-/** Forgets the occasions of triggers that an automation has no more. */
+/** Deletes the occasions of triggers that an automation no longer has. */
 export async function dropOccasions(
   { em, organization }: Call,
   automationId: string,
@@ -125,13 +134,16 @@ export async function dropOccasions(
   )
 }
 
-/** `candidates` are the ids of more people than are due, where they are few and found by an index. */
+/**
+ * The SQL that finds people who are due, as parts of a query on `subscriber s`. `candidates`, if given, selects the ids
+ * of a few people by an index; all who are due are among them.
+ */
 type Source = { joined: RawBuilder<unknown>; where: RawBuilder<unknown>; candidates?: RawBuilder<unknown> }
 
-/** Of `subscriber s`: who is due in the stretch, with `found.occasion` and `found.due`. */
+/** Returns the SQL for the people who are due in the stretch. It provides `found.occasion` and `found.due`. */
 function source(call: Call, { version, config }: Timed, stretch: Stretch): Source {
   const own = sql`s.organization_id = ${call.organization.id}`
-  // Who leaves by unsubscribing does not enter unsubscribed.
+  // If unsubscribing ends a run, people who are not subscribed must not enter.
   const status = version.definition.settings.exitOnUnsubscribe ? sql`and s.status = 'SUBSCRIBED'` : sql``
   const found = sources[config.type](call, config as never, stretch, zoneOf(version, call))
   return { ...found, where: sql`${own} ${status} and ${found.where}` }
@@ -153,7 +165,10 @@ const sources: { [Type in TimedTrigger['type']]: SourceOf<TriggerConfigs[Type]> 
   INACTIVITY: silences,
 }
 
-/** The text of the date narrows first; the moment is computed for the few that are left. */
+/**
+ * Returns the source of a DATE_FIELD trigger. A comparison of the date as text narrows the people down, so that the
+ * moment is only computed for few.
+ */
 function dates(_call: Call, config: TriggerConfigs['DATE_FIELD'], stretch: Stretch, zone: string): Source {
   const { years, low, high, daysOfYear } = planDates(config, zone, stretch)
   const { anniversary, at: time, offset, direction } = config
@@ -188,7 +203,10 @@ function dates(_call: Call, config: TriggerConfigs['DATE_FIELD'], stretch: Stret
   }
 }
 
-/** A silence begins with the last such event, or, where there was none, with the person. */
+/**
+ * Returns the source of an INACTIVITY trigger. A silence begins with the last such event, or with the subscriber's
+ * creation.
+ */
 function silences(
   { organization }: Call,
   { eventType, inactiveFor }: TriggerConfigs['INACTIVITY'],

@@ -8,7 +8,7 @@ import { fireTriggers } from './triggers.ts'
 
 const BATCH = 500
 
-/** The organizations where something happened to a run that a trigger of another automation waits for. */
+/** Returns up to 100 organizations with run events (`automation_echo`) for which an automation may have a trigger. */
 export async function organizationsWithEchoes(em: EntityManager): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
@@ -18,8 +18,8 @@ export async function organizationsWithEchoes(em: EntityManager): Promise<string
 }
 
 /**
- * Lets people enter because of what happened to their runs (WORKFLOW_EVENT), in a transaction of its own, so that no run
- * holds its own lock while it wants another's. What a crash undoes is done again as a whole. Answers how many it took.
+ * Fires WORKFLOW_EVENT triggers for a batch of run events. This is a separate transaction, so that no run waits for
+ * another run's lock while it holds its own. After a crash, the whole batch is repeated. Returns the number of events.
  */
 export async function fireEchoes(call: Call): Promise<number> {
   const events = await rows<RecordedEvent>(

@@ -10,15 +10,15 @@ import { beginIntake } from '../entry/intake.ts'
 import { countDue, type Timed, timedTrigger, zoneOf } from './due-people.ts'
 import { CATCH_UP_MS, lastTime, nextLook, type Stretch } from './trigger-times.ts'
 
-// Dates come round every year, and a stretch holds one of each at most.
+// A stretch must be shorter than a year, so that it contains each yearly date at most once.
 const LONGEST_LOOK_MS = 300 * 86_400_000
 
 const IDLE: Fired = { state: 'IDLE', until: null, expected: 0, intake: null, nextMs: null }
 
 /**
- * Looks for everybody who has become due by a timed trigger since it was looked at last, and begins their intake. The
- * stretch that was looked at moves in the same transaction, under the lock of its row, so a firing that comes twice,
- * early or late takes nobody twice and forgets nobody.
+ * Begins an intake of everybody who has become due by a timed trigger since the last look. `looked_until` moves on in
+ * the same transaction under the lock of its row, so a firing that is repeated, early or late takes nobody twice and
+ * misses nobody.
  */
 export async function fire(call: Call, automationId: string, stepId: string): Promise<Fired> {
   const { em, organization } = call
@@ -62,8 +62,9 @@ export async function fire(call: Call, automationId: string, stepId: string): Pr
 }
 
 /**
- * What a look after a stretch of time is about. A schedule is made up for once, by its last time, when that is less
- * than a day ago; of dates, those that are older than a day are refused one by one; silences last, so all count.
+ * Returns the stretch whose people a look takes, or null if there is none. A schedule fires once, for its last time, if
+ * that is less than a day ago. Dates and inactivity take the whole stretch, at most `LONGEST_LOOK_MS`: dates that are
+ * older than a day are refused one by one (`nextDue`), and inactivity lasts, so nobody is too late.
  */
 export function dueStretch(config: TimedTrigger, zone: string, { from, to }: Stretch): Stretch | null {
   if (config.type !== 'SCHEDULE') {
@@ -74,7 +75,9 @@ export function dueStretch(config: TimedTrigger, zone: string, { from, to }: Str
   return last === null ? null : { from: since, to: last }
 }
 
-/** How many are due; null where a filter names what is gone: the intake itself fails and says so. */
+/**
+ * Counts the people who are due. Returns null if a filter names something deleted; the intake then fails and says so.
+ */
 async function countExpected(call: Call, timed: Timed, stretch: Stretch): Promise<number | null> {
   try {
     return await countDue(call, timed, stretch)

@@ -13,8 +13,8 @@ type Placed = { step: Step; path: string }
 type Trigger = { step: StepOf<'TRIGGER'>; path: string }
 
 /**
- * What triggers name and the organization does not have: segments, workflows, fields; and the workflows that steps start
- * or stop.
+ * Returns a fault for each segment, workflow or field that a trigger names and the organization does not have, and for
+ * each such workflow that a step starts or stops.
  */
 export async function triggerFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
   const placed = steps.map((step, position): Placed => ({ step, path: `steps[${position}].config` }))

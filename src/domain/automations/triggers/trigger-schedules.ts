@@ -10,16 +10,16 @@ import { loadVersions } from '../definition/versions.ts'
 import { dropOccasions, timedTrigger } from './due-people.ts'
 import { nextLook } from './trigger-times.ts'
 
-/** What decides the moments of a timed trigger. */
+/** The configuration and time zone that determine when a timed trigger fires. */
 export type Timing = { config: TimedTrigger; timezone: string }
 
 type Published = { id: string; status: WorkflowStatus; versionId: string }
 type Wanted = { automationId: string; stepId: string; timing: Timing; nextAt: Date | null }
 
 /**
- * Brings the schedules of these automations in step with the timed triggers of their published versions, under the
- * automations' locks, and has Temporal follow. A trigger that is new, was paused or got other moments begins now:
- * whatever was due before is not made up for. Ids are uuids.
+ * Synchronizes the schedule rows of these automations with the timed triggers of their published versions, and emits
+ * the update of the schedules in Temporal. A trigger that is new, was paused or has changed times starts from now: what
+ * was due before is not made up for. The caller holds the automations' locks. Ids are UUIDs.
  */
 export async function syncTriggerSchedules(
   call: Call,
@@ -60,7 +60,7 @@ export async function syncTriggerSchedules(
   for (const { automationId, stepId } of [...gone, ...wanted]) emitSchedule(call, automationId, stepId)
 }
 
-/** After the organization moved to another time zone: its schedules follow. */
+/** Updates the schedules of an organization to its new time zone. */
 export async function moveTriggerSchedules(call: Call, timezone: string): Promise<void> {
   const found = await rows<{ id: string }>(
     call.em,
@@ -72,7 +72,7 @@ export async function moveTriggerSchedules(call: Call, timezone: string): Promis
   if (ids.length > 0) await syncTriggerSchedules(call, ids, timezone)
 }
 
-/** Has Temporal's schedule of a trigger brought in step with its row, whatever it is when it is looked at. */
+/** Emits the update of a trigger's schedule in Temporal, which then follows the row as it is at that time. */
 export function emitSchedule(call: Call, automationId: string, stepId: string): void {
   const prefix = call.services.config.temporal.taskQueue
   call.emit({
@@ -82,10 +82,10 @@ export function emitSchedule(call: Call, automationId: string, stepId: string): 
   })
 }
 
-/** What a schedule in Temporal should be. */
+/** The wanted state of a schedule in Temporal. */
 export type ScheduleState = { name: string; timing: Timing; isPaused: boolean }
 
-/** What the schedule of a trigger should be now; null where there should be none. */
+/** Reads the wanted state of a trigger's schedule, or null if it should not exist. */
 export async function scheduleState(
   em: EntityManager,
   organizationId: string,
@@ -102,7 +102,7 @@ export async function scheduleState(
   )
 }
 
-/** A schedule that should be there. Ids are uuids. */
+/** A schedule that should exist in Temporal. Ids are UUIDs. */
 export type KnownSchedule = {
   organizationId: string
   automationId: string
@@ -117,12 +117,15 @@ const KNOWN = sql`select schedule.organization_id as "organizationId", schedule.
   from automation_schedule schedule join automation
     on automation.organization_id = schedule.organization_id and automation.id = schedule.automation_id`
 
-/** The schedules of all organizations. */
+/** Reads the schedules of all organizations. */
 export async function allSchedules(em: EntityManager): Promise<KnownSchedule[]> {
   return await rows<KnownSchedule>(em, KNOWN)
 }
 
-/** Triggers of all organizations whose time came a while ago, in no order, so that none blocks the others. */
+/**
+ * Finds triggers of all organizations that were due over `lateSeconds` ago, in random order so that none blocks the
+ * others.
+ */
 export async function findLateSchedules(
   em: EntityManager,
   lateSeconds: number,
@@ -134,7 +137,7 @@ export async function findLateSchedules(
   )
 }
 
-/** Has a trigger looked at beside its schedule, once for the moment that was passed over. */
+/** Starts a firing of a trigger outside of its schedule, at most once for the moment that the schedule missed. */
 export function emitLateFiring(call: Call, { automationId, stepId, name, nextAt }: KnownSchedule): void {
   const id = encodeId('wf', automationId)
   const input: FiringRequest = {

@@ -6,23 +6,23 @@ import type { TimedTrigger, TriggerConfigs } from '../../../../schema/automation
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { readMoment } from '../../audience/moment.ts'
 
-/** When triggers fire that time fires. Pure: moments are epoch milliseconds, and the zone is given. */
+/** The times of timed triggers. All functions are pure. Moments are epoch milliseconds. */
 
-/** Later than this after its moment nobody enters by a date or a schedule any more, as no campaign is sent. */
+/** A date or schedule that is due for longer than this lets nobody in, just as a campaign is not sent that late. */
 export const CATCH_UP_MS = 24 * 3_600_000
-/** How often a trigger is looked at whose moments are not those of a clock on the wall. */
+/** How often to look at triggers that are not due at fixed local times. */
 const DATES_MINUTES = 5
 const SILENCES_MINUTES = 15
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-/** No change of a clock moves it further: an island that changes sides of the date line skips a day. */
+/** The largest change of a clock: an island that moves across the date line skips a day. */
 const LARGEST_GAP = 26 * HOUR
 
-/** When a trigger has to be looked at: at the minutes of a cron expression in its zone, or every so many minutes. */
+/** When to look at a trigger: at the times of a cron expression in its zone, or every so many minutes. */
 export type Looks = { cron: string } | { everyMinutes: number }
 
-/** When a timed trigger has to be looked at. */
+/** Returns when to look at a timed trigger. */
 export function looksOf(config: TimedTrigger): Looks {
   switch (config.type) {
     case 'SCHEDULE':
@@ -37,16 +37,16 @@ export function looksOf(config: TimedTrigger): Looks {
   }
 }
 
-/** The first moment after `after` at which a timed trigger has to be looked at. */
+/** Returns the first moment after `after` at which to look at a timed trigger. */
 export function nextLook(config: TimedTrigger, zone: string, after: number): number {
   const looks = looksOf(config)
-  // A schedule that was saved has a next time.
+  // `cronFault` refuses expressions that never come, so there is always a next time.
   if ('cron' in looks) return nextTime(looks.cron, zone, after) ?? after + DAY
   const every = looks.everyMinutes * MINUTE
   return (Math.floor(after / every) + 1) * every
 }
 
-/** Why an expression cannot be a schedule, as a sentence goes on after what it is about; null if it can. */
+/** Returns why an expression cannot be a schedule, as the end of a sentence about it, or null if it can. */
 export function cronFault(cron: string): string | null {
   const fields = cron.trim().split(/\s+/)
   if (fields.length !== 5) {
@@ -68,20 +68,20 @@ export function cronFault(cron: string): string | null {
 }
 
 /**
- * The first moment of a schedule after `after`. What daylight saving skips moves forward, what happens twice is the
- * first; null for one that never comes.
+ * Returns the first moment of a schedule after `after`, or null if it never comes. A local time that daylight saving
+ * skips moves forward; of one that occurs twice, the first counts.
  */
 export function nextTime(cron: string, zone: string, after: number): number | null {
   const clock = clockOf(cron)
   const here = wallTime(after, zone)
-  // A time that is skipped may come after later ones; only a change of the clock since makes that possible.
+  // A skipped local time moves forward, so one before `here` may still come. Look back for it if the clock has changed.
   const isSteady = offsetAt(after, zone) === offsetAt(after - LARGEST_GAP, zone)
   let wall = clock.nextRun(new Date(here - (isSteady ? MINUTE : LARGEST_GAP)))
   let first: number | null = null
   while (wall) {
     const moment = momentOf(wall.getTime(), zone)
     if (moment > after && (first === null || moment < first)) first = moment
-    // Behind one that was moved, others may come earlier.
+    // After a time that was moved forward, the next ones may come earlier, so go on until one was not moved.
     const isPlain = wallTime(moment, zone) === wall.getTime()
     if (first !== null && isPlain && wall.getTime() >= here) return first
     wall = clock.nextRun(wall)
@@ -89,7 +89,7 @@ export function nextTime(cron: string, zone: string, after: number): number | nu
   return first
 }
 
-/** The last moment of a schedule after `from` and up to `to`; null if there is none. */
+/** Returns the last moment of a schedule after `from` and up to `to`, or null if there is none. */
 export function lastTime(cron: string, zone: string, { from, to }: Stretch): number | null {
   let last: number | null = null
   for (;;) {
@@ -99,19 +99,19 @@ export function lastTime(cron: string, zone: string, { from, to }: Stretch): num
   }
 }
 
-/** A stretch of time: after `from`, up to `to`. */
+/** A stretch of time: after `from`, up to and including `to`. */
 export type Stretch = { from: number; to: number }
 
 /**
- * When a date is due for somebody. `occasion` is the date itself, which nobody enters by twice: its day, YYYY-MM-DD, or
- * its local time of the day as well where that decides the moment.
+ * When a date is due for somebody. `occasion` is the date by which nobody enters twice: its day, YYYY-MM-DD, followed
+ * by its local time, THH:MM:SS, if that decides the moment.
  */
 export type DueDate = { occasion: string; due: number }
 
 /**
- * The first moment after `after` at which a DATE_FIELD trigger takes somebody with this value; null if none comes. `at`
- * is a time of the day of the date; days and weeks of the offset are calendar days, shorter units elapse. An anniversary
- * comes every year from the date on, and that of a 29 February on the 28th where there is none.
+ * Returns the first moment after `after` at which a DATE_FIELD trigger takes somebody with this value, or null if there
+ * is none. `at` replaces the time of day of the date. Days and weeks of the offset are calendar days, shorter units are
+ * elapsed time. An anniversary occurs every year from the date on; that of 29 February is on the 28th in other years.
  */
 export function nextDate(
   value: unknown,
@@ -125,7 +125,7 @@ export function nextDate(
     const due = dateDue(date, config, zone)
     return due > after ? { occasion: occasionOf(date, config), due } : null
   }
-  // An offset is shorter than six years.
+  // Offsets are shorter than six years, so an earlier year cannot be due after `after`.
   const earliest = Temporal.Instant.fromEpochMilliseconds(after).toZonedDateTimeISO(zone).year - 6
   for (let year = Math.max(date.year, earliest); ; year++) {
     const each = date.with({ year })
@@ -134,21 +134,23 @@ export function nextDate(
   }
 }
 
-/** What SQL asks of the dates that may be due in a stretch, before it computes the moment of any. */
+/** The dates that may be due in a stretch, by which SQL selects people before it computes the exact moments. */
 export type DatePlan = {
   /** The years whose occurrences may be due. */
   years: number[]
-  /** As text begins: the first and the last day, or the days of the year of an anniversary (null: any). */
+  /**
+   * The first and the last day, YYYY-MM-DD. For anniversaries, `daysOfYear` has the days instead, MM-DD (null: any).
+   */
   low: string
   high: string
   daysOfYear: string[] | null
 }
 
-// Zones lie up to 26 hours apart, and an offset of elapsed hours may pass a change of the clock.
+// Time zones are up to 26 hours apart, and an offset in elapsed time may span a change of the clock.
 const SLACK_DAYS = 3
 const MANY_DAYS = 300
 
-/** The dates that may be due in a stretch. */
+/** Returns the dates that may be due in a stretch. */
 export function planDates(
   { offset, direction }: TriggerConfigs['DATE_FIELD'],
   zone: string,
@@ -174,7 +176,7 @@ export function planDates(
   }
 }
 
-/** How many calendar days an offset is; null where it is elapsed time. */
+/** Returns the calendar days of an offset, or null if its unit is elapsed time. */
 export function daysOf(offset: Duration | undefined): number | null {
   if (!offset) return 0
   const { amount, unit } = offset
@@ -200,7 +202,7 @@ function dateDue(
   return wall.toZonedDateTime(zone).epochMilliseconds + sign * elapsed
 }
 
-/** The date of a field on the clocks of the zone: as it is written, unless it says its own offset. */
+/** Returns a field's date as local time: as written, or converted to the zone if it has an offset of its own. */
 function wallDate(text: string, zone: string): Temporal.PlainDateTime | null {
   const moment = readMoment(text, zone)
   if (!moment) return null
@@ -208,7 +210,7 @@ function wallDate(text: string, zone: string): Temporal.PlainDateTime | null {
   return Temporal.Instant.fromEpochMilliseconds(moment.start).toZonedDateTimeISO(zone).toPlainDateTime()
 }
 
-/** Walks the times of an expression on a clock that never changes: the wall's, written as UTC. */
+/** Makes an iterator of an expression's local times. They are written as UTC, which has no daylight saving. */
 function clockOf(cron: string): Cron {
   return new Cron(cron, { mode: '5-part', timezone: 'UTC' })
 }

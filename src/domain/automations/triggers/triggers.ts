@@ -12,7 +12,9 @@ import { enrol, MOST_DEPTH } from '../entry/enrolment.ts'
 import type { Candidate } from '../entry/run-inserts.ts'
 import { type Decision, recordDecisions } from '../runs/decisions.ts'
 
-/** An event that may start something; `depth` is how many runs that started each other stand before what it starts. */
+/**
+ * An event that may start runs. `depth` is the number of runs that, each led to by the one before, led to this event.
+ */
 type FiringEvent = RecordedEvent & { depth?: number }
 
 type Target = { automationId: string; name: string; isPaused: boolean; stepId: string; versionId: string }
@@ -20,7 +22,7 @@ type Firing = Target & { position: number }
 type Group = Target & { version: Version; trigger: StepOf<'TRIGGER'>; positions: number[] }
 
 const OF_RUNS: ReadonlySet<string> = new Set(RUN_EVENTS)
-/** What a run makes happen in a later transaction, with no person in between: a circle may lead through it. */
+/** Events that a run causes in a later transaction without any act of a person, so that workflows may form a loop. */
 const MADE_BY_RUNS: ReadonlySet<string> = new Set([
   ...RUN_EVENTS,
   'EMAIL_SENT',
@@ -30,9 +32,9 @@ const MADE_BY_RUNS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Lets subscribers enter the active automations that these events trigger. One that is paused, or any where the events
- * are not to start workflows, would have taken them, and the ledger says so. However many events and automations there are, their triggers are found in one query, their filters
- * asked in a few, and all entries decided together.
+ * Lets subscribers enter the ACTIVE automations that these events trigger. Records each refusal as a decision, also
+ * when the automation is paused or `triggerWorkflows` is false. Finds all triggers in one query, evaluates all filters
+ * in a few, and decides all entries together.
  */
 export async function fireTriggers(
   call: Call,
@@ -74,13 +76,13 @@ export async function fireTriggers(
   await enrol(call, oncePerEvent(candidates), options)
 }
 
-/** Who would have entered by what happened in silence, and is no event: the ledger says so. */
+/** Records refusals (`SILENT`) for segment moves that start no workflows and are no events, such as those by an import. */
 export async function refuseInSilence(call: Call, happened: readonly NewEvent[]): Promise<void> {
   const events = happened.map((event) => ({ data: {}, ...event, id: '' }))
   if (events.length > 0) await fireTriggers(call, events, { triggerWorkflows: false })
 }
 
-/** What a run has made happen knows how many runs stand before it, however many transactions later. */
+/** Adds the depth to events that a run has caused, even in a later transaction: the depth of that run plus one. */
 async function withDepths(
   { em, organization }: Call,
   events: readonly RecordedEvent[],
@@ -158,7 +160,7 @@ async function findGroups(call: Call, events: readonly RecordedEvent[]): Promise
   return [...groups.values()]
 }
 
-/** What a trigger says of the event beyond its key and its conditions. */
+/** Returns whether an event meets the `from` and `to` of a FIELD_UPDATED trigger; true for other triggers. */
 function isMeant({ config }: StepOf<'TRIGGER'>, event: RecordedEvent | undefined): boolean {
   if (config.type !== 'FIELD_UPDATED') return true
   const { from, to } = event?.data ?? {}
@@ -194,7 +196,10 @@ async function findFirings(call: Call, events: readonly RecordedEvent[]): Promis
   )
 }
 
-/** Which triggers an event can fire: by its own kind, and by its type as an EVENT; those of runs have one of their own. */
+/**
+ * Returns the triggers that an event can fire: EVENT triggers for its type, and those of its own kind. Run events fire
+ * only WORKFLOW_EVENT triggers.
+ */
 function triggersOf({ type, data }: RecordedEvent): { type: string; key: string }[] {
   if (OF_RUNS.has(type)) return [{ type: 'WORKFLOW_EVENT', key: `${String(data.workflowId)}/${type}` }]
   const triggers = [{ type: 'EVENT', key: type }]
@@ -215,7 +220,9 @@ function triggersOf({ type, data }: RecordedEvent): { type: string; key: string 
   }
 }
 
-/** Two triggers of one automation that answer to the same event let a subscriber enter once. */
+/**
+ * Keeps one candidate per automation and event, so that two triggers of one automation do not let somebody enter twice.
+ */
 function oncePerEvent(candidates: readonly Candidate[]): Candidate[] {
   const seen = new Set<string>()
   return candidates.filter(({ automationId, trigger }) => {
