@@ -8,7 +8,7 @@ import { type Answer, startApi, type TestApi, type TestOrganization } from './he
 import { endProcess, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 
-/** Emails of one token that come together share a statement and a commit; each must fare as if it had come alone. */
+/** Emails of one token that arrive together share a statement and a commit. Each must have the same result as alone. */
 let api: TestApi
 
 test.before(async () => {
@@ -45,7 +45,7 @@ async function recipients({ id }: TestOrganization): Promise<string[]> {
   return found.map(({ recipient }) => recipient)
 }
 
-/** By how many transactions the emails of an organization were written. */
+/** Returns the number of transactions in which an organization's emails were written. */
 async function commits({ id }: TestOrganization): Promise<number> {
   const found = await row<{ commits: number }>(
     em(),
@@ -215,7 +215,7 @@ test('kill -9 in the middle of many neither loses what was answered nor doubles 
     }),
   )
   t.true(answered.size > 0)
-  // What the killed process began, the database ends by itself.
+  // The database aborts what the killed process began, which frees the idempotency keys after a moment.
   const answers = await eventually('no key to be in use', async () => {
     const found = await sendTogether(organization, emails)
     return found.every(({ status }) => status === 200) ? found : null

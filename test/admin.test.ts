@@ -24,12 +24,12 @@ const ADDRESS = '/api/v1/admin/tools'
 let api: TestApi
 
 test.before(async () => {
-  // Each test is an address of its own, as behind a proxy: they have sixty requests each.
+  // Each test uses an address of its own, as behind a proxy, because an address is limited to sixty requests.
   api = await startApi({ TRUSTED_PROXIES: '127.0.0.1' })
 })
 test.after.always(() => api?.close())
 
-/** Somebody at an address of their own with a key. */
+/** A client with an admin key and an address of its own. */
 type Visitor = {
   key: string
   ask: (method: string, body?: unknown, options?: { token?: string; raw?: string }) => Promise<Answer>
@@ -212,7 +212,7 @@ test('a key that another process revokes opens nothing from then on, at any proc
   const { id, key } = await createAdminKey(services.orm.em.fork(), 'short-lived')
   const second = createServer(createApp(services).callback())
   await new Promise<void>((resolve) => second.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const url = `http://127.0.0.1:${(second.address() as AddressInfo).port}${ADDRESS}`
   const askSecond = async () => (await fetch(url, { headers: { authorization: `Bearer ${key}` } })).status
   const elsewhere = await openDatabase(services.databaseUrl, { poolSize: 1 })

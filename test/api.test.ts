@@ -133,7 +133,7 @@ test('the hundred-and-first request of a minute on Free is refused with Retry-Af
   t.is(Number(before.headers.get('ratelimit-remaining')), 99)
   const answers = await Promise.all(Array.from({ length: 110 }, () => organization.call('list_tags')))
   const refused = answers.filter(({ status }) => status === 429)
-  // The window may turn over in the middle of the test; then nothing is refused, and the next test minute is fresh.
+  // The window may end during the test. Then nothing is refused.
   const isSameWindow = answers.every(
     ({ headers }) => Number(headers.get('ratelimit-reset')) <= Number(before.headers.get('ratelimit-reset')),
   )

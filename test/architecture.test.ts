@@ -7,14 +7,17 @@ type Import = { from: string; to: string; isTypeOnly: boolean }
 
 const ROOT = join(import.meta.dirname, '..')
 const ROOMS = ['schema', 'src', 'temporal', 'worker', 'api', 'smtp', 'mailbox', 'sdk/src', 'cli']
-/** These run where Node is not. */
+/** These rooms must also run where there is no Node. */
 const WITHOUT_NODE = new Set(['schema', 'temporal', 'sdk/src'])
 const COMPUTED = 'a computed name'
 const FILES = ROOMS.flatMap((room) =>
   globSync(`${room}/**/*.ts`, { cwd: ROOT, exclude: ['**/node_modules'] }),
 )
 
-/** What each room may import: our own paths by prefix, packages by name. The longest matching room decides. */
+/**
+ * What each room may import: project paths by prefix, packages by name. The entry with the longest matching room
+ * applies.
+ */
 const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
   schema: { own: ['schema/'], packages: ['typebox'] },
   temporal: { own: ['temporal/'], packages: ['@temporalio/workflow', '@temporalio/common'] },
@@ -307,7 +310,7 @@ function allImports(): Import[] {
   )
 }
 
-/** Every import and re-export, and import() wherever it stands. */
+/** Returns every import and re-export, including `import()` anywhere in the text. */
 function importsIn(text: string): { specifier: string; isTypeOnly: boolean }[] {
   const pattern =
     /^(?:import|export)\s+(type\s)?[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\(\s*(?:['"]([^'"]+)['"]|[^)\s])/gm

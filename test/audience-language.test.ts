@@ -11,7 +11,7 @@ function faults(filters: unknown, context?: FilterContext) {
   return validateFilters(filters, 'filters', context)
 }
 
-/** The one fault of a leaf, as `path: message`. */
+/** Returns the only fault of a leaf as `path: message`, or all faults as JSON if there is not exactly one. */
 function fault(leaf: unknown, context?: FilterContext): string {
   const found = faults([leaf], context)
   return found.length === 1 ? `${found[0]?.path}: ${found[0]?.message}` : JSON.stringify(found)

@@ -21,7 +21,7 @@ async function add(organization: TestOrganization, input: object) {
   return subscriber
 }
 
-/** p0 (oldest) to p(count - 1). */
+/** Adds the subscribers p0 (oldest) to p(count - 1). */
 async function people(organization: TestOrganization, count: number, input: object = {}): Promise<Person[]> {
   const made: Person[] = []
   for (let number = 0; number < count; number++) {
@@ -197,7 +197,7 @@ for (const [tool, input] of [
       first.subscribers.map(({ email }: Person) => email),
       ['p8@example.com', 'p7@example.com', 'p6@example.com'],
     )
-    // The last of the page goes, the first of the next goes, and somebody new comes.
+    // Between two pages, delete the last subscriber of the first and the first of the second, and add a new one.
     for (const gone of [made[6], made[5]]) {
       await run(
         sql`delete from subscriber where organization_id = ${organization.id} and id = ${decodeId('sub', gone?.id ?? '')}`,
@@ -243,7 +243,7 @@ test('a cursor continues its own query only', async (t) => {
   await people(stranger, 3, { tags: ['vip'] })
   const asked = { limit: 1, query: 'example' }
   const { nextCursor } = await organization.data('query_subscribers', asked)
-  // What is shown, and how much of it, is not the question.
+  // A cursor is bound to the question, not to the limit or the fields that are shown.
   t.is(
     (await organization.data('query_subscribers', { ...asked, limit: 2, cursor: nextCursor })).subscribers
       .length,
@@ -408,7 +408,7 @@ test('no cell of an export is a formula', async (t) => {
     t.true(values.includes(cell), cell)
   }
   t.true(csv.includes(`"'=HYPERLINK(""http://x.example"",""a,b"")"`))
-  // JSON is data, not a spreadsheet.
+  // JSON is not opened as a spreadsheet, so its values are not escaped.
   const { subscribers } = await organization.data('export_subscribers')
   t.like(subscribers[0], { email: 'phone@example.com', phone: '+33 7 89' })
   t.is(subscribers[2].name, cells[4])

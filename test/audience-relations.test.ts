@@ -34,7 +34,7 @@ test.before(async () => {
   em = orm.em.fork()
 })
 
-/** An organization of its own with four people, so that tests do not meet. */
+/** A separate organization with four people for each test. */
 class World {
   readonly organizationId = newId()
   readonly scope = { organizationId: this.organizationId }
@@ -95,7 +95,7 @@ class World {
     )
   }
 
-  /** Opens so long ago, with the numbers that move with them. */
+  /** Records opens of these ages, and updates the statistics as the service does. */
   async opened(person: string, ages: readonly string[]): Promise<void> {
     for (const age of ages) await this.event(person, 'EMAIL_OPENED', {}, age)
     await execute(
@@ -171,14 +171,14 @@ class World {
     }
   }
 
-  /** The names of who matches. */
+  /** Returns the names of the people who match. */
   async who(...filters: Filter[]): Promise<string> {
     const predicate = await audiencePredicate(em, this.scope, filters)
     const found = await rows<{ name: string }>(
       em,
       sql`select s.name from subscriber s where s.organization_id = ${this.organizationId} and ${predicate} order by s.name`,
     )
-    // One by one must answer the same.
+    // Matching each person individually must give the same result.
     for (const name of NAMES) {
       const alone = await matches(em, this.scope, this.id(name), filters)
       if (alone !== found.some((one) => one.name === name)) throw new Error(`${name} alone is ${alone}`)
@@ -437,7 +437,7 @@ test('an anniversary comes round each year, the 29th of February on the 28th', a
   const world = await World.make('UTC')
   const on = (offset: number, year: number) => {
     const at = new Date(Date.now() + offset * 86_400_000)
-    // The 29th of February has no counterpart in most years.
+    // 29 February does not exist in most years.
     return `${year}-${at.toISOString().slice(5, 10).replace('02-29', '02-28')}`
   }
   await world.field('born', 'date', {
@@ -567,7 +567,7 @@ test('segments that lead back to themselves are refused', async (t) => {
   )
   t.deepEqual(pathsOf(refused), ['filters[0].value'])
   await checkFilterReferences(em, world.scope, back, 'filters', { segmentId: newId() })
-  // Two edits at once can still close a circle; then nobody is matched.
+  // Two concurrent edits can still create a cycle; the audience is then refused.
   await execute(em, sql`update segment set filters = ${JSON.stringify(back)}::jsonb where id = ${b}`)
   const stopped = await t.throwsAsync(audiencePredicate(em, world.scope, back), { instanceOf: Failure })
   t.is(stopped?.code, 'WRONG_STATE')

@@ -29,7 +29,7 @@ async function inZone(timezone: string): Promise<TestOrganization> {
   return organization
 }
 
-/** Somebody who was added at a moment, and what happened to them then. */
+/** Adds a person and their events at a point in time. */
 async function person(organization: TestOrganization, at: string, ...types: string[]): Promise<void> {
   const id = newId()
   await run(sql`insert into subscriber (id, organization_id, email, status, created_at)
@@ -52,7 +52,7 @@ async function growth(organization: TestOrganization, input: object) {
 
 test('a day of growth is a day of the organization, also when the clocks change', async (t) => {
   const organization = await inZone('Europe/Paris')
-  // The 30th of March 2025 has 23 hours there, the 26th of October 25.
+  // In Paris, 30 March 2025 has 23 hours and 26 October has 25.
   for (const at of [
     '2025-03-29T22:59:59.999Z',
     '2025-03-29T23:00:00Z',
@@ -90,7 +90,7 @@ test('a day of growth is a day of the organization, also when the clocks change'
 })
 
 test('a day without a midnight begins when it begins', async (t) => {
-  // Clocks in Cairo went from 00:00 to 01:00 on the 26th of April 2024.
+  // Clocks in Cairo went from 00:00 to 01:00 on 26 April 2024.
   const organization = await inZone('Africa/Cairo')
   await person(organization, '2024-04-25T21:59:59Z')
   await person(organization, '2024-04-25T22:00:00Z')
@@ -132,7 +132,7 @@ test('weeks begin on Monday and months on the first, and gaps are zero', async (
       ['2025-02-01', 1, 3, 0],
     ],
   )
-  // Only what lies in the period counts, also within its first bucket.
+  // Only events within the period count, even in its first bucket.
   const part = await growth(organization, {
     from: '2025-01-06T05:00:00Z',
     to: '2025-01-31',
@@ -239,7 +239,7 @@ test('get_available_filters describes what validates, with what the organization
   })
   t.deepEqual(field('segment').valuesFrom?.newest, [{ value: encodeId('seg', segment), label: 'Best' }])
   t.is(field('campaign').valuesFrom?.total, 0)
-  // Every example of a field that names nothing of the organization can be asked as it stands.
+  // Examples of fields that refer to no record of the organization must work unchanged.
   for (const { key, example } of fields) {
     if (['tags', 'segment', 'campaign', 'workflow'].includes(key)) continue
     const answer = await organization.call('count_subscribers', { filters: [example] })

@@ -35,7 +35,7 @@ type Person = {
   stat: { revenue: number; opens: number; lastOpenedAt: number | null } | null
 }
 
-/** Letters that mean something to SQL, LIKE, JSON or regular expressions, and some of other alphabets. */
+/** Texts that are special in SQL, LIKE, JSON or regular expressions, and some in other alphabets. */
 const awkward = fc.constantFrom(
   '',
   "O'Brien",
@@ -66,7 +66,7 @@ const dates = fc.constantFrom(
   '2025-01-31T23:30:00-05:00',
   '2026-06-15',
 )
-// Whole days and a half away from now, so that no boundary passes while the test runs.
+// Half days, so that no boundary of a whole day passes while the test runs.
 const ages = fc.integer({ min: -20, max: 40 }).map((days) => (days + 0.5) * DAY)
 
 const person = (now: number) =>
@@ -311,7 +311,7 @@ test('whatever passes validation compiles and runs', async (t) => {
       run += 1
       const entry = { a: [{ b: '2025-01-01' }] }
       const inside = await audiencePredicate(em, scope, filters, { entry })
-      // A filter and its opposite never hold together.
+      // `made` contains a filter and its negation, so nobody may match.
       const found = await rows(
         em,
         sql`select 1 from subscriber s where s.organization_id = ${organizationId} and ${inside}`,
@@ -353,7 +353,7 @@ function expected(filters: Filter[]): string[] {
     .toSorted()
 }
 
-/** The rules of the language, said a second time and as plainly as possible. */
+/** A second implementation of the filter language, as simple as possible. */
 function holds(one: Person, filter: Filter): boolean {
   if ('all' in filter) return filter.all.every((inner) => holds(one, inner))
   if ('any' in filter) return filter.any.some((inner) => holds(one, inner))
@@ -410,7 +410,7 @@ function isDate(field: string): boolean {
   return ['createdAt', 'lastOpenedAt', 'customFields.renewal'].includes(field)
 }
 
-/** First and last millisecond of a date, in UTC. */
+/** Returns the first and last millisecond of a date in UTC. */
 function span(text: string): [number, number] {
   const start = Date.parse(text)
   return [start, text.length === 10 ? start + DAY - 1 : start]
@@ -428,7 +428,7 @@ function dateHolds(actual: Scalar, operator: string, value: unknown): boolean {
   }
   const { amount, unit } = value as { amount: number; unit: 'HOURS' | 'DAYS' | 'WEEKS' }
   const length = amount * { HOURS: DAY / 24, DAYS: DAY, WEEKS: 7 * DAY }[unit]
-  // A whole day counts as a day: compared with the beginning of the day a limit falls in.
+  // A date without a time stands for the whole day, so the limit is rounded down to the beginning of its day.
   const limit = (moment: number) =>
     typeof actual === 'string' && actual.length === 10 ? moment - (moment % DAY) : moment
   if (operator === 'within_last') return at >= limit(now - length) && at <= now

@@ -9,7 +9,7 @@ import { bounceVerdict } from '../src/delivery/replies.ts'
 const FOLDER = join(import.meta.dirname, 'bounces')
 const RETURN_PATH = `${'a'.repeat(64)}@send.shop.example`
 
-/** What each message of the corpus is: its kind, and the code and category of a bounce. */
+/** The expected kind of each message in the corpus; for bounces also status code and category. */
 const EXPECTED: Record<string, string> = {
   'arf-aol': 'COMPLAINT',
   'arf-fraud': 'COMPLAINT',
@@ -82,7 +82,7 @@ const EXPECTED: Record<string, string> = {
   'yahoo-disabled': 'BOUNCE 5.2.1 POLICY',
   'yahoo-no-account': 'BOUNCE 5.1.1 NO_SUCH_USER',
 }
-/** What comes from mailboxes has a sender; what servers say has none (RFC 5321, 4.5.5). */
+/** Messages with a sender. Messages from servers have an empty one (RFC 5321, 4.5.5). */
 const FROM_MAILBOXES = new Set([
   'reply',
   'reply-about-bounces',
@@ -155,7 +155,7 @@ test('a report says by a signed address which email it is about', async (t) => {
   }
 })
 
-/** Subjects of messages that say by no header what wrote them, and have a sender. */
+/** Subjects of messages that have a sender and no header that identifies them as automatic. */
 const SUBJECTS = {
   REPLY: [
     'Re: Vacation deals for July',

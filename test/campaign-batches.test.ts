@@ -16,8 +16,8 @@ import { eventually } from './helpers/eventually.ts'
 import type { Sink } from './helpers/smtp-sink.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
 
-// Emails of campaigns get their rows with their outcome: what happens to those that somebody asks about before, and to
-// those whose sender is gone.
+// Emails of campaigns get their rows only with their outcome. These tests cover emails that something asks about before
+// that, and emails whose sender is gone.
 
 const FROM = 'news@shop.example'
 
@@ -56,7 +56,7 @@ async function stateOf(messageId: string | undefined) {
   )
 }
 
-/** Sends a campaign to one person, whose relay answers to the content when the test says so. */
+/** Sends a campaign to one person; the relay accepts the email when the test resolves `answer`. */
 async function sendSlowly(organization: TestOrganization) {
   const [subscriberId = ''] = await peopleOf(organization, 1)
   const answer = Promise.withResolvers<void>()
@@ -195,7 +195,7 @@ test.serial('what a sender leaves behind goes on where nobody can have it twice 
   const taken = await claimCampaignMails(em(), 4, 60_000)
   t.is(taken.length, 4)
   const [first, second] = taken
-  // The first may be with a relay; what became of it nobody knows.
+  // The first email is marked as handed over, so its outcome is unknown.
   const marked = first ? [{ ...first, targets: [] }] : []
   t.deepEqual(await tick(em(), [], marked, 60_000), { left: [], withheld: [] })
   await reviveQueue(em())
@@ -275,7 +275,7 @@ test.serial('emails that cannot be written hold up nobody else, and are sent onc
   t.deepEqual(await row(em(), sql`select fault from campaign_send where organization_id = ${broken.id}`), {
     fault: 'database error P0001',
   })
-  // Dropping it locks every partition, and lanes that go on would do so in another order.
+  // Dropping the trigger locks every partition. Running lanes lock them in another order, which could deadlock.
   await stack.lanes.stop()
   await execute(em(), sql`drop trigger refuse_message on message; drop function refuse_message`)
   await stack.lanes.start()
@@ -302,7 +302,7 @@ test.serial('an email that a relay refuses is tried again from the queue', async
   )
 })
 
-/** Two people, and the email of each of two campaigns to them, taken by one sender. */
+/** Creates two campaigns to the same two people, whose emails one sender has claimed. */
 async function takeTwoCampaigns() {
   const organization = await api.organization()
   const people = await peopleOf(organization, 2)
@@ -312,7 +312,10 @@ async function takeTwoCampaigns() {
   return { organization, a1, a2, b1, b2 }
 }
 
-/** Begins all while no email can be written, and lets them go on when each has done what comes before, and `meanwhile` too. */
+/**
+ * Runs all functions while email rows cannot be written, and releases them when each has reached that point and
+ * `meanwhile` is done.
+ */
 async function together<Done>(
   begin: () => Promise<Done>[],
   meanwhile: () => Promise<unknown> = async () => {},

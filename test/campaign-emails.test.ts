@@ -31,7 +31,7 @@ async function draft(organization: TestOrganization, input: object = {}): Promis
   return (await organization.data('create_campaign', { ...written, ...input })).campaign.id
 }
 
-/** The email with this id, once the relay has it. */
+/** Returns the email with this id once the relay has it. */
 async function arrived(id: string): Promise<ParsedMail> {
   const entry = await eventually(`the email ${id}`, async () => {
     const sent = await row<{ status: string }>(
@@ -59,7 +59,7 @@ test('a test goes to its addresses with [Test] before the subject, a footer, and
     answer.emails.map(({ email }: { email: string }) => email),
     emails,
   )
-  // What was asked for goes out, whatever is edited afterwards.
+  // A requested test email is sent unchanged even if the campaign is edited afterwards.
   await organization.data('edit_campaign', { id: campaignId, subject: 'Changed' })
   for (const { id, email } of answer.emails) {
     const mail = await arrived(id)

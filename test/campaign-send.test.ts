@@ -75,16 +75,16 @@ async function ended(organization: TestOrganization, campaignId: string, withinM
   )
 }
 
-/** What the workflow of a schedule answered at its end. */
+/** Waits for the workflow of a schedule and returns its result. */
 async function resultOf(campaignId: string, number: number): Promise<CampaignSendResult> {
   const client = await api.services.temporal.client()
   const handle = client.workflow.getHandle(campaignWorkflowId(campaignId, number))
   await eventually('the workflow to be there', () => handle.describe())
-  // What CampaignSend returns.
+  // The result type of CampaignSend.
   return (await handle.result()) as CampaignSendResult
 }
 
-/** How often each address of a crowd got it. */
+/** Returns how often each recipient whose address begins with `mark` got the email. */
 function received(mark: string): number[] {
   const counts = new Map<string, number>()
   for (const { recipient } of sink.accepted()) {
@@ -93,7 +93,7 @@ function received(mark: string): number[] {
   return [...counts.values()]
 }
 
-/** What the ledger says of a campaign, beside how often an email was put off. */
+/** Returns the recorded decisions about a campaign, without deferred emails. */
 async function decisions(campaignId: string): Promise<string[]> {
   const found = await rows<{ text: string }>(
     em(),
@@ -104,7 +104,10 @@ async function decisions(campaignId: string): Promise<string[]> {
   return found.map(({ text }) => text)
 }
 
-/** Pauses a campaign in the transaction in which its send fulfils a condition, so that a test acts at that point. */
+/**
+ * Installs a trigger that pauses a campaign in the transaction in which its send fulfils a condition, so that the test
+ * can act at that point. The returned function removes it.
+ */
 async function pauseWhen(
   column: 'audience_frozen' | 'enqueued',
   condition: string,
@@ -174,7 +177,7 @@ test.serial('a campaign goes to every subscribed reader once, and tells how it w
       where organization_id = ${organization.id} and type = 'EMAIL_SENT' and data ->> 'campaignId' = ${campaignId}`,
   )
   t.is(events?.count, 299)
-  // The campaign is SENT a moment before its workflow has ended.
+  // The campaign becomes SENT a moment before its workflow ends.
   await resultOf(campaignId, 1)
   const client = await api.services.temporal.client()
   const described = await client.workflow.getHandle(campaignWorkflowId(campaignId, 1)).describe()
@@ -426,7 +429,7 @@ test.serial(
     const organization = await api.organization()
     const mark = await people(organization, 2_500)
     const campaignId = await draft(organization)
-    // The lane takes fewer at once, so some have an email and some have none when it ends.
+    // The lane claims fewer emails at once than there are, so some recipients have one and some do not when it stops.
     const release = await pauseWhen('enqueued', 'new.enqueued > 0')
     await organization.confirmed('schedule_campaign', { campaignId })
     await eventually('the campaign to be held', () => isPaused(organization, campaignId))
@@ -450,7 +453,7 @@ test.serial(
   },
 )
 
-/** A part of an email without what counts its visits, and without whose unsubscribe link it has. */
+/** Returns a part of an email with the original links, without the pixel, and with a neutral unsubscribe link. */
 async function uncounted(part: string): Promise<string> {
   let plain = part.replace(/<img src="[^"]*\/o\/[^>]*>/, '').replaceAll(/\/u\/[\w-]+/g, '/u/preview')
   for (const [url] of part.matchAll(/http:\/\/127\.0\.0\.1:\d+\/c\/[\w-]+/g)) {
@@ -671,7 +674,7 @@ test.serial(
     const few = await people(small, 15)
     const arrived: string[] = []
     const under = Promise.withResolvers<void>()
-    // The crowd takes its time until the others are served, so that it is still going on then.
+    // Replies for the large campaign are slow until the others are done, so that it is still being sent then.
     let crowdMs = 400
     sink.behaviour = {
       onMessage: ({ recipient }) => {
@@ -785,7 +788,7 @@ test('local times follow the zone: what daylight saving skips moves forward, wha
   t.is(due('2030-01-31T09:00:00Z'), '2030-01-31T09:00:00.000Z')
   t.is(due('2030-01-31T09:00:00+05:30'), '2030-01-31T03:30:00.000Z')
   t.is(due('2030-01-31T09:00'), '2030-01-31T08:00:00.000Z')
-  // Paris springs forward on 31 March 2030 at 02:00 and falls back on 27 October at 03:00.
+  // In Paris, clocks go forward on 31 March 2030 at 02:00 and back on 27 October at 03:00.
   t.is(due('2030-03-31', 1, 59), '2030-03-31T00:59:00.000Z')
   t.is(due('2030-03-31', 2, 30), '2030-03-31T01:30:00.000Z')
   t.is(due('2030-03-31', 3, 0), '2030-03-31T01:00:00.000Z')
@@ -793,7 +796,7 @@ test('local times follow the zone: what daylight saving skips moves forward, wha
   t.is(due('2030-10-27', 3, 0), '2030-10-27T02:00:00.000Z')
   t.is(due('2030-03-10', 2, 30, 'America/New_York'), '2030-03-10T07:30:00.000Z')
   t.is(due('2030-11-03', 1, 30, 'America/New_York'), '2030-11-03T05:30:00.000Z')
-  // Half an hour of daylight saving, at midnight in the first case.
+  // Daylight saving of half an hour.
   t.is(due('2030-10-06', 2, 15, 'Australia/Lord_Howe'), '2030-10-05T15:45:00.000Z')
   t.is(due('2030-04-07', 1, 45, 'Australia/Lord_Howe'), '2030-04-06T14:45:00.000Z')
   t.is(due('2030-01-31', 12, 0, 'Asia/Kathmandu'), '2030-01-31T06:15:00.000Z')
@@ -817,7 +820,7 @@ test.serial(
   },
 )
 
-/** A send as a workflow left it that is gone: nobody has worked on it for an hour, and two people have no email. */
+/** Creates a send whose workflow is gone: nothing has worked on it for an hour, and two people have no email. */
 async function leftSend(organization: TestOrganization, campaign: { status: string; paused: boolean }) {
   await people(organization, 2)
   const campaignId = await draft(organization)

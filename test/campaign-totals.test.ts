@@ -6,7 +6,7 @@ import { decodeId, newId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 
 const EMAILS = 300
-/** What may become of an email, in any order: outcomes, their details, and news that comes late. */
+/** Changes that can happen to an email, in any order: outcomes, details, and late reports. */
 const CHANGES = [
   sql`status = 'SENT', sent_at = now()`,
   sql`status = 'SENT', sent_at = now() - interval '3 hours', resent = true`,
@@ -29,7 +29,7 @@ test.after.always(() => api?.close())
 
 const em = () => api.services.orm.em.fork()
 
-/** A campaign under way, its emails in the queue; five of its recipients get none, and a test of it was sent. */
+/** Creates a campaign that is being sent. Five of its recipients are skipped, and a test email of it was sent. */
 async function underWay(organization: TestOrganization): Promise<string> {
   const { campaign } = await organization.data('create_campaign', { subject: 'News' })
   const id = decodeId('cmp', campaign.id)
@@ -55,7 +55,7 @@ async function underWay(organization: TestOrganization): Promise<string> {
   return campaign.id
 }
 
-/** The same as the tools tell, counted by the rows of the emails. */
+/** Returns the totals of a campaign, counted from the rows of its emails. */
 async function counted(campaignId: string) {
   const of = sql`from message where campaign_id = ${decodeId('cmp', campaignId)} and class <> 'TEST'`
   const totals = await row<Record<string, number>>(

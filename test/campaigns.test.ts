@@ -43,7 +43,7 @@ async function addSender(organization: TestOrganization, name: string): Promise<
   return sender.id
 }
 
-/** The internal email of a workflow's only EMAIL step. */
+/** Creates a workflow with one EMAIL step and returns the step's internal email. */
 async function internalEmail(organization: TestOrganization): Promise<string> {
   const { workflow } = await organization.data('create_workflow', { name: 'Welcome' })
   const { workflow: saved } = await organization.data('configure_workflow_draft', {

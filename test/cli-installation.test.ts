@@ -23,7 +23,7 @@ test.before(async () => {
 })
 test.after.always(() => stack?.close())
 
-/** Somebody at the installation of the stack. */
+/** Returns a user of the command line on the installation of the stack. */
 function operator(settings: Record<string, string> = {}): Commander {
   const { config, databaseUrl } = stack.api.services
   return commander({

@@ -18,7 +18,7 @@ let api: TestApi
 test.before(async (t) => {
   t.timeout(300_000)
   api = await startApi()
-  // A copy, because packing writes another manifest for as long as it lasts.
+  // Uses a copy, because packing temporarily replaces the manifest.
   for (const path of ['sdk', 'cli']) {
     cpSync(join(ROOT, path), join(directory, 'clone', path), {
       recursive: true,
@@ -30,7 +30,7 @@ test.before(async (t) => {
   }
   const own = ['sdk', 'cli'].map((name) => join(directory, 'clone', name))
   for (const folder of own) await run('npm', ['pack', '--pack-destination', directory], folder)
-  // What it depends on is packed from where it is installed, so that nothing is asked of a registry.
+  // Dependencies are packed from where they are installed, so that no registry is needed.
   const others = [...dependenciesOf('@clack/prompts'), ...dependenciesOf('commander')]
   await run(
     'npm',
@@ -45,12 +45,12 @@ test.before(async (t) => {
 test.after.always(() => api?.close())
 
 async function run(file: string, parameters: string[], cwd: string): Promise<string> {
-  // The scripts of the packages ask for our Node and our compiler by name.
+  // The packages' scripts call `node` and `tsc` by name, so the PATH must find ours.
   const PATH = [join(ROOT, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
   return (await promisify(execFile)(file, parameters, { cwd, env: { ...process.env, PATH } })).stdout
 }
 
-/** The folder of an installed package, and those of what it needs. */
+/** Returns the folder of an installed package, and those of its dependencies. */
 function dependenciesOf(name: string): string[] {
   const places = ['cli/node_modules', 'node_modules'].map((place) => join(ROOT, place, name))
   const folder = places.find((place) => existsSync(place)) ?? ''
@@ -58,7 +58,7 @@ function dependenciesOf(name: string): string[] {
   return [folder, ...Object.keys(dependencies).flatMap(dependenciesOf)]
 }
 
-/** The command as npm installed it, by somebody who has no checkout. */
+/** Runs the installed command as a user without a checkout. */
 async function postloom(parameters: string[], env: Record<string, string> = {}) {
   const child = execFile(join(user, 'node_modules', '.bin', 'postloom'), parameters, {
     cwd: user,

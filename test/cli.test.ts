@@ -23,7 +23,7 @@ test.before(async () => {
 })
 test.after.always(() => stack?.close())
 
-/** Somebody who has an organization and its token in the environment. */
+/** Returns an organization, and a user with its token in the environment. */
 async function customer(): Promise<{ organization: TestOrganization; postloom: Commander }> {
   const organization = await stack.api.organization()
   return {
@@ -270,7 +270,8 @@ test('tail shows what happens as it happens, and nothing of others', async (t) =
   const ends = [child, person].map((each) => ended(each))
   await eventually('the events before', () => seen[0]?.length === 2, { withinMs: 60_000 })
   await record(other.organization, 2)
-  // The second began before or after this one; what counts is that nothing is shown twice or left out.
+  // The second follower may have started before or after this event. What matters is that nothing is repeated or
+  // missing.
   await record(organization, 3)
   await record(organization, 4)
   await eventually('the events after', () => seen[0]?.length === 4, { withinMs: 60_000 })
@@ -298,7 +299,7 @@ test('the shell completes commands, options and the names of tools', async (t) =
   t.deepEqual(await complete(['run', 'get_or_create']), ['get_or_create_tags'])
   t.deepEqual(await complete(['run', 'create_tag', '--conf']), ['--confirm'])
   t.deepEqual(await complete(['admin', 'keys', 'r']), ['revoke'])
-  // The names are known now; no service is needed for them, and without one there are none.
+  // The names are cached now, so completion works without the service; for another service there is no cache.
   const names = ['complete', '--', 'run', 'list_t']
   const away = { POSTLOOM_API_KEY: makeToken() }
   t.is((await postloom.run(names, { env: away })).stdout, 'list_tags\n')
@@ -351,7 +352,7 @@ test('where no Postloom answers, that is said in a sentence', async (t) => {
   const stranger = createServer((_request, response) => response.end('<h1>hello</h1>'))
   await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
   t.teardown(() => stranger.close())
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`
   const other = await commander({ POSTLOOM_BASE_URL: url, POSTLOOM_API_KEY: token }).run(['tools'])
   t.is(other.code, 1)

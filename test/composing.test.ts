@@ -9,8 +9,8 @@ import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 
 /**
- * What goes out is put together from pieces that were encoded apart. Whatever the pieces and the values are, a reader of
- * mail must find the very text that the same email has without any encoding.
+ * Emails are composed of parts that were encoded separately. Whatever the parts and the values are, decoding the email
+ * must give exactly the text of the same email without any encoding.
  */
 const RUNS = 150
 
@@ -211,14 +211,14 @@ test('compiled emails are kept by their size, the longest unused forgotten first
     await ask(key)
     await ask('0')
   }
-  // The text of each is as long as its HTML.
+  // The text part of each is as long as its HTML, so both count.
   t.deepEqual(made, names(0, 40))
   await ask('39')
   t.deepEqual(made, names(0, 40))
   await ask('1')
   t.deepEqual(made, [...names(0, 40), '1'])
 
-  // Many that are small take the place of few that are large, and one that is too large takes nobody's for long.
+  // Many small entries replace few large ones. An entry that is too large is not cached and evicts nothing for long.
   for (const key of names(100, 300)) await ask(key, 10)
   await ask('giant', 2_000_000)
   await ask('giant', 2_000_000)

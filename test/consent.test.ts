@@ -26,9 +26,9 @@ const LETTERS: Record<string, SubscriberStatus> = {
 const COLUMNS = [null, 'P', 'S', 'U', 'B', 'X', 'C', 'T']
 
 /**
- * The state table with every combination, written by hand. Each row: the tool, whether the organization uses double
- * opt-in, `resubscribe` and `skipDoubleOptIn` (`-` is left out), then the status after the call for somebody who was
- * new, Pending, Subscribed, Unsubscribed, Bounced, banned (X), Complained, Transactional.
+ * The state table with every combination, written by hand. Each row has the tool, whether the organization uses double
+ * opt-in, `resubscribe` and `skipDoubleOptIn` (`-` means omitted), then the status after the call for a subscriber who
+ * was new, Pending, Subscribed, Unsubscribed, Bounced, banned (X), Complained or Transactional.
  */
 const TABLE = `
   tool    opt-in  resub  skip   |  new  P  S  U  B  X  C  T

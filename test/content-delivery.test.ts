@@ -46,7 +46,7 @@ async function makeSnippet(organization: TestOrganization, name: string, content
   return snippet.id
 }
 
-/** A snippet that holds another, which ends with an unsubscribe link. */
+/** Creates a snippet that contains another one, which has the unsubscribe link. */
 async function makeSignature(organization: TestOrganization): Promise<{ outer: string; inner: string }> {
   const inner = await makeSnippet(organization, 'Legal', doc({ type: 'footer', content: [] }))
   const outer = await makeSnippet(organization, 'Signature', doc(paragraph('Best, Ada'), holding(inner)))

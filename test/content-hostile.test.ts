@@ -25,7 +25,7 @@ function fill(
   return fillContent(compiled, { variables, urls: URLS, ...(tracked ? { tracking } : {}) })
 }
 
-/** One tag as a browser would see it. */
+/** One tag as a browser sees it. */
 type Tag = {
   readonly name: string
   readonly attributes: ReadonlyMap<string, string>
@@ -43,7 +43,7 @@ function decode(text: string): string {
   return text.replaceAll(/&(?:amp|lt|gt|quot|#39);/g, (reference) => REFERENCES[reference] ?? '')
 }
 
-/** The attributes of a tag's source after its name: written for this test, not the product's scanner. */
+/** Returns the attributes in the source of a tag. Independent of the product's own scanner. */
 function attributesOf(source: string): Map<string, string> {
   const attributes = new Map<string, string>()
   const pattern = /([^\s=/>"']+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g
@@ -53,7 +53,9 @@ function attributesOf(source: string): Map<string, string> {
   return attributes
 }
 
-/** The tags of a document in order; comments and the contents of scripts and styles count as one tag each. */
+/**
+ * Returns the tags of a document in order. Comments, and scripts and styles with their contents, count as one tag each.
+ */
 function tagsOf(html: string): Tag[] {
   const pattern =
     /<!--[^]*?-->|<(script|style)\b[^>]*>[^]*?<\/\1>|<(\/?[A-Za-z][^\s/>]*)((?:"[^"]*"|'[^']*'|[^>"'])*)>/gi
@@ -65,7 +67,10 @@ function tagsOf(html: string): Tag[] {
 
 const ADDRESSES = new Set(['href', 'src'])
 
-/** The shape of a document: tag and attribute names. Addresses may be left out, so they are not counted. */
+/**
+ * Returns the shape of a document: tag and attribute names. URL attributes are ignored, because unsafe ones are
+ * removed.
+ */
 function shapeOf(html: string): string[] {
   return tagsOf(html).map(({ name, attributes }) => {
     const names = [...attributes.keys()].filter((attribute) => !ADDRESSES.has(attribute))
@@ -73,7 +78,7 @@ function shapeOf(html: string): string[] {
   })
 }
 
-/** Text that a browser takes from a URL before it looks at the scheme. */
+/** Returns the scheme of a URL as a browser determines it: control characters and spaces are ignored. */
 function schemeOf(url: string): string {
   return url
     .replaceAll(/[\0-\u0020]/g, '')
@@ -234,7 +239,7 @@ test('filling twice gives the same, and a filled email compiled again is not fil
   fc.assert(fc.property(value, holds), { numRuns: 300, seed: SEED })
 })
 
-// Cut at ¦, which no syntax has.
+// Split at ¦, which has no meaning in any syntax.
 const SYNTAX = (
   '*¦**¦_¦~~¦`¦[¦]¦(¦)¦![¦](¦<¦>¦&¦\\¦#¦-¦+¦1.¦|¦=¦:¦\n¦\n\n¦  \n¦ ¦    ¦\t¦> ¦- ¦```¦---¦https://x.test/¦javascript:¦www.x.test¦' +
   "{{¦}}¦{{v}}¦{{v | 'f'}}¦<!--¦-->¦<script>¦</script>¦<a href=\"¦\"¦'¦<p ¦<li>¦</ul>¦<blockquote>¦&amp;¦&#xfdd0;¦\uFDD0¦\uFDD10\uFDD1¦\uD800¦\0¦word¦é¦😀"
@@ -306,7 +311,7 @@ const REPEATED = (
   '<¦<a ¦</¦<!--¦<!--[if mso]>¦<script>¦<style>x¦<a href="¦<a href=http://x>¦<ul><li>¦<blockquote>¦<div style="display:none">¦<b> </b>¦<td title={{a}}>¦<pre>\n'
 ).split('¦')
 
-// Small here, a megabyte (what the API takes at most) with HOSTILE_BYTES=1000000.
+// Small by default; HOSTILE_BYTES=1000000 tests a megabyte, the most that the API accepts.
 const HOSTILE_BYTES = Number(process.env['HOSTILE_BYTES'] ?? 250_000)
 
 test('any mark, repeated without end, is read in linear time, and nothing throws', (t) => {
@@ -317,7 +322,7 @@ test('any mark, repeated without end, is read in linear time, and nothing throws
       const { user: before } = process.cpuUsage()
       fill(compile(source, { contentType }), { a: '<x>' }, true)
       const seconds = (process.cpuUsage().user - before) / 1_000_000
-      // Quadratic work would take minutes; the margin is for machines that are busy with something else.
+      // Quadratic work would take minutes; the margin is for busy machines.
       t.true(seconds < 15, `${contentType} ${JSON.stringify(mark)} took ${seconds} s`)
     }
   }

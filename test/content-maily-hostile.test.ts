@@ -111,7 +111,7 @@ const ATTRIBUTES = [
 ]
 const ODD = ['constructor', '__proto__', 'prototype', 'toString', 'hasOwnProperty', 'valueOf', '']
 
-/** What somebody who wants out of an attribute, a style, a comment or a cell would write. */
+/** Values that try to escape from an attribute, a style, a comment or a table cell. */
 const PAYLOADS = [
   '"><script>alert(1)</script>',
   "' onmouseover='alert(1)",
@@ -200,7 +200,7 @@ const { node } = fc.letrec<{ node: unknown }>((tie) => ({
 }))
 const hostileDocument = fc.record({ type: fc.constant('doc'), content: fc.array(node, { maxLength: 5 }) })
 
-/** Contrast is the author's business; what is left of the linter is ours. */
+/** Contrast depends on the author's colors, so it is ignored here. */
 function faultsOf(html: string): string[] {
   return lintEmail(html).filter((fault) => !/ is #\w+ on #\w+$/.test(fault))
 }
@@ -417,7 +417,7 @@ test('no address leads anywhere but to the web, mail and telephones, whatever at
   }
 })
 
-/** Seconds of processor time. */
+/** Returns the seconds of processor time that `run` takes. */
 function cost(run: () => void): number {
   const { user: before } = process.cpuUsage()
   run()

@@ -27,13 +27,13 @@ function fill(compiled: CompiledEmail, more: Partial<FillInput> = {}): FilledEma
   return fillContent(compiled, { variables: ADA, urls: URLS, ...more })
 }
 
-/** What stands in the card of one of our own emails. */
+/** Returns the HTML inside the card. */
 function body(filled: FilledEmail): string {
   const from = filled.html.indexOf('>', filled.html.indexOf('class="pl-card"')) + 1
   return filled.html.slice(from, filled.html.indexOf('</td></tr>', from)).trim()
 }
 
-/** The card without styles and classes, for reading. */
+/** Returns the HTML inside the card without styles and classes. */
 function bare(filled: FilledEmail): string {
   return body(filled).replaceAll(/ (?:style|class)="[^"]*"/g, '')
 }

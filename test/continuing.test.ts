@@ -49,7 +49,7 @@ test.after.always(async () => {
   await temporal?.stop()
 })
 
-/** Does something while a turn of a workflow waits for this row, which is let go of after it. */
+/** Runs `work` while a workflow's turn waits for the lock on a row, and then releases the lock. */
 async function duringTurn<Result>(
   table: 'automation_run' | 'domain',
   id: string,
@@ -69,7 +69,7 @@ async function duringTurn<Result>(
   })
 }
 
-/** What a question is answered with, before a workflow that waits for itself would be waited for. */
+/** Returns the answer to an update. The deadline fails the test if the workflow waits for itself. */
 async function answerTo<Answer>(question: WorkflowUpdateHandle<Answer>): Promise<Answer> {
   const client = await services.temporal.client()
   return await client.withDeadline(Date.now() + 60_000, () => question.result())
@@ -87,7 +87,7 @@ test.serial('a run that is asked in the last turn before it continues as new ans
   )
   const client = await services.temporal.client()
   const workflowId = runWorkflowId(ids.automationId, ids.subscriberId, 1)
-  // As the relay would start it, but so impatient that it hears of questions in the midst of a turn.
+  // Started as the relay does, but with a short task timeout, so that updates arrive in the middle of a turn.
   const { firstExecutionRunId } = await client.workflow.start(AUTOMATION_RUN, {
     workflowId,
     taskQueue: taskQueue(services.config.temporal.taskQueue, 'runs'),

@@ -46,10 +46,10 @@ type More = {
   lost?: number
   kind?: string
 }
-/** What no relay of ours took within a day: it says nothing of the domain. */
+/** Failures in which no relay took the email. They say nothing about the domain's reputation. */
 const LOST = ['RELAY_UNREACHABLE', 'CONNECTION_LOST', 'RENDER_FAULT']
 
-/** Emails that came to something, as delivery and reports write it. */
+/** Creates emails with outcomes, as delivery and reports record them. */
 async function send({ services }: TestApi, organization: TestOrganization, mail: Mail & More): Promise<void> {
   const em = services.orm.em.fork()
   const { to, emails, marketing = true, daysAgo = 0, kind = 'CAMPAIGN' } = mail

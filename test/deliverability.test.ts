@@ -20,7 +20,10 @@ test.after.always(async (t) => {
   await t.context.office?.close()
 })
 
-/** Counts everything there is, and takes for delivered what is due, whichever test at work beside this one does it. */
+/**
+ * Counts all emails and confirms due deliveries, repeating until nothing is left, because other tests run at the same
+ * time.
+ */
 async function keepUp(services: TestServices): Promise<void> {
   await eventually('everything to be counted and confirmed', async () => {
     await countAll(services)
@@ -34,7 +37,7 @@ async function keepUp(services: TestServices): Promise<void> {
   })
 }
 
-/** Everything about emails happened so much earlier. */
+/** Moves everything about these emails into the past. */
 async function age({ services }: PostOffice['api'], by: string, ids: readonly string[]): Promise<void> {
   await keepUp(services)
   const em = services.orm.em.fork()
@@ -133,7 +136,7 @@ test('whoever is killed while counting or learning, every email is counted once 
       em(),
       sql`select coalesce(sum(${sql.ref(column)}), 0)::int as count from domain_total`,
     )
-  // Nobody waits for an hour.
+  // Makes all deliveries due, instead of waiting for an hour.
   const hurry = () => execute(em(), sql`update delivery_due set due_at = now()`)
   let counter = startProcess(services, 'test/helpers/deliverability-process.ts', { env })
   try {

@@ -490,7 +490,7 @@ test.serial(
       em,
       sql`alter table delivery_queue add check (not submitting or id <> ${sql.lit(ids[names.indexOf('unmarked')])})`,
     )
-    // A lease that runs out would bring an email back.
+    // If the lease ran out, the email would be claimed again.
     await room.start({ leaseMs: 5_000 })
     const states = async () =>
       await rows<{ name: string; state: string }>(
@@ -502,7 +502,7 @@ test.serial(
       return left.length === 1 && left[0]?.state === 'apart'
     })
     t.deepEqual(await states(), [{ name: 'stuck', state: 'apart' }])
-    // Longer than the lease, another email takes its way.
+    // Another email takes longer than that lease.
     room.sink.behaviour = { onMessage: () => ({ afterMs: 5_500, reply: 'accept' }) }
     const later = await room.send(await room.person({ email: 'later@reader.example' }))
     await eventually('the later email', async () => (await room.message(later)).status === 'SENT')
@@ -588,7 +588,7 @@ test.serial('a sender that froze past its lease sends nothing more once another 
   let isFirst = true
   const room = await openMailroom({
     behaviour: {
-      // Of the first sender's email, one is written to its end and the others come as far as their recipient.
+      // For the first sender, one email reaches the final dot and the others reach their recipient.
       onRecipient: (address) =>
         isFirst && !address.startsWith('late') ? { after: answers.promise, reply: 'accept' } : 'accept',
       onMessage: () => (isFirst ? 'hang' : 'accept'),
@@ -624,7 +624,7 @@ test.serial('a sender that froze past its lease sends nothing more once another 
   await room.start({ connections, leaseMs })
   await eventually('everything to be sent', async () => (await room.queueSize()) === 0)
   sender.kill('SIGCONT')
-  // It hears its late answers now, and must not act on them.
+  // The resumed sender now gets its late answers, and must not act on them.
   await eventually(
     'the first sender to give up',
     () => room.sink.connections.open <= room.sink.connections.total - 3,

@@ -64,7 +64,7 @@ function selectorOf(record: DomainRecord | undefined): string {
   return record?.name.split('.')[0] ?? ''
 }
 
-/** Sends one email by lanes that have just started, and gives back its bytes. */
+/** Sends one email through newly started lanes and returns its bytes. */
 async function send(organization: TestOrganization, domain: Domain): Promise<string> {
   const to = `${newId()}@reader.example`
   const answer = await api.request('POST', '/api/v1/emails', {
@@ -101,7 +101,7 @@ test('a key is rotated without a moment in which mail does not pass', async (t) 
   t.deepEqual(same, old)
   t.like(next, { status: 'PENDING', checkedAt: null })
   t.not(next?.value, old?.value)
-  // Until the new key is in DNS, the old one signs.
+  // The old key signs until the new one is in DNS.
   t.is(await signature(await send(organization, domain)), `pass ${selectorOf(old)}`)
   const again = await organization.call('rotate_dkim_key', { domain: domain.domain })
   t.is(again.status, 409)
@@ -121,7 +121,7 @@ test('a key is rotated without a moment in which mail does not pass', async (t) 
     ['VERIFIED', 'VERIFIED'],
   )
   t.is(await signature(await send(organization, domain)), `pass ${selectorOf(next)}`)
-  // What is still under way passes as well.
+  // Emails signed before the rotation still pass.
   t.is(await signature(first), `pass ${selectorOf(old)}`)
   const retired = await row<{ privateKey: Buffer | null }>(
     em(),

@@ -39,7 +39,7 @@ test.after.always(async () => {
 
 const em = () => mailroom.services.orm.em.fork()
 
-/** A domain of the mailroom's organization whose key is in DNS. */
+/** Adds a domain to the mailroom's organization and publishes its key in DNS. */
 async function addDomain(domain: string): Promise<string> {
   const domainId = newId()
   const { organizationId } = mailroom
@@ -53,7 +53,10 @@ async function addDomain(domain: string): Promise<string> {
   return domainId
 }
 
-/** A body that does not match is `neutral` to this verifier, and counts as no pass as well. */
+/**
+ * Returns the results of the signatures. This verifier reports a changed body as `neutral`, which counts as a failure
+ * here.
+ */
 async function verdict(raw: string): Promise<string> {
   return (await checkSignatures(names, raw))
     .map(({ status }) => status.result.replace('neutral', 'fail'))
@@ -180,7 +183,7 @@ test('what was changed or added on the way fails', async (t) => {
   t.is(await verdict(raw.replace('Hi =\r\nLin', 'Hi =\r\nLim')), 'fail')
   t.is(await verdict(`${raw}and more\r\n`), 'fail')
   t.is(await verdict(raw.replace('Subject: Hello', 'Subject: Hallo')), 'fail')
-  // Relaxed: spaces and folding may change on the way.
+  // Relaxed canonicalization: spaces and folding may change on the way.
   t.is(await verdict(raw.replace('Subject: Hello ', 'SUBJECT:  Hello\r\n\t ')), 'pass')
   t.is(await verdict(`${raw}\r\n\r\n`), 'pass')
   for (const added of [

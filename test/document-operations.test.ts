@@ -271,7 +271,7 @@ test('members that do not go together are refused, each by its path', (t) => {
     [{ type: 'replace_node', target, node: {} }, 'operations[0].node'],
     [{ type: 'append_node', node: { type: 'section', content: [1] } }, 'operations[0].node.content[0]'],
   ] as const) {
-    // The tuples are read-only; what is asked here is what the members are, not who owns them.
+    // The cast removes `readonly`; `apply` gets a copy and checks the members itself.
     const error = t.throws(() =>
       apply(doc({ type: 'spacer' }), [structuredClone(operation) as WireOperation]),
     )

@@ -19,7 +19,7 @@ test.after.always(async () => {
   await api?.close()
 })
 
-/** Each page whose commands run by themselves, and what their answers show. */
+/** The pages whose commands can run as they are, and patterns that their output must match. */
 const PAGES: Record<string, readonly RegExp[]> = {
   automations: [/"deadEnds": \[\]/, /"status": "ACTIVE"/],
   concepts: [/"permissions":\[/, /"total":1\b/, /"type":"TAG_ADDED"/],
@@ -48,7 +48,7 @@ for (const [page, patterns] of Object.entries(PAGES)) {
       ([, commands = '']) => commands,
     )
     t.true(blocks.length > 0)
-    // Where the service is and with which token, and the clients that are somebody else's programs.
+    // Skips `export` lines (the test sets the address and the token) and commands of other companies' clients.
     const commands = blocks.join('\n').replaceAll(/^(?:export|claude|code) .*$/gm, '')
     const { stdout } = await promisify(execFile)('bash', ['-c', `set -euo pipefail\n${commands}`], {
       env: {
@@ -66,7 +66,7 @@ for (const [page, patterns] of Object.entries(PAGES)) {
 
 test('docs/errors.md has every refusal with the words and statuses of every door', (t) => {
   const expected = Object.entries(FAILURES).map(([code, { status, rest, smtp }]) =>
-    // The keys of the table.
+    // `Object.entries` is typed with string keys; these are the keys of the table.
     [toolCode(code as FailureCode), status, ...rest, smtp.join(' ')].map(String),
   )
   t.deepEqual(
@@ -110,7 +110,7 @@ function readPage(page: string): string {
   return readFileSync(new URL(`../docs/${page}.md`, import.meta.url), 'utf8')
 }
 
-/** The rows of the table in a section of a page, without its head. */
+/** Returns the rows of the table in a section of a page, without the header. */
 function rowsOf(page: string, section: string): string[][] {
   const [, rest = ''] = readPage(page).split(`\n## ${section}\n`)
   const [body = ''] = rest.split('\n## ')

@@ -11,7 +11,7 @@ test.after.always(async () => {
   await api?.close()
 })
 
-/** What browsers send. */
+/** The Accept header of browsers. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8'
 
 function asked(path: string, accept: string): Promise<Answer> {

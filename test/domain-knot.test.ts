@@ -17,13 +17,13 @@ import { scratchDirectory } from './helpers/services.ts'
 const run = promisify(execFile)
 
 type Knot = {
-  /** As `DNS_SERVERS` takes it. */
+  /** The address in the format of `DNS_SERVERS`. */
   address: string
-  /** Makes these the records of the zone. */
+  /** Replaces all records of the zone. */
   publish(records: readonly DomainRecord[]): Promise<void>
 }
 
-/** Knot DNS, authoritative for one zone on loopback. */
+/** Starts Knot DNS, authoritative for one zone on loopback. */
 async function startKnot(t: ExecutionContext, zone: string): Promise<Knot> {
   const directory = scratchDirectory('knot')
   const [port, settings, file] = [await freePort(), join(directory, 'knot.conf'), join(directory, 'zone')]
@@ -65,7 +65,7 @@ async function startKnot(t: ExecutionContext, zone: string): Promise<Knot> {
   }
 }
 
-/** A record as zone files have it: a long text in strings of at most 255 bytes. */
+/** Returns a record in the syntax of zone files, with long texts split into strings of at most 255 bytes. */
 function zoneLine({ name, type, value, priority }: DomainRecord): string {
   if (type === 'MX') return `${name}. 0 MX ${priority} ${value}.`
   const strings = value.match(/.{1,255}/g) ?? ['']
@@ -76,7 +76,7 @@ function statuses({ providerRecords }: Domain): Record<string, string> {
   return Object.fromEntries(providerRecords.map(({ purpose, status }) => [purpose, status]))
 }
 
-// The other tests of domains ask a name server in our own process; what a packaged one sends is not ours to get wrong.
+// Other domain tests use a name server in this process. This one checks against independent software.
 where(
   test,
   'knotd',

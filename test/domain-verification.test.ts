@@ -53,7 +53,7 @@ async function verify(organization: TestOrganization, domain: Domain): Promise<D
   return (await organization.data('verify_domain', { domain: domain.id })).domain
 }
 
-/** Publishes records as they should be, beside what other organizations have at the same names. */
+/** Publishes the correct records, next to records of other organizations at the same names. */
 function publish(records: readonly DomainRecord[], servers: readonly NameServer[] = [names, others]): void {
   for (const server of servers) {
     for (const { name } of records) {
@@ -216,7 +216,7 @@ test('a domain degrades after three missed daily checks, sends nothing then, and
   for (const server of [names, others]) server.set(key?.name ?? '')
   for (const day of [1, 2]) {
     t.is((await verify(organization, domain)).status, 'VERIFIED', `day ${day}`)
-    // However often somebody looks on one day, it is one missed check.
+    // Several checks on the same day count as one missed check.
     t.is((await verify(organization, domain)).status, 'VERIFIED', `day ${day}, again`)
     await age(domain, yesterday)
   }
@@ -231,7 +231,7 @@ test('a domain degrades after three missed daily checks, sends nothing then, and
   t.is(refused.status, 403)
   publish(domain.providerRecords)
   t.is((await verify(organization, domain)).status, 'VERIFIED')
-  // The count begins anew.
+  // A successful check resets the count.
   for (const server of [names, others]) server.set(key?.name ?? '')
   t.is((await verify(organization, domain)).status, 'VERIFIED')
 })

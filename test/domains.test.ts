@@ -124,7 +124,7 @@ test('domains need their permission, and the private key is in no answer and not
     em(),
     sql`select encode(private_key, 'base64') as text from dkim_key where organization_id = ${organization.id}`,
   )
-  // Every PKCS #8 key of this kind begins so.
+  // The base64 text of every unencrypted PKCS #8 key of this type begins with this.
   t.notRegex(stored?.text ?? 'MIIE', /MIIE/)
 })
 

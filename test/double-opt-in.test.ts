@@ -40,7 +40,7 @@ function emailOf(): string {
   return `p${newId().replaceAll('-', '')}@reader.example`
 }
 
-/** The emails that reached an address, oldest first, each with its confirmation link. */
+/** Waits for `count` emails to an address and returns them, oldest first, each with its confirmation link. */
 async function mailsTo(email: string, count: number): Promise<Mail[]> {
   const found = await eventually(`${count} emails`, async () => {
     const sent = await rows<{ id: string }>(
@@ -57,7 +57,7 @@ async function mailsTo(email: string, count: number): Promise<Mail[]> {
   })
 }
 
-/** What every confirmation token of a message begins with: its kind, organization and message. */
+/** Returns the common beginning of all confirmation tokens of a message: kind, organization and message. */
 function tokenOf(messageId: string): string {
   const { secret } = api.services.config
   const token = {
@@ -315,7 +315,7 @@ test('a suppressed address is not written to, and the ledger says why', async (t
         where message.recipient = ${email} and decision.reason = 'SUPPRESSED'`,
     ),
   )
-  // What was held back is asked when the address is free again, without an hour of waiting.
+  // Once the address is allowed again, a new request is sent at once, without the usual interval.
   const { id } = await ask(email)
   await organization.confirmed('reactivate_subscriber', { subscriberId: id, force: true })
   await ask(email)

@@ -53,7 +53,7 @@ async function visitsOf(services: TestServices, tenant: Tenant): Promise<number>
   return found[0]?.count ?? 0
 }
 
-/** Processes that start four times share their cores with other tests. */
+/** A long timeout, because processes that restart several times share the cores with other tests. */
 const PATIENT = { withinMs: 180_000, everyMs: 5 }
 
 test('a worker that is killed with -9 again and again repeats no effect and loses no run', async (t) => {
@@ -77,7 +77,7 @@ test('a worker that is killed with -9 again and again repeats no effect and lose
         subscribers.map((subscriberId) => ({ subscriberId, type: 'GO' })),
       ),
     )
-    // Somewhere in each third of their way, however fast they go.
+    // Kills at a random point in each third of the runs, however fast they go.
     const visits = count * STEPS.length
     for (const third of [0, 1, 2]) {
       const enough = Math.floor(((third + random()) * visits) / 3)
@@ -121,7 +121,7 @@ test('a worker that is killed with -9 at a throttle, at the start of another wor
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.address() as AddressInfo
   const services = await testServices({ TEMPORAL_TASK_QUEUE: `crossing-crash-${process.pid}` })
   const tenant = await makeTenant(services)
@@ -168,7 +168,7 @@ test('a worker that is killed with -9 at a throttle, at the start of another wor
     await eventually(
       'every run to complete',
       async () => {
-        // A dead worker's requests come back when their time is over, which nobody needs to wait for here.
+        // The requests of a killed worker are retried when their claim expires. This makes them due at once.
         await execute(em, sql`update run_webhook set next_attempt_at = now() where attempt = 1`)
         const runs = await runsOf(services, tenant, automation.id)
         return runs.every(({ status }) => status === 'COMPLETED')
@@ -219,7 +219,7 @@ test('goals that are reached while workers are killed with -9 count once, and th
     step('start', 'TRIGGER', { type: 'EVENT', eventType: 'GO' }),
     step('first', 'ADD_TAG', { tagNames: ['first'] }),
     step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' }),
-    // Reached by half of the runs themselves, by the others from outside.
+    // Half of the runs reach the goal by themselves, the others by an event.
     step('half', 'SPLIT', {
       variants: [
         { id: 'one', weight: 1 },
@@ -263,7 +263,7 @@ test('goals that are reached while workers are killed with -9 count once, and th
       if (half === 1) await happened('SUBSCRIBER_PAYMENT', { amount: 10 })
       worker = startProcess(services, 'worker/main.ts')
     }
-    // They have reached it already; the worker dies while it tells their workflows so.
+    // All runs have reached the goal; the worker is killed while it informs their workflows.
     await happened('SUBSCRIBER_PAYMENT', { amount: 10 })
     await endProcess(worker)
     worker = startProcess(services, 'worker/main.ts')
@@ -319,7 +319,7 @@ test('a worker that is killed with -9 while a trigger by time fires, and lets pe
         and backend_xid is not null and wait_event_type = 'Lock' and query like ${`%${statement}%`}`,
     )
   try {
-    // Twice while it fires and twice while it lets people in, each time with writes that are not committed.
+    // Kills the worker twice while the trigger fires and twice while people enter, each time with uncommitted writes.
     for (const table of ['automation_intake', 'outbox', 'automation_occasion', 'automation_run']) {
       await services.orm.em.fork().transactional(async (closing) => {
         await execute(closing, sql`lock table ${sql.table(table)} in share row exclusive mode`)

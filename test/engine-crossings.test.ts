@@ -68,7 +68,7 @@ test('START_WORKFLOW lets the subscriber enter with its context, STOP_WORKFLOW t
   t.deepEqual([stopped.status, stopped.exitReason], ['CANCELED', 'MANUAL'])
   const [told] = await world.eventsOf(subscriberId, 'WORKFLOW_CANCELED')
   t.like(told?.data, { reason: 'enough' })
-  // To stop what nobody is in is no error.
+  // Stopping a workflow in which the subscriber has no run is not an error.
   t.is((await world.ended(chain([stop(other)]), subscriberId)).status, 'COMPLETED')
 })
 
@@ -141,7 +141,7 @@ test('a relay that died after, or before, it did what a run asked makes no secon
       values (${tenant.id}, 'work/test', 'work', ${JSON.stringify(row.payload)}::jsonb, now() + interval '1 hour')
       returning id::text as id`,
   )
-  // Two relays hold the same row, because the lease of the first ran out.
+  // Several relays process the same row, as after an expired lease.
   await Promise.all([1, 2, 3].map(() => performWork(services, { ...row, id: written?.id ?? '' })))
   t.is((await runsOf(services, tenant, other.id)).length, 1)
 })
@@ -167,7 +167,7 @@ test('workflows that start each other in a circle are cut, and the run says why'
   t.regex(failed.error ?? '', /Step go failed: This run is the last of 11 that have started each other/)
   t.is((await all()).length, 11)
 
-  // By events, and by tags, which are no way of starting by itself.
+  // The same limit applies to starts by events and by tags.
   const say = step('say', 'CREATE_EVENT', { eventType: 'ROUND_AND_ROUND' }, { onError: 'CONTINUE' })
   const loop = await world.publish({
     steps: [step('start', 'TRIGGER', { type: 'EVENT', eventType: 'ROUND_AND_ROUND' }), say],
@@ -235,7 +235,7 @@ test('a circle of different steps is cut at the same depth as one of a kind', as
   )
   t.deepEqual(counts, [3, 3, 3, 2])
 
-  // What a run makes happen after its own transaction leads on as well: its email, its request.
+  // Events that a run causes after its own transaction count too: those of its emails and requests.
   const mailing = await world.publish(
     along([
       step('start', 'TRIGGER', { type: 'EVENT', eventType: 'EMAIL_SENT' }),
@@ -322,7 +322,7 @@ test('whose places at a THROTTLE went by in a pause go on at its rate', async (t
   for (let count = 0; count < 4; count++) await world.enter(id, await tenant.subscribe())
   await become('one to pass', ['COMPLETED', 'WAITING', 'WAITING', 'WAITING'])
   await setStatus('PAUSED')
-  // As though the pause had lasted five hours.
+  // Simulates a pause of five hours.
   await tenant.within(async (call) => {
     await execute(
       call.em,

@@ -41,7 +41,7 @@ test.after.always(async () => {
   await services?.close()
 })
 
-/** A run that rests for a moment and then waits for an event, when it has come to its rest. */
+/** Starts a run that waits for a moment and then for an event. Returns when it is in the first wait. */
 async function enter(eventType: string, scope: 'RUN' | 'STEP') {
   const wait = step('paid', 'WAIT_UNTIL', {
     mode: 'EVENT',
@@ -125,7 +125,7 @@ test('what a run begins with does not end its wait for such an event, a second o
   t.is((await runsOf(services, tenant, id)).length, 1)
 })
 
-// Serial tests come first: the reconciler, which the others call, would repair what these look for.
+// Serial tests run first. The other tests call the reconciler, which would repair what these check.
 test.serial(
   'an event whose transaction is open while the wait begins wakes the run without the reconciler',
   async (t) => {
@@ -147,7 +147,9 @@ test.serial(
   },
 )
 
-/** Ways to tell of something that happened to a subscriber; each answers how, once all is prepared. */
+/**
+ * Ways to record an event of a subscriber. Each prepares what it needs and returns the function that records the event.
+ */
 const TELLINGS: Record<string, (subscriberId: string) => Promise<(call: Call) => Promise<unknown>>> = {
   LATE: (subscriberId) => Promise.resolve((call) => recordEvents(call, [{ subscriberId, type: 'LATE' }])),
   async WORKFLOW_STARTED(subscriberId) {
@@ -161,7 +163,7 @@ const TELLINGS: Record<string, (subscriberId: string) => Promise<(call: Call) =>
   },
 }
 
-/** A second workflow that rests, and who may enter it. */
+/** Publishes a second workflow with a wait and returns the ids for entering it. */
 async function another(subscriberId: string) {
   const { id } = await publish(services, tenant, {
     steps: [step('start', 'TRIGGER', { type: 'MANUAL' }), step('rest', 'WAIT', { amount: 1, unit: 'HOURS' })],
@@ -181,7 +183,7 @@ for (const [eventType, telling] of Object.entries(TELLINGS)) {
     )
     let recording: Promise<unknown> = Promise.resolve()
     await tenant.within(async (call) => {
-      // A run writes its waits under this lock.
+      // A run takes this lock when it writes its waits.
       await row(call.em, sql`select 1 from subscriber where id = ${subscriberId} for no key update`)
       const own = await row<{ pid: number }>(call.em, sql`select pg_backend_pid() as pid`)
       let isRecorded = false
@@ -248,7 +250,7 @@ test('the reconciler counts events from the entry where the scope is RUN, for th
         call.em,
         sql`select id_floor(entered_at + interval '1 millisecond') as id from automation_run where id = ${run.id}`,
       )
-      // The two runs began at different times, so that their events have different ids.
+      // The runs started at different times, so their events need different ids.
       await insertEvents(call, [{ subscriberId, type: 'MISSED', id: early?.id ?? '' }])
       await execute(
         call.em,
@@ -281,8 +283,8 @@ function listen(scope: 'RUN' | 'STEP') {
 }
 
 /**
- * A transaction begins, somebody enters the graph, and then the transaction goes on with what it has to tell. With
- * `isBefore` the run takes no step until that has committed.
+ * Begins a transaction, lets a subscriber enter the graph, and then calls `tell` in the transaction. With `isBefore`,
+ * the run takes no step until the transaction has committed.
  */
 async function enterWithin(
   graph: Graph,
@@ -311,7 +313,7 @@ async function enterWithin(
 
 for (const [name, graph] of Object.entries(LISTENING)) {
   test(`${name} hears an event whose transaction began before the entry and told nobody of it`, async (t) => {
-    // As delivery does it.
+    // Inserts the event directly, as delivery does.
     const state = await enterWithin(graph, false, (call, subscriberId) =>
       execute(
         call.em,

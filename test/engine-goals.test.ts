@@ -116,7 +116,7 @@ test('a goal ends a run at once in any wait, counts once with its value, and str
 
 test('an event that comes while the goal is awaited sends nobody the email that is on its way', async (t) => {
   const subscriberId = await tenant.subscribe('goal@reader.example')
-  // What a step of the run itself does can reach its goal as well; nothing after it is done.
+  // A step of the run itself can reach the goal too; no later step is executed then.
   const tagged = goal({ event: 'TAG_ADDED', where: [{ path: 'tag', operator: 'equals', value: 'thanked' }] })
   const run = await world.ended(withGoals([THANKS, EMAIL], tagged), subscriberId)
   t.deepEqual([run.status, run.exitReason, run.trail.at(-1)], ['COMPLETED', 'GOAL', 'thanks DONE→next'])
@@ -161,7 +161,7 @@ test('what came before the first step is found, but not what the run begins with
   )
   await reconcile(services, 0)
   t.deepEqual(await conversionsOf(id), [])
-  // Most often the event is there before the first turn; either way it counts.
+  // The event is usually recorded before the run's first turn; it counts either way.
   const early = await world.publish(withGoals([EMAIL], goal()))
   const person = await tenant.subscribe('early@reader.example')
   await world.enter(early, person)
@@ -190,7 +190,7 @@ test('a goal by filters is reached when they come to hold, before an email too, 
   await tenant.within((call) => addTags(call, [subscriberId], ['vip']))
   t.is((await world.endOf(id)).exitReason, 'GOAL')
   t.deepEqual(await conversionsOf(id), ['bought'])
-  // Who fulfils them from the start has reached it.
+  // A subscriber who matches on entry has reached the goal.
   t.is((await world.ended(withGoals([EMAIL], goal({ filters: VIP })), subscriberId)).exitReason, 'GOAL')
 
   const late = await tenant.subscribe('late@reader.example')
@@ -205,7 +205,7 @@ test('a goal by filters is reached when they come to hold, before an email too, 
   const emailed = await world.publish(withGoals([closed], goal({ filters: VIP })))
   await world.enter(emailed, late)
   const run = await world.runWhen(emailed, { status: 'WAITING' })
-  // As if nobody had heard of the change yet.
+  // Inserts the tag directly, so that nothing is informed of the change yet.
   const tag = (person: string, name: string) =>
     execute(
       services.orm.em.fork(),
@@ -219,7 +219,7 @@ test('a goal by filters is reached when they come to hold, before an email too, 
   t.is(world.sink.accepted().filter(({ recipient }) => recipient === 'late@reader.example').length, 0)
   t.is(ended.id, run.id)
 
-  // What a run changes itself, or finds changed when its wait is over, ends it before its next step.
+  // A change made by the run itself, or found at the end of a wait, ends the run before its next step.
   const own = await tenant.subscribe()
   const tags = [
     step('vip', 'ADD_TAG', { tagNames: ['vip'] }),
@@ -290,12 +290,12 @@ test('from the first email on: nothing counts before it has gone, and what comes
   t.deepEqual(await conversionsOf(id), ['bought'])
   t.is((await runsOf(services, tenant, id))[0]?.status, 'WAITING')
 
-  // Without any email there is no window to wait for.
+  // If no email is ever sent, there is no window to wait for.
   const silent = await tenant.subscribe()
   const waiting = step('goal', 'GOAL', { goalId: 'bought', ifUnmet: 'WAIT' })
   const never = await world.ended(withGoals([waiting, THANKS], sent), silent)
   t.deepEqual([never.exitReason, never.trail.at(-1)], ['EXPIRED', 'goal UNMET'])
-  // A filter that holds when the first email goes is reached by it.
+  // Filters that match when the first email is sent count as reached.
   await tenant.within((call) => addTags(call, [silent], ['vip']))
   const vip = await world.ended(
     withGoals([EMAIL, THANKS], goal({ filters: VIP, countFrom: 'FIRST_EMAIL' })),
@@ -389,7 +389,7 @@ test('a holdout counts people by the variant they were given first, beside what 
   await eventually('all to be done', async () =>
     (await runsOf(services, tenant, id)).every(({ status }) => status === 'COMPLETED'),
   )
-  // Somebody who comes twice is one of the people.
+  // A person with two runs counts once.
   const [first = ''] = people
   await world.enter(id, first)
   await world.endOf(id)

@@ -47,7 +47,7 @@ type Config<Mode extends keyof WaitUntilConfigs> = Omit<WaitUntilConfigs[Mode], 
   onTimeout?: 'EXIT'
 }
 function until<Mode extends keyof WaitUntilConfigs>(mode: Mode, config: Config<Mode>): Step {
-  // The mode and its members belong together by the signature.
+  // The signature guarantees that mode and members match.
   const whole = { onTimeout: 'CONTINUE', ...config, mode } as unknown as WaitUntilConfigs[Mode]
   return step('until', 'WAIT_UNTIL', whole)
 }
@@ -58,7 +58,7 @@ const FIELD = {
   ifPast: 'CONTINUE' as const,
 }
 
-/** The step in the middle, its time-out to an EXIT, the rest to a tag. */
+/** Returns a graph with this step in the middle: its port `timeout` leads to an EXIT, `next` to a tag. */
 function around(middle: Step) {
   return {
     steps: [START, middle, TAGGED, step('late', 'EXIT', {})],
@@ -66,7 +66,7 @@ function around(middle: Step) {
   }
 }
 
-/** What a waiting run waits for, and when that is over. */
+/** Returns the kind and the end of a run's wait. */
 async function waitOf(runId: string): Promise<{ waitKind: string; wakeAt: string; until: string } | null> {
   return await row(
     services.orm.em.fork(),
@@ -76,7 +76,7 @@ async function waitOf(runId: string): Promise<{ waitKind: string; wakeAt: string
   )
 }
 
-/** Makes the wait of a run have been over five hours ago, and lets it look. */
+/** Moves the end of a run's wait five hours into the past and makes the run check it. */
 async function passWait(runId: string): Promise<void> {
   await tenant.within(async (call) => {
     await execute(
@@ -106,7 +106,7 @@ test('a window of hours is open, or opens next: over midnight, on its days, acro
   const night = { start: '22:00', end: '06:00', days: ['SAT' as const] }
   t.is(at('2026-01-11T03:00:00Z', night), '2026-01-11T03:00:00.000Z')
   t.is(at('2026-01-11T05:00:00Z', night), '2026-01-17T21:00:00.000Z')
-  // At night on 29 March 2026, two o'clock is three o'clock.
+  // On 29 March 2026, clocks go from 02:00 to 03:00.
   t.is(at('2026-03-29T00:30:00Z', { start: '02:30', end: '05:00' }), '2026-03-29T01:30:00.000Z')
   t.is(at('2026-01-05T10:00:00Z', { ...office, timezone: 'America/New_York' }), '2026-01-05T14:00:00.000Z')
 })
@@ -291,7 +291,7 @@ test('a wait of a paused workflow is not left by a look that somebody asks for, 
   const run = await world.runWhen(id, { waitKind: 'CONDITION' })
   const em = services.orm.em.fork()
   await execute(em, sql`update automation set status = 'PAUSED' where id = ${id}`)
-  // Given behind the back of whoever watches for it, so that nobody has told the run.
+  // Inserts the tag directly, so that the run is not informed.
   await execute(
     em,
     sql`insert into subscriber_tag (organization_id, subscriber_id, tag_id)
@@ -347,7 +347,7 @@ test('hours that have closed again in a pause are waited for anew, no longer tha
     async () => String((await waitOf(run.id))?.wakeAt) === String(first?.wakeAt),
   )
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'until WAITING'])
-  // As though the time-out had passed as well.
+  // Makes the time-out pass as well.
   await execute(
     services.orm.em.fork(),
     sql`update run_step set outcome = outcome || jsonb_build_object('atMostUntil', now() - interval '1 hour')
@@ -394,7 +394,7 @@ test("CONDITION reads what the run began with and its own emails, and time's pas
   t.is(await unitOfWork(services, scope, noteTimedConditions), 1)
   t.is((await world.endOf(byTime)).trail[1], 'until CONDITION→next')
 
-  // What is written without the locks of waits is found by the reconciler.
+  // Changes that bypass the locks of waits are found by the reconciler.
   const byStatus = until('CONDITION', { filters: [{ field: 'country', operator: 'equals', value: 'FR' }] })
   const missed = await tenant.subscribe()
   const late = await world.publish(around(byStatus))
@@ -437,11 +437,11 @@ test('an exit rule ends a run at once in any wait, by its conditions; others and
     t.like(told?.data, { exitReason: 'EXIT_RULE', reason: 'bought' })
     t.deepEqual(await rows(services.orm.em.fork(), sql`select 1 from run_wait where run_id = ${run.id}`), [])
   }
-  // A step of the run itself can be what the rule is about; nothing after it is done.
+  // A step of the run itself can trigger the exit rule; no later step is executed then.
   const itself = await world.ended(chain([TAGGED, LONG], { exitRules }), await tenant.subscribe())
   t.deepEqual([itself.status, itself.exitReason], ['CANCELED', 'EXIT_RULE'])
   t.deepEqual(itself.trail, ['start ENTERED→next', 'tag DONE→next'])
-  // Small payments do not count, and what a run began with does not end it.
+  // Small payments do not match the rule, and the event that started a run does not end it.
   const rules = { exitRules: [{ id: 'again', on: 'ORDERED' }], reEntry: { mode: 'EVERY_TIME' as const } }
   const byEvent = await world.publish({
     steps: [step('start', 'TRIGGER', { type: 'EVENT', eventType: 'ORDERED' }), LONG],
@@ -476,7 +476,7 @@ test('an exit rule is looked at before the first step and before each email, als
   const id = await world.publish(chain([LONG, EMAIL], { exitRules }))
   await world.enter(id, subscriberId)
   const run = await world.runWhen(id, { status: 'WAITING' })
-  // As if the event had been written beside the wait for it.
+  // Simulates an event that was recorded concurrently with the wait.
   await execute(services.orm.em.fork(), sql`delete from run_wait where run_id = ${run.id}`)
   await world.happened(subscriberId, 'SUBSCRIBER_PAYMENT')
   t.is((await runsOf(services, tenant, id))[0]?.status, 'WAITING')
@@ -504,7 +504,7 @@ test('an email waits for its window, sends when told to, and the window of the s
     const sent = await world.ended(chain([free], { sendWindow: shut }), subscriberId)
     t.is(sent.trail.at(-1), 'hello SENT→next')
   }
-  // The window is asked again when the wait for it ends, because a pause may have come between.
+  // The window is checked again when the wait ends, because a pause may have intervened.
   const again = await world.publish(chain([email({})], { sendWindow: shut }))
   await world.enter(again, subscriberId)
   const waiting = await world.runWhen(again, { status: 'WAITING', waitKind: 'TIME' })

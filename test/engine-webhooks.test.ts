@@ -32,7 +32,7 @@ let services: TestServices
 let server: Server
 let base: string
 const received: Received[] = []
-/** What each path answers, one after the other; the last one again and again. */
+/** The responses of each path in order; the last one is repeated. */
 const answers = new Map<string, { status: number; body?: string; location?: string }[]>()
 
 test.before(async () => {
@@ -51,7 +51,7 @@ test.before(async () => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.address() as AddressInfo
   base = `http://127.0.0.1:${port}`
   world = await openEngine('engine-webhooks', { WEB_ALLOW_PRIVATE: `127.0.0.1:${port}` })
@@ -319,7 +319,7 @@ test.serial('many requests of a paused workflow keep no other workflow waiting',
   t.deepEqual((await world.endOf(live)).trail.slice(1), ['hook DONE→next'])
 })
 
-/** A run at its request to this path, and the claim of a worker that has it and says nothing. */
+/** Starts a run at its request to this path, and claims the request as a worker that then does nothing. */
 async function claimed(path: string) {
   const subscriberId = await tenant.subscribe()
   const id = await world.publish(chain([hook(path), TAGGED]))

@@ -78,7 +78,7 @@ async function happened(
   await tenant.within((call) => recordEvents(call, [{ subscriberId, type, data }]))
 }
 
-/** The only run of an automation once it is as asked. */
+/** Waits until the only run of an automation matches `what` and returns it. */
 async function runWhen(automationId: string, what: Partial<RunRow>): Promise<RunRow> {
   return await eventually(`a run with ${JSON.stringify(what)}`, async () => {
     const [run] = await runsOf(services, tenant, automationId)
@@ -100,7 +100,7 @@ async function setStatus(automationId: string, status: string): Promise<void> {
   })
 }
 
-/** As a client does: what is not known yet is asked again, by the name of the same step. */
+/** Fast-forwards as clients do: while the outcome is unknown, repeats the call with the same step. */
 async function fastForward(
   automationId: string,
   subscriberId: string,
@@ -293,7 +293,7 @@ test('triggers match tags by any letter case and events by their conditions; fil
   t.deepEqual(await decisionsOf(services, byEvent.id), ['ENTRY_REFUSED OTHER_DATA', 'ENTRY_REFUSED FILTERS'])
 })
 
-// Alone, because it keeps every connection that the tests beside it share.
+// Serial, because it occupies all connections that concurrent tests share.
 test.serial('1,000 entries at the same time make one run', async (t) => {
   const automation = await publish(
     services,
@@ -553,7 +553,7 @@ test('a writing step that is refused leaves nothing behind, and the steps around
     chain([
       step('start', 'TRIGGER', { type: 'MANUAL' }),
       step('before', 'ADD_TAG', { tagNames: ['before the refusal'] }),
-      // No definition that a tool accepts holds such a name.
+      // Tools accept no definition with an empty tag name.
       step('refused', 'ADD_TAG', { tagNames: ['never given', ' '] }, { onError: 'CONTINUE' }),
       step('again', 'REMOVE_TAG', { tagNames: [''] }, { onError: 'CONTINUE' }),
       step('after', 'ADD_TAG', { tagNames: ['after the refusal'] }),

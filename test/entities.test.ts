@@ -6,7 +6,10 @@ import { type TestServices, testServices } from './helpers/database.ts'
 
 type Column = { table: string; column: string; type: string; isNullable: boolean }
 
-/** Keys that hold over all organizations: of organizations, people and secrets, of one verified domain, of what DNS says, and of shared work. */
+/**
+ * Keys that are unique across all organizations: those of organizations, people and secrets, verified domains, names in
+ * DNS, and shared work.
+ */
 const OVER_ALL = [
   'organization_pkey',
   'organization_slug_key',

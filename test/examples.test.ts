@@ -15,7 +15,7 @@ let organization: TestOrganization
 test.before(async () => {
   api = await startApi()
   organization = await api.organization()
-  // The dates that two of the examples go by.
+  // The date fields that two of the examples use.
   const fields = { birthday: '1990-03-28', webinar_at: '2027-03-28T18:00:00+02:00' }
   await organization.data('add_subscriber', { email: 'dates@reader.example', fields })
 })
@@ -25,7 +25,7 @@ function read(file: string): Example {
   return JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8'))
 }
 
-/** An example in another time zone, walked for somebody from a moment. */
+/** Simulates an example in a time zone for a person from a point in time. */
 async function walked(
   file: string,
   timezone: string,
@@ -37,7 +37,7 @@ async function walked(
   return await organization.data('simulate_workflow', { definition, sample: { ...sample, timezone }, from })
 }
 
-/** When each email goes out, and when each wait is over, in the zone of the person; of the ways by number. */
+/** Returns when each email is sent and each wait ends on a way, in the person's time zone, by step id. */
 function dates({ ways }: Simulation, number = 1): Record<string, string> {
   const way = ways.find((each) => each.number === number)
   return Object.fromEntries(
@@ -74,7 +74,7 @@ for (const file of FILES) {
   })
 }
 
-/** Both changes of daylight saving time, in two zones: a moment some days before, and the offsets before and after. */
+/** Both daylight saving changes in two zones: a date a few days before, and the offsets before and after. */
 const CHANGES = [
   { zone: 'Europe/Paris', eve: '2027-03-25', offsets: ['+01:00', '+02:00'] },
   { zone: 'Europe/Paris', eve: '2027-10-28', offsets: ['+02:00', '+01:00'] },
@@ -82,14 +82,14 @@ const CHANGES = [
   { zone: 'America/New_York', eve: '2027-11-04', offsets: ['-04:00', '-05:00'] },
 ] as const
 
-/** The day so many days after another. */
+/** Returns the date `days` days after another. */
 function day(eve: string, days: number): string {
   return new Date(Date.parse(eve) + days * 86_400_000).toISOString().slice(0, 10)
 }
 
 for (const { zone, eve, offsets } of CHANGES) {
   const [before, after] = offsets
-  // Thursday noon; on the Sunday after it the clocks change.
+  // Thursday noon; the clocks change on the following Sunday.
   const noon = `${eve}T12:00:00${before}`
   const on = (days: number, time: string) => `${day(eve, days)}T${time}:00${days < 3 ? before : after}`
 
@@ -98,7 +98,7 @@ for (const { zone, eve, offsets } of CHANGES) {
     t.deepEqual(dates(answer), {
       welcome: on(0, '12:00'),
       'first-project': on(2, '12:00'),
-      // Saturday: the help waits for Monday, and three days on is Thursday.
+      // Saturday: the email waits for Monday. Three days later is Thursday.
       help: on(4, '09:00'),
       'some-days': on(7, '09:00'),
       team: on(7, '09:00'),
@@ -113,7 +113,7 @@ for (const { zone, eve, offsets } of CHANGES) {
   })
 
   test(`abandoned cart wakes nobody and writes at ten in ${zone} from ${eve} on`, async (t) => {
-    // Saturday late in the evening: the clocks change in the night.
+    // Late on Saturday evening; the clocks change that night.
     const answer = await walked('abandoned-cart.json', zone, `${day(eve, 2)}T22:30:00${before}`, {
       entry: { metadata: { items: 2, total: 80, cartId: 'c1' } },
     })

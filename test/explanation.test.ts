@@ -201,7 +201,7 @@ test.serial(
       'WAITING PAUSED',
       'WAITING SENDING_STOPPED',
     ])
-    // Nothing is to send it, and it is not to be taken for one that was left behind.
+    // Marked as SENT, because no workflow sends this campaign and it would be taken for an abandoned one.
     await execute(em(), sql`update campaign set status = 'SENT' where id = ${decodeId('cmp', campaignId)}`)
   },
 )

@@ -5,8 +5,9 @@ import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { makeWorld } from './helpers/world.ts'
 
 /**
- * S10: requests within the size limit that would cost far more than they weigh. Each is refused, its answer is no larger
- * than it was, and the process stays small; one that keeps the API busy for minutes ends the run by its timeout.
+ * S10: requests within the size limit that could be very expensive to process. Each must be refused with an answer no
+ * larger than the request, and memory must stay low. A request that keeps the API busy for minutes fails by the timeout
+ * of the test.
  */
 let api: TestApi
 let organization: TestOrganization
@@ -123,7 +124,7 @@ test.serial('a list of steps or edges of a workflow that is there is refused by 
   t.true(JSON.stringify(edges.body.details).includes('at most 1000 edges'))
 })
 
-/** What a careless pattern tries over and over: one character or two, many times, and then an end that does not fit. */
+/** Inputs for which careless regular expressions backtrack: repeated characters followed by a mismatch. */
 const TIRING = [' ', 'a', '.', '@', 'a.', '<', '"', '"\\', '{{', '-', '%', 'é', '\u200d']
 
 for (const tool of LISTED_TOOLS) {
@@ -207,7 +208,7 @@ test.serial(
   },
 )
 
-/** Something for each required parameter, so that the one in question is judged and not only what is missing. */
+/** Returns a value for each required parameter, so that the tested parameter is validated too. */
 function least(required: readonly string[] | undefined): Record<string, unknown> {
   return Object.fromEntries([...new Set(required)].map((name) => [name, 'x']))
 }

@@ -7,7 +7,7 @@ import { step } from './helpers/automation.ts'
 const trigger = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
 const minute = { id: 'minute', type: 'WAIT', config: { amount: 1, unit: 'MINUTES' } }
 
-/** A graph that leads from a trigger by a wait to one step of this type, with the id x. */
+/** Returns a graph of a trigger, a wait and a step of this type with the id x. */
 function graph(type: string, config: unknown, more: { edges?: object[]; steps?: object[] } = {}) {
   return {
     steps: [trigger, minute, { id: 'x', type, config }, ...(more.steps ?? [])],
@@ -15,7 +15,7 @@ function graph(type: string, config: unknown, more: { edges?: object[]; steps?: 
   }
 }
 
-/** "path: message" of every fault; each names the step. */
+/** Returns all faults as "path: message", with the step's id unless it is x. */
 function faults(type: string, config: unknown, more: Parameters<typeof graph>[2] = {}): string[] {
   return validateDefinition(graph(type, config, more), { publishing: true }).map(
     ({ stepId, path, message }) =>
@@ -23,7 +23,7 @@ function faults(type: string, config: unknown, more: Parameters<typeof graph>[2]
   )
 }
 
-/** Asserts one fault for each pattern, in order. */
+/** Asserts that there is one fault for each pattern, in order. */
 function refused(t: { deepEqual: Function; regex: Function }, found: string[], ...patterns: RegExp[]): void {
   t.deepEqual(found.length, patterns.length, found.join('\n'))
   patterns.forEach((pattern, index) => t.regex(found[index] ?? '', pattern))

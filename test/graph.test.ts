@@ -43,7 +43,7 @@ function paths(raw: unknown, publishing = false): string[] {
   return validateDefinition(raw, { publishing }).map(({ path }) => path)
 }
 
-/** The definition of a graph that has no faults. */
+/** Returns the definition of a valid graph; throws on faults. */
 function read(raw: unknown): Definition {
   const { definition, faults } = readDefinition(raw)
   if (faults.length > 0) throw new Error(JSON.stringify(faults))
@@ -349,7 +349,7 @@ const iso = (epoch: number) => new Date(epoch).toISOString()
 
 test('a plain wait elapses; with at and days the calendar of the zone decides', (t) => {
   t.is(waitDue({ amount: 1, unit: 'DAYS' }, paris('2025-03-29T12:00:00Z')), at('2025-03-30T12:00:00Z'))
-  // Monday 14:00 in Paris, three days on at nine.
+  // Monday 14:00 in Paris, plus three days, at 09:00.
   t.is(
     iso(waitDue({ amount: 3, unit: 'DAYS', at: '09:00' }, paris('2025-06-02T12:00:00Z'))),
     '2025-06-05T07:00:00.000Z',
@@ -362,7 +362,7 @@ test('a plain wait elapses; with at and days the calendar of the zone decides', 
     iso(waitDue({ amount: 1, unit: 'HOURS', at: '15:00' }, paris('2025-06-02T12:00:00Z'))),
     '2025-06-02T13:00:00.000Z',
   )
-  // Friday + 1 day, weekdays only: Monday at the same local time.
+  // Friday plus one day, weekdays only: Monday at the same local time.
   t.is(
     iso(
       waitDue(

@@ -34,23 +34,23 @@ test.after.always(async () => {
   endpoints?.close()
 })
 
-/** An organization with one group: `holder` is the workflow of all ways, `newcomer` the one that comes while it runs. */
+/** An organization with one group: `holder` is the workflow with all ways; `newcomer` is entered while it runs. */
 type Scene = { organization: TestOrganization; holder: string; newcomer: string; ways: Record<string, Way> }
 
-/** One way through the holder, which one person goes. */
+/** One way through the holder, taken by one person. */
 type Way = {
-  /** Its steps; a run stands in the first one, unless the last lets the person into the newcomer by itself. */
+  /** Its steps. The run waits in the first one; with `BY ITSELF`, the last one lets the person into the newcomer. */
   steps: Step[]
   claims: 'WHILE IT WAITS' | 'BY ITSELF'
-  /** What ends the wait; without it the wait is cut short. */
+  /** Ends the wait. Without it, the wait is fast-forwarded. */
   end?: (organization: TestOrganization, email: string) => Promise<unknown>
-  /** Its visits in a run that keeps its place, and in one that loses it. */
+  /** The visits of a run that keeps its place, and of one that loses it. */
   kept: string[]
   lost: string[]
 }
 
 const LONG = { amount: 3, unit: 'DAYS' } as const
-/** Hours of another day, three days on. */
+/** A send window three days ahead. */
 const CLOSED = {
   days: [WEEKDAYS[(new Date().getUTCDay() + 2) % 7] ?? 'MON'],
   start: '09:00',
@@ -65,10 +65,10 @@ const happens = ({ token }: TestOrganization, email: string, eventType: string) 
 const change = (organization: TestOrganization, subscriber: string, changes: object) =>
   organization.data('update_subscriber', { subscriber, ...changes })
 
-/** Requests that are under way until somebody answers them. */
+/** Answers the requests that are still open. */
 const unanswered: (() => void)[] = []
 
-/** Every way leads into these, which wait once more before the end. */
+/** The steps that follow every way; they include another wait. */
 const REST = [
   step('chance', 'SPLIT', {
     variants: ['a', 'b'].map((id) => ({ id, weight: id === 'a' ? 1 : 0 })),
@@ -89,7 +89,7 @@ const REST_TRAIL = [
   'leave EXIT',
 ]
 
-/** The ways by name; each name is the id of the way's first step, and of its person. */
+/** Returns the ways by name. The name is the id of the way's first step and the name of its person. */
 function waysOf(newcomer: string): Record<string, Way> {
   const waiting = (first: Step, kept: string, end?: Way['end']): Way => ({
     steps: [first],
@@ -140,7 +140,7 @@ function waysOf(newcomer: string): Record<string, Way> {
       'CONDITION→next',
       (organization, email) => change(organization, email, { tags: ['vip'] }),
     ),
-    // Somebody else has taken the place of this week.
+    // Another run has used this week's limit.
     THROTTLE: waiting(
       step('THROTTLE', 'THROTTLE', { limit: 1, per: { amount: 1, unit: 'WEEKS' }, overflow: 'HOLD' }),
       'FAST_FORWARD→next',
@@ -154,7 +154,7 @@ function waysOf(newcomer: string): Record<string, Way> {
       unanswered.splice(0).forEach((answer) => answer()),
     ),
     'EMAIL in hours': waiting(step('EMAIL in hours', 'EMAIL', { ...EMAIL, sendWindow: CLOSED }), 'SENT→next'),
-    // The lanes are started when the newcomers have come.
+    // The lanes start only after the newcomers have entered.
     'EMAIL queued': waiting(step('EMAIL queued', 'EMAIL', EMAIL), 'SENT→next', () => Promise.resolve()),
     STOP_WORKFLOW: {
       steps: [step('STOP_WORKFLOW', 'WAIT', LONG), step('stop', 'STOP_WORKFLOW', { workflowId: newcomer })],
@@ -167,7 +167,7 @@ function waysOf(newcomer: string): Record<string, Way> {
     UPDATE_FIELD: claiming(step('UPDATE_FIELD', 'UPDATE_FIELD', { increment: { claims: 1 } }), 'DONE→next'),
     SUBSCRIPTION: claiming(step('SUBSCRIPTION', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE' }), 'DONE→next'),
     CREATE_EVENT: claiming(step('CREATE_EVENT', 'CREATE_EVENT', { eventType: 'CLAIMED' }), 'DONE→next'),
-    // It is asked for when the run stands in its next wait.
+    // The start is requested when the run is already in its next wait.
     START_WORKFLOW: {
       steps: [step('START_WORKFLOW', 'START_WORKFLOW', { workflowId: newcomer })],
       claims: 'BY ITSELF',
@@ -180,7 +180,7 @@ function waysOf(newcomer: string): Record<string, Way> {
 }
 
 const named = (name: string) => [{ field: 'name', operator: 'equals' as const, value: name }]
-/** What lets people into the newcomer: us, and what the steps of the holder do. */
+/** The triggers of the newcomer: by hand, and by the effects of the holder's steps. */
 const CLAIMS: TriggerConfig[] = [
   { type: 'MANUAL' },
   { type: 'TAG_ADDED', tagNames: ['claimed'] },
@@ -247,7 +247,7 @@ async function openScene([conflictStrategy, priority]: GroupCase): Promise<Scene
 
 type Found = { name: string; state: string; trail: string[]; temporalId: string }
 
-/** Everybody's newest run of a workflow: where it stands, or how it ended. */
+/** Returns each person's newest run of a workflow: its current step, or how it ended. */
 async function runsOf({ organization }: Scene, workflowId: string): Promise<Found[]> {
   const found = await rows<Omit<Found, 'temporalId'> & { subscriberId: string; number: number }>(
     stack.em(),
@@ -299,7 +299,7 @@ for (const groupCase of GROUP_CASES) {
         )
       const move = (email: string, expectedStepId: string) =>
         fastForward(organization, { workflowId: scene.holder, email, expectedStepId })
-      /** Waits until the runs of a workflow stand as they should. */
+      /** Waits until the runs of a workflow have the expected states. */
       const become = async (
         what: 'holder' | 'newcomer',
         among: readonly string[],

@@ -38,7 +38,7 @@ test.after.always(async () => {
 
 const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 
-/** Ways in beside the triggers. */
+/** Ways to enter that are not triggers. */
 const WAYS: Record<'add_subscribers_to_workflow' | 'START_WORKFLOW', Kind> = {
   add_subscribers_to_workflow: {
     config: () => ({ type: 'MANUAL' }),
@@ -61,7 +61,10 @@ const WAYS: Record<'add_subscribers_to_workflow' | 'START_WORKFLOW', Kind> = {
   },
 }
 
-/** A group with somebody in it, and a workflow of the group that they have not come to, with these steps behind its wait. */
+/**
+ * Creates a group with two workflows: one in which somebody has a run, and one that they have not entered, with `rest`
+ * after its wait.
+ */
 async function contested(
   scene: Omit<Scene, 'lives'>,
   config: Awaited<ReturnType<Kind['config']>>,
@@ -82,7 +85,7 @@ async function contested(
   return { holder, newcomer }
 }
 
-/** The runs of workflows, as "STATUS REASON". */
+/** Returns the runs of each workflow as "STATUS REASON". */
 async function statesOf({ organization }: Omit<Scene, 'lives'>, lives: readonly Live[]): Promise<string[]> {
   const { services } = studio.api
   const found = lives.map(async ({ workflowId }) => {

@@ -22,7 +22,7 @@ test.after.always(async () => {
   web?.close()
 })
 
-/** A JPEG of headers alone: JFIF, or EXIF with an orientation, then the frame. */
+/** Returns a JPEG without image data: JFIF, or EXIF with an orientation, then the frame header. */
 function jpeg(width: number, height: number, orientation?: number): Buffer {
   const jfif = 'ffe000104a46494600010100000100010000'
   const tiff = `49492a0008000000010012010300010000000${String(orientation)}00000000000000`
@@ -49,7 +49,7 @@ function webp(width: number, height: number): Buffer {
 }
 
 async function fetchImage(url: string, headers: Record<string, string> = {}) {
-  // Without a header of its own, fetch() asks past every cache as soon as it is given a condition.
+  // With a conditional header, `fetch()` bypasses caches unless `cache-control` is set.
   const response = await fetch(url, { headers: { 'cache-control': 'max-age=0', ...headers } })
   return { response, bytes: Buffer.from(await response.arrayBuffer()) }
 }
@@ -62,7 +62,7 @@ test('an image is fetched, judged by its bytes, and served for ever', async (t) 
     ['/c.gif', gif(640, 480), 'image/gif', 'gif'],
     ['/d.webp', webp(640, 480), 'image/webp', 'webp'],
   ] as const) {
-    // What the server says of it does not count.
+    // The type that the server declares must not matter.
     pages[path] = { type: 'text/html', body: bytes }
     const { image } = await organization.data('upload_image', { url: web.url + path })
     t.like(image, { contentType, width: 640, height: 480, size: bytes.length, name: path.slice(1) })
@@ -147,7 +147,7 @@ test('bombs and what is no image are refused by the header, and nothing is store
     '/over.gif': { body: gif(5_001, 5_000) },
     '/bomb.webp': { body: webp(16_384, 16_384) },
     '/bomb.jpg': { body: jpeg(65_535, 65_535) },
-    // A reader that looks for the next marker byte by byte is busy with this one for a second.
+    // A reader that searches for the next marker byte by byte needs a second for this one.
     '/unmarked.jpg': { body: Buffer.concat([jpeg(9, 9).subarray(0, 20), Buffer.alloc(1_900_000, 0x55)]) },
     '/segments.jpg': {
       body: Buffer.concat([jpeg(9, 9).subarray(0, 20), Buffer.alloc(1_900_000, 'ffe10002', 'hex')]),

@@ -302,7 +302,10 @@ test('workflows start only when asked, and events say which import was their cau
   t.deepEqual((await causes())[1], { kind: 'import', id: two.id, silent: null })
 })
 
-/** Rows of which some repeat, some are refused; and what must come of them. Repetitions within a page are one change. */
+/**
+ * Returns rows of which some are repeated and some are invalid, and the expected result. Repetitions within a page
+ * count as one change.
+ */
 function longList(count: number) {
   const lines = Array.from({ length: count }, (_, index) => {
     if (index % 50 === 7) return `refused ${index},"Nobody, ""${index}""",,`
@@ -326,7 +329,7 @@ async function eventCounts({ services }: TestApi, { id }: TestOrganization): Pro
   return found.map(({ text }) => text)
 }
 
-/** Uploads a long list where nobody works, kills who begins to work, again and again, and looks at the end. */
+/** Uploads a long list, kills the importing process repeatedly, and checks the result. */
 async function killAgainAndAgain(
   t: ExecutionContext,
   rowCount: number,
@@ -348,7 +351,7 @@ async function killAgainAndAgain(
   for (let kill = 0; kill < kills; kill++) {
     const before = (await checkpoint())?.rows ?? 0
     const child = begin(quiet, organization, id)
-    // At any moment of the page after one that is there to see.
+    // At a random moment during the page that follows a visible one.
     const isMoved = async () => ((await checkpoint())?.rows ?? 0) > before
     await eventually('a page to be applied', isMoved, { withinMs: 60_000 })
     await sleep((seed * (kill + 7)) % 60)
@@ -371,7 +374,7 @@ async function killAgainAndAgain(
 }
 
 test('an import that is killed with -9 ten times ends with exactly the right rows and events', async (t) => {
-  // What the activity does, without the seconds in which Temporal waits for a sign of life.
+  // Runs what the activity runs, without waiting for Temporal's heartbeat timeout.
   await killAgainAndAgain(t, 24_000, 10, ({ services }, organization, importId) =>
     startProcess(services, 'test/helpers/import-process.ts', { parameters: [organization.id, importId] }),
   )

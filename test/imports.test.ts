@@ -10,7 +10,7 @@ test.before(async () => {
 })
 test.after.always(() => api.close())
 
-/** Events of an organization as "TYPE detail count", in order. */
+/** Returns an organization's events as "TYPE detail count", in order. */
 async function eventsOf(organization: TestOrganization): Promise<string[]> {
   const found = await rows<{ text: string }>(
     api.services.orm.em.fork(),

@@ -21,7 +21,7 @@ test.after.always(async (t) => {
   await t.context.office?.close()
 })
 
-/** Messages that are made to cost: each is refused, or read as nothing in particular. */
+/** Messages that are expensive to parse. Each must be refused, or yield nothing special. */
 const BOMBS: Record<string, () => string> = {
   'parts in parts in parts': () =>
     multipart(Array.from({ length: 900 }, (_, at) => `--b${at}\r\n${boundary(at + 1)}\r\n`).join('')),

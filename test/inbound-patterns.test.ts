@@ -2,12 +2,11 @@ import test from 'ava'
 
 import { readReport } from '../smtp/reports/read-report.ts'
 
-/** What a header may hold, and what is parsed of a message (some of it is left for the rest of the message). */
+/** The most characters of a header, and of a parsed message (part of which is left for the rest of the message). */
 const HEADER = 120_000
 const BODY = 240_000
 /**
- * Of a processor. Where time grows with the square of the length, each of these takes a second or more; where it grows
- * with the length, most take a few thousandths.
+ * Seconds of processor time. Quadratic work takes a second or more on these inputs; linear work, a few milliseconds.
  */
 const MOST_SECONDS = 0.4
 

@@ -27,7 +27,7 @@ let services: TestServices
 let sent: Sent[] = []
 
 test.before(async () => {
-  // Before any client is made: each keeps the method it finds.
+  // Patched before any client is created, because a client keeps the method that it finds.
   // oxlint-disable-next-line typescript/unbound-method -- it is called on the client that it was called on
   const { query } = pg.Client.prototype
   Object.assign(pg.Client.prototype, {
@@ -44,7 +44,7 @@ test.after.always(async () => {
   await services?.close()
 })
 
-/** How many rows the statement of some work reads; nothing of it stays. */
+/** Returns how many rows the statement sent by `work` reads, and rolls its effects back. */
 async function rowsRead(work: () => Promise<unknown>): Promise<number> {
   sent = []
   await work()
@@ -112,7 +112,7 @@ test.serial('a look for webhooks reads what has something due or new, page by pa
     sql`insert into webhook (id, organization_id, url, secret)
       select new_id(), ${organization}, 'https://club.example/hooks', '' from generate_series(1, ${MANY})`,
   )
-  // Ten thousand wait for a retry; two of them for a great many, of which ten are due.
+  // Ten thousand deliveries wait for a retry. Two webhooks have a great many, of which ten are due.
   await execute(
     em,
     sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, attempts, next_attempt_at)
@@ -144,7 +144,7 @@ test.serial('a look for webhooks reads what has something due or new, page by pa
   t.true(due < 50, `${due} rows`)
   t.deepEqual((await claimTurns(em, 64, null)).turns, [], 'nothing else is due, and it is somebody’s turn')
 
-  // Three hundred have something new, but only the last of them may have a turn.
+  // Three hundred webhooks have new events, but only the last one may have a turn.
   await execute(
     em,
     sql`with fresh as (update webhook set next_turn_at = case when number < 300 then 'infinity'::timestamptz else now() end
@@ -170,7 +170,7 @@ test.serial(
   'a look for requests of WEBHOOK steps gives each organization its turn, however many are due',
   async (t) => {
     const em = crossOrganization(services)
-    /** A workflow with so many requests that are due, the first of them `dueHours` ago. */
+    /** Creates a workflow with `count` due requests, the first of which has been due for `dueHours`. */
     async function requests(count: number, dueHours: number, status: 'ACTIVE' | 'PAUSED' = 'ACTIVE') {
       const tenant = await makeTenant(services)
       const steps = [step('start', 'TRIGGER', { type: 'MANUAL' })]

@@ -39,7 +39,7 @@ async function send(mailbox: Mailbox, ...mails: SendMailOptions[]): Promise<void
 
 async function read<Answer>(mailbox: Mailbox, path: string): Promise<Answer> {
   const answer = await fetch(mailbox.url + path)
-  // The tests state what shape they expect.
+  // Each test states the shape that it expects.
   return (await answer.json()) as Answer
 }
 

@@ -255,7 +255,7 @@ test('messages spend from the window of the tools, each of a batch too, and a sp
       await send(ping),
     ]
     const resets = answers.map(({ headers }) => Number(headers.get('ratelimit-reset') ?? 0))
-    // A window that ended on the way shows nothing.
+    // Repeats the calls if the rate limit window ended between them.
     return resets.some((reset, at) => reset > (resets[at - 1] ?? reset)) ? await spend() : answers
   }
   const [first, second, , fourth, spent] = await spend()

@@ -48,7 +48,7 @@ test('a member logs in with their own password only, and what is stored does not
   t.is(await enter('ada@team.example', PASSWORD), null)
   t.is(await enter('ada@team.example', 'another long secret'), made.id)
 
-  // Some keyboards write an accent as a character of its own, which makes more than 200 of these.
+  // Some keyboards enter an accent as a separate character, so that the decomposed password exceeds 200 characters.
   const composed = 'é'.repeat(150)
   await tenant.within((call) => setMemberPassword(call, 'ada@team.example', composed))
   t.is(await enter('ada@team.example', composed.normalize('NFD')), made.id)

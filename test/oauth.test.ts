@@ -57,7 +57,7 @@ test.after.always(async () => {
 type Kept = Parameters<OAuthClientProvider['saveTokens']>[0]
 type Known = Awaited<ReturnType<OAuthClientProvider['clientInformation']>>
 
-/** What an MCP client keeps between its steps, and the browser of its member. */
+/** The data that an MCP client stores between its steps, and the browser of its member. */
 class Wallet implements OAuthClientProvider {
   readonly redirectUrl = CALLBACK
   readonly clientMetadata = {
@@ -335,7 +335,7 @@ test('who leaves, and who gets a new password, has let nobody in any more', asyn
   const known = await signIn(api.services, { email, password })
   await within((call) => setMemberPassword(call, person.id, 'another long secret'))
   t.is((await pingMcp(api, before.access)).status, 401)
-  // Who signed in with the old one is not heard any more, even past the page.
+  // A sign-in with the old password ends, even if it already reached the consent page.
   const organizationId = encodeId('org', own.id)
   t.is((await browser.submit(consent.url, { organization: organizationId, decision: 'allow' })).status, 403)
   const late = letIn(api.services, {
@@ -475,7 +475,7 @@ test('a client is known by the address of its own document, which nobody else ca
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => void server.close())
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
   const describeClient = (path: string) => ({
     client_id: `https://${host}${path}`,
@@ -512,7 +512,7 @@ test('a client is known by the address of its own document, which nobody else ca
     const wrong = { ...client, client_id: `https://${host}${path}` }
     t.is((await browser.open(authorizeUrl(own, wrong, challenge))).status, 400, path)
   }
-  // Another process has not read the document: it goes on with the sign-in, and without the document it cannot.
+  // Another process has not fetched the document, which it needs for continuing the sign-in.
   const second = await startApi({ DATABASE_URL: own.services.databaseUrl, WEB_ALLOW_PRIVATE: host })
   t.teardown(() => second.close())
   second.services.config.baseUrl = own.url
@@ -529,7 +529,7 @@ test('a client is known by the address of its own document, which nobody else ca
   t.is(asked.length, before + 2)
 
   const seen = asked.length
-  // Here the address is inside a network that nobody may reach.
+  // Without the setting, the address is in a private network, which must not be fetched.
   const inside = await new TestBrowser(api.url).open(authorizeUrl(api, client, challenge))
   t.is(inside.status, 400)
   t.is(asked.length, seen)
@@ -597,7 +597,7 @@ test('the documents say where everything is, at the root and behind the path', a
   t.is((await pingMcp(api, organization.token)).status, 401)
 })
 
-/** Lets the hour of an access token pass. */
+/** Expires an access token. */
 async function expire(token: string): Promise<void> {
   await execute(
     api.services.orm.em.fork(),

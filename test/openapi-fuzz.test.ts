@@ -10,13 +10,13 @@ import { startApi } from './helpers/api.ts'
 import { startNameServer } from './helpers/name-server.ts'
 import { inWorld, makeWorld } from './helpers/world.ts'
 
-/** Another one makes other requests; TRIES makes more of each kind. */
+/** The seed decides which requests are made; TRIES sets how many of each kind. */
 const SEED = process.env['REPRO'] ?? '1'
 const TRIES = process.env['TRIES'] ?? '2'
 
 /**
- * What a valid request is answered depends on what there is, so acceptance is no law; each tool's address also answers
- * GET, which the document has once for all of them; and whoever tries wrong tokens for long is answered 429.
+ * Checks that do not apply: whether a valid request succeeds depends on existing data; the path of each tool also
+ * answers GET, which the document describes once for all; and many wrong tokens are answered with 429.
  */
 const CHECKS_LEFT_OUT = [
   'ignored_auth',
@@ -27,10 +27,7 @@ const CHECKS_LEFT_OUT = [
   'allow_header_conformance',
 ]
 
-/**
- * What fetches asks the world for addresses that were made up, a verification waits for a worker, and the token of the
- * run is among those that could be deleted.
- */
+/** Operations that are left out: they fetch made-up URLs, wait for a worker, or could delete the token of the run. */
 const LEFT_OUT = 'fetch_web_page|upload_image|verify_domain|domains/.*/verify$|/tokens/\\{tokenId'
 
 const python = findSchemathesis()
@@ -79,7 +76,7 @@ if (python === undefined) {
   })
 }
 
-/** Who asks: the admin door takes another key than all others. */
+/** Returns the settings of schemathesis. The admin interface takes a different key. */
 function settings(token: string, adminKey: string): string {
   return [
     `headers = { Authorization = "Bearer ${token}" }`,

@@ -45,7 +45,7 @@ test.after.always(async () => {
   await api?.close()
 })
 
-/** What the pages load. */
+/** Files that the documentation pages load. */
 const NOT_DESCRIBED = new Set(['/docs/:file'])
 
 test('the document is OpenAPI 3.1, valid by a validator that is not ours', async (t) => {
@@ -75,7 +75,7 @@ test('every tool and every address of the API is described, and nothing else', (
     .flatMap(({ path, methods }) => methods.map((method) => ({ path: String(path), method })))
     .filter(({ path, method }) => method !== 'HEAD' && !NOT_DESCRIBED.has(path))
     .map(({ path, method }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}').replace(/(?<=.)\/$/, '')}`)
-    // Each tool has an address of its own in the document.
+    // The document has a separate path for each tool.
     .filter((address) => address !== 'POST /api/v2/tools/{name}')
   const tools = LISTED_TOOLS.map(({ name }) => `POST /api/v2/tools/${name}`)
   const health = ['GET /healthz', 'GET /readyz', 'GET /metrics']
@@ -151,7 +151,7 @@ test('what validation takes as a step, the document does, and what the document 
   )
 })
 
-/** Each member left out, and each of a kind that it may not be. */
+/** Returns the step with each member removed, and with each member changed to an invalid type. */
 function mistakes(step: { config: object }): object[] {
   const { config } = step
   const within = Object.keys(config).flatMap((member) => {
@@ -165,7 +165,7 @@ function mistakes(step: { config: object }): object[] {
   return [...around, ...within.map((changed) => ({ ...step, config: changed }))]
 }
 
-/** The members of the schema that a step's configuration is of. */
+/** Returns the members in the schema of a step's configuration. */
 function membersOf({ type, config }: { type: string; config: object }): object {
   const { type: trigger, mode } = Object(config)
   if (type === 'TRIGGER') return Object(Object(TRIGGER_CONFIGS)[trigger]).properties
@@ -173,7 +173,7 @@ function membersOf({ type, config }: { type: string; config: object }): object {
     .properties
 }
 
-/** A schema with the components in place of their names. */
+/** Returns a schema with its references replaced by the components. */
 function resolved(schema: unknown, schemas: Record<string, object>): TSchema {
   return JSON.parse(
     JSON.stringify(schema, (_key, value: unknown) => {
@@ -188,12 +188,12 @@ test('anybody may read the document, and who has it is told so', async (t) => {
   t.is(first.status, 200)
   t.is(first.headers.get('content-type'), 'application/json; charset=utf-8')
   const tag = first.headers.get('etag') ?? ''
-  // fetch() would ask for a fresh one beside it.
+  // Without this, `fetch()` sends `no-cache` together with a condition.
   const headers = { 'if-none-match': tag, 'cache-control': 'max-age=0' }
   t.is((await api.request('GET', '/openapi.json', { headers })).status, 304)
 })
 
-/** Their examples are right, but what they change has to be in a state that takes an engine, or a read before. */
+/** Operations whose valid examples are refused because the needed state takes an engine or an earlier read. */
 const REFUSED_BY_STATE = new Map(
   Object.entries({
     remove_suppression: 404,
@@ -211,9 +211,9 @@ const REFUSED_BY_STATE = new Map(
     rotate_dkim_key: 409,
   }),
 )
-/** What it takes is signed with the time of now, as nothing written down can be. */
+/** Operations that need a current signature, which a written example cannot have. */
 const SIGNED = new Set(['take_webhook'])
-/** They ask an address of the world, which a test does not. */
+/** Operations that fetch external URLs. */
 const FETCHING = new Set(['fetch_web_page', 'upload_image'])
 
 test('every operation shows a request as it can be sent', (t) => {
@@ -256,7 +256,7 @@ test('what the document shows as a request is answered as a success', async (t) 
   t.deepEqual(wrong, [])
 })
 
-/** A record of every kind in an organization of its own, and its token. */
+/** Creates an organization with a record of every kind, and returns its token too. */
 async function newWorld(): Promise<World & { token: string }> {
   const organization = await api.organization()
   return { ...(await makeWorld(api, organization)), token: organization.token }
@@ -264,7 +264,7 @@ async function newWorld(): Promise<World & { token: string }> {
 
 type Request = { address: string; body?: unknown; file?: { type: string; text: string } }
 
-/** A request as the document shows it; undefined where it shows none. */
+/** Returns the request in the document's example, or undefined if it has none. */
 function requestOf(path: string, { parameters = [], requestBody }: Operation): Request | undefined {
   const inPath = parameters.filter((parameter) => parameter.in === 'path')
   if (inPath.some(({ example }) => example === undefined)) return undefined

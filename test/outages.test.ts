@@ -26,17 +26,17 @@ import { scratchDirectory, services, startOwnPostgres, startOwnTemporal } from '
 import { startSmtpSink } from './helpers/smtp-sink.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
 
-/** A worker that ended within its grace; when the grace is over it cuts itself off with 1. */
+/** The exit code of a worker that ended within its grace period. After that it ends itself with 1. */
 const IN_ORDER = 0
-/** A fast-forward gives its answer before this. */
+/** A fast-forward answers within this time. */
 const ANSWERS_MS = 6_500
-/** Codes of gRPC. */
+/** gRPC status codes. */
 const PERMISSION_DENIED = 7
 const UNIMPLEMENTED = 12
 const UNAVAILABLE = 14
 const DAYS = { amount: 3, unit: 'DAYS' }
 
-/** A published workflow of two long waits that is entered by hand. */
+/** Publishes a workflow with two long waits and a manual trigger. */
 async function publish(organization: TestOrganization): Promise<string> {
   return await publishWorkflow(organization, [
     { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
@@ -45,7 +45,7 @@ async function publish(organization: TestOrganization): Promise<string> {
   ])
 }
 
-/** Somebody who entered that workflow. */
+/** Adds a subscriber and enters them into such a workflow. */
 async function enter(organization: TestOrganization) {
   const workflowId = await publish(organization)
   const { subscriber } = await organization.data('add_subscriber', { email: 'ada@reader.example' })
@@ -96,7 +96,7 @@ test('a listener whose database is away asks for one connection a second, and ha
     socket.pipe(database).pipe(socket)
   }).listen(0, '127.0.0.1')
   await once(between, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const through = Object.assign(new URL(databaseUrl), {
     host: `127.0.0.1:${(between.address() as AddressInfo).port}`,
   })
@@ -170,7 +170,7 @@ test('runs go without search attributes where the server says so, and not where 
   }
 })
 
-/** A client of a server that answers every call with this status of gRPC. */
+/** Returns a client of a server that answers every call with this gRPC status. */
 async function answering(t: ExecutionContext, status: number): Promise<Client> {
   const server = createHttp2Server()
   server.on('stream', (stream) =>
@@ -181,7 +181,7 @@ async function answering(t: ExecutionContext, status: number): Promise<Client> {
   )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const connection = Connection.lazy({ address: `127.0.0.1:${(server.address() as AddressInfo).port}` })
   t.teardown(async () => {
     await connection.close()
@@ -222,7 +222,7 @@ test.serial(
         await eventually('an empty outbox', () => isOutboxEmpty(api))
         const client = await api.services.temporal.client()
         const workflow = client.workflow.getHandle(runWorkflowId(ids.workflowId, ids.subscriberId, 1))
-        // The row stands there first; the workflow says so when its task ends.
+        // The database has the wait first; the workflow sets its attributes when its task ends.
         const attributes = await eventually('the attributes of its wait', async () => {
           const { searchAttributes } = await workflow.describe()
           return 'Step' in searchAttributes && searchAttributes
@@ -233,7 +233,7 @@ test.serial(
       } finally {
         await temporal.stop()
       }
-      // Gone again: mail still goes out.
+      // While Temporal is down again, email is still sent.
       const second = { to: 'bob@reader.example', subject: 'Again', content: 'Still here' }
       const { token } = organization
       t.is((await api.request('POST', '/api/v1/emails', { token, body: second })).status, 200)
@@ -258,7 +258,7 @@ test.serial('a worker that never reached Temporal ends on SIGTERM within its gra
   const env = { TEMPORAL_ADDRESS: `127.0.0.1:${port}`, TEMPORAL_TASK_QUEUE: `never-${process.pid}` }
   const api = await startApi(env)
   const organization = await api.organization()
-  // A start that cannot be told must not keep the process either.
+  // A start that cannot be dispatched must not keep the process alive either.
   await enter(organization)
   const worker = await startWorker(api, env)
   try {
@@ -278,7 +278,7 @@ test.serial(
       '127.0.0.1',
     )
     await once(mute, 'listening')
-    // A listening TCP server has an address object.
+    // The `address()` of a listening TCP server is an object.
     const address = `127.0.0.1:${(mute.address() as AddressInfo).port}`
     const env = { TEMPORAL_ADDRESS: address, TEMPORAL_TASK_QUEUE: `mute-${process.pid}` }
     const api = await startApi(env)
@@ -322,7 +322,7 @@ async function isOutboxEmpty({ services }: TestApi): Promise<boolean> {
 
 type Readiness = { status: number; body: { dependencies: { database: string; temporal: string } } }
 
-/** The worker as its own process, once it answers. */
+/** Starts the worker as a separate process and waits until it answers. */
 async function startWorker({ services }: TestApi, more: Record<string, string>) {
   const port = await freePort()
   const worker = startProcess(services, 'worker/main.ts', {
@@ -330,7 +330,7 @@ async function startWorker({ services }: TestApi, more: Record<string, string>) 
   })
   const readiness = async (): Promise<Readiness> => {
     const response = await fetch(`http://127.0.0.1:${port}/readyz`)
-    // worker/health.ts writes this shape.
+    // The shape that worker/health.ts writes.
     return { status: response.status, body: (await response.json()) as Readiness['body'] }
   }
   const kill = () => endProcess(worker, 'SIGKILL')
@@ -343,7 +343,7 @@ async function startWorker({ services }: TestApi, more: Record<string, string>) 
   return {
     readiness,
     isUp: () => isUp(worker),
-    /** Ends it with SIGTERM; its exit code. */
+    /** Sends SIGTERM and returns the exit code. */
     async stop(): Promise<number | null> {
       await endProcess(worker, 'SIGTERM')
       return worker.exitCode
@@ -360,7 +360,7 @@ test('while PostgreSQL is away every door answers 503 and when to repeat', async
   const services = await createServices(config, 'test')
   const server = createServer(createApp(services).callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const ask = (path: string, body: object) =>
     fetch(url + path, {
@@ -396,7 +396,7 @@ test('a statement that runs too long is cut off, answered with 503, and changes 
   const impatient = await createServices(quiet, 'test', { statementTimeoutMs: 200 })
   const server = createServer(createApp(impatient).callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const rename = { subscriber: subscriber.id, name: 'Ada' }
   const answer = await api.services.orm.em.fork().transactional(async (em) => {

@@ -12,7 +12,7 @@ test.after.always(async () => {
   await api?.close()
 })
 
-/** A published workflow that waits a day after its trigger. */
+/** Publishes a workflow that waits a day after its trigger. */
 async function publish(
   organization: TestOrganization,
   name: string,
@@ -46,7 +46,7 @@ test('what has just happened is within the last of any length for the filters of
   const organization = await api.organization()
   const filters = [{ field: 'createdAt', operator: 'within_last', value: { amount: 1, unit: 'DAYS' } }]
   await publish(organization, 'Fresh', { type: 'SUBSCRIBED', filters })
-  // Moments are kept in milliseconds, and half of them are rounded up.
+  // Timestamps are stored in milliseconds and half of them are rounded up, so one person would not be enough.
   const emails = Array.from({ length: 12 }, (_, index) => `fresh-${index}@example.com`)
   for (const email of emails) {
     await organization.data('add_subscriber', { email })
@@ -156,7 +156,7 @@ test('who was kept out by a change that starts no workflows, or was taken out by
   t.deepEqual(await told(welcome, email), ['AGAINST SILENT'])
   t.deepEqual(await told(tagged, email), ['AGAINST SILENT'])
   t.deepEqual(await told(welcome, 'b@example.com'), ['AGAINST SILENT'])
-  // Whom its filters would not have taken was not kept out by the silence.
+  // A person whom the filters exclude is not reported as silent.
   t.deepEqual(await told(tagged, 'b@example.com'), ['AGAINST FILTERS'])
 
   await organization.data('add_subscriber', { email: 'c@example.com' })

@@ -19,7 +19,7 @@ test.after.always(async () => {
 
 type Person = { id: string; email: string }
 
-/** A person in this state, with these suppressions of their address. */
+/** Creates a person with this status and these suppressions of their address. */
 async function person(
   status: string,
   { bounceCategory, suppressions = [] }: { bounceCategory?: string; suppressions?: string[] } = {},

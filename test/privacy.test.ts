@@ -28,7 +28,7 @@ test.after.always(() => stack?.close())
 
 const em = () => stack.em()
 
-/** Words that stand nowhere but in what is personal of one person. */
+/** Words that occur only in one person's data. */
 const SECRETS = ['zebulon', 'quagmire', '+33 6 99', '203.0.113.77', 'goldfish', 'zebufox']
 const OLD = 'Zebulon.Old@reader.example'
 const EMAIL = 'Zebulon@reader.example'
@@ -47,7 +47,7 @@ function send(organization: TestOrganization, to: string, body: object = {}): Pr
   })
 }
 
-/** Somebody of whom something stands in every table that can hold anything of a person. */
+/** Creates a person with data in every table that can contain personal data. */
 async function known(organization: TestOrganization): Promise<string> {
   const { token } = organization
   const add = {
@@ -134,7 +134,10 @@ async function known(organization: TestOrganization): Promise<string> {
   return id
 }
 
-/** A campaign that went out to somebody, with two links that everybody gets; answers the email's uuid. */
+/**
+ * Creates a campaign that was sent to a person, with two links that are the same for everybody. Returns the email's
+ * uuid.
+ */
 async function campaignTo(
   organization: TestOrganization,
   subscriberId: string,
@@ -175,7 +178,7 @@ async function enterWorkflow(organization: TestOrganization, email: string): Pro
   })
 }
 
-/** Where in the whole database one of the words stands, in any column of any table, with the row. */
+/** Returns every row in the database in which any column contains one of the words. */
 async function findings(words: readonly string[], organizationId: string): Promise<string[]> {
   const tables = await rows<{ name: string }>(
     em(),
@@ -436,7 +439,7 @@ test('an erasure that fails in the middle is undone as a whole, and the next one
   )
   const before = await state()
   await em().transactional(async (blocker) => {
-    // The erasure waits here for its last row but one, so that everything before is done and not committed.
+    // The erasure waits here for its last row but one: everything before it is done but not committed.
     await execute(
       blocker,
       sql`insert into suppression (id, organization_id, email_key, reason, source) values (${newId()},
@@ -572,7 +575,7 @@ test.serial(
   },
 )
 
-/** An email that its relay will take later. */
+/** Returns the outcome of an email that the relay deferred. */
 function delayed(id: string, organizationId: string, recipient: string, subscriberId: string): Outcome {
   return {
     id,
@@ -617,7 +620,7 @@ test.serial('an email that comes while its recipient is being erased waits, and 
   t.deepEqual(await findings([email], organization.id), [])
 })
 
-/** Until a statement waits for a lock that somebody else has. */
+/** Waits until a statement that contains `words` is blocked by a lock. */
 async function waitsFor(words: string): Promise<void> {
   await eventually(`"${words}" to wait`, () =>
     row(

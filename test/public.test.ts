@@ -33,7 +33,9 @@ async function openPost(env: Record<string, string> = {}): Promise<Post> {
   }
 }
 
-/** The addresses in an email, made older than a machine's haste. */
+/**
+ * Sends an email and returns its URLs. The email is made older, because visits soon after sending count as machines'.
+ */
 async function delivered({ api, sink, organization }: Post, body: Record<string, unknown> = {}) {
   const answer = await api.request('POST', '/api/v1/emails', {
     token: organization.token,
@@ -255,7 +257,7 @@ test.serial('a token with any letter changed opens no door, and changes nothing'
   t.true(spoilt.length > 500)
   for (const { method, path } of spoilt) {
     const answer = await post.api.request(method, path, { headers: BROWSER })
-    // A pixel is a pixel to everybody.
+    // The pixel is served for any token.
     t.is(answer.status, path.startsWith('/o/') ? 200 : 404, `${method} ${path}`)
   }
   for (const door of ['u', 's']) {
@@ -460,7 +462,7 @@ test.serial(
     await eventually('the flood to be refused', async () => (await send(flooding)) === 429)
     t.is(await send(second), 200)
     t.is(await send(quiet), 200)
-    // Of three, each has twenty of the minute's sixty.
+    // With three organizations, each may have twenty of the sixty per minute.
     await enqueue(second.id, 20)
     await eventually('who has more than a third to be refused', async () => (await send(second)) === 429)
     t.is(await send(quiet), 200)

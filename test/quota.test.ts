@@ -59,7 +59,7 @@ async function draft(organization: TestOrganization): Promise<string> {
   return campaign.id
 }
 
-/** Does something in the transaction in which the send of a campaign changes; answers how to end that. */
+/** Runs `work` in the transaction in which the send of a campaign changes. Returns a function that ends this. */
 async function onSend(
   campaignId: string,
   change: 'insert' | 'update',
@@ -238,7 +238,7 @@ test('kill -9 between taking an email of the month and its commit neither loses 
       sql`select count(*)::int as count from pg_locks where locktype = 'advisory' and classid = 7305120 and not granted
         and objid::bigint = hashtext(${organization.id}::text)::bigint & 4294967295`,
     )
-  // As somebody else who takes the last emails does.
+  // Holds the lock that another transaction would hold while it takes the last emails of the quota.
   await em().transactional(async (within) => {
     await execute(within, sql`select pg_advisory_xact_lock(7305120, hashtext(${organization.id}::text))`)
     const cut = [1, 2, 3].map(async (number) => await t.throwsAsync(ask(number)))

@@ -25,7 +25,7 @@ const STATES = TRIGGER_TYPES.filter((type) => /^(UN)?SUBSCRIBED|^TAG_|^FIELD_|^S
 const MODES = ['ONCE', 'EVERY_TIME', 'AFTER_EXIT', 'PER_KEY', 'DEFAULT'] as const
 type Mode = (typeof MODES)[number]
 
-/** What becomes of four firings, of which the last comes when the runs before it are over. */
+/** Returns the expected results of four firings. The last one comes after the earlier runs have ended. */
 function expected(type: TriggerType, mode: Mode, keys: readonly (string | undefined)[]): string[] {
   const rule = mode === 'DEFAULT' ? (STATES.includes(type) ? 'ONCE' : 'AFTER_EXIT') : mode
   const active = new Set<string>()

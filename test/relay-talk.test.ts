@@ -9,11 +9,11 @@ import { createLogger } from '../src/log.ts'
 const LOG = createLogger('test', 'silent')
 
 /**
- * Conversations with relays that answer as they like, by a script: what they hear for each command, in which pieces it
- * comes, and what is left of the connection.
+ * Conversations with a scripted relay: the tests check the replies to each command, how the commands are split into
+ * chunks, and whether the connection is kept.
  */
 type Answers = { ehlo?: string; mail?: string; rcpt?: string; data?: string; end?: string; rset?: string }
-/** `reads`: how often something came, where nothing was answered in between. */
+/** `reads` counts the chunks that arrived without a reply in between. */
 type Relay = {
   heard: string[]
   chunks: string[]
@@ -81,7 +81,7 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A TCP server's address is an object once it listens.
+  // The `address()` of a listening TCP server is an object.
   relay.url = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`
   relay.provider = createSmtpProvider(relay.url, LOG)
   t.teardown(() => {

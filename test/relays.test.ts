@@ -158,7 +158,7 @@ test('a relay that refuses the login or breaks off before the end is passed by, 
   t.is(closed.journal.length + broken.journal.length, 0)
 })
 
-/** A provider whose relay is out of use after three emails it broke off, and `kept` connections that are as they were. */
+/** Returns a provider whose relay is out of use after it broke off three emails, with `kept` intact connections. */
 async function putOut(t: ExecutionContext, kept: number): Promise<{ unwell: Sink; sender: MailProvider }> {
   const unwell = await relay(t)
   const sender = provider(t, unwell.url)
@@ -297,7 +297,7 @@ test('TLS from the first byte with a login: the certificate must be right, and t
       stream.once('end', () => done())
     },
   })
-  // A client that does not like the certificate ends the handshake.
+  // A client that rejects the certificate aborts the handshake.
   server.on('error', () => {})
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())))

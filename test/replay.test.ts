@@ -24,7 +24,7 @@ const RECORD =
 const LACKING = 'no history shows this: add a scene to scripts/*-scenes.ts and npm run record-histories'
 
 test.before(() => {
-  // The SDK tells of every worker, and of the violation that is meant.
+  // The SDK logs every worker, and also the violation that is expected here.
   const telemetryOptions = { logging: { filter: 'OFF', forward: {} } }
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions })
 })
@@ -90,20 +90,20 @@ test('histories hold nothing personal and nothing of the machine they were recor
   }
 })
 
-/** Those of the last recording. */
+/** Returns the histories of the last recording. */
 async function newestHistories(): Promise<Recorded[]> {
   const edition = editionOf(await readSources())
   const newest = [...(await readHistories())].filter(([file]) => file.endsWith(`.${edition}.json`))
   return newest.map(([, history]) => history)
 }
 
-/** The hashes of the workflow files that they were recorded with. */
+/** Returns the hashes of the workflow files with which they were recorded. */
 async function readSources(): Promise<Record<string, string>> {
-  // scripts/record-histories.ts wrote it.
+  // Written by scripts/record-histories.ts.
   return JSON.parse(await readFile(join(HISTORIES, SOURCES), 'utf8')) as Record<string, string>
 }
 
-/** A history in which the run never waited; the numbers of events stay without gaps. */
+/** Returns a history in which the run never waited. The event ids remain consecutive. */
 function withoutTimers(events: Recorded['events']): Recorded['events'] {
   return events.map((event) => {
     if (event['eventType'] !== 'EVENT_TYPE_TIMER_STARTED') return event
@@ -118,7 +118,7 @@ function withoutTimers(events: Recorded['events']): Recorded['events'] {
   })
 }
 
-/** The text of a history with its payloads decoded. */
+/** Returns the text of a history with decoded payloads. */
 function readable(value: unknown): string {
   return JSON.stringify(value, (key, member: unknown) =>
     key === 'data' && typeof member === 'string' ? Buffer.from(member, 'base64').toString() : member,

@@ -228,7 +228,7 @@ test('an email tells everything that became of it, with the report as it came', 
   const id = encodeId('eml', email.id)
   t.like(await emailOf(organization, id), { last_event: 'sent' })
 
-  // A reader comes after the moment in which only scanners are that quick.
+  // Visits soon after sending count as a scanner's, so the email is made older.
   await execute(
     office.api.services.orm.em.fork(),
     sql`update message set sent_at = now() - interval '1 minute', created_at = now() - interval '2 minutes'

@@ -32,7 +32,7 @@ async function post(organization: TestOrganization, path: string, body: unknown)
 
 let made = 0
 
-/** Every list of REST: where it is, and how a further record comes into it. */
+/** Every list of REST: its path, and how to add another record to it. */
 const LISTS: Record<
   string,
   (organization: TestOrganization) => Promise<{ path: string; add: () => Promise<string> }>
@@ -126,7 +126,7 @@ for (const [name, open] of Object.entries(LISTS)) {
       met.push(...page.data.map(({ id }) => id))
       const last = page.data.at(-1)
       if (!page.has_more || !last) break
-      // Who walks on sees neither this one nor anything twice.
+      // A record that is added during a walk is not returned, and none is returned twice.
       await add()
       page = await pageOf(organization, withQuery(path, { limit: 3, after: last.id }))
     }

@@ -92,7 +92,7 @@ test('v1 refuses with a message alone, in the statuses of v2', async (t) => {
       403,
       /subscribers/,
     ],
-    // These came with v2.
+    // These exist only in v2.
     [ask('GET', '/api/v1/emails/eml_x'), 404, /GET/],
     [ask('POST', '/api/v1/emails/batch', []), 404, /POST/],
     [ask('GET', '/api/v1/domains'), 404, /GET/],

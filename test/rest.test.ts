@@ -79,7 +79,7 @@ test('the Tools API says INVALID_INPUT and UNAUTHENTICATED where REST has finer 
 
 type Ask = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
 
-/** Asks REST v2 with a token. */
+/** Returns a function that calls REST v2 with a token. */
 function askerOf(token: string): Ask {
   return (method, path, body, headers = {}) =>
     api.request(method, `/api/v2${path}`, { token, headers, ...(body !== undefined && { body }) })
@@ -363,7 +363,7 @@ test('every answer to a token tells its window, and the one too many when it end
   t.is(first.status, 404)
   t.deepEqual([first.headers.get('ratelimit-limit'), first.headers.get('ratelimit-remaining')], ['2', '1'])
   let last = first
-  // The minute may have turned since.
+  // The rate limit window may have ended in the meantime.
   for (let count = 0; count < 6 && last.status !== 429; count++) last = await ask('GET', '/tags')
   t.like(last, { status: 429, body: { name: 'rate_limit_exceeded', statusCode: 429 } })
   t.true(Number(last.headers.get('retry-after')) >= 1)

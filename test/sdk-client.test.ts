@@ -13,7 +13,7 @@ type Turn = (response: ServerResponse) => void
 type Asked = { line: string; headers: IncomingMessage['headers']; body: string }
 type Service = { client: (options?: PostloomOptions) => Postloom; asked: Asked[]; heard: Promise<unknown> }
 
-/** A service on a socket that answers each request in the next way, and with the last of them from then on. */
+/** Starts a service that answers each request with the next turn, and then always with the last one. */
 async function serving(t: ExecutionContext, ...turns: Turn[]): Promise<Service> {
   const asked: Asked[] = []
   const server = createServer(async (request, response) => {
@@ -31,7 +31,7 @@ async function serving(t: ExecutionContext, ...turns: Turn[]): Promise<Service> 
     server.close()
     server.closeAllConnections()
   })
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return { client: (options) => new Postloom('pl_key', { baseUrl, ...options }), asked, heard }
 }
@@ -59,7 +59,7 @@ test('what cannot be asked, is not answered or cannot be read is an error with a
   const lost = await serving(t, cut)
   const circle: { name?: unknown } = {}
   circle.name = circle
-  // Of plain JavaScript, where nothing holds a caller to the types.
+  // Callers in plain JavaScript can pass values of any type.
   const wrong = (value: unknown) => value as never
   const cases: [Promise<Result<unknown>>, string, number | null, RegExp][] = [
     [new Postloom(wrong(5)).tags.list(), 'invalid_api_key', null, /pl_/],

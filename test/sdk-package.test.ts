@@ -22,9 +22,9 @@ const TARBALL = 'postloom-sdk-2.1.0.tgz'
 let directory: string
 let stack: Stack
 
-/** Runs a program in the scratch directory and gives what it wrote. */
+/** Runs a program in the scratch directory and returns its output. */
 async function run(file: string, parameters: string[], cwd: string, env: object = {}): Promise<string> {
-  // The scripts of the package ask for our Node and our compiler by name.
+  // The package's scripts call `node` and `tsc` by name, so the PATH must find ours.
   const PATH = [join(ROOT, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
   const options = { cwd, env: { ...process.env, PATH, ...env } }
   const { stdout } = await promisify(execFile)(file, parameters, options)
@@ -34,7 +34,7 @@ async function run(file: string, parameters: string[], cwd: string, env: object 
 test.before(async (t) => {
   t.timeout(300_000)
   directory = mkdtempSync(join(tmpdir(), 'postloom-sdk-'))
-  // A copy, because packing writes another manifest for as long as it lasts.
+  // Uses a copy, because packing temporarily replaces the manifest.
   for (const path of [
     'sdk/package.json',
     'sdk/tsconfig.json',
@@ -60,12 +60,12 @@ test.after.always(async () => {
   if (directory) rmSync(directory, { recursive: true, force: true })
 })
 
-/** A file of who uses the package. */
+/** Writes a file of the package's user. */
 function write(name: string, content: string): void {
   writeFileSync(join(directory, 'user', name), content)
 }
 
-/** The examples of a page in one language. */
+/** Returns the examples of a page in one language. */
 function examples(page: string, language: string): string[] {
   const found = readFileSync(join(ROOT, page), 'utf8').matchAll(/^```(\w+)\n([^]+?)^```$/gm)
   return Array.from(found, ([, written, code = '']) => (written === language ? [code] : [])).flat()
@@ -75,7 +75,7 @@ function isProxy(code: string): boolean {
   return code.includes('createServer(')
 }
 
-/** The environment of an organization's own program. */
+/** Returns the environment for a program of a new organization. */
 async function environment(): Promise<Record<string, string>> {
   const { token, domain } = await stack.api.organization()
   return { POSTLOOM_BASE_URL: stack.api.url, POSTLOOM_API_KEY: token, FROM: `hello@${domain}` }
@@ -169,7 +169,7 @@ test('TypeScript holds a caller to the types, however it finds modules and whate
   }
 })
 
-/** The proxy of the documentation in front of the API. */
+/** Starts the proxy of the documentation in front of the API. */
 async function startProxy(t: ExecutionContext): Promise<string> {
   write('proxy.js', examples('docs/sdk.md', 'js').find(isProxy) ?? '')
   const port = String(await freePort())
@@ -218,7 +218,7 @@ where(test, process.env['CHROMIUM'] ?? 'chromium')(
     const browser = openBrowser()
     t.teardown(() => browser.close())
     const page = await browser.newPage()
-    // A listening TCP server has an address object.
+    // The `address()` of a listening TCP server is an object.
     await page.open(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
     const answer = JSON.parse(String(await page.evaluate('globalThis.asked')))
     t.like(answer.known, { error: { name: 'not_found', statusCode: 404 } })

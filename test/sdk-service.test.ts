@@ -5,7 +5,7 @@ import type { TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
 
-/** What a busy machine may take for it. */
+/** A timeout for busy machines. */
 const LONG = { withinMs: 180_000 }
 
 let stack: Stack
@@ -20,7 +20,7 @@ async function newClient(): Promise<{ client: Postloom; organization: TestOrgani
   return { client: new Postloom(organization.token, { baseUrl: stack.api.url }), organization }
 }
 
-/** The data of a call that has to succeed. */
+/** Returns the data of a result; throws on an error. */
 function given<Data>({ data, error }: Result<Data>): Data {
   if (error) throw new Error(JSON.stringify(error))
   return data
@@ -125,7 +125,7 @@ test('a walk goes through every page once, and ends with the error of a page tha
   const results: string[] = []
   for await (const { data, error } of client.tags.each({ limit: 3 })) {
     results.push(data ? data.name : error.name)
-    // What the token may read changes in the middle of the walk.
+    // The token is deleted in the middle of the walk.
     if (results.length === 2) given(await client.tokens.delete(given(await client.tokens.current()).id))
   }
   t.deepEqual(results, ['tag-6', 'tag-5', 'tag-4', 'invalid_api_key'])

@@ -7,10 +7,10 @@ import { sdkTypes } from '../scripts/sdk/types.ts'
 import { Postloom } from '../sdk/src/index.ts'
 import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
 
-/** Of the addresses that answer no JSON, so that they are no row of the table. */
+/** Paths that do not answer with JSON and therefore are not in `Routes`. */
 const OTHER_ADDRESSES = ['GET /imports/first/rejected']
 
-/** A client that only says what it would have asked. */
+/** Returns a client that only records the requests it would make. */
 function recorder(): { client: Postloom; asked: string[] } {
   const asked: string[] = []
   const client = new Postloom('pl_key', {
@@ -26,7 +26,7 @@ function recorder(): { client: Postloom; asked: string[] } {
 
 type Method = (...values: unknown[]) => Promise<unknown>
 
-/** Every method of a resource and of the resources in it; a walk is a list told otherwise. */
+/** Returns every method of a resource and of its nested resources, except `each`, which uses `list`. */
 function methodsOf(resource: object): Method[] {
   const own = Object.getOwnPropertyNames(Object.getPrototypeOf(resource))
     .filter((name) => name !== 'constructor' && name !== 'each')

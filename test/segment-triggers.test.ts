@@ -32,7 +32,7 @@ async function segment(organization: TestOrganization, ...filters: unknown[]): P
   return made.segment.id
 }
 
-/** A live workflow that people enter as often as its trigger fires. */
+/** Publishes a workflow that people enter every time its trigger fires. */
 async function live(organization: TestOrganization, config: Trigger): Promise<string> {
   const steps = [
     { id: 'start', type: 'TRIGGER', config },
@@ -47,7 +47,7 @@ async function person(organization: TestOrganization, name: string, more: object
   return subscriber.id
 }
 
-/** Lets the watch work until nothing of this organization is left to look at; a broken segment is never done. */
+/** Runs the watch until it has no work left for this organization. A broken segment always has work left. */
 async function settle({ id }: TestOrganization, { isBroken = false } = {}): Promise<void> {
   await eventually('the segments to settle', async () => {
     await watchSegments(api.services)
@@ -61,7 +61,7 @@ async function settle({ id }: TestOrganization, { isBroken = false } = {}): Prom
   })
 }
 
-/** Who entered the workflow, by name, after everything has settled. */
+/** Returns the names of the people who entered the workflow, after all segments are settled. */
 async function entered(
   organization: TestOrganization,
   workflowId: string,

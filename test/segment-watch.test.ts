@@ -43,7 +43,7 @@ test('the schedule moves people into and out of segments by the passing of time'
     (await organization.data('create_segment', { name: 'Segment', filters })).segment.id
   const fresh = await segment({ field: 'createdAt', operator: 'within_last', value: DAY })
   const old = await segment({ not: { field: 'segment', operator: 'has_any', value: [fresh] } })
-  // A day of the calendar does not move, so this one is not compared.
+  // A fixed date does not move with time, so this segment needs no periodic comparison.
   const fixed = await segment({ field: 'createdAt', operator: 'before', value: '2021-01-01' })
   const entering = await live(organization, { type: 'SEGMENT_ENTERED', segmentId: old })
   const leaving = await live(organization, { type: 'SEGMENT_EXITED', segmentId: fresh })
@@ -116,7 +116,7 @@ test('a watch that is killed with -9 in the middle of its work, again and again,
       sql`select from pg_stat_activity where datname = current_database()
         and application_name = 'postloom watcher' and ${condition}`,
     )
-  // Each time it comes as far as the table that is closed to it, and no further.
+  // Each process gets as far as the locked table.
   for (const table of ['subscriber_event', 'automation_run', 'outbox']) {
     const child = start()
     await em.transactional(async (closing) => {

@@ -259,7 +259,7 @@ test('a segment in use cannot be deleted, and the refusal names its users', asyn
   }
   const campaign = `campaign ${encodeId('cmp', campaignId)}`
   t.deepEqual(await refused(), [campaign, `segment ${outer}`, `workflow ${workflow.id}`])
-  // The draft lets go, the published version does not.
+  // The draft no longer uses the segment, but the published version does.
   await organization.data('configure_workflow_draft', {
     workflowId: workflow.id,
     expectedUpdatedAt: (await organization.data('get_workflow', { workflowId: workflow.id })).workflow

@@ -35,7 +35,7 @@ test.after.always(async () => {
 
 const em = () => stack.em()
 
-/** Every sixth of them has an address that is gone. */
+/** Creates subscribers; every sixth has an address that does not exist. */
 async function people(organization: TestOrganization, count: number): Promise<void> {
   const mark = newId().slice(-12)
   await execute(
@@ -72,8 +72,9 @@ function send(organization: TestOrganization, to: string): Promise<Answer> {
 }
 
 /**
- * Sends so many receipts, every sixth to an address that is gone, and waits until each has an outcome or is held, because
- * those before it stopped the domain. None is refused for that: all are accepted before the first is sent.
+ * Sends `count` receipts, every sixth to an address that does not exist. Waits until each has an outcome or is held
+ * because earlier ones stopped the domain. None is refused for the stop, because all are accepted before the first is
+ * sent.
  */
 async function sendReceipts(organization: TestOrganization, count: number): Promise<void> {
   const mark = newId().slice(-12)
@@ -253,7 +254,7 @@ test.serial(
   },
 )
 
-/** An email that was queued before its domain stopped; answers its uuid. */
+/** Creates an email that was queued before its domain stopped. Returns its uuid. */
 async function hold(organization: TestOrganization): Promise<string> {
   const id = newId()
   await execute(

@@ -21,12 +21,12 @@ import { scratchDirectory, services, startOwnPostgres, startOwnTemporal } from '
 
 const serviceScripts = join(projectDirectory, 'scripts', 'services')
 
-/** A program that does nothing until it is ended, with `mark` in its command line. */
+/** Returns the arguments of a program that waits until it is ended, with `mark` in its command line. */
 function idle(mark: string): string[] {
   return ['-e', 'process.on("SIGTERM", () => process.exit(0)); setInterval(() => 0, 1000)', mark]
 }
 
-/** Runs a service under a parent process of its own, which prints the service's process id. */
+/** Runs a service under a separate parent process, which prints the service's process id. */
 async function startUnderParent(
   t: ExecutionContext,
   mark: string,
@@ -82,7 +82,7 @@ test('a Ctrl-C at the terminal reaches the parent, not its services', async (t) 
   const heard = new Promise<string>((resolve) =>
     parent.stdout?.once('data', (chunk) => resolve(String(chunk))),
   )
-  // The terminal signals the whole foreground group.
+  // Ctrl-C in a terminal signals the whole foreground process group.
   process.kill(-(parent.pid ?? Number.NaN), 'SIGINT')
   t.regex(await heard, /parent got SIGINT/)
   t.true(isProcess(pid, 'mark-ctrl-c'))
@@ -245,7 +245,7 @@ test('PostgreSQL has everything that was committed after kill -9, whoever has it
   await query(first.url, 'CREATE TABLE kept AS SELECT 1 AS value')
   first.kill()
   await first.exited
-  // The number of the killed server now belongs to this test's process.
+  // Simulates that the killed server's process id was reused, here by this test's process.
   const lockFile = join(first.dataDirectory, 'postmaster.pid')
   writeFileSync(lockFile, readFileSync(lockFile, 'utf8').replace(String(first.pid), String(process.pid)))
 
@@ -313,18 +313,18 @@ test('an external Temporal gets a namespace with our retention and search attrib
   t.true(missingAttributes.includes('OrgId'))
 })
 
-/** The same server as one that does not say which attributes it knows. */
+/** Returns a connection that refuses to list the search attributes. */
 function reticent(connection: Connection): Connection {
   const denied = Object.assign(new Error('denied'), { code: 7, details: 'denied', metadata: {} })
   const operatorService = { listSearchAttributes: () => Promise.reject(denied) }
-  // Only what is asked before the refusal is there.
+  // Only the services used before the refusal are needed.
   return { workflowService: connection.workflowService, operatorService } as unknown as Connection
 }
 
-/** The same server as one whose OrgId is a text. */
+/** Returns a connection on which OrgId has the type text. */
 function clashing(connection: Connection): Connection {
   const operatorService = { listSearchAttributes: async () => ({ customAttributes: { OrgId: 1 } }) }
-  // Only what is asked before the refusal is there.
+  // Only the services used before the refusal are needed.
   return { workflowService: connection.workflowService, operatorService } as unknown as Connection
 }
 
@@ -345,7 +345,7 @@ type Ended = {
   output: string
 }
 
-/** Runs the set-up with a home and a path of its own, where `go` is the script given. */
+/** Runs the set-up with its own home and PATH, in which `go` is the given script. */
 async function runSetup(go: string): Promise<Ended & { cache: string }> {
   const home = scratchDirectory('home')
   const bin = scratchDirectory('bin')
@@ -354,7 +354,7 @@ async function runSetup(go: string): Promise<Ended & { cache: string }> {
   const env = {
     HOME: home,
     PATH: `${bin}:/usr/bin:/bin`,
-    // The download cannot work through this, wherever the test runs.
+    // Makes the download fail, wherever the test runs.
     HTTPS_PROXY: 'http://127.0.0.1:9',
   }
   const script = join(projectDirectory, 'scripts', 'setup.mjs')

@@ -21,7 +21,7 @@ const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 const email = (id: string, subject = 'Hello {{name}}') =>
   step(id, 'EMAIL', { subject, content: 'Hello', transactional: false })
 
-/** Hours that open once a week. */
+/** A send window that is open once a week. */
 const HOURS = { days: ['TUE'], start: '09:00', end: '10:00' }
 
 type Definition = { steps: unknown[]; edges: unknown[]; settings?: object; successGoals?: object[] }
@@ -34,7 +34,7 @@ async function simulated(
   return await organization.data('simulate_workflow', { definition, sample, from })
 }
 
-/** A way in short: "step RESULT→port". */
+/** Returns a way as "step RESULT→port" per visit. */
 function trail({ ways }: Simulation, number = 1): string[] {
   const way = ways[number - 1]
   return (way?.timeline ?? []).map(
@@ -325,7 +325,7 @@ test('a way begins with what its trigger implies, and the entry says what of tha
     'yes',
     'They have got the tag Trial, which they do not have now.',
   ])
-  // One of them is enough.
+  // One of the two tags is enough.
   t.deepEqual(await begun(added, [has('has_none', 'trial')], { tags: ['beta'] }), [true, 'yes', null])
   const named = { field: 'entry.tag', operator: 'equals', value: 'Trial' }
   const told = { field: 'event', operator: 'performed', event: 'TAG_ADDED' }
@@ -501,7 +501,7 @@ test('a real person in a real workflow: their fields and tags, re-entry, and not
   )
 })
 
-// Before the others, of which one counts what is written.
+// Runs before the other tests, one of which counts written rows.
 test.serial(
   're-entry is asked for the moment of entry, and triggers by time take subscribed people only',
   async (t) => {
@@ -564,7 +564,7 @@ test('goals end a way at its start, by a change or with an email; what was reach
     'asks REACHED→next',
     'END',
   ])
-  // What came before the first email is not in a window that begins with it.
+  // Events before the first email do not count in a window that begins with it.
   const early = goal('early', { event: 'BOUGHT' }, { countFrom: 'FIRST_EMAIL' })
   const bought = step('buy', 'CREATE_EVENT', { eventType: 'BOUGHT' })
   t.is((await walk([bought, email('mail')], [early])).at(-1), 'END')
@@ -593,7 +593,7 @@ test('a goal that counts from the first email counts from the split for who goes
   const bought = { event: 'BOUGHT' }
   t.deepEqual(await walk({}, bought), ['share DECIDED→without', 'buy DONE→next', 'END'])
   t.deepEqual(await walk(holdout, bought), ['share DECIDED→without', 'buy DONE→next', 'GOAL'])
-  // As in the engine, what holds already is reached as soon as the window opens.
+  // As in the engine, filters that already match reach the goal as soon as the window opens.
   const vip = { filters: [{ field: 'tags', operator: 'has_any', value: ['vip'] }] }
   t.deepEqual(await walk({}, vip, { tags: ['vip'] }), ['share DECIDED→without', 'buy DONE→next', 'END'])
   t.deepEqual(await walk(holdout, vip, { tags: ['vip'] }), ['share DECIDED', 'GOAL'])
@@ -622,7 +622,7 @@ test('what time makes true ends a wait as it does in the engine, at the next qua
     step('wait', 'WAIT_UNTIL', { mode: 'EVENT', eventType: 'NEVER', scope: 'STEP', ...open }),
     step('wait', 'GOAL', { goalId: 'near', ifUnmet: 'WAIT' }),
   ]
-  // A wait that ends as the window closes, and as the goal is reached, is shown in both ways.
+  // Both ways are shown: the wait ends when the window closes, and when the goal is reached.
   const far = { ...goal(), filters: [{ field: 'country', operator: 'equals', value: 'XX' }] }
   const graph = { steps: [START, waits[2]], edges: edges(['start', 'wait']), successGoals: [far] }
   t.deepEqual(
@@ -633,7 +633,7 @@ test('what time makes true ends a wait as it does in the engine, at the next qua
   const mail = { ...email('mail'), config: { subject: 'x', content: 'x', sendWindow: HOURS } }
   const week = step('week', 'WAIT', { amount: 8, unit: 'DAYS' })
   t.deepEqual((await walk([week, mail], [goal()])).slice(1), [['mail', 'CANCELED', near], 'GOAL'])
-  // Two hours once in a year are seen, and what does not end the run stays reached when they are over.
+  // Even two hours per year are found. A goal that does not end the run stays reached afterwards.
   const condition = step('wait', 'WAIT_UNTIL', {
     mode: 'CONDITION',
     filters: within(2, 'HOURS') as never,
@@ -651,7 +651,7 @@ test('what time makes true ends a wait as it does in the engine, at the next qua
     'REACHED',
     near,
   ])
-  // Beyond the window nothing is reached, and a wait that is over sooner is left as it is.
+  // Nothing is reached after the window, and a wait that ends earlier is not changed.
   const short = goal({ windowDays: 11 })
   t.is((await walk([step('wait', 'WAIT', { amount: 30, unit: 'DAYS' })], [short])).at(-1), 'END')
   t.is((await walk([step('wait', 'WAIT', { amount: 11, unit: 'DAYS' })], [goal()])).at(-1), 'END')
@@ -683,14 +683,14 @@ test('goals and exit rules answer to what email, tags and requests make happen, 
     t.deepEqual((await walk([email('mail', 'Hello there'), tag], { rule })).at(-1), 'CANCELED EXIT_RULE')
     t.is((await walk([email('other', 'Hello here'), tag], { rule })).at(-1), 'COMPLETED END')
   }
-  // A rule comes before what filters say, and after a goal by the same event.
+  // An exit rule comes before a goal by filters, and after a goal by the same event.
   const tagged = { on: 'TAG_ADDED', where: at('tag', 'vip') }
   t.deepEqual(await walk([tag], { rule: tagged, goal: vip }), ['tag DONE→next', 'CANCELED EXIT_RULE'])
   t.deepEqual(await walk([tag], { rule: tagged, goal: { event: 'TAG_ADDED' } }), [
     'tag DONE→next',
     'COMPLETED GOAL',
   ])
-  // The event says what the tag is called, and not how a step spells it.
+  // The event has the stored name of the tag, not the spelling in the step.
   await organization.data('create_tag', { name: 'Member' })
   const spelled = step('tag', 'ADD_TAG', { tagNames: ['MEMBER'] })
   for (const [name, end] of [

@@ -16,7 +16,7 @@ test.before(async (t) => {
   const web = await startWebServer({ '/spring.png': { body: GIF } })
   const api = await startApi(web.allow)
   const own = await api.organization()
-  // What the examples name without making it: custom fields and tags of an organization in use.
+  // The custom fields and tags that the examples use without creating them.
   await own.data('add_subscriber', {
     email: 'ada@example.com',
     tags: ['customer', 'staff', 'newsletter'],
@@ -27,7 +27,7 @@ test.before(async (t) => {
 test.after.always((t) => t.context.api?.close())
 test.after.always((t) => t.context.web?.close())
 
-/** What an example leaves to its reader: ids of things made a moment ago, and an address that can be reached. */
+/** Completes examples with values that their readers must fill in: ids of new records and a reachable URL. */
 const FILLED: Record<string, (own: TestOrganization, input: object, web: WebServer) => Promise<object>> = {
   async configure_workflow_draft(own, input) {
     const { workflow } = await own.data('create_workflow', { name: 'From the skill' })
@@ -115,7 +115,7 @@ test('the filters skill names every field and every operator, and no other', (t)
 test('get_skill lists the pages of docs, gives each, and refuses what there is not', async (t) => {
   const { own } = t.context
   const { skill } = await own.data('get_skill', { type: 'docs' })
-  // The index is what get_skill gives without a page.
+  // README.md is the index, which `get_skill` returns without a page.
   const written = globSync('*.md', { cwd: new URL('../docs/', import.meta.url).pathname }).filter(
     (file) => file !== 'README.md',
   )

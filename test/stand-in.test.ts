@@ -19,7 +19,7 @@ test.before(async () => {
 })
 test.after.always(() => stack?.close())
 
-/** An organization whose own domain is lost, beside two others that are VERIFIED. */
+/** Creates an organization whose own domain is no longer verified, and two other domains that are VERIFIED. */
 async function office(t: { is: (one: unknown, other: unknown) => void }) {
   const organization = await api.organization()
   const hosts = { second: `second-${organization.domain}`, first: `first-${organization.domain}` }

@@ -29,11 +29,11 @@ const PORTS = [
 type Started = {
   process: ChildProcess
   output(): string
-  /** Its exit code, once it has ended. */
+  /** Resolves to the exit code. */
   ended: Promise<number | null>
 }
 
-/** A place of its own for a service: its state, its database, its ports. */
+/** Returns the environment of a separate service: its state directory, database and ports. */
 async function freshPlace(t: ExecutionContext): Promise<NodeJS.ProcessEnv> {
   const database = await createDatabase()
   t.teardown(() => database.drop())
@@ -74,11 +74,11 @@ function stateOf(environment: NodeJS.ProcessEnv): string {
 }
 
 function devFile(environment: NodeJS.ProcessEnv): DevFile {
-  // start.ts wrote it.
+  // Written by start.ts.
   return JSON.parse(readFileSync(join(stateOf(environment), 'dev.json'), 'utf8')) as DevFile
 }
 
-/** The parts that have a pid file, and still run. */
+/** Returns the pid files of the parts that still run. */
 function livingParts(environment: NodeJS.ProcessEnv): string[] {
   const files = readdirSync(stateOf(environment)).filter((name) => name.endsWith('.pid'))
   return files.filter((name) => {
@@ -177,7 +177,7 @@ test('an email that came by SMTP bounces: by curl out and back, as docs/smtp.md 
   })
   const report = readReportFile('postfix-no-such-user').replaceAll('{{RETURN_PATH}}', returnPath)
   const bounced = ['--mail-from', '<>', '--mail-rcpt', returnPath]
-  // Until the sending is recorded, the listener asks to be told again.
+  // The listener defers the report until the email is recorded as sent.
   await eventually('the bounce to be taken', async () => {
     return await bring(`smtp://127.0.0.1:${smtp.inboundPort}`, bounced, report).then(
       () => true,

@@ -138,7 +138,7 @@ function msmtpSettings({ port, cert, token, from }: Client): string {
   return scratchFile('msmtprc', `${lines.join('\n')}\n`)
 }
 
-/** Runs a program with an input. */
+/** Runs a program with the given standard input and returns its output. */
 async function feed(program: string, parameters: string[], input: string): Promise<string> {
   const running = run(program, parameters)
   running.child.stdin?.end(input)
@@ -174,7 +174,7 @@ where(
   t.is(email?.source.content.trim(), '<p>Danke für alles</p>')
 })
 
-// What plugins of WordPress do: its wp_mail() is PHPMailer, with a connection that is kept for several messages.
+// WordPress plugins send like this: its `wp_mail()` uses PHPMailer and keeps one connection for several messages.
 where(
   test,
   'php',

@@ -40,7 +40,7 @@ async function openDoor(
   return await openSubmission(services, apiUrl, options)
 }
 
-/** A door whose API delivers to a sink of its own. */
+/** Opens a submission listener whose API delivers to a sink of its own. */
 async function openWay(t: ExecutionContext<Context>, options: { utf8?: boolean } = {}) {
   const sink = await startSmtpSink({}, options)
   const api = await startApi({ RELAY_URL: sink.url })
@@ -73,7 +73,9 @@ function message(organization: TestOrganization, lines: readonly string[], body 
   return [`From: hello@${organization.domain}`, 'Subject: A note', ...lines, '', body].join('\r\n')
 }
 
-/** One message in a conversation of its own; answers the reply to its end, or the first refusal before it. */
+/**
+ * Submits one message on a new connection. Returns the reply to the end of the data, or the first refusal before it.
+ */
 async function submit(t: Context, organization: TestOrganization, raw: string, to = 'ada@reader.example') {
   const talk = await Talk.loggedIn(t.door, organization.token)
   try {
@@ -387,8 +389,8 @@ test('conversations of any words: each 250 has its email, and over an open line 
   await fc.assert(
     fc.asyncProperty(fc.boolean(), fc.array(words, { maxLength: 14 }), async (isSecured, lines) => {
       const talk = isSecured ? await Talk.loggedIn(door, organization.token) : await Talk.open(door.port)
-      // Whatever is open at the end is a message, or lines that a login waits for.
-      // What is said behind STARTTLS is the next test's.
+      // At the end, a message or a login may be open; the dots complete it. Commands after STARTTLS belong to the next
+      // test.
       const said = isSecured ? lines : lines.filter((line) => line !== 'STARTTLS')
       talk.write(`${[...said, '.', '.', '.', 'QUIT'].join('\r\n')}\r\n`)
       for (let reply = await talk.reply(); reply !== ''; reply = await talk.reply()) {
@@ -400,7 +402,7 @@ test('conversations of any words: each 250 has its email, and over an open line 
     }),
     {
       numRuns: 60,
-      // One of each, which chance alone would seldom say.
+      // One conversation of each kind, because random words rarely form them.
       examples: [
         [true, ['MAIL FROM:<>', 'RCPT TO:<ada@reader.example>', 'DATA', message(organization, []), '.']],
         [false, ['EHLO x', `AUTH PLAIN ${plain('x', organization.token)}`, 'MAIL FROM:<>']],
@@ -411,7 +413,7 @@ test('conversations of any words: each 250 has its email, and over an open line 
   t.true(seen.taken > 0)
   const emails = await stored(api, organization.id)
   t.is(emails.length, seen.taken)
-  // A route before an address is ignored (RFC 5321, appendix C).
+  // A source route before an address is ignored (RFC 5321, appendix C).
   t.true(emails.every(({ recipient }) => /^(?:(?:ada|lin)@reader|x@elsewhere)\.example$/.test(recipient)))
 })
 
@@ -428,7 +430,7 @@ test('commands sent in the open before TLS are never run', async (t) => {
     () => true,
     () => false,
   )
-  // Either the handshake breaks on what was in the way, or the session begins anew without a login.
+  // Either the handshake fails because of the injected bytes, or the session starts again without a login.
   if (upgraded) {
     await talk.say('EHLO client.test')
     t.regex(await talk.say('MAIL FROM:<a@b.example>'), /^530 5\.7\.0 /)
@@ -713,7 +715,7 @@ test('a renewed certificate is shown without a restart, and a broken one changes
   t.is(await fingerprint(door.port), second)
 })
 
-/** The certificate that STARTTLS shows. */
+/** Returns the fingerprint of the certificate that STARTTLS presents. */
 async function fingerprint(port: number): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   const next = () => new Promise<string>((resolve) => socket.once('data', (chunk) => resolve(String(chunk))))

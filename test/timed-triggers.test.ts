@@ -181,7 +181,7 @@ test('INACTIVITY takes whoever has become silent, once for each silence', async 
     ...config,
     filters: [{ field: 'name', operator: 'in', value: ['ann', 'bob'] }],
   })
-  // All were there before it; as if it had been published a minute earlier.
+  // All people exist already; the workflow appears to have been published a minute earlier.
   await studio.rewind(workflowId, 60_000)
   await eventually(
     'both to be silent for long enough',
@@ -198,7 +198,7 @@ test('INACTIVITY takes whoever has become silent, once for each silence', async 
   await studio.rewind(workflowId, 60_000)
   await studio.fire(workflowId)
   t.is(await studio.entered(workflowId), 'ann bob')
-  // Another silence of hers, and none of his.
+  // A new period of inactivity for ann, but not for bob.
   await pay(ann)
   await eventually(
     'the silence of ann alone',
@@ -209,7 +209,7 @@ test('INACTIVITY takes whoever has become silent, once for each silence', async 
     },
     { withinMs: 90_000 },
   )
-  // The same silence has another length now.
+  // The same period of inactivity must not count again when its length changes.
   const { workflow } = await organization.data('get_workflow', { workflowId })
   const [start, seen] = workflow.draft.steps
   await organization.data('configure_workflow_draft', {
@@ -391,7 +391,10 @@ test.serial('a schedule that cannot be put right in one organization keeps no ot
   })
 })
 
-/** The services with a client whose first such request is refused, however often; which it was, and what is logged. */
+/**
+ * Returns services whose client refuses the first request for one schedule, however often it is repeated; and the
+ * schedule and the log.
+ */
 async function refusingFirst(t: ExecutionContext, method: 'deleteSchedule' | 'describeSchedule') {
   const { services } = studio.api
   const { temporal } = services.config
@@ -499,7 +502,7 @@ test('explain_delivery says why a trigger by time took somebody, did not, or whe
   const dated = await studio.live(organization, date)
   await studio.rewind(dated, 2 * HOUR)
   await studio.fire(dated)
-  // Of whoever is in it, the workflow tells where they are.
+  // For people in the workflow, the explanation shows their current step, so wait until the run has ended.
   const isTold = async () => (await codes(dated, ann))[0] === 'NOTE DATE_TAKEN'
   await eventually('the end of her run', isTold, { withinMs: 90_000 })
   t.deepEqual(await codes(dated, bob), ['AGAINST NO_DATE'])

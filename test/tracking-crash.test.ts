@@ -16,7 +16,7 @@ const CLIENTS = 8
 const VISITS = 600
 const BROWSER = { 'user-agent': 'Mozilla/5.0 Firefox/140.0' }
 
-/** An email that was sent a minute ago, with the paths in it. */
+/** Creates an email that was sent a minute ago and returns its URLs. */
 async function mailOf(api: TestApi) {
   const organization = await api.organization()
   const [messageId, subscriberId] = [newId(), newId()]
@@ -46,7 +46,9 @@ async function mailOf(api: TestApi) {
   }
 }
 
-/** Opens an email again and again until the API is ended, and says when each visit was answered and which was written. */
+/**
+ * Opens an email repeatedly until the API has ended. Returns when each visit was answered and which ones were stored.
+ */
 async function visitUntilEnded(t: ExecutionContext, api: TestApi, pixel: string, signal: NodeJS.Signals) {
   const port = await freePort()
   const server = startProcess(api.services, 'api/main.ts', {
@@ -111,7 +113,7 @@ test('an API that is stopped in order loses none', async (t) => {
   t.deepEqual(lost, [])
 })
 
-/** Takes this database away from everybody, as if its server were down, and brings it back. */
+/** Returns functions that make this database unavailable, as if its server were down, and available again. */
 async function createSwitch({ services }: TestApi) {
   const admin = new pg.Client({ connectionString: (await shared()).databaseUrl })
   await admin.connect()

@@ -37,7 +37,7 @@ const em = () => stack.em()
 type Mail = { id: string; subscriberId: string; pixel: string; links: string[] }
 type Sent = { campaignId: string; mails: Mail[] }
 
-/** A campaign that went out a minute ago, with two links in each email. */
+/** Creates a campaign that was sent a minute ago, with two links in each email. */
 async function sentTo(organization: TestOrganization, count: number): Promise<Sent> {
   const campaignId = newId()
   await execute(
@@ -85,7 +85,7 @@ async function visit(path: string | undefined, headers: Record<string, string> =
   return answer
 }
 
-/** Lets the clicks so far be longer ago than a burst lasts. */
+/** Moves the previous clicks further into the past than a burst lasts. */
 async function age(seconds: number, ids: readonly string[]): Promise<void> {
   await execute(
     em(),
@@ -170,7 +170,7 @@ test('the analytics of a campaign tell everything that came of it, and stay when
   await visit(paths('dot').links[0], ROBOT)
   await visit(paths('dot').links[1], BROWSER, 'HEAD')
   await api.settleVisits()
-  // The same reader, another link, later.
+  // The same reader clicks another link later.
   await age(
     5,
     (
@@ -247,7 +247,7 @@ test('several processes, and several workers, count a first visit once and every
   const tracking = createTracking(api.services)
   const server = createServer(createApp(api.services, tracking).callback())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const second = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const paths = mails.flatMap(({ pixel, links }) => [pixel, links[0] ?? ''])
   const statuses = await Promise.all(
@@ -300,7 +300,7 @@ test('what was written twice, because nobody heard that it was written, counts o
   t.deepEqual((await analytics(organization, campaignId)).opens, only(1))
 })
 
-// Alone, because the other tests settle everybody's visits.
+// Serial, because the other tests settle all visits.
 test.serial(
   'a worker that dies in the middle settles nothing, and the next one all of it, once',
   async (t) => {
@@ -368,7 +368,7 @@ test('a machine is told by what it calls itself, or does not, and by asking for 
     t.true(asks(agent), agent)
   for (const agent of [
     BROWSER['user-agent'],
-    // Gmail and Yahoo load pictures when their reader opens the email.
+    // The image proxies of Gmail and Yahoo load images when the reader opens the email.
     'Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)',
     'YahooMailProxy; https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html',
     'Mozilla/5.0 (Linux; Android 11; CUBOT NOTE 20) AppleWebKit/537.36 Chrome/120.0 Mobile Safari/537.36',
@@ -416,7 +416,7 @@ test('a click that turns out to be a machine’s is taken back from every number
   await visit(mail?.links[0])
   await api.settleVisits()
   t.deepEqual(await eventsOf(mail), ['EMAIL_CLICKED 0'])
-  // A process that could not reach the database writes the other one late.
+  // Written late, as by a process that could not reach the database.
   await execute(
     em(),
     sql`insert into pending_visit (organization_id, id, message_id, position, url, machine, user_agent, created_at)

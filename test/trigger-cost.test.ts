@@ -18,17 +18,17 @@ let api: TestApi
 let sent = 0
 
 test.before(async () => {
-  // Before any client is made: each keeps the method it finds.
+  // Patched before any client is created, because a client keeps the method that it finds.
   // oxlint-disable-next-line typescript/unbound-method -- it is called on the client that it was called on
   const { query } = pg.Client.prototype
   Object.assign(pg.Client.prototype, {
     query(this: pg.Client, ...parameters: unknown[]) {
-      // The doorbell is rung after the answer, so it belongs to no call.
+      // This notification is sent after the answer, so it belongs to no call.
       if (!textOf(parameters[0]).includes('pg_notify')) sent += 1
       return Reflect.apply(query, this, parameters)
     },
   })
-  // No engine: nothing else sends statements meanwhile.
+  // Without an engine, nothing else sends statements.
   api = await startApi({ TEMPORAL_TASK_QUEUE: `cost-${process.pid}` })
 })
 test.after.always(async () => {
@@ -39,7 +39,7 @@ function textOf(query: unknown): string {
   return typeof query === 'string' ? query : String(Object(query).text)
 }
 
-/** How many statements a call costs. */
+/** Returns the number of statements that `work` sends. */
 async function statements(work: () => Promise<unknown>): Promise<number> {
   const before = sent
   await work()
@@ -148,7 +148,7 @@ test.serial(
   },
 )
 
-/** A condition of its own for each. */
+/** Returns a different condition for each amount. */
 function paid(atLeast: number) {
   return [{ path: 'amount', operator: 'gte' as const, value: atLeast }]
 }
@@ -169,7 +169,9 @@ test.serial('2,000 tag changes in one call cost as few statements as two', async
   t.is((await runsOf(api.services, organization, decodeId('wf', workflowId))).length, 2022)
 })
 
-/** As many people as asked, of whom every second has a date an hour ago and an event, and all are silent since. */
+/**
+ * Creates subscribers who are all inactive since an hour ago. Every second one has a date at that time and an event.
+ */
 async function crowd(organization: TestOrganization, size: number): Promise<void> {
   await person(organization, 'first')
   await organization.data('update_subscriber', {

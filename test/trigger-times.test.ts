@@ -53,7 +53,7 @@ test('a date is due on its day at the hour, moved by its offset, on the clocks o
   t.is(due('2025-07-10', date({ at: '09:00' }), 'Asia/Tokyo'), '2025-07-10T00:00:00.000Z')
   const before = { offset: { amount: 1, unit: 'WEEKS' }, direction: 'BEFORE' } as const
   t.is(due('2025-07-10', date({ at: '09:00', ...before })), '2025-07-03T07:00:00.000Z')
-  // An instant is on the day that the zone shows at it.
+  // A point in time belongs to the day that it has in the time zone.
   t.is(due('2025-07-10T23:30:00Z', date({ at: '09:00' })), '2025-07-11T07:00:00.000Z')
   const hour = { offset: { amount: 90, unit: 'MINUTES' }, direction: 'BEFORE' } as const
   t.is(due('2025-07-10T15:00:00Z', date(hour)), '2025-07-10T13:30:00.000Z')
@@ -85,7 +85,7 @@ test('what daylight saving skips moves forward, what happens twice is the first'
   t.is(clock('30 2 * * *', 'Europe/Berlin', '2025-03-30T01:30:00Z'), '2025-03-31T00:30:00.000Z')
   t.is(clock('30 2 * * *', 'Europe/Berlin', '2025-10-25T12:00:00Z'), '2025-10-26T00:30:00.000Z')
   t.is(clock('30 2 * * *', 'Europe/Berlin', '2025-10-26T00:30:00Z'), '2025-10-27T01:30:00.000Z')
-  // A time that is moved comes after a later one of the clock.
+  // A time that is moved forward may come after a later wall-clock time.
   t.is(clock('15,30 2,3 * * *', 'Europe/Berlin', '2025-03-30T00:00:00Z'), '2025-03-30T01:15:00.000Z')
   t.is(clock('15,30 2,3 * * *', 'Europe/Berlin', '2025-03-30T01:15:00Z'), '2025-03-30T01:30:00.000Z')
   t.is(clock('0 9 * * *', 'Pacific/Apia', '2011-12-29T18:59:00Z'), '2011-12-29T19:00:00.000Z')
@@ -204,7 +204,7 @@ test.serial(
         fc.constantFrom(...ZONES),
         stretches,
         async (raw, timezone, { day, minutes, hours }) => {
-          // Members that are undefined are not there.
+          // The JSON round trip removes members that are undefined.
           const trigger = JSON.parse(JSON.stringify(raw)) as DateConfig
           const from = at(day) + minutes * 60_000
           const stretch = { from, to: from + hours * 3_600_000 }

@@ -13,7 +13,7 @@ import { startWebServer } from './helpers/web-server.ts'
 
 const PROJECT = new URL('..', import.meta.url).pathname
 const GIF = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
-/** Those of the file, and who was there before. */
+/** The people in the file and one who existed before. */
 const PEOPLE = 201
 
 test('the campaign from nothing to analytics runs as it is written', async (t) => {

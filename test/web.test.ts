@@ -17,7 +17,7 @@ const limits = { bytes: 100_000, milliseconds: 10_000 }
 const attempts: string[] = []
 const servers: Server[] = []
 
-// Every connection this process tries is heard of before it is made, whoever tries it.
+// Records every connection that this process attempts, before it is made.
 channel('net.client.socket').subscribe((message) => {
   const socket: unknown = Reflect.get(Object(message), 'socket')
   if (socket instanceof Socket) {
@@ -36,7 +36,7 @@ async function serve(listener: RequestListener): Promise<{ url: string; port: nu
   servers.push(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}`, port, server }
 }
@@ -56,7 +56,7 @@ async function reasonOf(web: Web, url: string): Promise<string> {
   }
 }
 
-/** An IPv4 address in the notations that some program somewhere understands. */
+/** Returns an IPv4 address in all notations that some program accepts. */
 function notationsOf(address: string): string[] {
   const bytes = address.split('.').map(Number)
   const [a = 0, b = 0, c = 0, d = 0] = bytes
@@ -143,7 +143,7 @@ test.serial('no notation, name, rebinding or redirect reaches an internal addres
   const web = createWeb({
     allowPrivate: [`127.0.0.1:${door.port}`],
     ports: [80, 443, trap.port],
-    // A resolver that says something else each time it is asked: the first answer is what counts.
+    // This resolver returns another address each time. Only its first answer must be used.
     resolve: async (hostname) => await names({ [hostname]: answers.splice(0, 1) })(hostname),
   })
   const arbitrary = fc.record({
@@ -361,7 +361,7 @@ test.serial(
 test('a kept connection that the other side has closed costs no answer', async (t) => {
   const { url, port } = await serve((_request, response) => {
     response.end('here')
-    // Without a word: the header said that it is kept.
+    // Closes the connection without notice, although the header announced keep-alive.
     response.once('finish', () => setImmediate(() => response.socket?.destroy()))
   })
   const line = createWeb({ allowPrivate: [`127.0.0.1:${port}`] }).openLine()

@@ -11,7 +11,7 @@ import { eventually } from './helpers/eventually.ts'
 
 const EVENTS = 300
 
-/** A webhook that so many events wait for; nobody tells them yet. */
+/** Creates a webhook with `EVENTS` pending events and no worker. */
 async function makeWaiting(t: ExecutionContext) {
   const endpoints = await startEndpoints()
   t.teardown(() => endpoints.close())
@@ -51,7 +51,7 @@ test('several workers tell each event once', async (t) => {
 test('a worker that is killed with -9 while it tells events loses none, and repeats one under the same id', async (t) => {
   const { services, endpoints, em, id, counts, told } = await makeWaiting(t)
   const env = endpoints.allow
-  // Every eighth is left open, so that the worker dies with requests under way.
+  // Every eighth request stays open, so that the worker is killed with requests in progress.
   endpoints.answer('/events', (response, number) => {
     if (number < 100 || number % 8 !== 0) response.end()
   })
@@ -66,7 +66,7 @@ test('a worker that is killed with -9 while it tells events loses none, and repe
   endpoints.answer('/events', (response) => response.end())
   const second = startProcess(services, 'test/helpers/webhook-process.ts', { env })
   t.teardown(() => endProcess(second))
-  // Nobody waits for the lease of who is dead.
+  // Ends the lease of the killed worker at once.
   await execute(em, sql`update webhook set lease_until = now() where id = ${id}`)
   await eventually('all', async () => (await counts())?.delivered === EVENTS, { withinMs: 60_000 })
   t.is(new Set(told()).size, EVENTS)

@@ -31,7 +31,7 @@ test.after.always(async (t) => {
   t.context.endpoints?.close()
 })
 
-/** An organization with what its tests ask of webhooks. */
+/** Creates an organization and returns functions for testing its webhooks. */
 async function tenantOf({ api, endpoints }: { api: TestApi; endpoints: Endpoints }) {
   const organization = await api.organization()
   const em = () => crossOrganization(api.services)
@@ -46,13 +46,13 @@ async function tenantOf({ api, endpoints }: { api: TestApi; endpoints: Endpoints
       if (answer.status !== 201) throw new Error(`a webhook was refused: ${JSON.stringify(answer.body)}`)
       return answer.body
     },
-    /** Somebody subscribes, which is one event SUBSCRIBED. */
+    /** Adds a subscriber, which causes one SUBSCRIBED event. */
     async person(): Promise<{ email: string; id: string }> {
       const email = `${newId()}@reader.example`
       const { subscriber } = await organization.data('add_subscriber', { email })
       return { email, id: subscriber.id }
     },
-    /** Writes so many events at once, as delivery does. */
+    /** Inserts `count` events directly, as delivery does. */
     async events(count: number, { type = 'SUBSCRIBED', of = '' } = {}) {
       const id = of === '' ? (await this.person()).id : of
       await execute(
@@ -66,14 +66,14 @@ async function tenantOf({ api, endpoints }: { api: TestApi; endpoints: Endpoints
       const { body } = await rest('GET', `/${hook.id}/deliveries?limit=100${query}`)
       return body.data
     },
-    /** The only delivery, once it is as it is meant to be. */
+    /** Waits until the only delivery matches `isMeant` and returns it. */
     async delivery(hook: Hook, isMeant: (delivery: Record<string, unknown>) => boolean) {
       return await eventually('the delivery', async () => {
         const [only] = await this.deliveries(hook)
         return only !== undefined && isMeant(only) && only
       })
     },
-    /** What waits for its next attempt has it now. */
+    /** Makes pending deliveries due now. */
     async hurry(hook: Hook) {
       const id = decodeId('whk', hook.id)
       await execute(
@@ -182,7 +182,7 @@ test('an endpoint that fails is asked again, later each time, under the same id,
   const hook = await tenant.hook('/flaky')
   endpoints.answer('/flaky', (response, number) => {
     if (number === 1) response.writeHead(500).end('no')
-    // The second is never answered.
+    // The second request is never answered.
     else if (number === 3) response.writeHead(302, { location: `${endpoints.url}/elsewhere` }).end()
     else if (number === 4) response.writeHead(429, { 'retry-after': '7200' }).end()
     else if (number > 4) response.end('x'.repeat(5_000))
@@ -255,7 +255,7 @@ test('what waited for a day is given up where the endpoint failed all day, and n
   const hook = await tenant.hook('/unsteady')
   endpoints.answer('/unsteady', status(503))
   await tenant.change(hook, sql`next_turn_at = 'infinity'`)
-  // More than are tried while this looks: three a turn.
+  // More deliveries than are attempted during this test, at three per turn.
   await tenant.events(300)
   const wait = async () => {
     await execute(
@@ -316,7 +316,7 @@ test('a slow endpoint holds up no other, and is asked no more than eight things 
   const tenant = await tenantOf(t.context)
   const waiting: (() => void)[] = []
   endpoints.answer('/slow', (response) => waiting.push(() => response.end()))
-  // Before there is a webhook, so that the first turn finds all there is.
+  // The subscriber exists before the webhooks, so that the first turn finds all events.
   const { id: of } = await tenant.person()
   const slow = await tenant.hook('/slow')
   const quick = await tenant.hook('/quick')
@@ -442,7 +442,7 @@ test('everything since a time is sent again, also what happened before there was
   t.is(new Set(endpoints.ids('/replay')).size, 3)
   await eventually('the end', async () => !(await tenant.rest('GET', `/${hook.id}`)).body.replaying)
 
-  // More than a page, with nobody but this test to queue it.
+  // More than one page; only this test queues it, because no worker can take the lease.
   const big = await tenant.hook('/big', ['EMAIL_CLICKED'])
   await tenant.events(6_000, { type: 'EMAIL_OPENED' })
   await tenant.rest('PATCH', `/${big.id}`, { eventTypes: ['EMAIL_OPENED'] })

@@ -19,7 +19,7 @@ test.after.always(() => api?.close())
 
 const em = () => api.services.orm.em.fork()
 
-/** A workflow that so many people wait in, and nobody works on. */
+/** Publishes a workflow in which `size` people wait. No engine runs. */
 async function crowded(organization: TestOrganization, size: number): Promise<string> {
   const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
   const settings = { reEntry: { mode: 'AFTER_EXIT' } }
@@ -45,7 +45,7 @@ async function activeIn(organization: TestOrganization, workflowId: string): Pro
   return (await organization.data('get_workflow', { workflowId })).workflow.activeSubscribers
 }
 
-/** The next page, as a relay leases it. */
+/** Returns the next page of work, claimed as a relay does. */
 async function nextPage() {
   await execute(em(), sql`update outbox set available_at = now() where kind = 'work'`)
   const claimed = await claimOutbox(em(), 10_000, 15)
@@ -60,7 +60,7 @@ test.serial('many runs are canceled page by page, each once, whoever dies or com
   t.is(await activeIn(organization, workflowId), 1_300)
   const page = await nextPage()
   if (!page) throw new Error('nothing is left to do')
-  // Two relays hold it, because the lease of the first ran out.
+  // Two relays process the page, as after an expired lease.
   await Promise.all([performWork(api.services, page), performWork(api.services, page)])
   t.is(await activeIn(organization, workflowId), 300)
   const last = await nextPage()

@@ -45,7 +45,7 @@ test.after.always(async () => {
 const create = (organization: TestOrganization, input: object) =>
   organization.data('create_workflow_group', { name: 'Onboarding', conflictStrategy: 'FIRST_WINS', ...input })
 
-/** A live workflow that subscribers enter by an event of this type and wait in. */
+/** Publishes a workflow that subscribers enter by an event of this type, and then wait in. */
 async function waiting(
   eventType: string,
   groupId: string | null,
@@ -99,7 +99,7 @@ async function makeGroup(
 const happened = (subscriberId: string, type: string) =>
   tenant.within((call) => recordEvents(call, [{ subscriberId, type }]))
 
-/** "status exitReason" of each run of these workflows, once they are as asked. */
+/** Waits until the runs of these workflows are as expected, each as "status exitReason". */
 async function become(
   t: { deepEqual(one: unknown, other: unknown): unknown },
   expected: Record<string, string[]>,
@@ -317,7 +317,7 @@ const BUYS = {
   exitOnReach: true,
 }
 
-/** By how many exit rules and goals events find each run of an automation. */
+/** Returns the number of exit rules and goals that listen for events, for each run of an automation. */
 async function listeners(automationId: string): Promise<Record<string, number>> {
   const found = await rows<{ id: string; count: number }>(
     api.services.orm.em.fork(),
@@ -328,7 +328,7 @@ async function listeners(automationId: string): Promise<Record<string, number>> 
   return Object.fromEntries(found.map(({ id, count }) => [id, count]))
 }
 
-/** The automations whose runs of this person began, in that order. */
+/** Returns the automations in which this person's runs started, in order. */
 async function startedBy(subscriberId: string): Promise<string[]> {
   const found = await rows<{ workflowId: string }>(
     api.services.orm.em.fork(),
@@ -414,7 +414,7 @@ test('a paused workflow is passed over in the queue, and has its turn when it is
   await become(t, { [three]: ['COMPLETED END'] })
   const stale = await findStalePlaces(api.services.orm.em.fork())
   t.false(stale.some(({ places }) => places.some((place) => place.groupId === groupId)))
-  // It keeps nobody waiting who comes meanwhile either.
+  // It does not block people who come in the meantime either.
   await happened(subscriberId, 'Z3')
   await become(t, { [three]: ['COMPLETED END', 'WAITING'] })
   await become(t, { [two]: ['QUEUED', 'QUEUED'] })
@@ -456,7 +456,7 @@ test('who queues too long is skipped as EXPIRED, and a queue that nobody release
   for (const subscriberId of [late, stranded])
     for (const type of ['X1', 'X2']) await happened(subscriberId, type)
   await become(t, { [one]: ['WAITING', 'WAITING'], [two]: ['QUEUED', 'QUEUED'] })
-  // As a crash would leave it if the end of a run and the next turn were two transactions.
+  // The state after a crash, if ending a run and starting the next one were two transactions.
   await execute(
     api.services.orm.em.fork(),
     sql`with freed as (update automation_run set queue_expires_at = null
@@ -544,7 +544,7 @@ test('a workflow joins or leaves a group with its runs, unless somebody would be
 
 for (const strategy of CONFLICT_STRATEGIES) {
   test(`R13: whoever comes at the same time, ${strategy} lets each subscriber be in one workflow of the group`, async (t) => {
-    // Without an engine: the decisions are what is asked about, and they are made when somebody enters.
+    // No engine is needed, because the decisions are made on entry.
     const services = await testServices()
     t.teardown(() => services.close())
     const crowd = await makeTenant(services)

@@ -31,7 +31,7 @@ async function live(organization: TestOrganization, more: { filters?: unknown[];
   return await publishWorkflow(organization, [start, LONG_WAIT], { settings })
 }
 
-/** So many people, the names of every third beginning with "vip". */
+/** Creates `size` people; every third name begins with "vip". */
 async function crowd(organization: TestOrganization, size: number): Promise<void> {
   await execute(
     api.services.orm.em.fork(),

@@ -23,9 +23,9 @@ let engine: Engine
 let own: TestOrganization
 let server: Server
 let base: string
-/** The webhook-id of each request, by its path. */
+/** The `webhook-id` and path of each request. */
 const received: { path: string; id: string }[] = []
-/** Paths whose receiver works again. */
+/** Paths that answer successfully again. */
 const mended = new Set<string>()
 
 test.before(async () => {
@@ -36,7 +36,7 @@ test.before(async () => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   const { port } = server.address() as AddressInfo
   base = `http://127.0.0.1:${port}`
   api = await startApi({
@@ -72,7 +72,7 @@ const AFTER = { id: 'after', type: 'ADD_TAG', config: { tagNames: ['Told'] } }
 
 let made = 0
 
-/** A published workflow that counts, asks a receiver that is down, and does what is last. */
+/** Publishes a workflow that increments a field, calls an endpoint that is down, and then runs the step `last`. */
 async function publish(
   settings: object = {},
   last: { id: string } = AFTER,
@@ -103,7 +103,7 @@ async function enter(workflowId: string, subscriberId?: string): Promise<{ subsc
   return { subscriberId: subscriber.id, run }
 }
 
-/** Somebody whose run failed at its webhook. */
+/** Creates a subscriber whose run failed at its WEBHOOK step. */
 async function failed(
   settings: object = {},
   last: { id: string } = AFTER,
@@ -130,7 +130,7 @@ async function trail(runId: string): Promise<string[]> {
   return timeline.map(({ step, result, port }) => `${step.id} ${result}${port === null ? '' : `→${port}`}`)
 }
 
-/** What the run did to its subscriber: counted passes, tags. */
+/** Returns the effects of a run on its subscriber: the incremented field and the tags. */
 async function effects(subscriberId: string): Promise<object> {
   const { subscriber } = await own.data('get_subscriber', { subscriberId })
   const events = await rows<{ type: string }>(
@@ -225,7 +225,7 @@ test.serial(
     t.deepEqual(await trail(one.run.id), RETRIED)
     t.deepEqual(await effects(one.subscriberId), ONCE)
 
-    // Where a retry is refused, a reset ends as the workflow did before.
+    // Where a retry is refused, a reset ends the workflow as it ended before.
     const left = await failed()
     await own.data('update_workflow_status', { workflowId: left.workflowId, status: 'PAUSED' })
     await own.confirmed('update_workflow_status', { workflowId: left.workflowId, status: 'ARCHIVED' })
@@ -295,7 +295,7 @@ test.serial(
   },
 )
 
-/** What the Reset of the UI does to an execution of it, the newest when none is named: to the last workflow task. */
+/** Resets an execution to its last workflow task, as the Web UI does; by default the newest one. */
 async function reset(one: Failed, execution?: string): Promise<void> {
   const client = await api.services.temporal.client()
   const { workflowId } = await workflowOf(one)
@@ -407,7 +407,9 @@ test.serial('a retry that comes before the failed workflow has ended is heard by
   t.deepEqual(await effects(subscriberId), ONCE)
 })
 
-/** What the worker did before it died: the step was refused and that is committed, but Temporal never heard of it. */
+/**
+ * Does what a worker does before it crashes: the failure of the step is committed, but Temporal does not know of it.
+ */
 async function failWithout(runId: string, execution: string): Promise<void> {
   const actor = { kind: 'system' as const, id: 'test', name: 'test' }
   const advance = () =>

@@ -47,7 +47,7 @@ const MANUAL: Step = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } 
 const LONG: Step = { id: 'pause', type: 'WAIT', name: 'A rest', config: { amount: 3, unit: 'DAYS' } }
 const TAG: Step = { id: 'tag', type: 'ADD_TAG', config: { tagNames: ['Later'] } }
 
-/** A draft whose steps follow each other; `more` are edges from a port. */
+/** Creates a draft with the steps in sequence. `more` are additional edges. */
 async function draft(
   steps: Step[],
   more: object[] = [],
@@ -83,7 +83,7 @@ async function runsOf(subscriberId: string, workflowId: string, organization = o
   return (await organization.data('get_subscriber_workflow_runs', { subscriberId, workflowId })).runs
 }
 
-/** The newest run of somebody in a workflow, once it has this status. */
+/** Waits until a subscriber's newest run in a workflow has this status and returns it. */
 async function runWhen(
   subscriberId: string,
   workflowId: string,
@@ -100,7 +100,7 @@ async function trail(runId: string, organization = own): Promise<string[]> {
   return timeline.map(({ step, result, port }) => `${step.id} ${result}${port === null ? '' : `→${port}`}`)
 }
 
-/** Somebody who stands in the first wait of a workflow. */
+/** Creates a subscriber who waits in the first wait of a workflow. */
 async function parked(steps: Step[] = [MANUAL, LONG, TAG], more: object[] = []) {
   const workflowId = await published(steps, more)
   const { id: subscriberId, email } = await subscribe()
@@ -109,7 +109,7 @@ async function parked(steps: Step[] = [MANUAL, LONG, TAG], more: object[] = []) 
   return { workflowId, subscriberId, email, run }
 }
 
-/** What of a refusal may differ between organizations: nothing but the id that was sent. */
+/** Returns a refusal without the id that was sent; the rest must not differ between organizations. */
 function refusal({ status, body }: Answer, id: string): object {
   return { status, code: body.code, message: String(body.error).replace(id, '') }
 }

@@ -20,12 +20,12 @@ import { CONFLICT_STRATEGIES } from '../schema/workflow-group.ts'
 import { FAILURES } from '../src/catalogue/failure.ts'
 import type { Decision } from '../src/domain/automations/runs/decisions.ts'
 
-/** The workflow skill in words; its examples are run by another test. */
+/** The text of the workflow skill without its examples, which another test runs. */
 const SKILL = readFileSync(new URL('../src/skills/workflow.md', import.meta.url), 'utf8').replaceAll(
   /^```json[^]+?^```$/gm,
   '',
 )
-/** What stands below each heading, until the next one. */
+/** The text below each heading. */
 const SECTIONS = new Map(
   SKILL.split(/^##+ /m).map((section) => {
     const [heading = '', ...lines] = section.split('\n')
@@ -39,7 +39,7 @@ function section(heading: string): string {
   return found
 }
 
-/** The members of each record that begins with these words, `config: {` say. */
+/** Returns the members of each record in the text that begins with `beginning`, such as `config: {`. */
 function recordsOf(text: string, beginning: string): string[][] {
   return text
     .split(beginning)
@@ -47,7 +47,7 @@ function recordsOf(text: string, beginning: string): string[][] {
     .map((rest) => membersOf(rest.slice(0, endOf(rest))))
 }
 
-/** Where the bracket closes that was open at the beginning. */
+/** Returns the position of the bracket that closes the one open at the beginning. */
 function endOf(text: string): number {
   let depth = 1
   for (let at = 0; at < text.length; at++) {
@@ -58,7 +58,7 @@ function endOf(text: string): number {
   return text.length
 }
 
-/** `a, b?: {c}, d | e` are a, b, d and e. */
+/** Returns the names in a record: a, b, d and e for `a, b?: {c}, d | e`. */
 function membersOf(record: string): string[] {
   let flat = record
   for (let before = ''; flat !== before;) {
@@ -75,7 +75,7 @@ function membersOf(record: string): string[] {
 const sorted = (words: Iterable<string>) => [...new Set(words)].toSorted()
 const keysOf = (schema: unknown) => Object.keys(Object(schema).properties)
 
-/** The words that a schema tells apart, wherever in it. */
+/** Returns all enum and const values anywhere in a schema. */
 function wordsOf(schema: unknown): string[] {
   if (typeof schema !== 'object' || schema === null) return []
   const { enum: values = [], const: value } = Object(schema)
@@ -83,7 +83,7 @@ function wordsOf(schema: unknown): string[] {
   return [...own, ...Object.values(schema).flatMap(wordsOf)]
 }
 
-/** Words that the schema has in many places and the skill in one. */
+/** Words that occur in many places of the schema but only once in the skill. */
 const EVERYWHERE = new Set<string>([...DURATION_UNITS, ...WEEKDAYS])
 
 function missingWords(schema: unknown, text: string): string[] {
@@ -158,9 +158,9 @@ test('it names the members of steps and edges, and no other', (t) => {
   t.deepEqual(missingWords(StepMembers.onError, graph), [])
 })
 
-/** Actions of the ledger that the skill speaks of. */
+/** Actions of recorded decisions that the skill mentions. */
 const ACTIONS: readonly Decision['action'][] = ['STEP_SKIPPED']
-/** What the skill gives as names of its reader's own, and what it writes in capitals that is no word of ours. */
+/** Names that the skill invents as examples, and abbreviations that are not words of the service. */
 const OTHERS = ['PROJECT_CREATED', 'LEAD_SCORED', 'HTML', 'IANA', 'ISO', 'JSON', 'UTC']
 
 test('every word in capitals is one that the service knows', (t) => {

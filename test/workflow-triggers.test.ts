@@ -44,7 +44,7 @@ async function draft(
   })
 }
 
-/** A live workflow with this trigger. */
+/** Publishes a workflow with this trigger. */
 async function live(
   organization: TestOrganization,
   config: TriggerConfig,
@@ -79,7 +79,7 @@ test('UNSUBSCRIBED lets in whoever unsubscribes, by its filters, once unless the
   t.is(await runs(organization, leaving), 2)
   t.is(await runs(organization, filtered), 1)
   t.deepEqual(await decisionsOf(api.services, decodeId('wf', filtered)), ['ENTRY_REFUSED FILTERS'])
-  // A state is entered once, unless the settings say otherwise.
+  // Triggers for a state let a person enter only once, unless the settings say otherwise.
   await organization.data('update_subscriber', { subscriber: ann, resubscribe: true })
   await organization.confirmed('unsubscribe', { subscriberId: ann })
   t.is(await runs(organization, leaving), 2)
@@ -156,7 +156,7 @@ test('WORKFLOW_EVENT lets people enter because of what another workflow came to'
     return (await runs(organization, after)) === 1
   })
   t.is(await runs(organization, canceled), 0)
-  // Its events are heard by the triggers made for them alone.
+  // Only WORKFLOW_EVENT triggers react to the events of runs.
   t.is(await runs(organization, first), 1)
 })
 
@@ -164,7 +164,7 @@ test('workflows that start each other are cut off after ten runs, and the ledger
   const organization = await api.organization()
   const subscriberId = await person(organization, 'ann')
   const start = await live(organization, { type: 'MANUAL' })
-  // It listens to itself, which its own draft can only name once it is there.
+  // The workflow triggers itself. A draft can name its own id only after the workflow exists.
   const { workflow } = await organization.data('get_workflow', { workflowId: start })
   await organization.data('configure_workflow_draft', {
     workflowId: start,
@@ -222,7 +222,7 @@ test('workflows that move people in and out of segments for each other are cut o
   )
   t.deepEqual([await runs(organization, entered), await runs(organization, left)], [6, 5])
 
-  // What a run makes happen later, by its request, counts as its own doing too.
+  // Events that a run causes later, by its request, count as caused by the run too.
   const eleventh = (await runsOf(api.services, organization, decodeId('wf', entered))).at(-1)
   const scope = {
     organizationId: organization.id,

@@ -177,7 +177,7 @@ test('saving a draft publishes nothing: people enter as before until the next pu
   const { own } = t.context
   const one = await live(own, 'drafted')
   const other = { id: 'start', type: 'TRIGGER', config: { type: 'TAG_ADDED', tagNames: ['published'] } }
-  // A draft tool asks for no confirmation.
+  // Saving a draft needs no confirmation.
   const saved = await configure(own, one, [other, TAG, pause(2)], { settings: { priority: 90 } })
   t.like(saved, { status: 'ACTIVE', publishedVersion: { number: 1 } })
   t.is((await own.data('list_workflow_versions', { workflowId: one.id })).versions.length, 1)
@@ -228,7 +228,7 @@ test('each publishing is a version of its own, also of the same draft and at the
     toVersion: 2,
   })
   t.true(same.comparison.identical)
-  // Two inputs, because the same one has one code, which works once.
+  // Two different inputs, because calls with the same input share one confirmation code, which works once.
   const answers = await Promise.all(
     [{ activate: true }, { activate: false }].map((wish) =>
       own.confirmed('publish_workflow', { workflowId: one.id, ...wish }),

@@ -54,7 +54,7 @@ async function draft(
 
 type Sending = { id?: string; at?: number; secret?: string; raw?: string }
 
-/** Sends a message as Standard Webhooks signs it. */
+/** Sends a message signed according to Standard Webhooks. */
 async function send({ slug, secret }: Webhook, body: unknown, sending: Sending = {}) {
   const {
     id = `msg_${randomUUID()}`,

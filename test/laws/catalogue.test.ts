@@ -103,19 +103,19 @@ for (const tool of LISTED_TOOLS.filter(({ input }) =>
   })
 }
 
-/** Whether an object of any members is a valid value, so that it is no wrong type. */
+/** Returns whether an object with any members is valid, so that it cannot serve as a wrong type. */
 function takesObjects(schema: object): boolean {
   const { type } = { type: undefined, ...schema }
   return type === 'object' || type === undefined
 }
 
-/** What a tool asks for beyond what its schema requires. */
+/** Input members that a tool needs although its schema does not require them. */
 const NEEDED: Record<string, readonly string[]> = {
   explain_delivery: ['campaignId'],
   simulate_workflow: ['workflowId'],
 }
 
-/** The least input of a tool whose ids come from `make`. */
+/** Returns the smallest input of a tool, with ids from `make`. */
 function inputWith(tool: Tool, make: (prefix: IdPrefix) => string): Record<string, unknown> {
   const names = new Set([...(tool.input.required ?? []), ...(NEEDED[tool.name] ?? [])])
   const id = Object.keys(ID_FIELDS).find((name) => name in tool.input.properties)

@@ -34,14 +34,14 @@ import { eventually } from '../helpers/eventually.ts'
 import { inWorld, makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
 
 /**
- * Every door only translates: for whatever is asked, it says what the core said, with the code, the status and the name
- * of the one table in failure.ts, and the same sentence and details as every other door.
+ * All interfaces ("doors") only translate: for the same call, each returns what the core returned, with the code,
+ * status and name from the table in failure.ts, and the same message and details as the others.
  */
 type Worlds = { own: World; missing: World }
 type Law = { api: TestApi; organization: TestOrganization; worlds: Worlds }
 
 const test = anyTest as TestFn<Law>
-/** Every refusal that was met somewhere below. */
+/** The codes that occurred in any test below. */
 const met = new Set<FailureCode>()
 
 test.before(async (t) => {
@@ -61,7 +61,7 @@ test.after.always(async (t) => {
   await t.context.api?.close()
 })
 
-/** What the core refuses with; null where it does it. */
+/** Returns the failure with which the core refuses a call, or null if it succeeds. */
 async function refusalOf({ api }: Law, asked: Asked, gated: boolean): Promise<Failure | null> {
   try {
     await runCore(api, asked, gated)
@@ -77,7 +77,7 @@ async function runCore(api: TestApi, { token, operation, input }: Asked, gated: 
   return await invoke(api.services, principal, { tool: findOperation(operation), input, gated })
 }
 
-/** Asks the core, and then every door that has the operation, which says the same. */
+/** Makes a call to the core and to every door that offers the operation, and compares the answers. */
 async function holdsEverywhere(t: ExecutionContext<Law>, asked: Asked, code?: FailureCode): Promise<void> {
   const tool = findOperation(asked.operation)
   const doors = DOORS.filter((door) => door.takes(tool, asked.input) && door.admits?.(asked.token) !== false)
@@ -94,14 +94,14 @@ async function holdsEverywhere(t: ExecutionContext<Law>, asked: Asked, code?: Fa
   }
 }
 
-/** Without what is new in every answer: codes of confirmations, moments and how long to wait. */
+/** Removes what differs between answers: confirmation codes, timestamps and waiting times. */
 function timeless(said: Said): unknown {
   const text = JSON.stringify(said)
   const moments = /(?<=")\d{5}(?=\\?")|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b\d+ s\b/g
   return JSON.parse(text.replaceAll(moments, '*'))
 }
 
-/** Asking the network is no part of a door. */
+/** Operations that use the network; their result does not depend on the door. */
 const ASKS_THE_WORLD = new Set(['fetch_web_page', 'upload_image', 'verify_domain', 'verify_email_address'])
 
 const KINDS: Record<string, keyof World> = {
@@ -117,19 +117,19 @@ const KINDS: Record<string, keyof World> = {
   deliveryId: 'evt',
 }
 
-/** The documented example of an operation in a world, with a record of it at each place that has to be there. */
+/** Returns the documented example of an operation with records of `world`, also for required members that it lacks. */
 function exampleOf(tool: Tool, world: World): Record<string, unknown> {
   const { properties } = tool.input
   const required: string[] = tool.input.required ?? []
   const example = inWorld(EXAMPLES[tool.name] ?? {}, world)
-  // Somebody has to be named who may be named in two ways.
+  // Where a subscriber can be named in two ways, one of them must be present.
   const isNamed = 'email' in example || 'sample' in example
   const person = 'subscriberId' in properties && !isNamed ? ['subscriberId'] : []
   const places = [...required, ...person].filter((name) => name in KINDS)
   return { ...Object.fromEntries(places.map((name) => [name, world[KINDS[name] ?? 'sub']])), ...example }
 }
 
-/** Inputs that are wrong, by a way of being wrong; a query can say only some of them. */
+/** Returns invalid inputs of various kinds. A query string can express only some of them. */
 function wrongInputs(tool: Tool, example: Record<string, unknown>): Record<string, unknown>[] {
   const { properties } = tool.input
   const required = tool.input.required ?? []
@@ -160,7 +160,7 @@ function nested(levels: number): unknown {
   return value
 }
 
-/** Those that some door takes by their members. */
+/** Operations that some door offers with an object as input. */
 const OPERATIONS = [...CATALOGUE.values()].filter((tool) => DOORS.some((door) => door.has(tool)))
 
 for (const tool of OPERATIONS) {
@@ -179,7 +179,7 @@ for (const tool of OPERATIONS) {
     },
   )
 
-  // One after the other: what one makes may be what another misses.
+  // Serial, because one test may create what another expects to be missing.
   test.serial(`${operation}: what is missing is so in the same words at every door`, async (t) => {
     const { organization, worlds } = t.context
     const input = exampleOf(tool, worlds.missing)
@@ -207,7 +207,7 @@ test.serial('what one door reads, every door reads', async (t) => {
   }
 })
 
-/** What takes more than an input: how it comes about, and with which refusal. */
+/** Refusals that depend on state, not only on the input: each function prepares the state and returns the call. */
 const STATES: Partial<Record<FailureCode, (law: Law) => Promise<Omit<Asked, 'token'> & { token?: string }>>> =
   {
     async WRONG_STATE({ organization }) {
@@ -261,7 +261,7 @@ for (const code of Object.keys(STATES)) {
   })
 }
 
-/** What is wrong with a request whatever it asks for: what is sent, and whether a door refuses it before it reads a call. */
+/** Refusals that do not depend on the operation: the request, and whether it is refused before a call is read. */
 const REQUESTS: Partial<Record<FailureCode, { unread: boolean; sent: (law: Law) => Sent | Promise<Sent> }>> =
   {
     MISSING_TOKEN: { unread: true, sent: () => ({}) },
@@ -303,7 +303,7 @@ const PERSON = 'person@reader.example'
 
 for (const code of Object.keys(REQUESTS)) {
   test.serial(`${code} is the same at every door, whatever is asked for`, async (t) => {
-    // The keys of the table.
+    // `REQUESTS` is keyed by failure codes.
     const known = code as FailureCode
     const { unread, sent } = REQUESTS[known] ?? {}
     if (sent)
@@ -315,7 +315,7 @@ for (const code of Object.keys(REQUESTS)) {
   })
 }
 
-/** Asks every door the same, until it refuses; what the Tools API says, all of them have to. */
+/** Sends the same request to every door until it is refused. All refusals must agree with that of the Tools API. */
 async function refusedEverywhere(
   t: ExecutionContext<Law>,
   api: TestApi,
@@ -341,7 +341,7 @@ async function refusedEverywhere(
   met.add(code)
 }
 
-/** A window of one request has two where a minute begins between them. */
+/** Repeats a request until it is refused, because a rate limit window may end between two requests. */
 async function untilRefused<Answer extends Said>(
   api: TestApi,
   post: (api: TestApi, sent: Sent) => Promise<Answer>,
@@ -373,7 +373,7 @@ test.serial('UNAVAILABLE is the same at every door while there is no database', 
   await refusedEverywhere(t, cut, { code: 'UNAVAILABLE', unread: true, sent: organization })
 })
 
-/** A line to the database, which can be cut. */
+/** Starts a proxy in front of the database whose connections can be cut. */
 async function startLine(databaseUrl: string): Promise<{ url: string; cut: () => Promise<void> }> {
   const url = new URL(databaseUrl)
   const [host, port] = [url.hostname, Number(url.port)]
@@ -384,7 +384,7 @@ async function startLine(databaseUrl: string): Promise<{ url: string; cut: () =>
     near.pipe(far).pipe(near)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A listening TCP server has an address object.
+  // The `address()` of a listening TCP server is an object.
   url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     url: url.href,
@@ -409,15 +409,15 @@ test.serial('a tool that does not exist is told in the same words by those who t
   met.add(failure.code)
 })
 
-/** Refusals that no call of an operation brings about. */
+/** Refusals that no call of an operation in this file causes. */
 const NOT_MET = new Set([
-  // Of REST alone, which tells a fault of the address from one of the body: INVALID_INPUT everywhere else.
+  // Only REST has it, for faults in the path or query. Elsewhere it is INVALID_INPUT.
   'INVALID_PARAMETER',
-  // Of an address without a method.
+  // For an existing path with another method.
   'METHOD_NOT_ALLOWED',
-  // While the first of two has not answered.
+  // Only while the first of two requests is still running.
   'IDEMPOTENCY_IN_PROGRESS',
-  // A mistake of ours.
+  // An internal error.
   'FAULT',
 ])
 
@@ -428,7 +428,7 @@ test.after('every refusal there is was met at every door', (t) => {
   )
 })
 
-/** Who shows the catalogue, as far as each tells of a tool. */
+/** The interfaces that publish the catalogue, each with the members of a tool that it shows. */
 const CATALOGUES: Record<string, (law: Law) => Promise<Partial<ToolDescription>[]>> = {
   async 'Tools API'({ api, organization: { token } }) {
     const { body } = await api.request('GET', '/api/v2/tools', { token })
@@ -480,7 +480,7 @@ type OpenApiOperation = {
   responses: { 200: OpenApiBody }
 }
 
-/** A schema with what it refers to in its place. */
+/** Returns a schema with its references replaced by their targets. */
 function resolved(schema: unknown, document: object): TSchema {
   const text = JSON.stringify(schema, (_key, value: unknown) => {
     const reference: unknown = Object(value).$ref
@@ -493,7 +493,7 @@ function resolved(schema: unknown, document: object): TSchema {
   return JSON.parse(text)
 }
 
-/** The document shows the language of workflows whole, where the catalogue has lists that validation reads. */
+/** The OpenAPI document has the full schema of workflow graphs where the catalogue has open lists. */
 function inWholeLanguage(described: object): object {
   return resolved(withLanguage(described), { components: { schemas: LANGUAGE } })
 }

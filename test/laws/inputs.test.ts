@@ -16,9 +16,10 @@ import { letIn, SDK_DOOR, SERVED_DOORS } from '../helpers/doors.ts'
 import { makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
 
 /**
- * S1: inputs made from each tool's own schema, right and wrong, with real and unreal ids, hostile text, numbers at the
- * edges and the domain's languages half known, at each door in its turn. Whatever comes, no answer is a fault of ours,
- * and what succeeds matches the published output of its door. REPRO=seed repeats a run; `TRIES` makes it longer.
+ * S1: generates inputs from each tool's own schema, valid and invalid, with existing and unknown ids, hostile text,
+ * numbers at the limits and partly valid filters, steps and content, and sends them to the doors in turn. No answer may
+ * be an internal error, and successful answers must match the output schema of the door. REPRO=seed repeats a run;
+ * `TRIES` sets its length.
  */
 const test = anyTest as TestFn<{ api: TestApi; organization: TestOrganization; worlds: World[] }>
 
@@ -38,7 +39,7 @@ test.after.always(async (t) => {
   await t.context.api?.close()
 })
 
-/** Text that is more than it seems: to SQL, JSON, mail, CSV, clocks, addresses, object keys. */
+/** Text that has a special meaning in SQL, JSON, mail, CSV, dates, addresses or object keys. */
 const HOSTILE_TEXT = [
   '',
   ' ',
@@ -138,7 +139,7 @@ const period = fc.record({
   unit: fc.constantFrom(...PERIOD_UNITS),
 })
 
-/** Filters that are often right: a known field, an operator of its kind, a value of any shape. */
+/** Generates filters that are often valid: a known field, one of its operators, and any value. */
 function leaf(text: Arbitrary<unknown>): Arbitrary<unknown> {
   const fields = Object.entries(FIELDS).map(([key, { kind }]) => ({
     key: key.replace('<name>', 'plan'),
@@ -185,7 +186,7 @@ function filters(text: Arbitrary<unknown>): Arbitrary<unknown> {
   return fc.oneof({ weight: 6, arbitrary: fc.array(filter, { maxLength: 4 }) }, anything)
 }
 
-/** Steps whose members are known and whose values are anything. */
+/** Generates steps with known members and any values. */
 function steps(text: Arbitrary<unknown>): Arbitrary<unknown> {
   const value = fc.oneof(text, anything)
   const config = fc.record(
@@ -237,7 +238,7 @@ function edges(text: Arbitrary<unknown>): Arbitrary<unknown> {
   })
 }
 
-/** MAILY and Slate nodes of known and unknown types. */
+/** Generates MAILY and Slate nodes of known and unknown types. */
 function content(text: Arbitrary<unknown>): Arbitrary<unknown> {
   const attrs = fc.dictionary(
     fc.constantFrom('url', 'src', 'snippetId', 'level', 'id', 'width', 'show'),
@@ -286,7 +287,7 @@ const LANGUAGES: Languages = {
   definition: (text) => fc.record({ steps: steps(text), edges: edges(text) }, { requiredKeys: ['steps'] }),
 }
 
-/** Mostly what the schema asks for, now and then anything else. */
+/** Generates values that mostly fit the schema, and sometimes any value. */
 function valueOf(schema: object, name: string, text: Arbitrary<unknown>): Arbitrary<unknown> {
   const language = LANGUAGES[name]
   const fitting =
@@ -335,7 +336,7 @@ function objectOf(properties: object, text: Arbitrary<unknown>): Arbitrary<Recor
   return fc.record(Object.fromEntries(members), { requiredKeys: [] })
 }
 
-/** Inputs of a tool: what it requires is there more often than not. */
+/** Generates inputs of a tool in which required members are usually present. */
 function inputsOf(tool: Tool, worlds: readonly World[]): Arbitrary<Record<string, unknown>> {
   const ids = worlds.flatMap((world) => Object.values(world))
   const text = fc.oneof(
@@ -346,7 +347,7 @@ function inputsOf(tool: Tool, worlds: readonly World[]): Arbitrary<Record<string
   )
   const required = new Set(tool.input.required)
   const members = Object.entries(tool.input.properties).map(([name, schema]: [string, object]) => {
-    // What takes its record away would leave nothing to the others.
+    // Tools that delete records get no existing id, so that the records remain for the others.
     const real = /^(?:delete|erase)_/.test(tool.name) ? undefined : naturalId(name, worlds)
     const value = valueOf(schema, name, text)
     return [
@@ -364,7 +365,7 @@ function inputsOf(tool: Tool, worlds: readonly World[]): Arbitrary<Record<string
   )
 }
 
-/** The id of a record that is there, for the parameter it belongs to, so that handlers get beyond the look-up. */
+/** Returns an existing id for a parameter, so that handlers get past looking it up. */
 function naturalId(name: string, [world]: readonly World[]): unknown {
   const ids: Record<string, string | string[] | undefined> = {
     subscriberId: world?.sub,
@@ -391,23 +392,26 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** Neighbouring seeds draw alike: with some, none of a tool's inputs could be said at any door. */
+/**
+ * Mixes the bits of a seed, because close seeds generate similar inputs: with some seeds, no input of a tool could be
+ * expressed at any door.
+ */
 function spread(number: number): number {
   const mixed = Math.imul(number ^ (number >>> 16), 0x85_eb_ca_6b)
   return mixed ^ (mixed >>> 13)
 }
 
-/** The command line asks through the SDK, but waits no longer than somebody at a shell does; here all ask at once. */
+/** The command line is left out: it uses the SDK with a shorter timeout, and here all tests run concurrently. */
 const DOORS = [...SERVED_DOORS, SDK_DOOR]
 
-/** Asks name servers whatever address it is given; test/email-verification.test.ts has servers of its own. */
+/** It queries DNS for any given address. test/email-verification.test.ts tests it with servers of its own. */
 const NOT_ASKED = new Set(['verify_email_address'])
 
-/** Answers with what a workflow saw; no worker runs here, so that a domain made by another test has it say UNAVAILABLE. */
+/** It needs a worker, and none runs here. For a domain created by another test it therefore answers UNAVAILABLE. */
 const ASKS_WORKER = new Set(['verify_domain'])
 
 for (const tool of CATALOGUE.values()) {
-  // A file, or a list without a name, is no input of members.
+  // Some operations take a file or a list, and therefore no object as input.
   if (NOT_ASKED.has(tool.name) || !DOORS.some((door) => door.has(tool))) continue
   test(`${tool.name}: ${tries} inputs out of its schema are answered, none by a fault`, async (t) => {
     const { api, organization, worlds } = t.context
@@ -415,10 +419,10 @@ for (const tool of CATALOGUE.values()) {
     const inputs = inputsOf(tool, worlds).filter((input) => DOORS.some((door) => door.takes(tool, input)))
     let answered = 0
     for (let turn = 0; turn < tries; turn++) {
-      // One at a time: drawing them all keeps the process busy until idle connections are closed under the next request.
+      // One at a time: generating all inputs at once blocks the process long enough for idle connections to be closed.
       const [drawn = {}] = fc.sample(inputs, { seed: spread(seed + turn), numRuns: 1 })
       const input = await current(tool, organization, drawn)
-      // Each door in its turn, of those that can say it.
+      // The doors that can express the input take turns.
       const doors = DOORS.filter((door) => door.takes(tool, input))
       const door = doors[turn % doors.length]
       if (!door) continue
@@ -434,7 +438,7 @@ for (const tool of CATALOGUE.values()) {
   })
 }
 
-/** A draft write needs the moment of the last one, which no schema tells. */
+/** Adds `expectedUpdatedAt` to a write of a draft; random values would never match. */
 async function current(
   tool: Tool,
   organization: TestOrganization,
@@ -446,7 +450,7 @@ async function current(
   return status === 200 ? { ...input, expectedUpdatedAt: body.data.workflow.updatedAt } : input
 }
 
-/** An organization whose every list has a second page. */
+/** Creates an organization in which every list has a second page. */
 async function makePages(api: TestApi): Promise<{ organization: TestOrganization; world: World }> {
   const organization = await api.organization()
   const [world, second] = [await makeWorld(api, organization), await makeWorld(api, organization)]
@@ -471,7 +475,7 @@ test('a cursor whose position is none is refused by every list', async (t) => {
   const ids = Object.entries({ subscriberId, tagId, campaignId, workflowId })
   for (const tool of CATALOGUE.values()) {
     if (!('cursor' in tool.input.properties)) continue
-    // What a list is of; an id after it would narrow it down to fewer than two pages.
+    // Only the first id that the list takes. Another one would filter it to less than two pages.
     const question = Object.fromEntries(ids.filter(([name]) => name in tool.input.properties).slice(0, 1))
     const ask = async (cursor: object): Promise<Answer> => {
       const input = { ...question, limit: 1, ...cursor }
@@ -491,7 +495,7 @@ test('a cursor whose position is none is refused by every list', async (t) => {
   }
 })
 
-/** Positions that are none, by themselves and bound to the query that the genuine cursor continues. */
+/** Returns invalid cursors, alone and combined with the query of the genuine cursor. */
 function forgeriesOf(genuine: string): string[] {
   const wrong: unknown[] = [
     '',

@@ -11,9 +11,9 @@ import { letIn, type Said, SERVED_DOORS } from '../helpers/doors.ts'
 import { makeLostWorld, makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
 
 /**
- * S2, the tenant matrix: every parameter of every operation that names a record, asked with the id of another
- * organization, of nothing, of something deleted and with no id at all. The answers are the same to the byte but for
- * the id itself, and differ from what a record of one's own gets, which shows that the question was reached.
+ * S2, the tenant matrix: every parameter of every operation that refers to a record is tested with the id of another
+ * organization, an unknown id, a deleted record and a malformed id. The answers must be identical except for the id
+ * itself. They must differ from the answer for a record of one's own, which proves that the lookup was reached.
  */
 type Kind = keyof World
 type Worlds = { own: World; foreign: World; lost: World; missing: World }
@@ -37,7 +37,7 @@ test.after.always(async (t) => {
   await t.context.api?.close()
 })
 
-/** What parameters of these names identify, in any tool or, as `tool.parameter`, in one. */
+/** The kind of record to which a parameter refers: by parameter name for all tools, or as `tool.parameter`. */
 const ID_PARAMETERS: Record<string, Kind> = {
   subscriberId: 'sub',
   subscriberIds: 'sub',
@@ -63,7 +63,7 @@ const ID_PARAMETERS: Record<string, Kind> = {
   'rename_tag.tag': 'tag',
 }
 
-/** Parameters that identify by a name, as `tool.parameter`; with `*`, wherever the tool also takes the id. */
+/** Parameters that refer to a record by a name, as `tool.parameter`; with `*`, in all tools that also take the id. */
 const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
   '*.email': ['email'],
   '*.name': ['tagName'],
@@ -86,15 +86,16 @@ const NAME_PARAMETERS: Record<string, readonly Kind[]> = {
   'update_domain.domain': ['host'],
   'verify_domain.domain': ['host'],
   'send_transactional_email.from': ['address'],
-  // Any address can be written to, whether somebody has it or not.
+  // Email can be sent to any address.
   'send_email.email': [],
-  // A sample need not be anybody.
+  // A sample does not have to be an existing subscriber.
   'simulate_workflow.email': [],
-  // Any address can be suppressed; that nobody lifts another organization's is shown in suppressions.test.ts.
+  // Any address can be suppressed. suppressions.test.ts tests that another organization's suppression cannot be
+  // removed.
   'add_suppression.email': [],
   'remove_suppression.email': [],
 }
-/** Parameters that are called like an id and name something new. */
+/** Parameters that are named like a reference but name something new. */
 const NEW_NAMES = new Set(['create_domain.domain'])
 const BESIDE: Record<string, string> = {
   email: 'subscriberId',
@@ -105,20 +106,20 @@ const BESIDE: Record<string, string> = {
   sample: 'subscriberId',
 }
 
-/** Parameters that end like an id and name no record of an organization. */
+/** Parameters that are named like an id but refer to no record of an organization. */
 const NO_RECORDS = new Set([
-  // Steps of one workflow's graph.
+  // Steps inside one workflow's graph.
   'startStepId',
   'expectedStepId',
-  // A page that was captured: a label, as nothing captures yet.
+  // The page that an image was captured from: a mere label so far.
   'capturePageId',
-  // A node of the document in hand.
+  // A node inside the given document.
   'nodeId',
-  // A position, valid after its record is gone.
+  // A position, which remains valid after its record is deleted.
   'cursor',
 ])
 
-/** Free data of the caller's own, in which nothing names a record. */
+/** Free data of the caller, which contains no references. */
 const FREE_DATA = new Set([
   'add_subscriber.fields',
   'update_subscriber.fields',
@@ -136,7 +137,7 @@ const FREE_DATA = new Set([
 
 type Nested = { kind: Kind; where: string; make: (id: string) => unknown; malformed?: boolean }
 
-/** What each kind of field compares with; a new kind does not compile until it says so. */
+/** The filters by which a field of each kind refers to a record. A new kind does not compile until it is added here. */
 const FIELD_REFERENCES: Record<FieldKind, ((field: string, id: string) => object) | null> = {
   id: (field, id) => ({ field, operator: 'in', value: [id] }),
   segment: (field, id) => ({ field, operator: 'has_any', value: [id] }),
@@ -160,7 +161,10 @@ const FIELD_KINDS: Partial<Record<FieldKind, Kind>> = {
   tags: 'tagName',
 }
 
-/** Every field of the filter language that names a record. What is no id at all is told so: nobody else has it. */
+/**
+ * Every filter field that refers to a record. A malformed id gets a message of its own, which is the same for
+ * everybody.
+ */
 const IN_FILTERS: Nested[] = Object.entries(FIELDS).flatMap(([field, { kind }]) => {
   const [make, names] = [FIELD_REFERENCES[kind], FIELD_KINDS[kind]]
   if (!make || !names) return []
@@ -173,7 +177,7 @@ const IN_FILTERS: Nested[] = Object.entries(FIELDS).flatMap(([field, { kind }]) 
 
 const START = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
 const EMAIL = { subject: 'Hi', content: 'Hi', contentType: 'MARKDOWN' }
-/** The ids in the configuration of steps, and every place for filters; tags are made on demand. */
+/** The references in the configuration of steps, and every place for filters. Tags are created on demand. */
 const IN_STEPS: Nested[] = [
   {
     kind: 'cmp',
@@ -225,7 +229,7 @@ const IN_STEPS: Nested[] = [
 ]
 const ALL_CONFIGS = { ...STEP_CONFIGS, ...TRIGGER_CONFIGS, ...WAIT_UNTIL_CONFIGS }
 
-/** The ids in a node of a MAILY document. */
+/** The references in nodes of a MAILY document. */
 const IN_NODES: Nested[] = [
   {
     kind: 'snp',
@@ -239,7 +243,7 @@ const IN_DOCUMENTS = IN_NODES.map(({ make, ...nested }): Nested => ({
   make: (id) => ({ type: 'doc', content: [make(id)] }),
 }))
 
-/** Parameters whose schema is open, because the domain judges them with better sentences. */
+/** Parameters with an open schema, because the domain validates them with better messages. */
 const LANGUAGES: Record<string, readonly Nested[]> = {
   filters: IN_FILTERS,
   steps: IN_STEPS,
@@ -257,7 +261,7 @@ const LANGUAGES: Record<string, readonly Nested[]> = {
   })),
 }
 
-/** What operations that no tool list shows take at their addresses, beside what is asked. */
+/** The bodies of operations that are not listed as tools, besides the tested parameter. */
 const BODIES: Record<string, (own: World, given: object) => object> = {
   add_subscriber_tags: () => ({ tags: [`law${(names += 1)}`] }),
   remove_subscriber_tags: () => ({ tags: ['law'] }),
@@ -273,12 +277,12 @@ const BODIES: Record<string, (own: World, given: object) => object> = {
   replay_webhook: () => ({ since: new Date().toISOString() }),
 }
 
-/** What answers the same again for what it has deleted already. */
+/** Operations that give the same answer for a record that they have already deleted. */
 const REPEATABLE = new Set(['erase_subscriber'])
 
 /**
- * One question of the matrix. `malformed` false: the language tells what is no id at all by its own sentence.
- * `isLookedUp` false: a value to compare with, which is stored whether there is such a record or not.
+ * One question of the matrix. `malformed` false: a malformed id gets a message of its own. `isLookedUp` false: the
+ * value is only compared or stored, whether a record exists or not.
  */
 type Case = {
   title: string
@@ -313,7 +317,7 @@ for (const tool of CATALOGUE.values()) {
       async (t) => {
         const { api, organization, worlds } = t.context
         for (const [index, door] of SERVED_DOORS.filter((each) => each.has(tool)).entries()) {
-          /** Null where the door has no words for the question. */
+          /** Returns null if the door cannot express the question. */
           const ask = async (id: string, own = worlds.own): Promise<string | null> => {
             const asked = await input({ organization, own }, id)
             if (!door.takes(tool, asked)) return null
@@ -328,7 +332,7 @@ for (const tool of CATALOGUE.values()) {
             t.is((await ask(id)) ?? missing, missing, `malformed ${id}, ${door.name}`)
           }
           if (!isLookedUp || index > 0) continue
-          // What REST changes is not asked for again.
+          // Operations that are only in REST change their record, so each control needs a world of its own.
           const control = !tool.listed ? await makeWorld(api, organization) : worlds.own
           const own = await ask(control[kind])
           t.not(own, missing, 'the question is not reached: its input is refused for something else')
@@ -346,7 +350,7 @@ test('the ids in the configuration of steps are those that this law asks about',
       .map(({ path }) => `${name}.${path}`),
   )
   t.deepEqual(found.sort(), [
-    // Labels inside the graph.
+    // Ids inside the graph.
     'BRANCH.paths[].id',
     'EMAIL.campaignId',
     'EMAIL.senderId',
@@ -397,9 +401,9 @@ test.serial(
 )
 
 function casesOf(tool: Tool): Case[] {
-  // v1 answers in a shape of its own and has a test of its own; a batch is what create_email is, many times.
+  // v1 answers in a shape of its own and has its own test. A batch is the same as many calls of `create_email`.
   if (tool.name === 'send_transactional_email' || tool.name === 'create_emails') return []
-  // Its answer is a file, and it has a test of its own, too.
+  // It answers with a file and has its own test.
   if (tool.name === 'list_rejected_rows') return []
   return parametersOf(tool.input).flatMap(({ path, name, schema }) => {
     const title = `${tool.name}.${path}`
@@ -454,11 +458,11 @@ function caseOf(tool: Tool, facts: Omit<Case, 'input'>, part: (id: string) => Re
   }
 }
 
-/** What a tool asks for beyond what its schema requires. */
+/** Input members that a tool needs although its schema does not require them. */
 const NEEDED: Record<string, readonly string[]> = { create_event: ['amount'], edit_campaign: ['subject'] }
 
 let names = 0
-/** What the tool needs beside the parameter in question, all of it right. */
+/** Returns the tested parameter together with the other members that the tool needs, all valid. */
 async function leastInput(
   tool: Tool,
   organization: TestOrganization,
@@ -519,7 +523,7 @@ function malformedIds(kind: Kind, { own, foreign }: Worlds): string[] {
   if (!(kind in ID_PREFIXES)) return ['zzqx', `${own[kind]}%`]
   return [
     `${kind}_nonsense`,
-    // No word of an answer has these letters, which are taken out of it wherever they stand.
+    // No answer contains these letters, so removing them everywhere is safe.
     'zq',
     encodeId('evt', newId()),
     `${kind}_${'z'.repeat(26)}`,
@@ -527,7 +531,7 @@ function malformedIds(kind: Kind, { own, foreign }: Worlds): string[] {
   ]
 }
 
-/** Status and body, without what was asked for wherever it is quoted, and without what differs in every answer. */
+/** Returns status and body without the tested id wherever it is quoted, and without what differs in every answer. */
 function described({ status, body }: Said, asked: readonly string[]): string {
   const answer = asked.reduce((text, id) => {
     const quoted = [id, id.slice(0, 80)].map((part) => JSON.stringify(part).slice(1, -1))
@@ -536,7 +540,7 @@ function described({ status, body }: Said, asked: readonly string[]): string {
       text,
     )
   }, JSON.stringify(body))
-  // A challenge is as good as done: who is meant is told by its counts.
+  // A confirmation challenge counts as a success: its numbers reveal which record is meant.
   const isDone = status === 200 || status === 428
   const volatile = /\b\d{5}\b|"law\d+"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)|\b[a-z]+_[0-9a-z]{26}\b/g
   return `${status} ${isDone ? answer.replaceAll(volatile, '*') : answer}`
@@ -544,7 +548,7 @@ function described({ status, body }: Said, asked: readonly string[]): string {
 
 type Parameter = { path: string; name: string; schema: object }
 
-/** Every place of an input, down to where its schema says no more; `[]` stands for the items of a list. */
+/** Returns every place of an input for which the schema has no further members; `[]` stands for the items of a list. */
 function parametersOf(schema: object, path = '', name = ''): Parameter[] {
   const properties: unknown = Reflect.get(schema, 'properties')
   if (typeof properties === 'object' && properties !== null) {
