@@ -154,7 +154,7 @@ const UpdateFieldConfig = closed({
   clear: Type.Optional(Type.Array(FieldName, { maxItems: AUTOMATION_LIMITS.fields })),
 })
 
-/** Unsubscribes the subscriber. Their runs in other workflows end if those workflows set `exitOnUnsubscribe`. */
+/** Unsubscribes the subscriber. Their runs end in all workflows with `exitOnUnsubscribe`. */
 const SubscriptionConfig = closed({
   action: oneOf(SUBSCRIPTION_ACTIONS),
   reason: Type.Optional(Type.String({ maxLength: 200 })),

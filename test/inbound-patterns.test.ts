@@ -2,7 +2,7 @@ import test from 'ava'
 
 import { readReport } from '../smtp/reports/read-report.ts'
 
-/** The most characters of a header, and of a parsed message (part of which is left for the rest of the message). */
+/** Sizes in characters: nearly the largest header, and nearly all that is parsed of a message. */
 const HEADER = 120_000
 const BODY = 240_000
 /**

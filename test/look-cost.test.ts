@@ -112,7 +112,7 @@ test.serial('a look for webhooks reads what has something due or new, page by pa
     sql`insert into webhook (id, organization_id, url, secret)
       select new_id(), ${organization}, 'https://club.example/hooks', '' from generate_series(1, ${MANY})`,
   )
-  // Ten thousand deliveries wait for a retry. Two webhooks have a great many, of which ten are due.
+  // A tenth of the webhooks wait for a retry. Two of them have a great many, of which ten are due.
   await execute(
     em,
     sql`insert into webhook_delivery (organization_id, webhook_id, event_id, type, attempts, next_attempt_at)

@@ -462,7 +462,7 @@ test.serial(
     await eventually('the flood to be refused', async () => (await send(flooding)) === 429)
     t.is(await send(second), 200)
     t.is(await send(quiet), 200)
-    // With three organizations, each may have twenty of the sixty per minute.
+    // Three organizations share the sixty emails per minute, so each may have twenty waiting.
     await enqueue(second.id, 20)
     await eventually('who has more than a third to be refused', async () => (await send(second)) === 429)
     t.is(await send(quiet), 200)

@@ -392,8 +392,8 @@ test.serial('a schedule that cannot be put right in one organization keeps no ot
 })
 
 /**
- * Returns services whose client refuses the first request for one schedule, however often it is repeated; and the
- * schedule and the log.
+ * Returns services whose client refuses all requests about one schedule: the first that is asked about. `asked` has the
+ * ids of the schedules in requests, and `lines` the log.
  */
 async function refusingFirst(t: ExecutionContext, method: 'deleteSchedule' | 'describeSchedule') {
   const { services } = studio.api

@@ -169,9 +169,7 @@ test.serial('2,000 tag changes in one call cost as few statements as two', async
   t.is((await runsOf(api.services, organization, decodeId('wf', workflowId))).length, 2022)
 })
 
-/**
- * Creates subscribers who are all inactive since an hour ago. Every second one has a date at that time and an event.
- */
+/** Creates `size` subscribers. Every second one has a date an hour ago, an event ten minutes ago and none since. */
 async function crowd(organization: TestOrganization, size: number): Promise<void> {
   await person(organization, 'first')
   await organization.data('update_subscriber', {

@@ -13,7 +13,7 @@ let given = 0
 
 /**
  * Returns a port that is free now. Nothing reserves it. To avoid conflicts, each process chooses from a block of its
- * own and does not return a port twice in a row, because a port whose owner does not listen yet still looks free.
+ * own, and returns all of its ports before it repeats one: a port whose owner does not listen yet still looks free.
  */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
   const first = FIRST + (process.pid % BLOCKS) * BLOCK

@@ -332,7 +332,7 @@ for (const tool of CATALOGUE.values()) {
             t.is((await ask(id)) ?? missing, missing, `malformed ${id}, ${door.name}`)
           }
           if (!isLookedUp || index > 0) continue
-          // Operations that are only in REST change their record, so each control needs a world of its own.
+          // Operations that are only in REST may change their record, so each control needs a world of its own.
           const control = !tool.listed ? await makeWorld(api, organization) : worlds.own
           const own = await ask(control[kind])
           t.not(own, missing, 'the question is not reached: its input is refused for something else')
