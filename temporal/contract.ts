@@ -1,6 +1,6 @@
 import { defineSearchAttributeKey } from '@temporalio/common'
 
-/** The contract between the service and its workflows: names, ids and arguments. Ids are TypeIDs, never personal data. */
+/** The contract between the service and its workflows: names, ids, arguments. Ids are TypeIDs; no personal data. */
 
 /** The task queues. Runs have a queue of their own, so that bulk work in the background does not delay them. */
 export type QueueKind = 'runs' | 'background'

@@ -15,7 +15,9 @@ const IN_GOAL = sql`goal_watch watch join automation_run run
   on run.organization_id = watch.organization_id and run.id = watch.run_id`
 const GOAL_COLUMNS = sql`run.automation_id as "automationId", run.version_id as "versionId", watch.goal_id as "goalId"`
 
-/** Records a conversion for each goal of these subscribers whose filters match now, with one filter query per goal. */
+/**
+ * Records and applies conversions of these subscribers' goals whose filters match now, with one filter query per goal.
+ */
 export async function reachWatchedGoals(call: Call, subscriberIds: readonly string[]): Promise<void> {
   if (subscriberIds.length === 0) return
   const watching = await rows<Watching>(

@@ -48,7 +48,8 @@ export async function retryRun(call: Call, runId: string): Promise<Run> {
 
 /**
  * Returns whether an operator has reset a workflow of this FAILED run. After a reset, `attempt` (the current Temporal
- * run) differs from `execution` (the first one). In a workflow that was merely started twice, they are equal.
+ * run) differs from `execution` (the first one). In a workflow that was merely started twice, they are equal. The
+ * attempt in which the run failed last may ask again, but that is no reset.
  */
 export function isReset(run: RunState, asking: { execution: string; attempt: string }): boolean {
   return (

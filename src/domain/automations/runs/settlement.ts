@@ -28,5 +28,5 @@ export function settlementOf(
   return { port: null, end: { status: 'FAILED', exitReason: 'ERROR', error } }
 }
 
-/** The end of a run whose last step leads to no other. */
+/** The end of a run whose last step leads to no other step. */
 export const COMPLETED: End = { status: 'COMPLETED', exitReason: 'END', error: null }

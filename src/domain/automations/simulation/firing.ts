@@ -9,9 +9,7 @@ import { tagEvents } from '../../tags.ts'
 import type { World } from './place.ts'
 import type { State } from './state.ts'
 
-/**
- * The beginning of a way: the person's state after the trigger has fired, and how that differs from now (null: not).
- */
+/** The beginning of a way: the person's state after the trigger has fired. `assumed` says how that differs from now. */
 export type Begun = { step: StepOf<'TRIGGER'>; state: State; assumed: string | null }
 
 /** The event that fires a trigger, and the changes of the person that come with it. */

@@ -21,7 +21,9 @@ import { simulateWait, simulateWaitUntil } from './waits.ts'
 
 type Simulate<Type extends StepType> = (place: Place, step: StepOf<Type>) => Option[] | Promise<Option[]>
 
-/** The function that simulates each step type. They share the engine's decisions; effects only change the state. */
+/**
+ * The function per step type that simulates a step. It shares the engine's decisions; effects only change the state.
+ */
 const SIMULATE: { [Type in StepType]: Simulate<Type> } = {
   TRIGGER: (place) => [option(place, left('next', { result: 'ENTERED' }))],
   EMAIL: simulateEmail,

@@ -18,7 +18,7 @@ import { enterWait, enterWaitUntil, leaveWaitUntil } from './waits.ts'
 import { enterWebhook, leaveWebhook } from './webhook.ts'
 import { enterStartWorkflow, enterStopWorkflow } from './workflows.ts'
 
-/** The function of each step type that executes a step when a run arrives at it. */
+/** The function per step type that executes a step when a run arrives at it. */
 const ENTER: { [Type in StepType]: Enter<Type> } = {
   TRIGGER: () => left('next', { result: 'ENTERED' }),
   EMAIL: enterEmail,

@@ -76,7 +76,7 @@ export async function fireTriggers(
   await enrol(call, oncePerEvent(candidates), options)
 }
 
-/** Records refusals (`SILENT`) for segment moves that start no workflows and are no events, such as those by an import. */
+/** Records refusals (`SILENT`) for segment moves that start no workflows and are no events, such as by an import. */
 export async function refuseInSilence(call: Call, happened: readonly NewEvent[]): Promise<void> {
   const events = happened.map((event) => ({ data: {}, ...event, id: '' }))
   if (events.length > 0) await fireTriggers(call, events, { triggerWorkflows: false })
