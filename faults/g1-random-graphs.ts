@@ -251,7 +251,7 @@ async function publish(
   return workflow.id
 }
 
-/** Creates people; some have unsubscribed from marketing, have no date, or one in the past. */
+/** Creates people. Some get no marketing email, some have no date, and some have one in the past. */
 async function drawPeople(
   { random }: Lab,
   api: TestApi,

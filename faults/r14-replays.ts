@@ -117,7 +117,7 @@ export const replays = defineExperiment({
             .describe()
             .catch(() => null)
         )?.runId
-        // Follows the chain of executions that continued as new.
+        // Follows the chain of executions that continued as new, from the last to the first.
         while (runId) {
           const handle = client.workflow.getHandle(workflowId, runId)
           const ended = async () => (await handle.describe()).status.name !== 'RUNNING'

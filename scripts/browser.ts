@@ -102,7 +102,7 @@ class Talk {
 
   constructor(child: ChildProcess) {
     const [, , , input, output] = child.stdio
-    // `FLAGS` and `stdio` of `openBrowser` make both of them pipes.
+    // `openBrowser` starts the child with pipes at these descriptors.
     this.#input = input as Writable
     const answers = output as Readable
     answers.setEncoding('utf8')
