@@ -6,13 +6,13 @@ import type { InboundReport } from '../schema/report.ts'
 import type { Submission } from './message.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 
-/** The API as this door sees it. Its calls throw a Refusal with the reply that the API chose. */
+/** The calls of the SMTP servers to the API. They throw `Refusal` with the SMTP reply that the API chose. */
 export type ApiClient = {
-  /** Refuses a token that is not valid or may not send. */
+  /** Throws `Refusal` when the token is not valid or may not send email. */
   checkToken(token: string): Promise<void>
-  /** Hands an email over; it is stored when this answers with its id. */
+  /** Submits an email and returns its id; by then the email is stored. */
   submit(token: string, idempotencyKey: string, email: Submission): Promise<string>
-  /** Hands over what came in about an email; it is stored when this returns. */
+  /** Submits a report about an email; once this resolves, the report is stored. */
   report(report: InboundReport): Promise<void>
   isReachable(): Promise<boolean>
   close(): void
@@ -25,8 +25,8 @@ const TIMEOUT_MS = 30_000
 const LONGEST_ANSWER = 1_000_000
 
 /**
- * Speaks to the API over kept connections. `internalSecret` lets the API take a text part from us and say the SMTP
- * reply of a refusal; `host` is the name the API is known by.
+ * Creates a client that keeps its connections open. `internalSecret` makes the API accept a text part and name the SMTP
+ * reply of a refusal; `host` is the host name under which the API is known.
  */
 export function createApiClient(options: { url: string; host: string; internalSecret: string }): ApiClient {
   const { protocol, hostname, port } = urlToHttpOptions(new URL(options.url))
@@ -64,7 +64,10 @@ export function createApiClient(options: { url: string; host: string; internalSe
     })
   }
 
-  /** Once more when the connection broke: emails have a key and reports a fingerprint, so a repetition is safe. */
+  /**
+   * Sends a request, and sends it again when the connection broke. That is safe, because emails have an idempotency key
+   * and reports a fingerprint.
+   */
   async function ask(
     method: string,
     path: string,
@@ -110,7 +113,7 @@ export function createApiClient(options: { url: string; host: string; internalSe
   }
 }
 
-/** By events: an iterator over each answer took a third of the time of a request. */
+/** Reads an answer by events: an async iterator took a third of the time of a request. */
 function readAnswer(
   incoming: IncomingMessage,
   resolve: (answer: Answer) => void,
@@ -138,7 +141,10 @@ function readAnswer(
   })
 }
 
-/** The reply the API chose; one that it did not send says that something stands between us and the API. */
+/**
+ * Returns the refusal that the API chose. An answer without that reply means that something stands between us and the
+ * API.
+ */
 function refusalOf({ reply, body }: Answer): Refusal {
   const [, code, enhanced, failure] = /^(\d{3}) (\d\.\d+\.\d+) ([A-Z_]+)$/.exec(reply ?? '') ?? []
   if (code === undefined || enhanced === undefined) {

@@ -1,13 +1,13 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 
-/** Where the certificate chain and its key are, in PEM. */
+/** The paths of the certificate chain and its key, in PEM. */
 export type CertificateFiles = { certFile: string; keyFile: string }
 export type Certificate = { cert: string; key: string }
 
 const LOOK_MS = 5_000
 
-/** Reads both files, and throws when they do not belong together: half of a renewal would break every login. */
+/** Reads both files. Throws when they do not belong together: half of a renewal would break every login. */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const [cert, key] = [readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8')]
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
@@ -17,8 +17,8 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
 }
 
 /**
- * Tells of a renewed certificate until it is stopped. The files are looked at by name, because renewal replaces them
- * (and links to them) rather than writing into them.
+ * Calls `renewed` when one of the files was replaced, until the returned function is called. The files are watched by
+ * path, because a renewal replaces them (and links to them) instead of writing into them.
  */
 export function watchCertificate(files: CertificateFiles, renewed: () => void, lookMs = LOOK_MS): () => void {
   const paths = [files.certFile, files.keyFile]

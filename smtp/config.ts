@@ -4,22 +4,22 @@ import { hostname } from 'node:os'
 import { type Environment, integer, readInternalSecret, readSecret, required } from '../src/config.ts'
 import type { CertificateFiles } from './certificate.ts'
 
-/** What the SMTP process runs with; names and defaults stand in docs/configuration.md. */
+/** The configuration of the SMTP process; docs/configuration.md has the names and defaults. */
 export type SmtpConfig = {
   host: string
-  /** The name it greets with; what the certificate should be for. */
+  /** The name in the greeting. The certificate should be for this name. */
   name: string
   ports: { submission: number; inbound: number; health: number }
-  /** What return paths and links are signed with. */
+  /** Signs return paths and the tokens in links. */
   secret: string
   certificate: CertificateFiles
-  /** Addresses of load balancers in front, which speak the PROXY protocol. */
+  /** Addresses of load balancers, which speak the PROXY protocol. */
   proxies: string[]
   api: { url: string; host: string; internalSecret: string }
   logLevel: string
 }
 
-/** Reads and checks the environment; a missing or malformed variable is named. */
+/** Reads and checks the environment. Throws an error that names a missing or malformed variable. */
 export function readSmtpConfig(env: Environment): SmtpConfig {
   const host = env['POSTLOOM_HOST'] ?? '127.0.0.1'
   const baseUrl = env['POSTLOOM_BASE_URL'] ?? `http://127.0.0.1:${integer(env, 'API_PORT', 3000)}`

@@ -1,6 +1,8 @@
 import { networkOf } from '../src/throttle.ts'
 
-/** Counts the open connections of each address, IPv6 by its network, so that one alone cannot take them all. */
+/**
+ * Counts the open connections of each address (IPv6 by its network), so that no single one can take all connections.
+ */
 export class Crowd {
   readonly #most: number
   readonly #open = new Map<string, number>()
@@ -9,7 +11,7 @@ export class Crowd {
     this.#most = most
   }
 
-  /** Counts one more; false when it is one too many, which counts until it leaves as well. */
+  /** Counts one more connection; returns false when it is one too many. That one also counts until it leaves. */
   enter(address: string): boolean {
     const network = networkOf(address)
     const count = (this.#open.get(network) ?? 0) + 1

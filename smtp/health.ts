@@ -5,7 +5,9 @@ import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 import type { ApiClient } from './api-client.ts'
 import type { Replied } from './server.ts'
 
-/** `/healthz`, `/readyz` (whether the API answers) and `/metrics` of the SMTP process. */
+/**
+ * Creates the server for `/healthz`, `/readyz` (whether the API answers) and `/metrics`; the caller makes it listen.
+ */
 export function startHealthServer(api: ApiClient): {
   server: Server
   countReply: (what: Replied, reply: number) => void

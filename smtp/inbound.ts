@@ -12,28 +12,28 @@ import { readReport, type Report } from './reports/read-report.ts'
 import { Room } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
-/** What the listener is made of; the bound is that below unless a test lowers it. */
+/** The options of the inbound server. `strangers` is `STRANGERS` unless a test lowers it. */
 export type InboundOptions = DoorOptions & {
-  /** What return paths and links are signed with. */
+  /** Signs return paths and the tokens in links. */
   secret: string
   api: Pick<ApiClient, 'report'>
   strangers?: number
 }
 
-/** The most of one message: a bounce may bring back all of the email. */
+/** The most bytes of one message: a bounce may return the whole email. */
 export const INBOUND_BYTES = 5_000_000
-/** The most of all messages that are being received, so that many senders cannot fill the memory. */
+/** The most bytes of all messages that are being received, so that many senders cannot fill the memory. */
 const BYTES_AT_ONCE = { all: 64_000_000, ofAddress: 16_000_000 }
 const CONNECTIONS = { all: 500, ofAddress: 50 }
-/** So many recipients that are none of ours, and an address is not heard for a while. */
+/** After so many unknown recipients, an address is refused for a while. */
 const STRANGERS = 20
-/** Where feedback loops are registered: which email a complaint is about stands in the complaint. */
+/** The local part for feedback loops. The complaint itself names the email that it is about. */
 const COMPLAINTS = 'complaints'
 
 /**
- * Inbound SMTP for bounces, complaints and replies to our emails, and for nothing else: a recipient is the signed
- * return path of one email, or the address for complaints. 250 means that what came is stored. Nothing is ever
- * answered or passed on, so no loop can begin here.
+ * Creates the inbound SMTP server for bounces, complaints and replies to our emails, and for nothing else: a recipient
+ * is the signed return path of one email, or the address for complaints. 250 means that the message is stored. Nothing
+ * is ever answered or forwarded, so no mail loop can begin here.
  */
 export function createInbound({ api, secret, strangers = STRANGERS, ...options }: InboundOptions): Door {
   const room = new Room(BYTES_AT_ONCE)
@@ -91,7 +91,10 @@ export function createInbound({ api, secret, strangers = STRANGERS, ...options }
     return 'stored'
   }
 
-  /** A complaint is believed when it brings back something that we signed in that email. */
+  /**
+   * Returns the email that a complaint is about, or null. A complaint is believed when it returns something that we
+   * signed in that email.
+   */
   function complainedAbout({ kind, returned }: Report): Returned | null {
     if (kind !== 'COMPLAINT') return null
     const paths = returned.returnPaths.flatMap((local) => readReturnPath(secret, local) ?? [])
@@ -100,7 +103,10 @@ export function createInbound({ api, secret, strangers = STRANGERS, ...options }
   }
 }
 
-/** A report that comes twice has the same Message-ID, or is the same to the byte. */
+/**
+ * Returns a report in the form of the API. Its fingerprint is the same when the report comes twice: it is made from the
+ * Message-ID, or else from all bytes.
+ */
 function asInbound({ organizationId, messageId }: Returned, report: Report, raw: Buffer): InboundReport {
   const { kind, status, diagnostic, subject, from } = report
   const fingerprint = createHash('sha256')

@@ -1,15 +1,15 @@
 import { REPLIES, Refusal } from './refusal.ts'
 import type { Place } from './room.ts'
 
-/** The longest header that is read; what a server adds on the way is far below it. */
+/** The longest header (bytes) that is read. Real headers are far shorter, even with what servers add on the way. */
 const LONGEST_HEADER = 128_000
-/** A message that passed so many servers goes round in a circle (RFC 5321, 6.3). */
+/** A message that passed more servers than this is in a loop (RFC 5321 6.3). */
 const MOST_HOPS = 50
 
 /**
- * Takes a message of a stranger into memory within bounds, of itself, of its header, of the servers it passed, and of all
- * that are here at once, and lets `work` have it. Bytes are read and never passed on, so line ends and lengths are not
- * judged.
+ * Reads a message from a stranger into memory and passes it to `work`. It limits the message, its header, the servers
+ * it passed, and all messages in memory. Line ends and line lengths are not checked, because the bytes are never passed
+ * on.
  */
 export async function takeReport(
   stream: AsyncIterable<Buffer | string>,

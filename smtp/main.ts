@@ -6,7 +6,7 @@ import { createInbound } from './inbound.ts'
 import type { Door } from './server.ts'
 import { createSubmission } from './submission.ts'
 
-/** SMTP as a process: it speaks to clients and to the API, and has no database. */
+/** The SMTP process. It talks to clients and to the API, and uses no database. */
 const config = readSmtpConfig(process.env)
 const log = createLogger('smtp', config.logLevel)
 const api = createApiClient(config.api)

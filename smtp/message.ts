@@ -4,7 +4,7 @@ import { type AddressObject, type EmailAddress, MailParser, type MessageText } f
 
 import { REPLIES, Refusal } from './refusal.ts'
 
-/** An email as the API takes it from this door: what POST /api/v1/emails takes, and the text part. */
+/** An email as the API accepts it from this process: the body of POST /api/v1/emails, and the text part. */
 export type Submission = {
   to: string
   from: string
@@ -16,12 +16,13 @@ export type Submission = {
   tracking: false
 }
 
-/** A message that was read: what to submit, and the keys by which a repetition is known. */
+/** A message that was read: the email to submit, and the keys by which a repetition is recognized. */
 export type ReadMessage = { submission: Submission; idempotencyKey: string | null; messageId: string | null }
 
 /**
- * Reads a MIME message (RFC 5322, 2045) into an email that is written anew; nothing of its bytes is passed on. It goes
- * to the envelope's recipient; To and Cc only show in the original. Refuses attachments, inline images too.
+ * Reads a MIME message (RFC 5322, 2045) into an email that is composed anew; none of its bytes are passed on. The email
+ * goes to the recipient of the envelope; To and Cc are not used. Throws `Refusal` for attachments, also for inline
+ * images.
  */
 export async function readMessage(raw: Buffer, recipient: string): Promise<ReadMessage> {
   const mail = await parse(raw)
@@ -49,7 +50,7 @@ export async function readMessage(raw: Buffer, recipient: string): Promise<ReadM
   }
 }
 
-/** A part of a message as mailparser keeps it; `textContent` is that of a text. */
+/** A part of a message in the tree of mailparser; `textContent` is the content of a text part. */
 type Part = {
   node: { filename: string | false }
   contentType?: string
@@ -69,10 +70,10 @@ type Parsed = {
   root: Part
 }
 
-/** Parses without inventing: no text made of HTML, no HTML made of text. Attachments are counted and let go. */
+/** Parses a message without deriving text from HTML or HTML from text. Attachments are noticed and discarded. */
 async function parse(raw: Buffer): Promise<Parsed> {
   const options = { skipHtmlToText: true, skipTextToHtml: true, skipTextLinks: true, skipImageLinks: true }
-  // Of both, its types know nothing.
+  // The types of mailparser lack these two properties.
   const parser = new MailParser(options) as MailParser & { tree: Part; headers: Map<string, unknown> }
   let body: MessageText | undefined
   let hasAttachment = false
@@ -95,7 +96,7 @@ async function parse(raw: Buffer): Promise<Parsed> {
   const { headers, tree } = parser
   return {
     headers,
-    // mailparser gives these headers these forms.
+    // mailparser parses these headers into these types.
     from: headers.get('from') as AddressObject | undefined,
     replyTo: headers.get('reply-to') as AddressObject | undefined,
     subject: headers.get('subject') as string | undefined,
@@ -108,8 +109,8 @@ async function parse(raw: Buffer): Promise<Parsed> {
 }
 
 /**
- * Refuses files, also those that are meant to be shown in place: what has a name, and a text beside HTML that is not
- * another form of it, of which one or the other would be missing from what is read.
+ * Throws `Refusal` for files, also inline ones: for a part with a file name, and for a text beside HTML that is not an
+ * alternative of it, because one of them would be missing from the email.
  */
 function refuseFiles({ hasAttachment, root }: Parsed): void {
   if (hasAttachment || allParts(root).some(({ node }) => node.filename)) {
@@ -131,7 +132,7 @@ function refuseFiles({ hasAttachment, root }: Parsed): void {
   )
 }
 
-/** A part and those inside, but for what stands in parts of the type `without`. */
+/** Returns a part and all parts inside it, except those inside parts of the type `without`. */
 function allParts(root: Part, without?: string): Part[] {
   const found: Part[] = []
   const left = [root]
@@ -143,7 +144,9 @@ function allParts(root: Part, without?: string): Part[] {
   return found
 }
 
-/** The address of a header that may hold one; undefined where it is missing or empty. */
+/**
+ * Returns the address of a header that may hold one; undefined when it is missing or empty. Throws `Refusal` for more.
+ */
 function onlyAddress(
   header: AddressObject | undefined,
   name: string,
@@ -164,7 +167,7 @@ function formatFrom({ name, address = '' }: EmailAddress): string {
   return name ? `"${name.replaceAll(/["\\]/g, String.raw`\$&`)}" <${address}>` : address
 }
 
-/** The key that a client chose, or null. */
+/** Returns the idempotency key that a client chose, or null. Throws `Refusal` when it is malformed. */
 function readKey(value: unknown): string | null {
   if (typeof value !== 'string' || value === '') return null
   if (/^[\x21-\x7e][\x20-\x7e]{0,255}$/.test(value)) return value
@@ -174,7 +177,7 @@ function readKey(value: unknown): string | null {
   )
 }
 
-/** Plain text as it stands, for clients that show HTML. */
+/** Returns plain text as HTML that looks the same. */
 function asHtml(text: string): string {
   const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
   return `<div>${escaped.replaceAll(/\r?\n/g, '<br>\n')}</div>`

@@ -1,12 +1,12 @@
 import { REPLIES, Refusal } from './refusal.ts'
 import type { Place } from './room.ts'
 
-/** RFC 5321 4.5.3.1.6: 1,000 octets with the line end. */
+/** Bytes of a line without its end (RFC 5321 4.5.3.1.6: 1,000 octets with it). */
 const LONGEST_LINE = 998
 const LONGEST_HEADER = 65_536
 /**
- * The squares of all runs of blanks before a word, added up, which the time of libqp grows with, some 3 ns each. A hundred
- * blanks before each of five thousand lines are as much.
+ * The most for the sum of the squared lengths of all runs of blanks before a word. The time of libqp grows with this
+ * sum, by some 3 ns each. A hundred blanks before each of five thousand lines reach it.
  */
 const MOST_BLANKS = 50_000_000
 const TAB = 9
@@ -15,9 +15,9 @@ const CR = 13
 const LF = 10
 
 /**
- * Takes the bytes of one message while they stream, up to `limit` and as long as there is room, and then refuses what
- * another server could read otherwise than we do: a bare CR or LF (message smuggling), NUL, lines over RFC 5321's limit,
- * and an endless header. What is left has its place until `work` is done.
+ * Receives one message of up to `limit` bytes, as long as there is room. Throws `Refusal` for what another server could
+ * read differently: a bare CR or LF (message smuggling), NUL, lines over the limit of RFC 5321, and an endless header.
+ * The message stays in memory until `work` is done.
  */
 export async function receiveMessage<Done>(
   stream: AsyncIterable<Buffer | string>,
@@ -46,7 +46,7 @@ class LineReader {
   #blanks = 0
   #blanksSquared = 0
 
-  /** Whether nothing is wrong so far. */
+  /** Checks more bytes; returns whether nothing is wrong so far. */
   read(bytes: Buffer): boolean {
     for (const byte of bytes) {
       if (this.#fault !== null) return false
@@ -67,13 +67,13 @@ class LineReader {
     return this.#fault === null
   }
 
-  /** What is wrong with the message, or null. */
+  /** Returns what is wrong with the message, or null. */
   end(): string | null {
     if (this.#fault === null && this.#afterCr) this.#fault = 'The message ends with a CR without LF'
     return this.#fault
   }
 
-  /** At the end of a line they cost nothing. */
+  /** Ends a run of blanks. Blanks at the end of a line cost nothing. */
   #endBlanks(next: number): void {
     if (next !== CR) this.#blanksSquared += this.#blanks ** 2
     this.#blanks = 0

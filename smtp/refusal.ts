@@ -1,6 +1,6 @@
 /**
- * What this door refuses by itself; everything else is refused by the API, whose answer says the reply. Replies are those
- * of the contract ("SMTP replies") with enhanced codes of RFC 3463 and 5248.
+ * The replies that the SMTP servers choose themselves; for any other refusal the API names the reply. They are those of
+ * the contract ("SMTP replies") with enhanced codes of RFC 3463 and 5248.
  */
 export const REPLIES = {
   /** Before STARTTLS, and before AUTH. */
@@ -12,11 +12,11 @@ export const REPLIES = {
   TOO_LARGE: [552, '5.3.4'],
   ATTACHMENT: [552, '5.6.1'],
   API_AWAY: [451, '4.3.0'],
-  /** Too many tokens from one address did not hold; the connection ends. */
+  /** Too many invalid tokens, unknown recipients or connections from one address; the connection ends. */
   THROTTLED: [421, '4.7.0'],
   SHUTTING_DOWN: [421, '4.3.2'],
   UNKNOWN_RECIPIENT: [550, '5.1.1'],
-  /** Of many recipients, the others are sent for again (RFC 5321, 4.5.3.1.10). */
+  /** The sender tries the other recipients again (RFC 5321 4.5.3.1.10). */
   ONE_AT_A_TIME: [452, '4.5.3'],
   NOT_OURS: [550, '5.7.1'],
   LOOP: [554, '5.4.6'],
@@ -26,7 +26,10 @@ export const REPLIES = {
 /** RFC 5321 4.5.3.1.5 gives a reply line 512 octets. */
 const LONGEST_TEXT = 400
 
-/** A refusal as smtp-server takes it: `message` begins with the enhanced code. `failure` is the API's code for it. */
+/**
+ * A refusal in the form that smtp-server expects: `message` begins with the enhanced code. `failure` is the API's error
+ * code for it.
+ */
 export class Refusal extends Error {
   readonly responseCode: number
   readonly failure: string | undefined
@@ -38,7 +41,7 @@ export class Refusal extends Error {
     this.failure = failure
   }
 
-  /** The same reply in other words. */
+  /** Returns the same reply with another text. */
   saying(text: string): Refusal {
     const [enhanced = ''] = this.message.split(' ')
     return new Refusal([this.responseCode, enhanced], text, this.failure)

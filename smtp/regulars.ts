@@ -6,13 +6,13 @@ const MOST_NETWORKS = 10_000
 const MOST_OF_ONE = 100
 
 /**
- * Tokens that held, by the address they came from: where one device of an office, or one site of a host, fails to log in
- * again and again, the others go on.
+ * Remembers valid tokens by the address they came from. When one device of an office, or one site of a host, keeps
+ * failing to log in, the others can still log in.
  */
 export class Regulars {
   readonly #tokens = new Map<string, Set<string>>()
 
-  /** Whether this token held when it came from there, or without one, whether any did. */
+  /** Returns whether this token was valid from this address; without a token, whether any token was. */
   has(address: string, token?: string): boolean {
     const known = this.#tokens.get(networkOf(address))
     return known !== undefined && (token === undefined || known.has(markOf(token)))
@@ -23,7 +23,7 @@ export class Regulars {
     const known = this.#tokens.get(network) ?? new Set()
     known.add(markOf(token))
     dropOldest(known, MOST_OF_ONE)
-    // Who was here last goes last.
+    // Moved to the end, so that the latest network is dropped last.
     this.#tokens.delete(network)
     this.#tokens.set(network, known)
     dropOldest(this.#tokens, MOST_NETWORKS)

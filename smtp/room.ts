@@ -2,10 +2,10 @@ import { networkOf } from '../src/throttle.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 import { MOST_READ } from './server.ts'
 
-/** Bytes of messages in memory at once: all of them, and those that come from one address, so that none takes it all. */
+/** The most bytes of messages in memory at once: in total, and from one address, so that none takes it all. */
 export type RoomSize = { all: number; ofAddress: number }
 
-/** The memory for messages that are coming in, bounded so that many senders cannot fill it. */
+/** The memory for incoming messages, limited so that many senders cannot fill it. */
 export class Room {
   readonly #size: RoomSize
   #taken = 0
@@ -15,13 +15,13 @@ export class Room {
     this.#size = size
   }
 
-  /** A place for one message from this address. */
+  /** Opens a place for one message from this address. */
   open(address: string): Place {
     const network = networkOf(address)
     return new Place((bytes) => this.#take(network, bytes))
   }
 
-  /** Takes so many bytes more, or gives some back; false where they do not fit. */
+  /** Reserves bytes, or frees them when `bytes` is negative; returns false when they do not fit. */
   #take(network: string, bytes: number): boolean {
     const [all, own] = [this.#taken + bytes, (this.#takenBy.get(network) ?? 0) + bytes]
     if (bytes > 0 && (all > this.#size.all || own > this.#size.ofAddress)) return false
@@ -32,7 +32,7 @@ export class Room {
   }
 }
 
-/** What is held of one message; once it is crowded out, or let go, it holds nothing more. */
+/** The memory of one message. Once it was closed, or a chunk did not fit, it holds nothing more. */
 export class Place {
   readonly #take: (bytes: number) => boolean
   #chunks: Buffer[] = []
@@ -45,8 +45,8 @@ export class Place {
   }
 
   /**
-   * Holds a message while it streams, up to `limit` bytes and as long as `look`, which sees all of it, says that it is
-   * wanted; refuses one that is larger.
+   * Holds a message while it streams, up to `limit` bytes and as long as `look`, which sees every chunk, returns true.
+   * Throws `Refusal` when the message is larger.
    */
   async fill(
     stream: AsyncIterable<Buffer | string>,
@@ -54,7 +54,8 @@ export class Place {
     look: (bytes: Buffer) => boolean = () => true,
   ): Promise<void> {
     let size = 0
-    // The rest is read even after a fault, because the reply comes after the final dot; but not for ever.
+    // The rest is read even after a fault, because the reply comes after the final dot; but no more than `MOST_READ`
+    // allows.
     for await (const chunk of stream) {
       const bytes = Buffer.from(chunk)
       size += bytes.length
@@ -77,14 +78,14 @@ export class Place {
     this.close()
   }
 
-  /** All that is held; refuses where not all of it is. */
+  /** Returns the whole message; throws `Refusal` when there was no room for all of it. */
   whole(): Buffer {
     if (this.#isCrowded)
       throw new Refusal(REPLIES.BUSY, 'Too much is coming in at once; try again in a moment')
     return Buffer.concat(this.#chunks)
   }
 
-  /** Lets everything go. */
+  /** Frees everything. */
   close(): void {
     this.#isOpen = false
     this.#chunks = []

@@ -10,18 +10,18 @@ import { type CertificateFiles, readCertificate, watchCertificate } from './cert
 import { Crowd } from './crowd.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 
-/** What got a reply that is counted. */
+/** The subject of a reply that is counted. */
 export type Replied = 'message' | 'login' | 'report' | 'recipient'
 
-/** What every door is made of; times are those below unless a test shortens them. */
+/** The options of every door. The times default to the constants below; tests shorten them. */
 export type DoorOptions = {
-  /** The name it greets with. */
+  /** The name in the greeting. */
   name: string
   certificate: CertificateFiles
   log: Logger
-  /** Addresses of load balancers, whose connections begin with a PROXY header that says who is behind them. */
+  /** Addresses of load balancers, whose connections begin with a PROXY header that names the client. */
   proxies?: readonly string[]
-  /** Hears the replies, for the metrics. */
+  /** Called with every counted reply, for the metrics. */
   onReply?: (what: Replied, reply: number) => void
   idleMs?: number
   entryMs?: number
@@ -29,41 +29,41 @@ export type DoorOptions = {
   certificateLookMs?: number
 }
 
-/** What one door is by itself: its bounds, and what it does with a message. */
+/** The rules of one door: its limits, and what it does with a message. */
 export type DoorRules = {
   banner: string
-  /** The most of one message. */
+  /** The most bytes of one message. */
   bytes: number
   connections: { all: number; ofAddress: number }
-  /** So many offences, and an address is not heard for a while; `text` tells it so. */
+  /** After `most` offences an address is refused for a while; `text` tells it so. */
   offences: { most: number; text: string }
-  /** Whether an address that is not heard is greeted all the same. */
+  /** Whether a refused address may still connect. */
   isGreeted?: (address: string) => boolean
   what: 'message' | 'report'
-  /** Takes a whole message; the text follows 250. */
+  /** Takes a whole message; resolves with the text that follows 250. */
   accept: (stream: AsyncIterable<Buffer | string>, session: SMTPServerSession) => Promise<string>
   own: Pick<SMTPServerOptions, 'authMethods' | 'authOptional' | 'authRequiredMessage' | 'onAuth' | 'onRcptTo'>
 }
 
 const OFFENCES_WINDOW_MS = 10 * 60_000
-/** The next command is complete by then, however slowly its bytes come. */
+/** The time for the next command to be complete, however slowly its bytes come. */
 const IDLE_MS = 60_000
-/** From the first byte to a login, or to the first message where there is none. */
+/** The time from connecting to a login, or to the first message where there is no login. */
 const ENTRY_MS = 120_000
-/** From DATA to the final dot. */
+/** The time from DATA to the final dot. */
 const MESSAGE_MS = 10 * 60_000
-/** So many times its limit is read of a message that is too large; then the connection ends. */
+/** A message that is too large is read up to so many times its limit; then the connection ends. */
 export const MOST_READ = 2
 const CLOSE_MS = 4_000
-/** smtp-server asks for TLS by a reply of its own; RFC 3207 and the contract know 530. */
+/** The reply code by which smtp-server asks for TLS; RFC 3207 and the contract use 530. */
 const WANTS_TLS = 538
 
 /* oxlint-disable no-underscore-dangle -- smtp-server shows its socket and its state under such names only */
 type Times = { idleMs: number; entryMs: number; messageMs: number }
 
 /**
- * A conversation that ends when it is too slow, and whose refusals bring an enhanced status code of their own, where
- * smtp-server has one for each number.
+ * A connection that ends when it is too slow, and whose refusals can have enhanced status codes of their own, where
+ * smtp-server has one for each reply code.
  */
 class Conversation extends SMTPConnection {
   readonly #times: Times
@@ -84,7 +84,7 @@ class Conversation extends SMTPConnection {
     this.#say(code, text, context)
     if (code === 235 || code === 354 || code === 421) clearTimeout(this.#entry)
     if (code !== 421) this.#expect(code === 354 ? this.#times.messageMs : this.#times.idleMs)
-    // What is refused before its end goes on coming in.
+    // Without this, the rest of a message that was refused early would keep coming in.
     if (code >= 400 && this.#isInMessage()) this.close()
   }
 
@@ -98,12 +98,12 @@ class Conversation extends SMTPConnection {
     clearTimeout(this.#due)
   }
 
-  /** The next command, or the end of a message, has to be complete by then. */
+  /** Sets the time within which the next command, or the end of a message, must be complete. */
   #expect(ms: number): void {
     clearTimeout(this.#due)
     if (this._closing || this._closed) return
     this.#due = setTimeout(() => {
-      // It lets the time pass where it is we who are slow.
+      // This does nothing while the client waits for us, so the timer is set again.
       this._onTimeout()
       this.#expect(ms)
     }, ms)
@@ -120,7 +120,7 @@ class Conversation extends SMTPConnection {
       super.send(reply, `${enhanced} Begin with STARTTLS; a token is not taken over an open line`, false)
       return
     }
-    // A client that sees AUTH may send its token over the open line before it hears our refusal.
+    // A client that sees AUTH may send its token unencrypted before it reads the refusal.
     if (Array.isArray(text) && !this.secure) {
       return super.send(
         code,
@@ -132,7 +132,7 @@ class Conversation extends SMTPConnection {
     super.send(code, text, hasOwnCode ? false : context)
   }
 
-  /** Lets the replies to commands that came together leave together, as one TLS record. */
+  /** Sends the replies to commands that came together as one TLS record. */
   #holdBack(socket: Socket): void {
     if (socket.writableCorked > 0) return
     socket.cork()
@@ -142,7 +142,7 @@ class Conversation extends SMTPConnection {
 
 /* oxlint-enable no-underscore-dangle */
 
-/** A listener that speaks SMTP by smtp-server, with our replies, within bounds for each address and for all of them. */
+/** An SMTP listener on top of smtp-server, with our replies and with limits for each address and for all of them. */
 export class Door extends SMTPServer {
   readonly #rules: DoorRules
   readonly #offenders: Throttle
@@ -191,7 +191,7 @@ export class Door extends SMTPServer {
     this.#offenders = new Throttle(rules.offences.most, OFFENCES_WINDOW_MS)
     this.#log = log
     this.#onReply = options.onReply ?? (() => undefined)
-    // A client that breaks off is no fault of ours.
+    // A client that drops its connection is not our error.
     this.on('error', (error) => log.debug({ err: error }, 'a connection broke'))
     this.#renewCertificate(certificate, options.certificateLookMs)
   }
@@ -204,24 +204,24 @@ export class Door extends SMTPServer {
     conversation.init()
   }
 
-  /** Counts a reply. */
+  /** Reports a reply to `onReply`. */
   count(what: Replied, reply: number): void {
     this.#onReply(what, reply)
   }
 
-  /** Counts an offence of an address. */
+  /** Counts an offence, such as a failed login, of an address. */
   offended(address: string): void {
     this.#offenders.count(address)
   }
 
-  /** What an address is told that is not heard for a while, or null. */
+  /** Returns the refusal for an address with too many offences, or null. */
   blocked(address: string): Refusal | null {
     return this.#offenders.blockedMs(address) > 0
       ? new Refusal(REPLIES.THROTTLED, this.#rules.offences.text)
       : null
   }
 
-  /** The refusal to answer, counted; a fault is logged and answered without detail. */
+  /** Returns the refusal to answer with, and counts it. Any other error is logged and answered without detail. */
   refusalOf(what: Replied, error: unknown, session: SMTPServerSession): Refusal {
     const refusal =
       error instanceof Refusal
@@ -233,7 +233,7 @@ export class Door extends SMTPServer {
     return refusal
   }
 
-  /** Shows a renewed certificate as soon as its files have changed, until it is closed. */
+  /** Loads a renewed certificate as soon as its files change, until the server closes. */
   #renewCertificate(files: CertificateFiles, lookMs?: number): void {
     const unwatch = watchCertificate(
       files,

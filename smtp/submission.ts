@@ -10,7 +10,7 @@ import { Regulars } from './regulars.ts'
 import { Room, type RoomSize } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
-/** What the door is made of; the bounds are those below unless a test lowers them. */
+/** The options of the submission server. The limits default to the constants below; tests lower them. */
 export type SubmissionOptions = DoorOptions & {
   api: ApiClient
   failedLogins?: number
@@ -19,7 +19,7 @@ export type SubmissionOptions = DoorOptions & {
 
 /** The limit of one message in bytes (contract, "Limits": 1 MB). */
 export const MESSAGE_BYTES = 1_000_000
-/** The most of all messages that are being taken. */
+/** The most bytes of all messages that are being received. */
 const BYTES_AT_ONCE = { all: 256_000_000, ofAddress: 32_000_000 }
 const CONNECTIONS = { all: 1_000, ofAddress: 100 }
 const FAILED_LOGINS = 10
@@ -27,8 +27,8 @@ const BAD_PASSWORD =
   'This API token is not valid: it is mistyped, revoked or expired; use an API token with the permission "emails" as the password'
 
 /**
- * SMTP submission (RFC 6409): STARTTLS, then AUTH with an API token as the password, then one message to one recipient
- * at a time, which is handed to the API. 250 means that it is stored.
+ * Creates the SMTP submission server (RFC 6409): STARTTLS, then AUTH with an API token as the password, then one
+ * message to one recipient at a time, which is submitted to the API. 250 means that the email is stored.
  */
 export function createSubmission({
   api,
@@ -82,7 +82,7 @@ export function createSubmission({
     if (blocked) throw blocked
     try {
       if (!username) throw new Refusal(REPLIES.BAD_TOKEN, 'The user name is empty; send any text')
-      // Nothing else can be a token, nor stand in a header.
+      // Nothing else can be a token or the value of an HTTP header.
       if (!/^[\x21-\x7e]+$/.test(password)) throw new Refusal(REPLIES.BAD_TOKEN, BAD_PASSWORD)
       await api.checkToken(password)
     } catch (error) {
@@ -114,7 +114,10 @@ export function createSubmission({
   }
 }
 
-/** What the API says of its own headers and limits, said of what the client sent; `known` is what tells a repetition. */
+/**
+ * Rewrites API errors about its headers and limits for SMTP clients; `known` is the header that identified a
+ * repetition.
+ */
 function inWordsOfSmtp(error: unknown, known: 'Message-ID' | 'X-Idempotency-Key'): unknown {
   if (!(error instanceof Refusal)) return error
   if (error.failure === 'UNAUTHENTICATED') return error.saying(BAD_PASSWORD)
@@ -135,8 +138,9 @@ function inWordsOfSmtp(error: unknown, known: 'Message-ID' | 'X-Idempotency-Key'
 }
 
 /**
- * A client that missed our 250 sends the same message again, and must not make a second email of it. Without a
- * Message-ID nothing tells a repetition, and the key only serves our own retry.
+ * Returns the idempotency key of a message without one. A client that missed our 250 sends the message again, which
+ * must not create a second email. Without a Message-ID a repetition cannot be recognized, and the random key only
+ * serves our own retry.
  */
 function derivedKey(token: string, messageId: string | null, recipient: string): string {
   if (messageId === null) return `smtp-${randomUUID()}`

@@ -22,11 +22,11 @@ export type Config = {
   ports: { api: number; worker: number }
   /** Signs the tokens in links; every process of one installation shares it. */
   secret: string
-  /** Encrypts what is stored and must stay secret, such as DKIM keys: 32 bytes, the same for every process. */
+  /** Encrypts stored secrets, such as DKIM keys: 32 bytes, the same for every process. */
   encryptionKey: Buffer
   /** Authenticates our own processes to each other; see readInternalSecret. */
   internalSecret: string
-  /** The relay that email leaves through, as `smtp://user:password@host:port`. */
+  /** The relays that email is sent through: one or several, such as `smtp://user:password@host:port`. */
   relayUrl: string
   /** Emails per second for each lane; 0 is unlimited. */
   laneRates: { transactional: number; bulk: number }
@@ -35,18 +35,21 @@ export type Config = {
   /** `address:port` pairs that web requests may reach although they are not public; none in production. */
   webAllowPrivate: readonly string[]
   dns: {
-    /** Name servers that are asked whether a domain is set up, as `address` or `address:port`; none: the machine's. */
+    /**
+     * Name servers that are asked whether a domain is set up, as `address` or `address:port`; if empty, those of the
+     * machine.
+     */
     servers: string[]
     /** The host that bounces are sent to: the MX of every return path. */
     bounceHost: string
-    /** What SPF has to allow, so that receivers take our mail from the relay. */
+    /** The mechanisms that an SPF record must contain, so that receivers accept our mail from the relay. */
     spfMechanisms: string[]
     region: string
   }
   logLevel: string
 }
 
-/** Reads and checks the environment; a missing or malformed variable is named. */
+/** Reads and checks the environment. Throws an error that names a missing or malformed variable. */
 export function readConfig(env: Environment): Config {
   const mode = modeOf(env)
   const apiPort = integer(env, 'API_PORT', 3000)
@@ -80,12 +83,15 @@ export function readConfig(env: Environment): Config {
   }
 }
 
-/** The secret that signs the tokens in links and return paths. */
+/** Returns the secret that signs the tokens in links and return paths. */
 export function readSecret(env: Environment): string {
   return createHash('sha256').update(secretOf(env, 'POSTLOOM_SECRET')).digest('hex')
 }
 
-/** The secret by which the API knows our SMTP door, made from POSTLOOM_SECRET so that there is one to keep. */
+/**
+ * Returns the secret by which the API recognizes our SMTP process. It is derived from POSTLOOM_SECRET, so that
+ * operators have to keep only one.
+ */
 export function readInternalSecret(env: Environment): string {
   return createHmac('sha256', secretOf(env, 'POSTLOOM_SECRET')).update('internal').digest('hex')
 }
@@ -98,7 +104,10 @@ function hostOf(env: Environment): string {
   return env['POSTLOOM_HOST'] ?? '127.0.0.1'
 }
 
-/** A secret of at least 32 characters. In development, on a host that only this machine can reach, any or none will do. */
+/**
+ * Returns a secret of at least 32 characters; throws when it is shorter. In development, on a host that only this
+ * machine can reach, any secret or none will do.
+ */
 function secretOf(env: Environment, name: string): string {
   const mode = modeOf(env)
   const isPrivate = mode === 'development' && ['127.0.0.1', '::1', 'localhost'].includes(hostOf(env))
@@ -115,7 +124,7 @@ function readDns(env: Environment, host: string): Config['dns'] {
   }
   const publicHost = URL.parse(env['POSTLOOM_BASE_URL'] ?? '')?.hostname ?? host
   const hasName = isIP(publicHost) === 0 && publicHost.includes('.')
-  // Without a name of one's own, one that leads nowhere (RFC 2606).
+  // Without a public host name, a reserved name that leads nowhere (RFC 2606).
   const bounceHost = (env['BOUNCE_HOST'] || (hasName ? publicHost : 'mail.postloom.test')).toLowerCase()
   const spfMechanisms = listOf(env, 'SPF_MECHANISMS')
   return {
@@ -132,7 +141,7 @@ function isServer(server: string): boolean {
   return isIP(bracketed ?? plain ?? '') !== 0 && Number(port ?? 53) < 65_536
 }
 
-/** Members of a variable, with commas or spaces between. */
+/** Returns the members of a variable, which commas or spaces separate. */
 function listOf(env: Environment, name: string): string[] {
   return (env[name] ?? '').split(/[\s,]+/).filter(Boolean)
 }
@@ -145,7 +154,7 @@ function readPrivateAddresses(text: string, mode: Config['env']): string[] {
   return addresses
 }
 
-/** A variable that must be set. */
+/** Returns a variable that must be set; throws when it is not. */
 export function required(env: Environment, name: string): string {
   const value = env[name]
   if (!value) throw new Error(`${name} is not set; see docs/configuration.md.`)
@@ -170,7 +179,7 @@ function addressRanges(env: Environment, name: string): string[] {
   return ranges
 }
 
-/** A whole number that is not negative, `preset` when unset. */
+/** Returns a whole number that is not negative, or `preset` when the variable is unset; throws for anything else. */
 export function integer(env: Environment, name: string, preset: number): number {
   const text = env[name]
   if (text === undefined || text === '') return preset

@@ -10,17 +10,20 @@ export type { EntityManager }
 
 const MIGRATION_LOCK = 7_305_001
 
-/** A template, or a prepared statement with its values. */
+/** A Kysely template, or a prepared statement with its values. */
 type Statement = { execute(database: Kysely<unknown>): Promise<QueryResult<unknown>> }
 
 /** The names of prepared statements by their text. */
 const PREPARED = new Map<string, string>()
 
-/** node-postgres prepares a statement that has a name, but Kysely hands over its text alone. */
+/**
+ * Passes on the names of prepared statements: node-postgres prepares a statement that has a name, but Kysely passes
+ * only its text.
+ */
 class PreparingClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config)
-    // As Kysely calls it: a text with its values, or a cursor.
+    // Kysely calls `query` with a text and its values, or with a cursor.
     const query = this.query.bind(this) as (statement: unknown, values?: unknown[]) => unknown
     const prepare = (statement: unknown, values?: unknown[]) => {
       const name = typeof statement === 'string' ? PREPARED.get(statement) : undefined
@@ -30,7 +33,10 @@ class PreparingClient extends pg.Client {
   }
 }
 
-/** How a process uses the database; a statement that runs longer than `statementTimeoutMs` is cut off (SQLSTATE 57014). */
+/**
+ * How a process uses the database. A statement that runs longer than `statementTimeoutMs` is cancelled (SQLSTATE
+ * 57014).
+ */
 export type DatabaseOptions = { poolSize?: number; applicationName?: string; statementTimeoutMs?: number }
 
 /** Opens a pool on the database; `close()` it when done. */
@@ -38,7 +44,7 @@ export async function openDatabase(databaseUrl: string, options: DatabaseOptions
   return MikroORM.init({
     clientUrl: databaseUrl,
     entities: ENTITIES,
-    // Standard output belongs to logs and answers that programs read.
+    // Standard output is for logs and for output that programs read.
     logger: (line) => console.error(line),
     colors: false,
     extensions: [Migrator],
@@ -61,8 +67,9 @@ export async function openDatabase(databaseUrl: string, options: DatabaseOptions
 }
 
 /**
- * Takes a connection out of the pool when it is lost in use. A transaction on it cannot be rolled back, and whoever
- * fails to roll back never releases: each loss would cost the pool a place for ever, and closing it would wait.
+ * Removes a connection from the pool when it is lost in use. Its transaction cannot be rolled back, and code that fails
+ * to roll back never releases the connection: each loss would cost the pool a place forever, and closing the pool would
+ * wait for it.
  */
 function freeLostClients(pool: pg.Pool): void {
   const inUse = new WeakSet<pg.PoolClient>()
@@ -72,7 +79,7 @@ function freeLostClients(pool: pg.Pool): void {
     client.once('end', () => {
       if (!inUse.has(client)) return
       const release = client.release.bind(client)
-      // Those who do release would be told that they did it twice.
+      // Callers that do release it would get an error for releasing it twice.
       client.release = () => undefined
       release(true)
     })
@@ -80,8 +87,8 @@ function freeLostClients(pool: pg.Pool): void {
 }
 
 /**
- * Gives nobody a connection that is only there when the pool is closing. Kysely has forgotten the pool by then, stumbles
- * over that without a release, and closing would wait for the connection for ever.
+ * Rejects a connection that is only ready when the pool is closing. By then Kysely has dropped the pool and fails
+ * without releasing the connection, and closing would wait for it forever.
  */
 function keepLateClients(pool: pg.Pool): void {
   const connect = pool.connect.bind(pool)
@@ -95,7 +102,7 @@ function keepLateClients(pool: pg.Pool): void {
   Object.assign(pool, { connect: (callback?: Callback) => (callback ? connect(callback) : connectInTime()) })
 }
 
-/** Brings the database up to date; several processes may call it at once, one works and the others wait. */
+/** Brings the database up to date. Several processes may call it at once: one migrates, and the others wait. */
 export async function migrate(config: { databaseUrl: string }): Promise<void> {
   const orm = await openDatabase(config.databaseUrl, { poolSize: 3, applicationName: 'postloom migrate' })
   try {
@@ -108,26 +115,26 @@ export async function migrate(config: { databaseUrl: string }): Promise<void> {
   }
 }
 
-/** The rows of a statement, in the transaction of `em` when it has one; values in the template are bound. */
+/** Returns the rows of a statement, in the transaction of `em` when it has one. Values in the template are bound. */
 export async function rows<Row>(em: EntityManager, statement: Statement): Promise<Row[]> {
   const { rows: found } = await statement.execute(em.getKysely())
-  // The caller names the shape its own select list has.
+  // The caller declares the shape of its own select list.
   return found as Row[]
 }
 
-/** The only row of a statement, or null. */
+/** Returns the first row of a statement, which should have no other, or null. */
 export async function row<Row>(em: EntityManager, statement: Statement): Promise<Row | null> {
   const found = await rows<Row>(em, statement)
   return found[0] ?? null
 }
 
-/** Runs a statement and says how many rows it changed. */
+/** Runs a statement and returns the number of rows that it changed. */
 export async function execute(em: EntityManager, statement: Statement): Promise<number> {
   const { numAffectedRows } = await statement.execute(em.getKysely())
   return Number(numAffectedRows ?? 0n)
 }
 
-/** What an operator asks of a database: its version, its clock, and which of our migrations it lacks. */
+/** Returns what an operator wants to know of a database: its version, its clock, and the migrations that it lacks. */
 export async function inspectDatabase(
   em: EntityManager,
 ): Promise<{ version: string; now: Date; pending: string[] }> {
@@ -143,7 +150,7 @@ export async function inspectDatabase(
   return { version: found.version, now: new Date(found.now), pending }
 }
 
-/** Whether the database answers. */
+/** Returns whether the database answers. */
 export async function isReachable(em: EntityManager): Promise<boolean> {
   try {
     await execute(em, sql`select 1`)
@@ -153,14 +160,14 @@ export async function isReachable(em: EntityManager): Promise<boolean> {
   }
 }
 
-/** Wakes those who listen to these channels. */
+/** Notifies the listeners of these channels. */
 export async function notify(em: EntityManager, channels: readonly string[]): Promise<void> {
   await execute(em, sql`select pg_notify(channel, '') from unnest(${array(channels, 'text')}) as channel`)
 }
 
 /**
- * Declares a statement that requests repeat, with `$1`, `$2`, … in its text: each connection parses and plans it once.
- * What is planned once must not depend on its values, so it calls a function of the database or goes by a unique key.
+ * Declares a statement that is used often, with `$1`, `$2`, … in its text: each connection parses and plans it once.
+ * Such a plan must not depend on the values, so the statement calls a database function or uses a unique key.
  */
 export function prepared(name: string, text: string): (...values: readonly unknown[]) => Statement {
   PREPARED.set(text, name)
@@ -169,7 +176,7 @@ export function prepared(name: string, text: string): (...values: readonly unkno
   })
 }
 
-/** An array bound as one parameter of a PostgreSQL array type, for `unnest` and `= any`. */
+/** Binds an array as one parameter of a PostgreSQL array type, for `unnest` and `= any`. */
 export function array(
   values: readonly unknown[],
   type: 'uuid' | 'text' | 'int' | 'jsonb' | 'timestamptz' | 'boolean',
@@ -178,7 +185,7 @@ export function array(
   return sql`${elements}::${sql.raw(type)}[]`
 }
 
-/** A value bound as `jsonb`. */
+/** Binds a value as `jsonb`. */
 export function json(value: unknown) {
   return sql`${JSON.stringify(value)}::jsonb`
 }

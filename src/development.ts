@@ -11,7 +11,7 @@ import { insertToken } from './domain/tokens.ts'
 import { newId } from './ids.ts'
 
 const SLUG = 'development'
-// RFC 2606 reserves .test, so that nothing sent from here can be anybody's mail.
+// RFC 2606 reserves .test, so this sending domain never belongs to anybody.
 const DOMAIN = 'postloom.test'
 const SEED_LOCK = 7_305_002
 
@@ -19,9 +19,9 @@ const SEED_LOCK = 7_305_002
 export type DevelopmentKeys = { apiToken: string; adminKey: string }
 
 /**
- * Makes what a developer needs to send a first email: an organization on the largest plan, a sending domain that counts
- * as verified and signs its mail, a default sender, an API token with every permission and an admin key. Keys of an earlier run are kept
- * while they are valid. Safe to repeat and in several processes at once.
+ * Creates what a developer needs to send a first email: an organization on the largest plan, a sending domain that
+ * counts as verified and signs its mail, a default sender, an API token with every permission and an admin key. The
+ * keys in `keep` are kept while they are valid. Safe to repeat and in several processes at once.
  */
 export async function seedDevelopment(
   config: Pick<Config, 'databaseUrl' | 'encryptionKey'>,
@@ -73,7 +73,7 @@ async function seedSender(em: EntityManager, organizationId: string): Promise<vo
   )
 }
 
-/** A key that was encrypted with another encryption key is lost, and made anew. */
+/** Creates the DKIM key. One that was encrypted with another encryption key cannot be read any more and is replaced. */
 async function seedKey(em: EntityManager, organizationId: string, encryptionKey: Buffer): Promise<void> {
   const kept = await findSigningKey(em, encryptionKey, organizationId, DOMAIN).catch(() => null)
   if (kept) return

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto'
 
 import { Failure } from './catalogue/failure.ts'
 
-/** What each TypeID prefix names, in the words a caller knows (decisions, section 1). */
+/** What each TypeID prefix stands for, in the caller's terms (decisions, section 1). */
 export const ID_PREFIXES = {
   org: 'organization',
   usr: 'member',
@@ -36,21 +36,21 @@ const VALUES = new Map([...ALPHABET].map((letter, value) => [letter, BigInt(valu
 const SUFFIX_LENGTH = 26
 const HYPHEN = 45
 const LAST_DIGIT = 57
-/** Two letters for each value of ten bits: every event and every message names its ids, so many are written. */
+/** The two letters of each value of ten bits. A table, because every event and every message encodes several ids. */
 const PAIRS = Array.from({ length: 1_024 }, (_, bits) => `${ALPHABET[bits >> 5]}${ALPHABET[bits & 31]}`)
 
 let lastMillisecond = 0
 let sequence = 0
-/** Random bytes for many ids at once: asking for eight costs as much as asking for a thousand. */
+/** Random bytes for many ids: getting eight costs as much as getting a thousand. */
 const randomness = Buffer.alloc(4_096)
 let spent = randomness.length
 
-/** Before every id (the nil UUID of RFC 9562): where a walk over ids begins. */
+/** The nil UUID (RFC 9562), which comes before every id: where a walk over ids begins. */
 export const NIL_ID = '00000000-0000-0000-0000-000000000000'
 
 /**
- * A new UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit counter that keeps ids made within one millisecond in
- * order, and 62 random bits.
+ * Returns a new UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit counter that keeps ids made within one millisecond
+ * in order, and 62 random bits.
  */
 export function newId(): string {
   const now = Date.now()
@@ -73,7 +73,10 @@ export function newId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-${tail.slice(0, 4)}-${tail.slice(4)}`
 }
 
-/** The TypeID of a UUID: prefix, `_`, and 26 letters of Crockford base32: 2 for the first byte, 4 for each 20 bits after it. */
+/**
+ * Returns the TypeID of a UUID: prefix, `_`, and 26 letters of Crockford base32, 2 for the first byte and 4 for each 20
+ * bits after it.
+ */
 export function encodeId(prefix: IdPrefix, uuid: string): string {
   let suffix = ''
   let bits = 0
@@ -81,7 +84,7 @@ export function encodeId(prefix: IdPrefix, uuid: string): string {
   for (let at = 0; at < uuid.length; at += 1) {
     const code = uuid.charCodeAt(at)
     if (code === HYPHEN) continue
-    // Hexadecimal: `0` to `9` end in their value, letters in one to six.
+    // The low four bits of `0` to `9` are the digit's value, those of letters are 1 to 6.
     bits = (bits << 4) | ((code & 15) + (code > LAST_DIGIT ? 9 : 0))
     digits += 1
     if (digits === 5) {
@@ -93,12 +96,12 @@ export function encodeId(prefix: IdPrefix, uuid: string): string {
   return `${prefix}_${suffix}`
 }
 
-/** The UUID in a TypeID; a malformed id answers exactly as a missing one. */
+/** Returns the UUID in a TypeID. Throws `NOT_FOUND` for a malformed id, exactly as for one that does not exist. */
 export function decodeId(prefix: IdPrefix, text: string): string {
   return readId(prefix, text) ?? missing(prefix, text)
 }
 
-/** The UUID in a TypeID, or null where the text is not one of this prefix. */
+/** Returns the UUID in a TypeID, or null when the text is not an id with this prefix. */
 export function readId(prefix: IdPrefix, text: string): string | null {
   if (!text.startsWith(`${prefix}_`)) return null
   const suffix = text.slice(prefix.length + 1)
@@ -114,7 +117,7 @@ export function readId(prefix: IdPrefix, text: string): string | null {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** The one answer for an id that is foreign, deleted, malformed or unknown. */
+/** Throws `NOT_FOUND`, the same for an id that is foreign, deleted, malformed or unknown. */
 export function missing(prefix: IdPrefix, text: string): never {
   throw new Failure(
     'NOT_FOUND',

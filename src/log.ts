@@ -2,7 +2,10 @@ import { pino } from 'pino'
 
 import { databaseCode } from './catalogue/database-error.ts'
 
-/** Structured logs on standard output: ids and route patterns, never bodies, addresses or tokens. */
+/**
+ * Creates a logger that writes structured logs to standard output: ids and route patterns, never bodies, addresses or
+ * tokens.
+ */
 export function createLogger(name: string, level: string) {
   return pino({
     name,
@@ -14,8 +17,9 @@ export function createLogger(name: string, level: string) {
 }
 
 /**
- * What of an unexpected error may be logged or enter a Temporal history. Messages of the database quote values, so of
- * those only the SQLSTATE and the place are kept. Temporal's client says what failed, and gRPC in its cause why.
+ * Returns the parts of an unexpected error that may be logged or enter a Temporal history. Database messages quote
+ * values, so only the SQLSTATE and the stack are kept of those. Temporal's client says what failed, and the gRPC cause
+ * says why, so both are kept.
  */
 export function describeFault(error: unknown): {
   name: string

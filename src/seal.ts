@@ -5,8 +5,9 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * Encrypts what must not be read from a copy of the database, by AES-256-GCM: nonce, tag, ciphertext. `context` names
- * the row it belongs to and is authenticated, so that no value can be moved into another row.
+ * Encrypts a secret with AES-256-GCM, so that it cannot be read from a copy of the database. Returns nonce, tag and
+ * ciphertext. `context` names the row of the secret and is authenticated, so that no value can be moved into another
+ * row.
  */
 export function seal(key: Buffer, plain: Buffer, context: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
@@ -15,7 +16,7 @@ export function seal(key: Buffer, plain: Buffer, context: string): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed])
 }
 
-/** What was sealed with this key in this context; throws when either differs or a byte was changed. */
+/** Returns the plain bytes of a sealed value; throws when the key or the context differs or a byte was changed. */
 export function unseal(key: Buffer, sealed: Buffer, context: string): Buffer {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)

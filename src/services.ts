@@ -12,7 +12,7 @@ import { createDatabaseStorage, type Storage } from './ports/storage.ts'
 import { createTemporalPort, type TemporalPort } from './ports/temporal.ts'
 import { createWeb, type Web } from './ports/web.ts'
 
-/** What every operation may use; one for each process. */
+/** The services that every operation may use; each process has one set. */
 export type Services = {
   config: Config
   log: Logger
@@ -27,7 +27,7 @@ export type Services = {
   close(): Promise<void>
 }
 
-/** Opens what a process needs. Temporal is connected lazily, so that mail is accepted while it is down. */
+/** Opens the services of a process. Temporal is connected lazily, so that mail is accepted while it is down. */
 export async function createServices(
   config: Config,
   name: string,

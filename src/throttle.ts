@@ -3,19 +3,19 @@ import { isIP } from 'node:net'
 const MOST_ADDRESSES = 10_000
 
 /**
- * What an address is counted as: IPv6 by the first 64 bits, because whoever has one such address has all of its network,
- * and anything else as it is.
+ * Returns the network by which an address is counted: the first 64 bits of an IPv6 address, because whoever has one
+ * such address has its whole network, and any other address unchanged.
  */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [front = [], back = []] = address.split('::').map((half) => half.split(':').filter(Boolean))
   const zeros = Array<string>(Math.max(0, 8 - front.length - back.length)).fill('0')
   const groups = [...front, ...zeros, ...back].slice(0, 4).map((group) => Number.parseInt(group, 16))
-  // The network of zeros has IPv4 addresses in it and this machine, which have nothing in common.
+  // The all-zero network contains mapped IPv4 addresses and the loopback address, which have nothing in common.
   return groups.some((group) => group > 0) ? groups.map((group) => group.toString(16)).join(':') : address
 }
 
-/** Counts by address, IPv6 by its network, over a window, and says when there were too many. */
+/** Counts by address (IPv6 by its network) within a time window, and tells when there were too many. */
 export class Throttle {
   readonly #most: number
   readonly #windowMs: number
@@ -26,7 +26,7 @@ export class Throttle {
     this.#windowMs = windowMs
   }
 
-  /** For how many milliseconds an address is still blocked; 0 if it is not. */
+  /** Returns for how many milliseconds an address is still blocked; 0 if it is not. */
   blockedMs(address: string): number {
     const network = networkOf(address)
     const found = this.#counted.get(network)
@@ -37,7 +37,10 @@ export class Throttle {
     return 0
   }
 
-  /** Counts one more for an address; returns how many it has left in the window, below 0 when over the limit, and when the window ends. */
+  /**
+   * Counts one more for an address. Returns how many it has left in the window, below 0 when over the limit, and in how
+   * many milliseconds the window ends.
+   */
   count(address: string): { left: number; endsInMs: number } {
     const now = performance.now()
     const network = networkOf(address)
@@ -48,13 +51,13 @@ export class Throttle {
     }
     this.#counted.delete(network)
     this.#counted.set(network, { count: 1, until: now + this.#windowMs })
-    // A Map keeps the order, so the first key began its window first.
+    // A Map keeps insertion order, so its first key has the oldest window.
     dropOldest(this.#counted, MOST_ADDRESSES)
     return { left: this.#most - 1, endsInMs: this.#windowMs }
   }
 }
 
-/** Forgets what was added first, where more than `most` are kept; call it after each addition. */
+/** Removes the oldest entry when there are more than `most`; call it after each addition. */
 export function dropOldest(kept: Set<string> | Map<string, unknown>, most: number): void {
   const oldest = kept.size > most ? kept.keys().next().value : undefined
   if (oldest !== undefined) kept.delete(oldest)

@@ -13,11 +13,12 @@ const CACHE = join(ROOT, 'node_modules', '.cache', 'postloom')
 let bundling: Promise<{ code: string }> | undefined
 
 /**
- * The workflows as one script for the isolated world they run in; made once for each state of temporal/ and each SDK,
- * then read from node_modules/.cache. A warning about a module that workflows must not use is an error.
+ * Returns the workflows as one script for the isolated world in which Temporal runs them. It is built once for each
+ * state of temporal/ and each SDK, then read from node_modules/.cache. Throws on a warning about a module that
+ * workflows must not use.
  */
 export function workflowBundle(): Promise<{ code: string }> {
-  // The workers of a process share it.
+  // All workers of a process share one bundle.
   bundling ??= bundle().catch((error: unknown) => {
     bundling = undefined
     throw error
@@ -37,7 +38,10 @@ async function bundle(): Promise<{ code: string }> {
   return { code }
 }
 
-/** Written beside and renamed, so that no process reads half of it; without a place to keep it nothing is lost. */
+/**
+ * Writes the bundle to a temporary file and renames it, so that no process reads half of it. Failing to write does no
+ * harm.
+ */
 async function keep(file: string, code: string): Promise<void> {
   try {
     await mkdir(CACHE, { recursive: true })

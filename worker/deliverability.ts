@@ -13,7 +13,10 @@ const LEARN_MS = 1_000
 const CONFIRM_MS = 5_000
 const PAGES = 20
 
-/** Counts how email fares, learns who receives it, and takes for delivered what nothing came back about; any number of workers may. */
+/**
+ * Starts to count the outcomes of email, to learn the mail servers of recipients' domains, and to confirm deliveries
+ * that nothing came back about. Any number of workers may do so.
+ */
 export function startDeliverability(services: Services): { stop(): Promise<void> } {
   const counting = startRounds(services, countAll, {
     pollMs: COUNT_MS,
@@ -34,7 +37,7 @@ export function startDeliverability(services: Services): { stop(): Promise<void>
   }
 }
 
-/** One round: some batches of every organization. Answers how many it counted. */
+/** Counts some batches of outcomes of every organization. Returns how many batches were counted. */
 export async function countAll(services: Services): Promise<number> {
   let taken = 0
   for (const organizationId of await organizationsToCount(crossOrganization(services))) {
@@ -49,7 +52,7 @@ export async function countAll(services: Services): Promise<number> {
   return taken
 }
 
-/** One round: some domains whose mail servers are not known, of every organization. Answers how many it learned of. */
+/** Learns the mail servers of some unknown domains of every organization. Returns how many domains were settled. */
 export async function learnAll(services: Services): Promise<number> {
   const strangers = await readStrangers(crossOrganization(services))
   const families = await learnFamilies(services, strangers)
@@ -67,7 +70,7 @@ export async function learnAll(services: Services): Promise<number> {
   return learned
 }
 
-/** One round: the pages that are due. Answers how many it took. */
+/** Confirms the pages of deliveries that are due. Returns how many pages it took. */
 export async function confirmAll(services: Services): Promise<number> {
   let taken = 0
   for (const { organizationId, id } of await dueDeliveries(crossOrganization(services), PAGES)) {

@@ -7,7 +7,7 @@ import { startRounds } from './rounds.ts'
 const POLL_MS = 500
 const ACTOR = { kind: 'system' as const, id: 'workflows', name: 'workflows' }
 
-/** Looks twice a second for what happened to runs and starts other automations; needs no Temporal. */
+/** Checks twice a second for events of runs that may start other automations; needs no Temporal. */
 export function startEchoWatch(services: Services): { stop(): Promise<void> } {
   return startRounds(services, watchEchoes, {
     pollMs: POLL_MS,
@@ -15,7 +15,7 @@ export function startEchoWatch(services: Services): { stop(): Promise<void> } {
   })
 }
 
-/** One round over all organizations. Answers how many events it took; what fails stays for the next round. */
+/** Does one round over all organizations. Returns how many events it took; what fails is left for the next round. */
 export async function watchEchoes(services: Services): Promise<number> {
   let taken = 0
   for (const organizationId of await organizationsWithEchoes(crossOrganization(services))) {

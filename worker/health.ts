@@ -9,7 +9,7 @@ import { countPendingVisits } from '../src/domain/visits.ts'
 import type { Services } from '../src/services.ts'
 import type { Engine } from './workers.ts'
 
-/** `/healthz`, `/readyz` (which dependency is missing) and `/metrics` of the worker. */
+/** Starts the worker's server for `/healthz`, `/readyz` (which dependency is missing) and `/metrics`. */
 export function startHealthServer(services: Services, engine: Engine): Server {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -52,7 +52,7 @@ export function startHealthServer(services: Services, engine: Engine): Server {
 }
 
 async function readiness(services: Services, engine: Engine) {
-  // A Temporal worker goes on running while its server is away, so the server is asked too.
+  // A Temporal worker keeps running while its server is down, so the server is asked too.
   const [database, temporal] = await Promise.all([
     isReachable(crossOrganization(services)),
     engine.isRunning() && services.temporal.isReachable(),

@@ -25,7 +25,7 @@ const graceMs = config.env === 'production' ? 25_000 : 4_000
 const services = await createServices(config, 'worker', { poolSize: 30 })
 const halt = new AbortController()
 
-// Mail first: it goes out whether or not Temporal is there.
+// Mail comes first: it is sent whether or not Temporal is reachable.
 const lanes = await startLanes(services, { workerName: `${hostname()}/${process.pid}`, graceMs })
 const segments = startSegmentWatch(services)
 const echoes = startEchoWatch(services)
@@ -40,11 +40,11 @@ const housekeeping = [repeat(forgetExpired, HOUR_MS), repeat(keepHouse, DAY_MS)]
 let isStopping = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop())
 
-/** Finishes what is under way within the grace, takes nothing new, and ends. */
+/** Takes no new work, finishes current work within the grace period, and exits. */
 async function stop(): Promise<void> {
   if (isStopping) return
   isStopping = true
-  // What hangs beyond its grace is cut off: rows and leases bring it back.
+  // Work that hangs beyond the grace period is cut off; its rows and leases bring it back.
   setTimeout(() => process.exit(1), graceMs + 800).unref()
   halt.abort()
   server.close()

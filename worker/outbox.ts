@@ -15,24 +15,27 @@ import { AUTOMATION_RUN, type AutomationRunInput, NUDGE, SEARCH, taskQueue } fro
 import { performWork } from './run-work.ts'
 import { alignSchedule } from './trigger-schedules.ts'
 
-/** Tells Temporal what was committed. `ring()` makes it look at once; `stop()` gives what is under way a moment. */
+/**
+ * Sends committed outbox rows to Temporal. `ring()` makes it look at once; `stop()` gives current calls a moment to
+ * end.
+ */
 export type OutboxRelay = { ring(): void; stop(): Promise<void> }
 
 const POLL_MS = 1_000
-/** Unacknowledged starts and signals at any moment: the backlog stays in the database, where priorities work. */
+/** The most unacknowledged starts and signals. The backlog stays in the database, where priorities work. */
 const MOST = 100
-/** After a crash a leased row is taken again this late; a dispatch gives up well before. */
+/** After a crash, a leased row is claimed again this late; a dispatch gives up well before. */
 const LEASE_SECONDS = 15
 const CALL_MS = 10_000
-/** What Temporal has not answered this long after a stop goes back to the table, for the next relay. */
+/** Rows that Temporal has not answered this long after a stop are put back for the next relay. */
 const LAST_CALLS_MS = 1_500
 const LONGEST_PAUSE_MS = 5_000
 const NOTICED_AFTER = 5
 
 /**
- * Dispatches the outbox: after a ring, and by poll for rings that were lost. A start that exists already and a signal
- * to a workflow that is over count as done; anything else is tried again, later and later while Temporal is down.
- * `knowsAttributes` says whether the server knows our search attributes.
+ * Dispatches the outbox after each ring, and by polling in case a ring was lost. The start of a workflow that exists
+ * already and a signal to a workflow that has ended count as done. Anything else is retried, with longer pauses while
+ * Temporal is down. `knowsAttributes` returns whether the server knows our search attributes.
  */
 export function startOutboxRelay(
   services: Services,
@@ -61,7 +64,8 @@ export function startOutboxRelay(
       if (claimed.length === free && free > 0) continue
       await rest()
     }
-    // The client repeats a call to a lost server long after it was cancelled, so nobody waits for its end.
+    // The client keeps repeating a call to a lost server long after it was cancelled, so this does not wait for its
+    // end.
     await Promise.race([Promise.all(inFlight.values()), sleep(LAST_CALLS_MS, undefined, { ref: false })])
     await forget()
     await postpone([...inFlight.keys()], 0)
@@ -83,7 +87,7 @@ export function startOutboxRelay(
     try {
       await finishOutbox(crossOrganization(services), ids)
     } catch (error) {
-      // The lease runs out, the row is dispatched again, and that changes nothing.
+      // The lease ends and the row is dispatched again, which has no further effect.
       services.log.warn({ err: error }, 'dispatched outbox rows could not be deleted')
     }
   }
@@ -124,7 +128,10 @@ export function startOutboxRelay(
     }
   }
 
-  /** What runs ask of other workflows needs no Temporal; the row goes in the transaction that does it. */
+  /**
+   * Performs work that needs no Temporal, such as requests of runs to other workflows. Its transaction also deletes the
+   * row.
+   */
   async function doWork(row: OutboxRow): Promise<void> {
     try {
       await performWork(services, row)
@@ -145,7 +152,7 @@ export function startOutboxRelay(
     await postpone([row.id], delay)
   }
 
-  /** Without this, the rows are taken again when their lease is over. */
+  /** Makes rows due again after `delayMs`. If this fails, they are claimed again when their lease ends. */
   async function postpone(ids: readonly string[], delayMs: number): Promise<void> {
     if (ids.length === 0) return
     await postponeOutbox(crossOrganization(services), ids, delayMs).catch(() => undefined)
@@ -191,7 +198,7 @@ async function startWorkflow(
   payload: Record<string, unknown>,
   searchable: boolean,
 ): Promise<void> {
-  // Who emitted the intent wrote it (src/domain); the type cannot travel through the table.
+  // src/domain wrote this payload when it emitted the intent; the table does not keep its type.
   const start = payload as RunStart | BackgroundStart
   if (isRunStart(start)) return await startRun(client, services, workflowId, start, searchable)
   const { organizationId, campaignId, automationId } = start.input
@@ -237,7 +244,7 @@ async function startRun(
     }),
   }
   if (restart === true) {
-    // The one before may be about to end: then it hears of this, looks again and goes on itself.
+    // The run that went before may be about to end: this signal makes it look again and go on itself.
     const again = { signal: NUDGE, workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE }
     await client.workflow.signalWithStart(workflow, { ...options, ...again })
     return
@@ -257,7 +264,7 @@ type RunStart = {
   restart?: boolean
 }
 
-/** Any other workflow: its argument as it is, with the organization that it works for. */
+/** Any other workflow, with the organization that it works for in its argument. */
 type BackgroundStart = {
   workflow: string
   input: { organizationId: string; campaignId?: string; automationId?: string } & Record<string, unknown>

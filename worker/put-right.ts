@@ -7,8 +7,8 @@ import type { Services } from '../src/services.ts'
 const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
 
 /**
- * Puts something of one organization right; answers whether it succeeded. What fails for one organization is tried in the
- * next round, and keeps no other waiting.
+ * Repairs something of one organization. Returns whether it succeeded: a failure is logged, holds up no other
+ * organization and is tried again in the next round.
  */
 export async function putRight(
   services: Services,
@@ -25,8 +25,8 @@ export async function putRight(
 }
 
 /**
- * What Temporal says of one thing; null where it cannot say, which is logged and keeps no other waiting. Throws where
- * Temporal cannot be reached at all.
+ * Asks Temporal about one workflow or schedule. Returns null when Temporal cannot say, which is logged and holds up
+ * nothing else. Throws when Temporal cannot be reached at all.
  */
 export async function askTemporal<Answer>(
   services: Services,

@@ -26,16 +26,16 @@ import type { Services } from '../src/services.ts'
 import { askTemporal, putRight } from './put-right.ts'
 import { fireLate, repairSchedules } from './trigger-repair.ts'
 
-/** How late a run must be before its workflow is looked for. */
+/** How late (seconds) a run must be before its workflow is looked for. */
 const LATE_SECONDS = 120
 const EVERY_MS = 60_000
 const BATCH = 200
-/** All schedules are compared in one of so many rounds. */
+/** Schedules are compared in one of so many rounds. */
 const SCHEDULES_EVERY = 15
-/** Waits younger than this are compared with the events once more. */
+/** Waits younger than this (seconds) are compared with the events once more. */
 const FRESH_SECONDS = 180
 
-/** Looks for runs, intakes and sends that nobody drives, a minute after each look: see repairRun. */
+/** Starts to look for runs, intakes and sends that no workflow drives, a minute after each look; see `repairRun`. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
   const halt = new AbortController()
   async function work(): Promise<void> {
@@ -60,7 +60,7 @@ export function startReconciler(services: Services): { stop(): Promise<void> } {
   }
 }
 
-/** One round; answers how many runs were put right. */
+/** Does one round. Returns how many runs were repaired. */
 export async function reconcile(services: Services, lateSeconds = LATE_SECONDS): Promise<number> {
   const em = crossOrganization(services)
   for (const organizationId of await organizationsWithFreshWaits(em, FRESH_SECONDS)) {
@@ -93,7 +93,7 @@ async function repairIntakes(services: Services, lateSeconds: number): Promise<v
   }
 }
 
-/** A send whose workflow is there goes on as it was: starting it again changes nothing. */
+/** Starts stranded sends again. Where a workflow still runs, a second start changes nothing. */
 async function restartSends(services: Services, lateSeconds: number): Promise<void> {
   for (const send of await findStrandedSends(crossOrganization(services), lateSeconds, BATCH)) {
     const { organizationId, number } = send
@@ -102,7 +102,7 @@ async function restartSends(services: Services, lateSeconds: number): Promise<vo
   }
 }
 
-/** A domain that is watched is looked at every day. */
+/** Starts the verification of domains again whose daily check is long overdue. */
 async function watchDomains(services: Services): Promise<void> {
   for (const domain of await findUnwatchedDomains(crossOrganization(services), BATCH)) {
     const { organizationId } = domain
@@ -111,7 +111,7 @@ async function watchDomains(services: Services): Promise<void> {
   }
 }
 
-/** How a workflow ended; null while it runs, or where Temporal does not say. */
+/** Returns how a workflow ended; null while it runs, or when Temporal cannot say. */
 async function endOf(services: Services, workflowId: string): Promise<WorkflowState | null> {
   return await askTemporal(services, { workflowId }, async (client) => {
     try {

@@ -4,8 +4,8 @@ import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 
 /**
- * Repeats a round, which answers how much it took: at once while there was something, else after `pollMs`. A round that
- * throws is logged with the complaint and tried again. `stop` waits for the round under way.
+ * Repeats a round, which returns how much it took: at once while there was something, else after `pollMs`. A round that
+ * throws is logged with `complaint` and tried again. `stop` waits for the current round.
  */
 export function startRounds(
   services: Services,
@@ -32,20 +32,23 @@ export function startRounds(
   }
 }
 
-/** How a loop serves: what it claims, how many it serves at once, and how. */
+/** How `startServing` works: what it claims, how many tasks it serves at once, and how it serves one. */
 export type Serving<Task> = {
   pollMs: number
   most: number
   complaint: string
-  /** At most so many tasks, each under a lease that brings it back when we die. */
+  /** Claims at most `free` tasks, each with a lease that makes it claimable again when this process dies. */
   claim: (free: number) => Promise<Task[]>
-  /** Says itself what went wrong; the signal tells that this process stops. */
+  /** Serves one task and logs its own errors. The signal aborts when this process stops. */
   serve: (task: Task, signal: AbortSignal) => Promise<void>
 }
 
 const LAST_MS = 1_500
 
-/** Serves what is due as long as places are free. `stop` gives what is under way a moment; the rest is for another worker. */
+/**
+ * Claims and serves tasks that are due while there is room. `stop` gives current tasks a moment; the rest is left to
+ * other workers.
+ */
 export function startServing<Task>(
   services: Services,
   { pollMs, most, complaint, claim, serve }: Serving<Task>,
@@ -60,7 +63,7 @@ export function startServing<Task>(
       const serving = serve(task, halt.signal).finally(() => underWay.delete(serving))
       underWay.add(serving)
     }
-    // With no place left, looking again at once would find nothing.
+    // 0 when there is no room left, because claiming again at once would find none.
     return underWay.size < most ? claimed.length : 0
   }
   const rounds = startRounds(services, serveDue, { pollMs, complaint })

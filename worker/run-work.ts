@@ -6,9 +6,9 @@ import { type OutboxRow, takeWork } from '../src/domain/outbox.ts'
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 
-/** Does what is asked by the outbox, once: the row is taken in the same transaction. */
+/** Performs work from the outbox exactly once: the row is taken in the same transaction. */
 export async function performWork(services: Services, row: OutboxRow): Promise<void> {
-  // A step, or an archiving, wrote it (src/domain); the type cannot travel through the table.
+  // src/domain wrote this payload for a step or an archiving; the table does not keep its type.
   const work = row.payload as RunWork | ArchiveWork
   if (work.work !== 'ARCHIVE') return await performAsked(services, row, work)
   const scope = { organizationId: row.organizationId, actor: work.by }
@@ -17,7 +17,7 @@ export async function performWork(services: Services, row: OutboxRow): Promise<v
   })
 }
 
-/** What a run asked of another workflow. A refusal is an answer too; it stands in a ledger. */
+/** Performs what a run asked of another workflow. A refusal is a result too, which `noteRefusal` records. */
 async function performAsked(
   services: Services,
   { organizationId, id }: OutboxRow,

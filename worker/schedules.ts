@@ -9,7 +9,7 @@ import { SEGMENT_REFRESH, segmentScheduleId, taskQueue } from '../temporal/contr
 
 const RETRY_MS = 5_000
 
-/** Makes the schedules that do not exist yet, as soon as Temporal answers. */
+/** Creates the schedules that do not exist yet, as soon as Temporal answers. */
 export function startSchedules(services: Services): { stop(): Promise<void> } {
   const halt = new AbortController()
   async function work(): Promise<void> {
@@ -32,7 +32,9 @@ export function startSchedules(services: Services): { stop(): Promise<void> } {
   }
 }
 
-/** A schedule that exists stays as it is: an operator may have paused or changed it. */
+/**
+ * Creates the schedules that do not exist. One that exists is not changed: an operator may have paused or changed it.
+ */
 export async function ensureSchedules(client: Client, prefix: string): Promise<void> {
   const scheduleId = segmentScheduleId(prefix)
   try {

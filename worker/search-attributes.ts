@@ -2,19 +2,22 @@ import { type Client, isGrpcServiceError } from '@temporalio/client'
 
 import { SEARCH } from '../temporal/contract.ts'
 
-/** Whether runs can be found by our search attributes; `missing` is null until a server was asked. */
+/** Knows whether runs can be found by our search attributes; `missing` returns null until a server was asked. */
 export type SearchAttributes = {
-  /** Throws where the server cannot be asked now: a run that began without its attributes would never get them. */
+  /**
+   * Returns whether the server knows all of them. Throws when it cannot be asked now: a run that starts without its
+   * attributes would never get them.
+   */
   known(client: Client): Promise<boolean>
   missing(): string[] | null
 }
 
 const RETRY_MS = 60_000
 const NAMES = Object.values(SEARCH).map(({ name }) => name)
-/** What a server answers that keeps its attributes to itself: PERMISSION_DENIED and UNIMPLEMENTED of gRPC. */
+/** The gRPC codes of servers that do not tell their attributes: PERMISSION_DENIED and UNIMPLEMENTED. */
 const REFUSALS: ReadonlySet<number> = new Set([7, 12])
 
-/** Asks the server once which attributes it knows; while some are missing, again every minute. */
+/** Asks the server once which attributes it knows, and once a minute while some are missing. */
 export function watchSearchAttributes(namespace: string): SearchAttributes {
   let missing: string[] | null = null
   let asking: Promise<void> | undefined

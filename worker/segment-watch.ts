@@ -8,10 +8,10 @@ import type { Services } from '../src/services.ts'
 import { startRounds } from './rounds.ts'
 
 const POLL_MS = 500
-/** Who moves people of segments, as their history says. */
+/** The actor of changes by segments, as it appears in a subscriber's history. */
 export const SEGMENT_ACTOR = { kind: 'system' as const, id: 'segments', name: 'segments' }
 
-/** Looks twice a second for people who may have entered or left a watched segment; needs no Temporal. */
+/** Checks twice a second for people who may have entered or left a watched segment; needs no Temporal. */
 export function startSegmentWatch(services: Services): { stop(): Promise<void> } {
   return startRounds(services, watchSegments, {
     pollMs: POLL_MS,
@@ -19,7 +19,10 @@ export function startSegmentWatch(services: Services): { stop(): Promise<void> }
   })
 }
 
-/** One round: a recheck that is due, then one batch of changes of every organization. Answers how many it took. */
+/**
+ * Does one round: a recheck that is due, then one batch of changes of every organization. Returns how many changes it
+ * took.
+ */
 export async function watchSegments(services: Services): Promise<number> {
   const em = crossOrganization(services)
   const recheck = await claimRecheck(em)
@@ -47,7 +50,8 @@ async function compare(services: Services, recheck: Recheck): Promise<void> {
     }
     await unitOfWork(services, scope, (call) => finishRecheck(call, recheck))
   } catch (error) {
-    // Its lease brings it back. Filters that name what is gone are refused until somebody repairs them.
+    // The recheck is claimed again when its lease ends. Filters that name something deleted fail until somebody repairs
+    // them.
     if (error instanceof Failure) return
     services.log.warn({ fault: describeFault(error) }, 'a segment could not be compared with its members')
   }

@@ -17,9 +17,9 @@ import { PAUSED_NOTE } from './trigger-schedules.ts'
 const BATCH = 200
 
 /**
- * Looks at timed triggers whose moment passed a while ago without a look: because daylight saving skipped it, which a
- * schedule in Temporal passes over, or because the schedule is gone. One that an operator has paused stays as it is.
- * Answers how many it put right.
+ * Fires timed triggers whose time passed without a look: because daylight saving skipped it, which a Temporal schedule
+ * passes over, or because the schedule is gone. A schedule that an operator paused is left alone. Returns how many
+ * triggers were repaired.
  */
 export async function fireLate(services: Services, lateSeconds: number): Promise<number> {
   let count = 0
@@ -39,8 +39,9 @@ export async function fireLate(services: Services, lateSeconds: number): Promise
 }
 
 /**
- * Compares the schedules in Temporal with the rows: makes what is missing, deletes what is left over. What fails is logged,
- * tried in the next round, and keeps no other waiting. Answers how many it put right.
+ * Compares the schedules in Temporal with the rows: creates or corrects those that are missing or wrong, and deletes
+ * those without a row. A failure is logged, holds up no other and is tried again in the next round. Returns how many
+ * were repaired.
  */
 export async function repairSchedules(services: Services): Promise<number> {
   const client = await services.temporal.client()
@@ -49,7 +50,7 @@ export async function repairSchedules(services: Services): Promise<number> {
   for await (const summary of client.schedule.list()) {
     if (summary.scheduleId.startsWith(prefix)) found.set(summary.scheduleId, summary)
   }
-  // Read after the list: a schedule is made after its row, so one without a row is left over.
+  // Read after the list: a schedule is created after its row, so one without a row is a leftover.
   const known = await allSchedules(crossOrganization(services))
   const wanted = new Set(known.map((schedule) => idOf(services, schedule)))
   const wrong = known.filter((schedule) => isWrong(schedule, found.get(idOf(services, schedule))))

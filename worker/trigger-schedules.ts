@@ -14,13 +14,13 @@ import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { type FiringRequest, SEARCH, taskQueue, TRIGGER_FIRING } from '../temporal/contract.ts'
 
-/** What our pauses are known by: one with another note is an operator's, and stays. */
+/** The note of our own pauses. A pause with another note is an operator's, and stays. */
 export const PAUSED_NOTE = 'The workflow is paused.'
 const RUNNING_NOTE = 'The workflow is active.'
 
 /**
- * Brings one schedule in step with its row as it is now: makes, changes, pauses or deletes it. Safe to repeat; its rows
- * of the outbox are taken one after the other.
+ * Brings one schedule in line with the current state of its row: creates, changes, pauses or deletes it. Safe to
+ * repeat; the outbox rows of one schedule are dispatched one after the other.
  */
 export async function alignSchedule(
   client: Client,
@@ -29,7 +29,7 @@ export async function alignSchedule(
   searchable: boolean,
 ): Promise<void> {
   const { organizationId, workflowId: scheduleId } = row
-  // emitSchedule wrote it; the type cannot travel through the table.
+  // `emitSchedule` wrote this payload; the table does not keep its type.
   const { automationId, stepId } = row.payload as { automationId: string; stepId: string }
   const state = await scheduleState(crossOrganization(services), organizationId, automationId, stepId)
   const handle = client.schedule.getHandle(scheduleId)
@@ -70,7 +70,7 @@ function optionsOf(
       'cron' in looks
         ? { cronExpressions: [looks.cron], timezone: timing.timezone }
         : { intervals: [{ every: looks.everyMinutes * 60_000 }] },
-    // The rows say what is due, so that one look makes up for all that were missed.
+    // The rows say what is due, so one look makes up for all that were missed.
     policies: { overlap: ScheduleOverlapPolicy.BUFFER_ONE, catchupWindow: '1 day' as const },
     action: {
       type: 'startWorkflow' as const,

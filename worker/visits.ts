@@ -15,7 +15,7 @@ import { startRounds } from './rounds.ts'
 const POLL_MS = 250
 const MOST_AT_ONCE = 2_000
 
-/** Settles opens and clicks as they come in; any number of workers may, one organization at a time each. */
+/** Settles opens and clicks as they come in. Any number of workers may do so, each with one organization at a time. */
 export function startVisits(services: Services): { stop(): Promise<void> } {
   return startRounds(services, settleAll, {
     pollMs: POLL_MS,
@@ -23,7 +23,7 @@ export function startVisits(services: Services): { stop(): Promise<void> } {
   })
 }
 
-/** One round: a batch of every organization. Answers how many visits it settled. */
+/** Does one round: a batch of every organization. Returns how many visits it settled. */
 export async function settleAll(services: Services): Promise<number> {
   let taken = 0
   for (const organizationId of await organizationsWithVisits(crossOrganization(services))) {
@@ -35,7 +35,7 @@ export async function settleAll(services: Services): Promise<number> {
   return taken
 }
 
-/** Settles a batch, less of it when one of its visits is at fault, which is set apart once it is tried alone. */
+/** Settles a batch. When one of its visits is at fault, tries half as many; a visit that fails alone is set apart. */
 async function settleBatch(services: Services, organizationId: string, most: number): Promise<number> {
   const within = <Result>(work: (call: Call) => Promise<Result>) =>
     unitOfWork(services, { organizationId, actor: READER }, work)

@@ -22,25 +22,25 @@ import { askedSeconds } from './retry-after.ts'
 import { startServing } from './rounds.ts'
 
 const POLL_MS = 500
-/** Endpoints that this process serves at once, and requests under way at each. */
+/** How many endpoints this process serves at once, and how many requests to each. */
 const MOST_TURNS = 64
 const MOST_REQUESTS = 8
-/** Deliveries that are read at once. */
+/** How many deliveries are read at once. */
 const BATCH = 100
-/** A turn ends when this is over, so that the others have theirs, or after so many failures one after the other. */
+/** A turn ends after this time, so that other endpoints get theirs, or after so many failures in a row. */
 const TURN_MS = 10_000
 const MOST_FAILURES = 3
-/** What is done is noted at least this often, so that little is repeated after a crash. */
+/** Results are saved at least this often, so that little is repeated after a crash. */
 const NOTE_MS = 1_000
 const ACTOR = { kind: 'system' as const, id: 'webhooks', name: 'webhooks' }
 
-/** How long an endpoint may take; tests are quicker. */
+/** How long an endpoint may take to answer (ms); tests allow less. */
 export type WebhookOptions = { requestMs?: number }
 
 /**
- * Tells endpoints what happened: an endpoint belongs to one worker for a turn, so that what it is asked at once is
- * bounded whatever number of workers there are, and a slow one holds up no other. A worker that dies leaves its turns to
- * others when their lease is over; what it had not noted is told again, under the same id.
+ * Delivers events to webhook endpoints. An endpoint belongs to one worker for a turn, so that the requests to it at one
+ * time are limited however many workers there are, and a slow endpoint holds up no other. The turns of a worker that
+ * dies go to others when their lease ends; events whose results were not saved are delivered again under the same id.
  */
 export function startWebhookTurns(
   services: Services,
@@ -52,7 +52,7 @@ export function startWebhookTurns(
   })
   let place: RoundPlace = null
 
-  /** Looks on until there is something to do or the round is over. */
+  /** Claims turns, and looks on until there is one or the round is over. */
   async function claim(free: number): Promise<Turn[]> {
     for (;;) {
       const claimed = await claimTurns(crossOrganization(services), free, place)
@@ -65,7 +65,7 @@ export function startWebhookTurns(
     try {
       await takeTurn({ services, web, requestMs, signal }, turn)
     } catch (error) {
-      // The lease brings it back.
+      // The turn is claimed again when its lease ends.
       services.log.warn({ fault: describeFault(error), webhookId: turn.webhookId }, 'a turn broke off')
     }
   }
@@ -101,7 +101,10 @@ async function takeTurn(desk: Desk, turn: Turn): Promise<void> {
   await endTurn(em, turn)
 }
 
-/** Tells the endpoint what is due until nothing is, its time is over or it fails; whether it goes well. */
+/**
+ * Delivers what is due until nothing is, the turn is over or the endpoint fails. Returns whether the last attempt went
+ * well.
+ */
 async function tellAll(desk: OpenDesk, turn: Turn): Promise<boolean> {
   const { services, signal } = desk
   const em = crossOrganization(services)
@@ -120,8 +123,8 @@ async function tellAll(desk: OpenDesk, turn: Turn): Promise<boolean> {
 type Batch = { turn: Turn; endpoint: Endpoint; due: DueDelivery[]; until: number; goesWell: boolean }
 
 /**
- * An endpoint that fails is asked one thing at a time; once it answers well, as many as may be. Answers how many failed
- * since one did not.
+ * Delivers one batch. A failing endpoint gets one request at a time, and the most at once as soon as it answers well.
+ * Returns the number of failures in a row.
  */
 async function tellBatch(desk: OpenDesk, { turn, endpoint, due, until, goesWell }: Batch): Promise<number> {
   const waiting = [...due]
@@ -145,13 +148,13 @@ async function tellBatch(desk: OpenDesk, { turn, endpoint, due, until, goesWell 
   }
 
   while (asking.length < (goesWell ? MOST_REQUESTS : 1)) asking.push(ask())
-  // It grows while it is gone through.
+  // `ask` adds to this list while it is iterated.
   for (const each of asking) await each
   await notes.end()
   return notes.isOver() ? MOST_FAILURES : failuresInRow
 }
 
-/** Writes down what came of attempts, every now and then and at the end. */
+/** Saves the results of attempts, from time to time and at the end. */
 function createNotes(services: Services, { organizationId, webhookId }: Turn) {
   let results: DeliveryResult[] = []
   let writtenAt = performance.now()
@@ -164,7 +167,7 @@ function createNotes(services: Services, { organizationId, webhookId }: Turn) {
       const isDisabled = await unitOfWork(services, scope, (call) => reportResults(call, webhookId, told))
       isOver ||= isDisabled
     } catch (error) {
-      // It is told once more, under the same ids.
+      // These events are delivered again, under the same ids.
       isOver = true
       services.log.warn({ fault: describeFault(error), webhookId }, 'what a webhook was told was not noted')
     }
@@ -178,7 +181,7 @@ function createNotes(services: Services, { organizationId, webhookId }: Turn) {
   }
 
   return {
-    /** Whether the endpoint is to be asked no more: it was disabled, or nothing can be noted. */
+    /** Returns whether the endpoint must get no more requests: it was disabled, or results cannot be saved. */
     isOver: () => isOver,
     add(result: DeliveryResult) {
       results.push(result)

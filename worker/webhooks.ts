@@ -19,22 +19,26 @@ import { askedSeconds } from './retry-after.ts'
 import { startServing } from './rounds.ts'
 
 const POLL_MS = 500
-/** Requests under way at any moment in this process. */
+/** The most concurrent requests of this process. */
 const MOST = 16
-/** How much of an answer is read, and how much of it a run keeps. */
+/** How many bytes of an answer are read, and how many of them a run keeps. */
 const READ_BYTES = 262_144
 const KEPT_BYTES = 16_384
 const CUT_LENGTH = 4_096
-/** A request is sent so many times more than it may be when nobody noted what came of it, as where workers die with it. */
+/**
+ * A request is sent at most so many times more than its retries allow when results are never saved, as when workers
+ * crash with it.
+ */
 const MOST_LOST = 10
 const FIRST_RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 3_600_000
-/** Answers that may be different next time. */
+/** Statuses that may be different next time. */
 const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429])
 
 /**
- * Sends what WEBHOOK steps wrote down: claimed with a lease, sent with no transaction open, reported in one. A worker
- * that dies in between leaves the request to another, with the same id, by which the receiver knows a repetition.
+ * Sends the requests of WEBHOOK steps: each is claimed with a lease, sent without an open transaction, and reported in
+ * one. When a worker dies in between, another sends the request again with the same id, by which the receiver
+ * recognizes a repetition.
  */
 export function startWebhooks(services: Services): { stop(): Promise<void> } {
   return startServing(services, {
@@ -60,17 +64,21 @@ async function send(services: Services, webhook: ClaimedWebhook): Promise<void> 
       await report(unkept(webhook, result, databaseCode(error)))
     })
   } catch (error) {
-    // The lease brings it back.
+    // The request is claimed again when its lease ends.
     services.log.warn({ fault: describeFault(error), runId }, 'a webhook could not be reported')
   }
 }
 
-/** The request of which nobody could note what came of it is over, so that its receiver is asked no more. */
+/**
+ * Returns the final result of a request whose result could never be saved, so that its receiver is not asked any more.
+ */
 function unnoted(webhook: ClaimedWebhook): WebhookResult {
   return failed(webhook, { fault: 'UNNOTED' }, 'was asked, but what came of it could not be noted', null)
 }
 
-/** A request is over whose outcome the database refuses: another attempt would be refused as well. */
+/**
+ * Returns the final result of a request whose result the database rejects: another attempt would be rejected as well.
+ */
 function unkept(webhook: ClaimedWebhook, { status }: WebhookResult, code: string | undefined): WebhookResult {
   const what = `was asked, but what came of it cannot be kept (${code})`
   return failed(webhook, { status, fault: 'UNKEPT' }, what, null)
@@ -110,7 +118,10 @@ function judge(webhook: ClaimedWebhook, { status, headers, body }: WebAnswer): W
   return failed(webhook, { status }, `answered ${status}${hint}`, mayChange ? asked : null)
 }
 
-/** `leastMs` null: another attempt would come to the same. */
+/**
+ * Returns the result of a failed attempt. `leastMs` is the shortest time until a retry; null means that a retry would
+ * fail in the same way.
+ */
 function failed(
   { request, attempt }: ClaimedWebhook,
   answered: Partial<Pick<WebhookResult, 'status' | 'fault'>>,
@@ -130,17 +141,19 @@ function failed(
   }
 }
 
-/** The address without what may be somebody's data or a secret. */
+/** Returns the URL without its query, which may hold personal data or a secret. */
 function placeOf({ url }: WebhookRequest): string {
   const read = URL.parse(url)
   return read ? read.origin + read.pathname : 'the address'
 }
 
-/** JSON that can be kept as it is, anything else as text; what is too much for a run to carry is cut off. */
+/**
+ * Returns a response as JSON when it can be kept so, else as text; a response that is too long for a run is cut off.
+ */
 function readResponse(body: Buffer): KeptResponse {
   const text = body.toString('utf8').replaceAll('\u0000', '')
   if (body.length > KEPT_BYTES) {
-    // Half of a character that was cut in two goes too.
+    // Half of a character that was cut in two is removed too.
     const value = text.slice(0, CUT_LENGTH).replace(/[\uD800-\uDBFF]$/, '')
     return { value, note: `cut to ${CUT_LENGTH} characters of text: longer than ${KEPT_BYTES} bytes` }
   }

@@ -18,24 +18,24 @@ import { startReconciler } from './reconciler.ts'
 import { watchSearchAttributes } from './search-attributes.ts'
 import { startWebhooks } from './webhooks.ts'
 
-/** What drives automations and background work in this process. */
+/** The engine of automations and background work in this process. */
 export type Engine = {
-  /** Both Temporal workers poll their queues. */
+  /** Returns whether both Temporal workers poll their queues. */
   isRunning(): boolean
-  /** Search attributes the server does not know; null before it was asked. */
+  /** Returns the search attributes that the server does not know; null before it was asked. */
   missingAttributes(): string[] | null
-  /** Resolves when both poll for the first time. */
+  /** Resolves when both workers poll for the first time. */
   ready: Promise<unknown>
   relay: OutboxRelay
   stop(): Promise<void>
 }
 
 const RECONNECT_MS = 2_000
-/** Before the end of the grace: when activities still under way are cancelled, and when nobody waits for Temporal. */
+/** How long before the end of the grace period running activities are cancelled, and the wait for Temporal ends. */
 const CANCELED_BEFORE_MS = 3_000
 const ABANDONED_BEFORE_MS = 1_000
 
-/** One worker for each queue: a long import in the background never makes a run wait. */
+/** One worker for each queue, so that a long import in the background never makes a run wait. */
 const WORKERS = {
   runs: { maxCachedWorkflows: 200, maxConcurrentLocalActivityExecutions: 24 },
   background: { maxCachedWorkflows: 20, maxConcurrentActivityTaskExecutions: 32 },
@@ -53,7 +53,10 @@ const ACTIVITIES = {
   }),
 } as const satisfies Record<QueueKind, (services: Services) => object>
 
-/** Starts relay, Temporal workers and reconciler; while Temporal is down they keep trying. */
+/**
+ * Starts the outbox relay, the Temporal workers, the reconciler and the webhooks. While Temporal is down, they keep
+ * trying.
+ */
 export async function startEngine(services: Services, { graceMs = 4_000 } = {}): Promise<Engine> {
   installLogger(services)
   const attributes = watchSearchAttributes(services.config.temporal.namespace)
@@ -99,7 +102,7 @@ function superviseWorker(services: Services, kind: QueueKind, graceMs: number): 
       const worker = await createWorker(services, connection, kind, graceMs)
       current = worker
       const running = worker.run()
-      // Only a worker that ran lets go of its connection.
+      // A worker releases its connection only after it ran, so it is shut down and not skipped.
       if (halt.signal.aborted) worker.shutdown()
       becomeReady()
       await running
@@ -128,8 +131,8 @@ function superviseWorker(services: Services, kind: QueueKind, graceMs: number): 
     async stop() {
       halt.abort()
       if (current?.getState() === 'RUNNING') current.shutdown()
-      // Temporal's core waits for a server that does not answer, to connect as to end, and cannot be told not to. What
-      // it holds is in rows and leases, so it is left behind in time for the process to end in order.
+      // Temporal's core waits for a server that does not answer, both to connect and to shut down, and cannot be told
+      // not to. Its work is safe in rows and leases, so it is abandoned in time for the process to end in order.
       await Promise.race([working, sleep(graceMs - ABANDONED_BEFORE_MS, undefined, { ref: false })])
     },
   }
@@ -158,7 +161,7 @@ async function createWorker(
     workflowBundle: await workflowBundle(),
     activities: ACTIVITIES[kind](services),
     ...WORKERS[kind],
-    // Workflows only keep time: one thread does, and each one more costs a heap of its own.
+    // Workflows only wait and coordinate: one thread is enough, and each more costs a heap of its own.
     workflowThreadPoolSize: 1,
     shutdownGraceTime: graceMs - CANCELED_BEFORE_MS,
   })
@@ -166,7 +169,7 @@ async function createWorker(
 
 let isLoggerInstalled = false
 
-/** Temporal's own messages go to our log; its runtime is one for each process. */
+/** Sends Temporal's own messages to our log. A process has only one Temporal runtime. */
 function installLogger({ log }: Services): void {
   if (isLoggerInstalled) return
   isLoggerInstalled = true

@@ -9,17 +9,17 @@ const FAILED =
   /undeliver|delivery (?:status )?(?:notification )?\(?(?:failure|failed|error)|deliver[a-z]{0,10} (?:has )?fail|failure notice|returned (?:mail|to sender)|mail (?:system )?error|mail delivery (?:failed|problem|error|system)|delivery (?:report|problem)|non[- ]?deliver|could ?n[o']t be delivered|not delivered|rejected|unzustellbar|nicht zugestellt|non remis|no se (?:ha )?pudo entregar|mancata consegna|não entregue|bounced? (?:mail|message)/i
 const DELAYED =
   /delay|warning: (?:could not send|(?:e-?)?mail|message)|still (?:being )?retr|not yet been delivered|will (?:keep trying|continue to (?:try|be retried|retry)|retry|be retried)|temporary|no action is required|you do not need to (?:resend|send)/i
-/** Said of a delay, and of an email that is given up after it. */
+/** Phrases that say that an email was given up, even if the text also mentions a delay. */
 const GIVEN_UP =
   /giv(?:en|ing) up|permanent (?:fatal |delivery )?(?:error|fail)|failed permanently|permanently failed|will not be retried|has been (?:returned|failed)|final/i
 
-/** How a subject begins that somebody wrote in answer to ours, or passes on. */
+/** Beginnings of the subject of a reply or a forwarded email. */
 const ANSWER =
   /^(?:re|r|ré|rép|aw|antw|antwort|sv|vs|odp|res|rif|ynt|fwd?|wg|tr|enc|i)(?:\[\d{1,3}\]|\(\d{1,3}\))? ?:/i
-/** What nobody begins a subject of their own with. */
+/** Beginnings of a subject that people do not write themselves. */
 const AWAY =
   /^\[?(?:auto(?:matic|mated)?[ -]{0,3}(?:reply|response|answer|generated)|autosvar|automat[a-z]{1,6} (?:antwort|antwoord|svar)|automaattinen vastaus|automatická odpověď|odpowiedź automatyczna|réponse automatique|resp(?:ue|o)sta autom|risposta autom|out[ -]of[ -](?:the[ -])?office|i(?: am|'m) (?:currently |now )?(?:away|out of (?:the )?office)|away from (?:my|the) (?:desk|office)|(?:vacation|holiday|absence) (?:reply|response|message|notice)|absence du bureau|abwesenheit|fuera de (?:la )?oficina|fora do escrit[óo]rio|fuori (?:sede|ufficio)|poza biurem)/i
-/** What may also begin a sentence, and is an absence only where it stands apart from the subject that is answered. */
+/** Beginnings that a sentence may have too. They mean an absence only when set apart from the rest of the subject. */
 const AWAY_LABEL =
   /^\[?(?:auto|ooo|vacation|holiday|on (?:annual |parental |maternity |sick )?(?:vacation|holidays?|leave)|absen(?:t|ce)|abwesend|nicht im büro|ausente|ausencia|assente|assenza|afwezig)(?:$| ?[:\]]| [-–—])/i
 const CHALLENGE =
@@ -34,14 +34,14 @@ const OF_PROGRAMS = new Set([
   'x-mail-autoreply',
   'list-id',
 ])
-/** In words rather than in a subject: only what a person away says of themselves. */
+/** Phrases in the text instead of the subject: only what absent people say about themselves. */
 const AWAY_WORDS =
   /(?:i am|i'm|i will be|i'll be) (?:currently |now )?(?:out of (?:the )?office|on (?:annual |parental |maternity |sick )?(?:leave|vacation|holiday)|away)|(?:no longer (?:with|works? (?:for|at))|has left) (?:the company|our|this)|this (?:mailbox|inbox|address) is (?:not|no longer) (?:monitored|checked|read)|thank you for (?:your (?:e-?mail|message)|contacting)/i
 
-/** What a subject says stands at its beginning, and a header may hold a hundred thousand letters. */
+/** The meaning of a subject is at its beginning, and a header may have a hundred thousand characters. */
 const LONGEST_SUBJECT = 1_000
 
-/** Whether a mail server wrote a message, rather than somebody's mailbox. */
+/** Returns whether a mail server wrote a message, and not somebody's mailbox. */
 export function isFromServer(mail: ParsedMail): boolean {
   const from = mail.from?.value[0]
   const local = from?.address?.split('@')[0] ?? ''
@@ -54,8 +54,8 @@ export function isFromServer(mail: ParsedMail): boolean {
 }
 
 /**
- * Whether a program answered: it says so by a header (RFC 3834), or its subject does and is no answer. Such an answer is neither heard by
- * automations nor answered itself.
+ * Returns whether a program wrote a message: a header says so (RFC 3834), or the subject does and is no reply.
+ * Automations do not react to such a message, and it is not answered.
  */
 export function isAutomatic(mail: ParsedMail, words: string): boolean {
   const submitted = lineOf(mail, 'auto-submitted')
@@ -73,12 +73,12 @@ function saysAway(subject: string): boolean {
   return !ANSWER.test(subject) && [AWAY, AWAY_LABEL, CHALLENGE].some((words) => words.test(subject))
 }
 
-/** Whether the subject tells of an email that did not arrive. */
+/** Returns whether a subject, or a header, reports an email that did not arrive. */
 export function saysFailed(mail: ParsedMail): boolean {
   return FAILED.test(subjectOf(mail)) || mail.headers.has('x-failed-recipients')
 }
 
-/** Whether a server tells that it goes on trying. */
+/** Returns whether a server reports that it keeps trying. */
 export function saysDelayed(mail: ParsedMail, words: string): boolean {
   const subject = subjectOf(mail)
   if (GIVEN_UP.test(words)) return false
@@ -89,7 +89,7 @@ function subjectOf(mail: ParsedMail): string {
   return (mail.subject ?? '').trim().slice(0, LONGEST_SUBJECT)
 }
 
-/** The value of a header as it was written, or nothing. */
+/** Returns the undecoded value of a header on one line, or an empty string. */
 function lineOf(mail: ParsedMail, name: string): string {
   const line = mail.headerLines.find(({ key }) => key === name)?.line ?? ''
   return line

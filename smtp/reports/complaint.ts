@@ -2,14 +2,14 @@ import type { ParsedMail } from 'mailparser'
 
 import { readFields, readHeader } from './fields.ts'
 
-/** Feedback about an email that is no complaint (RFC 5965, 7.3; RFC 6591; RFC 6430). */
+/** Types of feedback that are no complaint (RFC 5965 7.3; RFC 6591; RFC 6430). */
 const OTHER_FEEDBACK = new Set(['not-spam', 'auth-failure', 'dmarc'])
-/** How mailbox providers mark an email that they return without the report's format. */
+/** Headers by which mailbox providers mark an email that they return without the report's format. */
 const MARKS = ['x-hmxmroriginalrecipient', 'x-hmxmrdirectory']
 
 /**
- * Whether a message is feedback in the Abuse Reporting Format (RFC 5965), or an email returned as spam without it, and
- * then whether it is a complaint; null when it is none of both.
+ * Returns whether feedback is a complaint; null when a message is no feedback. Feedback is a message in the Abuse
+ * Reporting Format (RFC 5965), or an email returned as spam without it.
  */
 export function isComplaint(mail: ParsedMail): boolean | null {
   for (const { contentType, content } of mail.attachments) {

@@ -1,7 +1,7 @@
 import { type Fields, readFields } from './fields.ts'
 import { isVague, spokenStatus, writtenStatus } from './phrases.ts'
 
-/** What a delivery status notification says of one recipient (RFC 3464, 2.3). */
+/** What a delivery status notification reports of one recipient (RFC 3464 2.3). */
 export type DeliveryStatus = {
   action: 'failed' | 'delayed' | 'delivered'
   status: string
@@ -15,15 +15,15 @@ const ACTIONS = {
   relayed: 'delivered',
   expanded: 'delivered',
 } as const
-/** What is said last of an email is worst: a list may have delivered it to some. */
+/** The worst action counts, because a list may have delivered the email to some recipients only. */
 const WORST_FIRST = ['failed', 'delayed', 'delivered'] as const
 
 /**
- * Reads the fields of a notification; `words` is what it says to people, for servers whose codes say nothing. Null when
- * no recipient is told of.
+ * Reads the fields of a notification. `words` is its text for people, for servers whose codes say nothing. Returns null
+ * when the fields report no recipient.
  */
 export function readDeliveryStatus(fields: string, words: string): DeliveryStatus | null {
-  // The words are the same for all recipients, of whom there may be thousands.
+  // Computed once, because the words are the same for all recipients, of whom there may be thousands.
   const inWords = writtenStatus(words) ?? spokenStatus(words)
   const told = readFields(fields).flatMap((group) => readRecipient(group, inWords) ?? [])
   return WORST_FIRST.map((action) => told.find((each) => each.action === action)).find(Boolean) ?? null
@@ -42,14 +42,19 @@ function readRecipient(group: Fields, inWords: string | null): DeliveryStatus | 
   return { action: known ?? actionOf(status), status, diagnostic }
 }
 
-/** The most that can be known: a code that says something, else one in the diagnostic, else what the words say. */
+/**
+ * Returns the most precise status: a code that is not vague, else one in the diagnostic, else the meaning of the words.
+ */
 function exactStatus(given: string | null, diagnostic: string | null, inWords: string | null): string {
   if (given !== null && !isVague(given)) return given
   const said = diagnostic ?? ''
   return writtenStatus(said) ?? spokenStatus(said) ?? inWords ?? given ?? codeOf(said)
 }
 
-/** A reply without an enhanced code says for good or for now by its first digit (RFC 5321, 4.2.1). */
+/**
+ * Returns a status for a reply without an enhanced code, whose first digit says permanent or temporary (RFC 5321
+ * 4.2.1).
+ */
 function codeOf(diagnostic: string): string {
   return /^\s*4\d\d\b/.test(diagnostic) ? '4.0.0' : '5.0.0'
 }

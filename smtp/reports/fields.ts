@@ -1,10 +1,12 @@
-/** Fields of a header by their lower-case name; of one that is there twice, the first counts. */
+/** Fields of a header by their lower-case names; of a repeated field, the first one counts. */
 export type Fields = ReadonlyMap<string, string>
 
-/** What is told of an email takes a few lines; no more than this is read. */
+/** At most so many characters are read; the fields of a report take only a few lines. */
 const LOOKED_AT = 64_000
 
-/** The groups of fields in a text, between empty lines (RFC 3464, 2.1; RFC 5965, 3.1), with their lines unfolded. */
+/**
+ * Returns the groups of fields in a text, which empty lines separate (RFC 3464 2.1; RFC 5965 3.1), with unfolded lines.
+ */
 export function readFields(text: string): Fields[] {
   return text
     .slice(0, LOOKED_AT)
@@ -15,7 +17,7 @@ export function readFields(text: string): Fields[] {
     .filter((fields) => fields.size > 0)
 }
 
-/** The header of a message that came back, which is all before its first empty line. */
+/** Returns the header of a returned message, which is everything before its first empty line. */
 export function readHeader(message: string): Fields {
   const end = /\r?\n\r?\n/.exec(message)?.index
   return readFields(end === undefined ? message : message.slice(0, end))[0] ?? new Map()

@@ -2,7 +2,10 @@ import type { ParsedMail } from 'mailparser'
 
 import { type Fields, readFields, readHeader } from './fields.ts'
 
-/** What a report says itself of the email it is about; each is a signed token, or none of ours. */
+/**
+ * The tokens in a report that may identify its email. They are not verified: each is one that we signed, or none of
+ * ours.
+ */
 export type KnownOrigin = { returnPaths: readonly string[]; unsubscribeTokens: readonly string[] }
 
 const RETURNED = new Set([
@@ -15,7 +18,7 @@ const RETURNED = new Set([
 const MOST_TOKENS = 5
 const ADDRESS = /<?([A-Za-z2-7]{64})@/
 
-/** Finds the tokens of the email that a report brings back, in its fields and in the header of what it returns. */
+/** Finds the tokens of the reported email, in the fields of the report and in the header of the returned email. */
 export function findReturned(mail: ParsedMail, words: string): KnownOrigin {
   const feedback = mail.attachments.find(({ contentType }) => contentType === 'message/feedback-report')
   const headers = mail.attachments

@@ -1,6 +1,6 @@
 /**
- * What servers say in words, as the enhanced status code (RFC 3463) they would have said it with. The first that is
- * found counts: a full mailbox is often told to be tried again, and a refusal of the sender names the recipient as well.
+ * The texts of servers, with the enhanced status codes (RFC 3463) that they stand for. The first match counts: a text
+ * about a full mailbox often says to try again, and a refusal of the sender names the recipient as well.
  */
 const PHRASES: readonly (readonly [status: string, words: RegExp])[] = [
   [
@@ -43,23 +43,26 @@ const PHRASES: readonly (readonly [status: string, words: RegExp])[] = [
   ],
 ]
 
-/** More than this of a text is not looked at: what came back may be long. */
+/** At most so many characters of a text are searched, because a returned email may be long. */
 const LOOKED_AT = 20_000
 const ENHANCED = /(?:^|[\s(#<:-])([45]\.\d{1,3}\.\d{1,3})(?=[\s);:,>\]-]|\.\s|\.?$)/m
 
-/** The enhanced status code that is written in a text, or null. One that says nothing (x.0.0, x.5.0) is none. */
+/**
+ * Returns the enhanced status code that is written in a text, or null. A code that says nothing (x.0.0, x.5.0) is
+ * ignored.
+ */
 export function writtenStatus(text: string): string | null {
   const found = ENHANCED.exec(text.slice(0, LOOKED_AT))?.[1] ?? null
   return found === null || isVague(found) ? null : found
 }
 
-/** What a text says in words, as an enhanced status code, or null. */
+/** Returns the enhanced status code that the words of a text stand for, or null. */
 export function spokenStatus(text: string): string | null {
   const words = text.slice(0, LOOKED_AT).toLowerCase().replaceAll('’', "'").replaceAll(/\s+/g, ' ')
   return PHRASES.find(([, phrase]) => phrase.test(words))?.[0] ?? null
 }
 
-/** A code that says no more than that it went wrong, for good (5) or for now (4). */
+/** Returns whether a code says no more than that something failed, permanently (5) or for now (4). */
 export function isVague(status: string): boolean {
   return /^[245]\.(0|5)\.0$/.test(status)
 }

@@ -8,7 +8,7 @@ import { readDeliveryStatus } from './delivery-status.ts'
 import { findReturned, type KnownOrigin } from './origin.ts'
 import { spokenStatus, writtenStatus } from './phrases.ts'
 
-/** What came in about an email. */
+/** A message that came in about an email. */
 export type Report = {
   kind: ReportKind
   /** The enhanced status code of a bounce or a delay. */
@@ -16,25 +16,25 @@ export type Report = {
   /** What the server said. */
   diagnostic: string | null
   subject: string | null
-  /** Who wrote it, as its header says. */
+  /** The author, as the From header says. */
   from: string | null
   messageId: string | null
-  /** What it says itself of the email it is about. */
+  /** The tokens in it that may identify the email it is about. */
   returned: KnownOrigin
 }
 
-/** What the envelope says. */
+/** The part of the SMTP envelope that matters here. */
 export type Envelope = { isNullSender: boolean }
 
-/** Texts are looked at up to here; what came back below them may be as long as it likes. */
+/** Texts are read up to so many characters; a returned email below them may have any length. */
 const LONGEST_TEXT = 20_000
 const LONGEST_SAID = 1_000
-/** Of blanks in a row so many are read: libqp's time grows with the square of them. */
+/** Longer runs of blanks are cut to so many, because the time of libqp grows with the square of their length. */
 const BLANKS = 64
 const MORE_BLANKS = new RegExp(`[ \\t]{${BLANKS + 1},}`, 'g')
 
 const PARSING = {
-  // What is returned is a part, also where it is meant to be shown.
+  // A returned email is an attachment, even when it is meant to be shown inline.
   ignoreEmbedded: true,
   keepDeliveryStatus: true,
   skipHtmlToText: true,
@@ -44,8 +44,8 @@ const PARSING = {
 }
 
 /**
- * Reads a message that came in, as much of it as is kept; one that is made of too many parts is refused. What it takes
- * grows no faster than its length, whoever made it.
+ * Reads an incoming message, as much of it as is kept. Throws `Refusal` when it has too many parts. The time grows no
+ * faster than the length of the message, even for a hostile one.
  */
 export async function readReport(raw: Buffer, envelope: Envelope): Promise<Report> {
   const mail = await parse(readable(raw))
@@ -68,7 +68,7 @@ async function parse(raw: Buffer): Promise<ParsedMail> {
   }
 }
 
-/** What is told of an email stands before the email itself. */
+/** Returns the beginning of a message, which is enough: the report comes before the email that it returns. */
 function readable(raw: Buffer): Buffer {
   const text = raw.subarray(0, REPORT_BYTES).toString('latin1')
   return Buffer.from(text.replaceAll(MORE_BLANKS, ' '.repeat(BLANKS)), 'latin1')
@@ -80,10 +80,10 @@ function judge(mail: ParsedMail, words: string, envelope: Envelope): Judgement {
   const feedback = isComplaint(mail)
   if (feedback !== null) return silent(feedback ? 'COMPLAINT' : 'AUTOMATIC')
   const isServer = isFromServer(mail)
-  // A person may quote or pass on what a server once told them of another email.
+  // A person may quote or forward what a server once reported about another email.
   const notified = isServer || envelope.isNullSender ? readNotification(mail, words) : null
   if (notified) return notified
-  // A server that tells of a failure says that it does so automatically, as an absence does.
+  // Before `isAutomatic`, because a server marks its failure notices as automatic, like an absence note.
   if (isServer) return readUnstructured(mail, words) ?? silent('AUTOMATIC')
   if (isAutomatic(mail, words)) return silent('AUTOMATIC')
   if (!envelope.isNullSender) return silent('REPLY')
@@ -102,7 +102,7 @@ function readNotification(mail: ParsedMail, words: string): Judgement | null {
   return { kind: told.action === 'failed' ? 'BOUNCE' : 'DELAY', ...said }
 }
 
-/** A bounce in words alone, as older servers and gateways write it. */
+/** Reads a bounce without fields, as older servers and gateways write it. */
 function readUnstructured(mail: ParsedMail, words: string): Judgement | null {
   const status = writtenStatus(words) ?? spokenStatus(words)
   const diagnostic = shortened(lineOf(words))
@@ -115,7 +115,7 @@ function silent(kind: Report['kind']): Judgement {
   return { kind, status: null, diagnostic: null }
 }
 
-/** What a message says to people, up to the email that it returns. */
+/** Returns the text for people, up to the email that it returns. */
 function wordsOf(mail: ParsedMail): string {
   const html = mail.html === false ? '' : mail.html.slice(0, LONGEST_TEXT * 4).replaceAll(/<[^<>]*>/g, ' ')
   const text = (mail.text?.trim() ? mail.text : html).slice(0, LONGEST_TEXT)
@@ -125,7 +125,7 @@ function wordsOf(mail: ParsedMail): string {
   return end === undefined ? text : text.slice(0, end)
 }
 
-/** The line with a server's reply, or else the first, as the diagnostic of a bounce that has none. */
+/** Returns the line with a server's reply, or else the first line, as the diagnostic of a bounce that has none. */
 function lineOf(words: string): string | null {
   const lines = words
     .split(/\r?\n/)
@@ -139,7 +139,7 @@ function lineOf(words: string): string | null {
   )
 }
 
-/** The first part of this type. */
+/** Returns the first attachment of this type. */
 function partOf(mail: ParsedMail, type: string): Attachment | undefined {
   return mail.attachments.find(({ contentType }) => contentType.toLowerCase() === type)
 }

@@ -8,11 +8,11 @@ export type DnsRecord =
 /** The answer of one server about a name: its records, an empty list if there are none, or why it did not answer. */
 export type DnsAnswer = { server: string; records: DnsRecord[] } | { server: string; fault: string }
 
-/** Questions to the configured name servers. */
+/** Queries to the configured name servers. */
 export type Dns = {
-  /** Asks every server; never throws. Nothing is kept here: how long an answer holds is up to the servers (TTL). */
+  /** Asks every server; never throws. Answers are not cached here: the servers do that, by their TTL. */
   lookUp(name: string, type: DnsRecord['type']): Promise<DnsAnswer[]>
-  /** Whether any server knows an IPv4 or IPv6 address of a name; null if none of them answered. */
+  /** Returns whether any server knows an IPv4 or IPv6 address of a name; null if none of them answered. */
   hasAddress(name: string): Promise<boolean | null>
 }
 
@@ -20,7 +20,7 @@ const TIMEOUT_MS = 1_500
 const TRIES = 2
 const NOTHING = new Set(['ENOTFOUND', 'ENODATA'])
 
-/** The real one; without servers it asks those of the machine, as one. */
+/** Creates the port for these servers; without any, it asks the resolver of the machine, as one server. */
 export function createDns(servers: readonly string[]): Dns {
   const named = servers.length > 0 ? servers : [null]
   const resolvers = named.map((server) => {

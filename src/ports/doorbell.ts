@@ -5,18 +5,18 @@ import type { Logger } from 'pino'
 
 import { type EntityManager, notify } from '../database.ts'
 
-/** What a process can be woken for: intents for Temporal, or email in a lane. */
+/** The reasons to wake a process: intents for Temporal in the outbox, or email in a lane. */
 const CHANNELS = ['outbox', 'transactional', 'bulk'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-/** The first ring goes out at once; those that follow within this time become one. */
+/** The first ring is sent at once; those that follow within this time (ms) become one. */
 const QUIET_MS = 20
 const RECONNECT_MS = 1_000
 
-/** Rings for work that was committed. Under load, the rings of each `QUIET_MS` become one NOTIFY. */
+/** Wakes other processes for work that was committed. Under load, the rings of each `QUIET_MS` become one NOTIFY. */
 export type Doorbell = { ring(channel: Channel): void; close(): Promise<void> }
 
-/** A doorbell that rings outside every transaction; losing a ring costs one poll interval, never the work. */
+/** Creates a doorbell that rings outside every transaction. A lost ring costs one poll interval, never the work. */
 export function createDoorbell(em: EntityManager, log: Logger): Doorbell {
   const pending = new Set<Channel>()
   let quiet: NodeJS.Timeout | undefined
@@ -48,7 +48,10 @@ export function createDoorbell(em: EntityManager, log: Logger): Doorbell {
   }
 }
 
-/** Hears rings on a connection of its own and reconnects by itself; `onRing` also runs after each reconnect. */
+/**
+ * Listens for rings on its own connection, which it reopens by itself. `onRing` also runs for every channel after each
+ * connect, because rings may have been lost before.
+ */
 export async function listenForRings(
   databaseUrl: string,
   onRing: (channel: Channel) => void,
@@ -72,7 +75,10 @@ export async function listenForRings(
     return { client, ended }
   }
 
-  /** The only place that opens another: a connection that fails to open ends too, and each would bring two more. */
+  /**
+   * Opens the next connection, as often as it takes; null once closed. Nothing else reopens: a connection that fails to
+   * open also emits `end`, so each failure would start two more attempts.
+   */
   async function reopen(): Promise<typeof current | null> {
     while (!halt.signal.aborted) {
       await sleep(RECONNECT_MS, undefined, { signal: halt.signal }).catch(() => undefined)
@@ -93,7 +99,8 @@ export async function listenForRings(
       const next = await reopen()
       if (!next) return
       current = next
-      // It was being opened while this closed, which did not wait: a frozen database answers nobody.
+      // `close` ran while this connection was being opened and did not wait for it, because a frozen database never
+      // answers.
       if (halt.signal.aborted) return await next.client.end()
     }
   }

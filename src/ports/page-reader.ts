@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads'
 
-/** A web page as it came; `charset` is what its header says. */
+/** A web page as it was received; `charset` is the one in its header. */
 export type Page = { html: Uint8Array; url: string; charset: string | null }
 
-/** The main content of a page as Markdown, and what the page says of itself. */
+/** The main content of a page as Markdown, and what the page says about itself. */
 export type PageText = {
   title: string
   markdown: string
@@ -34,14 +34,17 @@ const WAITING = 16
 const MEMORY = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
 
 /**
- * Reads each page in a thread of its own, which is ended when it takes too long or too much memory: parsing a hostile
- * page can take for ever, and this process has others to answer.
+ * Creates a reader that reads each page in its own thread. The thread is ended when it takes longer than `milliseconds`
+ * or too much memory: parsing a hostile page can take forever, and this process has others to answer.
  */
 export function createPageReader({ milliseconds = 10_000 }: { milliseconds?: number } = {}): PageReader {
   let active = 0
   const waiting: (() => void)[] = []
 
-  /** A thread that ends hands its place to who waits the longest. */
+  /**
+   * Waits for a free place; a thread that ends passes its place to the longest waiter. Throws `BUSY` when too many
+   * wait.
+   */
   async function takePlace(): Promise<void> {
     if (active < THREADS) {
       active += 1
@@ -70,7 +73,7 @@ export function createPageReader({ milliseconds = 10_000 }: { milliseconds?: num
 }
 
 async function readInThread(page: Page, milliseconds: number): Promise<PageText> {
-  // It knows nothing of this process: no environment, no flags, no output.
+  // The thread gets nothing of this process: no environment, no flags, no output.
   const thread = new Worker(new URL('./page-thread.ts', import.meta.url), {
     workerData: page,
     resourceLimits: MEMORY,

@@ -10,7 +10,7 @@ const SNIFFED_BYTES = 1_024
 const HEAD_ELEMENTS =
   /^(?:\s+|<!--[^]*?-->|<(?:meta|link|base)\b[^>]*>|<(title|script|style|noscript)\b[^]*?<\/\1\s*>)*/i
 
-// What starts this thread puts a page there, and takes the one message it sends.
+// The parent thread passes the page as `workerData` and takes the one message that is sent here.
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- the port of a thread has no origin
 parentPort?.postMessage(await readPage(workerData as Page))
 
@@ -18,7 +18,7 @@ async function readPage({ html, url, charset }: Page): Promise<PageText> {
   const { document } = parseHTML(withBody(decode(html, charset)))
   const found = await Defuddle(document, url, {
     markdown: true,
-    // Its extractors for some sites would ask other services; the page as it came is what was asked for.
+    // Defuddle's extractors for some sites would call other services, but only the given page is to be read.
     useAsync: false,
     fetch: () => Promise.reject(new Error('a page is read as it is')),
   })
@@ -34,7 +34,7 @@ async function readPage({ html, url, charset }: Page): Promise<PageText> {
   }
 }
 
-/** The text of a page in the character set of its header, of its first bytes, or UTF-8. */
+/** Decodes a page in the character set of its header, of its first bytes, or else in UTF-8. */
 function decode(html: Uint8Array, charset: string | null): string {
   const head = new TextDecoder('latin1').decode(html.subarray(0, SNIFFED_BYTES))
   for (const label of [charset, META_CHARSET.exec(head)?.[1]]) {
@@ -42,13 +42,15 @@ function decode(html: Uint8Array, charset: string | null): string {
     try {
       return new TextDecoder(label).decode(html)
     } catch {
-      // A label that nobody knows says nothing.
+      // An unknown label is ignored.
     }
   }
   return new TextDecoder().decode(html)
 }
 
-/** HTML lets a page leave out the tags of html, head and body, but this parser finds no content without them. */
+/**
+ * Adds the html, head and body tags, which HTML lets a page leave out but without which the parser finds no content.
+ */
 function withBody(text: string): string {
   const opening = /<html\b[^>]*>/i.exec(text)?.[0]
   if (opening !== undefined && /<body[\s>]/i.test(text)) return text

@@ -6,23 +6,23 @@ import { taskQueue } from '../../temporal/contract.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Config } from '../config.ts'
 
-/** The way to Temporal: connected on first use, again after a break, and never needed for accepting mail. */
+/** The connection to Temporal: opened on first use, again after a break, and never needed to accept mail. */
 export type TemporalPort = {
-  /** The client, or UNAVAILABLE when Temporal cannot be reached in time. */
+  /** Returns the client. Throws `UNAVAILABLE` when Temporal cannot be reached in time. */
   client(): Promise<Client>
   /**
-   * The answer of a background workflow to an update; starts the workflow where it does not run. UNAVAILABLE when there
-   * is none in time: the question may still be answered, to nobody.
+   * Sends an update to a background workflow and returns its answer; starts the workflow when it does not run. Throws
+   * `UNAVAILABLE` when no answer comes in time; the workflow may still handle the update.
    */
   ask<Answer>(question: Question): Promise<Answer>
-  /** Whether Temporal answers now. */
+  /** Returns whether Temporal answers now. */
   isReachable(): Promise<boolean>
-  /** The page of a workflow in the Temporal Web UI, or null when no UI is configured. */
+  /** Returns the page of a workflow in the Temporal Web UI, or null when no UI is configured. */
   workflowUrl(workflowId: string): string | null
   close(): Promise<void>
 }
 
-/** What a workflow is asked, and how it is started where it does not run. */
+/** An update for a workflow, and how the workflow is started when it does not run. */
 export type Question = {
   workflow: string
   workflowId: string
@@ -35,7 +35,7 @@ export type Question = {
 
 const CONNECT_MS = 3_000
 
-/** The real one. */
+/** Creates the port; it connects on first use. */
 export function createTemporalPort(config: Config['temporal'], log: Logger): TemporalPort {
   let connecting: Promise<{ connection: Connection; client: Client }> | undefined
 
@@ -110,7 +110,7 @@ export function createTemporalPort(config: Config['temporal'], log: Logger): Tem
       return `${config.uiUrl}/namespaces/${encodeURIComponent(config.namespace)}/workflows/${encodeURIComponent(workflowId)}`
     },
     async close() {
-      // A connection that is still being made may take its time; nobody waits for it.
+      // Not awaited, because a connection that is still being opened may take long.
       void connecting?.then(({ connection }) => connection.close()).catch(() => undefined)
     },
   }

@@ -5,7 +5,9 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 import { WebFault } from './web-fault.ts'
 
-/** All of an answer, decompressed; more bytes than the limit, before or after that, are refused. */
+/**
+ * Reads a whole answer, decompressed. Throws `TOO_LARGE` for more than `limit` bytes, before or after decompression.
+ */
 export async function readBody(response: IncomingMessage, limit: number): Promise<Buffer> {
   if (Number(response.headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
   const chunks: Buffer[] = []
@@ -15,7 +17,7 @@ export async function readBody(response: IncomingMessage, limit: number): Promis
   return Buffer.concat(chunks)
 }
 
-/** The first bytes of an answer, as they come. */
+/** Reads the first `limit` bytes of an answer, without decompression. */
 export async function readStart(response: AsyncIterable<Buffer>, limit: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let total = 0

@@ -1,4 +1,4 @@
-/** Why there is no answer. `BUSY` is temporary and ours; the others concern the address or the server there. */
+/** Why there is no answer. `BUSY` is temporary and our own limit; the others concern the URL or the server there. */
 export type WebFaultReason =
   | 'INVALID_URL'
   | 'NOT_PUBLIC'

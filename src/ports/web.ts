@@ -8,7 +8,7 @@ import { isPublicAddress } from './web-addresses.ts'
 import { readBody, readStart } from './web-body.ts'
 import { WebFault } from './web-fault.ts'
 
-/** One request to an address that somebody outside named. */
+/** One request to a URL that a user gave. */
 export type WebRequest = {
   url: string
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -16,31 +16,36 @@ export type WebRequest = {
   body?: string | Buffer
   /** Follows redirects; only for a GET without a secret. Otherwise a redirect is returned as the answer. */
   follow?: boolean
-  /** Bytes of the answer, before and after decompression; milliseconds for everything, redirects included. */
+  /**
+   * The most bytes of the answer, before and after decompression, and milliseconds for everything, redirects included.
+   */
   limits: { bytes: number; milliseconds: number }
   /** Returns only the first bytes up to the limit, not decompressed, instead of refusing a longer answer. */
   startOnly?: boolean
 }
 
-/** An answer, decompressed. `url` is where the last redirect led. */
+/** A decompressed answer. `url` is the one to which the last redirect led. */
 export type WebAnswer = { url: string; status: number; headers: Record<string, string>; body: Buffer }
 
-/** The only way out to an address that a user gave: it reaches the public internet and nothing else. */
+/** The only way to request a URL that a user gave: it reaches the public internet and nothing else. */
 export type Web = {
   request(request: WebRequest): Promise<WebAnswer>
-  /** For many requests to one host within seconds. A broken connection may repeat a request, which the receiver must tolerate. */
+  /**
+   * Opens a line for many requests to one host within seconds. When a kept connection breaks, a request may be
+   * repeated, which the receiver must tolerate.
+   */
   openLine(): WebLine
 }
 
-/** Looks each name up and checks it once, and keeps connections open, until it is closed. */
+/** Resolves and checks each host once, and keeps connections open until it is closed. */
 export type WebLine = { request(request: WebRequest): Promise<WebAnswer>; close(): void }
 
-/** What a web port may reach beyond public addresses, and how it finds addresses. */
+/** What a web port may reach beyond public addresses, and how it resolves names. */
 export type WebOptions = {
   /** `address:port` pairs that are reachable although they are not public; for development and tests. */
   allowPrivate?: readonly string[]
   ports?: readonly number[]
-  /** Requests under way at any moment, of this port. */
+  /** The most concurrent requests of this port. */
   concurrent?: number
   resolve?: (hostname: string) => Promise<LookupAddress[]>
 }
@@ -53,9 +58,9 @@ const HEADER_BYTES = 16_384
 const AGENT = 'Postloom/1.0'
 
 /**
- * Requests that cannot be turned against the network they leave from: http and https on their ports, no credentials,
- * every literal and resolved address checked, the connection made to an address that was checked, redirects checked
- * again, bytes and time bounded.
+ * Creates a port whose requests cannot be used against our own network: http and https on their ports, no credentials,
+ * every literal and resolved address checked, connections only to checked addresses, redirects checked again, bytes and
+ * time limited.
  */
 export function createWeb(options: WebOptions = {}): Web {
   const { concurrent = CONCURRENT } = options
@@ -79,13 +84,19 @@ export function createWeb(options: WebOptions = {}): Web {
   }
 }
 
-/** How a place is reached: the addresses it has, all checked, and the connections to them; false for one each time. */
+/**
+ * How a URL is reached: the addresses of its host, all checked, and the agent for its connections; false opens a new
+ * connection each time.
+ */
 type Way = {
   find(url: URL): Promise<LookupAddress[]>
   agentOf(url: URL): HttpAgent | false
 }
 
-/** A connection that is kept leads to an address that was checked for the same host and port. */
+/**
+ * Returns a way that keeps addresses and connections. A kept connection leads to an address that was checked for the
+ * same host and port.
+ */
 function keepWay(single: Way): Way & { close(): void } {
   const found = new Map<string, Promise<LookupAddress[]>>()
   const agents = {
@@ -142,7 +153,10 @@ function readUrl(text: string, base?: URL): URL {
   return url
 }
 
-/** The addresses of a host, all of which must be allowed: one that also names an internal one is a trap. */
+/**
+ * Returns the addresses of a host. All of them must be allowed: a name that also resolves to an internal address is a
+ * trap.
+ */
 async function findAddresses(options: WebOptions, url: URL): Promise<LookupAddress[]> {
   const { allowPrivate = [], ports = PORTS, resolve = resolveName } = options
   const port = portOf(url)
@@ -152,7 +166,7 @@ async function findAddresses(options: WebOptions, url: URL): Promise<LookupAddre
   const isAllowed = ({ address }: LookupAddress) =>
     allowPrivate.includes(`${address}:${port}`) || (ports.includes(port) && isPublicAddress(address))
   if (addresses.length > 0 && addresses.every(isAllowed)) return addresses
-  // One sentence for what does not exist and what is internal, so that names inside cannot be probed.
+  // The same message for a missing and for an internal host, so that internal names cannot be probed.
   throw new WebFault('NOT_PUBLIC', `does not lead to a public address on port ${ports.join(' or ')}`)
 }
 
@@ -163,10 +177,13 @@ async function resolveName(hostname: string): Promise<LookupAddress[]> {
 type Target = { url: URL; addresses: LookupAddress[]; agent: HttpAgent | false }
 type Exchanged = WebAnswer | { location: string }
 
-/** The other side closed a kept connection in the moment in which it was used again. */
+/** The other side closed a kept connection at the moment it was used again. */
 class LostConnection extends Error {}
 
-/** One request and its answer, or where it redirects to. */
+/**
+ * Sends a request and returns its answer, or the address to which it redirects. Repeats it on a new connection when a
+ * kept one was lost.
+ */
 async function exchange(target: Target, request: WebRequest, signal: AbortSignal): Promise<Exchanged> {
   try {
     return await exchangeOnce(target, request, signal)
@@ -203,14 +220,15 @@ async function exchangeOnce(
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       sent.once('response', resolve)
-      // It stays: an error after the answer began reaches the reader of the answer as well.
+      // This listener stays: an error after the answer began, which the reader of the answer also gets, must not be
+      // unhandled.
       sent.on('error', reject)
       sent.end(body)
     })
     const status = response.statusCode ?? 0
     const { location } = response.headers
     if (follows && location !== undefined && REDIRECT_STATUSES.has(status)) {
-      // Node reads header bytes as Latin-1; what servers put there is UTF-8, as browsers read it.
+      // Node decodes header bytes as Latin-1, but servers write UTF-8, which is how browsers read it.
       return { location: Buffer.from(location, 'latin1').toString('utf8') }
     }
     return {
@@ -223,12 +241,12 @@ async function exchangeOnce(
     if (!sent.reusedSocket || signal.aborted || error instanceof WebFault) throw error
     throw new LostConnection('a kept connection was closed', { cause: error })
   } finally {
-    // What was read to its end has let go of its connection already.
+    // An answer that was read to its end has released its connection already.
     sent.destroy()
   }
 }
 
-/** Answers the addresses that were checked, so that the name is not asked for a second time. */
+/** Returns a lookup that answers with the checked addresses, so that the name is not resolved a second time. */
 function pinnedTo(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, options, callback) => {
     const [first] = addresses
@@ -237,7 +255,7 @@ function pinnedTo(addresses: LookupAddress[]): LookupFunction {
   }
 }
 
-/** Settles with `work`, or fails when the time is over; a look-up that nobody waits for any more ends by itself. */
+/** Settles with `work`, or rejects when the time is over. A lookup that is no longer awaited ends by itself. */
 async function within<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
   signal.throwIfAborted()
   return await new Promise<Value>((resolve, reject) => {
@@ -260,7 +278,7 @@ function portOf(url: URL): number {
   return Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 }
 
-/** The host without the brackets that IPv6 literals have in an address. */
+/** Returns the host without the brackets that IPv6 literals have in a URL. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
