@@ -1,13 +1,15 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Organizations and what opens their doors: tokens, admin keys, challenges, idempotency, limits, audit. */
+/**
+ * Organizations and access to them: API tokens, admin keys, confirmation challenges, idempotency, rate limits, audit.
+ */
 export class M001Organizations extends Migration {
   override up(): void {
     this.addSql(`
       create extension if not exists pg_trgm;
       create extension if not exists btree_gin;
 
-      -- Version 7 UUIDs sort by creation; PostgreSQL has its own from version 18 on.
+      -- Returns a UUIDv7, which sorts by creation. PostgreSQL has its own function from version 18 on.
       do $$ begin
         if current_setting('server_version_num')::int >= 180000 then
           create function new_id() returns uuid language sql volatile parallel safe as 'select uuidv7()';
@@ -21,12 +23,12 @@ export class M001Organizations extends Migration {
         end if;
       end $$;
 
-      -- The smallest id of a moment: partitions and time ranges are cut at it.
+      -- Returns the smallest id of a moment; partitions and time ranges are cut at such ids.
       create function id_floor(moment timestamptz) returns uuid language sql immutable parallel safe as $fn$
         select (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
       $fn$;
 
-      -- updated_at strictly increases, so that it can be compared as a version.
+      -- Makes updated_at strictly increase, so that it can be compared as a version.
       create function touch_updated_at() returns trigger language plpgsql as $fn$
       begin
         new.updated_at := greatest(clock_timestamp()::timestamptz(3), old.updated_at + interval '1 millisecond');
@@ -105,7 +107,8 @@ export class M001Organizations extends Migration {
       );
       create index on idempotency_record (created_at);
 
-      -- The answer that a key has, null without one, or that it was used for another request.
+      -- Returns the stored answer of an idempotency key, null when it has none, or isOther when the key was used for
+      -- another request.
       create function kept_answer(organization uuid, called text, asked bytea) returns jsonb
       language plpgsql stable as $fn$
       begin
@@ -113,8 +116,9 @@ export class M001Organizations extends Migration {
           where r.organization_id = organization and r.key = called and r.created_at > now() - interval '24 hours');
       end $fn$;
 
-      -- Takes a key for as long as the transaction lasts, also when the process dies, and answers what it has. A function
-      -- of two statements, so that the second one sees what the last holder committed.
+      -- Locks a key until the transaction ends, also when the process dies, and returns its stored answer; isRunning
+      -- when another transaction holds it. A function of two statements, so that the second one sees what the last
+      -- holder committed.
       create function take_key(organization uuid, called text, asked bytea) returns jsonb language plpgsql as $fn$
       begin
         if not pg_try_advisory_xact_lock(hashtextextended(organization || '/' || called, 0)) then
@@ -133,7 +137,7 @@ export class M001Organizations extends Migration {
             where idempotency_record.created_at <= now() - interval '24 hours';
       end $fn$;
 
-      -- Requests per minute. Losing it in a crash costs one window, so it is not logged.
+      -- Requests per minute. Unlogged, because losing it in a crash costs only one window.
       create unlogged table rate_window (
         organization_id uuid not null,
         bucket text not null,

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** People and what is known of them: subscribers, their numbers, tags, fields, segments, events, suppressions. */
+/** Subscribers and their counters, tags, custom fields, segments, events and suppressions. */
 export class M002Audience extends Migration {
   override up(): void {
     this.addSql(`
@@ -17,7 +17,7 @@ export class M002Audience extends Migration {
         ip_address text,
         fields jsonb not null default '{}',
         bounce_category text,
-        -- Double opt-in: when they were last asked by email, and when they confirmed.
+        -- Double opt-in: when the subscriber was last asked by email, and when they confirmed.
         confirmation_requested_at timestamptz(3),
         confirmed_at timestamptz(3),
         created_at timestamptz(3) not null default now(),
@@ -26,16 +26,17 @@ export class M002Audience extends Migration {
         unique (organization_id, email_key)
       );
       create index on subscriber (organization_id, status, id);
-      -- Without a pending list: flushing it made some inserts many times slower than the rest.
+      -- No pending list: flushing it made some inserts many times slower than the others.
       create index subscriber_fields on subscriber using gin (organization_id, fields jsonb_path_ops)
         with (fastupdate = off);
-      -- With a short one: a person has dozens of trigrams, which cost a list five times the rest of its rows when they
-      -- go into the index one by one, and half a megabyte of them is flushed within milliseconds.
+      -- A short pending list: a subscriber has dozens of trigrams, and adding them to the index one by one cost an
+      -- import five times as much as the rest of its rows. Half a megabyte of them is flushed within milliseconds.
       create index subscriber_search on subscriber using gin (organization_id, email_key gin_trgm_ops, name gin_trgm_ops)
         with (fastupdate = on, gin_pending_list_limit = 512);
       create trigger touch before update on subscriber for each row execute function touch_updated_at();
 
-      -- Numbers that move with every email: narrow and without secondary indexes, so that updates stay in the page.
+      -- Counters that change with every email. Narrow and without secondary indexes, so that updates stay in their
+      -- page.
       create table subscriber_stat (
         organization_id uuid not null,
         subscriber_id uuid not null,
@@ -91,7 +92,7 @@ export class M002Audience extends Migration {
       );
       create trigger touch before update on segment for each row execute function touch_updated_at();
 
-      -- Everything that happened to a person. Partitioned by time through its id; see ensure_partitions().
+      -- Everything that happened to a subscriber. Partitioned by time through its id; see ensure_partitions().
       create table subscriber_event (
         id uuid not null,
         organization_id uuid not null,
@@ -105,7 +106,8 @@ export class M002Audience extends Migration {
       create index on subscriber_event (organization_id, subscriber_id, type, id);
       create index on subscriber_event (organization_id, type, id);
 
-      -- Addresses that get no email, whatever a subscriber's status. Of erased people only the hash of the address is kept.
+      -- Addresses that get no email, whatever their subscriber's status. Of erased people only the hash of the address
+      -- is kept.
       create table suppression (
         id uuid not null,
         organization_id uuid not null references organization,
@@ -117,14 +119,15 @@ export class M002Audience extends Migration {
         unique (organization_id, email_key)
       );
 
-      -- The hash by which an erased address is known again: salted by organization, so that two cannot compare theirs.
-      -- Made of immutable functions only, so that it is inlined (the cast reads a backslash as an escape).
+      -- Returns the hash by which an erased address is recognized, salted by organization, so that two cannot compare
+      -- theirs. It uses only immutable functions, so that it is inlined. Backslashes are doubled, because the cast
+      -- reads one as an escape.
       create function erased_email_key(organization uuid, address text) returns text
       language sql immutable parallel safe as $fn$
         select 'sha256:' || encode(sha256(replace(organization::text || '/' || lower(address), E'\\\\', E'\\\\\\\\')::bytea), 'hex')
       $fn$;
 
-      -- Both spellings that a suppression of an address can have.
+      -- Returns both forms in which a suppression can store an address.
       create function suppression_keys(organization uuid, address text) returns text[]
       language sql immutable parallel safe as $fn$
         select array[lower(address), erased_email_key(organization, address)]
@@ -144,11 +147,11 @@ export class M002Audience extends Migration {
 }
 
 /**
- * Functions, because a session keeps their plans and each is one round trip. Every statement in them sees what was
- * committed before it, also while an earlier one waited for a lock.
+ * Functions, because a session caches their plans and each is one round trip. Every statement in them sees what was
+ * committed before it, even when an earlier one waited for a lock.
  */
 const EVENTS = `
-  -- The TypeID of an id, as src/ids.ts writes it.
+  -- Returns the TypeID of an id, as src/ids.ts writes it.
   create function type_id(prefix text, id uuid) returns text language sql immutable parallel safe as $fn$
     select prefix || '_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
         substring(b'00' || ('x' || replace(id::text, '-', ''))::bit(128) from place * 5 + 1 for 5)::bit(5)::int + 1, 1),
@@ -156,9 +159,10 @@ const EVENTS = `
     from generate_series(0, 25) as place
   $fn$;
 
-  -- Writes events, and says whether a run, or a goal of one, waits for one of them or an automation may begin with one,
-  -- or would if it heard. People are locked against runs that begin a wait, so that either the run sees the event or
-  -- this sees the wait; who must not be heard ("silent" in the cause) needs no lock.
+  -- Writes events. is_awaited: a run, or a goal of one, waits for one of them. may_start: an automation may begin with
+  -- one of them, or would if it were not silent. Subscribers are locked against runs that begin a wait, so that either
+  -- the run sees the event or this function sees the wait. Events that start nothing ("silent" in the cause) need no
+  -- lock.
   create function record_events(organization uuid, given uuid[], people uuid[], types text[], facts jsonb[], cause jsonb,
     out ids uuid[], out is_awaited boolean, out may_start boolean) language plpgsql as $fn$
   begin
@@ -179,7 +183,7 @@ const EVENTS = `
     if cause -> 'silent' is not null then
       return;
     end if;
-    -- What happens to runs starts other automations in a transaction of its own, which holds none of these locks.
+    -- Events of runs start other automations in a separate transaction, which holds none of these locks.
     if types && array['WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'WORKFLOW_CANCELED'] then
       insert into automation_echo (organization_id, event_id, subscriber_id, type, data)
         select organization, event.id, event.subscriber_id, event.type, event.data
@@ -197,8 +201,8 @@ const EVENTS = `
 `
 
 const TAGS = `
-  -- The tags of these names, locked against deletion, making the missing ones under the ids given with the names; who
-  -- of these people really got each. Unknown people are passed over.
+  -- Returns the tags of these names, locked against deletion, and which of these people newly got each. Missing tags
+  -- are created with the ids given beside the names. Unknown people are skipped.
   create function ensure_tags(organization uuid, given uuid[], names text[], people uuid[])
   returns table (id uuid, name text, made boolean, linked uuid[]) language plpgsql as $fn$
   #variable_conflict use_column
@@ -219,7 +223,7 @@ const TAGS = `
         from tag t where t.organization_id = organization and t.id = any(known) order by t.name_key;
         return;
       end if;
-      -- What another transaction makes at this moment, the next attempt sees.
+      -- The next attempt sees a tag that another transaction creates at this moment.
       insert into tag (id, organization_id, name)
         select distinct on (lower(name)) id, organization, name
         from unnest(given, names) with ordinality as wish (id, name, place)
@@ -230,7 +234,7 @@ const TAGS = `
     raise exception 'the tags are being changed by many at once' using errcode = 'serialization_failure';
   end $fn$;
 
-  -- The events of tag changes, one each.
+  -- Records one event for each tag change.
   create function record_tags(organization uuid, kind text, people uuid[], tags uuid[], names text[], cause jsonb)
   returns table (event_id uuid, subscriber_id uuid, tag_id uuid, name text, data jsonb, is_awaited boolean,
     may_start boolean) language plpgsql as $fn$

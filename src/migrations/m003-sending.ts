@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What is sent and how: domains, senders, campaigns, messages, the delivery queue, links, tracking, the ledger. */
+/** Sending: domains, senders, campaigns, messages, the delivery queue, links, tracking, decisions. */
 export class M003Sending extends Migration {
   override up(): void {
     this.addSql(`
@@ -83,13 +83,14 @@ export class M003Sending extends Migration {
         recipient_filters jsonb not null default '[]',
         status text not null default 'DRAFT'
           check (status in ('DRAFT', 'SCHEDULED', 'SENDING', 'SENT', 'ARCHIVED', 'FAILED')),
-        -- When it is due, and the zone it was asked for in; each schedule has a number, which is its send's too.
+        -- When the campaign is due, and the time zone in which that was requested. Each schedule has a number, which
+        -- its send shares.
         send_at timestamptz(3),
         timezone text,
         schedule_version int not null default 0,
-        -- While SENDING: what waits stays where it is.
+        -- While SENDING: emails that are not sent yet wait.
         paused boolean not null default false,
-        -- Why it is FAILED.
+        -- Why the campaign is FAILED.
         failure text,
         created_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
@@ -109,7 +110,7 @@ export class M003Sending extends Migration {
         preview text,
         content jsonb,
         content_type text not null,
-        -- The entry whose content was put back.
+        -- The entry whose content was restored.
         restored_from uuid,
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, id),
@@ -119,19 +120,20 @@ export class M003Sending extends Migration {
       );
       create index on campaign_history (organization_id, campaign_id, id);
 
-      -- Closed sets of values. Domains, where every email passes: a session keeps what it knows of a domain, but reads a
-      -- check constraint of a table anew for each statement, which took a third of an acceptance.
+      -- Closed sets of values. They are domains in the tables that every email passes, because a session caches a
+      -- domain but reads the check constraints of a table again for each statement, which took a third of an
+      -- acceptance.
       create domain message_class as text check (value in ('TRANSACTIONAL', 'AUTOMATION', 'CAMPAIGN', 'TEST'));
       create domain message_status as text check (value in ('QUEUED', 'SUBMITTING', 'SENT', 'DELIVERED', 'DELAYED',
         'BOUNCED', 'COMPLAINED', 'FAILED', 'SKIPPED'));
-      -- Whether nobody knows yet what becomes of an email.
+      -- Returns whether the outcome of an email is still unknown.
       create function is_pending(status message_status) returns boolean language sql immutable parallel safe
         as $fn$ select status in ('QUEUED', 'SUBMITTING', 'DELAYED') $fn$;
       create domain delivery_lane as text check (value in ('transactional', 'bulk'));
       create domain delivery_state as text
         check (value in ('queued', 'claimed', 'deferred', 'held', 'apart'));
 
-      -- The record of every email, one row each; what waits to be sent is delivery_queue.
+      -- The record of every email, one row each; delivery_queue holds what waits to be sent.
       create table message (
         id uuid not null,
         organization_id uuid not null,
@@ -142,7 +144,7 @@ export class M003Sending extends Migration {
         recipient text not null,
         from_name text,
         from_email text not null,
-        -- The address it is meant to be from, where another domain stands in.
+        -- The address that it should be from, when another domain stands in.
         stood_in_for text,
         reply_to text,
         subject text,
@@ -157,7 +159,7 @@ export class M003Sending extends Migration {
         reason text,
         response text,
         bounce_category text,
-        -- It was sent again because a sender was lost before it could say whether it had sent it.
+        -- Sent again, because a sender was lost before it could record whether it had sent the email.
         resent boolean not null default false,
         created_at timestamptz(3) not null default now(),
         sent_at timestamptz(3),
@@ -167,15 +169,15 @@ export class M003Sending extends Migration {
         failed_at timestamptz(3),
         primary key (organization_id, id)
       ) partition by range (id);
-      -- All but two kinds of email have a subscriber. That it says so keeps a plan made for an empty table from looking up
-      -- an id in it.
+      -- Only two kinds of email have no subscriber. The condition keeps a plan that was made for an empty table from
+      -- looking up ids in this index.
       create index on message (organization_id, subscriber_id, id) where subscriber_id is not null;
       create index on message (organization_id, campaign_id, id) where campaign_id is not null;
       create index on message (organization_id, run_id, id) where run_id is not null;
-      -- The list of transactional email, which campaigns would bury.
+      -- For the list of transactional email, which would be hard to find among campaigns.
       create index on message (organization_id, id) where class = 'TRANSACTIONAL';
 
-      -- Source of an email that belongs to no campaign; {subject, content, contentType, preview}.
+      -- The source of an email that belongs to no campaign: {subject, content, contentType, preview}.
       create table message_content (
         organization_id uuid not null,
         message_id uuid not null,
@@ -184,7 +186,7 @@ export class M003Sending extends Migration {
         primary key (organization_id, message_id)
       );
 
-      -- Exactly one message for each key, whatever crashes; outlives the partitions of message.
+      -- Ensures exactly one message for each key, even after a crash. Outlives the partitions of message.
       create table message_key (
         organization_id uuid not null references organization,
         key text not null,
@@ -192,29 +194,32 @@ export class M003Sending extends Migration {
         primary key (organization_id, key)
       );
 
-      -- What waits to be sent. Rows are deleted on outcome, so that it stays as narrow and short as the backlog.
+      -- Emails that wait to be sent. A row is deleted with its outcome, so that the table stays as narrow and short as
+      -- the backlog.
       create table delivery_queue (
         id uuid primary key,
         organization_id uuid not null,
         lane delivery_lane not null,
-        -- Classes of one organization's mail share its turn: 1 gets three parts, 0 gets one.
+        -- How the classes of one organization's email share its turn: weight 1 gets three parts, weight 0 gets one.
         weight smallint not null default 0,
-        -- Of an email to the recipients of a campaign.
+        -- The campaign, for an email to its recipients.
         campaign_id uuid,
         state delivery_state not null default 'queued',
-        -- A claimed email that is marked: it may be handed to a server at any moment. In no index, so that marking,
-        -- which happens to every email, writes none.
+        -- A claimed email that is marked: it may be handed to a relay at any moment. In no index, so that marking,
+        -- which happens to every email, writes no index.
         submitting boolean not null default false,
-        -- Counts claims and fences them: who holds another number lost the row. tries counts conversations with a server.
+        -- attempt counts claims and is their fencing token: a sender with another number has lost the row. tries counts
+        -- conversations with a relay.
         attempt int not null default 0,
         tries smallint not null default 0,
         lease_until timestamptz(3),
         next_attempt_at timestamptz(3) not null default now(),
-        -- When a server first answered about it, later by what it waited for us since; from then on it has a day.
+        -- When a relay first answered about the email, moved later by the time that it then waited for us. From that
+        -- moment it is retried for a day.
         first_tried_at timestamptz(3),
-        -- The paused automation or campaign that a held email waits for.
+        -- The paused automation or campaign, or the stopped domain, that a held email waits for.
         held_by uuid,
-        -- A sender was lost between DATA and its outcome, so that the email may have been sent already.
+        -- A sender was lost between DATA and its outcome, so the email may have been sent already.
         ambiguous boolean not null default false,
         created_at timestamptz(3) not null default now()
       ) with (fillfactor = 70);
@@ -222,12 +227,12 @@ export class M003Sending extends Migration {
       create index on delivery_queue (next_attempt_at) where state = 'deferred';
       create index on delivery_queue (organization_id, held_by) where state = 'held';
       create index on delivery_queue (id) where state = 'claimed';
-      -- What of a campaign has no outcome yet.
+      -- For the emails of a campaign that have no outcome yet.
       create index on delivery_queue (organization_id, campaign_id, state) where campaign_id is not null;
 
-      -- Accepts one transactional email: checks the token, takes the key of the call if it has one, judges sender,
-      -- recipient and suppression, writes the rows and keeps the answer, unless it is only asked to judge. Answers null,
-      -- or what stands in the way. A function of small statements, because a session keeps their plans: planning them for
+      -- Accepts one transactional email: checks the token, takes the idempotency key if there is one, checks sender,
+      -- recipient and suppression, writes the rows and stores the answer; with judged_only it only checks. Returns
+      -- null, or what is wrong. A function of small statements, because a session caches their plans: planning them for
       -- each email would cost more than running them.
       create function accept_transactional(organization uuid, token uuid, message uuid, newcomer uuid, from_domain text,
         from_name text, from_email text, recipient_address text, reply_address text, tracked boolean, content jsonb,
@@ -281,7 +286,7 @@ export class M003Sending extends Migration {
             chosen.stopped_for := null;
           end if;
         end if;
-        -- Held until the email is written: who erases somebody waits for it, and it waits for them.
+        -- The lock is held until the email is written, so that it and an erasure of the subscriber wait for each other.
         select s.id, s.status, s.bounce_category into known from subscriber s
           where s.organization_id = organization and s.email_key = lower(recipient_address) for key share;
         select b.reason into suppressed_for from suppression b
@@ -306,7 +311,7 @@ export class M003Sending extends Migration {
             values (newcomer, organization, recipient_address, 'TRANSACTIONAL')
             on conflict (organization_id, email_key) do update set email = subscriber.email
             returning subscriber.id into known;
-          -- No event tells of somebody who is only written to; see the migration of segments.
+          -- No event is recorded for a subscriber who only gets transactional email; see the migration of segments.
           if exists (select from watched_segment watched where watched.organization_id = organization) then
             insert into segment_change (organization_id, subscriber_id) values (organization, known.id);
           end if;
@@ -324,9 +329,9 @@ export class M003Sending extends Migration {
         return null;
       end $fn$;
 
-      -- The same for many emails of one token, in the order of their recipients, so that nobody waits in a circle. Answers
-      -- the places, from 1, of those that something stands in the way of. With patience, a wait for what others hold
-      -- ends after so long, and everything with it (55P03).
+      -- Accepts many emails of one token, in the order of their recipients, so that callers cannot deadlock. Returns
+      -- the places, from 1, of those that are refused, and why. With patience, waiting for a lock ends after that time,
+      -- and the whole call fails (55P03).
       create function accept_transactionals(organization uuid, token uuid, emails jsonb, patience text)
       returns table (place int, verdict jsonb) language plpgsql as $fn$
       #variable_conflict use_column
@@ -349,15 +354,15 @@ export class M003Sending extends Migration {
           where judged.verdict is not null;
       end $fn$;
 
-      -- The next free moment of each lane; whoever sends takes moments from here.
+      -- The next free slot of each lane; senders take their slots from here.
       create table lane_bucket (
         lane text primary key,
         next_slot_at timestamptz not null default now()
       );
       insert into lane_bucket (lane) values ('transactional'), ('bulk');
 
-      -- The targets of an email's links by position, frozen when it is composed. A campaign keeps those that everybody
-      -- gets with its send; link_target knows both.
+      -- The targets of an email's links by position, frozen when it is composed. Targets that all recipients of a
+      -- campaign share are stored with its send; link_target reads both.
       create table link (
         organization_id uuid not null,
         message_id uuid not null,
@@ -366,7 +371,7 @@ export class M003Sending extends Migration {
         primary key (organization_id, message_id)
       );
 
-      -- Settled visits: by a person or a machine.
+      -- Settled visits, each by a person or a machine.
       create table tracking_event (
         id uuid not null,
         organization_id uuid not null,
@@ -380,7 +385,7 @@ export class M003Sending extends Migration {
       ) partition by range (id);
       create index on tracking_event (organization_id, message_id, created_at);
 
-      -- Each decision not to act, with its reason, written when it is made.
+      -- Every decision not to act, with its reason, written when it is made.
       create table decision (
         id uuid not null,
         organization_id uuid not null,
@@ -398,7 +403,7 @@ export class M003Sending extends Migration {
       ) partition by range (id);
       create index on decision (organization_id, subscriber_id, id);
 
-      -- Monthly partitions of the tables that grow with time, this month and the next two, plus a default one.
+      -- Creates the monthly partitions of the tables that grow with time: this month, the next two, and a default one.
       create function ensure_partitions() returns void language plpgsql as $fn$
       declare
         parent text;
@@ -413,7 +418,8 @@ export class M003Sending extends Migration {
             if to_regclass(child) is null then
               execute format('create table %I partition of %I for values from (%L) to (%L)', child, parent,
                 id_floor(month), id_floor(((month at time zone 'utc') + interval '1 month') at time zone 'utc'));
-              -- Emails of one page are sent together, so each needs room for its second version: no index is written.
+              -- Emails in one page are sent together, so each needs room there for its second version; then no index is
+              -- written.
               if parent = 'message' then
                 execute format('alter table %I set (fillfactor = 50)', child);
               end if;

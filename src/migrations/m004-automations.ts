@@ -10,7 +10,7 @@ export class M004Automations extends Migration {
         name text not null,
         name_key text not null generated always as (lower(name)) stored,
         conflict_strategy text not null check (conflict_strategy in ('FIRST_WINS', 'LAST_WINS', 'PRIORITY', 'QUEUE')),
-        -- How long QUEUE lets somebody wait for their turn: {amount, unit}; null is without end.
+        -- How long QUEUE lets a subscriber wait for their turn: {amount, unit}; null means without end.
         max_queue_age jsonb,
         created_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
@@ -40,7 +40,7 @@ export class M004Automations extends Migration {
       alter table campaign add foreign key (organization_id, automation_id)
         references automation (organization_id, id) on delete cascade;
 
-      -- What was published, frozen: {steps, edges, settings, successGoals, emails: {stepId: {...}}}.
+      -- A published definition, which never changes: {steps, edges, settings, successGoals, emails: {stepId: {...}}}.
       create table automation_version (
         id uuid not null,
         organization_id uuid not null,
@@ -68,7 +68,7 @@ export class M004Automations extends Migration {
       );
       create index on automation_trigger (organization_id, automation_id);
 
-      -- What happened to runs and triggers of other automations wait for; see record_events().
+      -- Events of runs for which triggers of other automations wait; see record_events().
       create table automation_echo (
         organization_id uuid not null,
         event_id uuid not null,
@@ -79,13 +79,13 @@ export class M004Automations extends Migration {
         foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
       );
 
-      -- How often a subscriber entered; the upsert on it numbers the runs.
+      -- How often a subscriber entered an automation; the upsert on it numbers the runs.
       create table automation_entry (
         organization_id uuid not null,
         automation_id uuid not null,
         subscriber_id uuid not null,
         runs int not null default 0,
-        -- The runs that a group did not turn away as they came.
+        -- Runs that a group did not turn away on entry.
         entered int not null default 0,
         last_entered_at timestamptz(3),
         primary key (organization_id, automation_id, subscriber_id),
@@ -101,9 +101,9 @@ export class M004Automations extends Migration {
         subscriber_id uuid not null,
         number int not null,
         entry_key text not null default '',
-        -- The group of the automation: a subscriber has one active run in it beside those that queue.
+        -- The group of the automation. A subscriber has one active run in it, beside those that queue.
         group_id uuid,
-        -- Since when the run waits for its turn in the group, and until when it may; null once it has it.
+        -- Since when the run waits for its turn in the group, and until when it may; null once it has its turn.
         queued_at timestamptz(3),
         queue_expires_at timestamptz(3),
         status text not null default 'QUEUED' check (status in ('QUEUED', 'ACTIVE', 'WAITING', 'COMPLETED', 'CANCELED',
@@ -115,14 +115,15 @@ export class M004Automations extends Migration {
         visit int not null default 0,
         wait_kind text check (wait_kind in ('TIME', 'LIMIT', 'EVENT', 'CONDITION', 'GOAL', 'MESSAGE', 'WEBHOOK')),
         wake_at timestamptz(3),
-        -- When a run that is held should have gone on.
+        -- When a held run should have gone on.
         due_at timestamptz(3),
-        -- The (step, visit) whose wait was told to end early, or whose event came.
+        -- The (step, visit) of a wait that was told to end early, or whose event came.
         wake_reason text,
         trigger jsonb not null default '{}',
         context jsonb not null default '{}',
         temporal_run_id text,
-        -- The Temporal run in which it failed last; another one that asks for it was reset by an operator.
+        -- The Temporal run in which the run failed last. A request from another Temporal run means that an operator
+        -- reset it.
         failed_in text,
         entered_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
@@ -141,23 +142,24 @@ export class M004Automations extends Migration {
         where status = 'QUEUED' and queued_at is not null;
       create unique index automation_run_active on automation_run (organization_id, automation_id, subscriber_id, entry_key)
         where status in ('QUEUED', 'ACTIVE', 'WAITING');
-      -- Who queued in a group in vain: re-entry does not count them.
+      -- Runs that queued in a group in vain; re-entry does not count them.
       create index automation_run_vain on automation_run (organization_id, automation_id, subscriber_id)
         where status = 'SKIPPED' and exit_reason = 'EXPIRED';
       create index on automation_run (organization_id, subscriber_id, id);
       create index on automation_run (organization_id, automation_id, id);
       create index on automation_run (organization_id, automation_id, id) where held;
-      -- How a workflow does is counted from these alone. That each wait moves its run in them costs a kilobyte of log.
+      -- The statistics of an automation are counted from these two indexes alone. Each wait moves its run within them,
+      -- which costs a kilobyte of WAL.
       create index automation_run_standing on automation_run (organization_id, automation_id, current_step_id, status)
         where status in ('QUEUED', 'ACTIVE', 'WAITING');
       create index automation_run_ended on automation_run (organization_id, automation_id, status, exit_reason)
         where ended_at is not null;
-      -- Of all organizations: whose time has come and who did not go on.
+      -- For runs of all organizations whose time has come and which did not go on.
       create index automation_run_overdue on automation_run (wake_at)
         where status in ('QUEUED', 'ACTIVE', 'WAITING') and not held;
       create trigger touch before update on automation_run for each row execute function touch_updated_at();
 
-      -- Locked while it is decided whose turn a subscriber's place in a group is.
+      -- Locked while it is decided which run gets a subscriber's place in a group.
       create table automation_group_place (
         organization_id uuid not null,
         group_id uuid not null,
@@ -183,8 +185,8 @@ export class M004Automations extends Migration {
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
       );
 
-      -- Runs that an event of their subscriber moves on, found by its type: their present wait (rule_id is '') or a rule
-      -- that ends them. The type of a wait for a condition is ''.
+      -- Runs that an event of their subscriber moves on, found by its type. A row is the current wait of the run
+      -- (rule_id is '') or a rule that ends it. The type of a wait for a condition is ''.
       create table run_wait (
         organization_id uuid not null,
         subscriber_id uuid not null,
@@ -193,7 +195,7 @@ export class M004Automations extends Migration {
         rule_id text not null default '',
         visit int not null,
         conditions jsonb not null default '{}',
-        -- The moment itself: the transaction began earlier and may have recorded events of its own before the wait.
+        -- Not now(): the transaction began earlier and may have recorded events of its own before the wait.
         began_at timestamptz(3) not null default clock_timestamp(),
         primary key (organization_id, subscriber_id, event_type, run_id, rule_id),
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade
@@ -202,7 +204,7 @@ export class M004Automations extends Migration {
       create index on run_wait (organization_id, run_id);
       create index run_wait_condition on run_wait (organization_id, subscriber_id) where event_type = '';
 
-      -- The variant that somebody was first given at a SPLIT with a holdout, to compare what came of each.
+      -- The variant that a subscriber first got at a SPLIT with a holdout, to compare the results of each.
       create table automation_variant (
         organization_id uuid not null,
         automation_id uuid not null,
@@ -215,14 +217,14 @@ export class M004Automations extends Migration {
         foreign key (organization_id, subscriber_id) references subscriber (organization_id, id) on delete cascade
       );
 
-      -- Goals that were reached: each once by each run.
+      -- Goals that were reached, each once by each run.
       create table goal_conversion (
         organization_id uuid not null,
         run_id uuid not null,
         goal_id text not null,
         automation_id uuid not null,
         subscriber_id uuid not null,
-        -- The event that reached it; null where filters came to hold.
+        -- The event that reached the goal; null when its filters came to match.
         event_id uuid,
         value numeric(18, 2),
         currency text,
@@ -232,7 +234,7 @@ export class M004Automations extends Migration {
       );
       create index on goal_conversion (organization_id, automation_id, goal_id);
 
-      -- Goals that a run may still reach, also after its end; the type of a goal by filters is ''.
+      -- Goals that a run may still reach, also after its end. The type of a goal by filters is ''.
       create table goal_watch (
         organization_id uuid not null,
         run_id uuid not null,
@@ -240,7 +242,7 @@ export class M004Automations extends Migration {
         subscriber_id uuid not null,
         event_type text not null,
         window_days int not null,
-        -- Null until the first email has gone, where the window begins with that.
+        -- Null until the first email was sent, for a goal whose window begins with that.
         opens_at timestamptz(3),
         expires_at timestamptz(3),
         began_at timestamptz(3) not null default clock_timestamp(),
@@ -251,8 +253,8 @@ export class M004Automations extends Migration {
       create index goal_watch_condition on goal_watch (organization_id, subscriber_id) where event_type = '';
       create index on goal_watch (expires_at);
 
-      -- What Temporal must be told, and what other transactions are to do ('work'), written in the transaction that
-      -- decided it and done after its commit.
+      -- What Temporal must be told, and work for other transactions ('work'). Written in the transaction that decided
+      -- it, and done after its commit.
       create table outbox (
         id bigint generated always as identity primary key,
         organization_id uuid not null,

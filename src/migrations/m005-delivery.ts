@@ -1,15 +1,15 @@
 import { Migration } from '@mikro-orm/migrations'
 
 /**
- * What delivery says to the database for every handful of email. Functions, because a session keeps their plans:
- * planning these statements costs many times what running them does. A plan outlives the moment it was made for, and
- * the queue may have been empty then, so only plans that go by index are allowed; `offset 0` keeps the planner from
- * reading all emails of an organization where it should look one up.
+ * The functions that delivery calls for every handful of emails. They are functions because a session caches their
+ * plans: planning these statements costs many times what running them does. A cached plan outlives the moment it was
+ * made for, when the queue may have been empty, so only plans that use indexes are allowed. `offset 0` keeps the
+ * planner from reading all emails of an organization where it should look one up.
  */
 export class M005Delivery extends Migration {
   override up(): void {
     this.addSql(`
-      -- Records how conversations ended, whose events the caller records in the same transaction; a fifth soft bounce
+      -- Records how conversations ended; the caller records the events in the same transaction. A fifth soft bounce
       -- within two weeks suppresses the address.
       create function record_outcomes(outcomes jsonb)
       returns table (id uuid, organization_id uuid, verdict text, subscriber_id uuid, run_id uuid, data jsonb)
@@ -33,7 +33,8 @@ export class M005Delivery extends Migration {
         ), deferred as (
           update delivery_queue q set state = 'deferred', submitting = false, lease_until = null,
             tries = case when given.kind = 'soft' then given.tries else q.tries end,
-            -- Moved by what was lost to us, a rate or a relay that was away, since it was due: that is none of its day.
+            -- Moved later by the time that was lost on our side since the email was due (waiting for a rate or an
+            -- unreachable relay), which does not count towards its day.
             first_tried_at = case when given.kind = 'soft' then coalesce(q.first_tried_at + (now() - q.next_attempt_at), now())
               else q.first_tried_at + (now() - q.next_attempt_at) + make_interval(secs => given."delayMs"::float8 / 1000) end,
             ambiguous = q.ambiguous or given.ambiguous,
@@ -62,7 +63,7 @@ export class M005Delivery extends Migration {
             m.automation_id, m.campaign_id, m.step_id, m.reason, m.attempts,
             before.status as status_before, given.kind, given.final, given.data
         ), decided as (
-          -- What is given up for good is a decision, like what is never begun.
+          -- Giving an email up for good is recorded as a decision, like never sending it.
           insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id,
             message_id, action, reason, data)
           select new_id(), f.organization_id, f.subscriber_id, f.automation_id, f.campaign_id, f.run_id, f.step_id, f.id,
@@ -106,7 +107,7 @@ export class M005Delivery extends Migration {
         select id, "organizationId", verdict, "subscriberId", "runId", data from settled;
       end $fn$;
 
-      -- Acceptances that no automation listens for.
+      -- Returns the acceptances that no automation listens for.
       create function unheard_acceptances(ids uuid[], organizations uuid[], people uuid[]) returns uuid[]
       language plpgsql stable as $fn$
       declare
@@ -123,7 +124,8 @@ export class M005Delivery extends Migration {
               and w.subscriber_id = given.subscriber_id and w.event_type = 'EMAIL_SENT'));
       end $fn$;
 
-      -- Records acceptances and their events. Answers those that are left: their row is gone, or an automation listens.
+      -- Records acceptances and their events. Returns those that are left, because their row is gone or an automation
+      -- listens.
       create function record_sent(ids uuid[], organizations uuid[], people uuid[], subjects text[], responses text[],
         facts jsonb[])
       returns setof uuid
@@ -147,7 +149,7 @@ export class M005Delivery extends Migration {
         into removed, tries_of, ambiguous_of from removed;
         first_id := removed[1];
         last_id := removed[cardinality(removed)];
-        -- Rows are found by array and not by join, as in claim_mails, and what belongs to them by their place in it.
+        -- As in claim_mails, rows are found by an array and not by a join, and their values by the position in it.
         with finished as materialized (
           update message m set status = 'SENT', sent_at = now(),
             subject = coalesce(subjects[array_position(ids, m.id)], m.subject),
@@ -172,7 +174,7 @@ export class M005Delivery extends Migration {
         return query select id from unnest(ids) id where id <> all (coalesce(removed, '{}'));
       end $fn$;
 
-      -- Why somebody of this status gets no such email, or null; simulations ask the same.
+      -- Returns why a subscriber of this status gets no such email, or null; simulations use it too.
       create function consent_refusal(marketing boolean, status text, bounce_category text) returns text
       language sql immutable parallel safe as $fn$
         select case
@@ -182,7 +184,8 @@ export class M005Delivery extends Migration {
         end
       $fn$;
 
-      -- Marks what is sent next, in the statement that asks whether it still may be. Answers what is not marked.
+      -- Marks the emails to send next, in the statement that checks whether they still may be sent. Returns those not
+      -- marked.
       create type withheld_mail as (id uuid, organization_id uuid, verdict text, refusal text, holder uuid,
         subscriber_id uuid, run_id uuid, automation_id uuid, campaign_id uuid, step_id text);
       create function mark_candidates(ids uuid[], organizations uuid[], attempts int[], links jsonb,
@@ -196,7 +199,7 @@ export class M005Delivery extends Migration {
         -- Bounds that are known before the statement begins keep it from opening the other partitions.
         first_id uuid := (select id from unnest(ids) id order by id limit 1);
         last_id uuid := (select id from unnest(ids) id order by id desc limit 1);
-        -- See the migration of deliverability. Rarely, so that the domain of each email is not looked up.
+        -- Rarely true, and then the domain of each email need not be looked up. See the migration of deliverability.
         is_stopped boolean := exists (select from sending_stop s where s.organization_id = any (organizations));
         withheld withheld_mail[];
         marked uuid[];
@@ -270,7 +273,7 @@ export class M005Delivery extends Migration {
             and m.id between first_id and last_id and is_pending(m.status)
           returning m.id
         ), decided as (
-          -- EMAIL_DEFERRED: not now, but when what holds it goes on.
+          -- EMAIL_DEFERRED: not now, but once the automation, campaign or domain that holds the email goes on.
           insert into decision (id, organization_id, subscriber_id, automation_id, campaign_id, run_id, step_id, message_id,
             action, reason)
           select new_id(), mine.organization_id, mine.subscriber_id, mine.automation_id, mine.campaign_id,
@@ -285,13 +288,13 @@ export class M005Delivery extends Migration {
         where candidate.id <> all (coalesce(marked, '{}'));
       end $fn$;
 
-      -- Claims email of a lane; see claimMails. Answers it with all that rendering needs.
+      -- Claims email of a lane and returns it with all that rendering needs; see claimMails.
       create type claim as (id uuid, organization_id uuid, attempt int, tries smallint);
       create type claimed_mail as (id uuid, "organizationId" uuid, "organizationName" text, class text,
         marketing boolean, recipient text, "fromName" text, "fromEmail" text, "replyTo" text, tracking boolean,
         "subscriberId" uuid, "subscriberName" text, phone text, fields jsonb, "campaignId" uuid, "automationId" uuid,
         "versionId" uuid, "runId" uuid, "stepId" text, source jsonb, attempt int, tries smallint,
-        -- Of a recipient of a campaign whose email is not written yet.
+        -- Only for a recipient of a campaign whose email has no row yet.
         "batchId" uuid, "lastOrganization" uuid);
       create function claim_mails(of_lane text, want int, lease_seconds float8, after_organization uuid, most_classes int)
       returns setof claimed_mail
@@ -317,8 +320,8 @@ export class M005Delivery extends Migration {
         ), turn as materialized (
           select organization_id, weight from part_of limit most_classes
         ), picked as materialized (
-          -- By weight, though it has one: only the index of what is queued has this order. By id alone, a plan that was
-          -- made for a short queue would walk the primary key, past everything that is claimed and gone.
+          -- Ordered by weight, although it is fixed, because only the index of queued emails has this order. Ordered by
+          -- id alone, a plan that was made for a short queue would walk the primary key past all claimed and dead rows.
           select part.id from turn cross join lateral (
             select q.id from delivery_queue q where q.lane = of_lane and q.state = 'queued'
               and q.organization_id = turn.organization_id and q.weight between turn.weight and turn.weight
@@ -329,7 +332,7 @@ export class M005Delivery extends Migration {
         ), claimed as materialized (
           update delivery_queue q set state = 'claimed', submitting = false, attempt = q.attempt + 1,
             lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
-          -- As an array and not as a join: a plan made for an empty queue would compare each with each.
+          -- As an array and not as a join: a plan made for an empty queue would compare every row with every id.
           where q.id = any (array(select id from picked))
           returning q.id, q.organization_id, q.attempt, q.tries
         )

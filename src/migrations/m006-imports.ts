@@ -1,6 +1,9 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Uploaded lists of subscribers: the import with its checkpoint, the bytes while it runs, the rows it refused. */
+/**
+ * Uploaded lists of subscribers: the import with its checkpoint, its bytes while it runs, and the rows that it
+ * rejected.
+ */
 export class M006Imports extends Migration {
   override up(): void {
     this.addSql(`
@@ -9,7 +12,7 @@ export class M006Imports extends Migration {
         organization_id uuid not null references organization,
         status text not null default 'UPLOADING' check (status in ('UPLOADING', 'PENDING', 'RUNNING', 'COMPLETED',
           'FAILED', 'CANCELED')),
-        -- How the columns are read and what every row gets; who asked for it.
+        -- How the columns are read and what every row gets; actor is who requested the import.
         settings jsonb not null,
         actor jsonb not null,
         bytes bigint not null default 0,
@@ -29,7 +32,7 @@ export class M006Imports extends Migration {
       );
       create trigger touch before update on subscriber_import for each row execute function touch_updated_at();
 
-      -- The file as it came, in pieces of one size; gone when the import ends.
+      -- The uploaded file, in pieces of one size; deleted when the import ends.
       create table import_chunk (
         organization_id uuid not null,
         import_id uuid not null,
@@ -40,7 +43,7 @@ export class M006Imports extends Migration {
       );
       alter table import_chunk alter column content set storage external;
 
-      -- A refused row as it stood in the file, and why.
+      -- Rejected rows as they are in the file, and why they were rejected.
       create table import_rejection (
         organization_id uuid not null,
         import_id uuid not null,

@@ -1,21 +1,22 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Who is in the segments that a trigger watches, and whose membership may have changed. */
+/** The members of segments that a trigger watches, and the subscribers whose membership may have changed. */
 export class M007Segments extends Migration {
   override up(): void {
     this.addSql(`
-      -- The segments that a trigger of a published automation names; only of them the members are kept.
+      -- The segments that a trigger of a published automation names; members are stored only for these.
       create table watched_segment (
         organization_id uuid not null,
         segment_id uuid not null,
-        -- Once this transaction and all that ran beside it are over, everybody is compared once more.
+        -- Once this transaction and all that ran beside it are over, all subscribers are compared once more.
         recheck_after text,
         recheck_at timestamptz(3),
         primary key (organization_id, segment_id),
         foreign key (organization_id, segment_id) references segment (organization_id, id) on delete cascade
       );
 
-      -- A whole audience is written here at once, and foreign keys would take six times as long; triggers do their work.
+      -- Without foreign keys: a whole audience is written at once, and they would take six times as long. Triggers
+      -- replace them.
       create table segment_member (
         organization_id uuid not null,
         segment_id uuid not null,
@@ -40,20 +41,21 @@ export class M007Segments extends Migration {
       create trigger forget_members after delete on subscriber referencing old table as gone
         for each statement execute function forget_deleted_members();
 
-      -- Whom to look at. A row for each change: one for each subscriber would make writers wait for each other and for
-      -- the reader, and a change that comes while its row is being read would be lost. Without keys, for writers' sake.
+      -- Subscribers to look at, one row for each change. One row for each subscriber would make writers wait for each
+      -- other and for the reader, and a change that comes while its row is being read would be lost. No foreign keys,
+      -- to keep writers fast.
       create table segment_change (
         id bigint generated always as identity primary key,
         organization_id uuid not null,
         subscriber_id uuid not null,
         silent boolean not null default false,
-        -- Of a change that a run made: how many runs stand before it, each started by the one before.
+        -- For a change that a run made: how many runs came before it, each started by the one before.
         depth int
       );
       create index on segment_change (organization_id, id);
 
-      -- Takes the oldest changes. A plan may be made while few are known of and would then read all there are each time,
-      -- so only the one that goes along the index is allowed.
+      -- Takes the oldest changes. A plan that was made for a small table would later read the whole table each time, so
+      -- only the plan along the index is allowed.
       create function take_segment_changes(organization uuid, most int)
       returns table (subscriber_id uuid, silent boolean, depth int) language plpgsql
       set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $fn$
@@ -64,7 +66,7 @@ export class M007Segments extends Migration {
           returning change.subscriber_id, change.silent, change.depth;
       end $fn$;
 
-      -- How many runs stand before a run, which is named by its TypeID; null where there is none.
+      -- Returns how many runs came before a run, which is given by its TypeID; null when there is no such run.
       create function depth_of_run(organization uuid, run text) returns int language sql stable as $fn$
         select coalesce((trigger ->> 'depth')::int, 0) from automation_run
         where organization_id = organization and id = (
@@ -75,8 +77,8 @@ export class M007Segments extends Migration {
             from regexp_split_to_table(substr(run, 5), '') with ordinality as each (letter, place)) as decoded)
       $fn$;
 
-      -- Whatever changes a person writes an event, so no writer can be forgotten. What a segment did itself is no
-      -- reason to look again.
+      -- Every change of a subscriber writes an event, so no writer can forget to note it. The events of a segment
+      -- itself are no reason to look again.
       create function note_events_for_segments() returns trigger language plpgsql as $fn$
       begin
         if exists (select from watched_segment) or exists (select from run_wait where event_type = '')
@@ -100,7 +102,7 @@ export class M007Segments extends Migration {
       create trigger note_for_segments after insert on subscriber_event referencing new table as made
         for each statement execute function note_events_for_segments();
 
-      -- For the few changes that are no event: somebody who is made without being subscribed, a repeated open.
+      -- Notes the few changes without an event: a subscriber who is created without being subscribed, a repeated open.
       create function note_for_segments(organization uuid, subscribers uuid[], silently boolean) returns void
       language plpgsql as $fn$
       begin

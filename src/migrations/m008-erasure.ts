@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Who was erased, by the id that nothing else holds any more and by the hash of the address. */
+/** The people who were erased: an id that nothing else holds any more, and the hash of the address. */
 export class M008Erasure extends Migration {
   override up(): void {
     this.addSql(`

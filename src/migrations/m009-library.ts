@@ -1,10 +1,10 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What content is made of: which snippets hold which, and the bytes of files. */
+/** Parts of content: which snippets contain which, and the bytes of files. */
 export class M009Library extends Migration {
   override up(): void {
     this.addSql(`
-      -- Which snippets a snippet holds, kept beside its content so that no document is read to follow them.
+      -- Which snippets a snippet contains, stored beside its content, so that no document is read to follow them.
       create table snippet_use (
         organization_id uuid not null,
         snippet_id uuid not null,
@@ -15,7 +15,7 @@ export class M009Library extends Migration {
       );
       create index on snippet_use (organization_id, used_id);
 
-      -- The default of the storage port; the key is made from the bytes, so a file never changes.
+      -- The default storage of files. The key is made from the bytes, so a file never changes.
       create table stored_file (
         organization_id uuid not null references organization,
         key text not null,
@@ -23,7 +23,7 @@ export class M009Library extends Migration {
         created_at timestamptz(3) not null default now(),
         primary key (organization_id, key)
       );
-      -- Images and the like are compressed already.
+      -- Not compressed again, because images and the like are compressed already.
       alter table stored_file alter column bytes set storage external;
     `)
   }

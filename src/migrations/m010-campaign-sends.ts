@@ -1,32 +1,32 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What sending a campaign keeps: what is said, to whom, and how far it is. */
+/** The sends of campaigns: their content, their audience and their progress. */
 export class M010CampaignSends extends Migration {
   override up(): void {
     this.addSql(`
-      -- One row for each send: the campaign as it was when it fell due, which is what every recipient gets.
+      -- One row for each send: the campaign as it was when it was due, which is what every recipient gets.
       create table campaign_send (
         id uuid not null,
         organization_id uuid not null,
         campaign_id uuid not null,
-        -- The schedule that it comes from.
+        -- The number of the schedule that it comes from.
         number int not null,
         subject text not null,
         preview text,
         content jsonb not null,
         content_type text not null,
-        -- Where its links lead, by position; null where that differs from person to person.
+        -- The targets of its links by position; null when they differ between recipients.
         targets text[] not null default '{}',
         sender_name text not null,
         sender_email text not null,
-        -- The address of its sender, where another domain stands in.
+        -- The address of its sender, when another domain stands in.
         stood_in_for text,
         reply_to text,
         recipient_filters jsonb not null,
-        -- Everybody who is meant is in campaign_recipient.
+        -- Whether campaign_recipient holds the whole audience.
         audience_frozen boolean not null default false,
         total int not null default 0,
-        -- Recipients up to here have their email; moves in the transaction that writes the emails.
+        -- Recipients up to here have been claimed; advances in the transaction that puts them into a batch.
         enqueued_to uuid not null default '00000000-0000-0000-0000-000000000000',
         enqueued int not null default 0,
         -- Recipients that get no email at all.
@@ -35,55 +35,56 @@ export class M010CampaignSends extends Migration {
         finished_at timestamptz(3),
         -- When its workflow last worked on it.
         seen_at timestamptz(3) not null default now(),
-        -- Why its next emails could not be written; its workflow fails with that, and tries again.
+        -- Why its next emails could not be written; its workflow fails with this reason and tries again.
         fault text,
         primary key (organization_id, id),
         unique (organization_id, campaign_id, number),
         foreign key (organization_id, campaign_id) references campaign (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
 
-      -- Ended, and somebody has no outcome.
+      -- Sends that have ended although recipients are left.
       create index campaign_send_left on campaign_send (seen_at)
         where finished_at is not null and enqueued + skipped < total;
       -- Sends whose recipients still wait for their email.
       create index campaign_send_underway on campaign_send (organization_id, id)
         where audience_frozen and finished_at is null and fault is null and enqueued + skipped < total;
 
-      -- The frozen audience. The id of the email is given here, so that nobody can get two whatever crashes. Without a
-      -- foreign key: a million rows are written at once, and rows that lead nowhere do no harm.
+      -- The frozen audience. The id of the email is given here, so that nobody can get two emails, whatever crashes. No
+      -- foreign key: a million rows are written at once, and rows that refer to nothing do no harm.
       create table campaign_recipient (
         organization_id uuid not null,
         campaign_id uuid not null,
         subscriber_id uuid not null,
         message_id uuid not null,
-        -- Why there is no email.
+        -- Why the recipient gets no email.
         reason text,
         primary key (organization_id, campaign_id, subscriber_id)
       );
 
-      -- How many emails of a campaign have come to what, and how many of its audience get none: totals of message and of
-      -- campaign_recipient, which are right at any moment because every statement that changes those changes them too.
-      -- Backends write to slots of their own, so that none waits for another; readers add the slots up.
+      -- The outcomes of a campaign in numbers: totals of message and of campaign_recipient. They are right at any
+      -- moment, because every statement that changes those tables changes them too. Backends write to slots of their
+      -- own, so that none waits for another; readers add the slots up.
       create table campaign_tally (
         organization_id uuid not null,
         campaign_id uuid not null,
         slot smallint not null,
         status message_status not null,
-        -- Of what was skipped, failed or bounced.
+        -- Why emails were skipped, failed or bounced; '' for all others.
         reason text not null,
-        -- In which they were sent; -infinity for those that were not.
+        -- The hour in which emails were sent; -infinity for those that were not.
         sent_hour timestamptz(3) not null,
         emails int not null,
         delivered int not null,
         resent int not null,
-        -- For the rate: the latest ten seconds in which emails came here, how many did, and how many in those before.
+        -- For the sending rate: the latest ten-second window in which emails came here, how many came in it, and how
+        -- many in the window before.
         window_at timestamptz(3) not null,
         in_window int not null,
         before_window int not null,
         primary key (organization_id, campaign_id, slot, status, reason, sent_hour)
       ) with (fillfactor = 50);
 
-      -- Counts emails of a campaign that came to something, or no longer did.
+      -- Adds emails of a campaign to an outcome; negative numbers take them away again.
       create function tally_emails(organization uuid, campaign uuid, came_to message_status, why text, hour timestamptz,
         changed int, arrived int, repeated int) returns void
       language sql as $fn$
@@ -99,10 +100,10 @@ export class M010CampaignSends extends Migration {
             when excluded.window_at - interval '10 seconds' then tally.in_window else 0 end
       $fn$;
 
-      -- What the changed rows counted is taken away, and what they count now is added.
+      -- Subtracts what the old rows counted and adds what the new rows count.
       create function tally_messages() returns trigger language plpgsql as $fn$
       begin
-        -- Most emails that are not of campaigns change alone, and this costs a fifth of the rest.
+        -- Emails outside campaigns mostly change one at a time, and this check costs a fifth of the rest.
         if not exists (select from new_rows where campaign_id is not null) then
           return null;
         end if;
@@ -129,7 +130,7 @@ export class M010CampaignSends extends Migration {
       create trigger tally after update on message referencing old table as old_rows new table as new_rows
         for each statement execute function tally_messages();
 
-      -- Recipients that get no email count like emails that are skipped.
+      -- Counts recipients that get no email like emails that are skipped.
       create function tally_skipped(organization uuid, campaign uuid, why text, changed int) returns void
       language sql as $fn$
         insert into campaign_tally as tally (organization_id, campaign_id, slot, status, reason, sent_hour, emails,
@@ -159,8 +160,8 @@ export class M010CampaignSends extends Migration {
         referencing old table as old_rows new table as new_rows
         for each statement execute function tally_recipients();
 
-      -- Hands the next recipients of a send to who asks, as a batch: their emails are written with their outcome. See the
-      -- migration of batches.
+      -- Claims the next recipients of a send as a batch: their emails get a row with their outcome. See the migration
+      -- of batches.
       create function claim_recipients(organization uuid, send uuid, want int, lease_seconds float8)
       returns setof claimed_mail
       language plpgsql
@@ -173,7 +174,8 @@ export class M010CampaignSends extends Migration {
         reached uuid;
         batch uuid;
       begin
-        -- Whoever waits here goes on where the other ended. Not for long: others wait behind it.
+        -- A sender that waits here goes on where the other one ended. It waits only briefly, because others wait behind
+        -- it.
         perform set_config('lock_timeout', '100ms', true);
         select s.* into frozen from campaign_send s
         where s.organization_id = organization and s.id = send and s.audience_frozen and s.finished_at is null
@@ -184,7 +186,7 @@ export class M010CampaignSends extends Migration {
         if not is_there or not exists (select from campaign c where c.organization_id = organization
           and c.id = frozen.campaign_id and c.status = 'SENDING' and not c.paused and c.schedule_version = frozen.number)
           or stopped_by(organization, true, frozen.sender_email) is not null
-          -- Whose emails cannot be written sends no more of them.
+          -- A send with a lost batch claims no more, because its emails may be impossible to write.
           or exists (select from campaign_batch b where b.organization_id = organization
             and b.campaign_id = frozen.campaign_id and b.lease_until < now())
         then
@@ -229,7 +231,7 @@ export class M010CampaignSends extends Migration {
             frozen.campaign_id, null::uuid, frozen.id, null::uuid, null::text, null::jsonb, 1, 0::smallint, batch, null::uuid
           from page cross join organization o where o.id = organization and page.email is not null
           order by subscriber_id;
-          -- Everybody on the page may be gone; then the next one is asked.
+          -- If all subscribers on the page are deleted, go on with the next page.
           exit when found;
           select s.* into frozen from campaign_send s where s.organization_id = organization and s.id = send;
           exit when frozen.enqueued + frozen.skipped >= frozen.total;
@@ -241,15 +243,17 @@ export class M010CampaignSends extends Migration {
         end loop;
       end $fn$;
 
-      -- Shares what a lane takes among the organizations that send campaigns, and there among their sends in the order
-      -- they began. A send whose emails cannot be written is set aside with the reason and holds up no other.
+      -- Shares the emails that a lane claims among the organizations that send campaigns, and within each among its
+      -- sends, in the order they began. A send whose emails cannot be written is set aside with the reason and holds up
+      -- no other.
       create function claim_campaign_mails(want int, lease_seconds float8, most_organizations int)
       returns setof claimed_mail
       language plpgsql
       set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $fn$
       declare
-        -- At random, so that everybody has a turn where they are more than take part; then in order, because a send is
-        -- locked until the end of the statement, and two who lock in different orders wait for each other.
+        -- Chosen at random, so that all have a turn when there are more than most_organizations. Then ordered, because
+        -- a send is locked until the end of the statement, and two senders that lock in different orders would
+        -- deadlock.
         organizations uuid[] := array(
           select o.id from (select u.organization_id as id from (select distinct s.organization_id from campaign_send s
               join campaign c on c.organization_id = s.organization_id and c.id = s.campaign_id and c.status = 'SENDING'
@@ -276,7 +280,7 @@ export class M010CampaignSends extends Migration {
               get diagnostics taken = row_count;
               room := room - taken;
             exception
-              -- Somebody else has it, such as an erasure; its turn comes again.
+              -- Another transaction holds the send, for example an erasure; it is claimed later.
               when lock_not_available or transaction_rollback then null;
               when others then
               update campaign_send s set fault = 'database error ' || sqlstate
@@ -287,8 +291,8 @@ export class M010CampaignSends extends Migration {
         end loop;
       end $fn$;
 
-      -- Where the link of an email at a position leads, or null.
-      -- One row always; a set, because only such a function becomes part of the query that asks, at a third of the cost.
+      -- Returns the target of an email's link at a position, or null. Always one row, but declared as a set: only such
+      -- a function is inlined into the calling query, at a third of the cost.
       create function link_target(organization uuid, message uuid, place int) returns setof text
       language sql stable parallel safe as $fn$
         select coalesce(
@@ -298,7 +302,7 @@ export class M010CampaignSends extends Migration {
             where m.organization_id = organization and m.id = message and m.class = 'CAMPAIGN'))
       $fn$;
 
-      -- Campaigns that something has to happen to.
+      -- Campaigns that are due later or are being sent.
       create index campaign_underway on campaign (send_at) where status in ('SCHEDULED', 'SENDING');
     `)
   }

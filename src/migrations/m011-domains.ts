@@ -1,11 +1,11 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What a sending domain signs with, and how its verification stands. */
+/** The DKIM keys of sending domains, and the state of their verification. */
 export class M011Domains extends Migration {
   override up(): void {
     this.addSql(`
       alter table domain
-        -- What its owner publishes to show that the domain is theirs.
+        -- What the owner publishes in DNS to prove that the domain is theirs.
         add column ownership_token text not null default replace(gen_random_uuid()::text, '-', ''),
         add column checked_at timestamptz(3),
         -- Daily checks in a row that found a needed record missing or wrong, and when the last of them was.
@@ -19,9 +19,9 @@ export class M011Domains extends Migration {
         selector text not null,
         -- SPKI in base64, as DNS carries it.
         public_key text not null,
-        -- PKCS #8, encrypted with the installation's key; null once it has signed its last.
+        -- PKCS #8, encrypted with the installation's key; null once it signs no more.
         private_key bytea,
-        -- NEXT waits until it is in DNS, ACTIVE signs, RETIRING stays in DNS for mail that is under way.
+        -- NEXT waits until it is in DNS, ACTIVE signs, RETIRING stays in DNS for email that is still on its way.
         state text not null check (state in ('NEXT', 'ACTIVE', 'RETIRING')),
         retired_at timestamptz(3),
         created_at timestamptz(3) not null default now(),

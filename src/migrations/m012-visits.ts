@@ -1,37 +1,40 @@
 import { Migration } from '@mikro-orm/migrations'
 
 /**
- * What readers do with emails. A visit is first written as it came, which is quick and durable, and settled a moment
- * later, when it can be told whether a person or a machine made it; all numbers move then.
+ * Opens and clicks of emails. A visit is first written as it came, which is quick and durable. It is settled a moment
+ * later, when it can be told whether a person or a machine made it; all counters change then.
  */
 export class M012Visits extends Migration {
   override up(): void {
     this.addSql(`
-      -- Visits that are not settled. Rows are deleted when they are, so that it stays as short as the backlog. Without
-      -- foreign keys: a token names what it names, and what leads nowhere is dropped when it is settled.
+      -- Visits that are not settled yet. A row is deleted when it is settled, so that the table stays as short as the
+      -- backlog. No foreign keys: the ids come from a signed token, and a visit that refers to nothing is dropped when
+      -- it is settled.
       create table pending_visit (
         organization_id uuid not null,
         id uuid not null,
         message_id uuid not null,
-        -- The link that was followed, and where it led; null for an open.
+        -- The link that was followed, and its target; null for an open.
         position int,
         url text,
-        -- It said itself that it is one.
+        -- The client itself says that it is a machine.
         machine boolean not null,
         user_agent text not null,
-        -- It cannot be settled, and holds up no other.
+        -- The visit cannot be settled; it is set apart so that it holds up no other.
         apart boolean not null default false,
         created_at timestamptz(3) not null,
         primary key (organization_id, id)
       );
       create index on pending_visit (organization_id, message_id) where position is not null;
 
-      -- What may be settled: a click, once no other link of its email can have been followed within a second of it.
+      -- Visits that may be settled: a click, once no other link of its email can have been followed within a second of
+      -- it.
       create view due_visit as select * from pending_visit where not apart
         and (position is null or machine or created_at < now() - interval '1500 milliseconds');
 
-      -- How often people and machines visited an email: OPEN, CLICK (any link), LINK (each, by position), UNSUBSCRIBE.
-      -- Its first visit of a kind is the one that finds no row, or none of its sort.
+      -- How often people and machines visited an email: OPEN, CLICK (any link), LINK (each link, by position),
+      -- UNSUBSCRIBE. A visit is the first of its kind when there is no row yet, or none of its sort (people, machines)
+      -- was counted.
       create table engagement (
         organization_id uuid not null,
         message_id uuid not null,
@@ -45,9 +48,9 @@ export class M012Visits extends Migration {
       create index engagement_clicks on engagement (organization_id, campaign_id, message_id)
         where kind = 'CLICK' and campaign_id is not null;
 
-      -- The same for a campaign, without a foreign key as well: a visit of a deleted one's email holds up no other. Who
-      -- settles an organization's visits writes here once for a batch, so that a row which many visits move is nobody's
-      -- bottleneck; UNSUBSCRIBE alone is written by who unsubscribes.
+      -- The same for a campaign, also without a foreign key: a visit to an email of a deleted campaign holds up no
+      -- other. The process that settles an organization's visits writes here once for a batch, so that a row which many
+      -- visits change is no bottleneck. Only UNSUBSCRIBE is written when somebody unsubscribes.
       create table campaign_engagement (
         organization_id uuid not null,
         campaign_id uuid not null,
@@ -55,13 +58,13 @@ export class M012Visits extends Migration {
         position int not null default -1,
         people int not null,
         machines int not null,
-        -- Emails that a person, or a machine, visited at least once.
+        -- Emails that people, or machines, visited at least once.
         emails_by_people int not null,
         emails_by_machines int not null,
         primary key (organization_id, campaign_id, kind, position)
       ) with (fillfactor = 50);
 
-      -- Visits of people by the hour.
+      -- Visits of people, by the hour.
       create table campaign_hour (
         organization_id uuid not null,
         campaign_id uuid not null,
@@ -84,16 +87,18 @@ export class M012Visits extends Migration {
 }
 
 /**
- * Plans are kept, and made when tables may have been empty: every table is reached through a look-up of one row that
- * the planner cannot turn into a join over all of it.
+ * Plans are cached and may be made when tables are empty, so every table is reached through a lookup of one row that
+ * the planner cannot turn into a join over the whole table.
  */
 const SETTLE = `
-  -- Settles an organization's oldest visits: judges them, writes them down, and moves every number that they move.
-  -- Answers how many it took, and one row for each first visit of a person, which becomes an event. Nobody else settles
-  -- the same organization meanwhile, so that what is read here stays true; whoever comes second takes nothing.
+  -- Settles an organization's oldest visits: judges them, stores them, and updates every counter that they change.
+  -- Returns how many it took, and one row for each first visit of a person, which becomes an event. A lock keeps others
+  -- from settling the same organization meanwhile, so that what is read here stays true; whoever comes second takes
+  -- nothing.
   --
-  -- A click waits until no other link of its email can have been followed within a second of it. One that is told so too
-  -- late (a process could not reach the database in time) turns the earlier one back: it was a machine's.
+  -- A click waits until no other link of its email can have been followed within a second of it. If a click on another
+  -- link still comes later (a process could not reach the database in time), the earlier click is changed back: a
+  -- machine made it.
   create function settle_visits(organization uuid, most int)
   returns table (taken int, message_id uuid, subscriber_id uuid, campaign_id uuid, automation_id uuid, run_id uuid,
     step_id text, "position" int, url text)
@@ -102,7 +107,7 @@ const SETTLE = `
   set enable_mergejoin = off as $fn$
   #variable_conflict use_column
   declare
-    -- Once for all statements: one that comes in between would be of an email that nobody has written.
+    -- Chosen once for all statements: a visit that comes in between could be of an email that has no row yet.
     chosen uuid[];
   begin
     if not pg_try_advisory_xact_lock(hashtext('settle_visits'), hashtext(organization::text)) then
@@ -125,7 +130,8 @@ const SETTLE = `
     ), removed as (
       delete from pending_visit p using due where p.organization_id = due.organization_id and p.id = due.id
     ), known as materialized (
-      -- Not what was written already, by a process that did not hear so and wrote it again; not to nobody.
+      -- Without visits that are stored already (a process did not learn that and wrote one again), and without emails
+      -- that have no subscriber.
       select due.*, m.subscriber_id, m.campaign_id, m.automation_id, m.run_id, m.step_id, m.sent_at
       from due
       cross join lateral (select m.* from message m where m.organization_id = organization and m.id = due.message_id
@@ -175,7 +181,7 @@ const SETTLE = `
         and m.id = turned.message_id offset 0) m
       cross join lateral (values ('CLICK', -1), ('LINK', turned.position)) as each (kind, position)
     ), remaining as materialized (
-      -- When those last clicked whose click was turned back.
+      -- When the people whose click was changed back last clicked otherwise.
       select late.subscriber_id, (
         select max(t.created_at) from message m cross join lateral (select t.created_at from tracking_event t
           where t.organization_id = organization and t.message_id = m.id and t.kind = 'CLICK' and t.human
@@ -247,7 +253,7 @@ const SETTLE = `
         and e.data ->> 'emailId' = type_id('eml', moved.message_id)
         and (e.data ->> 'position')::int = moved.position
     ), noted as (
-      -- The trigger on events tells of the first visits; these are the others.
+      -- The trigger on events notes the first visits; these are the others.
       insert into segment_change (organization_id, subscriber_id)
       select distinct organization, subscriber_id from moved
       where by_people <= 0 and people <> 0

@@ -1,10 +1,10 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What steps keep beside their runs: how many passed a THROTTLE, which requests are to be sent. */
+/** What steps store beside their runs: how many passed a THROTTLE, and which requests are to be sent. */
 export class M013AutomationSteps extends Migration {
   override up(): void {
     this.addSql(`
-      -- The window that is being filled, of one step in all its versions; it may lie ahead.
+      -- The window that a THROTTLE step is filling, for all versions of the step; it may be in the future.
       create table automation_throttle (
         organization_id uuid not null,
         automation_id uuid not null,
@@ -15,16 +15,16 @@ export class M013AutomationSteps extends Migration {
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
       );
 
-      -- Requests of WEBHOOK steps that are to be sent, or sent again; a row goes when its run was told what came of it.
+      -- Requests of WEBHOOK steps that are to be sent, or sent again. A row is deleted when its run got the result.
       create table run_webhook (
         organization_id uuid not null,
-        -- That of the run: each workflow has its share of every look.
+        -- The automation of the run: each automation gets its share of every claim.
         automation_id uuid not null,
         run_id uuid not null,
         visit int not null,
         request jsonb not null,
         attempt int not null default 0,
-        -- While a worker has it: when its claim is over.
+        -- While a worker holds the request, the end of its claim.
         next_attempt_at timestamptz(3) not null default now(),
         primary key (organization_id, run_id, visit),
         foreign key (organization_id, run_id) references automation_run (organization_id, id) on delete cascade

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Ways into an automation: many people at once, and webhooks of others. */
+/** Ways into an automation: intakes of many people at once, and inbound webhooks. */
 export class M014Intakes extends Migration {
   override up(): void {
     this.addSql(`
@@ -8,17 +8,17 @@ export class M014Intakes extends Migration {
         id uuid not null,
         organization_id uuid not null,
         automation_id uuid not null,
-        -- Whoever matches these and the trigger's own filters enters.
+        -- Subscribers who match these and the trigger's own filters enter.
         filters jsonb not null,
-        -- What the runs are begun by, as their trigger says.
+        -- What begins the runs, as their trigger records it.
         cause jsonb not null,
-        -- At most so many are let in; null is everybody.
+        -- At most so many subscribers enter; null means all.
         most int,
-        -- How many matched when it began.
+        -- How many subscribers matched when the intake began.
         expected int not null,
         status text not null default 'RUNNING' check (status in ('RUNNING', 'COMPLETED', 'CANCELED', 'FAILED')),
         error text,
-        -- Everybody up to here has been looked at; moves in the transaction that lets them in.
+        -- All subscribers up to here have been looked at; advances in the transaction that lets them in.
         reached uuid not null default '00000000-0000-0000-0000-000000000000',
         looked int not null default 0,
         entered int not null default 0,
@@ -28,7 +28,7 @@ export class M014Intakes extends Migration {
         foreign key (organization_id, automation_id) references automation (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
       create index on automation_intake (organization_id, automation_id, id);
-      -- Of all organizations: what somebody should work on.
+      -- For intakes of all organizations that a workflow should be working on.
       create index automation_intake_open on automation_intake (created_at) where status = 'RUNNING';
 
       -- The address of an INBOUND_WEBHOOK trigger; its secret is derived from the id, so that none is stored.
@@ -44,7 +44,7 @@ export class M014Intakes extends Migration {
       );
       create index on automation_webhook (id);
 
-      -- Messages that were taken, with their answers: a repeat is answered the same again.
+      -- Messages that were accepted, with their answers: a repeated message gets the same answer.
       create table automation_webhook_receipt (
         organization_id uuid not null,
         webhook_id uuid not null,

@@ -1,6 +1,9 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Triggers that time fires: until when each was looked at, what it fired, and whom it took by what. */
+/**
+ * Timed triggers: until when each was looked at, the intakes that it began, and by which occasion each subscriber
+ * entered.
+ */
 export class M015TimedTriggers extends Migration {
   override up(): void {
     this.addSql(`
@@ -9,9 +12,9 @@ export class M015TimedTriggers extends Migration {
         organization_id uuid not null,
         automation_id uuid not null,
         step_id text not null,
-        -- What decides its moments: the configuration without the filters, and the time zone.
+        -- What decides when it fires: the configuration without the filters, and the time zone.
         timing jsonb not null,
-        -- Whatever was due up to here has been dealt with.
+        -- Everything that was due up to here has been handled.
         looked_until timestamptz(3) not null default now(),
         -- When it is to be looked at again; null while the automation is paused.
         next_at timestamptz(3),
@@ -20,8 +23,8 @@ export class M015TimedTriggers extends Migration {
       ) with (fillfactor = 70);
       create index on automation_schedule (next_at);
 
-      -- The last occasion that somebody entered by: the day of a date, the beginning of a silence. Nobody enters by the
-      -- same one twice, however a trigger is edited.
+      -- The last occasion by which a subscriber entered: the day of a date, the beginning of a silence. Nobody enters
+      -- by the same one twice, however a trigger is edited.
       create table automation_occasion (
         organization_id uuid not null,
         automation_id uuid not null,
@@ -34,15 +37,16 @@ export class M015TimedTriggers extends Migration {
       ) with (fillfactor = 70);
       create index on automation_occasion (organization_id, subscriber_id);
 
-      -- Of an intake that a timed trigger began: who was due after due_from and up to due_to.
+      -- For an intake that a timed trigger began: the subscribers who were due after due_from and up to due_to.
       alter table automation_intake add step_id text, add due_from timestamptz(3), add due_to timestamptz(3),
         add unique (organization_id, automation_id, step_id, due_to);
 
       alter table outbox drop constraint outbox_kind_check,
         add constraint outbox_kind_check check (kind in ('start', 'signal', 'work', 'schedule'));
 
-      -- The moment of a time on the clocks of a zone: one that is skipped moves forward, of two it is the first. An
-      -- overlap is read as its second by PostgreSQL, so the moments that the clock has shown before are tried.
+      -- Returns the moment of a wall-clock time in a zone. A time that daylight saving skips moves forward; of a time
+      -- that comes twice, the first is meant. PostgreSQL takes the second, so earlier moments with the same clock time
+      -- are tried.
       create function local_moment(wall timestamp, zone text) returns timestamptz language sql stable parallel safe as $fn$
         select coalesce((select found - back from unnest(array['3 hours', '2 hours', '1 hour', '30 minutes']::interval[]) as back
           where (found - back) at time zone zone = wall order by back desc limit 1), found)

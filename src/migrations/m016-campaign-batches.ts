@@ -1,15 +1,16 @@
 import { Migration } from '@mikro-orm/migrations'
 
 /**
- * What delivery says to the database about the recipients of campaigns: their emails get their rows with their outcome,
- * written once in place of written, queued, marked, updated and taken out of the queue again.
+ * The functions that delivery calls for recipients of campaigns: their emails get their rows with their outcome,
+ * written once instead of written, queued, marked, updated and deleted from the queue again.
  */
 export class M016CampaignBatches extends Migration {
   override up(): void {
     this.addSql(`
-      -- Recipients of a send that a sender has taken together: those of the audience after after_id and up to last_id.
-      -- Whoever needs the row of such an email has it written into the queue before it has its outcome; what has lost
-      -- its sender goes there too. Who locks several does so by id, and before anything of their emails.
+      -- Recipients of a send that a sender has claimed together: those of the audience after after_id and up to
+      -- last_id. A caller that needs the row of such an email before its outcome has it written into the queue; a batch
+      -- that has lost its sender goes there too. A caller that locks several batches does so by id, and before anything
+      -- of their emails.
       create table campaign_batch (
         organization_id uuid not null,
         id uuid not null,
@@ -19,28 +20,28 @@ export class M016CampaignBatches extends Migration {
         last_id uuid not null,
         -- Recipients up to here may be with a relay.
         marked_to uuid not null default '00000000-0000-0000-0000-000000000000',
-        -- Emails without a row; the batch ends with the last of them.
+        -- Emails without a row; the batch is deleted with the last of them.
         unwritten int not null,
-        -- Emails that are in the queue now.
+        -- Emails that were written into the queue.
         queued uuid[] not null default '{}',
-        -- In no index, so that a tick of a batch writes none.
+        -- In no index, so that a tick of a batch writes no index.
         lease_until timestamptz(3) not null,
         primary key (organization_id, id)
-        -- No foreign key to the send, which stays: a tick changes a batch twice, and such a change checks the key again,
-        -- which locks the send against whoever claims from it.
+        -- No foreign key to the send, which is not deleted: a tick updates a batch twice, and each update would check
+        -- the key again, which locks the send against senders that claim from it.
       ) with (fillfactor = 50);
       create index on campaign_batch (organization_id, campaign_id);
 
-      -- Who is in which batch, whether their email has its row by now or not.
+      -- The subscribers of each batch, whether their email has its row by now or not.
       create view campaign_batch_member as
         select b.organization_id, b.id as batch_id, r.subscriber_id, r.message_id from campaign_batch b
         join campaign_recipient r on r.organization_id = b.organization_id and r.campaign_id = b.campaign_id
           and r.subscriber_id > b.after_id and r.subscriber_id <= b.last_id
         where r.reason is null;
 
-      -- Writes emails of a batch that have no row yet, all of them if none are named, into the queue, where they are as
-      -- their sender holds them. Of those that are named, the addresses may be given by place. are_out: whether they may
-      -- be with a relay; null where only marked_to tells.
+      -- Writes emails of a batch that have no row yet into the queue, where their sender still holds them; all of them
+      -- if emails is null. addresses may give the recipients by position. are_out: whether the emails may be with a
+      -- relay; null lets marked_to decide. Returns how many emails were written.
       create function write_recipients(organization uuid, batch uuid, emails uuid[], addresses text[], are_out boolean)
       returns int
       language plpgsql
@@ -66,7 +67,7 @@ export class M016CampaignBatches extends Migration {
           left join subscriber s on s.organization_id = organization and s.id = member.subscriber_id
           cross join lateral (
             select coalesce(addresses[array_position(emails, member.message_id)], s.email) as address) known
-          -- Who was erased has no address any more, and a row of their own.
+          -- An erased subscriber has no address any more; the erasure wrote the rows of their emails before.
           where send.organization_id = organization and send.id = taken.send_id and known.address is not null
           on conflict (organization_id, id) do nothing
           returning id, subscriber_id
@@ -85,7 +86,7 @@ export class M016CampaignBatches extends Migration {
         return count;
       end $fn$;
 
-      -- Writes emails that a sender has taken and somebody asks about already; says whether there were any.
+      -- Writes claimed emails that somebody asks about before their outcome; returns whether there were any.
       create function write_awaited(organizations uuid[], emails uuid[]) returns boolean language sql as $fn$
         select coalesce(sum(write_recipients(organization_id, batch_id, awaited, null, null)), 0) > 0 from (
           select organization_id, batch_id, array_agg(message_id) as awaited from campaign_batch_member
@@ -93,8 +94,8 @@ export class M016CampaignBatches extends Migration {
           group by organization_id, batch_id order by batch_id) asked
       $fn$;
 
-      -- Locks what a tick records and marks before it does either: two ticks, each of which marks recipients of a batch
-      -- that the other records, would wait for each other.
+      -- Locks the batches of a tick before it records or marks anything: two ticks, each of which marks recipients of a
+      -- batch that the other records, would deadlock.
       create function hold_batches(organizations uuid[], batches uuid[]) returns setof uuid
       language plpgsql
       set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $fn$
@@ -103,9 +104,9 @@ export class M016CampaignBatches extends Migration {
           order by b.id for update;
       end $fn$;
 
-      -- Marks recipients of batches, in the statement that asks whether they still may be sent to. Where anything speaks
-      -- against it, the email is written, and judged like every other. Answers what is not marked. Who calls it holds the
-      -- batches.
+      -- Marks recipients of batches, in the statement that checks whether the emails still may be sent. An email with
+      -- anything against it gets its row and is judged like every other. Returns those that are not marked. The caller
+      -- holds the batches.
       create function mark_recipients(organizations uuid[], batches uuid[], emails uuid[], people uuid[],
         addresses text[], lease_seconds float8)
       returns table (id uuid, verdict text, run_id uuid)
@@ -154,8 +155,9 @@ export class M016CampaignBatches extends Migration {
         where b.organization_id = any (organizations) and b.id = marked.batch;
       end $fn$;
 
-      -- Records acceptances of recipients of batches with their events: their emails are written as they ended. Answers
-      -- those that are left: they have a row already, or an automation listens. Who calls it holds the batches.
+      -- Records acceptances of recipients of batches with their events: their emails are written in their final state.
+      -- Returns those that are left, because they have a row already or an automation listens. The caller holds the
+      -- batches.
       create function record_recipients(organizations uuid[], batches uuid[], emails uuid[], people uuid[],
         addresses text[], subjects text[], responses text[], facts jsonb[])
       returns setof uuid
@@ -215,7 +217,7 @@ export class M016CampaignBatches extends Migration {
         return query select email from unnest(emails) email where email <> all (written);
       end $fn$;
 
-      -- Has the queue take over the batches that have lost their sender; answers how many emails it got. A batch that
+      -- Moves batches that have lost their sender into the queue; returns how many emails that were. A batch that
       -- cannot be written stays, its send is set aside with the reason, and no other is held up.
       create function revive_batches() returns int language plpgsql as $fn$
       declare

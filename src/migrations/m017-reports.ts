@@ -4,8 +4,8 @@ import { Migration } from '@mikro-orm/migrations'
 export class M017Reports extends Migration {
   override up(): void {
     this.addSql(`
-      -- Each report once, by its fingerprint within its email, as it came, for three months. Without a foreign key:
-      -- emails are partitioned by time and go away with their partition.
+      -- Reports as they came, each once by its fingerprint within its email, kept for three months. No foreign key:
+      -- emails are partitioned by time and are deleted with their partition.
       create table email_report (
         id uuid not null,
         organization_id uuid not null references organization,

@@ -1,11 +1,14 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** How the email of each domain fares: what changed, the totals made of it, and what waits to count as delivered. */
+/**
+ * The deliverability of each domain: outcomes to count, the totals made of them, and emails that wait to count as
+ * delivered.
+ */
 export class M018Deliverability extends Migration {
   override up(): void {
     this.addSql(`
-      -- Emails that came to something, by the statement that said so: a row for each, however many they are, so that
-      -- sending pays next to nothing for it. Rows are deleted once they are counted.
+      -- Emails that got an outcome, one row for each statement that recorded it, however many they are, so that sending
+      -- pays almost nothing for it. Rows are deleted once they are counted.
       create table outcome_batch (
         organization_id uuid not null,
         id uuid not null default new_id(),
@@ -30,7 +33,7 @@ export class M018Deliverability extends Migration {
       create trigger outcomes after update on message referencing old table as old_rows new table as new_rows
         for each statement execute function note_outcomes();
 
-      -- Emails that count as delivered when nothing has come back by then.
+      -- Emails that count as delivered when nothing has come back by due_at.
       create table delivery_due (
         organization_id uuid not null,
         id uuid not null default new_id(),
@@ -40,41 +43,43 @@ export class M018Deliverability extends Migration {
       );
       create index on delivery_due (due_at);
 
-      -- Who receives for a domain, as its MX says: the same for every organization. Null when no name server said.
+      -- The mail service that receives for a domain, according to its MX; the same for every organization. family is
+      -- null when no name server answered.
       create table receiver (
         domain text primary key,
         family text,
         checked_at timestamptz(3) not null default now()
       );
 
-      -- By the hour in which emails were sent, or by the moment of resuming where that is in it; one writer at a time.
+      -- Totals by the hour in which emails were sent, or by the moment at which the domain was resumed within that
+      -- hour. One writer at a time.
       create table domain_total (
         organization_id uuid not null,
         domain_id uuid not null,
         stream text not null check (stream in ('MARKETING', 'TRANSACTIONAL')),
         at timestamptz(3) not null,
         family text not null,
-        -- What a server took or refused.
+        -- Emails that a server accepted or refused.
         emails int not null,
         bounced int not null,
         failed int not null,
         complained int not null,
-        -- Those that tell of being opened, and those that were.
+        -- Emails that report being opened, and those that were opened.
         tracked int not null,
         opened int not null,
         primary key (organization_id, domain_id, stream, at, family),
         foreign key (organization_id, domain_id) references domain (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
       create index on domain_total (at);
-      -- Of receivers whose family nobody has asked for yet, by their domain after an "@".
+      -- For receivers whose family was not looked up yet, which are counted by "@" and their domain.
       create index domain_total_stranger on domain_total (organization_id, family) where family like '@%';
 
-      -- What a domain sends no more of until somebody resumes it.
+      -- The streams of email that a domain does not send until somebody resumes it.
       create table sending_stop (
         organization_id uuid not null,
         domain_id uuid not null,
         stream text not null check (stream in ('MARKETING', 'TRANSACTIONAL')),
-        -- As a From address may write it.
+        -- The spellings of the domain in a From address.
         names text[] not null,
         reason text not null check (reason in ('BOUNCES', 'COMPLAINTS')),
         days int not null,
@@ -86,7 +91,7 @@ export class M018Deliverability extends Migration {
       );
       alter table domain add column resumed_at timestamptz(3);
 
-      -- The domain that keeps an email from this address waiting, or null.
+      -- Returns the stopped domain that makes an email from this address wait, or null.
       create function stopped_by(organization uuid, is_marketing boolean, address text) returns uuid
       language sql stable parallel safe as $fn$
         select s.domain_id from sending_stop s where s.organization_id = organization

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Webhooks: the addresses that an organization has told events to, and what became of each event at each of them. */
+/** Webhooks: the endpoints that receive an organization's events, and the delivery of each event to each of them. */
 export class M019Webhooks extends Migration {
   override up(): void {
     this.addSql(`
@@ -9,44 +9,45 @@ export class M019Webhooks extends Migration {
         organization_id uuid not null references organization,
         url text not null,
         description text not null default '',
-        -- Null for every type.
+        -- Null means every type.
         event_types text[],
         enabled boolean not null default true,
         disabled_at timestamptz(3),
         disabled_reason text check (disabled_reason in ('REQUESTED', 'FAILING', 'GONE')),
-        -- Sealed. The one before signs as well until its time is over.
+        -- Encrypted. The previous secret also signs until previous_until.
         secret bytea not null,
         previous_secret bytea,
         previous_until timestamptz(3),
-        -- One worker at a time tells an endpoint, for one turn; who was served longest ago comes first.
+        -- One worker at a time delivers to an endpoint, for one turn; the endpoint that was served longest ago comes
+        -- first.
         turn int not null default 0,
         lease_until timestamptz(3),
         next_turn_at timestamptz(3) not null default now(),
-        -- When the first of what its last turn left is due; null while it has a turn, or where nothing was left.
+        -- When the first delivery that its last turn left is due; null while it has a turn, or when nothing was left.
         due_at timestamptz(3),
-        -- Attempts that failed since the last that did not, and when the first of them did.
+        -- Failed attempts since the last success, and when the first of them failed.
         failures int not null default 0,
         failing_since timestamptz(3),
-        -- Events after the first and before the second are still to be queued once more.
+        -- Events after replay_after and before replay_until are still to be queued once more.
         replay_after uuid,
         replay_until uuid,
         created_at timestamptz(3) not null default now(),
         updated_at timestamptz(3) not null default now(),
-        -- Its deliveries go page by page; it is not shown meanwhile.
+        -- Its deliveries are deleted page by page; the webhook is not shown meanwhile.
         deleted_at timestamptz(3),
         primary key (organization_id, id)
       ) with (fillfactor = 50);
       create index webhook_enabled on webhook (organization_id) where enabled;
       create index webhook_due on webhook (due_at) where due_at is not null;
-      -- What may have work though nothing of it is known to be pending; a turn may have broken off.
+      -- Webhooks that may have work although no delivery is known to be pending, because a turn may have broken off.
       create index webhook_unsettled on webhook (organization_id, id)
         where deleted_at is not null or replay_after is not null or lease_until is not null;
-      -- Not for what workers note.
+      -- Not for the columns that workers update.
       create trigger touch before update of url, description, event_types, enabled, secret on webhook
         for each row execute function touch_updated_at();
 
-      -- One row for each event and webhook, without foreign keys for the sake of whoever writes the events: what belongs
-      -- to a webhook that is gone goes with it. The event itself is read when it is sent.
+      -- One row for each event and webhook. No foreign keys, to keep the writers of events fast; the rows of a deleted
+      -- webhook are deleted with it. The event itself is read when it is sent.
       create table webhook_delivery (
         organization_id uuid not null,
         webhook_id uuid not null,
@@ -56,7 +57,8 @@ export class M019Webhooks extends Migration {
         attempts int not null default 0,
         queued_at timestamptz(3) not null default now(),
         next_attempt_at timestamptz(3) default now(),
-        -- Since it was queued last: from then on it is tried for a day. Until then it only waits for us.
+        -- The first attempt since the delivery was last queued: it is retried for a day from then. Until then it only
+        -- waits for us.
         first_attempt_at timestamptz(3),
         last_attempt_at timestamptz(3),
         response_status int,
@@ -66,14 +68,15 @@ export class M019Webhooks extends Migration {
       ) with (fillfactor = 70);
       create index webhook_delivery_due on webhook_delivery (organization_id, webhook_id, next_attempt_at)
         where next_attempt_at is not null;
-      -- What came since; with webhook.due_at it tells where something is due.
+      -- Deliveries without an attempt; together with webhook.due_at they tell where something is due.
       create index webhook_delivery_fresh on webhook_delivery (organization_id, webhook_id)
         where attempts = 0 and next_attempt_at is not null;
       create index webhook_delivery_failed on webhook_delivery (organization_id, webhook_id, event_id)
         where status = 'FAILED';
 
-      -- Whatever happens to a person is a row of subscriber_event, so no writer can forget to tell it. Nearly all
-      -- statements are about one organization: where it has no webhook, two looks at a small index are all it costs.
+      -- Everything that happens to a subscriber is a row of subscriber_event, so no writer can forget to queue it.
+      -- Nearly all statements concern one organization: where it has no webhook, they cost only two lookups in a small
+      -- index.
       create function queue_events_for_webhooks() returns trigger language plpgsql as $fn$
       declare
         one uuid;

@@ -1,12 +1,15 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** How many emails an organization sends in a month, and which address they leave from where a domain is lost. */
+/**
+ * The monthly email limits of organizations, and the address that email is sent from when its domain is no longer
+ * verified.
+ */
 export class M020Quotas extends Migration {
   override up(): void {
     this.addSql(`
-      -- The address that an email from this address leaves from: itself where its domain is VERIFIED, else the same name
-      -- at the domain that stands in first, of those that have not stopped. For one that has stopped none stands in: what
-      -- brought it there would go on with the next. No row: it may not leave.
+      -- Returns the address that an email from this address is sent from: the same address when its domain is VERIFIED,
+      -- else the same name at the first fallback domain that has not stopped. A stopped domain has no fallback:
+      -- whatever stopped it would go on with the next one. No row means that the email may not be sent.
       create function leave_from(organization uuid, address text, domain_status text)
       returns table (email text, stood_in_for text) language sql stable parallel safe as $fn$
         select address, null::text where domain_status = 'VERIFIED'
@@ -19,8 +22,8 @@ export class M020Quotas extends Migration {
           order by d.fallback_priority, d.id limit 1)
       $fn$;
 
-      -- Emails of organizations with a limit, by month (UTC). Backends count in slots of their own, so that none waits for
-      -- another; readers add the slots up.
+      -- Emails of organizations with a limit, by month (UTC). Backends count in slots of their own, so that none waits
+      -- for another; readers add the slots up.
       create table email_count (
         organization_id uuid not null references organization,
         month date not null,
@@ -29,21 +32,22 @@ export class M020Quotas extends Migration {
         primary key (organization_id, month, slot)
       ) with (fillfactor = 50);
 
-      -- What a campaign has taken of which month; what it has not used goes back.
+      -- How many emails a campaign has taken from the limit of which month; unused ones are given back.
       alter table campaign_send add column quota_month date, add column quota_taken int not null default 0;
 
       create function quota_month() returns date language sql stable parallel safe as $fn$
         select date_trunc('month', now() at time zone 'utc')::date
       $fn$;
 
-      -- Emails a month, or null: no limit.
+      -- Returns the limit of emails per month; null means no limit.
       create function email_limit(organization uuid) returns int language sql stable parallel safe as $fn$
         select nullif(coalesce((o.custom_limits ->> 'emailsPerMonth')::int,
           case o.plan when 'FREE' then 3000 when 'PREMIUM' then 100000 else 0 end), 0)
         from organization o where o.id = organization
       $fn$;
 
-      -- Emails of this month; null where they are not counted, because there is no limit or nothing was sent yet.
+      -- Returns the emails of this month; null when they are not counted, because there is no limit or nothing was sent
+      -- yet.
       create function emails_counted(organization uuid) returns int language sql volatile as $fn$
         select sum(c.emails)::int from email_count c where c.organization_id = organization and c.month = quota_month()
       $fn$;
@@ -54,15 +58,16 @@ export class M020Quotas extends Migration {
           on conflict (organization_id, month, slot) do update set emails = counted.emails + excluded.emails
       $fn$;
 
-      -- What take_emails would answer, for one email; takes none.
+      -- Returns what take_emails would return for one email, but takes none.
       create function refuse_emails(organization uuid) returns jsonb language sql volatile as $fn$
         select jsonb_build_object('allowed', allowed, 'left', 0) from email_limit(organization) allowed
         where emails_counted(organization) >= allowed
       $fn$;
 
-      -- Takes so many emails of this month, or answers {allowed, left} and takes none. Far from the limit nobody waits for
-      -- anybody; near it, and for many at once, one after the other, so that it is exact: what others have taken and not
-      -- committed is less than the distance. The first of a month counts what there is already, which matters where a limit is new.
+      -- Takes so many emails from the limit of this month and returns null, or takes none and returns {allowed, left}.
+      -- Far from the limit nobody waits. Near it, and for many emails at once, callers go one after the other, so that
+      -- the limit is exact: emails that others took and did not commit yet are fewer than the distance to the limit.
+      -- The first call of a month counts the emails that there are already, which matters when a limit is new.
       create function take_emails(organization uuid, wanted int) returns jsonb language plpgsql as $fn$
       declare
         far constant int := 10000;

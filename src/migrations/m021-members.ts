@@ -9,7 +9,7 @@ export class M021Members extends Migration {
         email text not null,
         email_key text not null unique generated always as (lower(email)) stored,
         name text not null,
-        -- By scrypt, with its parameters and its salt; null until one is set.
+        -- An scrypt hash with its parameters and salt; null until a password is set.
         password text,
         last_login_at timestamptz(3),
         created_at timestamptz(3) not null default now()

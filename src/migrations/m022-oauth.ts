@@ -1,10 +1,11 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What the OAuth server remembers, and which client a member let into which organization. */
+/** The records of the OAuth server, and which clients members gave access to which organization. */
 export class M022Oauth extends Migration {
   override up(): void {
     this.addSql(`
-      -- Clients, sign-ins under way, codes and tokens. What clients and browsers hold is kept as its SHA-256; the rest is sealed.
+      -- Clients, sign-ins in progress, codes and tokens. Secrets that clients and browsers hold are stored as their
+      -- SHA-256; the rest is encrypted.
       create table oauth_record (
         model text not null,
         id_hash bytea not null,
@@ -12,7 +13,7 @@ export class M022Oauth extends Migration {
         grant_hash bytea,
         uid_hash bytea,
         consumed_at timestamptz(3),
-        -- Null for clients, which go when nobody lets them in.
+        -- Null for clients, which are deleted when no member gives them access.
         expires_at timestamptz(3),
         created_at timestamptz(3) not null default now(),
         primary key (model, id_hash)
@@ -21,7 +22,7 @@ export class M022Oauth extends Migration {
       create index on oauth_record (uid_hash) where uid_hash is not null;
       create index on oauth_record (expires_at);
 
-      -- No token works without its grant, and no grant without the membership.
+      -- A token works only with its grant, and a grant only with the membership.
       create table oauth_grant (
         grant_hash bytea primary key,
         organization_id uuid not null,
