@@ -17,7 +17,7 @@ import { PAUSED_NOTE } from './trigger-schedules.ts'
 const BATCH = 200
 
 /**
- * Fires timed triggers whose time passed without a look: because daylight saving skipped it, which a Temporal schedule
+ * Fires timed triggers whose time passed without a check: because daylight saving skipped it, which a Temporal schedule
  * passes over, or because the schedule is gone. A schedule that an operator paused is left alone. Returns how many
  * triggers were repaired.
  */

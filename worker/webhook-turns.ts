@@ -52,7 +52,7 @@ export function startWebhookTurns(
   })
   let place: RoundPlace = null
 
-  /** Claims turns, and looks on until there is one or the round is over. */
+  /** Claims turns; goes on until it gets one or the round is over. */
   async function claim(free: number): Promise<Turn[]> {
     for (;;) {
       const claimed = await claimTurns(crossOrganization(services), free, place)

@@ -102,7 +102,7 @@ function superviseWorker(services: Services, kind: QueueKind, graceMs: number): 
       const worker = await createWorker(services, connection, kind, graceMs)
       current = worker
       const running = worker.run()
-      // A worker releases its connection only after it ran, so it is shut down and not skipped.
+      // A worker releases its connection only after it ran, so a stop during the start still runs it and shuts it down.
       if (halt.signal.aborted) worker.shutdown()
       becomeReady()
       await running

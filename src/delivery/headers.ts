@@ -41,7 +41,7 @@ export function needsUtf8(address: string): boolean {
 }
 
 /**
- * Returns the free text of a header: unchanged when it is printable ASCII without `=?` and overlong words, else as
+ * Returns the free text of a header: unchanged when it is printable ASCII without `=?` or overlong words, else as
  * encoded words (RFC 2047).
  */
 export function encodeText(text: string): string {

@@ -24,8 +24,8 @@ export type SendGate = {
 const AFTER_DOT_MS = 600_000
 const SMALL_MAIL = 65_536
 /**
- * A relay that was silent for longer (ms) may have closed the connection, and an email sent at once might then be taken
- * or not.
+ * A relay that was silent for longer (ms) may have closed the connection. It would be unknown whether it took an email
+ * that was sent whole.
  */
 const FRESH_MS = 5_000
 /** The code for a bad sequence of commands (RFC 5321 4.2.4), which says nothing about the email. */

@@ -174,7 +174,7 @@ export class M003Sending extends Migration {
       create index on message (organization_id, subscriber_id, id) where subscriber_id is not null;
       create index on message (organization_id, campaign_id, id) where campaign_id is not null;
       create index on message (organization_id, run_id, id) where run_id is not null;
-      -- For the list of transactional email, which would be hard to find among campaigns.
+      -- For the list of transactional email, which would be hard to find among the emails of campaigns.
       create index on message (organization_id, id) where class = 'TRANSACTIONAL';
 
       -- The source of an email that belongs to no campaign: {subject, content, contentType, preview}.

@@ -199,7 +199,8 @@ export class M005Delivery extends Migration {
         -- Bounds that are known before the statement begins keep it from opening the other partitions.
         first_id uuid := (select id from unnest(ids) id order by id limit 1);
         last_id uuid := (select id from unnest(ids) id order by id desc limit 1);
-        -- Rarely true, and then the domain of each email need not be looked up. See the migration of deliverability.
+        -- Rarely true. While it is false, the domain of each email is not looked up. See the migration of
+        -- deliverability.
         is_stopped boolean := exists (select from sending_stop s where s.organization_id = any (organizations));
         withheld withheld_mail[];
         marked uuid[];

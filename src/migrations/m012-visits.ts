@@ -181,7 +181,7 @@ const SETTLE = `
         and m.id = turned.message_id offset 0) m
       cross join lateral (values ('CLICK', -1), ('LINK', turned.position)) as each (kind, position)
     ), remaining as materialized (
-      -- When the people whose click was changed back last clicked otherwise.
+      -- The last remaining click of each person whose click was changed back.
       select late.subscriber_id, (
         select max(t.created_at) from message m cross join lateral (select t.created_at from tracking_event t
           where t.organization_id = organization and t.message_id = m.id and t.kind = 'CLICK' and t.human

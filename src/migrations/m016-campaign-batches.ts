@@ -9,8 +9,8 @@ export class M016CampaignBatches extends Migration {
     this.addSql(`
       -- Recipients of a send that a sender has claimed together: those of the audience after after_id and up to
       -- last_id. A caller that needs the row of such an email before its outcome has it written into the queue; a batch
-      -- that has lost its sender goes there too. A caller that locks several batches does so by id, and before anything
-      -- of their emails.
+      -- that has lost its sender goes there too. A caller that locks several batches does so by id, and before it locks
+      -- anything of their emails.
       create table campaign_batch (
         organization_id uuid not null,
         id uuid not null,

@@ -71,7 +71,7 @@ export class M018Deliverability extends Migration {
         foreign key (organization_id, domain_id) references domain (organization_id, id) on delete cascade
       ) with (fillfactor = 70);
       create index on domain_total (at);
-      -- For receivers whose family was not looked up yet, which are counted by "@" and their domain.
+      -- For receivers whose family was not looked up yet; until then it is "@" and their domain.
       create index domain_total_stranger on domain_total (organization_id, family) where family like '@%';
 
       -- The streams of email that a domain does not send until somebody resumes it.
