@@ -244,6 +244,61 @@ test('delete_tag says whom and what it touches, then takes the tag from everybod
   }
 })
 
+test('a tag keeps its name while a campaign, a goal of a draft or an older version with runs refers to it', async (t) => {
+  const organization = await api.organization()
+  const { tag } = await organization.data('create_tag', { name: 'Beta' })
+  const [subscriberId] = await people(organization, 1)
+  const users = async () => {
+    const { token } = organization
+    const answer = await api.request('PATCH', `/api/v2/tags/${tag.id}`, { token, body: { name: 'Gamma' } })
+    t.is(answer.status, 409)
+    return answer.body.details.users.map(({ name }: { name: string }) => name)
+  }
+  const filters = [{ field: 'tags', operator: 'has_any', value: ['beta'] }]
+  const campaignId = newId()
+  await execute(
+    api.services.orm.em.fork(),
+    sql`insert into campaign (id, organization_id, kind, name, status, recipient_filters)
+      values (${campaignId}, ${organization.id}, 'BROADCAST', 'Leaving', 'SENDING', ${JSON.stringify(filters)}::jsonb)`,
+  )
+  t.deepEqual(await users(), ['Leaving'])
+  await execute(
+    api.services.orm.em.fork(),
+    sql`update campaign set status = 'SENT' where organization_id = ${organization.id} and id = ${campaignId}`,
+  )
+  const { workflow } = await organization.data('create_workflow', { name: 'Onboarding' })
+  const workflowId = workflow.id
+  const configure = async (expectedUpdatedAt: string, more: object) =>
+    (
+      await organization.data('configure_workflow_draft', {
+        workflowId,
+        expectedUpdatedAt,
+        steps: [
+          { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+          { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
+        ],
+        edges: [{ from: 'start', to: 'wait' }],
+        ...more,
+      })
+    ).workflow.updatedAt
+  await configure(workflow.updatedAt, {
+    successGoals: [{ id: 'joined', name: 'Joined', filters, windowDays: 10 }],
+  })
+  t.deepEqual(await users(), ['Onboarding'])
+  await organization.confirmed('publish_workflow', { workflowId })
+  await organization.data('add_subscriber_to_workflow', { workflowId, subscriberId })
+  const published = await organization.data('get_workflow', { workflowId })
+  await configure(published.workflow.updatedAt, { successGoals: [] })
+  await organization.confirmed('publish_workflow', { workflowId })
+  t.deepEqual(await users(), ['Onboarding'])
+  await organization.data('remove_subscriber_from_workflow', { workflowId, subscriberId })
+  const { token } = organization
+  t.like(await api.request('PATCH', `/api/v2/tags/${tag.id}`, { token, body: { name: 'Gamma' } }), {
+    status: 200,
+    body: { name: 'Gamma' },
+  })
+})
+
 test('delete_tag takes exactly one of id and name', async (t) => {
   const organization = await api.organization()
   const { tag } = await organization.data('create_tag', { name: 'x' })

@@ -5,6 +5,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, row, rows } from '../database.ts'
 import { encodeId, missing, readId } from '../ids.ts'
+import { usesWhere } from './audience/uses.ts'
 import { recordEvents } from './events.ts'
 import { readWalk, type Walk } from './keyset.ts'
 import { lockSegments } from './segments/lock.ts'
@@ -193,31 +194,15 @@ async function countCarriers({ em, organization }: Call, tag: TagRow): Promise<n
   return found?.count ?? 0
 }
 
-/** Returns up to 20 workflows (drafts and published versions), segments and unsent campaigns that name the tag. */
-async function namesOfUsers(
-  { em, organization }: Call,
-  tag: TagRow,
-): Promise<{ kind: string; name: string }[]> {
-  const names = sql`any(select lower(value #>> '{}') from (
+/** Returns the workflows, segments and unfinished campaigns that name the tag. */
+async function namesOfUsers(call: Call, tag: TagRow): Promise<{ kind: string; name: string }[]> {
+  const users = await usesWhere(
+    call,
+    sql`lower(${tag.name}) = any(select lower(value #>> '{}') from (
       select jsonb_path_query(document, '$.**.tagNames[*]') as value
-      union all select jsonb_path_query(document, '$.** ? (@.field == "tags").value[*]')) as used)`
-  return await rows(
-    em,
-    sql`select distinct kind, name from (
-        select 'workflow' as kind, automation.name, automation.draft as document from automation
-        where automation.organization_id = ${organization.id} and automation.status <> 'ARCHIVED'
-        union all
-        select 'workflow', automation.name, version.definition from automation
-        join automation_version version on version.organization_id = automation.organization_id
-          and version.id = automation.published_version_id
-        where automation.organization_id = ${organization.id} and automation.status <> 'ARCHIVED'
-        union all
-        select 'segment', name, filters from segment where organization_id = ${organization.id}
-        union all
-        select 'campaign', name, recipient_filters from campaign where organization_id = ${organization.id}
-          and status in ('DRAFT', 'SCHEDULED')
-      ) as documents where lower(${tag.name}) = ${names} order by kind, name limit 20`,
+      union all select jsonb_path_query(document, '$.** ? (@.field == "tags").value[*]')) as named)`,
   )
+  return users.map(({ kind, name }) => ({ kind, name }))
 }
 
 async function readTag(call: Call, id: string): Promise<Tag> {

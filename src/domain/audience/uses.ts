@@ -1,0 +1,39 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Call } from '../../catalogue/tool.ts'
+import { rows } from '../../database.ts'
+import { IS_ACTIVE } from '../automations/runs/active.ts'
+
+/** A record that refers to a tag or a segment. `id` is a uuid. */
+export type Use = { kind: 'campaign' | 'workflow' | 'segment'; id: string; name: string }
+
+const NAMED = 20
+
+/**
+ * Returns up to 20 records with a `document` (filters, steps or goals) for which the condition holds. Searches segments,
+ * workflow drafts and all that can still send or run: unfinished campaigns, published versions of workflows that are not
+ * archived, and older versions with active runs.
+ */
+export async function usesWhere({ em, organization }: Call, condition: RawBuilder<unknown>): Promise<Use[]> {
+  return await rows<Use>(
+    em,
+    sql`select distinct kind, id, name from (
+        select 'campaign' as kind, id, name, recipient_filters as document from campaign
+        where organization_id = ${organization.id} and kind = 'BROADCAST'
+          and status in ('DRAFT', 'SCHEDULED', 'SENDING')
+        union all
+        select 'workflow', id, name, jsonb_build_array(draft, success_goals) from automation
+        where organization_id = ${organization.id} and status <> 'ARCHIVED'
+        union all
+        select 'workflow', automation.id, automation.name, version.definition
+        from automation_version version join automation
+          on automation.organization_id = version.organization_id and automation.id = version.automation_id
+        where version.organization_id = ${organization.id} and (
+          (automation.status <> 'ARCHIVED' and automation.published_version_id = version.id)
+          or exists (select from automation_run run where run.organization_id = version.organization_id
+            and run.automation_id = automation.id and run.version_id = version.id and run.${IS_ACTIVE}))
+        union all
+        select 'segment', id, name, filters from segment where organization_id = ${organization.id}
+      ) as used where ${condition} order by kind, name, id limit ${NAMED}`,
+  )
+}
