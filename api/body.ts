@@ -4,7 +4,7 @@ import getRawBody from 'raw-body'
 import { Failure } from '../src/catalogue/failure.ts'
 
 /** The time limit for reading a body into memory; files have the time limit of the whole request. */
-const JSON_MS = 60_000
+const TEXT_MS = 60_000
 
 /**
  * Reads the JSON body of a request; an empty one is `{}`. Throws `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE` beyond `limit`
@@ -50,16 +50,32 @@ export function openFile(ctx: Context, type: string, limit: number): AsyncIterab
   return ctx.req
 }
 
-/** Reads the body of a request as text. Throws `TOO_LARGE` beyond `limit` bytes. */
-export async function readText(ctx: Context, limit: number): Promise<string> {
-  const timer = setTimeout(() => ctx.req.destroy(), JSON_MS)
+/**
+ * Reads the body of a request as text within `withinMs`. Throws `TOO_LARGE` beyond `limit` bytes, and `MALFORMED_BODY` if
+ * the body does not arrive whole.
+ */
+export async function readText(ctx: Context, limit: number, withinMs = TEXT_MS): Promise<string> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    reject(
+      new Failure('MALFORMED_BODY', `The body did not arrive within ${withinMs / 1_000} s; send it again.`),
+    )
+  }, withinMs)
+  const length = ctx.req.headers['content-length']
   try {
-    return await getRawBody(ctx.req, { limit, length: ctx.req.headers['content-length'], encoding: 'utf8' })
+    return await Promise.race([getRawBody(ctx.req, { limit, length, encoding: 'utf8' }), late])
   } catch (error) {
-    if (!isTooLarge(error)) throw error
     // The rest of the body is not read, so the connection cannot carry another request.
     ctx.set('Connection', 'close')
-    throw tooLarge(limit)
+    const type = bodyFault(error)
+    if (type === 'entity.too.large') throw tooLarge(limit)
+    if (type === 'request.aborted' || type === 'request.size.invalid') {
+      throw new Failure(
+        'MALFORMED_BODY',
+        'The request ended before all of its body had arrived; send it again.',
+      )
+    }
+    throw error
   } finally {
     clearTimeout(timer)
   }
@@ -70,6 +86,7 @@ export function tooLarge(limit: number): Failure {
   return new Failure('TOO_LARGE', `The body is larger than ${limit} bytes; send less in one request.`)
 }
 
-function isTooLarge(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'type' in error && error.type === 'entity.too.large'
+/** Returns the kind of a fault that raw-body found. */
+function bodyFault(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'type' in error ? error.type : undefined
 }

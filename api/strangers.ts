@@ -35,7 +35,11 @@ export function holdOffStrangers(): Middleware {
       }
       throw error
     } finally {
-      if (ctx.state['tokenHolds'] === true) known.add(token)
+      if (ctx.state['tokenHolds'] === true) {
+        // Added last, so that the token that was unused longest is forgotten first.
+        known.delete(token)
+        known.add(token)
+      }
       dropOldest(known, MOST_KNOWN)
     }
   }

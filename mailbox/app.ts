@@ -203,12 +203,13 @@ async function sendDocument(context: Context, mail: StoredMail, suffix: string):
 
 /** Replaces cid: addresses with those of the parts, and makes links open outside the frame. */
 function withOwnParts(html: string, id: string, parts: OpenedMail['message']['Inline']): string {
-  let document = html
-  for (const part of parts) {
-    if (part.ContentID) {
-      document = document.replaceAll(`cid:${part.ContentID}`, `/api/v1/message/${id}/part/${part.PartID}`)
-    }
-  }
+  const addresses = new Map(
+    parts.map(({ ContentID, PartID }) => [ContentID, `/api/v1/message/${id}/part/${PartID}`]),
+  )
+  const document = html.replace(
+    /\bcid:([^\s"'<>()]+)/g,
+    (whole, contentId: string) => addresses.get(contentId) ?? whole,
+  )
   const base = '<base target="_blank">'
   const head = /<head\b[^>]*>|<html\b[^>]*>|<!doctype\b[^>]*>/i.exec(document)
   const at = head ? head.index + head[0].length : 0

@@ -1,8 +1,14 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 
 import anyTest, { type TestFn } from 'ava'
+import Koa from 'koa'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 
+import { readText } from '../api/body.ts'
+import { answerFailures } from '../api/errors.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
 import { execute, row } from '../src/database.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
@@ -35,6 +41,38 @@ test('every answer says who may call and how to repair a missing, malformed or u
     t.like(answer.body, { success: false, code: 'UNAUTHENTICATED' })
     t.regex(answer.body.error, /Authorization: Bearer/)
   }
+})
+
+test('a body that does not arrive whole, or in time, is refused, and is not logged as a fault of ours', async (t) => {
+  const logged: string[] = []
+  const log = pino({ level: 'error' }, { write: (line: string) => logged.push(line) })
+  const app = new Koa()
+  app.use(answerFailures(log))
+  app.use(async (ctx) => {
+    ctx.body = await readText(ctx, 1_000, 100).finally(() => ended.resolve())
+  })
+  let ended = Promise.withResolvers<void>()
+  const server = app.listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  // The `address()` of a listening TCP server is an object.
+  const { port } = server.address() as AddressInfo
+  const begin = (): Socket => {
+    const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc')
+    return socket
+  }
+  const [answer] = await once(begin(), 'data')
+  t.regex(answer, /^HTTP\/1\.1 400 /)
+  t.regex(answer, /^Connection: close\r$/m)
+  t.regex(answer, /did not arrive within 0\.1 s; send it again/)
+
+  ended = Promise.withResolvers()
+  const leaving = begin()
+  await once(leaving, 'connect')
+  leaving.end()
+  await ended.promise
+  t.deepEqual(logged, [])
 })
 
 test('a token without the permission of a tool is refused and told which one', async (t) => {

@@ -152,9 +152,12 @@ test('pages show the list and each way to look at a mail, with nothing of it abl
   await send(mailbox, {
     ...WELCOME,
     subject: hostile,
-    html: `<p>${hostile}<img src="cid:logo"></p>`,
+    html: `<p>${hostile}<img src="cid:logo2"><img src='cid:logo'><img src="cid:logo3"></p>`,
     text: hostile,
-    attachments: [{ cid: 'logo', filename: 'logo.png', content: Buffer.from('89504e47', 'hex') }],
+    attachments: [
+      { cid: 'logo', filename: 'logo.png', content: Buffer.from('89504e47', 'hex') },
+      { cid: 'logo2', filename: 'other.png', content: Buffer.from('89504e48', 'hex') },
+    ],
   })
   const { messages } = await read<Listed>(mailbox, '/api/v1/messages')
   const id = messages[0]?.ID ?? ''
@@ -176,10 +179,16 @@ test('pages show the list and each way to look at a mail, with nothing of it abl
   t.regex(document.headers.get('content-security-policy') ?? '', /^sandbox allow-popups/)
   const shown = await document.text()
   t.true(shown.includes('<base target="_blank">'))
-  const image = /src="(\/api\/v1\/message\/[^"]+)"/.exec(shown)?.[1] ?? ''
-  const part = await fetch(mailbox.url + image)
-  t.is(part.headers.get('content-type'), 'image/png')
-  t.is(Buffer.from(await part.arrayBuffer()).toString('hex'), '89504e47')
+  t.true(shown.includes('src="cid:logo3"'), 'a part that there is not')
+  const images = shown.matchAll(/src=["'](\/api\/v1\/message\/[^"']+)["']/g)
+  const contents = await Promise.all(
+    [...images].map(async ([, image = '']) => {
+      const part = await fetch(mailbox.url + image)
+      t.is(part.headers.get('content-type'), 'image/png')
+      return Buffer.from(await part.arrayBuffer()).toString('hex')
+    }),
+  )
+  t.deepEqual(contents, ['89504e48', '89504e47'])
   await mailbox.close()
 })
 

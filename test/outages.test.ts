@@ -10,6 +10,7 @@ import { pino } from 'pino'
 
 import { createApp } from '../api/app.ts'
 import { freePort } from '../scripts/services/ports.ts'
+import { isDatabaseAway } from '../src/catalogue/database-error.ts'
 import { readConfig } from '../src/config.ts'
 import { migrate, openDatabase, rows } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
@@ -71,6 +72,14 @@ test('closing ends while a connection to the database is being opened, and nobod
   const orm = await openDatabase(databaseUrl)
   const asked = rows(orm.em.fork(), sql`select 1`)
   await Promise.all([orm.close(), t.throwsAsync(asked, { message: /are being closed/ })])
+})
+
+test('a database whose name does not resolve is away', async (t) => {
+  const { databaseUrl } = await services()
+  const orm = await openDatabase(Object.assign(new URL(databaseUrl), { hostname: 'database.invalid' }).href)
+  const error = await t.throwsAsync(rows(orm.em.fork(), sql`select 1`))
+  t.true(isDatabaseAway(error), String(error))
+  await orm.close()
 })
 
 test('a listener whose database is away asks for one connection a second, and has one when it is back', async (t) => {

@@ -16,6 +16,19 @@ const CLIENTS = 8
 const VISITS = 600
 const BROWSER = { 'user-agent': 'Mozilla/5.0 Firefox/140.0' }
 
+/** Returns an open of an email, as of now. */
+function visitOf(of: Pick<Visit, 'organizationId' | 'messageId'>): Visit {
+  return {
+    ...of,
+    id: newId(),
+    position: null,
+    url: null,
+    isMachine: false,
+    userAgent: 'Firefox',
+    at: performance.now(),
+  }
+}
+
 /** Creates an email that was sent a minute ago and returns its URLs. */
 async function mailOf(api: TestApi) {
   const organization = await api.organization()
@@ -159,6 +172,18 @@ test('while the database is away readers are answered, and what they did is writ
   ])
 })
 
+test('a visit that the database rejects is dropped alone: the others of its batch are written, and counted once', async (t) => {
+  const api = await startApi({ LOG_LEVEL: 'silent' })
+  t.teardown(async () => await api.close())
+  const { organizationId, messageId } = await mailOf(api)
+  const writer = createVisitWriter(api.services)
+  for (const id of [newId(), newId(), 'no uuid', newId(), newId()]) {
+    await writer.add({ ...visitOf({ organizationId, messageId }), id })
+  }
+  await writer.stop()
+  t.deepEqual(writer.counts(), { written: 4, dropped: 1, waiting: 0 })
+})
+
 test('a database that stays away costs bounded memory: 20,000 visits are kept, later ones dropped and counted', async (t) => {
   const api = await startApi({ LOG_LEVEL: 'silent' })
   const database = await createSwitch(api)
@@ -168,18 +193,8 @@ test('a database that stays away costs bounded memory: 20,000 visits are kept, l
   })
   const { organizationId, messageId } = await mailOf(api)
   const writer = createVisitWriter(api.services)
-  const visit = (): Visit => ({
-    id: newId(),
-    organizationId,
-    messageId,
-    position: null,
-    url: null,
-    isMachine: false,
-    userAgent: 'Firefox',
-    at: performance.now(),
-  })
   await database.off()
-  const adding = Array.from({ length: 20_010 }, () => writer.add(visit()))
+  const adding = Array.from({ length: 20_010 }, () => writer.add(visitOf({ organizationId, messageId })))
   t.like(writer.counts(), { waiting: 20_000, dropped: 10, written: 0 })
   await Promise.all(adding)
   await database.on()

@@ -26,11 +26,21 @@ export function isConcurrencyFault(error: unknown): boolean {
   return ['40001', '40P01'].includes(databaseCode(error) ?? '')
 }
 
-const CONNECTION_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', '53300'])
+const CONNECTION_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  '53300',
+])
 
 /**
- * Returns whether the database could not be reached or the connection was lost: socket errors, SQLSTATE 53300, classes
- * 08 and 57P.
+ * Returns whether the database could not be reached or the connection was lost: errors of sockets and name resolution,
+ * SQLSTATE 53300, classes 08 and 57P.
  */
 export function isDatabaseAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import { array, type EntityManager, execute, row } from '../database.ts'
 import { missing } from '../ids.ts'
+import { describeFault } from '../log.ts'
 import type { Channel } from '../ports/doorbell.ts'
 import type { Services } from '../services.ts'
 import { isConcurrencyFault } from './database-error.ts'
@@ -73,11 +74,24 @@ async function runOnce<Result>(
 
   if (readOnly) return await within(fork)
   const result = await (singleStatement ? within(fork) : fork.transactional(within)).catch(async (error) => {
-    if (error instanceof Failure) for (const write of owed) await runOnce(services, scope, write, {})
+    if (error instanceof Failure) await writeOwed(services, scope, owed)
     throw error
   })
   for (const channel of channels) services.doorbell.ring(channel)
   return result
+}
+
+/** Writes what a refused call still has to leave behind. If that fails, the caller hears of the refusal all the same. */
+async function writeOwed(
+  services: Services,
+  scope: Scope,
+  owed: readonly ((call: Call) => Promise<void>)[],
+): Promise<void> {
+  try {
+    for (const write of owed) await runOnce(services, scope, write, {})
+  } catch (error) {
+    services.log.error({ fault: describeFault(error) }, 'what explains a refusal could not be written')
+  }
 }
 
 /**

@@ -69,6 +69,7 @@ export function createVisitWriter(services: Services): VisitWriter {
   let waiting: Visit[] = []
   let [written, dropped] = [0, 0]
   let isAway = false
+  let isFull = false
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> | undefined
   let batchDone = Promise.withResolvers<void>()
@@ -87,46 +88,50 @@ export function createVisitWriter(services: Services): VisitWriter {
   async function writeAll(): Promise<void> {
     do {
       const batch = waiting.slice(0, LARGEST_BATCH)
-      const isKnown = await settle(batch)
-      if (!isKnown) return
-      waiting = waiting.slice(batch.length)
+      const settled = await settle(batch)
+      waiting = waiting.slice(settled)
+      if (settled < batch.length) return
+      isFull = false
       batchDone.resolve()
       batchDone = Promise.withResolvers()
     } while (waiting.length >= LARGEST_BATCH)
   }
 
   /**
-   * Writes a batch. Returns false when the database is unreachable. A batch that the database rejects is split in
-   * halves, so that one invalid visit does not affect others.
+   * Writes a batch and returns how many of its visits are written or rejected: all of them, or those before the database
+   * became unreachable. A batch that the database rejects is split in halves, so that one invalid visit does not affect
+   * others.
    */
-  async function settle(batch: readonly Visit[]): Promise<boolean> {
+  async function settle(batch: readonly Visit[]): Promise<number> {
     try {
       await write(services, batch)
       written += batch.length
       if (isAway) log.info({ waiting: waiting.length }, 'visits are written again')
       isAway = false
-      return true
+      return batch.length
     } catch (error) {
       if (!isOwnFault(error)) {
         if (!isAway) log.error({ fault: describeFault(error) }, 'visits cannot be written; keeping them')
         isAway = true
         batchDone.resolve()
-        return false
+        return 0
       }
       if (batch.length === 1) {
         dropped += 1
         log.error({ fault: describeFault(error), email: batch[0]?.messageId }, 'a visit was rejected')
-        return true
+        return 1
       }
       const middle = batch.length >> 1
-      return (await settle(batch.slice(0, middle))) && (await settle(batch.slice(middle)))
+      const first = await settle(batch.slice(0, middle))
+      return first < middle ? first : first + (await settle(batch.slice(middle)))
     }
   }
 
   return {
     async add(visit) {
       if (waiting.length >= MOST_WAITING) {
-        if (dropped % MOST_WAITING === 0) log.error('too many visits wait for the database; dropping others')
+        if (!isFull) log.error('too many visits wait for the database; dropping others')
+        isFull = true
         dropped += 1
         return
       }
