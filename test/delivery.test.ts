@@ -1,4 +1,5 @@
 import { fork } from 'node:child_process'
+import { queryObjects } from 'node:v8'
 
 import test from 'ava'
 import { sql } from 'kysely'
@@ -9,6 +10,7 @@ import { selfSigned } from '../scripts/services/certificate.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { startLanes } from '../src/delivery/lanes.ts'
 import { returnPathOf } from '../src/delivery/return-path.ts'
+import { createWaiter } from '../src/delivery/waiter.ts'
 import type { NewMessage } from '../src/domain/messages.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -534,6 +536,18 @@ test.serial('a server that stalls before the final dot is given up before the le
   t.is(room.sink.journal.length, 1)
   t.like(await room.message(id), { resent: false, attempts: 2 })
 })
+
+test.serial(
+  'waits that end without news leave nothing behind: an idle worker waits twice a second',
+  async (t) => {
+    const waiter = createWaiter()
+    const timers = (): number => queryObjects(setTimeout(() => {}).constructor, { format: 'count' })
+    const before = timers()
+    await Promise.all(Array.from({ length: 1_000 }, async () => await waiter.until(() => false, 1)))
+    const kept = timers() - before
+    t.true(kept < 100, `${kept} timers are kept`)
+  },
+)
 
 for (const method of ['PLAIN', 'LOGIN'] as const) {
   test.serial(`a relay that wants STARTTLS and AUTH ${method} gets both, and the mail`, async (t) => {

@@ -315,6 +315,32 @@ test('TLS from the first byte with a login: the certificate must be right, and t
   )
 })
 
+test('STARTTLS to a relay that is named by its IP address asks for a certificate of that address', async (t) => {
+  const named = { right: selfSigned('127.0.0.1'), wrong: selfSigned('relay.example') }
+  setDefaultCACertificates([...getCACertificates('default'), named.right.cert, named.wrong.cert])
+  const replies: unknown[] = []
+  for (const certificate of [named.right, named.wrong]) {
+    const server = new SMTPServer({
+      ...certificate,
+      authOptional: true,
+      onData(stream, _session, done) {
+        stream.resume()
+        stream.once('end', () => done())
+      },
+    })
+    // A client that rejects the certificate aborts the handshake.
+    server.on('error', () => {})
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())))
+    const bound = server.server.address()
+    const port = typeof bound === 'object' ? bound?.port : 0
+    const sender = provider(t, `smtp://127.0.0.1:${port}?starttls=required`)
+    replies.push(await send(sender, 1).then(({ code }) => code, String))
+  }
+  t.is(replies[0], 250)
+  t.regex(String(replies[1]), /IP: 127\.0\.0\.1 is not in the cert's list/)
+})
+
 test('an address beyond ASCII goes by the relays that take it, and is refused where none does', async (t) => {
   const [plain, able] = await Promise.all([relay(t, {}, { utf8: false }), relay(t)])
   const to = 'jürgen@reader.example'

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 
 import { array, type EntityManager, execute, row } from '../database.ts'
 import { missing } from '../ids.ts'
-import { describeFault } from '../log.ts'
 import type { Channel } from '../ports/doorbell.ts'
 import type { Services } from '../services.ts'
 import { isConcurrencyFault } from './database-error.ts'
@@ -90,7 +89,7 @@ async function writeOwed(
   try {
     for (const write of owed) await runOnce(services, scope, write, {})
   } catch (error) {
-    services.log.error({ fault: describeFault(error) }, 'what explains a refusal could not be written')
+    services.log.error({ err: error }, 'what explains a refusal could not be written')
   }
 }
 

@@ -126,6 +126,7 @@ export class SmtpWire {
     plain.removeAllListeners('data')
     const secured = connectTls({
       socket: plain,
+      host: this.#relay.host,
       ...serverName(this.#relay),
       rejectUnauthorized: mustVerify(this.#relay),
     })

@@ -12,7 +12,6 @@ export function createWaiter(): Waiter {
   return {
     wake() {
       for (const sleeper of sleepers) sleeper()
-      sleepers.clear()
     },
     async until(holds, withinMs) {
       const end = performance.now() + withinMs
@@ -20,11 +19,13 @@ export function createWaiter(): Waiter {
         const left = end - performance.now()
         if (left <= 0) return
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, left)
-          sleepers.add(() => {
+          const sleeper = () => {
             clearTimeout(timer)
+            sleepers.delete(sleeper)
             resolve()
-          })
+          }
+          const timer = setTimeout(sleeper, left)
+          sleepers.add(sleeper)
         })
       }
     },
