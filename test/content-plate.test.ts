@@ -168,6 +168,43 @@ for (const [name, content] of Object.entries(CASES)) {
   })
 }
 
+test('neighbouring items with different bullets each show their own', (t) => {
+  const { html } = fill(
+    compile([
+      item(1, 'disc', 'One'),
+      item(1, 'square', 'Two'),
+      item(1, 'square', 'Three'),
+      item(1, 'circle', 'Four'),
+    ]),
+  )
+  const lists = html.match(/<ul [^]*?<\/ul>/g) ?? []
+  t.deepEqual(
+    lists.map((list) => [/list-style-type:(\w+)/.exec(list)?.[1], list.split('<li').length - 1]),
+    [
+      [undefined, 1],
+      ['square', 2],
+      ['circle', 1],
+    ],
+  )
+})
+
+test('header cells before the data of their row are headers of the row, others are headers of their columns', (t) => {
+  const { html } = fill(
+    compile([
+      el(
+        'table',
+        el('tr', el('th', 'Corner'), el('th', 'Price')),
+        el('tr', el('th', 'Pro'), el('td', '5')),
+        el('tr', el('td', ''), el('th', 'Late')),
+      ),
+    ]),
+  )
+  const scopes = [...html.matchAll(/<th scope="(\w+)"[^>]*>([^<]*)/g)].map(
+    ([, scope, name]) => `${name} ${scope}`,
+  )
+  t.deepEqual(scopes, ['Corner col', 'Price col', 'Pro row', 'Late col'])
+})
+
 test('a document is a list or an object with children, and nothing else', (t) => {
   const content = [el('p', 'Hello')]
   t.is(textOf(fill(compile({ children: content }))), textOf(fill(compile(content))))

@@ -89,6 +89,12 @@ function numberingOf(node: PlateNode): Numbering | null {
   return BULLETS.has(style) ? null : (NUMBERINGS.get(style) ?? String)
 }
 
+/** Returns the CSS list style of an item, where it differs from the default. */
+function markingOf(node: PlateNode): string | undefined {
+  const { style } = indentOf(node)
+  return NUMBERINGS.has(style) || BULLET_STYLES.has(style) ? style : undefined
+}
+
 function startOf(node: PlateNode): number {
   return numberOf(node.attributes, 'listStart', 1, 999_999, 1)
 }
@@ -98,7 +104,7 @@ function markOf({ attributes }: PlateNode): string {
   return memberOf(attributes, 'checked') === true ? '☑ ' : '☐ '
 }
 
-/** Writes neighbouring items as nested lists, by their indentation. */
+/** Writes neighbouring items as nested lists, by their indentation; another list style begins another list. */
 export function writeIndentList(
   walk: PlateWalk,
   items: readonly PlateNode[],
@@ -112,12 +118,13 @@ export function writeIndentList(
     const first = items[at]
     if (first === undefined) return
     const numbering = numberingOf(first)
-    const { style } = indentOf(first)
-    const marking = NUMBERINGS.has(style) || BULLET_STYLES.has(style) ? style : undefined
+    const marking = markingOf(first)
+    const isAlike = (item: PlateNode): boolean =>
+      numberingOf(item) === numbering && markingOf(item) === marking
     const start = numbering === null ? null : startOf(first)
     let number = start ?? 0
     writeList(walk.parts, { start, marking, depth: spot.lists, block }, () => {
-      for (let item = items[at]; item !== undefined && numberingOf(item) === numbering; item = items[at]) {
+      for (let item = items[at]; item !== undefined && isAlike(item); item = items[at]) {
         at += 1
         const nested = deeperFrom(items, at, level)
         at += nested.length

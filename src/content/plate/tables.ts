@@ -71,13 +71,16 @@ export function writeTable(walk: PlateWalk, node: PlateNode, spot: PlateSpot, bo
     if (row === null) continue
     html.fixed('<tr>\n')
     let isFirst = true
-    for (const child of row.type === 'tr' ? row.children : [value]) {
+    const cells = row.type === 'tr' ? row.children : [value]
+    const firstData = cells.findIndex((child) => !isHeader(readPlateNode(child)))
+    for (const [index, child] of cells.entries()) {
       if (!walk.budget.takeNode()) break
       const cell = readPlateNode(child)
       if (cell === null) continue
       if (!isFirst) text.text(' | ')
       isFirst = false
-      writeCell(walk, cell, spot, columns)
+      // Header cells before the data of their row are headers of the row; others are headers of their columns.
+      writeCell(walk, cell, spot, columns, index < firstData ? 'row' : 'col')
     }
     html.fixed('</tr>\n')
     text.endBlock(0)
@@ -131,9 +134,19 @@ function spanOf({ attributes }: PlateNode, name: string, attribute: string): str
   return span === 1 ? '' : ` ${attribute}="${span}"`
 }
 
-function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: number): void {
+function isHeader(cell: PlateNode | null): boolean {
+  return cell?.type === 'th'
+}
+
+function writeCell(
+  walk: PlateWalk,
+  cell: PlateNode,
+  spot: PlateSpot,
+  columns: number,
+  scope: 'row' | 'col',
+): void {
   const { html } = walk.parts
-  const tag = cell.type === 'th' ? 'th' : 'td'
+  const tag = isHeader(cell) ? 'th' : 'td'
   const background = colorOf(cell.attributes, 'background', colorOf(cell.attributes, 'backgroundColor', null))
   const surface = surfaceOf(background, spot.surface)
   const { line, text } = inkOf(surface)
@@ -141,7 +154,7 @@ function writeCell(walk: PlateWalk, cell: PlateNode, spot: PlateSpot, columns: n
   const spans =
     spanOf(cell, 'colSpan', 'colspan') +
     spanOf(cell, 'rowSpan', 'rowspan') +
-    (tag === 'th' ? ' scope="col"' : '')
+    (tag === 'th' ? ` scope="${scope}"` : '')
   const letters = longestWord(cell.children)
   const isClose = columns > MOST_LOOSE_COLUMNS
   const [fit, onPhone] = isClose ? [CLOSE, CLOSE_ON_PHONES] : [LOOSE, LOOSE]
