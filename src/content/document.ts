@@ -7,9 +7,11 @@ export type DocumentFault = { path: string; message: string }
 /** A reference to a snippet in a document and its path. */
 export type SnippetMention = { path: string; snippetId: unknown }
 
+/** A node that an inspection has yet to read, and its place. */
 type Visit = { node: unknown; path: string; depth: number }
 
-const FAULTS_SHOWN = 20
+/** The number of faults after which an inspection ends. */
+export const FAULTS_SHOWN = 20
 const MEMBERS: Record<string, (value: unknown) => boolean> = {
   attrs: isRecord,
   text: (value) => typeof value === 'string',
@@ -47,7 +49,7 @@ export function inspectDocument(document: unknown): { faults: DocumentFault[]; s
     }
     faults.push(...memberFaults(node, path))
     if (node['type'] === 'snippet') snippets.push(mentionOf(node, path))
-    const children = childrenOf(node, path, depth)
+    const children = visitsOf(node['content'], `${path}.content`, depth + 1)
     if (count + waiting.length + children.length > DOCUMENT_LIMITS.nodes) {
       return { faults: [{ path: '', message: `has more than ${DOCUMENT_LIMITS.nodes} nodes` }], snippets }
     }
@@ -67,14 +69,15 @@ function mentionOf({ attrs }: Record<string, unknown>, path: string): SnippetMen
 }
 
 /**
- * Returns visits in reverse order: the loop pops the last one first, and faults should come in reading order. The slice
- * keeps at least one node beyond the limit, which is enough to detect it.
+ * Returns visits of the nodes in a list; none for a value that is not one. They are in reverse order: the loop pops the
+ * last one first, and faults should come in reading order. The slice keeps at least one node beyond the limit, which is
+ * enough to detect it.
  */
-function childrenOf({ content }: Record<string, unknown>, path: string, depth: number): Visit[] {
-  if (!Array.isArray(content)) return []
-  return content
+export function visitsOf(nodes: unknown, path: string, depth: number): Visit[] {
+  if (!Array.isArray(nodes)) return []
+  return nodes
     .slice(0, DOCUMENT_LIMITS.nodes)
-    .map((node: unknown, index) => ({ node, path: `${path}.content[${index}]`, depth: depth + 1 }))
+    .map((node: unknown, index) => ({ node, path: `${path}[${index}]`, depth }))
     .toReversed()
 }
 

@@ -1,10 +1,6 @@
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { isRecord } from '../../schema/json.ts'
-import type { DocumentFault } from './document.ts'
-
-type Visit = { node: unknown; path: string; depth: number }
-
-const FAULTS_SHOWN = 20
+import { type DocumentFault, FAULTS_SHOWN, visitsOf } from './document.ts'
 
 /**
  * Checks the shape of a PLATE document (Slate JSON: a list of elements, or an object with `children`), without
@@ -35,15 +31,4 @@ export function inspectSlate(document: unknown): DocumentFault[] {
     }
   }
   return faults
-}
-
-/**
- * Returns visits in reverse order: the loop pops the last one first, and faults should come in reading order. The slice
- * keeps enough nodes to exceed the limit.
- */
-function visitsOf(nodes: readonly unknown[], path: string, depth: number): Visit[] {
-  return nodes
-    .slice(0, DOCUMENT_LIMITS.nodes)
-    .map((node, index) => ({ node, path: `${path}[${index}]`, depth }))
-    .toReversed()
 }
