@@ -67,7 +67,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'typebox',
     ],
   },
-  'src/content': { own: ['src/content/', 'schema/'], packages: [] },
+  'src/content': { own: ['src/content/', 'schema/'], packages: ['entities'] },
   'src/delivery': {
     own: [
       'src/delivery/',

@@ -417,6 +417,27 @@ test('no address leads anywhere but to the web, mail and telephones, whatever at
   }
 })
 
+test("no address that runs code is left in an author's HTML, however it is written", (t) => {
+  const addresses = [
+    'javascript&colon;alert(1)',
+    'java&Tab;script:alert(1)',
+    'java&NewLine;script:alert(1)',
+    'java&#115cript:alert(1)',
+    'javascript&#58alert(1)',
+    '&#0000000106;avascript:alert(1)',
+    '&#x000000006A;avascript:alert(1)',
+    '&#1;javascript:alert(1)',
+    'java&#13;script:alert(1)',
+    'data&colon;text/html,x',
+  ]
+  for (const url of addresses) {
+    const source = doc({ type: 'htmlCodeBlock', content: [text(`<a href="${url}">a</a><img src='${url}'>`)] })
+    const own = /<td class="pl-own"[^]*?<\/td>/.exec(render(source, {}).html)?.[0] ?? ''
+    t.regex(own, />a<\/a><img *>/, url)
+    t.notRegex(own, /href=|src=/, url)
+  }
+})
+
 /** Returns the seconds of processor time that `run` takes. */
 function cost(run: () => void): number {
   const { user: before } = process.cpuUsage()

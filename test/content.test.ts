@@ -733,6 +733,64 @@ Loom 5\u00A0€
   )
 })
 
+test("the text part holds what readers see of a user's HTML", (t) => {
+  const sources: Readonly<Record<string, string>> = {
+    '<div>a<embed hidden>b</div>': 'ab',
+    '<p hidden>no<p>yes': 'yes',
+    '<p hidden>no<div>yes</div>': 'yes',
+    '<div><p hidden>no</div>yes': 'yes',
+    '<ul><li>One<li hidden>No<li>Two</ul>': '- One\n- Two',
+    '<ul><li>One<li hidden>No</ul>yes': '- One\n\nyes',
+    '<table><tr><td>a<td hidden>no<td>b<tr hidden><td>no</table>yes': 'ab\n\nyes',
+    '<div hidden><div>no</div></p></span>no</div>yes': 'yes',
+    '<head><title>No</title><body>yes': 'yes',
+    'a<img src="https://x.test/i.png" alt="no" style="display:none">b': 'ab',
+    'a<img src="https://x.test/i.png" alt="no" hidden>b': 'ab',
+  }
+  for (const [source, seen] of Object.entries(sources)) t.is(fill(html(source)).text, `${seen}\n`, source)
+})
+
+test("character references of a user's HTML are read as browsers read them", (t) => {
+  const source =
+    '<p>1&#150;2 &#128;5 &#0000038;&#x26 &copy 2026 &notit; &hearts; &amp;lt; &#xD800;&#1;&unknown;</p>'
+  t.is(fill(html(source)).text, '1–2 €5 && © 2026 ¬it; ♥ &lt; \uFFFD\uFFFD&unknown;\n')
+  const link = fill(html('<a href="https&colon;//x.test/?a=1&copy=2&lt=3&amp;b=&#52">x</a>'))
+  t.deepEqual(link.links, ['https://x.test/?a=1&copy=2&lt=3&b=4'])
+})
+
+test('in Markdown, a character reference ends with a semicolon', (t) => {
+  t.is(show('&copy; &hearts; &copy &#38 x'), '<p>© ♥ &amp;copy &amp;#38 x</p>')
+  t.deepEqual(fill(compile('[x](https://x.test/?a&copy)')).links, ['https://x.test/?a&copy'])
+})
+
+test('an image whose alternative text is an empty variable leaves nothing in the text part', (t) => {
+  const image = { url: 'https://x.test/i.png', alt: '{{name}}' }
+  const compiled = [
+    compile('a ![{{name}}](https://x.test/i.png) b'),
+    html('a <img src="https://x.test/i.png" alt=" {{name}} "> b'),
+    compileContent({
+      contentType: 'PLATE',
+      source: [
+        { type: 'p', children: [{ text: 'a ' }, { type: 'img', ...image, children: [] }, { text: ' b' }] },
+      ],
+      subject: 'Hello',
+      kind: 'transactional',
+    }),
+  ]
+  for (const email of compiled) {
+    t.regex(fill(email).text, /^a \[Ada\] b\n/)
+    t.regex(fill(email, { variables: {} }).text, /^a {2}b\n/)
+  }
+  const block = compileContent({
+    contentType: 'MAILY',
+    source: { type: 'doc', content: [{ type: 'image', attrs: { src: image.url, alt: image.alt } }] },
+    subject: 'Hello',
+    kind: 'transactional',
+  })
+  t.true(fill(block).text.startsWith('[Ada]\n'))
+  t.false(fill(block, { variables: {} }).text.includes('['))
+})
+
 const PAGES: Readonly<Record<string, string>> = {
   unsubscribe: pages.unsubscribePage({
     organization: 'A & <b>',

@@ -1,6 +1,6 @@
 import type { ContentType } from '../../schema/values.ts'
 import { EmailParts, plainTemplate } from './email-parts.ts'
-import { decodeEntities } from './escape.ts'
+import { decodeHtmlText } from './escape.ts'
 import { writeFrame } from './frame.ts'
 import { writeHtmlSource } from './html-source.ts'
 import { type LinkTarget, LinkTable } from './links.ts'
@@ -136,7 +136,7 @@ export function compileContent(content: ContentSource): CompiledEmail {
   }
   let html: Template
   if (contentType === 'HTML') {
-    html = writeHtmlSource(parts, table.extract(asText(content.source), { decode: decodeEntities }), preview)
+    html = writeHtmlSource(parts, table.extract(asText(content.source), { decode: decodeHtmlText }), preview)
     noteAuthored()
   } else {
     html = writeFrame(parts, { subject, preview, marketing: content.kind === 'marketing' }, () => {

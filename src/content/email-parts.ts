@@ -1,7 +1,7 @@
 import type { Condition } from './conditions.ts'
 import { escapeHtml } from './escape.ts'
 import type { LinkTable } from './links.ts'
-import { linkMark, MARK, splitReferences, type ReferenceTable } from './references.ts'
+import { bracketedMark, linkMark, MARK, splitReferences, type ReferenceTable } from './references.ts'
 import { type Part, type Template, TemplateBuilder } from './template.ts'
 import { TextWriter } from './text-writer.ts'
 import { isWebUrl } from './url.ts'
@@ -31,6 +31,14 @@ export class EmailParts {
   both(text: string): void {
     this.escaped(text)
     this.text.text(text)
+  }
+
+  /** Writes an image's alternative text in brackets to the text part; nothing when it is blank or an empty variable. */
+  alternative(alt: string): void {
+    const text = alt.trim()
+    const [only, ...others] = splitReferences(text)
+    if (typeof only === 'number' && others.length === 0) this.text.text(bracketedMark(only))
+    else if (text !== '') this.text.text(`[${text}]`)
   }
 
   /** Writes a part that shows only under a condition. In the text part it has lines of its own. */
@@ -66,8 +74,10 @@ export class EmailParts {
     let from = 0
     for (const match of text.matchAll(MARK)) {
       builder.fixed(text.slice(from, match.index))
-      const [mark, reference, target, dress, part] = match
+      const [mark, reference, bracket, target, dress, part] = match
       if (part !== undefined) this.#buildPart(builder, open, part)
+      else if (bracket === '[')
+        builder.slot({ kind: 'bracketed', reference: Number(reference), before: '[', after: ']' })
       else if (reference !== undefined) builder.slot({ kind: 'plain', reference: Number(reference) })
       else {
         const before = dress === '(' ? '(' : dress === ':' ? ': ' : ''

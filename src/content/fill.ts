@@ -162,8 +162,8 @@ function showEach(slot: Slot & { kind: 'each' }, values: Values): string {
   return shown
 }
 
-function dress(slot: { before: string; after: string }, url: string): string {
-  return url === '' ? '' : slot.before + url + slot.after
+function dress(slot: { before: string; after: string }, text: string): string {
+  return text === '' ? '' : slot.before + text + slot.after
 }
 
 /** Returns the text of one slot. The switch covers every kind, so that the compiler reports a missing one. */
@@ -174,6 +174,8 @@ function show(slot: Slot, values: Values): string {
       return values.shown[slot.reference]?.html ?? ''
     case 'plain':
       return values.shown[slot.reference]?.text ?? ''
+    case 'bracketed':
+      return dress(slot, values.shown[slot.reference]?.text ?? '')
     case 'link':
       return dress(slot, values.addresses[slot.target]?.html ?? '')
     case 'plainLink':

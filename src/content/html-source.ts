@@ -1,5 +1,5 @@
 import type { EmailParts } from './email-parts.ts'
-import { decodeEntities } from './escape.ts'
+import { decodeAttribute } from './escape.ts'
 import { writePreheader } from './frame.ts'
 import { type HtmlAttribute, type HtmlToken, scanHtml } from './html-scan.ts'
 import { HtmlText } from './html-text.ts'
@@ -112,7 +112,7 @@ export class HtmlSourceWriter {
   }
 
   #link(tag: StartTag, attribute: HtmlAttribute): number | null {
-    const target = this.#parts.links.add(decodeEntities(attribute.value), this.#seen.has(tag))
+    const target = this.#parts.links.add(decodeAttribute(attribute.value), this.#seen.has(tag))
     const before = `${writtenName(tag, attribute)}="`
     if (target !== null) this.#parts.html.slot({ kind: 'link', target, before, after: '"' })
     return target
@@ -124,7 +124,7 @@ export class HtmlSourceWriter {
     const name = writtenName(tag, attribute)
     if (hasReference(name)) return this.#dropReferences(name + attribute.value)
     if (ADDRESS_ATTRIBUTES.has(attribute.name)) {
-      const url = links.address(decodeEntities(attribute.value))
+      const url = links.address(decodeAttribute(attribute.value))
       if (url !== null) html.slot({ kind: 'address', url, before: `${name}="`, after: '"' })
       return
     }
@@ -167,7 +167,7 @@ function isLinkAttribute(tag: StartTag, attribute: HtmlAttribute): boolean {
   if (attribute.name !== 'href') return false
   if (tag.name !== 'a' && tag.name !== 'area' && !tag.name.startsWith('v:')) return false
   if (hasReference(attribute.value)) return true
-  const written = decodeEntities(attribute.value).trim()
+  const written = decodeAttribute(attribute.value).trim()
   return /^(?:https?:)?\/\//i.test(written) && isWebUrl(compileUrl(written)?.fixed ?? '')
 }
 

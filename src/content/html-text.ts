@@ -1,6 +1,7 @@
 import type { EmailParts } from './email-parts.ts'
-import { decodeEntities } from './escape.ts'
+import { decodeAttribute, decodeHtmlText } from './escape.ts'
 import type { HtmlToken } from './html-scan.ts'
+import { OpenElements } from './open-elements.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
 
@@ -39,8 +40,6 @@ const BLOCKS: ReadonlyMap<string, number> = new Map([
   ...['tr', 'li', 'dt', 'dd', 'figcaption', 'fieldset', 'body'].map((name): [string, number] => [name, 0]),
 ])
 
-const VOID = new Set(['br', 'hr', 'img', 'input', 'meta', 'link', 'area', 'base', 'col', 'wbr', 'source'])
-
 type List = {
   readonly ordered: boolean
   next: number
@@ -67,16 +66,16 @@ export class HtmlText {
   #quotes = 0
   #preformatted = 0
   #link: { target: number; mark: number } | null = null
-  /** The open hidden element, and the number of open elements of its name, itself included. */
-  #hidden: { readonly name: string; depth: number } | null = null
+  /** The open elements, and for each whether readers do not see it. */
+  readonly #hidden = new OpenElements(false)
 
   constructor(parts: EmailParts) {
     this.#parts = parts
   }
 
   write(raw: string): void {
-    if (this.#hidden !== null) return
-    const text = decodeEntities(raw)
+    if (this.#hidden.value) return
+    const text = decodeHtmlText(raw)
     if (this.#preformatted === 0) return this.#parts.text.text(text)
     for (const [index, line] of text.split('\n').entries()) {
       if (index > 0) this.#parts.text.lineBreak()
@@ -86,14 +85,7 @@ export class HtmlText {
 
   start(tag: StartTag, target: number | null): void {
     const { name } = tag
-    if (this.#hidden !== null) {
-      if (this.#hidden.name === name) this.#hidden.depth += 1
-      return
-    }
-    if (isHidden(tag) && !VOID.has(name)) {
-      this.#hidden = { name, depth: 1 }
-      return
-    }
+    if (this.#hidden.open(name, (isParentHidden) => isParentHidden || isHidden(tag))) return
     const gap = BLOCKS.get(name)
     if (gap !== undefined) this.#parts.text.endBlock(this.#lists.length > 0 && name !== 'p' ? 0 : gap)
     this.#open(tag, target)
@@ -108,7 +100,7 @@ export class HtmlText {
         text.literalLine('-'.repeat(24))
         return text.endBlock(1)
       case 'img':
-        return this.#image(attributeOf(tag, 'alt') ?? '')
+        return this.#parts.alternative(decodeAttribute(attributeOf(tag, 'alt') ?? ''))
       case 'a':
         this.#closeLink()
         if (target !== null) this.#link = { target, mark: text.mark }
@@ -130,10 +122,9 @@ export class HtmlText {
   }
 
   end(name: string): void {
-    if (this.#hidden !== null) {
-      if (this.#hidden.name === name && --this.#hidden.depth === 0) this.#hidden = null
-      return
-    }
+    const wasHidden = this.#hidden.value
+    // An end tag without an open element is hidden where its place is.
+    if (this.#hidden.close(name) ?? wasHidden) return
     if (name === 'a') return this.#closeLink()
     if (name === 'td' || name === 'th') return this.#parts.text.text(' ')
     const gap = BLOCKS.get(name)
@@ -177,10 +168,5 @@ export class HtmlText {
     const link = this.#link
     this.#link = null
     if (link !== null) this.#parts.addressAfter(link.target, link.mark, false)
-  }
-
-  #image(alt: string): void {
-    const text = decodeEntities(alt).trim()
-    if (text !== '') this.#parts.text.text(`[${text}]`)
   }
 }

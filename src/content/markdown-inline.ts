@@ -1,5 +1,5 @@
 import { type Delimiter, type DelimiterRun, type Mark, DelimiterStack } from './delimiters.ts'
-import { decodeEntities } from './escape.ts'
+import { decodeMarkdown } from './escape.ts'
 import { readAngleLink, readCodeSpan, readLinkTail, readRawUrl, runLengths } from './markdown-links.ts'
 import { isBlankText } from './seen.ts'
 
@@ -197,7 +197,7 @@ class InlineReader {
     ENTITY.lastIndex = this.#at
     const entity = ENTITY.exec(this.#source)?.[0]
     if (entity === undefined) return this.#literal(1)
-    this.#text(decodeEntities(entity))
+    this.#text(decodeMarkdown(entity))
     this.#at += entity.length
   }
 
@@ -228,7 +228,7 @@ class InlineReader {
 }
 
 function unescape(text: string): string {
-  return decodeEntities(text.replaceAll(/\\([!-/:-@[-`{-~])/g, '$1'))
+  return decodeMarkdown(text.replaceAll(/\\([!-/:-@[-`{-~])/g, '$1'))
 }
 
 /** Returns a node's text without formatting, for the alternative text of images. */

@@ -1,4 +1,4 @@
-import { decodeEntities } from './escape.ts'
+import { decodeMarkdown } from './escape.ts'
 
 const SPACES = /[ \n]*/y
 const ANGLE_DESTINATION = /<((?:[^<>\n\\]|\\.){0,4096})>/y
@@ -89,7 +89,7 @@ export function readRawUrl(source: string, start: number): { url: string | null;
   if (raw.length > MAX_RAW_URL) return { url: null, end: start + raw.length }
   const url = trimRawUrl(raw)
   if (matchAt(RAW_HOST, url, 0) === null) return { url: null, end: start + raw.length }
-  return { url: decodeEntities(url), end: start + url.length }
+  return { url: decodeMarkdown(url), end: start + url.length }
 }
 
 /**

@@ -81,7 +81,7 @@ class InlineWriter {
 
   #image(url: string, alt: string): void {
     const address = this.#parts.links.address(url)
-    if (alt.trim() !== '') this.#parts.text.text(`[${alt}]`)
+    this.#parts.alternative(alt)
     if (address === null) return this.#parts.escaped(alt)
     const { html } = this.#parts
     html.fixed('<img').slot({ kind: 'address', url: address, before: ' src="', after: '"' }).fixed(' alt="')

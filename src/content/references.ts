@@ -42,6 +42,11 @@ const LINK_CLOSE = '\uFDD3'
 const PART_OPEN = '\uFDD4'
 const PART_CLOSE = '\uFDD5'
 
+/** Returns the placeholder of a variable reference in the text part; its value is in brackets, unless it is empty. */
+export function bracketedMark(index: number): string {
+  return `${REFERENCE_OPEN}${index}[${REFERENCE_CLOSE}`
+}
+
 /** Returns the placeholder of a variable reference. */
 export function referenceMark(index: number): string {
   return `${REFERENCE_OPEN}${index}${REFERENCE_CLOSE}`
@@ -66,10 +71,10 @@ export function isPartMark(line: string): boolean {
 }
 
 /**
- * Matches any placeholder: group 1 is a reference's index, 2 and 3 are a link's index and dress, 4 is a part's index
- * (empty at its end).
+ * Matches any placeholder: group 1 is a reference's index, 2 its bracket, 3 and 4 are a link's index and dress, 5 is a
+ * part's index (empty at its end).
  */
-export const MARK: RegExp = /\uFDD0(\d+)\uFDD1|\uFDD2(\d+)([(:]?)\uFDD3|\uFDD4(\d*)\uFDD5/g
+export const MARK: RegExp = /\uFDD0(\d+)(\[?)\uFDD1|\uFDD2(\d+)([(:]?)\uFDD3|\uFDD4(\d*)\uFDD5/g
 
 /** Splits text at its reference placeholders into strings and reference indexes, in order. */
 export function splitReferences(text: string): (string | number)[] {

@@ -1,5 +1,6 @@
-import { decodeEntities } from './escape.ts'
+import { decodeAttribute, decodeHtmlText } from './escape.ts'
 import type { HtmlToken } from './html-scan.ts'
+import { OpenElements } from './open-elements.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
 /** How an element's content is hidden; a child can undo all but `isGone`. */
@@ -7,9 +8,6 @@ type Cover = { isGone: boolean; isInvisible: boolean; isTiny: boolean }
 
 // U+2800 (blank braille pattern) is a visible symbol for Unicode but shows nothing.
 const BLANK = /^[\s\p{Default_Ignorable_Code_Point}\u2800]*$/u
-const VOID = new Set(['br', 'col', 'hr', 'img', 'wbr'])
-/** Elements whose end tag may be omitted: the next of the same name ends them. */
-const OPEN_ENDED = new Set(['dd', 'dt', 'li', 'p', 'td', 'th', 'tr'])
 /** Font sizes that are zero when the parent's is zero. */
 const RELATIVE_SIZE = /(?:[^r]em|ex|ch|%|smaller|larger|inherit)$/
 
@@ -24,22 +22,20 @@ export function isBlankText(text: string): boolean {
  */
 export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> {
   const seen = new Set<HtmlToken>()
-  const open = new OpenElements()
+  const open = new OpenElements<Cover>({ isGone: false, isInvisible: false, isTiny: false })
   let link: StartTag | null = null
   for (const token of tokens) {
     if (token.type === 'start') {
-      if (OPEN_ENDED.has(token.name) && open.last === token.name) open.close(token.name)
-      const cover = coverIn(open.cover, token)
+      const cover = open.open(token.name, (parent) => coverIn(parent, token))
       if (token.name === 'a') link = token
       const pictured = token.name === 'img' ? link : isPicture(token) ? token : null
       if (pictured && !cover.isGone && !cover.isInvisible) seen.add(pictured)
-      if (!VOID.has(token.name)) open.open(token.name, cover)
     } else if (token.type === 'end') {
       open.close(token.name)
       if (token.name === 'a') link = null
     } else if (token.type === 'text' && link) {
-      const { isGone, isInvisible, isTiny } = open.cover
-      if (!isGone && !isInvisible && !isTiny && !isBlankText(decodeEntities(token.raw))) seen.add(link)
+      const { isGone, isInvisible, isTiny } = open.value
+      if (!isGone && !isInvisible && !isTiny && !isBlankText(decodeHtmlText(token.raw))) seen.add(link)
     }
   }
   return seen
@@ -48,37 +44,6 @@ export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> 
 /** Returns whether an element is itself a picture with a link: an area of an image map, or a shape for Outlook. */
 function isPicture({ name }: StartTag): boolean {
   return name === 'area' || name.startsWith('v:')
-}
-
-/** The stack of open elements. An end tag without an open element is ignored in constant time. */
-class OpenElements {
-  readonly #elements: { name: string; cover: Cover }[] = []
-  readonly #counts = new Map<string, number>()
-
-  get last(): string | undefined {
-    return this.#elements.at(-1)?.name
-  }
-
-  get cover(): Cover {
-    return this.#elements.at(-1)?.cover ?? { isGone: false, isInvisible: false, isTiny: false }
-  }
-
-  open(name: string, cover: Cover): void {
-    this.#elements.push({ name, cover })
-    this.#counts.set(name, this.#count(name) + 1)
-  }
-
-  close(name: string): void {
-    if (this.#count(name) === 0) return
-    for (let last = this.#elements.pop(); last; last = this.#elements.pop()) {
-      this.#counts.set(last.name, this.#count(last.name) - 1)
-      if (last.name === name) return
-    }
-  }
-
-  #count(name: string): number {
-    return this.#counts.get(name) ?? 0
-  }
 }
 
 function coverIn(parent: Cover, { attributes }: StartTag): Cover {
@@ -98,7 +63,7 @@ function isTiny(parent: Cover, size: string): boolean {
 
 /** Returns the declarations of a style attribute in lower case; the last one of a name wins. */
 function rulesOf(style: string): Map<string, string> {
-  const declarations = decodeEntities(style).toLowerCase().split(';')
+  const declarations = decodeAttribute(style).toLowerCase().split(';')
   return new Map(
     declarations.map((declaration) => {
       const colon = declaration.indexOf(':')

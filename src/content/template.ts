@@ -5,16 +5,23 @@ import type { UrlTemplate } from './url.ts'
  * A place in an email that is filled for each recipient:
  * - `html`: text or the value of a quoted attribute
  * - `plain`: text of a header or of the text part
+ * - `bracketed`: text of the text part in brackets
  * - `css`: a value in a style
  * - `address`: a URL attribute that is never counted
  * - `link`, `plainLink`: the address of `targets[target]`
  * - `pixel`: the address of the open pixel
  * - `when`: a part for some recipients only
  * - `each`: a part that repeats for the items of a list
- * `before` and `after` surround the address and are left out with it when its URL is not safe.
+ * `before` and `after` surround a value or address. They are left out with an empty value and an unsafe address.
  */
 export type Slot =
   | { readonly kind: 'html' | 'plain' | 'css'; readonly reference: number }
+  | {
+      readonly kind: 'bracketed'
+      readonly reference: number
+      readonly before: string
+      readonly after: string
+    }
   | { readonly kind: 'address'; readonly url: UrlTemplate; readonly before: string; readonly after: string }
   | { readonly kind: 'link'; readonly target: number; readonly before: string; readonly after: string }
   | { readonly kind: 'plainLink'; readonly target: number; readonly before: string; readonly after: string }

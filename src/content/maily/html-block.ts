@@ -1,6 +1,7 @@
-import { decodeEntities } from '../escape.ts'
+import { decodeAttribute } from '../escape.ts'
 import { type HtmlToken, scanHtml } from '../html-scan.ts'
 import { HtmlSourceWriter } from '../html-source.ts'
+import { VOID_ELEMENTS } from '../open-elements.ts'
 import type { Place } from '../rich/entries.ts'
 import { inkOf } from '../rich/surface.ts'
 import { readSource } from './inline.ts'
@@ -16,12 +17,12 @@ const KEPT = new Set(
 )
 /** Elements that are kept only inside a table of the block: elsewhere they would end the cell around the block. */
 const IN_TABLES = new Set(['caption', 'col', 'colgroup', 'tbody', 'td', 'tfoot', 'th', 'thead', 'tr'])
-const VOID = new Set(['br', 'col', 'hr', 'img', 'wbr'])
 /** Elements whose removal gets a warning. The contents of scripts and styles are separate tokens, which are dropped. */
 const REMOVED = new Set(['script', 'style', 'title', 'iframe', 'link', 'meta', 'base', 'object', 'embed'])
 const RUNS = /^(?:on|formaction$|srcdoc$)/
+/** Matches characters that browsers ignore in a scheme; `decodeAttribute` writes U+FFFD for some of them. */
 // oxlint-disable-next-line no-control-regex
-const IGNORED = /[\u0000-\u0020]+/g
+const IGNORED = /[\u0000-\u0020\uFFFD]+/g
 /** Matches HTML that sets a text or background colour. */
 const COLORED = /color\s*[:=]/i
 const SCHEME = /^(?:javascript|vbscript|data):/i
@@ -33,7 +34,7 @@ function safeTag(tag: StartTag): string {
   let kept = ''
   let from = 0
   for (const attribute of tag.attributes) {
-    const value = decodeEntities(attribute.value).replace(IGNORED, '')
+    const value = decodeAttribute(attribute.value).replace(IGNORED, '')
     if (!RUNS.test(attribute.name) && !SCHEME.test(value)) continue
     kept += tag.raw.slice(from, attribute.from - tag.from)
     from = attribute.to - tag.from
@@ -82,7 +83,7 @@ class Container {
     const safe = safeTag(tag)
     this.isChanged ||= safe !== tag.raw
     this.html += safe
-    if (VOID.has(name)) return
+    if (VOID_ELEMENTS.has(name)) return
     this.#open.push(name)
     this.#counts.set(name, this.#count(name) + 1)
   }

@@ -1,4 +1,4 @@
-import { decodeEntities } from '../escape.ts'
+import { decodeHtmlText } from '../escape.ts'
 import { memberOf, colorOf, readNumber, textOf } from '../rich/attributes.ts'
 import { type Look, PLAIN, type Run, textRuns, type TextTag } from '../rich/runs.ts'
 import { DEFAULTS, LIMITS } from './defaults.ts'
@@ -132,7 +132,7 @@ export function readSource(walk: Walk, content: readonly unknown[], depth: numbe
   for (const value of content) {
     if (!walk.budget.takeNode()) break
     const node = readNode(value)
-    if (node?.type === 'text') source += walk.budget.read(node.text, { decode: decodeEntities })
+    if (node?.type === 'text') source += walk.budget.read(node.text, { decode: decodeHtmlText })
     else if (node?.type === 'variable') {
       source += readVariable(walk, textOf(node.attributes, 'id'), textOf(node.attributes, 'fallback'))
     } else if (node?.type === 'hardBreak') source += '\n'

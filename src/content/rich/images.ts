@@ -66,7 +66,7 @@ export function writeImageBlock(parts: EmailParts, image: ImageBlock, room: numb
   )
   writeLinked(parts, image.link, 'display:block;text-decoration:none', () => {
     writeImageTag(parts, image, `${size}style="${style.join(';')}"`)
-    if (image.alt.trim() !== '') parts.text.text(`[${image.alt}]`)
+    parts.alternative(image.alt)
   })
   parts.html.fixed('</td></tr></table>\n')
   parts.text.endBlock(1)

@@ -76,9 +76,8 @@ function writeRun(parts: EmailParts, run: Run, { surface, room }: RunsPlace): vo
     parts.html.fixed('<br>\n')
     return parts.text.lineBreak()
   }
-  const { alt } = run.image
   writeImageTag(parts, run.image, sizeOf(run.image, room))
-  if (alt.trim() !== '') parts.text.text(`[${alt}]`)
+  parts.alternative(run.image.alt)
 }
 
 /**
