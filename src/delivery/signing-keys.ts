@@ -1,7 +1,7 @@
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
 import { findSigningKey, type SigningKey } from '../domain/domains/keys.ts'
 import type { Services } from '../services.ts'
-import { wireAddress } from './headers.ts'
+import { domainOf } from './headers.ts'
 
 /** Finds the DKIM keys that sign email. */
 export type SigningKeys = {
@@ -22,8 +22,7 @@ export function createSigningKeys(services: Services): SigningKeys {
 
   return {
     async of({ organizationId, fromEmail }) {
-      const address = wireAddress(fromEmail)
-      const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+      const domain = domainOf(fromEmail)
       const name = `${organizationId}/${domain}`
       const known = kept.get(name)
       if (known && known.until > performance.now()) return await known.key
