@@ -6,7 +6,7 @@ import type { Step } from '../schema/automation.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row, rows } from '../src/database.ts'
 import { updateStatus } from '../src/domain/automations/definition/status.ts'
-import { noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
+import { endConditionWaits, noteTimedConditions } from '../src/domain/automations/runs/conditions.ts'
 import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { readTimeline } from '../src/domain/automations/runs/run-records.ts'
 import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
@@ -281,6 +281,33 @@ test('CONDITION ends when its filters begin to hold, whatever made them hold, or
     await tenant.subscribe(),
   )
   t.is(late.trail[1], 'until TIMEOUT→timeout')
+})
+
+test('a condition that names something deleted fails its step, and the next wait of the run is not ended for it', async (t) => {
+  const filters = [{ field: 'customFields.doomed', operator: 'equals' as const, value: 'x' }]
+  const condition = { ...until('CONDITION', { filters }), onError: 'CONTINUE' as const }
+  const subscriberId = await tenant.subscribe()
+  await setField(subscriberId, { doomed: 'y' })
+  const id = await world.publish(chain([condition, LONG]))
+  await world.enter(id, subscriberId)
+  const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'CONDITION' })
+  const own = sql`organization_id = ${tenant.id}`
+  await tenant.within(async (call) => {
+    await execute(call.em, sql`delete from custom_field where ${own} and name = 'doomed'`)
+    await nudgeRuns(call.em, tenant.id, [run.id])
+  })
+  await world.runWhen(id, { status: 'WAITING', stepId: 'pause' })
+  const left = await row(
+    services.orm.em.fork(),
+    sql`select from run_wait where ${own} and run_id = ${run.id}`,
+  )
+  t.is(left, null)
+  const wakeReason = await tenant.within(async (call) => {
+    await endConditionWaits(call, [subscriberId])
+    return await row(call.em, sql`select wake_reason as reason from automation_run where id = ${run.id}`)
+  })
+  t.deepEqual(wakeReason, { reason: null })
+  t.deepEqual((await trailOf(services, run.id)).slice(1), ['until FAILED→next', 'pause WAITING'])
 })
 
 test('a wait of a paused workflow is not left by a look that somebody asks for, whatever holds', async (t) => {

@@ -31,7 +31,9 @@ export async function endConditionWaits(call: Call, subscriberIds: readonly stri
   )
   const filters = await filtersOf(call, waiting)
   for (const [index, { runIds, automationId }] of waiting.entries()) {
-    const holding = await holdingRuns(call, automationId, runIds, filters[index] ?? [])
+    const awaited = filters[index]
+    if (!awaited) continue
+    const holding = await holdingRuns(call, automationId, runIds, awaited)
     await wakeRuns(call, holding, 'CONDITION')
   }
 }
@@ -89,12 +91,16 @@ export async function organizationsWithConditions(em: EntityManager): Promise<st
   return found.map(({ id }) => id)
 }
 
-async function filtersOf(call: Call, conditions: readonly Condition[]): Promise<(readonly Filter[])[]> {
+/** Returns the filters of each step; null for a step that waits for none, because no filters match everybody. */
+async function filtersOf(
+  call: Call,
+  conditions: readonly Condition[],
+): Promise<(readonly Filter[] | null)[]> {
   const ids = conditions.map(({ versionId }) => versionId)
   const versions = await loadVersions(call.em, call.organization.id, ids)
   return conditions.map(({ versionId, stepId }) => {
     const step = versions.get(versionId)?.graph.steps.get(stepId)
-    return step?.type === 'WAIT_UNTIL' && step.config.mode === 'CONDITION' ? step.config.filters : []
+    return step?.type === 'WAIT_UNTIL' && step.config.mode === 'CONDITION' ? step.config.filters : null
   })
 }
 

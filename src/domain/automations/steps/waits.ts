@@ -2,11 +2,12 @@ import { sql } from 'kysely'
 
 import type { WaitUntilConfigs } from '../../../../schema/automation-steps.ts'
 import type { StepOf } from '../../../../schema/automation.ts'
+import { Failure } from '../../../catalogue/failure.ts'
 import { execute, row } from '../../../database.ts'
 import { compileWhere, matches } from '../../audience/match.ts'
 import { isSinceEntry } from '../runs/since-entry.ts'
 import { CONDITION_TYPE } from '../runs/waits.ts'
-import { type Enter, entryOf, left, scopeOf, type StepResult, type Turn } from './step.ts'
+import { type Enter, entryOf, failedBy, left, scopeOf, type StepResult, type Turn } from './step.ts'
 import {
   decideCondition,
   decideDate,
@@ -103,10 +104,18 @@ async function enterCondition(
 
 /**
  * Evaluates the filters of a wait for a condition whenever the run looks. Usually the run is woken when they start to
- * match.
+ * match. The step fails if a filter names something that was deleted.
  */
 async function lookAgain(turn: Turn, config: StepOf<'WAIT_UNTIL'>['config']): Promise<StepResult | null> {
-  if (config.mode !== 'CONDITION' || !(await holds(turn, config.filters))) return null
+  if (config.mode !== 'CONDITION') return null
+  try {
+    if (!(await holds(turn, config.filters))) return null
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    // The run may go on after the failure, so no later change may find this wait.
+    await dropWait(turn)
+    return failedBy(error)
+  }
   await dropWait(turn)
   return left('next', { result: 'CONDITION' })
 }
