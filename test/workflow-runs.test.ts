@@ -101,8 +101,8 @@ async function trail(runId: string, organization = own): Promise<string[]> {
 }
 
 /** Creates a subscriber who waits in the first wait of a workflow. */
-async function parked(steps: Step[] = [MANUAL, LONG, TAG], more: object[] = []) {
-  const workflowId = await published(steps, more)
+async function parked(steps: Step[] = [MANUAL, LONG, TAG], more: object[] = [], settings: object = {}) {
+  const workflowId = await published(steps, more, settings)
   const { id: subscriberId, email } = await subscribe()
   await own.data('add_subscriber_to_workflow', { workflowId, subscriberId })
   const run = await runWhen(subscriberId, workflowId, 'WAITING')
@@ -245,6 +245,24 @@ test('a fast-forward answers from where and to where the run went, and a repeat 
     'second FAST_FORWARD→next',
     'tag DONE→next',
   ])
+})
+
+test('a repeat is answered also after the fast-forward of an email that waited for its sending hours', async (t) => {
+  const inTwoDays = new Date(Date.now() + 2 * 86_400_000).getUTCDay()
+  const days = [['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'][inTwoDays]]
+  const hello = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN' }
+  const { workflowId, subscriberId, run } = await parked(
+    [MANUAL, { id: 'hello', type: 'EMAIL', config: hello }, LONG],
+    [],
+    { sendWindow: { days, start: '00:00', end: '12:00' } },
+  )
+  const expected = { workflowId, subscriberId, expectedStepId: 'hello' }
+  t.like(await fastForward(own, expected), { run: { id: run.id }, fromStep: { id: 'hello' } })
+  t.like(await fastForward(own, expected), { run: { id: run.id }, fromStep: { id: 'hello' } })
+  await eventually('the email to be sent', async () =>
+    (await trail(run.id)).includes('hello SENT→next') ? true : null,
+  )
+  t.like(await fastForward(own, expected), { fromStep: { id: 'hello' }, toStep: { id: 'pause' } })
 })
 
 test('nothing is fast-forwarded in a paused or archived workflow, or without a waiting run', async (t) => {

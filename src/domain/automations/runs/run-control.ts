@@ -92,7 +92,10 @@ export async function requestFastForward(
     )
   await execute(
     call.em,
-    sql`update automation_run set wake_reason = coalesce(wake_reason, 'FAST_FORWARD'), wake_at = now()
+    sql`with noted as (
+        update run_step set outcome = outcome || jsonb_build_object('fastForwardedAt', now())
+        where organization_id = ${call.organization.id} and run_id = ${run.id} and visit = ${run.visit})
+      update automation_run set wake_reason = 'FAST_FORWARD', wake_at = now()
       where organization_id = ${call.organization.id} and id = ${run.id} and wake_reason is null`,
   )
   await nudgeRuns(call.em, call.organization.id, [run.id])
@@ -162,8 +165,8 @@ function outcomeUnknown(): never {
 }
 
 /**
- * Answers a request for a wait that is over: if a fast-forward ended it in the last ten minutes, returns what the first
- * call returned. Otherwise throws `WRONG_STATE`.
+ * Answers a request for a wait that is over: if a fast-forward of this step was requested, and the step was left in the
+ * last ten minutes or still sends its email, returns what the first call returned. Otherwise throws `WRONG_STATE`.
  */
 async function alreadyMoved(
   call: Call,
@@ -201,9 +204,9 @@ async function lastFastForward(
       from automation_run run join run_step step on step.organization_id = run.organization_id and step.run_id = run.id
       where run.organization_id = ${organization.id} and run.automation_id = ${automationId}
         and run.subscriber_id = ${subscriberId} and (${runId}::uuid is null or run.id = ${runId}::uuid)
-        and step.step_id = ${stepId} and step.outcome ->> 'result' = 'FAST_FORWARD'
-        and step.ended_at > now() - interval '10 minutes'
-      order by step.ended_at desc limit 1`,
+        and step.step_id = ${stepId} and step.outcome -> 'fastForwardedAt' is not null
+        and coalesce(step.ended_at, now()) > now() - interval '10 minutes'
+      order by coalesce(step.ended_at, now()) desc limit 1`,
   )
 }
 
