@@ -81,7 +81,12 @@ test('a webhook carries what it is told, signed, and its answer is read by the s
         hook('/score?email={{email}}', {
           method: 'PUT',
           headers: { 'X-Plan': '{{plan}}', Authorization: 'Bearer abc' },
-          body: { who: '{{name}}', order: '{{entry.order.id}}', none: "{{nothing | 'nobody'}}", n: 1 },
+          body: {
+            who: '{{name}}',
+            order: '{{entry.order.id}}: {{entry.order.lines.0.name}}',
+            none: "{{nothing | 'nobody'}}",
+            n: 1,
+          },
           saveResponseAs: 'crm',
         }),
         step('high', 'BRANCH', {
@@ -92,13 +97,13 @@ test('a webhook carries what it is told, signed, and its answer is read by the s
       edges: edges(['start', 'hook', 'high'], ['high', 'yes', 'tag']),
     },
     subscriberId,
-    { order: { id: 'A-1' } },
+    { order: { id: 'A-1', lines: [{ name: 'Tea' }] } },
   )
   t.deepEqual(run.trail.slice(1), ['hook DONE→next', 'high DECIDED→yes', 'tag DONE→next'])
   const [request, ...more] = at('/score')
   t.is(more.length, 0)
   t.like(request, { method: 'PUT', path: '/score?email=hook%40reader.example' })
-  t.deepEqual(JSON.parse(request?.body ?? ''), { who: 'Reader', order: 'A-1', none: 'nobody', n: 1 })
+  t.deepEqual(JSON.parse(request?.body ?? ''), { who: 'Reader', order: 'A-1: Tea', none: 'nobody', n: 1 })
   t.like(request?.headers, {
     'x-plan': 'pro',
     authorization: 'Bearer abc',

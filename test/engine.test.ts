@@ -361,6 +361,11 @@ test('re-entry decides who may come again', async (t) => {
     ]),
     ['in', 'ALREADY_ACTIVE', 'in', 'NO_KEY'],
   )
+  const items = (...ids: number[]) => ({ items: ids.map((id) => ({ id })) })
+  t.deepEqual(
+    await enter({ mode: 'PER_KEY', keyPath: 'items.0.id' }, [items(1), items(1, 2), items(2), items()]),
+    ['in', 'ALREADY_ACTIVE', 'in', 'NO_KEY'],
+  )
   t.deepEqual(
     await enter({ mode: 'AFTER_EXIT', cooldown: { amount: 1, unit: 'HOURS' } }, [{ leave: true }, {}]),
     ['in', 'COOLDOWN'],

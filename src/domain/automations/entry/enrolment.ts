@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { ReEntry } from '../../../../schema/automation.ts'
-import { isRecord } from '../../../../schema/json.ts'
+import { valueAt } from '../../../../schema/json.ts'
 import { durationMilliseconds, reEntryOf } from '../../../../temporal/graph.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
@@ -267,8 +267,7 @@ export function decide(
 function entryKeyOf(rule: ReEntry, { context }: Pick<Candidate, 'context'>): string | null {
   if (rule.mode === 'EVERY_TIME') return newId()
   if (rule.mode !== 'PER_KEY') return ''
-  let value: unknown = context
-  for (const part of (rule.keyPath ?? '').split('.')) value = isRecord(value) ? value[part] : undefined
+  const value = valueAt(context, rule.keyPath ?? '')
   if (typeof value === 'string' && value !== '') {
     return `key/${value.length > LONGEST_KEY ? hash('sha256', value) : value}`
   }

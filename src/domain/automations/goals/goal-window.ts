@@ -1,5 +1,5 @@
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
-import { isRecord } from '../../../../schema/json.ts'
+import { valueAt } from '../../../../schema/json.ts'
 
 const DAY_MS = 86_400_000
 /** Values from this size on are ignored: they do not fit the column, and no real amount is that large. */
@@ -29,11 +29,7 @@ export function valueOf(
   data: Record<string, unknown>,
 ): { value: number | null; currency: string | null } {
   if (valuePath === undefined) return { value: null, currency: null }
-  let found: unknown = data
-  for (const part of valuePath.split('.')) {
-    if (Array.isArray(found)) found = found[Number(part)]
-    else found = isRecord(found) && Object.hasOwn(found, part) ? found[part] : undefined
-  }
+  const found = valueAt(data, valuePath)
   const value = typeof found === 'string' && found.trim() !== '' ? Number(found) : found
   if (typeof value !== 'number' || !(Math.abs(value) < MOST_VALUE)) return { value: null, currency: null }
   const { currency } = data

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../../schema/json.ts'
+import { isRecord, valueAt } from '../../../../schema/json.ts'
 import { formatValue } from '../../../content/variables.ts'
 
 /** The values of variables: those of email content by name, and the run's entry data as `entry.<path>`. */
@@ -26,9 +26,5 @@ export function fillJson(value: unknown, variables: Variables): unknown {
 
 function valueOf(name: string, { named, entry }: Variables): unknown {
   if (!name.startsWith('entry.')) return Object.hasOwn(named, name) ? named[name] : undefined
-  let value: unknown = entry
-  for (const part of name.slice('entry.'.length).split('.')) {
-    value = isRecord(value) && Object.hasOwn(value, part) ? value[part] : undefined
-  }
-  return value
+  return valueAt(entry, name.slice('entry.'.length))
 }
