@@ -392,6 +392,11 @@ test('a local time that does not exist moves forward, an ambiguous one takes the
     iso(waitDue({ amount: 1, unit: 'DAYS', at: '02:30' }, paris('2025-10-25T12:00:00Z'))),
     '2025-10-26T00:30:00.000Z',
   )
+  // On 26 October 2025, a Sunday, the clocks go back at 01:00 UTC, so 02:30 comes at 00:30 and at 01:30 UTC.
+  t.is(
+    iso(waitDue({ amount: 1, unit: 'HOURS', days: ['SUN'] }, paris('2025-10-26T00:30:00Z'))),
+    '2025-10-26T01:30:00.000Z',
+  )
   const due = (date: string, timezone?: string) =>
     iso(
       dateDue(

@@ -36,10 +36,13 @@ export function waitDue(config: WaitConfig, clock: Clock): number {
   const base = byDays
     ? begun.add({ days: config.unit === 'WEEKS' ? config.amount * 7 : config.amount })
     : begun.add({ milliseconds: durationMilliseconds(config) })
-  const time = config.at === undefined ? base.toPlainTime() : Temporal.PlainTime.from(config.at)
+  const isAllowed = (date: Temporal.PlainDate) => !config.days || config.days.includes(weekdayOf(date))
   let date = base.toPlainDate()
+  // Not `dueOn`: the local time of `base` may occur twice that day, and `base` be the second.
+  if (config.at === undefined && isAllowed(date)) return base.epochMilliseconds
+  const time = config.at === undefined ? base.toPlainTime() : Temporal.PlainTime.from(config.at)
   if (!byDays && dueOn(date, time, zone) < base.epochMilliseconds) date = date.add({ days: 1 })
-  while (config.days && !config.days.includes(weekdayOf(date))) date = date.add({ days: 1 })
+  while (!isAllowed(date)) date = date.add({ days: 1 })
   return dueOn(date, time, zone)
 }
 
