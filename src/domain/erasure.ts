@@ -223,13 +223,21 @@ async function anonymizeHistory({ em, organization }: Call, id: string, nobody: 
 
 /** Removes the person from stored answers, audit data and rejected import rows that mention them. */
 async function scrubRecords({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
-  const words = array([...addresses, encodeId('sub', id)], 'text')
-  const mentions = (text: RawBuilder<unknown>) =>
-    sql`exists (select from unnest(${words}) word where strpos(lower(${text}), word) > 0)`
+  const patterns = array([...addresses, encodeId('sub', id)].map(wholeWord), 'text')
+  const mentions = (text: RawBuilder<unknown>) => sql`lower(${text}) ~ any(${patterns})`
   const own = sql`organization_id = ${organization.id}`
   await execute(em, sql`delete from idempotency_record where ${own} and ${mentions(sql`answer::text`)}`)
   await execute(em, sql`update audit_entry set data = '{}' where ${own} and ${mentions(sql`data::text`)}`)
   await execute(em, sql`delete from import_rejection where ${own} and ${mentions(sql`cells::text || error`)}`)
+}
+
+/**
+ * Returns a PostgreSQL pattern for an address or id that is not a part of another one. An escape of JSON, such as "\n",
+ * may stand before it. So may "/", "=" or "'", which addresses hardly ever hold, but URLs and quotations do.
+ */
+function wholeWord(text: string): string {
+  const literal = text.replaceAll(/[!-/:-?[-`{-~]/g, String.raw`\$&`)
+  return String.raw`(?:^|[^[:alnum:]._+-]|\\[bfnrt]|\\u[0-9a-f]{4})${literal}(?!-*[[:alnum:]]|\.[[:alnum:]])`
 }
 
 /** Replaces the person's suppressed addresses by hashes, and suppresses the current address in any case. */
