@@ -63,6 +63,11 @@ test('a page in another character set, without a type, or of plain text is read'
     t.true(markdown.includes('Müllers Bürgersteig'), path)
   }
   t.is((await organization.data('fetch_web_page', { url: `${web.url}/short` })).title, 'Short')
+  pages['/latin.txt'] = { type: 'text/plain; charset=iso-8859-1', body: Buffer.from(paragraph, 'latin1') }
+  pages['/unknown.txt'] = { type: 'text/plain; charset=klingon', body: paragraph }
+  for (const path of ['/latin.txt', '/unknown.txt']) {
+    t.is((await organization.data('fetch_web_page', { url: web.url + path })).markdown, paragraph, path)
+  }
   pages['/notes.md'] = { type: 'text/markdown', body: '# Notes\n\n<b>as they are</b>' }
   const notes = await organization.data('fetch_web_page', { url: `${web.url}/notes.md` })
   t.like(notes, { title: '', markdown: '# Notes\n\n<b>as they are</b>', author: null })

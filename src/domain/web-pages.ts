@@ -1,6 +1,7 @@
 import { type WebPage, WEB_PAGE_LIMITS } from '../../schema/web.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Outside } from '../catalogue/tool.ts'
+import { decodeText } from '../ports/page-charset.ts'
 import { PageFault, type PageText } from '../ports/page-reader.ts'
 import type { WebAnswer } from '../ports/web.ts'
 import { refuse } from './text.ts'
@@ -18,7 +19,7 @@ export async function fetchWebPage({ services }: Outside, { url }: { url: string
     limits: { bytes: WEB_PAGE_LIMITS.bytes, milliseconds: WEB_PAGE_LIMITS.milliseconds },
   })
   const { type, charset } = contentTypeOf(answer)
-  if (TEXT.has(type)) return bounded(answer.url, plainText(answer.body))
+  if (TEXT.has(type)) return bounded(answer.url, plainText(decodeText(answer.body, [charset])))
   if (!HTML.has(type)) {
     const message = `is not a page: its type is ${JSON.stringify(type.slice(0, 80))}, and only HTML and text can be read.`
     throw new Failure('UNSUPPORTED_MEDIA_TYPE', `url ${message}`, { details: [{ path: 'url', message }] })
@@ -34,8 +35,7 @@ function contentTypeOf({ headers, body }: WebAnswer): { type: string; charset: s
   return { type: isUnnamed ? 'text/html' : type.trim(), charset: charset ?? null }
 }
 
-function plainText(body: Buffer): PageText {
-  const markdown = body.toString('utf8')
+function plainText(markdown: string): PageText {
   const nothing = { description: null, author: null, site: null, language: null, published: null }
   return { ...nothing, title: '', markdown, wordCount: markdown.split(/\s+/).filter(Boolean).length }
 }

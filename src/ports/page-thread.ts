@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { Defuddle } from 'defuddle/node'
 import { parseHTML } from 'linkedom'
 
+import { decodeText } from './page-charset.ts'
 import type { Page, PageText } from './page-reader.ts'
 
 const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
@@ -37,15 +38,7 @@ async function readPage({ html, url, charset }: Page): Promise<PageText> {
 /** Decodes a page in the character set of its header, of its first bytes, or else in UTF-8. */
 function decode(html: Uint8Array, charset: string | null): string {
   const head = new TextDecoder('latin1').decode(html.subarray(0, SNIFFED_BYTES))
-  for (const label of [charset, META_CHARSET.exec(head)?.[1]]) {
-    if (!label) continue
-    try {
-      return new TextDecoder(label).decode(html)
-    } catch {
-      // An unknown label is ignored.
-    }
-  }
-  return new TextDecoder().decode(html)
+  return decodeText(html, [charset, META_CHARSET.exec(head)?.[1]])
 }
 
 /**
