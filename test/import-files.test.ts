@@ -137,6 +137,14 @@ test('a file from a spreadsheet becomes people, tags and fields, and refused row
   t.deepEqual(await leftOf(organization), { imports: 1, chunks: 0 })
 })
 
+test('numbers in the form that an export gives large and small ones come back as numbers', async (t) => {
+  const organization = await api.organization()
+  const done = await imported(organization, 'email,rate\nlarge@example.com,1e+21\nsmall@example.com,1e-7\n')
+  t.like(done, { status: 'COMPLETED', imported: 2, failed: 0 })
+  t.deepEqual((await person(organization, 'large@example.com')).customFields, { rate: 1e21 })
+  t.deepEqual((await person(organization, 'small@example.com')).customFields, { rate: 1e-7 })
+})
+
 test('a mapping says where columns go, and what it leaves out is not used', async (t) => {
   const organization = await api.organization()
   const mapping = { Adresse: 'email', Prénom: 'name', Offre: 'fields.plan', Étiquettes: 'tags' }

@@ -86,7 +86,7 @@ function tagsOf(cell: string): string[] {
 
 /** Converts a cell to its type. A cell of another type stays text, so that validation can report it. */
 function toScalar(cell: string, type: FieldType | undefined): FieldScalar {
-  if (type === 'number' && /^-?\d+(?:\.\d+)?$/.test(cell)) return Number(cell)
+  if (type === 'number' && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(cell)) return Number(cell)
   if (type !== 'boolean') return cell
   const word = cell.toLowerCase()
   return YES.has(word) || (NO.has(word) ? false : cell)
