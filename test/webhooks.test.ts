@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, row } from '../src/database.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
-import { replayPage } from '../src/domain/webhooks/pages.ts'
+import { closePending, replayPage } from '../src/domain/webhooks/pages.ts'
 import { reportResults } from '../src/domain/webhooks/results.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startWebhookTurns } from '../worker/webhook-turns.ts'
@@ -382,6 +382,33 @@ test('nothing but failures for five days disables a webhook; what was pending fa
   t.like(body, { enabled: true, disabledAt: null, disabledReason: null, failingSince: null })
   await tenant.person()
   await eventually('alive', async () => (await tenant.deliveries(hook, '&status=DELIVERED')).length === 1)
+})
+
+test('a webhook that is enabled again at once is told what happens from then on, and nothing before', async (t) => {
+  const { endpoints, api } = t.context
+  const tenant = await tenantOf(t.context)
+  const hook = await tenant.hook('/again')
+  await tenant.change(hook, sql`next_turn_at = now() + interval '1 hour'`)
+  await tenant.events(3)
+  await tenant.rest('PATCH', `/${hook.id}`, { enabled: false })
+  t.is((await tenant.rest('PATCH', `/${hook.id}`, { enabled: true })).status, 200)
+  await tenant.person()
+  await eventually('the new event', async () => endpoints.ids('/again').length === 1)
+  const failed = await tenant.deliveries(hook, '&status=FAILED')
+  t.deepEqual(
+    failed.map(({ error }: { error: string }) => error),
+    Array.from({ length: 4 }, () => 'The webhook was disabled before this could be delivered.'),
+  )
+
+  await tenant.change(hook, sql`next_turn_at = now() + interval '1 hour'`)
+  await tenant.person()
+  const turn = { organizationId: tenant.id, webhookId: decodeId('whk', hook.id), turn: 1, failures: 0 }
+  await closePending(
+    crossOrganization(api.services),
+    { ...turn, enabled: false, isDeleted: false, isReplaying: false },
+    { isLate: false },
+  )
+  t.is((await tenant.deliveries(hook, '&status=FAILED')).length, 4, 'a worker that comes late closes nothing')
 })
 
 test('an endpoint that answers 410 is gone at once; disabling by hand says so', async (t) => {

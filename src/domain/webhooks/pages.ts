@@ -5,6 +5,7 @@ import { type EntityManager, execute } from '../../database.ts'
 import { AGAIN } from './deliveries.ts'
 import { HOURS } from './results.ts'
 import type { Turn } from './turns.ts'
+import { CLOSED } from './webhooks.ts'
 
 /** Work on many deliveries of a webhook, page by page, so that no transaction is long. */
 
@@ -24,14 +25,15 @@ export async function closePending(
   const late = sql`<= now() - make_interval(hours => ${HOURS}) and exists (select from webhook
     where organization_id = ${organizationId} and id = ${webhookId}
       and failing_since <= now() - make_interval(hours => ${HOURS}))`
-  const why = isLate
-    ? `The endpoint accepted nothing for ${HOURS} hours.`
-    : 'The webhook was disabled before this could be delivered.'
+  // The lock keeps the webhook from being enabled meanwhile: what happens after that is delivered.
+  const disabled = sql`is not null and exists (select from webhook
+    where organization_id = ${organizationId} and id = ${webhookId} and not enabled for share)`
+  const why = isLate ? `The endpoint accepted nothing for ${HOURS} hours.` : CLOSED
   await execute(
     em,
     sql`update webhook_delivery set status = 'FAILED', next_attempt_at = null, error = ${why}
       where ${own} and event_id = any (array(select event_id from webhook_delivery where ${own}
-        and next_attempt_at ${isLate ? late : sql`is not null`}
+        and next_attempt_at ${isLate ? late : disabled}
         order by next_attempt_at limit ${PAGE}))`,
   )
 }

@@ -103,6 +103,7 @@ export async function updateWebhook(call: Call, patch: WebhookPatch): Promise<We
     ...(enabled === true ? [ENABLING] : []),
     ...(enabled === false ? [disabling('REQUESTED')] : []),
   ]
+  if (enabled === true) await closeEarlier(call, webhookId)
   if (changes.length > 0) {
     const changed = await execute(
       call.em,
@@ -111,6 +112,22 @@ export async function updateWebhook(call: Call, patch: WebhookPatch): Promise<We
     if (changed > 0) await audit(call, 'webhook.updated', webhookId, { fields: Object.keys(fields) })
   }
   return await findWebhook(call, webhookId)
+}
+
+/** The error of deliveries that were pending when their webhook was disabled. */
+export const CLOSED = 'The webhook was disabled before this could be delivered.'
+
+/** Fails what a disabled webhook has pending: it may be enabled before a worker did so. */
+async function closeEarlier(call: Call, webhookId: string): Promise<void> {
+  await execute(
+    call.em,
+    sql`with own as materialized (
+        select organization_id, id from webhook where ${isWebhook(call, webhookId)} and not enabled for update
+      )
+      update webhook_delivery delivery set status = 'FAILED', next_attempt_at = null, error = ${CLOSED} from own
+      where delivery.organization_id = own.organization_id and delivery.webhook_id = own.id
+        and delivery.next_attempt_at is not null`,
+  )
 }
 
 const ENABLING = sql`enabled = true, disabled_at = null, disabled_reason = null, failures = 0, failing_since = null,
