@@ -45,6 +45,7 @@ const MAY_IMPORT: Record<string, { own: string[]; packages?: string[] }> = {
       'src/skills/',
       'src/catalogue/',
       'src/ports/dns.ts',
+      'src/ports/page-charset.ts',
       'src/ports/page-reader.ts',
       'src/ports/web.ts',
       'src/ports/web-fault.ts',
