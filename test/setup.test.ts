@@ -2,6 +2,7 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Client, Connection } from '@temporalio/client'
 import test, { type ExecutionContext } from 'ava'
@@ -152,6 +153,30 @@ test('a part that ends is started again, and given up when it keeps ending', asy
   t.is(await givenUp, 'part keeps ending (exit code 3)')
   t.is(starts, 3)
   t.is(lines[0], 'part ended (exit code 3); starting it again in 0.001 s')
+})
+
+test('a part that is slow to start and never gets ready is given up, too', async (t) => {
+  let starts = 0
+  const givenUp = new Promise<string>((resolve) => {
+    const start = async (): Promise<Child> => {
+      starts += 1
+      if (starts > 1) {
+        // Longer than the 20 ms below, after which a part counts as healthy.
+        await sleep(50)
+        throw new Error('part is not ready')
+      }
+      return {
+        pid: 0,
+        exited: Promise.resolve('exit code 3'),
+        stop: async () => undefined,
+        kill: () => undefined,
+      }
+    }
+    const reporter = { say: () => starts > 5 && resolve('never'), givenUp: resolve }
+    void supervise({ name: 'part', start }, reporter, [1, 2], 20)
+  })
+  t.is(await givenUp, 'part keeps ending (part is not ready)')
+  t.is(starts, 3)
 })
 
 test('a part is not started again once it is being stopped', async (t) => {

@@ -21,17 +21,18 @@ export type Supervised = {
 }
 
 const PAUSES_MS = [500, 1_000, 2_000, 4_000, 8_000]
-/** The count of deaths starts again after a part has run this long. */
+/** The count of deaths starts again after a part has run this long since it was ready. */
 const HEALTHY_MS = 60_000
 
 /**
  * Starts a part and restarts it, after growing pauses, whenever it ends by itself. A failing first start is thrown to
- * the caller. `givenUp` is called when there are more deaths than pauses.
+ * the caller; a later one counts as a death. `givenUp` is called when there are more deaths than pauses.
  */
 export async function supervise(
   part: Part,
   reporter: Reporter,
   pausesMs: readonly number[] = PAUSES_MS,
+  healthyMs = HEALTHY_MS,
 ): Promise<Supervised> {
   const stopping = new AbortController()
   let child = await part.start()
@@ -42,7 +43,7 @@ export async function supervise(
     while (!stopping.signal.aborted) {
       const reason = await child.exited
       if (stopping.signal.aborted) return
-      deaths = Date.now() - startedAt > HEALTHY_MS ? 1 : deaths + 1
+      deaths = Date.now() - startedAt > healthyMs ? 1 : deaths + 1
       const pause = pausesMs[deaths - 1]
       if (pause === undefined) {
         reporter.givenUp(`${part.name} keeps ending (${reason})`)
@@ -51,8 +52,9 @@ export async function supervise(
       reporter.say(`${part.name} ended (${reason}); starting it again in ${pause / 1_000} s`)
       await pauseUnless(stopping.signal, pause)
       if (stopping.signal.aborted) return
-      startedAt = Date.now()
       const next = await part.start().catch((error: unknown) => failedStart(error))
+      // Set after the start, because a start that fails at its time limit is no healthy run.
+      startedAt = Date.now()
       child = next
       // The stop was requested during the start, so only this code can stop the new child.
       if (stopping.signal.aborted) await next.stop()
