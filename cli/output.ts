@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { styleText } from 'node:util'
 
 import type { CommandFailure } from './failure.ts'
 
 const ESCAPE = '\u001B'
+/** Replaces ESC in our own colours until they are printed. It is random, so that no text from others can contain it. */
+const OWN_ESCAPE = randomUUID()
 
 /** A table row, with one cell per column. */
 export type Row = readonly (string | number | null)[]
@@ -81,15 +84,23 @@ export function facts(entries: readonly (readonly [name: string, value: string |
 
 /** Returns a bold text; plain if NO_COLOR is set or the output is not a terminal. */
 export function bold(text: string): string {
-  return styleText('bold', text, { stream: process.stdout })
+  return styled('bold', text, process.stdout)
 }
 
 export function red(text: string): string {
-  return styleText('red', text, { stream: process.stderr })
+  return styled('red', text, process.stderr)
 }
 
 export function coloured(colour: 'green' | 'yellow' | 'red', text: string): string {
-  return styleText(colour, text, { stream: process.stdout })
+  return styled(colour, text, process.stdout)
+}
+
+function styled(
+  format: 'bold' | 'green' | 'yellow' | 'red',
+  text: string,
+  stream: NodeJS.WriteStream,
+): string {
+  return styleText(format, text.replaceAll(ESCAPE, ''), { stream }).replaceAll(ESCAPE, OWN_ESCAPE)
 }
 
 /** Returns a line with path and message for each fault in `details`; none if there are fewer than two. */
@@ -109,9 +120,7 @@ export function toJson(value: unknown, indent = 0): string {
   })
 }
 
-/** Removes control characters, because texts from others must not control the terminal. Color sequences are kept. */
+/** Removes control characters, because texts from others must not control the terminal. Only our own colours are kept. */
 function printable(text: string): string {
-  return text.replaceAll(/(?![\n\t])\p{Cc}/gu, (character, at: number) =>
-    character === ESCAPE && /^\[\d+m/.test(text.slice(at + 1, at + 5)) ? character : '',
-  )
+  return text.replaceAll(/(?![\n\t])\p{Cc}/gu, '').replaceAll(OWN_ESCAPE, ESCAPE)
 }

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 
 import test from 'ava'
 
+import { bold, createOutput } from '../cli/output.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { makeToken } from '../src/catalogue/tokens.ts'
 import type { TestOrganization } from './helpers/api.ts'
@@ -375,6 +376,21 @@ where(test, '/dev/full')(
     t.regex(full.stderr, /could not be written: .*ENOSPC/)
   },
 )
+
+test.serial('only our own colours reach the terminal, not those in texts of others', (t) => {
+  const { FORCE_COLOR } = process.env
+  let printed = ''
+  const stream = { write: (text: string) => (printed += text) }
+  process.env['FORCE_COLOR'] = '1'
+  try {
+    const output = createOutput([], { stdin: {}, stdout: stream, stderr: stream })
+    output.result(null, `${bold('Name')} \u001B[8mhidden\u001B[0m \u009B31mred`)
+  } finally {
+    if (FORCE_COLOR === undefined) delete process.env['FORCE_COLOR']
+    else process.env['FORCE_COLOR'] = FORCE_COLOR
+  }
+  t.is(printed, '\u001B[1mName\u001B[22m [8mhidden[0m 31mred\n')
+})
 
 test('open prints addresses; those that are not known, it says', async (t) => {
   const { postloom } = await customer()
