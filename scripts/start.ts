@@ -17,7 +17,7 @@ Set in the environment, all optional:
   TEMPORAL_PORT 7233       TEMPORAL_UI_PORT 8233    WORKER_PORT 3001          POSTGRES_PORT 54320
   SMTP_INBOUND_PORT 2525
                            a port that is taken moves on to the next free one, unless it is set
-  POSTLOOM_HOST            the address the API and the mailbox listen on (127.0.0.1)
+  POSTLOOM_HOST            the address that the API, the worker, SMTP and the mailbox listen on (127.0.0.1)
   POSTLOOM_BASE_URL        the address that links in mail start with
   RELAY_URL                the mail relay (the built-in mailbox)
   LOG_LEVEL                debug, info, warn, error

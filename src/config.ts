@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import { isIP } from 'node:net'
+import { isIP, isIPv6 } from 'node:net'
 
 export type Environment = Record<string, string | undefined>
 
@@ -102,6 +102,15 @@ function modeOf(env: Environment): Config['env'] {
 
 function hostOf(env: Environment): string {
   return env['POSTLOOM_HOST'] ?? '127.0.0.1'
+}
+
+/**
+ * Returns the host in URLs by which this machine reaches a process that listens on `host`: POSTLOOM_HOST may be one
+ * address, on which 127.0.0.1 does not answer, or the wildcard of all addresses.
+ */
+export function reachableHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return isIPv6(host) ? `[${host}]` : host
 }
 
 /**

@@ -87,8 +87,8 @@ function livingParts(environment: NodeJS.ProcessEnv): string[] {
   })
 }
 
-test('one start runs everything, a second says where, a stop leaves nothing running', async (t) => {
-  const environment = await freshPlace(t)
+test('one start runs everything on the given address, a second says where, a stop leaves nothing running', async (t) => {
+  const environment: NodeJS.ProcessEnv = { ...(await freshPlace(t)), POSTLOOM_HOST: '127.0.0.2' }
   const service = start(t, environment)
   await ready(service)
 
@@ -96,6 +96,7 @@ test('one start runs everything, a second says where, a stop leaves nothing runn
   for (const url of [`${dev.baseUrl}/readyz`, `${dev.mailbox.url}/readyz`, dev.temporal.uiUrl]) {
     t.is((await fetch(url)).status, 200, url)
   }
+  t.is(dev.baseUrl, `http://127.0.0.2:${environment['API_PORT']}`)
   t.is(dev.temporal.address, `127.0.0.1:${environment['TEMPORAL_PORT']}`)
   t.true(service.output().includes(`Bearer ${dev.apiToken}`))
   t.is(statSync(stateOf(environment)).mode & 0o777, 0o700)

@@ -1,5 +1,6 @@
 import { developmentCertificate } from '../../scripts/services/settings.ts'
 import { type DevFile, developmentSecret, readDevFile } from '../../scripts/services/state.ts'
+import { reachableHost } from '../../src/config.ts'
 import { CommandFailure } from '../failure.ts'
 
 type Environment = Record<string, string | undefined>
@@ -31,10 +32,11 @@ export function installationEnvironment(env: Environment): Environment {
     ...env,
     DATABASE_URL: database.url,
     POSTLOOM_BASE_URL: baseUrl,
+    POSTLOOM_HOST: smtp.host,
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace,
     TEMPORAL_UI_URL: temporal.uiUrl || undefined,
-    RELAY_URL: env['RELAY_URL'] || `smtp://127.0.0.1:${mailbox.smtpPort}`,
+    RELAY_URL: env['RELAY_URL'] || `smtp://${reachableHost(smtp.host)}:${mailbox.smtpPort}`,
     API_PORT: new URL(baseUrl).port,
     WORKER_PORT: String(health.worker),
     SMTP_PORT: String(smtp.port),

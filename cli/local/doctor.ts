@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 import { crossOrganization } from '../../src/catalogue/unit-of-work.ts'
-import type { Config, Environment } from '../../src/config.ts'
+import { type Config, type Environment, reachableHost } from '../../src/config.ts'
 import { inspectDatabase, isReachable } from '../../src/database.ts'
 import { nameOf, readRelays } from '../../src/delivery/relay.ts'
 import { checkStoredKeys } from '../../src/domain/domains/keys.ts'
@@ -143,11 +143,12 @@ async function examineDns({ dns, config }: Services): Promise<Finding[]> {
 }
 
 async function examineProcesses(config: Config, env: Environment): Promise<Finding[]> {
-  const local = (variable: string, standard: number) => Number(env[variable] || standard)
+  const host = reachableHost(config.host)
+  const smtpPort = env['SMTP_HEALTH_PORT'] || 3002
   const [api, worker, smtp, relays] = await Promise.all([
     isReady(`${config.baseUrl}/readyz`),
-    isReady(`http://127.0.0.1:${config.ports.worker}/readyz`),
-    isReady(`http://127.0.0.1:${local('SMTP_HEALTH_PORT', 3002)}/readyz`),
+    isReady(`http://${host}:${config.ports.worker}/readyz`),
+    isReady(`http://${host}:${smtpPort}/readyz`),
     examineRelays(config),
   ])
   const elsewhere = 'If it runs on another machine, this is as it should be; otherwise start it.'

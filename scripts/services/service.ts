@@ -60,21 +60,21 @@ export class Service {
   async #startAll(): Promise<DevFile> {
     await stopLeftovers()
     const say = (line: string): void => this.#listener.say(line)
-    const settings = await readSettings(process.env, say)
+    const read = await readSettings(process.env, say)
     say('Starting Postloom …')
     const [databaseUrl] = await Promise.all([
-      this.#startDatabase(settings),
-      this.#startTemporal(settings),
-      this.#startMailbox(settings),
+      this.#startDatabase(read),
+      this.#startTemporal(read),
+      this.#startMailbox(read),
     ])
-    const environment = { ...settings.environment, DATABASE_URL: databaseUrl }
+    const settings = { ...read, environment: { ...read.environment, DATABASE_URL: databaseUrl } }
     if (settings.isDevelopment) ensureCertificate(['localhost', '127.0.0.1'], developmentCertificate)
-    const keys = await prepare(environment)
+    const keys = await prepare(settings.environment)
     await Promise.all([
-      this.#startProgram('api', 'api/main.ts', settings.ports.api, environment),
-      this.#startProgram('worker', 'worker/main.ts', settings.ports.worker, environment),
+      this.#startProgram('api', 'api/main.ts', settings.ports.api, settings),
+      this.#startProgram('worker', 'worker/main.ts', settings.ports.worker, settings),
     ])
-    await this.#startProgram('smtp', 'smtp/main.ts', settings.ports.smtpHealth, environment)
+    await this.#startProgram('smtp', 'smtp/main.ts', settings.ports.smtpHealth, settings)
     const { baseUrl, ...addresses } = settings.addresses
     const dev = { baseUrl, ...keys, ...addresses, database: { url: databaseUrl } }
     if (settings.isDevelopment) writeDevFile(dev)
@@ -119,16 +119,17 @@ export class Service {
     })
   }
 
-  async #startMailbox({ isDevelopment, ports, environment }: Settings): Promise<void> {
-    if (!isDevelopment) return
-    await this.#startProgram('mailbox', 'mailbox/main.ts', ports.mailbox, environment, GRACE_MS.mailbox)
+  async #startMailbox(settings: Settings): Promise<void> {
+    if (!settings.isDevelopment) return
+    const port = settings.ports.mailbox
+    await this.#startProgram('mailbox', 'mailbox/main.ts', port, settings, GRACE_MS.mailbox)
   }
 
   async #startProgram(
     name: string,
     script: string,
     port: number,
-    environment: Settings['environment'],
+    { environment, host }: Settings,
     graceMs = GRACE_MS.program,
   ): Promise<void> {
     log(name)
@@ -140,7 +141,7 @@ export class Service {
           script,
           environment,
           stateDirectory,
-          readyUrl: `http://127.0.0.1:${port}/readyz`,
+          readyUrl: `http://${host}:${port}/readyz`,
           graceMs,
           onTrouble: (line) => this.#tellTrouble(name, line),
         }),

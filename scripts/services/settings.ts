@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
+import { reachableHost } from '../../src/config.ts'
 import { choosePorts, type PortRequest } from './ports.ts'
 import { developmentSecret, stateDirectory, type DevFile } from './state.ts'
 
@@ -19,6 +20,8 @@ export type Settings = {
   isDevelopment: boolean
   hasOwnTemporal: boolean
   databaseUrl: string | undefined
+  /** The host in the URLs of the processes that are started. */
+  host: string
   ports: Ports
   environment: Environment
   addresses: Omit<DevFile, 'apiToken' | 'adminKey' | 'database'>
@@ -59,10 +62,12 @@ export async function readSettings(env: Environment, say: (line: string) => void
   const needed = { isDevelopment, hasOwnTemporal, hasOwnDatabase: !env['DATABASE_URL'] }
   const ports = { ...NO_PORTS, ...(await choosePorts(portRequests(host, needed), env, say)) }
   const addresses = findAddresses(env, ports, { isDevelopment, hasOwnTemporal })
+  const urlHost = reachableHost(host)
   return {
     isDevelopment,
     hasOwnTemporal,
     databaseUrl: env['DATABASE_URL'] || undefined,
+    host: urlHost,
     ports,
     addresses,
     environment: {
@@ -70,6 +75,7 @@ export async function readSettings(env: Environment, say: (line: string) => void
       POSTLOOM_ENV: isDevelopment ? 'development' : 'production',
       POSTLOOM_HOST: host,
       POSTLOOM_BASE_URL: addresses.baseUrl,
+      POSTLOOM_API_URL: env['POSTLOOM_API_URL'] || `http://${urlHost}:${ports.api}`,
       POSTLOOM_SECRET: env['POSTLOOM_SECRET'] || (isDevelopment ? developmentSecret('secret') : undefined),
       POSTLOOM_ENCRYPTION_KEY:
         env['POSTLOOM_ENCRYPTION_KEY'] || (isDevelopment ? developmentSecret('encryption-key') : undefined),
@@ -88,7 +94,7 @@ export async function readSettings(env: Environment, say: (line: string) => void
       TEMPORAL_ADDRESS: addresses.temporal.address,
       TEMPORAL_NAMESPACE: addresses.temporal.namespace,
       TEMPORAL_UI_URL: addresses.temporal.uiUrl || undefined,
-      RELAY_URL: env['RELAY_URL'] || (isDevelopment ? `smtp://${LOOPBACK}:${ports.mailboxSmtp}` : undefined),
+      RELAY_URL: env['RELAY_URL'] || (isDevelopment ? `smtp://${urlHost}:${ports.mailboxSmtp}` : undefined),
     },
   }
 }
@@ -103,7 +109,7 @@ type Needed = {
 function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports, PortRequest>> {
   return {
     api: { variable: 'API_PORT', standard: 3000, purpose: 'the API', host },
-    worker: { variable: 'WORKER_PORT', standard: 3001, purpose: "the worker's health", host: LOOPBACK },
+    worker: { variable: 'WORKER_PORT', standard: 3001, purpose: "the worker's health", host },
     smtp: { variable: 'SMTP_PORT', standard: 2587, purpose: 'SMTP submission', host },
     smtpInbound: {
       variable: 'SMTP_INBOUND_PORT',
@@ -115,7 +121,7 @@ function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports,
       variable: 'SMTP_HEALTH_PORT',
       standard: 3002,
       purpose: "the SMTP door's health",
-      host: LOOPBACK,
+      host,
     },
     ...(needed.isDevelopment && {
       mailbox: { variable: 'MAILBOX_PORT', standard: 8025, purpose: 'the mailbox', host },
@@ -142,17 +148,18 @@ function findAddresses(
   { isDevelopment, hasOwnTemporal }: Pick<Settings, 'isDevelopment' | 'hasOwnTemporal'>,
 ): Settings['addresses'] {
   const host = env['POSTLOOM_HOST'] ?? LOOPBACK
-  const reachable = host === '0.0.0.0' || host === '::' ? LOOPBACK : host
+  const urlHost = reachableHost(host)
   return {
-    baseUrl: (env['POSTLOOM_BASE_URL'] || `http://${reachable}:${ports.api}`).replace(/\/$/, ''),
+    baseUrl: (env['POSTLOOM_BASE_URL'] || `http://${urlHost}:${ports.api}`).replace(/\/$/, ''),
     temporal: {
       address: env['TEMPORAL_ADDRESS'] || `${LOOPBACK}:${ports.temporal}`,
       namespace: env['TEMPORAL_NAMESPACE'] || 'default',
       uiUrl: env['TEMPORAL_UI_URL'] || (hasOwnTemporal ? `http://${LOOPBACK}:${ports.temporalUi}` : ''),
     },
-    smtp: { host: reachable, port: ports.smtp, inboundPort: ports.smtpInbound },
+    // Without the brackets that IPv6 addresses have in URLs.
+    smtp: { host: urlHost.replaceAll(/[[\]]/g, ''), port: ports.smtp, inboundPort: ports.smtpInbound },
     mailbox: {
-      url: isDevelopment ? `http://${reachable}:${ports.mailbox}` : '',
+      url: isDevelopment ? `http://${urlHost}:${ports.mailbox}` : '',
       smtpPort: isDevelopment ? ports.mailboxSmtp : 0,
     },
     health: { worker: ports.worker, smtp: ports.smtpHealth },
