@@ -25,7 +25,7 @@ Set in the environment, all optional:
 
 Addresses and keys are written to .postloom/dev.json, logs to .postloom/logs/. Ctrl-C stops everything.`
 
-const WAIT_FOR_STOPPING_MS = 15_000
+const WAIT_FOR_STOPPING_MS = 20_000
 const PARENT_CHECK_MS = 250
 
 if (process.argv.includes('--help') || process.argv.includes('-h')) {

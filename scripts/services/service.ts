@@ -21,7 +21,10 @@ export type ServiceListener = {
 
 /** The order in which parts stop; those in one group stop together. A part stops before the parts that it needs. */
 const STOP_ORDER = [['smtp'], ['api', 'worker'], ['mailbox', 'temporal'], ['postgres']]
-/** How long each part may take to stop, in ms, before it is killed. Groups of parts stop one after the other. */
+/**
+ * How long each part may take to stop, in ms, before it is killed. Groups of parts stop one after the other, so a stop
+ * takes at most 14 seconds plus what killing takes; README.md and `WAIT_FOR_STOPPING_MS` in start.ts allow for that.
+ */
 const GRACE_MS = { program: 5_000, mailbox: 1_500, temporal: 1_500, postgres: 2_500 }
 const SAME_TROUBLE_MS = 10_000
 
