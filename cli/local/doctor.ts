@@ -11,8 +11,8 @@ import { certificateFinding, type Finding, greets, isReady, siteCertificate } fr
 import { readInstallation, withServices } from './services.ts'
 import { examineTemporal } from './temporal.ts'
 
-/** The oldest PostgreSQL release that the migrations and queries support. */
-const OLDEST_POSTGRES = 15
+/** The oldest PostgreSQL release that has every function of the queries, such as `pg_input_is_valid`. */
+const OLDEST_POSTGRES = 16
 const SKEW_WARN_MS = 2_000
 const SKEW_FAIL_MS = 60_000
 
