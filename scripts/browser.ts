@@ -33,9 +33,9 @@ const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars
 const PHONE_WIDTH = 600
 
 /** Starts Chromium (`CHROMIUM`, or `chromium` on the PATH) and talks to it through its file descriptors 3 and 4. */
-export function openBrowser(): Browser {
+export function openBrowser(program = process.env['CHROMIUM'] ?? 'chromium'): Browser {
   const profile = mkdtempSync(join(tmpdir(), 'postloom-chromium-'))
-  const child = spawn(process.env['CHROMIUM'] ?? 'chromium', [...FLAGS, `--user-data-dir=${profile}`], {
+  const child = spawn(program, [...FLAGS, `--user-data-dir=${profile}`], {
     stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'close')
@@ -65,9 +65,7 @@ async function newPage(talk: Talk): Promise<Page> {
       await ask('Emulation.setEmulatedMedia', { features })
     },
     async open(url) {
-      const loaded = talk.hear('Page.loadEventFired', String(sessionId))
-      await ask('Page.navigate', { url })
-      await loaded
+      await Promise.all([talk.hear('Page.loadEventFired', String(sessionId)), ask('Page.navigate', { url })])
     },
     async evaluate(expression) {
       const params = { expression, returnByValue: true, awaitPromise: true }
@@ -97,6 +95,7 @@ class Talk {
   readonly #input: Writable
   readonly #asked = new Map<number, Waiting>()
   readonly #awaited = new Map<string, Waiting>()
+  #ended: Error | undefined
   #last = 0
   #rest = ''
 
@@ -113,6 +112,7 @@ class Talk {
   }
 
   async ask(method: string, params: object, sessionId?: string): Promise<Answer> {
+    if (this.#ended) throw this.#ended
     const id = ++this.#last
     return await new Promise((resolve, reject) => {
       this.#asked.set(id, { resolve, reject })
@@ -121,6 +121,7 @@ class Talk {
   }
 
   async hear(event: string, sessionId: string): Promise<Answer> {
+    if (this.#ended) throw this.#ended
     return await new Promise((resolve, reject) =>
       this.#awaited.set(`${sessionId} ${event}`, { resolve, reject }),
     )
@@ -133,13 +134,16 @@ class Talk {
   }
 
   #take({ id, method, sessionId, result, error }: Answer): void {
-    const waiting = this.#asked.get(Number(id)) ?? this.#awaited.get(`${String(sessionId)} ${String(method)}`)
+    const event = `${String(sessionId)} ${String(method)}`
+    const waiting = this.#asked.get(Number(id)) ?? this.#awaited.get(event)
     this.#asked.delete(Number(id))
+    this.#awaited.delete(event)
     if (isRecord(error)) waiting?.reject(new Error(`Chromium: ${String(error['message'])}`))
     else waiting?.resolve(isRecord(result) ? result : {})
   }
 
   #fail(error: Error): void {
+    this.#ended ??= error
     for (const { reject } of [...this.#asked.values(), ...this.#awaited.values()]) reject(error)
   }
 }
