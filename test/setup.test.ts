@@ -1,5 +1,13 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,6 +16,7 @@ import { Client, Connection } from '@temporalio/client'
 import test, { type ExecutionContext } from 'ava'
 import pg from 'pg'
 
+import { openBrowser } from '../scripts/browser.ts'
 import { countOutcomes } from '../scripts/services/ava-report.ts'
 import { startChild, type Child } from '../scripts/services/child.ts'
 import { findInstalled, installOnce } from '../scripts/services/install-once.ts'
@@ -425,6 +434,18 @@ test('a tool is installed once, by whoever is first, and a failure says why', as
   t.is(findInstalled(tool), join(tool.home, 'run'))
   t.is(await installOnce(tool, () => Promise.reject(new Error('nobody asks again'))), null)
   t.deepEqual(readdirSync(cache), ['tool'])
+
+  renameSync(join(tool.home, 'run'), join(tool.home, 'rest of a damaged cache'))
+  t.is(await installOnce(tool, async (directory) => put(directory)), null)
+  t.deepEqual(readdirSync(tool.home), ['run'])
+})
+
+test('a browser that has ended refuses every question', async (t) => {
+  const browser = openBrowser('true')
+  const refusal = { message: /the browser ended|EPIPE/ }
+  await t.throwsAsync(browser.newPage(), refusal)
+  await browser.close()
+  await t.throwsAsync(browser.newPage(), refusal)
 })
 
 test('the count of a test run knows crashes, hooks and skipped tests', (t) => {

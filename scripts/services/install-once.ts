@@ -32,6 +32,8 @@ export async function installOnce(
   try {
     mkdirSync(making, { recursive: true })
     await install(making)
+    // A directory without the program is damaged, and would refuse the new one.
+    if (findInstalled(tool) === undefined) rmSync(tool.home, { recursive: true, force: true })
     renameSync(making, tool.home)
     return null
   } catch (error) {
