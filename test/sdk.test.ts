@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import test from 'ava'
 
 import { ROUTES } from '../api/routes.ts'
+import { toType } from '../scripts/sdk/to-type.ts'
 import { sdkTypes } from '../scripts/sdk/types.ts'
 import { Postloom } from '../sdk/src/index.ts'
 import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
@@ -62,6 +63,12 @@ test('every tool has a method of its name, also one that is newer than the clien
   t.is(await Promise.resolve(client.tools), client.tools)
   JSON.stringify(client)
   t.is(asked.length, calls, 'no question of the runtime is a call of a tool')
+})
+
+test('a type has every character of a literal or of a name', (t) => {
+  const value = 'a\\'
+  const schema = { type: 'object', properties: { "it's": { const: value } }, required: ["it's"] }
+  t.is(toType(schema, () => undefined).trim(), '{\n"it\'s": "a\\\\"\n}')
 })
 
 test('the types are those of the catalogue: npm run sdk-types', async (t) => {

@@ -18,8 +18,8 @@ export function toType(schema: object, nameOf: NameOf): string {
   const { const: value, enum: values, anyOf, type, items, ...rest }: Json = Object(schema)
   const name = nameOf(schema)
   if (name !== undefined) return name
-  if (value !== undefined) return literal(value)
-  if (Array.isArray(values)) return values.map(literal).join(' | ')
+  if (value !== undefined) return JSON.stringify(value)
+  if (Array.isArray(values)) return values.map((one) => JSON.stringify(one)).join(' | ')
   if (Array.isArray(anyOf)) return [...new Set(anyOf.map((one: Json) => toType(one, nameOf)))].join(' | ')
   switch (type) {
     case 'string':
@@ -68,9 +68,5 @@ function arrayOf(item: string): string {
 }
 
 function propertyName(key: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : `'${key}'`
-}
-
-function literal(value: unknown): string {
-  return typeof value === 'string' ? `'${value.replaceAll("'", "\\'")}'` : JSON.stringify(value)
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : JSON.stringify(key)
 }
