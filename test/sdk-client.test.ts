@@ -199,6 +199,11 @@ test('a request has the key, the headers of the client and what was asked, and t
   t.is(decodeURIComponent(asked[1]?.line ?? ''), 'POST /api/v2/imports?tags=one,two&mapping={"Mail":"email"}')
   await client().imports.create('email\n', { tags: ['one, two'] })
   t.is(decodeURIComponent(asked[2]?.line ?? ''), 'POST /api/v2/imports?tags=["one, two"]')
+  await client().imports.create('email\n', { tags: ['[one]'] })
+  t.is(decodeURIComponent(asked[3]?.line ?? ''), 'POST /api/v2/imports?tags=["[one]"]')
+  // No query of the catalogue has a list of objects yet.
+  await client().tags.list({ order: [{ by: 'name' }] } as object)
+  t.is(decodeURIComponent(asked[4]?.line ?? ''), 'GET /api/v2/tags?order=[{"by":"name"}]')
 })
 
 test.serial(

@@ -137,8 +137,8 @@ function fill(path: string, parameters: readonly string[]): string {
 }
 
 /**
- * Encodes a query. Lists are joined by commas, or written as JSON if an item contains one. Objects are written as JSON,
- * and undefined members are omitted.
+ * Encodes a query. Lists of plain texts are joined by commas; other lists and objects are written as JSON, and undefined
+ * members are omitted.
  */
 function queryText(query: object): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
@@ -148,8 +148,13 @@ function queryText(query: object): string {
 }
 
 function queryValue(value: unknown): string {
-  if (Array.isArray(value) && !value.some((item) => String(item).includes(','))) return value.join(',')
+  if (Array.isArray(value) && value.length > 0 && value.every(isPlain)) return value.join(',')
   return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** Returns whether the service reads an item of a list back when the items are joined by commas. */
+function isPlain(item: unknown): boolean {
+  return typeof item === 'string' && /^[^,[]+$/.test(item)
 }
 
 function isStream(body: unknown): boolean {
