@@ -442,10 +442,9 @@ test('a tool is installed once, by whoever is first, and a failure says why', as
 
 test('a browser that has ended refuses every question', async (t) => {
   const browser = openBrowser('true')
-  const refusal = { message: /the browser ended|EPIPE/ }
-  await t.throwsAsync(browser.newPage(), refusal)
+  await t.throwsAsync(browser.newPage())
   await browser.close()
-  await t.throwsAsync(browser.newPage(), refusal)
+  await t.throwsAsync(browser.newPage())
 })
 
 test('the count of a test run knows crashes, hooks and skipped tests', (t) => {
