@@ -1,3 +1,6 @@
+import { createRequire } from 'node:module'
+import { queryObjects } from 'node:v8'
+
 import test from 'ava'
 import { sql } from 'kysely'
 
@@ -18,4 +21,13 @@ test('connections that are lost inside transactions give their places back, and 
   }
   t.deepEqual(await row(services.orm.em.fork(), sql`select 1 as alive`), { alive: 1 })
   await services.close()
+})
+
+test('a connection to Temporal that fails leaves nothing behind, however long Temporal is away', async (t) => {
+  const services = await testServices({ TEMPORAL_ADDRESS: '127.0.0.1:9' })
+  t.teardown(() => services.close())
+  t.false(await services.temporal.isReachable())
+  const sdk = createRequire(createRequire(import.meta.url).resolve('@temporalio/client'))
+  const grpc = sdk('@grpc/grpc-js/build/src/internal-channel.js') as { InternalChannel: new () => unknown }
+  t.is(queryObjects(grpc.InternalChannel, { format: 'count' }), 0)
 })

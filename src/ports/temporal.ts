@@ -40,12 +40,19 @@ export function createTemporalPort(config: Config['temporal'], log: Logger): Tem
   let connecting: Promise<{ connection: Connection; client: Client }> | undefined
 
   async function connect() {
-    const connection = await Connection.connect({
+    const connection = Connection.lazy({
       address: config.address,
       ...(config.tls && { tls: true }),
       ...(config.apiKey && { apiKey: config.apiKey }),
       connectTimeout: CONNECT_MS,
     })
+    try {
+      await connection.ensureConnected()
+    } catch (error) {
+      // A connection that failed keeps its gRPC channel in memory until it is closed.
+      await connection.close()
+      throw error
+    }
     return { connection, client: new Client({ connection, namespace: config.namespace }) }
   }
 
