@@ -68,8 +68,8 @@ export type NextAction = {
   error: string | null
 }
 
-/** The argument of the fast-forward update: the wait to leave, and an id of the request. */
-export type FastForward = { stepId: string; visit: number; requestId: string }
+/** The argument of the fast-forward update: the wait to leave. */
+export type FastForward = { stepId: string; visit: number }
 /** The place of the run when the update answered. */
 export type FastForwarded = { stepId: string | null; visit: number; state: string }
 /** The result that a finished run leaves in its history. */

@@ -107,7 +107,7 @@ test.serial('a run that is asked in the last turn before it continues as new ans
     () => handle.signal(NUDGE),
     () =>
       handle.startUpdate<FastForwarded, [FastForward]>(FAST_FORWARD, {
-        args: [{ stepId: 'pause', visit: 2, requestId: 'asked' }],
+        args: [{ stepId: 'pause', visit: 2 }],
         waitForStage: WorkflowUpdateStage.ACCEPTED,
       }),
   )
@@ -128,3 +128,24 @@ test.serial('a domain that is asked in the last look before it continues as new 
   t.is((await answerTo(question)).status, 'VERIFYING')
   await untilContinued(handle, runId)
 })
+
+test.serial(
+  'a domain whose last look before it continues as new was too early for a signal looks again first',
+  async (t) => {
+    const engine = await startEngine(services)
+    t.teardown(() => engine.stop())
+    const { id } = await register({ tenant })
+    const client = await services.temporal.client()
+    const handle = client.workflow.getHandle(domainWorkflowId(id))
+    const { runId } = await eventually('its workflow', () => handle.describe())
+    const signal = () => handle.signal(NUDGE)
+    await duringTurn('domain', decodeId('dom', id), signal, signal)
+    await untilContinued(handle, runId)
+    const { events } = await client.workflow.getHandle(domainWorkflowId(id), runId).fetchHistory()
+    const story = (events ?? []).flatMap((event) => {
+      if (event.workflowExecutionSignaledEventAttributes) return ['signal']
+      return event.activityTaskScheduledEventAttributes ? ['look'] : []
+    })
+    t.deepEqual(story, ['signal', 'look', 'signal', 'look'])
+  },
+)

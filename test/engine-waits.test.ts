@@ -326,7 +326,7 @@ test('a wait of a paused workflow is not left by a look that somebody asks for, 
   )
   const client = await services.temporal.client()
   const workflowId = runWorkflowId(encodeId('wf', id), encodeId('sub', subscriberId), 1)
-  const look = { stepId: 'until', visit: 2, requestId: 'look' }
+  const look = { stepId: 'until', visit: 2 }
   const handle = client.workflow.getHandle(workflowId)
   const answer = await handle.executeUpdate<FastForwarded, [FastForward]>(FAST_FORWARD, { args: [look] })
   t.like(answer, { stepId: 'until', state: 'WAITING' })

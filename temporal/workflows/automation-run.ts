@@ -122,8 +122,8 @@ export async function AutomationRun(input: AutomationRunInput): Promise<RunResul
   }
 }
 
-function checkFastForward({ stepId, visit, requestId }: FastForward): void {
-  if (!stepId || !requestId || !Number.isInteger(visit) || visit < 1) {
-    throw new Error('fastForward needs {stepId, visit, requestId} of the wait to leave')
+function checkFastForward({ stepId, visit }: FastForward): void {
+  if (!stepId || !Number.isInteger(visit) || visit < 1) {
+    throw new Error('fastForward needs {stepId, visit} of the wait to leave')
   }
 }

@@ -71,9 +71,9 @@ export async function DomainVerification(input: DomainVerificationInput): Promis
       if (!asked) break
     }
     if (workflowInfo().continueAsNewSuggested) {
-      // An update that arrived during this check is answered by the next one, which must run before continue-as-new.
+      // An update or signal that arrived during this check asks for another one, which must run before continue-as-new.
       await condition(() => asked || allHandlersFinished())
-      if (allHandlersFinished()) await continueAsNew<typeof DomainVerification>({ ...request, polls, pace })
+      if (!asked) await continueAsNew<typeof DomainVerification>({ ...request, polls, pace })
     }
   }
   if (checked.status === 'FAILED') {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sql } from 'kysely'
@@ -138,7 +137,7 @@ async function tellRunner(
       where organization_id = ${organization.id} and id = ${decodeId('run', run.id)}`,
   )
   if (!key) missing('run', run.id)
-  const argument: FastForward = { stepId: fromStep.id, visit: run.visit, requestId: randomUUID() }
+  const argument: FastForward = { stepId: fromStep.id, visit: run.visit }
   try {
     const client = await services.temporal.client()
     const handle = client.workflow.getHandle(workflowIdOf(key))
