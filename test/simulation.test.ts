@@ -140,6 +140,24 @@ test('what a way changes is seen by the filters after it, at the time that it ha
   ])
 })
 
+test('a field that one way creates does not exist in another', async (t) => {
+  const answer = await simulated({
+    steps: [
+      START,
+      step('fork', 'BRANCH', {
+        paths: [{ id: 'yes', filters: [{ field: 'tags', operator: 'has_any', value: ['warm'] }] }],
+      }),
+      step('text', 'UPDATE_FIELD', { set: { fresh: 'words' } }),
+      step('sum', 'UPDATE_FIELD', { increment: { fresh: 1 } }),
+    ],
+    edges: edges(['start', 'fork'], ['fork', 'yes', 'sum'], ['fork', 'else', 'text']),
+  })
+  t.deepEqual(
+    answer.ways.map(({ timeline }) => timeline.at(-1)?.result),
+    ['DONE', 'DONE'],
+  )
+})
+
 test('dates follow the calendar of their zone across both changes of daylight saving time', async (t) => {
   const daily = (timezone: string) => ({
     steps: [

@@ -59,8 +59,9 @@ export type Filtering = {
 export function createFiltering(em: EntityManager, subject: Subject): Filtering {
   const known = new Map<string, Promise<string | null>>()
 
-  function compiled(filters: readonly Filter[], { entry }: State, now: RawBuilder<unknown>) {
-    const { organizationId, references, automationId } = subject
+  function compiled(filters: readonly Filter[], { entry, fieldTypes }: State, now: RawBuilder<unknown>) {
+    const { organizationId, automationId } = subject
+    const references = { ...subject.references, fields: new Map(fieldTypes) }
     const run = { automationId, runId: NOBODY }
     return compileFilters({ organizationId, references, entry: json(entry), run, single: true, now }, filters)
   }
@@ -152,7 +153,7 @@ function dependencies(
     state.profile,
     names((field) => field.startsWith(ENTRY_PREFIX)) && state.entry,
     names((field) => field === 'status') && state.status,
-    names((field) => field.startsWith(CUSTOM_FIELD_PREFIX)) && state.fields,
+    names((field) => field.startsWith(CUSTOM_FIELD_PREFIX)) && [state.fields, [...state.fieldTypes]],
     names((field) => field === 'tags') && [...state.tags],
     names((field) => field === 'campaign' || field === 'emailCount') && state.emails,
     names((field) => field === 'event' || field === 'revenue') && [state.begunBy, state.events],

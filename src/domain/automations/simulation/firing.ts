@@ -3,11 +3,10 @@ import type { StepOf } from '../../../../schema/automation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
 import { readId } from '../../../ids.ts'
 import { CONSENT } from '../../consent.ts'
-import { typeOf } from '../../fields.ts'
 import { REVENUE } from '../../subscriber-history.ts'
 import { tagEvents } from '../../tags.ts'
 import type { World } from './place.ts'
-import type { State } from './state.ts'
+import { type State, withField } from './state.ts'
 
 /** The beginning of a way: the person's state after the trigger has fired. `assumed` says how that differs from now. */
 export type Begun = { step: StepOf<'TRIGGER'>; state: State; assumed: string | null }
@@ -102,9 +101,8 @@ function updated({ subject, timezone }: World, config: TriggerConfigs['FIELD_UPD
     return { type, data, change: { profile }, assumed }
   }
   const { [field]: _old, ...fields } = state.fields
-  const types = subject.references.fields
-  if (to !== null && !types.has(field)) types.set(field, typeOf(to, timezone))
-  return { type, data, change: { fields: to === null ? fields : { ...fields, [field]: to } }, assumed }
+  const change = to === null ? { fields } : withField(state, field, to, timezone)
+  return { type, data, change, assumed }
 }
 
 /**

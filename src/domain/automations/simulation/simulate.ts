@@ -97,7 +97,7 @@ async function prepare(
       isReal(person) && source.automationId !== null ? await readVariants(call, source, person.id) : null,
     consent: await readConsent(call, person),
   }
-  return { world, state: firstState(person, tags) }
+  return { world, state: firstState(person, references, tags) }
 }
 
 /** Loads the things and tags that filters, goals, triggers and steps name; for a sample, also its own tags. */
@@ -125,13 +125,18 @@ async function readMentioned(
 }
 
 /** Makes the state of the person before any trigger has fired. */
-function firstState(person: SimulatedPerson, tags: ReadonlyMap<string, TagRow>): State {
+function firstState(
+  person: SimulatedPerson,
+  references: References,
+  tags: ReadonlyMap<string, TagRow>,
+): State {
   return {
     entry: person.entry,
     begunBy: [],
     status: person.status,
     profile: {},
     fields: person.fields,
+    fieldTypes: references.fields,
     tags: new Set(isReal(person) ? person.tags : person.tags.map((name) => tags.get(name)?.id ?? name)),
     revenue: Number(person.numbers['revenue'] ?? 0),
     emails: [],

@@ -1,5 +1,5 @@
-import type { SubscriberStatus } from '../../../../schema/values.ts'
-import type { FieldScalar } from '../../fields.ts'
+import type { FieldType, SubscriberStatus } from '../../../../schema/values.ts'
+import { type FieldScalar, typeOf } from '../../fields.ts'
 
 /** The UUID of everything that a simulation invents. The jitter of a run with this id is 0. */
 export const NOBODY = '00000000-0000-0000-0000-000000000000'
@@ -19,6 +19,8 @@ export type State = {
   /** Columns of `subscriber` that the simulation has changed. */
   profile: Readonly<Record<string, unknown>>
   fields: Readonly<Record<string, FieldScalar>>
+  /** The types of the custom fields that filters name, and of those that this way has created. */
+  fieldTypes: ReadonlyMap<string, FieldType>
   /** The ids of the person's tags. */
   tags: ReadonlySet<string>
   revenue: number
@@ -37,6 +39,16 @@ export type State = {
 /** Returns the state with one more event. */
 export function withEvent(state: State, event: SimulatedEvent): State {
   return { ...state, events: [...state.events, event] }
+}
+
+/** Returns the state with a custom field set. As in the engine, a new field gets the type of its first value. */
+export function withField(state: State, field: string, value: FieldScalar, timezone: string): State {
+  const { fieldTypes } = state
+  return {
+    ...state,
+    fields: { ...state.fields, [field]: value },
+    fieldTypes: fieldTypes.has(field) ? fieldTypes : withEntry(fieldTypes, field, typeOf(value, timezone)),
+  }
 }
 
 /** Returns a copy of a map with one more entry. */

@@ -3,7 +3,7 @@ import { skipPort } from '../../../../temporal/graph.ts'
 import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
 import { CONSENT } from '../../consent.ts'
 import { emailFacts } from '../../email-facts.ts'
-import { type FieldScalar, shapeFaults, typeFaults, typeOf } from '../../fields.ts'
+import { type FieldScalar, shapeFaults, typeFaults } from '../../fields.ts'
 import { REVENUE } from '../../subscriber-history.ts'
 import { tagEvents } from '../../tags.ts'
 import { type End, settlementOf } from '../runs/settlement.ts'
@@ -16,7 +16,7 @@ import { decideFailedRequest } from '../steps/webhook.ts'
 import { requestFacts } from '../webhooks/webhooks.ts'
 import { BY_GOAL, passTime, reachByEvents, reachByFilters, simulateGoal } from './goals.ts'
 import { momentOf, type Option, option, type Place, timed } from './place.ts'
-import { NOBODY, type SimulatedEvent, type State, withEntry, withEvent } from './state.ts'
+import { NOBODY, type SimulatedEvent, withEntry, withEvent, withField } from './state.ts'
 import { simulateWait, simulateWaitUntil } from './waits.ts'
 
 type Simulate<Type extends StepType> = (place: Place, step: StepOf<Type>) => Option[] | Promise<Option[]>
@@ -266,9 +266,8 @@ function changeTags(place: Place, names: readonly string[], adds: boolean): Opti
 
 function simulateUpdate(place: Place, { config }: StepOf<'UPDATE_FIELD'>): Option[] {
   const { world, at } = place
-  const types = world.subject.references.fields
   const changes = Object.entries(changedFields(place.state.fields, config))
-  const faults = [...shapeFaults(changes), ...typeFaults(changes, types, 'fields')]
+  const faults = [...shapeFaults(changes), ...typeFaults(changes, place.state.fieldTypes, 'fields')]
   if (faults.length > 0) refuseFaults(faults)
   let { state } = place
   for (const [field, value] of changes) {
@@ -277,9 +276,7 @@ function simulateUpdate(place: Place, { config }: StepOf<'UPDATE_FIELD'>): Optio
     const { [field]: _old, ...fields } = state.fields
     // The cast is safe: `typeFaults` has refused everything but null, which clears, and values of the field's type.
     const to = value as FieldScalar | null
-    // As in the engine, a new field gets the type of its first value.
-    if (to !== null && !types.has(field)) types.set(field, typeOf(to, world.timezone))
-    const changed: State = { ...state, fields: to === null ? fields : { ...fields, [field]: to } }
+    const changed = to === null ? { ...state, fields } : withField(state, field, to, world.timezone)
     state = withEvent(changed, { type: 'FIELD_UPDATED', at, data: { field, custom: true, from, to } })
   }
   return [option(place, left('next', { result: 'DONE' }), { state })]
