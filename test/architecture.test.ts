@@ -247,6 +247,14 @@ test('the entity manager is forked in few places: a unit of work, what crosses o
   ])
 })
 
+test('each advisory lock has a number of its own', (t) => {
+  const numbers = FILES.flatMap((file) =>
+    Array.from(read(file).matchAll(/LOCK = ([\d_]+)$/gm), ([, number]) => number),
+  )
+  t.true(numbers.length > 0)
+  t.deepEqual(numbers.toSorted(), [...new Set(numbers)].toSorted())
+})
+
 test('every experiment has its line in the documentation', (t) => {
   const known = globSync('faults/*.ts', { cwd: ROOT }).flatMap(
     (file) => /^ {2}id: '(\w+)',$/m.exec(read(file))?.[1] ?? [],

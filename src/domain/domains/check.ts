@@ -19,7 +19,7 @@ export type DomainKey = { organizationId: string; domainId: string }
 
 const ACTOR: Actor = { kind: 'system', id: 'domains', name: 'Domain verification' }
 const GONE: DomainChecked = { status: 'GONE', pace: 'END', records: [] }
-const DOMAIN_LOCK = 7_305_103
+const DOMAIN_LOCK = 7_305_104
 /** After this many failed daily checks in a row, a verified domain becomes DEGRADED. */
 const MISSES = 3
 
