@@ -757,3 +757,17 @@ test('the text part is for our own door only', async (t) => {
   t.is(answer.status, 422)
   t.is(answer.headers.get('smtp-reply'), null)
 })
+
+test('the text part that came with an email is kept whatever the type of its content', async (t) => {
+  const { api, organization } = t.context
+  const document = JSON.stringify({ type: 'doc', content: [{ type: 'paragraph' }] })
+  for (const content of [{ content: 'x' }, { content: document, contentType: 'TIPTAP' }]) {
+    const { token } = organization
+    const headers = { 'postloom-internal': api.services.config.internalSecret }
+    const mail = { to: 'ada@reader.example', subject: 'x', text: 'mine', ...content }
+    const sent = await api.request('POST', '/api/v1/emails', { token, body: mail, headers })
+    t.is(sent.status, 200, JSON.stringify(sent.body))
+    const { body } = await api.request('GET', `/api/v2/emails/${sent.body.id}`, { token })
+    t.is(body.source.text, 'mine')
+  }
+})

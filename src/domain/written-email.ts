@@ -36,14 +36,8 @@ export function isWrittenHere({ contentType }: Pick<Written, 'contentType'>): bo
 /** Returns the source to store for an email; a document is validated and includes its snippets' current versions. */
 export async function readWritten(call: Call, written: Written): Promise<MessageSource> {
   const { subject, content, contentType, preview = null, text } = written
-  if (contentType !== 'TIPTAP') {
-    return { subject, content, contentType, preview, ...(text !== undefined && { text }) }
-  }
+  const rest = { subject, preview, ...(text !== undefined && { text }) }
+  if (contentType !== 'TIPTAP') return { ...rest, content, contentType }
   const document = await readContent(call, 'MAILY', content)
-  return {
-    subject,
-    content: await withSnippets(call, 'MAILY', document.content),
-    contentType: 'MAILY',
-    preview,
-  }
+  return { ...rest, content: await withSnippets(call, 'MAILY', document.content), contentType: 'MAILY' }
 }
