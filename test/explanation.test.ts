@@ -145,7 +145,8 @@ test.serial('consent, suppression and the state of the campaign are told as they
   await execute(
     em(),
     sql`insert into suppression (id, organization_id, email_key, reason, source)
-      values (new_id(), ${organization.id}, ${gone}, 'MANUAL', 'test')`,
+      values (new_id(), ${organization.id}, ${gone}, 'MANUAL', 'test'),
+        (new_id(), ${organization.id}, erased_email_key(${organization.id}, ${gone}), 'COMPLAINT', 'test')`,
   )
   const out = await explain(organization, { email: gone, campaignId })
   t.deepEqual(told(out), [
@@ -155,6 +156,7 @@ test.serial('consent, suppression and the state of the campaign are told as they
     'FOR NO_FILTERS',
   ])
   t.truthy(reason(out, 'SUPPRESSED').at)
+  t.regex(reason(out, 'SUPPRESSED').message, /reported an email as spam/, 'the one that the lists show')
   const here = await person(organization, 'Here')
   await organization.confirmed('schedule_campaign', { campaignId, date: '2090-06-01', timezone: 'UTC' })
   const scheduled = await explain(organization, { email: here, campaignId })

@@ -1,5 +1,8 @@
 import anyTest, { type TestFn } from 'ava'
+import { sql } from 'kysely'
 
+import { row } from '../src/database.ts'
+import { encodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 
 const test = anyTest as TestFn<{ api: TestApi; organization: TestOrganization }>
@@ -43,6 +46,10 @@ test('a suppression by hand bans, blocks every email, and only its removal lifts
       body: { to: email, subject: 'Hello', content: 'Hi' },
     })
   t.is((await send()).status, 409)
+  const added = await row<{ id: string }>(
+    api.services.orm.em.fork(),
+    sql`select id from suppression where organization_id = ${organization.id} and email_key = ${email.toLowerCase()}`,
+  )
   t.is(
     (await organization.call('reactivate_subscriber', { subscriberId: subscriber.id, force: true })).status,
     409,
@@ -58,6 +65,12 @@ test('a suppression by hand bans, blocks every email, and only its removal lifts
   t.like(await done(organization.confirmed('remove_suppression', { email: 'ADA@reader.example' })), {
     reason: 'MANUAL',
   })
+  const removed = await row<{ target: string }>(
+    api.services.orm.em.fork(),
+    sql`select target from audit_entry
+      where organization_id = ${organization.id} and action = 'suppression.removed'`,
+  )
+  t.is(removed?.target, encodeId('sup', added?.id ?? ''))
   t.is(await status(), 'UNSUBSCRIBED', 'consent does not come back by itself')
   t.is((await send()).status, 200, 'transactional email goes to whoever left')
   t.is((await organization.call('remove_suppression', { email })).status, 404)

@@ -11,7 +11,7 @@ import { audit } from '../catalogue/audit.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, rows } from '../database.ts'
-import { encodeId, newId } from '../ids.ts'
+import { encodeId } from '../ids.ts'
 import { emailFault, readEmail } from './addresses.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
 import { recordEvents } from './events.ts'
@@ -105,9 +105,10 @@ export async function removeSuppression(call: Call, email: string): Promise<Supp
   const { em, organization } = call
   const address = readEmail(email, 'email')
   const keys = sql`email_key = any(suppression_keys(${organization.id}, ${address}))`
-  const [lifted] = await rows<{ reason: SuppressionReason }>(
+  const [lifted] = await rows<{ id: string; reason: SuppressionReason }>(
     em,
-    sql`delete from suppression where organization_id = ${organization.id} and ${keys} returning reason`,
+    sql`with lifted as (delete from suppression where organization_id = ${organization.id} and ${keys} returning *)
+      select id, reason from lifted order by reason`,
   )
   if (!lifted) return refuseUnknown(email)
   const moved = await rows<Moved>(
@@ -116,7 +117,7 @@ export async function removeSuppression(call: Call, email: string): Promise<Supp
       and email_key = lower(${address}) and status = 'BANNED' returning id, 'BANNED' as from, status as to`,
   )
   await tellMoves(call, moved)
-  await audit(call, 'suppression.removed', newId(), { reason: lifted.reason })
+  await audit(call, 'suppression.removed', encodeId('sup', lifted.id), { reason: lifted.reason })
   return lifted.reason
 }
 
@@ -145,7 +146,7 @@ export async function summarizeRemoval(
     sql`select b.reason, s.status from suppression b left join subscriber s
         on s.organization_id = b.organization_id and s.email_key = lower(${address})
       where b.organization_id = ${organization.id}
-        and b.email_key = any(suppression_keys(${organization.id}, ${address}))`,
+        and b.email_key = any(suppression_keys(${organization.id}, ${address})) order by b.reason`,
   )
   if (!found) return refuseUnknown(email)
   const { reason, status } = found

@@ -47,7 +47,8 @@ export async function findPerson(call: Call, choice: SubscriberChoice): Promise<
       left join subscriber_stat stat on stat.organization_id = asked.organization_id and stat.subscriber_id = asked.id
       left join lateral (select reason, source, created_at from suppression
         where organization_id = asked.organization_id
-          and email_key = any(suppression_keys(asked.organization_id, ${record.email})) limit 1) blocked on true`,
+          and email_key = any(suppression_keys(asked.organization_id, ${record.email}))
+        order by reason limit 1) blocked on true`,
   )
   return {
     id,
