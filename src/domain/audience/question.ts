@@ -51,14 +51,9 @@ export async function readAudience(
 
 /** Selects the rows of a page in its order, and one more when another page follows. */
 export function pageOf(audience: Audience, walk: Keyset): RawBuilder<unknown> {
-  const { organizationId, tagId } = audience
   // The index on tag links makes rare tags as fast as common ones.
-  const id = tagId === undefined ? sql`s.id` : sql`link.subscriber_id`
-  const people =
-    tagId === undefined
-      ? sql`subscriber s where s.organization_id = ${organizationId}`
-      : sql`subscriber_tag link join subscriber s on s.organization_id = ${organizationId} and s.id = link.subscriber_id
-          where link.organization_id = ${organizationId} and link.tag_id = ${tagId}`
+  const id = audience.tagId === undefined ? sql`s.id` : sql`link.subscriber_id`
+  const people = peopleOf(audience)
   const parts = audience.any.map(
     (condition) =>
       sql`select s.* from ${people} and ${allOf([...audience.every, condition])} ${walk.part(id)}`,
@@ -72,13 +67,19 @@ export function pageOf(audience: Audience, walk: Keyset): RawBuilder<unknown> {
   return sql`select distinct on (id) * from (${together}) as found where true ${walk.part(sql`id`)}`
 }
 
-/** Selects id and status of every matching subscriber once, for counting. Ignores `tagId`. */
-export function everybody({ organizationId, every, any }: Audience): RawBuilder<unknown> {
-  const parts = any.map(
-    (condition) => sql`select s.id, s.status from subscriber s
-      where s.organization_id = ${organizationId} and ${allOf([...every, condition])}`,
+/** Selects id and status of every matching subscriber once, for counting. */
+export function everybody(audience: Audience): RawBuilder<unknown> {
+  const people = peopleOf(audience)
+  const parts = audience.any.map(
+    (condition) => sql`select s.id, s.status from ${people} and ${allOf([...audience.every, condition])}`,
   )
   return sql.join(parts, sql` union `)
+}
+
+function peopleOf({ organizationId, tagId }: Audience): RawBuilder<unknown> {
+  if (tagId === undefined) return sql`subscriber s where s.organization_id = ${organizationId}`
+  return sql`subscriber_tag link join subscriber s on s.organization_id = ${organizationId} and s.id = link.subscriber_id
+    where link.organization_id = ${organizationId} and link.tag_id = ${tagId}`
 }
 
 /** Makes one condition per status, so that each query can read its index in order. */
