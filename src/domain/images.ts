@@ -133,7 +133,10 @@ export function imagePath(organizationId: string, imageId: string, contentType: 
   return `/i/${encodeId('org', organizationId)}/${encodeId('img', imageId)}.${IMAGE_ENDINGS[contentType]}`
 }
 
-/** Returns the uuid of the organization's image that an address serves; null for any other address. */
+/**
+ * Returns the uuid of the organization's image at an address; null for any other address. Any host will do, because
+ * documents keep the addresses they were written with when the installation moves to another host.
+ */
 export function libraryImageId(organizationId: string, url: string): string | null {
   const [, owner = '', image = ''] = /\/i\/(org_[a-z0-9]{26})\/(img_[a-z0-9]{26})\.[a-z]+$/.exec(url) ?? []
   return readId('org', owner) === organizationId ? readId('img', image) : null
