@@ -174,6 +174,12 @@ const WRONG: Record<string, readonly [NeededRecord['purpose'], RegExp, ...string
     `v=spf1 include:relay.example ip4:192.0.2.7 ${Array.from({ length: 10 }, (_, n) => `include:${n}.example`).join(' ')} ~all`,
   ],
   'text that is no policy': ['MAIL_FROM_SPF', /not an SPF policy/, 'v=spf10 include:relay.example'],
+  'a space in front': [
+    'MAIL_FROM_SPF',
+    /^Remove the space at the beginning/,
+    ' v=spf1 include:relay.example ip4:192.0.2.7 ~all',
+  ],
+  'a space in front of it': ['DMARC', /begin with v=DMARC1/, ' v=DMARC1; p=none'],
   'a DMARC policy without p': ['DMARC', /needs p=none/, 'v=DMARC1; rua=mailto:d@shop.example'],
   'a DMARC policy that begins otherwise': ['DMARC', /begin with v=DMARC1/, 'p=none; v=DMARC1'],
   'two DMARC policies': ['DMARC', /2 policies/, 'v=DMARC1; p=none', 'v=DMARC1; p=reject'],

@@ -162,6 +162,8 @@ test('a name that was doubled by a panel is told, and a subdomain has the policy
   publish([{ ...key, name: `_dmarc.${parent}`, value: 'v=DMARC1; p=reject' }])
   const checked = await verify(organization, domain)
   t.like(statuses(checked), { DKIM: 'MISSING', DMARC: 'VERIFIED' })
+  publish([{ ...key, name: `_dmarc.${domain.domain}`, value: 'v=spf1 -all' }])
+  t.like(statuses(await verify(organization, domain)), { DMARC: 'VERIFIED' }, 'beside the text of a wildcard')
   const label = key.name.slice(0, -domain.domain.length - 1)
   t.is(
     only(checked, 'DKIM')[0]?.repair,

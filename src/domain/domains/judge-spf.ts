@@ -37,6 +37,8 @@ export function judgeSpf(needed: NeededRecord, texts: readonly string[]): Verdic
 
 function repairOf(needed: NeededRecord, text: string): string | null {
   const { name } = needed
+  if (text !== text.trimStart())
+    return `Remove the space at the beginning of the value of ${name}: receivers do not take it for an SPF policy.`
   if (text.includes('"'))
     return `Remove the quotation marks from the value of ${name}: receivers read them as part of it.`
   const written = termsOf(text)

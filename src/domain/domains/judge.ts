@@ -130,7 +130,7 @@ function judgeMx(needed: NeededRecord, records: readonly DnsRecord[]): Verdict {
 
 /** RFC 7489 6.3: exactly one record that begins with v=DMARC1 and has a policy, whichever it is. */
 function judgeDmarc(needed: NeededRecord, texts: readonly string[]): Verdict {
-  const policies = texts.filter((text) => /^v\s*=\s*DMARC1\s*(;|$)/.test(text.trim()))
+  const policies = texts.filter(isDmarcPolicy)
   const [text] = policies
   if (text === undefined) {
     if (texts.length === 0) return missing(needed)
@@ -148,6 +148,11 @@ function judgeDmarc(needed: NeededRecord, texts: readonly string[]): Verdict {
   const policy = readTags(text).get('p')?.toLowerCase() ?? ''
   if (['none', 'quarantine', 'reject'].includes(policy)) return { status: 'VERIFIED', found: policies }
   return mismatch(policies, `The policy of ${needed.name} needs p=none, p=quarantine or p=reject.`)
+}
+
+/** Returns whether receivers take a TXT record for a DMARC policy; they ignore all others (RFC 7489 6.6.3). */
+export function isDmarcPolicy(text: string): boolean {
+  return /^v\s*=\s*DMARC1\s*(;|$)/.test(text)
 }
 
 function readTags(text: string): Map<string, string> {

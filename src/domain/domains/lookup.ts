@@ -1,6 +1,6 @@
 import type { DomainRecord } from '../../../schema/domain.ts'
 import type { Dns, DnsAnswer, DnsRecord } from '../../ports/dns.ts'
-import { judge, type Verdict } from './judge.ts'
+import { isDmarcPolicy, judge, type Verdict } from './judge.ts'
 import type { NeededRecord } from './records.ts'
 
 /** The combined result of all name servers; PENDING when they disagree. */
@@ -21,8 +21,10 @@ export async function lookUpRecords(
 
 async function lookUpRecord(dns: Dns, domain: string, needed: NeededRecord): Promise<Finding | null> {
   const finding = combine(needed, await dns.lookUp(needed.name, needed.type))
+  // Other TXT records at the name, such as those of a wildcard, do not keep the policy of a parent from applying.
+  if (needed.purpose === 'DMARC' && finding && !finding.found.some(isDmarcPolicy))
+    return (await inheritedPolicy(dns, domain, needed)) ?? shown(finding)
   if (finding?.status !== 'MISSING') return finding && shown(finding)
-  if (needed.purpose === 'DMARC') return (await inheritedPolicy(dns, domain, needed)) ?? finding
   return (await isDoubled(dns, domain, needed))
     ? { ...finding, repair: doubledRepair(domain, needed) }
     : finding
