@@ -3,6 +3,7 @@ import { join } from 'node:path'
 
 import test from 'ava'
 
+import { readDeliveryStatus } from '../smtp/reports/delivery-status.ts'
 import { readReport } from '../smtp/reports/read-report.ts'
 import { bounceVerdict } from '../src/delivery/replies.ts'
 
@@ -108,6 +109,19 @@ test('every message of the corpus is told apart', async (t) => {
     }),
   )
   t.deepEqual(Object.fromEntries(told), EXPECTED)
+})
+
+test('a failure counts although spaces stand in the empty line before its recipient', async (t) => {
+  const recipients = [
+    ['Final-Recipient: rfc822; a@reader.example', 'Action: delivered', 'Status: 2.0.0'],
+    ['Final-Recipient: rfc822; b@reader.example', 'Action: failed', 'Status: 5.1.1'],
+  ]
+  for (const between of ['', ' ', '\t ', ' \r\n']) {
+    const fields = [['Reporting-MTA: dns; mx.reader.example'], ...recipients]
+      .map((group) => group.join('\r\n'))
+      .join(`\r\n${between}\r\n`)
+    t.like(readDeliveryStatus(fields, ''), { action: 'failed', status: '5.1.1' }, JSON.stringify(between))
+  }
 })
 
 test('an absence or a complaint is the same whoever the envelope names', async (t) => {

@@ -6,11 +6,13 @@ const LOOKED_AT = 64_000
 
 /**
  * Returns the groups of fields in a text, which empty lines separate (RFC 3464 2.1; RFC 5965 3.1), with unfolded lines.
+ * A line of only spaces counts as empty, because some servers write such lines between the recipients.
  */
 export function readFields(text: string): Fields[] {
   return text
     .slice(0, LOOKED_AT)
     .replaceAll('\r\n', '\n')
+    .replaceAll(/\n[ \t]+(?=\n)/g, '\n')
     .replaceAll(/\n[ \t]+/g, ' ')
     .split(/\n{2,}/)
     .map(readGroup)
