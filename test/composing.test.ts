@@ -189,6 +189,27 @@ test('a name turns no address around: what changes the direction of text is a sp
   t.is([to].flat()[0]?.text, '"A b ä" <ada@reader.example>')
 })
 
+test('no line with an encoded word is longer than 76 characters (RFC 2047 2)', (t) => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 200 }), (text) => {
+      const { headers } = composeMail({
+        messageId: 'm@shop.example',
+        date: new Date(),
+        from: { name: text, email: 'news@shop.example' },
+        to: { name: text, email: 'lin@reader.example' },
+        replyTo: null,
+        subject: text,
+        html: '',
+        text: '',
+        unsubscribeUrl: null,
+      })
+      const lines = headers.split('\r\n').filter((line) => line.includes('=?utf-8?B?'))
+      return lines.every((line) => line.length <= 76)
+    }),
+  )
+  t.pass()
+})
+
 test('compiled emails are kept by their size, the longest unused forgotten first, and made once for all who ask', async (t) => {
   const made: string[] = []
   const cache = createEmailCache(1_000_000)

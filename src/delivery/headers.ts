@@ -1,8 +1,11 @@
 import { domainToASCII } from 'node:url'
 
 const MAXIMUM_LINE = 76
-/** Bytes of text in one encoded word: 75 characters minus `=?utf-8?B?` and `?=`, in whole groups of base64. */
-const WORD_BYTES = 45
+/**
+ * Bytes of text in one encoded word: 76 characters minus `Subject: `, `=?utf-8?B?` and `?=`, in whole groups of base64.
+ * A line with an encoded word has at most 76 characters (RFC 2047 2), and the first word is never moved below its name.
+ */
+const WORD_BYTES = 39
 const ATOMS = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*$/
 const PRINTABLE = /^[\x20-\x7e]*$/
 const UNPRINTABLE = /[^\x20-\x7e]+/g
