@@ -43,7 +43,7 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
     const say = (): void => {
       const next = queue.shift()
       if (next === undefined || socket.destroyed) return
-      socket.write(next.slice(0, pieces))
+      socket.write(next.slice(0, pieces), 'latin1')
       if (next.length > pieces) queue.unshift(next.slice(pieces))
       setImmediate(say)
     }
@@ -128,6 +128,22 @@ for (const pieces of [65_536, 1]) {
     t.deepEqual(relay.heard.slice(4, 10), relay.heard.slice(13, 19))
   })
 }
+
+test('an email that a relay took with another code of acceptance than 250 is taken', async (t) => {
+  const answers = { mail: '251 ok\r\n', rcpt: '252 will try\r\n', end: '251 taken\r\n' }
+  for (const ehlo of ['250 relay\r\n', '250-relay\r\n250 PIPELINING\r\n', CHUNKING]) {
+    const relay = await startRelay(t, { ehlo, ...answers })
+    t.deepEqual(await send(relay), { code: 251, text: 'taken' })
+    t.deepEqual(await send(relay), { code: 251, text: 'taken' })
+    t.is(relay.connections, 1)
+  }
+})
+
+test('an answer beyond ASCII is read whole, wherever the network cuts it', async (t) => {
+  const rcpt = Buffer.from('550 5.1.1 unbekannter Empfänger\r\n').toString('latin1')
+  const relay = await startRelay(t, { rcpt }, 1)
+  t.like(await refusal(relay), { reply: { text: '5.1.1 unbekannter Empfänger' } })
+})
 
 test('a relay that does not announce pipelining is asked one thing after the other', async (t) => {
   const relay = await startRelay(t, { ehlo: '250 relay\r\n', rcpt: '550 5.1.1 nobody\r\n' })

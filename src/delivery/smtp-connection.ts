@@ -88,8 +88,8 @@ export class SmtpConnection {
     const withData = pipelined && gate.beforeData === null
     this.#wire.write('mail', pipelined ? `${sender}${recipient}${withData ? DATA : ''}` : sender)
     const sending = await this.#replyToMail('mail', left(gate))
-    if (!pipelined && sending.code === 250) this.#wire.write('rcpt', recipient)
-    const isAnswered = pipelined ? sending.code !== 421 : sending.code === 250
+    if (!pipelined && isAccepted(sending)) this.#wire.write('rcpt', recipient)
+    const isAnswered = pipelined ? sending.code !== 421 : isAccepted(sending)
     const receiving = isAnswered ? await this.#wire.reply('rcpt', left(gate)) : sending
     const refusal = refusedBy(sending, receiving)
     if (refusal) {
@@ -195,7 +195,7 @@ export class SmtpConnection {
   async #accepted(answer: SmtpReply): Promise<SmtpReply> {
     this.used += 1
     this.#heardAt = performance.now()
-    if (answer.code !== 250) await this.#refuse('dot', answer)
+    if (!isAccepted(answer)) await this.#refuse('dot', answer)
     return answer
   }
 
@@ -266,9 +266,16 @@ function refusedBy(
   sending: SmtpReply,
   receiving: SmtpReply,
 ): { stage: 'mail' | 'rcpt'; reply: SmtpReply } | null {
-  if (sending.code !== 250) return { stage: 'mail', reply: sending }
-  const isTaken = receiving.code === 250 || receiving.code === 251
-  return isTaken ? null : { stage: 'rcpt', reply: receiving }
+  if (!isAccepted(sending)) return { stage: 'mail', reply: sending }
+  return isAccepted(receiving) ? null : { stage: 'rcpt', reply: receiving }
+}
+
+/**
+ * Returns whether a reply accepts its command. The first digit decides (RFC 5321 4.2): an email that was accepted
+ * with another code than 250 must not be sent again.
+ */
+function isAccepted({ code }: SmtpReply): boolean {
+  return code >= 200 && code < 300
 }
 
 /**

@@ -1,4 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
 import { connect as connectTls } from 'node:tls'
 
 import { mustVerify, type Relay } from './relay.ts'
@@ -147,7 +148,8 @@ export class SmtpWire {
   }
 
   #listen(socket: Socket): void {
-    socket.on('data', (chunk) => this.#receive(chunk.toString('utf8')))
+    const decoder = new StringDecoder('utf8')
+    socket.on('data', (chunk) => this.#receive(decoder.write(chunk)))
     socket.on('error', (error) => this.#break(error))
     socket.on('close', () => this.#break(new Error('the relay closed the connection')))
   }
