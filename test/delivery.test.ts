@@ -191,6 +191,32 @@ test.serial('a refusal of the sender fails the email and says nothing of the rec
   t.false(events.flat().includes('EMAIL_BOUNCED'))
 })
 
+test.serial(
+  'an email that is too large for the relay fails because of its size, not of its sender',
+  async (t) => {
+    const texts = [
+      '5.3.4 Message size exceeds fixed limit',
+      'message size exceeds fixed maximum message size',
+    ]
+    let count = 0
+    const room = await openMailroom({
+      behaviour: { onSender: () => ({ code: 552, text: texts[count++] ?? '' }) },
+    })
+    t.teardown(() => room.close())
+    await room.start()
+    for (const text of texts) {
+      const id = await room.send(await room.person())
+      await eventually('the refusal', async () => (await room.queueSize()) === 0)
+      t.like(await room.message(id), {
+        status: 'FAILED',
+        reason: 'CONTENT',
+        bounceCategory: null,
+        response: `552 ${text}`,
+      })
+    }
+  },
+)
+
 test.serial('each refusal gets its category; soft ones are tried until a day is over', async (t) => {
   const replies: Record<string, { code: number; text: string }> = {
     full: { code: 552, text: '5.2.2 mailbox full' },

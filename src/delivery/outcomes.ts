@@ -1,6 +1,6 @@
 import type { ClaimedMail } from './claims.ts'
 import { eventData, Unreadable } from './render.ts'
-import { backOff, isHard, replyLine, verdictOf } from './replies.ts'
+import { backOff, isHard, refusesSize, replyLine, verdictOf } from './replies.ts'
 import { NoUtf8, SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
 
@@ -29,7 +29,7 @@ export function unsent(mail: ClaimedMail, reason: string): Outcome {
 /**
  * Returns the outcome of a failed conversation. Without a connection, the email goes back, which counts as no try.
  * After a broken connection it is retried. A refused sender makes it fail, or is retried when the refusal is temporary.
- * Any other refusal is judged by its reply.
+ * An email that is too large for the relay fails. Any other refusal is judged by its reply.
  */
 export function failureOutcome(
   mail: ClaimedMail,
@@ -48,6 +48,8 @@ export function failureOutcome(
   // The reply of `NoUtf8` is our own: no server has judged the address.
   if (failure instanceof NoUtf8) return { ...known, kind: 'failed', reason: 'ADDRESS_NOT_SENDABLE' }
   const isForGood = reply.code >= 500
+  if (stage === 'mail' && isForGood && refusesSize(reply))
+    return { ...known, kind: 'failed', reason: 'CONTENT' }
   const category = stage === 'mail' && isForGood ? 'SENDER_REFUSED' : verdictOf(reply, stage === 'rcpt')
   // Without a category the email counts as failed and not as bounced: the refusal says nothing about the recipient.
   if (category === 'SENDER_REFUSED') {

@@ -52,6 +52,15 @@ export function verdictOf(reply: SmtpReply, isForRecipient: boolean): Verdict {
   return bounceCategory(enhanced)
 }
 
+/**
+ * Returns whether a refusal of MAIL FROM concerns the size of the email (RFC 1870 6), and not its sender. Without an
+ * enhanced code, 552 means it there.
+ */
+export function refusesSize(reply: SmtpReply): boolean {
+  const enhanced = enhancedCode(reply)
+  return enhanced === null ? reply.code === 552 : enhanced === '5.3.4' || enhanced === '5.2.3'
+}
+
 /** Returns the meaning of the enhanced code and the text with which a server gave an email up. */
 export function bounceVerdict(enhanced: string, words: string): Verdict {
   return refusesSender(enhanced, words) ? 'SENDER_REFUSED' : bounceCategory(enhanced)

@@ -38,6 +38,7 @@ export type SinkMail = Omit<JournalEntry, 'accepted' | 'taken'>
 /** The behaviour of the sink; every reply defaults to `accept`. It may be changed while the sink runs. */
 export type SinkBehaviour = {
   onConnect?: (connection: number) => SinkReply
+  onSender?: (address: string) => SinkReply
   onRecipient?: (address: string) => SinkReply
   /** Called once per message, with its first recipient. */
   onMessage?: (mail: SinkMail) => SinkReply
@@ -146,6 +147,7 @@ class Session {
   #waiting = false
   #answers = ''
   #from = ''
+  #hasSender = false
   #isUtf8 = false
   #recipients: string[] = []
   readonly #guard: SinkGuard | undefined
@@ -229,7 +231,7 @@ class Session {
     else if (verb === 'RCPT') this.#addRecipient(address(line))
     else if (verb === 'DATA') this.#startData()
     else if (verb === 'BDAT') this.#chunk = Number(line.split(' ')[1])
-    else if (verb === 'RSET') this.#startMail('')
+    else if (verb === 'RSET') this.#reset()
     else if (verb === 'HELO' || verb === 'NOOP') this.#answers += OK
     else if (verb === 'QUIT') this.#quit()
     else this.#answers += '500 5.5.1 unknown command\r\n'
@@ -272,14 +274,26 @@ class Session {
     }
   }
 
-  #startMail(from: string, isUtf8 = false): void {
+  #startMail(from: string, isUtf8: boolean): void {
+    const reply = this.#sink.behaviour.onSender?.(from)
     this.#from = from
+    this.#hasSender = isAcceptance(reply)
     this.#isUtf8 = isUtf8
+    this.#recipients = []
+    this.#answer(reply, OK)
+  }
+
+  #reset(): void {
+    this.#hasSender = false
     this.#recipients = []
     this.#answers += OK
   }
 
   #addRecipient(recipient: string): void {
+    if (!this.#hasSender) {
+      this.#answers += '503 5.5.1 no sender\r\n'
+      return
+    }
     const isForeign = /[^ -~]/.test(recipient) && !(this.#isUtf8 && this.#extensions.includes('SMTPUTF8'))
     const reply = isForeign
       ? { code: 553, text: '5.6.7 SMTPUTF8 is needed' }
