@@ -58,7 +58,10 @@ export function numberedPageOf<Key extends string, Item extends TSchema>(key: Ke
 
 /** Returns the schema of a page number, which counts from 1. */
 export function pageNumber() {
-  return defaulted(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'From 1.' }), 1)
+  return defaulted(
+    Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'The page number, starting at 1.' }),
+    1,
+  )
 }
 
 /** Returns the schema of `limit`, with the default `preset`. A value above `maximum` is refused, never clamped. */
@@ -67,7 +70,7 @@ export function limitOf(preset: number, maximum = 100) {
     Type.Integer({
       minimum: 1,
       maximum,
-      description: `How many to return, 1 to ${maximum}.`,
+      description: `The maximum number of records to return, 1 to ${maximum}.`,
     }),
     preset,
   )
@@ -78,8 +81,10 @@ export function walkOf(preset = 20) {
   const id = (description: string) => Type.Optional(Type.String({ description }))
   return {
     limit: limitOf(preset),
-    after: id('The id that the page before ended with: what follows it, older.'),
-    before: id('The id that a page began with: what stands before it, newer. Not both.'),
+    after: id('The id of the last record of a page. Returns the records that follow it (older ones).'),
+    before: id(
+      'The id of the first record of a page. Returns the records that precede it (newer ones). Cannot be combined with `after`.',
+    ),
   }
 }
 

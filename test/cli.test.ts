@@ -53,7 +53,7 @@ test('a tool is found, read and run; a refusal names the field and the repair', 
     t.regex(help.stdout, /postloom run add_subscriber --input '\{"email":"…"\}'/)
   }
   const { stdout } = await postloom.run(['run', 'edit_campaign', '--help'])
-  t.regex(stdout, /preview {2}string \| null\n {4}What inboxes show beside the subject/)
+  t.regex(stdout, /preview {2}string \| null\n {4}The preview text that inboxes show/)
 
   const made = await postloom.run(['run', 'create_tag', '--input', '{"name": "VIP"}'])
   t.is(made.code, 0)

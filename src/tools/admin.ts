@@ -8,10 +8,10 @@ import { readAnyOrganization } from '../domain/admin-organization.ts'
 export const getOrg = defineAdminTool({
   name: 'get_org',
   description:
-    'Reads one organization, whichever it is: what it is, its subscription, how many members, subscribers and campaigns it has, and its sending domains. Send exactly one of id and slug.',
+    'Returns any one organization: its details, its subscription, its numbers of members, subscribers and campaigns, and its sending domains. Send exactly one of `id` and `slug`.',
   input: closed({
-    id: Type.Optional(Type.String({ minLength: 1, description: 'Its id (org_…).' })),
-    slug: Type.Optional(Type.String({ minLength: 1, description: 'Its slug.' })),
+    id: Type.Optional(Type.String({ minLength: 1, description: 'The id of the organization (`org_…`).' })),
+    slug: Type.Optional(Type.String({ minLength: 1, description: 'The slug of the organization.' })),
   }),
   output: AdminOrganization,
   handler: readAnyOrganization,

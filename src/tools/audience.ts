@@ -25,13 +25,17 @@ import {
 } from '../domain/subscriber-queries.ts'
 
 const query = Type.Optional(
-  Type.String({ maxLength: 200, description: 'A part of the email, the name or the name of a tag.' }),
+  Type.String({ maxLength: 200, description: 'Text to find in the email address, the name or a tag name.' }),
 )
-const cursor = Type.Optional(Type.String({ description: 'nextCursor of the page before, same query.' }))
+const cursor = Type.Optional(
+  Type.String({ description: '`nextCursor` of the previous page, for the same query.' }),
+)
 const question = {
   filters: defaulted(Filters, []),
   status: defaulted(
-    oneOf([...SUBSCRIBER_STATUSES, 'ALL'], { description: 'Applies in addition to filters.' }),
+    oneOf([...SUBSCRIBER_STATUSES, 'ALL'], {
+      description: 'Only subscribers with this status, in addition to `filters`.',
+    }),
     'ALL',
   ),
   query,
@@ -41,7 +45,7 @@ export const querySubscribers = defineTool({
   name: 'query_subscribers',
   title: 'Query subscribers',
   description:
-    'Finds subscribers by composed filters, status and free text, newest first, with the fields that are asked for. get_available_filters says what filters can be. Go on with nextCursor.',
+    'Returns the subscribers that match filters, a status and free text, newest first, with the selected fields. Call `get_available_filters` first to learn the filter language. Continue with `nextCursor`.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -53,7 +57,7 @@ export const querySubscribers = defineTool({
       Type.Array(oneOf(QUERY_FIELDS), {
         minItems: 1,
         uniqueItems: true,
-        description: 'What to return of each.',
+        description: 'The fields to return for each subscriber.',
       }),
       ['id', 'email', 'name', 'status', 'createdAt', 'tags'],
     ),
@@ -65,7 +69,8 @@ export const querySubscribers = defineTool({
 export const countSubscribers = defineTool({
   name: 'count_subscribers',
   title: 'Count subscribers',
-  description: 'Counts the subscribers that query_subscribers would find for the same question.',
+  description:
+    'Counts the subscribers that `query_subscribers` would return for the same filters, status and text.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -77,7 +82,8 @@ export const countSubscribers = defineTool({
 export const countSubscribersByStatus = defineTool({
   name: 'count_subscribers_by_status',
   title: 'Count subscribers by status',
-  description: 'Counts subscribers by status; filters and free text narrow who is counted.',
+  description:
+    'Counts the subscribers in each status. `filters` and `query` limit which subscribers are counted.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -92,13 +98,20 @@ export const countSubscribersByStatus = defineTool({
 export const getSubscribersByTag = defineTool({
   name: 'get_subscribers_by_tag',
   title: 'Get subscribers by tag',
-  description: 'Lists the subscribers that have a tag, newest first. Go on with nextCursor.',
+  description:
+    'Returns the subscribers that have a tag, newest first. Send exactly one of `tagId` and `name`. Continue with `nextCursor`.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   input: closed({
-    tagId: Type.Optional(Type.String({ description: 'The id (tag_…). Send this or name, not both.' })),
-    name: Type.Optional(Type.String({ description: 'The name, whatever its letter case.' })),
+    tagId: Type.Optional(
+      Type.String({ description: 'The id of the tag (`tag_…`). Send this or `name`, not both.' }),
+    ),
+    name: Type.Optional(
+      Type.String({
+        description: 'The name of the tag; letter case is ignored. Send this or `tagId`, not both.',
+      }),
+    ),
     limit: limitOf(50, 500),
     cursor,
   }),
@@ -110,7 +123,7 @@ export const getAvailableFilters = defineTool({
   name: 'get_available_filters',
   title: 'Get available filters',
   description:
-    'Says what filters can be made of: the fields of this organization with their operators, values and an example each, the limits, and a JSON Schema.',
+    'Describes the filter language for this organization: the fields with their operators, possible values and an example each, the limits, and a JSON Schema. Call it before writing filters.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -123,7 +136,7 @@ export const listSuppressedSubscribers = defineTool({
   name: 'list_suppressed_subscribers',
   title: 'List suppressed subscribers',
   description:
-    'Lists subscribers who bounced or complained, newest first, with the reason. Go on with nextCursor.',
+    'Returns the subscribers with status BOUNCED or COMPLAINED, newest first, with the reason. Continue with `nextCursor`. `list_suppressions` lists blocked addresses instead.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -143,13 +156,15 @@ export const exportSubscribers = defineTool({
   name: 'export_subscribers',
   title: 'Export subscribers',
   description:
-    'Exports the newest subscribers with tags and custom fields as JSON objects, or as a CSV string that is safe to open in a spreadsheet.',
+    'Returns the newest subscribers with their tags and custom fields, either as JSON objects or as one CSV string that is safe to open in a spreadsheet.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   input: closed({
     status: Type.Optional(oneOf(SUBSCRIBER_STATUSES)),
-    tag: Type.Optional(Type.String({ description: 'A tag name, whatever its letter case.' })),
+    tag: Type.Optional(
+      Type.String({ description: 'Only subscribers with this tag. Letter case is ignored.' }),
+    ),
     format: defaulted(oneOf(['json', 'csv']), 'json'),
     limit: limitOf(1_000, 10_000),
   }),

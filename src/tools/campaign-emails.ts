@@ -13,21 +13,27 @@ import { fitCampaignImages, measureCampaignImages } from '../domain/campaigns/fi
 import { renderCampaign as render } from '../domain/campaigns/render.ts'
 import { sendTest } from '../domain/campaigns/test-send.ts'
 
-const campaignId = Type.String({ description: 'The id of a campaign or of a workflow email, cmp_….' })
-const pixels = Type.Integer({ minimum: 1, maximum: 4_000, description: 'In pixels.' })
+const campaignId = Type.String({
+  description: 'The id of a campaign or of the internal email of a workflow (`cmp_…`).',
+})
+const pixels = Type.Integer({ minimum: 1, maximum: 4_000, description: 'The limit in pixels.' })
 
 export const renderCampaign = defineTool({
   name: 'render_campaign',
   title: 'Render a campaign',
   description:
-    'Shows the final HTML and text of a campaign or workflow email as it would arrive, without counting, and warns of ' +
-    'unknown variables and a missing unsubscribe link. Nothing is sent. Without subscriberId, fallbacks show.',
+    'Renders a campaign or an internal email of a workflow as it would arrive, and returns the final subject, preview, HTML and text, with warnings about unknown variables and a missing unsubscribe link. Nothing is sent or counted. Without `subscriberId`, variables show their fallbacks.',
   group: 'campaigns',
   effect: 'read',
   permission: 'campaigns',
   input: closed({
     campaignId,
-    subscriberId: Type.Optional(Type.String({ description: 'Whose variables fill it in, sub_….' })),
+    subscriberId: Type.Optional(
+      Type.String({
+        description:
+          'The id of the subscriber whose data fills in the variables (`sub_…`). Without it, variables show their fallbacks.',
+      }),
+    ),
     format: defaulted(oneOf(RENDER_FORMATS), 'both'),
   }),
   output: closed({
@@ -44,7 +50,7 @@ export const sendTestEmail = defineTool({
   name: 'send_test_email',
   title: 'Send a test of a campaign',
   description:
-    'Sends a campaign or the internal email of a workflow as it is now to up to five addresses, with [Test] before the subject. Fallbacks show for what is not known, and nothing is counted.',
+    'Sends the current version of a campaign, or of an internal email of a workflow, as a test to up to five addresses, with [Test] before the subject. Variables show their fallbacks. Opens and clicks are not counted. Returns the ids of the emails.',
   group: 'campaigns',
   effect: 'write',
   permission: 'campaigns',
@@ -54,7 +60,7 @@ export const sendTestEmail = defineTool({
       minItems: 1,
       maxItems: CAMPAIGN_LIMITS.testEmails,
       uniqueItems: true,
-      description: `1 to ${CAMPAIGN_LIMITS.testEmails} addresses; they need not be subscribers.`,
+      description: `The 1 to ${CAMPAIGN_LIMITS.testEmails} addresses to send to. They need not belong to subscribers.`,
     }),
   }),
   output: closed({ emails: Type.Array(closed({ id: Type.String(), email: Type.String() })) }),
@@ -65,7 +71,7 @@ export const autoFitCampaignImages = defineTool({
   name: 'auto_fit_campaign_images',
   title: 'Fit the images of a campaign',
   description:
-    'Gives the images of a draft or an internal email their natural size, made smaller where they exceed the bounds, never larger. Images of the library are known, others are fetched; one that cannot be read stays as it is and says why. dryRun lists the images and their sizes and changes nothing.',
+    'Sets the images of a draft, or of an internal email of a workflow, to their natural size, scaled down to fit within `maxWidth` and `maxHeight` and never scaled up. The sizes of images in the library are known; other images are fetched. An image that cannot be read is left unchanged, with the reason. Returns the campaign and the images. With `dryRun`, lists the images and their sizes without changing anything.',
   group: 'campaigns',
   effect: 'draft',
   permission: 'campaigns',
@@ -75,12 +81,12 @@ export const autoFitCampaignImages = defineTool({
       Type.Array(Type.Integer({ minimum: 0 }), {
         minItems: 1,
         uniqueItems: true,
-        description: `Which images, by their index in the dry run; all without it. At most ${CAMPAIGN_LIMITS.imagesAtOnce} a call.`,
+        description: `The images to change, by their index in the dry run, at most ${CAMPAIGN_LIMITS.imagesAtOnce} per call. Defaults to all images.`,
       }),
     ),
     maxWidth: defaulted(pixels, 600),
     maxHeight: defaulted(pixels, 400),
-    dryRun: defaulted(Type.Boolean({ description: 'Only tell what would change.' }), false),
+    dryRun: defaulted(Type.Boolean({ description: 'Whether to only report what would change.' }), false),
   }),
   output: closed({ campaign: Campaign, images: Type.Array(FittedImage) }),
   prepare: measureCampaignImages,

@@ -5,20 +5,28 @@ import { closed, limitOf, pageOf } from '../../schema/define.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { getHistoryEntry, listHistory, restoreHistory } from '../domain/campaigns/history.ts'
 
-const campaignId = Type.String({ description: 'The id of a campaign or of a workflow email, cmp_….' })
-const historyId = Type.String({ description: 'The id of a history entry, hst_….' })
+const campaignId = Type.String({
+  description: 'The id of a campaign or of the internal email of a workflow (`cmp_…`).',
+})
+const historyId = Type.String({
+  description: 'The id of a history entry (`hst_…`); `list_campaign_history` lists them.',
+})
 
 export const listCampaignHistory = defineTool({
   name: 'list_campaign_history',
   title: 'List the history of a campaign',
   description:
-    'Lists what a campaign said after each change, newest first, without the content; the id of an entry is a cursor.',
+    'Returns the change history of a campaign, newest first. Each entry is the version of the campaign after one change, without its content. The id of an entry can be sent as `cursor`.',
   group: 'campaigns',
   effect: 'read',
   permission: 'campaigns',
   input: closed({
     campaignId,
-    cursor: Type.Optional(Type.String({ description: 'The entry after which to go on, hst_….' })),
+    cursor: Type.Optional(
+      Type.String({
+        description: 'The id of the last entry of the previous page (`hst_…`); returns the entries after it.',
+      }),
+    ),
     limit: limitOf(20),
   }),
   output: pageOf('entries', HistorySummary),
@@ -28,7 +36,7 @@ export const listCampaignHistory = defineTool({
 export const getCampaignHistoryEntry = defineTool({
   name: 'get_campaign_history_entry',
   title: 'Get a history entry',
-  description: 'Reads one entry of the history of a campaign, with the content it had then.',
+  description: 'Returns one entry of the history of a campaign, including the content of that version.',
   group: 'campaigns',
   effect: 'read',
   permission: 'campaigns',
@@ -43,7 +51,7 @@ export const restoreCampaignHistory = defineTool({
   name: 'restore_campaign_history',
   title: 'Restore a history entry',
   description:
-    'Puts the subject, preview and content of an entry back, in any state of the campaign; a new entry records it. What was sent does not change.',
+    'Restores the subject, preview and content of a history entry, whatever the status of the campaign, and adds a new history entry. Emails that were already sent do not change. Returns the campaign.',
   group: 'campaigns',
   effect: 'write',
   permission: 'campaigns',

@@ -12,13 +12,13 @@ import {
   updateCampaign as update,
 } from '../domain/campaigns/update.ts'
 
-const campaignId = Type.String({ description: 'The id of a campaign, cmp_….' })
+const campaignId = Type.String({ description: 'The id of a campaign (`cmp_…`).' })
 
 export const updateCampaign = defineTool({
   name: 'update_campaign',
   title: 'Update a campaign',
   description:
-    'Merges what is sent into a draft: its lines, sender, content and audience. What is left out stays; null clears preview and replyTo.',
+    'Changes the given fields of a draft: name, subject, preview, sender, reply address, content and audience. Omitted fields keep their values; null clears `preview` and `replyTo`. Returns the campaign.',
   group: 'campaigns',
   effect: 'draft',
   permission: 'campaigns',
@@ -30,9 +30,13 @@ export const updateCampaign = defineTool({
     name: Type.Optional(Type.String()),
     subject: Type.Optional(Type.String()),
     preview: Type.Optional(nullable(Type.String())),
-    content: Type.Optional(Type.Unknown({ description: 'The whole document, or Markdown text.' })),
-    contentType: Type.Optional(oneOf(CONTENT_TYPES, { description: 'Goes with content of the new type.' })),
-    senderId: Type.Optional(Type.String({ description: 'snd_…' })),
+    content: Type.Optional(
+      Type.Unknown({ description: 'The complete new content: a document, or Markdown text.' }),
+    ),
+    contentType: Type.Optional(
+      oneOf(CONTENT_TYPES, { description: 'The new content type. Requires `content` of that type.' }),
+    ),
+    senderId: Type.Optional(Type.String({ description: 'The id of the sender (`snd_…`).' })),
     replyTo: Type.Optional(nullable(Type.String())),
     recipientFilters: Type.Optional(Filters),
   }),
@@ -46,13 +50,13 @@ export const updateCampaign = defineTool({
 export const deleteCampaign = defineTool({
   name: 'delete_campaign',
   title: 'Delete a campaign',
-  description: 'Deletes a campaign that is a draft or archived, with its history. It cannot be undone.',
+  description: 'Permanently deletes a campaign that is a draft or archived, together with its history.',
   group: 'campaigns',
   effect: 'impact',
   permission: 'campaigns',
   listed: false,
   input: closed({ campaignId }),
-  output: closed({ id: Type.String({ description: 'The id it had (cmp_…).' }) }),
+  output: closed({ id: Type.String({ description: 'The id of the deleted campaign (`cmp_…`).' }) }),
   summarize: (call, input) => summarizeDeletion(call, input.campaignId),
   handler: async (call, input) => ({ id: await remove(call, input.campaignId) }),
 })

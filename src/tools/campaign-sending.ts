@@ -14,14 +14,14 @@ import {
   summarizeSchedule,
 } from '../domain/campaigns/schedule.ts'
 
-const campaignId = Type.String({ description: 'The id of a campaign, cmp_….' })
+const campaignId = Type.String({ description: 'The id of a campaign (`cmp_…`).' })
 const campaignOnly = closed({ campaign: Campaign })
 
 export const scheduleCampaign = defineTool({
   name: 'schedule_campaign',
   title: 'Schedule a campaign',
   description:
-    'Sends a draft to its audience at a time, or now without date. It needs a subject, content with an unsubscribe link, and a sender on a verified domain. Asks for a confirmation code and says how many people get it.',
+    'Schedules a draft to be sent to its audience at a given time, or sends it now if `date` is omitted. The draft needs a subject, content with an unsubscribe link, and a sender on a verified domain. Requires a confirmation code; the first answer says how many people will get the campaign.',
   group: 'campaigns',
   effect: 'impact',
   permission: 'campaigns',
@@ -29,16 +29,24 @@ export const scheduleCampaign = defineTool({
     campaignId,
     date: Type.Optional(
       Type.String({
-        description: '2030-01-31 (midnight, or hours and minutes) or 2030-01-31T09:00:00Z. Without it: now.',
+        description:
+          'The time to send: a date (2030-01-31, at midnight or at `hours` and `minutes`) or an ISO 8601 date and time (2030-01-31T09:00:00Z). Defaults to now.',
       }),
     ),
     hours: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 23, description: 'With a date that has no time.' }),
+      Type.Integer({ minimum: 0, maximum: 23, description: 'The hour to send at, when `date` has no time.' }),
     ),
     minutes: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 59, description: 'With a date that has no time.' }),
+      Type.Integer({
+        minimum: 0,
+        maximum: 59,
+        description: 'The minute to send at, when `date` has no time.',
+      }),
     ),
-    timezone: defaulted(Type.String({ description: 'An IANA name, such as Europe/Paris.' }), 'Europe/Paris'),
+    timezone: defaulted(
+      Type.String({ description: 'The IANA time zone of `date`, such as Europe/Paris.' }),
+      'Europe/Paris',
+    ),
   }),
   output: campaignOnly,
   summarize: summarizeSchedule,
@@ -48,7 +56,8 @@ export const scheduleCampaign = defineTool({
 export const cancelCampaignSchedule = defineTool({
   name: 'cancel_campaign_schedule',
   title: 'Cancel the schedule of a campaign',
-  description: 'Makes a SCHEDULED campaign a draft again. One that has begun to be sent can only be paused.',
+  description:
+    'Turns a SCHEDULED campaign back into a draft. A campaign that is already being sent can only be paused, with `pause_campaign`.',
   group: 'campaigns',
   effect: 'write',
   permission: 'campaigns',
@@ -61,7 +70,7 @@ export const pauseCampaign = defineTool({
   name: 'pause_campaign',
   title: 'Pause a campaign',
   description:
-    'Holds a campaign that is being sent: what has not been handed to a mail server waits until resume_campaign.',
+    'Pauses a campaign that is being sent. Emails that have not been handed to a mail server wait until `resume_campaign`.',
   group: 'campaigns',
   effect: 'write',
   permission: 'campaigns',
@@ -74,7 +83,7 @@ export const resumeCampaign = defineTool({
   name: 'resume_campaign',
   title: 'Resume a campaign',
   description:
-    'Goes on sending a paused campaign to everybody who has no outcome yet. Asks for a confirmation code.',
+    'Resumes a paused campaign: sends it to all recipients whose emails have no outcome yet. Requires a confirmation code.',
   group: 'campaigns',
   effect: 'impact',
   permission: 'campaigns',
@@ -88,7 +97,7 @@ export const getCampaignProgress = defineTool({
   name: 'get_campaign_progress',
   title: 'Get the progress of a campaign',
   description:
-    'How far a campaign is: totals by outcome, who was skipped and why, the rate and the time left.',
+    'Returns the sending progress of a campaign: totals by outcome, the recipients who were skipped and why, the sending rate and the estimated time left.',
   group: 'campaigns',
   effect: 'read',
   permission: 'campaigns',
@@ -101,7 +110,7 @@ export const getCampaignAnalytics = defineTool({
   name: 'get_campaign_analytics',
   title: 'Get the analytics of a campaign',
   description:
-    'Opens and clicks of people and of machines apart, clicks by link, unsubscribes, bounces, complaints, revenue, and what happened by the hour.',
+    'Returns the results of a campaign: opens and clicks (those of people and those of machines separately), clicks by link, unsubscribes, bounces, complaints, revenue, and events by hour.',
   group: 'campaigns',
   effect: 'read',
   permission: 'campaigns',

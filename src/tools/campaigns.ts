@@ -20,15 +20,23 @@ import { editCampaign as edit, updateFilters } from '../domain/campaigns/edit.ts
 import { getCampaign as readCampaign, listCampaigns as list } from '../domain/campaigns/records.ts'
 import { moveCampaign, summarizeArchival } from '../domain/campaigns/status.ts'
 
-const campaignId = Type.String({ description: 'The id of a campaign or of a workflow email, cmp_….' })
+const campaignId = Type.String({
+  description: 'The id of a campaign or of the internal email of a workflow (`cmp_…`).',
+})
 const LINE = `1 to ${CAMPAIGN_LIMITS.line} characters on one line.`
-const preview = Type.String({ description: 'What inboxes show beside the subject; empty or null is none.' })
+const preview = Type.String({
+  description: 'The preview text that inboxes show next to the subject. An empty string or null means none.',
+})
 const content = Type.Unknown({
   description:
-    'MAILY: {"type": "doc", "content": […]}. PLATE: a list of elements. Either may be JSON text. MARKDOWN: text.',
+    'The content, in the form of `contentType`. MAILY: {"type": "doc", "content": […]}. PLATE: a list of elements. Either may also be sent as JSON text. MARKDOWN: text.',
 })
-const senderId = Type.String({ description: 'The id of a sender, snd_…; get_email_senders lists them.' })
-const replyTo = Type.String({ description: 'Where answers go; null is the sender.' })
+const senderId = Type.String({
+  description: 'The id of the sender (`snd_…`); `get_email_senders` lists them.',
+})
+const replyTo = Type.String({
+  description: 'The address that replies go to. Null means the reply address of the sender.',
+})
 const carriesDocument = { bodyLimit: DOCUMENT_LIMITS.bytes, jsonDepth: DOCUMENT_LIMITS.jsonDepth }
 const campaignOnly = closed({ campaign: Campaign })
 
@@ -36,7 +44,7 @@ export const listCampaigns = defineTool({
   name: 'list_campaigns',
   title: 'List campaigns',
   description:
-    'Lists campaigns without their content, newest first. Archived ones show only with status ARCHIVED; the internal emails of workflows never do.',
+    'Returns campaigns without their content, newest first. Archived campaigns are only included with `status` ARCHIVED. Internal emails of workflows are never included.',
   group: 'campaigns',
   effect: 'read',
   permission: 'campaigns',
@@ -44,7 +52,9 @@ export const listCampaigns = defineTool({
     limit: limitOf(20),
     page: pageNumber(),
     status: Type.Optional(oneOf(CAMPAIGN_STATUSES)),
-    query: Type.Optional(Type.String({ maxLength: 200, description: 'A part of the name or the subject.' })),
+    query: Type.Optional(
+      Type.String({ maxLength: 200, description: 'Text to find in the name or the subject.' }),
+    ),
   }),
   output: numberedPageOf('campaigns', CampaignSummary),
   handler: list,
@@ -54,7 +64,7 @@ export const getCampaign = defineTool({
   name: 'get_campaign',
   title: 'Get a campaign',
   description:
-    'Reads a campaign or the internal email of a workflow step: content, subject, sender, audience.',
+    'Returns one campaign, or the internal email of a workflow step, with its content, subject, sender and audience.',
   group: 'campaigns',
   effect: 'read',
   permission: 'campaigns',
@@ -67,14 +77,17 @@ export const createCampaign = defineTool({
   name: 'create_campaign',
   title: 'Create a campaign',
   description:
-    'Makes a draft. Without content it holds a greeting and an unsubscribe link; without senderId it takes the default sender, else the one used last, else any. Nothing is sent until it is scheduled.',
+    'Creates a draft campaign and returns it. Nothing is sent before `schedule_campaign`. Without `content`, the draft contains a greeting and an unsubscribe link. Without `senderId`, it uses the default sender, else the last used one, else any.',
   group: 'campaigns',
   effect: 'draft',
   permission: 'campaigns',
   ...carriesDocument,
   input: closed({
-    subject: Type.String({ description: `${LINE} It may hold {{variables}}.` }),
-    name: defaulted(Type.String({ description: 'What it is called in lists.' }), 'Untitled'),
+    subject: Type.String({ description: `The subject: ${LINE} It may contain {{variables}}.` }),
+    name: defaulted(
+      Type.String({ description: 'The name of the campaign in lists. Recipients do not see it.' }),
+      'Untitled',
+    ),
     preview: Type.Optional(nullable(preview)),
     content: Type.Optional(content),
     contentType: defaulted(oneOf(CONTENT_TYPES), 'MAILY'),
@@ -89,27 +102,32 @@ export const editCampaign = defineTool({
   name: 'edit_campaign',
   title: 'Edit a campaign',
   description:
-    'Changes a draft or the internal email of a workflow: its lines, its sender, and its content, either as a whole (content) or by operations on what is there. Operations apply in order, all or none; one that matches nothing refuses them all. An edit of an internal email takes effect when its workflow is published again.',
+    'Changes a draft, or the internal email of a workflow: its name, subject, preview, sender and reply address, and its content, either as a whole (`content`) or by `operations` on the present content. Operations are applied in order, all or none: if one matches nothing, all are refused. A change to an internal email takes effect when its workflow is published again. Returns the campaign and what each operation matched.',
   group: 'campaigns',
   effect: 'draft',
   permission: 'campaigns',
   ...carriesDocument,
   input: closed({
     id: campaignId,
-    name: Type.Optional(Type.String({ description: 'What it is called in lists.' })),
-    subject: Type.Optional(Type.String({ description: LINE })),
+    name: Type.Optional(
+      Type.String({ description: 'The name of the campaign in lists. Recipients do not see it.' }),
+    ),
+    subject: Type.Optional(Type.String({ description: `The subject: ${LINE}` })),
     preview: Type.Optional(nullable(preview)),
     content: Type.Optional(content),
     operations: Type.Optional(
       Type.Array(WireOperation, {
         minItems: 1,
         maxItems: MAXIMUM_OPERATIONS,
-        description: 'Instead of content. Content in MARKDOWN takes replace_text only.',
+        description:
+          'Changes to the present content, instead of `content`. MARKDOWN content accepts `replace_text` only.',
       }),
     ),
     senderId: Type.Optional(senderId),
     replyTo: Type.Optional(nullable(replyTo)),
-    contentType: Type.Optional(oneOf(CONTENT_TYPES, { description: 'Goes with content of the new type.' })),
+    contentType: Type.Optional(
+      oneOf(CONTENT_TYPES, { description: 'The new content type. Requires `content` of that type.' }),
+    ),
   }),
   output: closed({ campaign: Campaign, operations: Type.Array(AppliedOperation) }),
   handler: (call, { id, ...change }) => edit(call, id, change),
@@ -119,7 +137,7 @@ export const updateCampaignFilters = defineTool({
   name: 'update_campaign_filters',
   title: 'Set the audience of a campaign',
   description:
-    'Replaces the filters of a draft, all of which must hold; an empty list is every SUBSCRIBED subscriber. get_available_filters describes the language.',
+    'Replaces the audience filters of a draft. A subscriber must match all of them; an empty list means every SUBSCRIBED subscriber. `get_available_filters` describes the filter language. Returns the campaign.',
   group: 'campaigns',
   effect: 'draft',
   permission: 'campaigns',
@@ -134,13 +152,17 @@ export const duplicateCampaign = defineTool({
   name: 'duplicate_campaign',
   title: 'Duplicate a campaign',
   description:
-    'Makes a draft with the content, sender and audience of a campaign in any state, or of the internal email of a workflow.',
+    'Creates a draft with the content, sender and audience of a campaign in any status, or of the internal email of a workflow. Returns the new campaign.',
   group: 'campaigns',
   effect: 'draft',
   permission: 'campaigns',
   input: closed({
     campaignId,
-    newName: Type.Optional(Type.String({ description: 'Without it, the name with "(copy)" after it.' })),
+    newName: Type.Optional(
+      Type.String({
+        description: 'The name of the copy. Defaults to the original name followed by "(copy)".',
+      }),
+    ),
   }),
   output: campaignOnly,
   handler: async (call, input) => ({ campaign: await duplicate(call, input.campaignId, input.newName) }),
@@ -150,7 +172,7 @@ export const archiveCampaign = defineTool({
   name: 'archive_campaign',
   title: 'Archive a campaign',
   description:
-    'Takes a draft out of the list; it can no longer be edited until unarchive_campaign. Asks for a confirmation code.',
+    'Archives a draft: it is no longer listed by default and cannot be edited until `unarchive_campaign`. Requires a confirmation code.',
   group: 'campaigns',
   effect: 'impact',
   permission: 'campaigns',
@@ -163,7 +185,7 @@ export const archiveCampaign = defineTool({
 export const unarchiveCampaign = defineTool({
   name: 'unarchive_campaign',
   title: 'Unarchive a campaign',
-  description: 'Makes an archived campaign a draft again, to be edited and scheduled.',
+  description: 'Turns an archived campaign back into a draft, which can be edited and scheduled.',
   group: 'campaigns',
   effect: 'write',
   permission: 'campaigns',

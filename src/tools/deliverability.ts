@@ -7,13 +7,15 @@ import { defineTool } from '../catalogue/tool.ts'
 import { readHealth } from '../domain/deliverability/health.ts'
 import { resumeSending as resume, summarizeResuming } from '../domain/deliverability/resume.ts'
 
-const DOMAIN = Type.String({ description: 'A domain of list_domains, by id or host name.' })
+const DOMAIN = Type.String({
+  description: 'The id or host name of a sending domain; `list_domains` lists them.',
+})
 
 export const getDeliverabilityHealth = defineTool({
   name: 'get_deliverability_health',
   title: 'Get deliverability health',
   description:
-    'Delivery, bounce, complaint and open rates over 1, 7 and 30 days against their lines, for each domain and each mailbox provider it writes to, with what stands out and how to repair it, and what has stopped. Without domain: all of them.',
+    'Returns delivery, bounce, complaint and open rates over 1, 7 and 30 days with their thresholds, for each sending domain and for each mailbox provider it sends to. Also returns the problems found, how to repair each, and which sending has been stopped. Covers all domains unless `domain` is given.',
   group: 'domains',
   effect: 'read',
   permission: 'domains',
@@ -26,7 +28,7 @@ export const resumeSending = defineTool({
   name: 'resume_sending',
   title: 'Resume sending',
   description:
-    'Lets a domain send again that stopped by itself because of bounces or complaints; what waited goes on at once. Asks for a confirmation code and says how many emails wait.',
+    'Lets a domain send again after its sending was stopped automatically because of bounces or complaints. Waiting emails are sent at once. Requires a confirmation code; the first answer says how many emails are waiting.',
   group: 'domains',
   effect: 'impact',
   permission: 'domains',

@@ -9,14 +9,15 @@ export const getSkill = defineTool({
   name: 'get_skill',
   title: 'Get task documentation',
   description:
-    'Reads how to do a task before doing it, with examples: filters (who), campaign (writing email), images, workflow ' +
-    '(the whole language of workflows); docs is the documentation, whose pages are listed when page is left out.',
+    'Returns instructions for a task, with examples; read them before doing the task. Types: filters (selecting subscribers), campaign (writing email), images, workflow (the whole workflow language) and docs (the documentation; without `page`, the list of its pages).',
   group: 'documentation',
   effect: 'read',
   permission: 'content',
   input: closed({
     type: oneOf(SKILL_TYPES),
-    page: Type.Optional(Type.String({ maxLength: 100, description: 'With docs: the slug of one page.' })),
+    page: Type.Optional(
+      Type.String({ maxLength: 100, description: 'The slug of one page. Only with `type` docs.' }),
+    ),
   }),
   output: closed({
     skill: closed({

@@ -14,12 +14,14 @@ import { makeDkimPair } from '../domain/domains/keys.ts'
 import { rotateKey } from '../domain/domains/rotate.ts'
 import { requestVerification, settleVerification } from '../domain/domains/watch.ts'
 
-const DOMAIN = Type.String({ description: 'A domain of list_domains, by id or host name.' })
+const DOMAIN = Type.String({
+  description: 'The id or host name of a sending domain; `list_domains` lists them.',
+})
 
 export const listDomains = defineTool({
   name: 'list_domains',
   title: 'List domains',
-  description: 'Lists the sending domains with their status and the DNS records they need.',
+  description: 'Returns the sending domains with their status and the DNS records they need.',
   group: 'domains',
   effect: 'read',
   permission: 'domains',
@@ -32,11 +34,11 @@ export const createDomain = defineTool({
   name: 'create_domain',
   title: 'Create a domain',
   description:
-    'Registers a sending domain, makes its DKIM key, and answers the DNS records to add. Email can be sent from it once it is VERIFIED.',
+    'Registers a sending domain, creates its DKIM key, and returns the DNS records to add. Email can be sent from the domain once its status is VERIFIED. Call `verify_domain` after adding the records.',
   group: 'domains',
   effect: 'write',
   permission: 'domains',
-  input: closed({ domain: Type.String({ description: 'A host name, such as example.com.' }) }),
+  input: closed({ domain: Type.String({ description: 'The host name, such as example.com.' }) }),
   output: closed({ domain: Domain }),
   prepare: prepareDomain,
   handler: async (call, input, pair) => ({ domain: await create(call, input, pair) }),
@@ -45,7 +47,7 @@ export const createDomain = defineTool({
 export const getDomain = defineTool({
   name: 'get_domain',
   title: 'Get a domain',
-  description: 'Reads one sending domain with its status and DNS records.',
+  description: 'Returns one sending domain with its status and DNS records.',
   group: 'domains',
   effect: 'read',
   permission: 'domains',
@@ -59,7 +61,7 @@ export const updateDomain = defineTool({
   name: 'update_domain',
   title: 'Update a domain',
   description:
-    'Lets a domain stand in for those of other senders while they are not VERIFIED, in the order of fallbackPriority; null: never.',
+    'Sets whether a domain may replace the domains of other senders while those are not VERIFIED, and in which order (`fallbackPriority`). Returns the domain.',
   group: 'domains',
   effect: 'write',
   permission: 'domains',
@@ -67,7 +69,14 @@ export const updateDomain = defineTool({
   input: closed({
     domain: DOMAIN,
     fallbackPriority: Type.Optional(
-      nullable(Type.Integer({ minimum: 0, maximum: 1_000, description: 'The lowest first; null: never.' })),
+      nullable(
+        Type.Integer({
+          minimum: 0,
+          maximum: 1_000,
+          description:
+            'The position of this domain among the replacement domains; the lowest number is used first. Null means that it never replaces another domain.',
+        }),
+      ),
     ),
   }),
   output: closed({ domain: Domain }),
@@ -78,7 +87,7 @@ export const getDomainDnsRecords = defineTool({
   name: 'get_domain_dns_records',
   title: 'Get the DNS records of a domain',
   description:
-    'Lists the DNS records that a domain needs, each with its status, what was found at the last check, and how to repair it.',
+    'Returns the DNS records that a domain needs, each with its status, the values found at the last check, and how to repair it.',
   group: 'domains',
   effect: 'read',
   permission: 'domains',
@@ -91,7 +100,7 @@ export const verifyDomain = defineTool({
   name: 'verify_domain',
   title: 'Verify a domain',
   description:
-    'Looks at the DNS records of a domain now and answers what was found. While they are not right, they are looked at again for 72 hours.',
+    'Checks the DNS records of a domain now and returns what was found. While records are missing or wrong, the check is repeated for 72 hours.',
   group: 'domains',
   effect: 'write',
   permission: 'domains',
@@ -105,7 +114,7 @@ export const rotateDkimKey = defineTool({
   name: 'rotate_dkim_key',
   title: 'Rotate a DKIM key',
   description:
-    'Creates a new DKIM key and answers its record next to the present one. The new key signs once its record is found; leave the old record in DNS until it is no longer listed, seven days later.',
+    'Creates a new DKIM key and returns its DNS record next to the current one. The new key is used for signing once its record is found. Keep the old record in DNS until it is no longer listed, seven days later.',
   group: 'domains',
   effect: 'write',
   permission: 'domains',

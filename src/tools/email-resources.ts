@@ -8,7 +8,7 @@ import { sentAnswer } from '../domain/acceptance.ts'
 import { createEmail as create, createEmails as createAll, isReadAtOnce } from '../domain/emails/create.ts'
 import { getEmail as read } from '../domain/emails/records.ts'
 
-const id = Type.String({ description: 'eml_…' })
+const id = Type.String({ description: 'The id of the email (`eml_…`).' })
 
 const sending = {
   group: 'emails',
@@ -26,7 +26,7 @@ export const createEmail = defineTool({
   name: 'create_email',
   title: 'Send an email',
   description:
-    'Accepts one email to one person for sending, written as html, tiptap or markdown. It is stored when this answers.',
+    'Accepts one email to one recipient for sending, written as `html`, `tiptap` or `markdown`. The email is stored before the answer is returned.',
   singleStatement: isReadAtOnce,
   input: NewEmail,
   output: closed({ id }),
@@ -37,7 +37,7 @@ export const createEmails = defineTool({
   ...sending,
   name: 'create_emails',
   title: 'Send a batch of emails',
-  description: `Accepts up to ${BATCH_EMAILS} emails, each to one person: all of them, or none and why.`,
+  description: `Accepts up to ${BATCH_EMAILS} emails, each to one recipient. Either all are accepted, or none, with the reason.`,
   input: closed({ emails: Type.Array(NewEmail, { minItems: 1, maxItems: BATCH_EMAILS }) }),
   output: closed({ data: Type.Array(closed({ id })) }),
   handler: async (call, { emails }) => {
@@ -50,7 +50,7 @@ export const getEmail = defineTool({
   name: 'get_email',
   title: 'Get an email',
   description:
-    'Reads one email of any kind: its bodies and how it was written, as far as they are kept, and everything that became of it.',
+    'Returns one email of any kind: its subject, bodies and source as far as they are kept, and its delivery history.',
   group: 'emails',
   effect: 'read',
   permission: 'emails',

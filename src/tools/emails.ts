@@ -13,24 +13,36 @@ import { isWrittenHere, sendWritten, WRITTEN_TYPES } from '../domain/written-ema
 import { encodeId } from '../ids.ts'
 
 const written = {
-  subject: Type.String({ minLength: 1, maxLength: EMAIL_LINE, description: 'May hold {{variables}}.' }),
+  subject: Type.String({
+    minLength: 1,
+    maxLength: EMAIL_LINE,
+    description: 'The subject. It may contain {{variables}}.',
+  }),
   content: Type.String({
     minLength: 1,
-    description: 'Markdown, HTML, or the JSON text of a TipTap document, as contentType says.',
+    description:
+      'The content: Markdown, HTML, or the JSON text of a TipTap document, according to `contentType`.',
   }),
   contentType: defaulted(oneOf(WRITTEN_TYPES), 'MARKDOWN'),
-  replyTo: Type.Optional(Type.String({ description: 'Where answers go.' })),
-  preview: Type.Optional(Type.String({ maxLength: EMAIL_LINE, description: 'The preheader.' })),
+  replyTo: Type.Optional(Type.String({ description: 'The address that replies go to.' })),
+  preview: Type.Optional(
+    Type.String({
+      maxLength: EMAIL_LINE,
+      description: 'The preview text that inboxes show next to the subject.',
+    }),
+  ),
 }
 const asV1 = {
-  to: Type.String({ description: 'The address of the recipient.' }),
+  to: Type.String({ description: 'The email address of the recipient.' }),
   ...written,
   from: Type.Optional(
-    Type.String({ description: '"hello@example.com" or "Name <hello@example.com>" on a verified domain.' }),
+    Type.String({
+      description: 'The sender, as "hello@example.com" or "Name <hello@example.com>", on a verified domain.',
+    }),
   ),
-  tracking: defaulted(Type.Boolean({ description: 'Counts opens and clicks.' }), true),
+  tracking: defaulted(Type.Boolean({ description: 'Whether opens and clicks are tracked.' }), true),
 }
-const emailId = Type.String({ description: 'eml_…' })
+const emailId = Type.String({ description: 'The id of the email (`eml_…`).' })
 
 const transactional = {
   group: 'emails',
@@ -49,7 +61,7 @@ export const sendTransactionalEmail = defineTool({
   name: 'send_transactional_email',
   title: 'Send a transactional email',
   description:
-    'Accepts one email to one person for sending. It is stored when this answers, and sent by the transactional lane.',
+    'Accepts one transactional email to one recipient for sending, ahead of campaign email. The email is stored before the answer is returned.',
   input: closed(asV1),
   handler: async (call, input) => sentAnswer(await sendWritten(call, input)),
 })
@@ -60,10 +72,12 @@ export const submitEmail = defineTool({
   name: 'submit_email',
   title: 'Submit an email that came by SMTP',
   description:
-    'Accepts one email as send_transactional_email does, with the text part that its client wrote.',
+    'Accepts one email as `send_transactional_email` does, with the text part of the original message.',
   input: closed({
     ...asV1,
-    text: Type.Optional(Type.String({ description: 'The text part; made from the HTML when absent.' })),
+    text: Type.Optional(
+      Type.String({ description: 'The plain text part. Defaults to text generated from the HTML.' }),
+    ),
   }),
   handler: async (call, input) => sentAnswer(await sendWritten(call, input)),
 })
@@ -73,7 +87,7 @@ export const sendEmail = defineTool({
   name: 'send_email',
   title: 'Send an email to a person',
   description:
-    'Sends one transactional email to a subscriber, or to an address, which becomes a TRANSACTIONAL subscriber when nobody has it yet. For what the person needs whether or not they take marketing. Asks for a confirmation code.',
+    'Sends one transactional email to a subscriber or an address, and returns its id. An address that no subscriber has becomes a subscriber with the status TRANSACTIONAL. Use it for email that a person needs even without consent to marketing. Requires a confirmation code.',
   group: 'emails',
   effect: 'impact',
   permission: 'emails',
@@ -83,7 +97,9 @@ export const sendEmail = defineTool({
     ...subscriberChoice,
     ...written,
     senderId: Type.Optional(
-      Type.String({ description: 'Who it comes from, snd_…; the default sender without it.' }),
+      Type.String({
+        description: 'The id of the sender (`snd_…`). Defaults to the default sender of the organization.',
+      }),
     ),
   }),
   output: closed({ email: closed({ id: emailId }) }),
@@ -96,12 +112,14 @@ export const verifyEmailAddress = defineTool({
   name: 'verify_email_address',
   title: 'Verify an email address',
   description:
-    'Says whether an address can get email: how it is written, whether its domain takes email, and what this organization knows of it. Only name servers are asked; no mailbox is.',
+    'Checks whether an address can receive email: its syntax, whether its domain accepts email, and what this organization knows about the address. Only DNS is queried; no mail server is contacted.',
   group: 'emails',
   effect: 'read',
   permission: 'emails',
   listed: false,
-  input: closed({ email: Type.String({ maxLength: EMAIL_LINE, description: 'The address.' }) }),
+  input: closed({
+    email: Type.String({ maxLength: EMAIL_LINE, description: 'The email address to check.' }),
+  }),
   output: closed({ verification: EmailVerification }),
   prepare: lookUpMailServer,
   handler: async (call, input, hasMailServer) => ({ verification: await verify(call, input, hasMailServer) }),

@@ -8,10 +8,12 @@ import { defineTool } from '../catalogue/tool.ts'
 import { listEvents, recordTold } from '../domain/subscriber-history.ts'
 
 const told = {
-  amount: Type.Optional(Type.Number({ description: 'In major units, such as 19.90; never negative.' })),
-  currency: defaulted(Type.String({ description: 'ISO 4217, such as EUR.' }), 'USD'),
+  amount: Type.Optional(
+    Type.Number({ description: 'The amount in major currency units, such as 19.90. Never negative.' }),
+  ),
+  currency: defaulted(Type.String({ description: 'The ISO 4217 currency code, such as EUR.' }), 'USD'),
   metadata: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: 'Whatever you want to know of it later.' }),
+    Type.Record(Type.String(), Type.Unknown(), { description: 'Any further data to keep with the event.' }),
   ),
 }
 
@@ -19,7 +21,7 @@ export const createEvent = defineTool({
   name: 'create_event',
   title: 'Create an event',
   description:
-    'Records a payment or a refund of a subscriber, adds it to their revenue, and starts or continues workflows that wait for it.',
+    'Records a payment or a refund of a subscriber and adds it to their revenue. It can start workflows and continue runs that wait for it. Returns the event.',
   group: 'events',
   effect: 'write',
   permission: 'subscribers',
@@ -36,7 +38,7 @@ export const createCustomEvent = defineTool({
   name: 'create_custom_event',
   title: 'Create an event of your own',
   description:
-    'Records an event of any name that is not one of the service itself; payments and refunds move revenue. Starts or continues workflows that wait for it.',
+    'Records an event of any type, except the types that only the service itself records. SUBSCRIBER_PAYMENT and SUBSCRIBER_REFUND also change the revenue of the subscriber. The event can start workflows and continue runs that wait for it. Returns the event.',
   group: 'events',
   effect: 'write',
   permission: 'subscribers',
@@ -49,7 +51,7 @@ export const createCustomEvent = defineTool({
 export const listSubscriberEvents = defineTool({
   name: 'list_subscriber_events',
   title: "List a subscriber's events",
-  description: 'Lists what happened to one subscriber, newest first, all of it or one type.',
+  description: 'Returns the events of one subscriber, newest first; optionally only those of one type.',
   group: 'events',
   effect: 'read',
   permission: 'subscribers',

@@ -10,17 +10,17 @@ export const explainDelivery = defineTool({
   name: 'explain_delivery',
   title: 'Explain a delivery',
   description:
-    'Says why one person got a campaign or the email of a workflow, did not, or would not: every reason in order, from what was decided when it was decided and from what holds now, and the answer in words.',
+    'Explains why one subscriber received a campaign or the email of a workflow, did not receive it, or would not receive it. Returns every reason in order, both decisions recorded at the time and conditions that hold now, and a summary in words. Send exactly one of `campaignId` and `workflowId`.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   input: closed({
     ...subscriberChoice,
     campaignId: Type.Optional(
-      Type.String({ description: 'The id of a campaign (cmp_…). Send this or workflowId, not both.' }),
+      Type.String({ description: 'The id of a campaign (`cmp_…`). Send this or `workflowId`, not both.' }),
     ),
     workflowId: Type.Optional(
-      Type.String({ description: 'The id of a workflow (wf_…). Send this or campaignId, not both.' }),
+      Type.String({ description: 'The id of a workflow (`wf_…`). Send this or `campaignId`, not both.' }),
     ),
   }),
   output: Explanation,

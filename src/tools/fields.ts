@@ -11,7 +11,7 @@ export const getCustomFields = defineTool({
   name: 'get_custom_fields',
   title: 'Get custom fields',
   description:
-    'Lists the custom fields of subscribers with their types. add_subscriber makes new ones by using them.',
+    'Returns the custom fields of subscribers with their types. To create a field, send a value for it to `add_subscriber`.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -24,7 +24,7 @@ export const getAvailableVariables = defineTool({
   name: 'get_available_variables',
   title: 'Get available variables',
   description:
-    "Lists what email content, subjects and previews can name in double braces: built-in variables, the organization's, and custom fields. Any of them takes a fallback: {{name | 'there'}}.",
+    "Returns the variables that email content, subjects and previews can contain in double braces: built-in variables, those of the organization, and custom fields. Each can have a fallback: {{name | 'there'}}.",
   group: 'content',
   effect: 'read',
   permission: 'content',

@@ -5,20 +5,22 @@ import { Image, IMAGE_LIMITS } from '../../schema/image.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { describeImage as describe, fetchImage, listImages as list, recordImage } from '../domain/images.ts'
 
-const name = Type.String({ description: `What it is found by, up to ${IMAGE_LIMITS.name} characters.` })
+const name = Type.String({
+  description: `The name of the image, up to ${IMAGE_LIMITS.name} characters. \`list_images\` searches it.`,
+})
 const description = Type.String({
-  description: `What it shows, for the alternative text, up to ${IMAGE_LIMITS.description} characters.`,
+  description: `A description of the picture for its alternative text, up to ${IMAGE_LIMITS.description} characters.`,
 })
 
 export const uploadImage = defineTool({
   name: 'upload_image',
   title: 'Upload an image',
-  description: `Fetches a PNG, JPEG, GIF or WebP from a public address and keeps it, so that email can show it from here. Under ${IMAGE_LIMITS.bytes / 1e6} MB and ${IMAGE_LIMITS.pixels / 1e6} megapixels. The same file is kept once.`,
+  description: `Downloads a PNG, JPEG, GIF or WebP image from a public URL and stores it in the image library. Returns the image with the URL to use in email content. The file must be smaller than ${IMAGE_LIMITS.bytes / 1e6} MB and have at most ${IMAGE_LIMITS.pixels / 1e6} megapixels. Uploading the same file again returns the existing image.`,
   group: 'content',
   effect: 'draft',
   permission: 'content',
   input: closed({
-    url: Type.String({ description: 'The public http or https address of the file.' }),
+    url: Type.String({ description: 'The public http or https URL of the image file.' }),
     name: Type.Optional(name),
     description: Type.Optional(description),
   }),
@@ -30,13 +32,15 @@ export const uploadImage = defineTool({
 export const listImages = defineTool({
   name: 'list_images',
   title: 'List images',
-  description: 'Lists the images of the library with their addresses, newest first.',
+  description: 'Returns the images of the library with their URLs, newest first.',
   group: 'content',
   effect: 'read',
   permission: 'content',
   input: closed({
-    query: Type.Optional(Type.String({ description: 'A part of the name or the description.' })),
-    capturePageId: Type.Optional(Type.String({ description: 'Only what was captured from this page.' })),
+    query: Type.Optional(Type.String({ description: 'Text to find in the name or the description.' })),
+    capturePageId: Type.Optional(
+      Type.String({ description: 'Only images that were captured from the page with this id.' }),
+    ),
     page: pageNumber(),
     pageSize: limitOf(50),
   }),
@@ -47,13 +51,18 @@ export const listImages = defineTool({
 export const describeImage = defineTool({
   name: 'describe_image',
   title: 'Describe an image',
-  description: 'Says what an image shows and, with name, what it is called; "" clears.',
+  description:
+    'Sets the description of an image and, if `name` is given, its name. An empty string clears either. Send exactly one of `imageId` and `url`. Returns the image.',
   group: 'content',
   effect: 'draft',
   permission: 'content',
   input: closed({
-    imageId: Type.Optional(Type.String({ description: 'The id (img_…). Send this or url, not both.' })),
-    url: Type.Optional(Type.String({ description: 'The address it is served at, instead of imageId.' })),
+    imageId: Type.Optional(
+      Type.String({ description: 'The id of the image (`img_…`). Send this or `url`, not both.' }),
+    ),
+    url: Type.Optional(
+      Type.String({ description: 'The URL at which the image is served. Send this or `imageId`, not both.' }),
+    ),
     description,
     name: Type.Optional(name),
   }),

@@ -16,35 +16,46 @@ import { rejectedAsCsv } from '../domain/imports/rejections.ts'
 import { IMPORT_BYTES, receiveFile } from '../domain/imports/upload.ts'
 
 const Answer = closed({ import: SubscriberImport })
-const importId = Type.String({ description: 'The id (imp_…).' })
+const importId = Type.String({ description: 'The id of the import (`imp_…`).' })
 
 const switches = {
-  resubscribe: defaulted(Type.Boolean({ description: 'Subscribe those again who are UNSUBSCRIBED.' }), false),
-  triggerWorkflows: defaulted(Type.Boolean({ description: 'Start matching workflows.' }), false),
+  resubscribe: defaulted(
+    Type.Boolean({ description: 'Whether subscribers with the status UNSUBSCRIBED are subscribed again.' }),
+    false,
+  ),
+  triggerWorkflows: defaulted(
+    Type.Boolean({ description: 'Whether the import starts matching workflows.' }),
+    false,
+  ),
 }
 
 const ImportElement = closed({
-  email: Type.String({ description: 'The address; somebody who has it already is updated.' }),
+  email: Type.String({ description: 'The email address. A subscriber who already has it is updated.' }),
   name: Type.Optional(
-    Type.String({ description: `Up to ${SUBSCRIBER_LIMITS.name} characters; empty clears.` }),
+    Type.String({
+      description: `The name, up to ${SUBSCRIBER_LIMITS.name} characters. An empty string clears it.`,
+    }),
   ),
   phone: Type.Optional(
-    Type.String({ description: `Up to ${SUBSCRIBER_LIMITS.phone} characters; empty clears.` }),
+    Type.String({
+      description: `The phone number, up to ${SUBSCRIBER_LIMITS.phone} characters. An empty string clears it.`,
+    }),
   ),
   tags: Type.Optional(
     Type.Array(Type.String(), {
-      description: `Up to ${SUBSCRIBER_LIMITS.tags} tag names to add; missing tags are made.`,
+      description: `The names of up to ${SUBSCRIBER_LIMITS.tags} tags to add. Missing tags are created.`,
     }),
   ),
   fields: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'Custom field values by name; null clears. A new name makes a field of the type of its first value.',
+        'Custom field values by field name. Null clears a value. A new name creates a field with the type of its first value.',
     }),
   ),
   status: Type.Optional(
     oneOf(IMPORTED_STATUSES, {
-      description: 'Needed for new people where the organization uses double opt-in; you have their consent.',
+      description:
+        'The status of a new subscriber. Required for new subscribers if the organization uses double opt-in: it declares that you have their consent.',
     }),
   ),
 })
@@ -53,7 +64,7 @@ export const importSubscribers = defineTool({
   name: 'import_subscribers',
   title: 'Import subscribers',
   description:
-    'Creates or updates up to 500 subscribers in one call; for longer lists, POST a CSV file to /api/v2/imports. A row that is refused stands in errors and leaves the others alone; of two rows with one address, the later updates the earlier. Sends no confirmation mails, starts no workflows unless triggerWorkflows is true, and never overrides a bounce, a complaint or a ban.',
+    'Creates or updates up to 500 subscribers in one call. For longer lists, POST a CSV file to /api/v2/imports. A refused row is listed in `errors` and does not affect the others. If two rows have the same address, the later one updates the earlier one. Sends no confirmation emails, starts no workflows unless `triggerWorkflows` is true, and never overrides a bounce, a complaint or a ban. Returns the numbers of created, updated and failed rows.',
   group: 'subscribers',
   effect: 'write',
   permission: 'subscribers',
@@ -63,8 +74,8 @@ export const importSubscribers = defineTool({
     ...switches,
   }),
   output: closed({
-    imported: Type.Integer({ description: 'New people.' }),
-    updated: Type.Integer({ description: 'Rows about people who were known.' }),
+    imported: Type.Integer({ description: 'The number of subscribers that were created.' }),
+    updated: Type.Integer({ description: 'The number of rows about subscribers who already existed.' }),
     failed: Type.Integer(),
     errors: Type.Array(closed({ index: Type.Integer(), email: Type.String(), error: Type.String() })),
   }),
@@ -75,7 +86,7 @@ export const createImport = defineTool({
   name: 'create_import',
   title: 'Import a file',
   description:
-    'Takes a CSV file of subscribers and imports it in the background; read its progress with get_import.',
+    'Accepts a CSV file of subscribers and imports it in the background. Returns the import; `get_import` returns its progress.',
   group: 'subscribers',
   effect: 'write',
   permission: 'subscribers',
@@ -85,15 +96,18 @@ export const createImport = defineTool({
     mapping: Type.Optional(
       Type.Record(Type.String(), Type.String(), {
         description:
-          'Where columns go: {"E-mail": "email", "Plan": "fields.plan"}; left out, their names decide.',
+          'The target of each column, such as {"E-mail": "email", "Plan": "fields.plan"}. Defaults to targets that follow from the column names.',
       }),
     ),
     ...switches,
     status: Type.Optional(
-      oneOf(IMPORTED_STATUSES, { description: 'Of every row that has no status of its own.' }),
+      oneOf(IMPORTED_STATUSES, { description: 'The status for every row that does not have its own.' }),
     ),
     tags: Type.Optional(
-      Type.Array(Type.String(), { maxItems: 20, description: 'Tags that every row gets beside its own.' }),
+      Type.Array(Type.String(), {
+        maxItems: 20,
+        description: 'Names of tags that are added to every row in addition to its own.',
+      }),
     ),
   }),
   output: Answer,
@@ -104,7 +118,7 @@ export const createImport = defineTool({
 export const getImport = defineTool({
   name: 'get_import',
   title: 'Get an import',
-  description: 'Reads how far an import is, and why it failed if it did.',
+  description: 'Returns an import with its progress and, if it failed, the reason.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -117,7 +131,7 @@ export const getImport = defineTool({
 export const browseImports = defineTool({
   name: 'browse_imports',
   title: 'Browse imports',
-  description: 'Lists imports of files, newest first, both ways.',
+  description: 'Returns file imports, newest first. Page in either direction with `after` or `before`.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -130,7 +144,7 @@ export const browseImports = defineTool({
 export const cancelImport = defineTool({
   name: 'cancel_import',
   title: 'Cancel an import',
-  description: 'Stops an import that is under way; rows that are applied stay.',
+  description: 'Cancels an import that is in progress. Rows that were already imported are kept.',
   group: 'subscribers',
   effect: 'write',
   permission: 'subscribers',
@@ -143,14 +157,14 @@ export const cancelImport = defineTool({
 export const listRejectedRows = defineTool({
   name: 'list_rejected_rows',
   title: 'List rejected rows',
-  description: 'A page of the rows that an import refused, as CSV.',
+  description: 'Returns a page of the rows that an import refused, as CSV.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   listed: false,
   input: closed({
     importId,
-    after: Type.Optional(Type.Integer({ description: 'next of the page before.' })),
+    after: Type.Optional(Type.Integer({ description: '`next` of the previous page.' })),
   }),
   output: closed({ csv: Type.String(), next: nullable(Type.Integer()) }),
   handler: (call, input) => rejectedAsCsv(call, input.importId, input.after),

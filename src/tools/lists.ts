@@ -22,14 +22,20 @@ import { browseTags as readTags } from '../domain/tag-records.ts'
 import { browseTokens as readTokens } from '../domain/tokens.ts'
 
 const restOnly = { effect: 'read', listed: false } as const
-const query = Type.Optional(Type.String({ maxLength: 200, description: 'A part of what a reader sees.' }))
+const query = Type.Optional(
+  Type.String({
+    maxLength: 200,
+    description:
+      'Text to find: in the name or subject of a campaign; in the email address, the name or a tag name of a subscriber.',
+  }),
+)
 
 export const browseCampaigns = defineTool({
   ...restOnly,
   name: 'browse_campaigns',
   title: 'Browse campaigns',
   description:
-    'Lists campaigns without their content, newest first, both ways. Archived ones show only with status ARCHIVED.',
+    'Returns campaigns without their content, newest first. Archived campaigns are only included with `status` ARCHIVED. Page in either direction with `after` or `before`.',
   group: 'campaigns',
   permission: 'campaigns',
   input: closed({ ...walkOf(), status: Type.Optional(oneOf(CAMPAIGN_STATUSES)), query }),
@@ -42,13 +48,15 @@ export const browseSubscribers = defineTool({
   name: 'browse_subscribers',
   title: 'Browse subscribers',
   description:
-    'Lists subscribers, newest first, both ways, by status, tag, or a part of the email, the name or a tag name.',
+    'Returns subscribers, newest first, optionally only those with a status, with a tag, or with a text in the email address, the name or a tag name. Page in either direction with `after` or `before`.',
   group: 'subscribers',
   permission: 'subscribers',
   input: closed({
     ...walkOf(50),
     status: defaulted(oneOf(['all', ...SUBSCRIBER_STATUSES]), 'all'),
-    tag: Type.Optional(Type.String({ description: 'A tag name, whatever its letter case.' })),
+    tag: Type.Optional(
+      Type.String({ description: 'Only subscribers with this tag. Letter case is ignored.' }),
+    ),
     query,
   }),
   output: listOf('subscribers', Subscriber),
@@ -59,7 +67,8 @@ export const browseSubscriberEvents = defineTool({
   ...restOnly,
   name: 'browse_subscriber_events',
   title: "Browse a subscriber's events",
-  description: 'Lists what happened to one subscriber, newest first, both ways, all of it or one type.',
+  description:
+    'Returns the events of one subscriber, newest first; optionally only those of one type. Page in either direction with `after` or `before`.',
   group: 'events',
   permission: 'subscribers',
   input: closed({ ...subscriberChoice, ...walkOf(), eventType: Type.Optional(EventType) }),
@@ -71,7 +80,8 @@ export const browseEvents = defineTool({
   ...restOnly,
   name: 'browse_events',
   title: 'Browse events',
-  description: 'Lists what happened to all subscribers, newest first, both ways, all of it or one type.',
+  description:
+    'Returns the events of all subscribers, newest first; optionally only those of one type. Page in either direction with `after` or `before`.',
   group: 'events',
   permission: 'subscribers',
   input: closed({ ...walkOf(), eventType: Type.Optional(EventType) }),
@@ -83,7 +93,8 @@ export const browseTags = defineTool({
   ...restOnly,
   name: 'browse_tags',
   title: 'Browse tags',
-  description: 'Lists tags, newest first, both ways, with the number of subscribers that have each.',
+  description:
+    'Returns tags, newest first, with the number of subscribers that have each. Page in either direction with `after` or `before`.',
   group: 'tags',
   permission: 'subscribers',
   input: closed(walkOf()),
@@ -95,7 +106,8 @@ export const browseDomains = defineTool({
   ...restOnly,
   name: 'browse_domains',
   title: 'Browse domains',
-  description: 'Lists sending domains, newest first, both ways, with the DNS records they need.',
+  description:
+    'Returns sending domains, newest first, with the DNS records they need. Page in either direction with `after` or `before`.',
   group: 'domains',
   permission: 'domains',
   input: closed(walkOf()),
@@ -107,7 +119,8 @@ export const browseEmails = defineTool({
   ...restOnly,
   name: 'browse_emails',
   title: 'Browse emails',
-  description: 'Lists transactional emails without their bodies, newest first, both ways.',
+  description:
+    'Returns transactional emails without their bodies, newest first. Page in either direction with `after` or `before`.',
   group: 'emails',
   permission: 'emails',
   input: closed(walkOf()),
@@ -119,7 +132,8 @@ export const browseTokens = defineTool({
   ...restOnly,
   name: 'browse_tokens',
   title: 'Browse API tokens',
-  description: 'Lists the API tokens of the organization that are not deleted, newest first, both ways.',
+  description:
+    'Returns the API tokens of the organization, newest first, without deleted ones. Page in either direction with `after` or `before`.',
   group: 'organization',
   permission: 'tokens',
   input: closed(walkOf()),

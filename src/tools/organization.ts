@@ -7,7 +7,7 @@ export const getOrgStats = defineTool({
   name: 'get_org_stats',
   title: 'Get organization statistics',
   description:
-    'Counts subscribers by status, tags, segments, campaigns, workflows and their active runs, and the email of the last 30 days.',
+    'Returns statistics of the organization: subscribers by status, the numbers of tags, segments, campaigns, workflows and active runs, and the email of the last 30 days.',
   group: 'organization',
   effect: 'read',
   permission: 'organization',

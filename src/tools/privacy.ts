@@ -6,13 +6,13 @@ import { defineTool } from '../catalogue/tool.ts'
 import { eraseSubscriber as erase, summarizeErasure } from '../domain/erasure.ts'
 import { exportPersonalData } from '../domain/personal-data.ts'
 
-const subscriber = Type.String({ description: 'The id (sub_…) or the email address.' })
+const subscriber = Type.String({ description: 'The id (`sub_…`) or the email address of the subscriber.' })
 
 export const exportSubscriber = defineTool({
   name: 'export_subscriber',
   title: "Export a subscriber's data",
   description:
-    'Reads everything that is kept of one person: profile, consent, events, emails, visits and runs.',
+    'Returns all data that is stored about one subscriber: profile, consent, events, emails, visits and workflow runs.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -26,13 +26,13 @@ export const eraseSubscriber = defineTool({
   name: 'erase_subscriber',
   title: 'Erase a subscriber',
   description:
-    'Erases a person for good: profile, content of their emails and runs are deleted, events are kept without anything personal, and a hash of the address stays suppressed.',
+    'Permanently erases a subscriber. Their profile, the content of their emails and their workflow runs are deleted, events are kept without personal data, and a hash of the address stays suppressed.',
   group: 'subscribers',
   effect: 'impact',
   permission: 'subscribers',
   listed: false,
   input: closed({ subscriber }),
-  output: closed({ id: Type.String({ description: 'The id they had (sub_…).' }) }),
+  output: closed({ id: Type.String({ description: 'The id of the erased subscriber (`sub_…`).' }) }),
   summarize: (call, input) => summarizeErasure(call, input.subscriber),
   handler: async (call, input) => ({ id: await erase(call, input.subscriber) }),
 })

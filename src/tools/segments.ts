@@ -14,23 +14,24 @@ import {
   updateSegment as update,
 } from '../domain/segments/records.ts'
 
-const segmentId = Type.String({ description: 'The id of a segment, seg_….' })
-const name = Type.String({ description: `1 to ${SEGMENT_LIMITS.name} characters on one line.` })
+const segmentId = Type.String({ description: 'The id of a segment (`seg_…`).' })
+const name = Type.String({ description: `The name, 1 to ${SEGMENT_LIMITS.name} characters on one line.` })
 const segmentOnly = closed({ segment: Segment })
 
 export const listSegments = defineTool({
   name: 'list_segments',
   title: 'List segments',
-  description: 'Lists saved segments with their filters, newest first. get_segment also counts who matches.',
+  description:
+    'Returns saved segments with their filters, newest first. `get_segment` also counts the matching subscribers. Continue with `nextCursor`.',
   group: 'segments',
   effect: 'read',
   permission: 'subscribers',
   input: closed({
     query: Type.Optional(
-      Type.String({ maxLength: 200, description: 'A part of the name, in any letter case.' }),
+      Type.String({ maxLength: 200, description: 'Text to find in the name; letter case is ignored.' }),
     ),
     limit: limitOf(20),
-    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
   }),
   output: pageOf('segments', Segment),
   handler: list,
@@ -39,7 +40,7 @@ export const listSegments = defineTool({
 export const getSegment = defineTool({
   name: 'get_segment',
   title: 'Get a segment',
-  description: 'Reads a segment and counts, at this moment, the subscribers that match its filters.',
+  description: 'Returns a segment with the number of subscribers that match its filters now.',
   group: 'segments',
   effect: 'read',
   permission: 'subscribers',
@@ -52,7 +53,7 @@ export const createSegment = defineTool({
   name: 'create_segment',
   title: 'Create a segment',
   description:
-    'Saves filters under a name, for campaigns, workflows and other segments. It holds whoever matches when it is asked; without filters everybody.',
+    'Saves filters under a name, for use in campaigns, workflows and other segments. Membership is computed whenever the segment is used. An empty list of filters matches every subscriber. Returns the segment.',
   group: 'segments',
   effect: 'write',
   permission: 'subscribers',
@@ -65,7 +66,7 @@ export const updateSegment = defineTool({
   name: 'update_segment',
   title: 'Update a segment',
   description:
-    'Changes the name, the filters (as a whole) or both. Everything that uses the segment uses the new filters from now on; nobody enters or leaves a workflow because of the edit itself.',
+    'Changes the name of a segment, replaces its filters, or both. Everything that uses the segment uses the new filters from then on. The change itself starts no workflow and ends no run. Returns the segment.',
   group: 'segments',
   effect: 'write',
   permission: 'subscribers',
@@ -77,13 +78,18 @@ export const updateSegment = defineTool({
 export const duplicateSegment = defineTool({
   name: 'duplicate_segment',
   title: 'Duplicate a segment',
-  description: 'Makes another segment with the same filters, to be changed on its own.',
+  description:
+    'Creates a copy of a segment with the same filters, which can be changed independently. Returns the copy.',
   group: 'segments',
   effect: 'write',
   permission: 'subscribers',
   input: closed({
     segmentId,
-    newName: Type.Optional(Type.String({ description: 'Without it, the name with "(copy)" after it.' })),
+    newName: Type.Optional(
+      Type.String({
+        description: 'The name of the copy. Defaults to the original name followed by "(copy)".',
+      }),
+    ),
   }),
   output: segmentOnly,
   handler: async (call, input) => ({ segment: await duplicate(call, input.segmentId, input.newName) }),
@@ -93,7 +99,7 @@ export const deleteSegment = defineTool({
   name: 'delete_segment',
   title: 'Delete a segment',
   description:
-    'Deletes a segment for good. Refused, naming them, while campaigns that are still to be sent, workflows or other segments use it. Needs a confirmation.',
+    'Permanently deletes a segment. Refused while workflows, other segments, or campaigns that are not sent yet use it; the error names them. Requires a confirmation code.',
   group: 'segments',
   effect: 'impact',
   permission: 'subscribers',

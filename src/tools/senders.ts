@@ -9,7 +9,7 @@ export const getEmailSenders = defineTool({
   name: 'get_email_senders',
   title: 'Get email senders',
   description:
-    'Lists the from-addresses, the default one first; verified says whether its domain may send now.',
+    'Returns the senders (from-addresses), the default sender first. `verified` says whether the domain of a sender may send now.',
   group: 'senders',
   effect: 'read',
   permission: 'emails',
@@ -22,15 +22,21 @@ export const createEmailSender = defineTool({
   name: 'create_email_sender',
   title: 'Create an email sender',
   description:
-    'Makes a from-address on a domain of the organization. The domain need not be verified yet, but sending waits for that. The first sender becomes the default.',
+    'Creates a sender: a from-address on a domain of the organization. The domain need not be verified yet, but email cannot be sent from it until it is. The first sender becomes the default. Returns the sender.',
   group: 'senders',
   effect: 'write',
   permission: 'emails',
   input: closed({
-    localPart: Type.String({ description: 'What stands before "@", such as hello.' }),
-    domain: Type.String({ description: 'A domain of list_domains, by host name or id.' }),
-    name: Type.String({ description: `The name readers see, up to ${SENDER_LIMITS.name} characters.` }),
-    replyTo: Type.Optional(Type.String({ description: 'Where answers go when not to the sender.' })),
+    localPart: Type.String({ description: 'The part of the address before "@", such as hello.' }),
+    domain: Type.String({
+      description: 'The host name or id of a sending domain; `list_domains` lists them.',
+    }),
+    name: Type.String({
+      description: `The name that recipients see, up to ${SENDER_LIMITS.name} characters.`,
+    }),
+    replyTo: Type.Optional(
+      Type.String({ description: 'The address that replies go to. Defaults to the address of the sender.' }),
+    ),
   }),
   output: closed({ sender: Sender }),
   handler: async (call, input) => ({ sender: await createSender(call, input) }),

@@ -13,7 +13,7 @@ import { changeSettings, changeWritingStyle, readWritingStyle } from '../domain/
 const style = (description: string) =>
   Type.Optional(
     Type.String({
-      description: `${description} Up to ${ORGANIZATION_LIMITS.writingStyle} characters; "" clears it.`,
+      description: `${description} Up to ${ORGANIZATION_LIMITS.writingStyle} characters. An empty string clears it.`,
     }),
   )
 
@@ -21,21 +21,24 @@ export const updateOrganizationSettings = defineTool({
   name: 'update_organization_settings',
   title: 'Update organization settings',
   description:
-    'Changes the name, the time zone, double opt-in and the confirmation email of the organization. What is left out stays; without any, the answer shows how they are.',
+    'Changes the name, the time zone, double opt-in and the confirmation email of the organization, and returns these settings. Omitted settings keep their values; call it without any to read them.',
   group: 'organization',
   effect: 'write',
   permission: 'organization',
   input: closed({
     name: Type.Optional(
-      Type.String({ description: `What {{org-name}} shows, up to ${ORGANIZATION_LIMITS.name} characters.` }),
+      Type.String({
+        description: `The name of the organization, shown by {{org-name}}, up to ${ORGANIZATION_LIMITS.name} characters.`,
+      }),
     ),
     timezone: Type.Optional(
       Type.String({
-        description: 'An IANA name such as Europe/Paris; dates without an offset are read in it.',
+        description:
+          'The IANA time zone, such as Europe/Paris. Dates without an offset are in this time zone.',
       }),
     ),
     doubleOptIn: Type.Optional(
-      Type.Boolean({ description: 'Whether new subscribers confirm by a link in an email first.' }),
+      Type.Boolean({ description: 'Whether new subscribers must first confirm through a link in an email.' }),
     ),
     confirmationEmail: Type.Optional(ConfirmationEmail),
   }),
@@ -46,7 +49,8 @@ export const updateOrganizationSettings = defineTool({
 export const getWritingStyle = defineTool({
   name: 'get_writing_style',
   title: 'Get the writing style',
-  description: 'Reads how the organization writes: read it before writing content for its email.',
+  description:
+    'Returns the writing style of the organization: persona, audience and vocabulary. Call it before writing email content.',
   group: 'content',
   effect: 'read',
   permission: 'content',
@@ -58,14 +62,15 @@ export const getWritingStyle = defineTool({
 export const updateWritingStyle = defineTool({
   name: 'update_writing_style',
   title: 'Update the writing style',
-  description: 'Changes how the organization writes. What is left out stays.',
+  description:
+    'Changes the writing style of the organization and returns it. Omitted parts keep their values.',
   group: 'content',
   effect: 'draft',
   permission: 'content',
   input: closed({
-    persona: style('Who speaks, and in what tone.'),
-    audience: style('Who reads.'),
-    vocabulary: style('Words to use and to avoid.'),
+    persona: style('The voice of the organization: who speaks, and in which tone.'),
+    audience: style('The readers.'),
+    vocabulary: style('The words to use and to avoid.'),
   }),
   output: closed({ writingStyle: WritingStyle }),
   handler: async (call, input) => ({ writingStyle: await changeWritingStyle(call, input) }),

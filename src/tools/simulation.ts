@@ -14,22 +14,29 @@ export const simulateWorkflow = defineTool({
   name: 'simulate_workflow',
   title: 'Simulate a workflow',
   description:
-    'Walks a workflow for one person with a simulated clock, through every branch: what happens by itself, and what would happen elsewhere, each step with its dates, the subject lines, who is skipped and why, and dead ends. Nothing is written or sent.',
+    'Simulates a workflow for one person with a simulated clock, along every branch. Returns the path that would be taken by itself and the alternative paths, each step with its dates, email subjects and reasons for skipping, and dead ends. Nothing is stored or sent. Send exactly one of `workflowId` and `definition`, and exactly one of `subscriberId` and `sample`.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
   input: closed({
     workflowId: Type.Optional(
-      Type.String({ description: 'Simulates the draft of this workflow (wf_…). Or send definition.' }),
+      Type.String({
+        description:
+          'The id of a workflow (`wf_…`), whose draft is simulated. Send this or `definition`, not both.',
+      }),
     ),
     definition: Type.Optional(DefinitionInput),
     subscriberId: Type.Optional(
-      Type.String({ description: 'For this person, as they are now (sub_…). Or send sample.' }),
+      Type.String({
+        description:
+          'The id of the subscriber to simulate for (`sub_…`), with their present data. Send this or `sample`, not both.',
+      }),
     ),
     sample: Type.Optional(SamplePerson),
     from: Type.Optional(
       Type.String({
-        description: 'When they enter: ISO 8601, local to the organization without an offset; now without.',
+        description:
+          'The time at which the person enters, ISO 8601. Without an offset, it is in the time zone of the organization. Defaults to now.',
       }),
     ),
   }),

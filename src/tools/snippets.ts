@@ -13,20 +13,24 @@ import {
   updateSnippet,
 } from '../domain/snippets.ts'
 
-const snippetId = Type.String({ description: 'The id of a snippet, snp_….' })
+const snippetId = Type.String({ description: 'The id of a snippet (`snp_…`).' })
 const carriesDocument = { bodyLimit: DOCUMENT_LIMITS.bytes, jsonDepth: DOCUMENT_LIMITS.jsonDepth }
-const name = Type.String({ description: `What it is found by, up to ${SNIPPET_LIMITS.name} characters.` })
+const name = Type.String({ description: `The name of the snippet, up to ${SNIPPET_LIMITS.name} characters.` })
 
 export const getEmailSnippets = defineTool({
   name: 'get_email_snippets',
   title: 'List email snippets',
-  description: 'Lists the reusable pieces of email content by name, without their content.',
+  description:
+    'Returns the snippets (reusable pieces of email content) in order of their names, without their content.',
   group: 'content',
   effect: 'read',
   permission: 'content',
   input: closed({
-    query: Type.Optional(Type.String({ description: 'A part of the name.' })),
-    archived: defaulted(Type.Boolean({ description: 'True lists the archived ones instead.' }), false),
+    query: Type.Optional(Type.String({ description: 'Text to find in the name.' })),
+    archived: defaulted(
+      Type.Boolean({ description: 'Whether to list archived snippets instead of the others.' }),
+      false,
+    ),
   }),
   output: closed({ snippets: Type.Array(SnippetSummary) }),
   handler: async (call, input) => ({ snippets: await listSnippets(call, input) }),
@@ -35,7 +39,7 @@ export const getEmailSnippets = defineTool({
 export const getEmailSnippet = defineTool({
   name: 'get_email_snippet',
   title: 'Get an email snippet',
-  description: 'Reads a snippet: its content, and which snippets, campaigns and workflows use it.',
+  description: 'Returns a snippet with its content and the snippets, campaigns and workflows that use it.',
   group: 'content',
   effect: 'read',
   permission: 'content',
@@ -47,7 +51,7 @@ export const getEmailSnippet = defineTool({
 export const createEmailSnippet = defineTool({
   name: 'create_email_snippet',
   title: 'Create an email snippet',
-  description: `Makes a reusable piece of content. A MAILY document may hold other snippets by nodes {"type": "snippet", "attrs": {"snippetId": "snp_…"}}, at most ${SNIPPET_LIMITS.nesting} inside one another.`,
+  description: `Creates a snippet, a reusable piece of email content, and returns it. A MAILY document can contain other snippets as nodes {"type": "snippet", "attrs": {"snippetId": "snp_…"}}, nested at most ${SNIPPET_LIMITS.nesting} deep.`,
   group: 'content',
   effect: 'draft',
   permission: 'content',
@@ -55,7 +59,8 @@ export const createEmailSnippet = defineTool({
   input: closed({
     name,
     content: Type.Unknown({
-      description: 'MAILY: {"type": "doc", "content": […]}. MARKDOWN: text.',
+      description:
+        'The content, in the form of `contentType`. MAILY: {"type": "doc", "content": […]}. MARKDOWN: text.',
     }),
     contentType: defaulted(oneOf(SNIPPET_CONTENT_TYPES), 'MAILY'),
   }),
@@ -67,7 +72,7 @@ export const updateEmailSnippet = defineTool({
   name: 'update_email_snippet',
   title: 'Update an email snippet',
   description:
-    'Changes the name or the content of a snippet, in the content type it has. Email that is composed from now on shows the new content.',
+    'Changes the name or the content of a snippet and returns it. The content type stays the same. Email that is composed from now on contains the new content.',
   group: 'content',
   effect: 'write',
   permission: 'content',
@@ -75,7 +80,7 @@ export const updateEmailSnippet = defineTool({
   input: closed({
     snippetId,
     name: Type.Optional(name),
-    content: Type.Optional(Type.Unknown({ description: 'The whole new content.' })),
+    content: Type.Optional(Type.Unknown({ description: 'The complete new content.' })),
   }),
   output: closed({ snippet: Snippet }),
   handler: async (call, input) => ({ snippet: await updateSnippet(call, input) }),
@@ -85,7 +90,7 @@ export const archiveEmailSnippet = defineTool({
   name: 'archive_email_snippet',
   title: 'Archive an email snippet',
   description:
-    'Takes a snippet from the list. Where it is used it goes on showing. Asks for a confirmation code.',
+    'Archives a snippet: it is no longer listed by default, but email that uses it still shows it. Requires a confirmation code.',
   group: 'content',
   effect: 'impact',
   permission: 'content',
@@ -98,7 +103,7 @@ export const archiveEmailSnippet = defineTool({
 export const unarchiveEmailSnippet = defineTool({
   name: 'unarchive_email_snippet',
   title: 'Unarchive an email snippet',
-  description: 'Brings an archived snippet back into the list.',
+  description: 'Restores an archived snippet to the list.',
   group: 'content',
   effect: 'draft',
   permission: 'content',

@@ -7,16 +7,23 @@ import { readGrowth, readSubscriberStats } from '../domain/subscriber-statistics
 
 const range = {
   from: Type.Optional(
-    Type.String({ description: "ISO 8601; a date or a local time is in the organization's time zone." }),
+    Type.String({
+      description:
+        'The start of the period, ISO 8601. A date, or a time without an offset, is in the time zone of the organization.',
+    }),
   ),
-  to: Type.Optional(Type.String({ description: 'ISO 8601; a date is included. Now when left out.' })),
+  to: Type.Optional(
+    Type.String({
+      description: 'The end of the period, ISO 8601. A date includes that day. Defaults to now.',
+    }),
+  ),
 }
 
 export const getSubscriberGrowth = defineTool({
   name: 'get_subscriber_growth',
   title: 'Get subscriber growth',
   description:
-    "Counts who came and went by day, week or month of the organization's time zone, without gaps; the last 30 days, 12 weeks or 12 months when from is left out.",
+    'Returns the growth of the audience by day, week or month in the time zone of the organization, without gaps: how many people were added, subscribed, unsubscribed, bounced and complained. Without `from`, covers the last 30 days, 12 weeks or 12 months.',
   group: 'organization',
   effect: 'read',
   permission: 'organization',
@@ -29,7 +36,7 @@ export const getSubscriberStats = defineTool({
   name: 'get_subscriber_stats',
   title: 'Get subscriber statistics',
   description:
-    'Counts subscribers by status now, and who came and went in a period; the last 30 days when from is left out.',
+    'Returns the present number of subscribers by status, and the changes within a period. Without `from`, covers the last 30 days.',
   group: 'organization',
   effect: 'read',
   permission: 'organization',

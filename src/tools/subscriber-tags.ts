@@ -11,12 +11,12 @@ const bulkInput = {
   subscriberIds: Type.Array(Type.String(), {
     minItems: 1,
     maxItems: TAG_LIMITS.bulkSubscribers,
-    description: 'Ids of subscribers (sub_…).',
+    description: 'The ids of the subscribers (`sub_…`).',
   }),
   tagNames: Type.Array(Type.String(), {
     minItems: 1,
     maxItems: TAG_LIMITS.bulkTags,
-    description: 'Tag names, whatever their letter case.',
+    description: 'The names of the tags; letter case is ignored.',
   }),
 }
 
@@ -24,13 +24,13 @@ export const bulkAddTags = defineTool({
   name: 'bulk_add_tags',
   title: 'Add tags to subscribers',
   description:
-    'Adds tags to subscribers, making missing tags. Each tag that somebody did not have is one TAG_ADDED event and may start workflows. All or nothing.',
+    'Adds tags to subscribers and creates missing tags, all or none. Every newly added tag records one TAG_ADDED event, which can start workflows.',
   group: 'tags',
   effect: 'write',
   permission: 'subscribers',
   input: closed(bulkInput),
   output: closed({
-    added: Type.Integer({ description: 'How many tags were newly given, over all subscribers.' }),
+    added: Type.Integer({ description: 'The number of tags newly added, summed over all subscribers.' }),
   }),
   handler: async (call, { subscriberIds, tagNames }) => {
     const ids = await findSubscriberIds(call, subscriberIds)
@@ -42,13 +42,13 @@ export const bulkRemoveTags = defineTool({
   name: 'bulk_remove_tags',
   title: 'Remove tags from subscribers',
   description:
-    'Takes tags from subscribers. Each tag that somebody had is one TAG_REMOVED event and may start workflows. All or nothing.',
+    'Removes tags from subscribers, all or none. Every removed tag records one TAG_REMOVED event, which can start workflows.',
   group: 'tags',
   effect: 'write',
   permission: 'subscribers',
   input: closed(bulkInput),
   output: closed({
-    removed: Type.Integer({ description: 'How many tags were taken, over all subscribers.' }),
+    removed: Type.Integer({ description: 'The number of tags removed, summed over all subscribers.' }),
   }),
   handler: async (call, { subscriberIds, tagNames }) => {
     const ids = await findSubscriberIds(call, subscriberIds)
@@ -66,7 +66,7 @@ const ofOne = {
     tags: Type.Array(Type.String(), {
       minItems: 1,
       maxItems: SUBSCRIBER_LIMITS.tags,
-      description: 'Tag names, whatever their letter case.',
+      description: 'The names of the tags; letter case is ignored.',
     }),
   }),
   output: closed({ subscriber: Subscriber }),
@@ -76,7 +76,8 @@ export const addSubscriberTags = defineTool({
   ...ofOne,
   name: 'add_subscriber_tags',
   title: 'Add tags to a subscriber',
-  description: 'Adds tags to one subscriber as bulk_add_tags does to many, making missing tags.',
+  description:
+    'Adds tags to one subscriber and creates missing tags, as `bulk_add_tags` does for many. Returns the subscriber.',
   handler: async (call, { tags, ...choice }) => {
     const { id } = await findSubscriber(call, choice)
     await addTags(call, [id], tags, { path: 'tags' })
@@ -88,7 +89,8 @@ export const removeSubscriberTags = defineTool({
   ...ofOne,
   name: 'remove_subscriber_tags',
   title: 'Remove tags from a subscriber',
-  description: 'Takes tags from one subscriber as bulk_remove_tags does from many.',
+  description:
+    'Removes tags from one subscriber, as `bulk_remove_tags` does for many. Returns the subscriber.',
   handler: async (call, { tags, ...choice }) => {
     const { id } = await findSubscriber(call, choice)
     await removeTags(call, [id], tags, { path: 'tags' })

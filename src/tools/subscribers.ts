@@ -20,42 +20,56 @@ const Answer = closed({ subscriber: Subscriber })
 
 const details = {
   name: Type.Optional(
-    Type.String({ description: `Up to ${SUBSCRIBER_LIMITS.name} characters; empty clears.` }),
+    Type.String({
+      description: `The name, up to ${SUBSCRIBER_LIMITS.name} characters. An empty string clears it.`,
+    }),
   ),
   phone: Type.Optional(
-    Type.String({ description: `Up to ${SUBSCRIBER_LIMITS.phone} characters; empty clears.` }),
+    Type.String({
+      description: `The phone number, up to ${SUBSCRIBER_LIMITS.phone} characters. An empty string clears it.`,
+    }),
   ),
   fields: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'Custom field values by name: text, number, true or false, or an ISO 8601 date; null clears. A new name makes a field of the type of its value.',
+        'Custom field values by field name: text, a number, true or false, or an ISO 8601 date. Null clears a value. A new name creates a field with the type of its value.',
     }),
   ),
-  ipAddress: Type.Optional(Type.String({ description: 'The IPv4 or IPv6 address they signed up from.' })),
-  country: Type.Optional(Type.String({ description: 'ISO 3166-1 alpha-2 in capitals, such as FR.' })),
+  ipAddress: Type.Optional(
+    Type.String({ description: 'The IPv4 or IPv6 address from which the person signed up.' }),
+  ),
+  country: Type.Optional(
+    Type.String({ description: 'The ISO 3166-1 alpha-2 country code in capital letters, such as FR.' }),
+  ),
 }
 
 const tagNames = Type.Array(Type.String(), {
   maxItems: SUBSCRIBER_LIMITS.tags,
-  description: 'Tag names to add; missing tags are made. With replaceTags they replace the ones there are.',
+  description:
+    'The names of tags to add. Missing tags are created. With `replaceTags`, they replace all present tags.',
 })
 
 export const listSubscribers = defineTool({
   name: 'list_subscribers',
   title: 'List subscribers',
   description:
-    'Lists subscribers, newest first, by status, tag, or a part of the email, the name or a tag name. Go on with nextCursor.',
+    'Returns subscribers, newest first, optionally only those with a status, with a tag, or with a text in the email address, the name or a tag name. Continue with `nextCursor`.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   input: closed({
     limit: limitOf(50, 500),
     status: defaulted(oneOf(['all', ...SUBSCRIBER_STATUSES]), 'all'),
-    tag: Type.Optional(Type.String({ description: 'A tag name, whatever its letter case.' })),
-    query: Type.Optional(
-      Type.String({ maxLength: 200, description: 'A part of the email, the name or a tag name.' }),
+    tag: Type.Optional(
+      Type.String({ description: 'Only subscribers with this tag. Letter case is ignored.' }),
     ),
-    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+    query: Type.Optional(
+      Type.String({
+        maxLength: 200,
+        description: 'Text to find in the email address, the name or a tag name.',
+      }),
+    ),
+    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
   }),
   output: pageOf('subscribers', Subscriber),
   handler: (call, input) => readPage(call, input),
@@ -64,7 +78,8 @@ export const listSubscribers = defineTool({
 export const getSubscriber = defineTool({
   name: 'get_subscriber',
   title: 'Get a subscriber',
-  description: 'Reads one subscriber by id or email, with tags, custom fields and numbers.',
+  description:
+    'Returns one subscriber with tags, custom fields, revenue, and numbers of emails, opens and clicks. Send exactly one of `subscriberId` and `email`.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
@@ -77,25 +92,41 @@ export const addSubscriber = defineTool({
   name: 'add_subscriber',
   title: 'Add a subscriber',
   description:
-    'Creates a subscriber, or changes the one with this email. A newcomer is SUBSCRIBED, or PENDING_CONFIRMATION where the organization uses double opt-in and skipDoubleOptIn is false: they get the confirmation email, again at most once an hour when added again, and its link subscribes them within seven days. Starts matching workflows unless triggerWorkflows is false.',
+    'Creates a subscriber, or updates the one with this email address. A new subscriber is SUBSCRIBED, or, if the organization uses double opt-in and `skipDoubleOptIn` is false, PENDING_CONFIRMATION: then a confirmation email is sent (when they are added again, at most once an hour), and its link subscribes them within seven days. Starts matching workflows unless `triggerWorkflows` is false. Returns the subscriber.',
   group: 'subscribers',
   effect: 'write',
   permission: 'subscribers',
   input: closed({
-    email: Type.String({ description: 'The email address; letter case does not tell people apart.' }),
+    email: Type.String({
+      description: 'The email address. Addresses that differ only in letter case are the same subscriber.',
+    }),
     ...details,
     tags: defaulted(tagNames, []),
-    replaceTags: defaulted(Type.Boolean({ description: 'Take away the tags that are not named.' }), false),
-    resubscribe: defaulted(Type.Boolean({ description: 'Subscribe somebody UNSUBSCRIBED again.' }), true),
-    triggerWorkflows: defaulted(Type.Boolean({ description: 'Let workflows start from this change.' }), true),
+    replaceTags: defaulted(
+      Type.Boolean({ description: 'Whether to remove all tags that are not in `tags`.' }),
+      false,
+    ),
+    resubscribe: defaulted(
+      Type.Boolean({ description: 'Whether somebody UNSUBSCRIBED is subscribed again.' }),
+      true,
+    ),
+    triggerWorkflows: defaulted(
+      Type.Boolean({ description: 'Whether this change can start workflows.' }),
+      true,
+    ),
     skipDoubleOptIn: defaulted(
-      Type.Boolean({ description: 'Subscribe without a confirmation; does not resubscribe by itself.' }),
+      Type.Boolean({
+        description:
+          'Whether to subscribe without a confirmation email. Does not by itself subscribe somebody UNSUBSCRIBED again.',
+      }),
       false,
     ),
   }),
   output: closed({
     subscriber: Subscriber,
-    created: Type.Boolean({ description: 'false where the email was known already.' }),
+    created: Type.Boolean({
+      description: 'Whether a new subscriber was created. False if the email address was already known.',
+    }),
   }),
   handler: async (call, input) => {
     const { id, created } = await upsertSubscriber(call, input)
@@ -107,20 +138,31 @@ export const updateSubscriber = defineTool({
   name: 'update_subscriber',
   title: 'Update a subscriber',
   description:
-    'Changes what is sent and leaves the rest. Subscribes somebody UNSUBSCRIBED only with resubscribe: true. Starts matching workflows unless triggerWorkflows is false.',
+    'Changes the given data of a subscriber; omitted fields keep their values. Somebody UNSUBSCRIBED is only subscribed again with `resubscribe: true`. Starts matching workflows unless `triggerWorkflows` is false. Returns the subscriber.',
   group: 'subscribers',
   effect: 'write',
   permission: 'subscribers',
   input: closed({
-    subscriber: Type.String({ description: 'The id (sub_…) or the email address.' }),
-    email: Type.Optional(Type.String({ description: 'A new email address that nobody else has.' })),
+    subscriber: Type.String({ description: 'The id (`sub_…`) or the email address of the subscriber.' }),
+    email: Type.Optional(
+      Type.String({ description: 'The new email address. No other subscriber may have it.' }),
+    ),
     ...details,
     tags: Type.Optional(tagNames),
-    replaceTags: Type.Optional(Type.Boolean({ description: 'Take away the tags that are not named.' })),
-    resubscribe: Type.Optional(Type.Boolean({ description: 'Subscribe somebody UNSUBSCRIBED again.' })),
-    triggerWorkflows: Type.Optional(Type.Boolean({ description: 'false keeps workflows from starting.' })),
+    replaceTags: Type.Optional(
+      Type.Boolean({ description: 'Whether to remove all tags that are not in `tags`.' }),
+    ),
+    resubscribe: Type.Optional(
+      Type.Boolean({ description: 'Whether somebody UNSUBSCRIBED is subscribed again.' }),
+    ),
+    triggerWorkflows: Type.Optional(
+      Type.Boolean({ description: 'Whether this change can start workflows. Defaults to true.' }),
+    ),
     skipDoubleOptIn: defaulted(
-      Type.Boolean({ description: 'Subscribe somebody who has not confirmed yet; no evidence is kept.' }),
+      Type.Boolean({
+        description:
+          'Whether to subscribe somebody who has not confirmed yet. No evidence of consent is recorded.',
+      }),
       false,
     ),
   }),
@@ -135,13 +177,15 @@ export const unsubscribe = defineTool({
   name: 'unsubscribe',
   title: 'Unsubscribe',
   description:
-    'Ends the consent of a subscriber, whatever the status: no more marketing email, and workflows that leave on unsubscribe end. Asks for a confirmation code.',
+    'Unsubscribes a subscriber, whatever their status. Marketing email to them stops, and their runs end in workflows that exit on unsubscribe. Returns the subscriber. Requires a confirmation code.',
   group: 'subscribers',
   effect: 'impact',
   permission: 'subscribers',
   input: closed({
     ...subscriberChoice,
-    reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why; kept with the event.' })),
+    reason: Type.Optional(
+      Type.String({ maxLength: 500, description: 'The reason, which is kept with the event.' }),
+    ),
   }),
   output: Answer,
   summarize: (call, input) => summarizeUnsubscribe(call, input),
@@ -156,13 +200,13 @@ export const reactivateSubscriber = defineTool({
   name: 'reactivate_subscriber',
   title: 'Reactivate a subscriber',
   description:
-    'Subscribes somebody BOUNCED, COMPLAINED or UNSUBSCRIBED again and lifts what blocks their address. A hard bounce (the mailbox does not exist) is refused unless force is true; a suppression by hand is never lifted.',
+    'Subscribes somebody BOUNCED, COMPLAINED or UNSUBSCRIBED again and removes the suppressions of their address. After a hard bounce (the mailbox does not exist), it is refused unless `force` is true. A MANUAL suppression is never removed. Returns the subscriber.',
   group: 'subscribers',
   effect: 'write',
   permission: 'subscribers',
   input: closed({
-    subscriberId: Type.String({ description: 'The id (sub_…).' }),
-    force: Type.Optional(Type.Boolean({ description: 'Also after a hard bounce.' })),
+    subscriberId: Type.String({ description: 'The id of the subscriber (`sub_…`).' }),
+    force: Type.Optional(Type.Boolean({ description: 'Whether to reactivate even after a hard bounce.' })),
   }),
   output: Answer,
   handler: async (call, input) => ({ subscriber: await readSubscriber(call, await reactivate(call, input)) }),
@@ -172,7 +216,7 @@ export const getSubscriberEmails = defineTool({
   name: 'get_subscriber_emails',
   title: "Get a subscriber's emails",
   description:
-    'Lists the emails of one subscriber, newest first, with campaign name, subject, delivery status and what last happened to each.',
+    'Returns the emails of one subscriber, newest first, with the campaign name, the subject, the delivery status and the last event of each.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',

@@ -23,14 +23,16 @@ export const listSuppressions = defineTool({
   name: 'list_suppressions',
   title: 'List suppressions',
   description:
-    'Lists the addresses that get no email whatever their status, newest first, with the reason. list_suppressed_subscribers lists people. Go on with nextCursor.',
+    'Returns the suppressed addresses, newest first, with the reason. No email is sent to them, whatever the status of the subscriber. Continue with `nextCursor`. `list_suppressed_subscribers` lists bounced and complained subscribers instead.',
   group: 'subscribers',
   effect: 'read',
   permission: 'subscribers',
   input: closed({
     reason: Type.Optional(oneOf(SUPPRESSION_REASONS)),
     limit: limitOf(50, 500),
-    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before, same query.' })),
+    cursor: Type.Optional(
+      Type.String({ description: '`nextCursor` of the previous page, for the same query.' }),
+    ),
   }),
   output: pageOf('suppressions', Suppression),
   handler: (call, input) => listAddresses(call, input),
@@ -40,11 +42,11 @@ export const addSuppression = defineTool({
   name: 'add_suppression',
   title: 'Suppress an address',
   description:
-    'Keeps an address from getting any email until remove_suppression; a subscriber who has it becomes BANNED. Asks for a confirmation code.',
+    'Suppresses an address: it gets no email until `remove_suppression`. A subscriber with this address becomes BANNED. Requires a confirmation code.',
   group: 'subscribers',
   effect: 'impact',
   permission: 'subscribers',
-  input: closed({ email: Type.String({ description: 'Any address, of a subscriber or not.' }) }),
+  input: closed({ email: Type.String({ description: 'The address. It need not belong to a subscriber.' }) }),
   output: SuppressedAddresses,
   summarize: async (_call, { email }) => summarizeSuppressing([readEmail(email, 'email')], 'MANUAL'),
   handler: (call, { email }) =>
@@ -55,7 +57,7 @@ export const importSuppressions = defineTool({
   name: 'import_suppressions',
   title: 'Import suppressions',
   description:
-    'Suppresses a list of addresses from another service for one reason; a line that is not an address does not affect the others. Subscribers who have them become BANNED, COMPLAINED or BOUNCED. Asks for a confirmation code.',
+    'Suppresses a list of addresses, such as one from another service, for one reason. An invalid address is listed in `errors` and does not affect the others. Subscribers with these addresses become BANNED (reason MANUAL), COMPLAINED (COMPLAINT) or BOUNCED (HARD_BOUNCE). Requires a confirmation code.',
   group: 'subscribers',
   effect: 'impact',
   permission: 'subscribers',
@@ -72,7 +74,7 @@ export const removeSuppression = defineTool({
   name: 'remove_suppression',
   title: 'Remove a suppression',
   description:
-    'Lifts the suppression of an address, also one made by hand; somebody BANNED is UNSUBSCRIBED then. Bounced and complained subscribers keep their status until reactivate_subscriber. Asks for a confirmation code.',
+    'Removes the suppression of an address, even one made by hand. A BANNED subscriber becomes UNSUBSCRIBED; BOUNCED and COMPLAINED subscribers keep their status until `reactivate_subscriber`. Returns the address and the reason of the removed suppression. Requires a confirmation code.',
   group: 'subscribers',
   effect: 'impact',
   permission: 'subscribers',

@@ -17,7 +17,7 @@ import { encodeId } from '../ids.ts'
 export const listTags = defineTool({
   name: 'list_tags',
   title: 'List tags',
-  description: 'Lists every tag in alphabetical order with the number of subscribers that have it.',
+  description: 'Returns all tags in alphabetical order with the number of subscribers that have each.',
   group: 'tags',
   effect: 'read',
   permission: 'subscribers',
@@ -30,11 +30,13 @@ export const createTag = defineTool({
   name: 'create_tag',
   title: 'Create a tag',
   description:
-    'Makes a tag. A name in use, whatever its letter case, is refused; get_or_create_tags is not so strict.',
+    'Creates a tag and returns it. A name that is in use, in any letter case, is refused; `get_or_create_tags` returns the existing tag instead.',
   group: 'tags',
   effect: 'write',
   permission: 'subscribers',
-  input: closed({ name: Type.String({ description: `1 to ${TAG_LIMITS.name} characters.` }) }),
+  input: closed({
+    name: Type.String({ description: `The name of the tag, 1 to ${TAG_LIMITS.name} characters.` }),
+  }),
   output: closed({ tag: Tag }),
   handler: async (call, { name }) => ({ tag: await create(call, name) }),
 })
@@ -43,13 +45,15 @@ export const deleteTag = defineTool({
   name: 'delete_tag',
   title: 'Delete a tag',
   description:
-    'Deletes a tag, by id or name, and takes it from every subscriber. No workflow starts because of it. Asks for a confirmation code.',
+    'Deletes a tag and removes it from all subscribers. This starts no workflows. Send exactly one of `tagId` and `name`. Requires a confirmation code.',
   group: 'tags',
   effect: 'impact',
   permission: 'subscribers',
   input: closed({
-    tagId: Type.Optional(Type.String({ description: 'The id (tag_…). Send this or name, not both.' })),
-    name: Type.Optional(Type.String({ description: 'The name. Send this or tagId, not both.' })),
+    tagId: Type.Optional(
+      Type.String({ description: 'The id of the tag (`tag_…`). Send this or `name`, not both.' }),
+    ),
+    name: Type.Optional(Type.String({ description: 'The name of the tag. Send this or `tagId`, not both.' })),
   }),
   output: closed({ tagId: Type.String(), name: Type.String(), subscriberCount: Type.Integer() }),
   summarize: (call, input) => summarizeTagDeletion(call, input),
@@ -62,23 +66,30 @@ export const deleteTag = defineTool({
 export const getOrCreateTags = defineTool({
   name: 'get_or_create_tags',
   title: 'Get or create tags',
-  description: 'Reads tags by name and makes the missing ones.',
+  description: 'Returns tags by name and creates the missing ones.',
   group: 'tags',
   effect: 'write',
   permission: 'subscribers',
   input: closed({
-    names: Type.Array(Type.String(), { minItems: 1, maxItems: TAG_LIMITS.names, description: 'Tag names.' }),
+    names: Type.Array(Type.String(), {
+      minItems: 1,
+      maxItems: TAG_LIMITS.names,
+      description: 'The names of the tags.',
+    }),
   }),
-  output: closed({ tags: Type.Array(Tag), created: Type.Integer({ description: 'How many were made.' }) }),
+  output: closed({
+    tags: Type.Array(Tag),
+    created: Type.Integer({ description: 'The number of tags that were created.' }),
+  }),
   handler: (call, { names }) => getOrCreate(call, names),
 })
 
-const tag = Type.String({ description: 'The id (tag_…) or the name, whatever its letter case.' })
+const tag = Type.String({ description: 'The id (`tag_…`) or the name of the tag; letter case is ignored.' })
 
 export const getTag = defineTool({
   name: 'get_tag',
   title: 'Get a tag',
-  description: 'Reads one tag by id or name, with the number of subscribers that have it.',
+  description: 'Returns one tag by id or name, with the number of subscribers that have it.',
   group: 'tags',
   effect: 'read',
   permission: 'subscribers',
@@ -92,12 +103,15 @@ export const renameTag = defineTool({
   name: 'rename_tag',
   title: 'Rename a tag',
   description:
-    'Gives a tag another name; everybody who has it keeps it. Refused while a workflow, a segment or a campaign names it.',
+    'Renames a tag; subscribers who have it keep it. Refused while a workflow, a segment or a campaign uses the tag by its name. Returns the tag.',
   group: 'tags',
   effect: 'write',
   permission: 'subscribers',
   listed: false,
-  input: closed({ tag, name: Type.String({ description: `1 to ${TAG_LIMITS.name} characters.` }) }),
+  input: closed({
+    tag,
+    name: Type.String({ description: `The name of the tag, 1 to ${TAG_LIMITS.name} characters.` }),
+  }),
   output: closed({ tag: Tag }),
   handler: async (call, input) => ({ tag: await rename(call, input.tag, input.name) }),
 })

@@ -15,7 +15,8 @@ import {
 export const getCurrentToken = defineTool({
   name: 'get_current_token',
   title: 'Get the token of this call',
-  description: 'The API token that the call is made with: its name, permissions and times.',
+  description:
+    'Returns the API token with which the call is made: its name, permissions, and times of creation, last use and expiry.',
   group: 'organization',
   effect: 'read',
   permission: null,
@@ -31,21 +32,27 @@ export const createToken = defineTool({
   name: 'create_token',
   title: 'Create an API token',
   description:
-    'Makes an API token and shows its text, once. It gets no permission that the token of this call lacks.',
+    'Creates an API token and returns its secret text, which is shown only this once. The new token cannot have a permission that the token of this call lacks.',
   group: 'organization',
   effect: 'write',
   permission: 'tokens',
   listed: false,
   input: closed({
-    name: Type.String({ minLength: 1, description: 'What it is for; up to 100 characters.' }),
+    name: Type.String({
+      minLength: 1,
+      description: 'The name of the token, such as its purpose, up to 100 characters.',
+    }),
     permissions: Type.Optional(
       Type.Array(oneOf(PERMISSIONS), {
         uniqueItems: true,
-        description: `What it may do; ${DEFAULT_PERMISSIONS.join(', ')} without it.`,
+        description: `The permissions of the token. Defaults to ${DEFAULT_PERMISSIONS.join(', ')}.`,
       }),
     ),
     expiresAt: Type.Optional(
-      Type.String({ description: 'When it ends, ISO 8601 with a zone; never without it.' }),
+      Type.String({
+        description:
+          'The time at which the token expires, ISO 8601 with a time zone. By default, it never expires.',
+      }),
     ),
   }),
   output: closed({ token: NewToken }),
@@ -56,13 +63,13 @@ export const createToken = defineTool({
 export const deleteToken = defineTool({
   name: 'delete_token',
   title: 'Delete an API token',
-  description: 'Revokes an API token at once; every further call with it is refused.',
+  description: 'Deletes an API token. Calls with it are refused from then on.',
   group: 'organization',
   effect: 'impact',
   permission: 'tokens',
   listed: false,
-  input: closed({ tokenId: Type.String({ description: 'The id (tok_…).' }) }),
-  output: closed({ id: Type.String({ description: 'The id it had (tok_…).' }) }),
+  input: closed({ tokenId: Type.String({ description: 'The id of the token (`tok_…`).' }) }),
+  output: closed({ id: Type.String({ description: 'The id of the deleted token (`tok_…`).' }) }),
   summarize: (call, input) => summarizeTokenDeletion(call, input.tokenId),
   handler: async (call, input) => ({ id: await remove(call, input.tokenId) }),
 })

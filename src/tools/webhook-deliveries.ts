@@ -13,15 +13,15 @@ import {
 
 const facts = { group: 'events', permission: 'subscribers', listed: false } as const
 
-const webhookId = Type.String({ description: 'The id of a webhook, whk_….' })
-const deliveryId = Type.String({ description: 'The id of the event, evt_….' })
+const webhookId = Type.String({ description: 'The id of the webhook (`whk_…`).' })
+const deliveryId = Type.String({ description: 'The id of the event (`evt_…`).' })
 
 export const pingWebhook = defineTool({
   ...facts,
   name: 'ping_webhook',
   title: 'Try out a webhook',
   description:
-    'Sends an event of the type WEBHOOK_PING, once and without retries; the delivery tells what was answered.',
+    'Queues a test event of the type WEBHOOK_PING, which is sent once and without retries. Returns its delivery; read it again with `get_webhook_delivery` to see the response of the endpoint.',
   effect: 'write',
   input: closed({ webhookId }),
   output: closed({ delivery: WebhookDelivery }),
@@ -32,7 +32,7 @@ export const listWebhookDeliveries = defineTool({
   ...facts,
   name: 'list_webhook_deliveries',
   title: 'List the deliveries of a webhook',
-  description: `Lists what became of the events of the last ${WEBHOOK_LIMITS.days} days, newest event first, both ways.`,
+  description: `Returns the deliveries of a webhook in the last ${WEBHOOK_LIMITS.days} days, newest event first. Page in either direction with \`after\` or \`before\`.`,
   effect: 'read',
   input: closed({ webhookId, ...walkOf(), status: Type.Optional(oneOf(WEBHOOK_DELIVERY_STATUSES)) }),
   output: listOf('deliveries', WebhookDelivery),
@@ -43,7 +43,7 @@ export const getWebhookDelivery = defineTool({
   ...facts,
   name: 'get_webhook_delivery',
   title: 'Get a delivery',
-  description: 'Reads what became of one event at one webhook.',
+  description: 'Returns the delivery of one event to one webhook.',
   effect: 'read',
   input: closed({ webhookId, deliveryId }),
   output: closed({ delivery: WebhookDelivery }),
@@ -54,7 +54,8 @@ export const replayWebhookDelivery = defineTool({
   ...facts,
   name: 'replay_webhook_delivery',
   title: 'Replay a delivery',
-  description: 'Sends an event to the endpoint once more under the id it had, with another day of retries.',
+  description:
+    'Sends an event to the endpoint again under its original id, with another day of retries. Returns the delivery.',
   effect: 'write',
   input: closed({ webhookId, deliveryId }),
   output: closed({ delivery: WebhookDelivery }),
@@ -65,9 +66,15 @@ export const replayWebhook = defineTool({
   ...facts,
   name: 'replay_webhook',
   title: 'Replay everything since a time',
-  description: `Sends every event since a time of the last ${WEBHOOK_LIMITS.days} days that the webhook is told, under the ids they had: delivered, failed, or from before there was a webhook. They are queued page by page.`,
+  description: `Sends every event since a given time to the webhook again, under the original ids, if the webhook accepts its type: events that were delivered, events that failed, and events from before the webhook was created. The time must be within the last ${WEBHOOK_LIMITS.days} days. The events are queued in the background. Returns the webhook.`,
   effect: 'write',
-  input: closed({ webhookId, since: Type.String({ description: 'ISO 8601, with its offset from UTC.' }) }),
+  input: closed({
+    webhookId,
+    since: Type.String({
+      description:
+        'The time from which events are sent again, ISO 8601. A date, or a time without an offset, is in the time zone of the organization.',
+    }),
+  }),
   output: closed({ webhook: Webhook }),
   handler: async (call, input) => ({ webhook: await replaySince(call, input) }),
 })

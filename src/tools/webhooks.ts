@@ -15,16 +15,18 @@ import {
 /** Events tell what there is to know of people, so whoever may have them told may read people. */
 const facts = { group: 'events', permission: 'subscribers', listed: false } as const
 
-const webhookId = Type.String({ description: 'The id of a webhook, whk_….' })
-const url = Type.String({ description: 'An http or https address of the public internet; https in earnest.' })
+const webhookId = Type.String({ description: 'The id of the webhook (`whk_…`).' })
+const url = Type.String({
+  description: 'The public http or https URL of the endpoint. Use https in production.',
+})
 const description = Type.String({
-  description: `What you know it by, up to ${WEBHOOK_LIMITS.description} characters.`,
+  description: `A description for your own use, up to ${WEBHOOK_LIMITS.description} characters.`,
 })
 const eventTypes = nullable(
   Type.Array(Type.String(), {
     minItems: 1,
     maxItems: WEBHOOK_LIMITS.eventTypes,
-    description: 'Types of events, those of your own as well; null for every type.',
+    description: 'The event types to send, including custom types. Null means all types.',
   }),
 )
 
@@ -32,7 +34,7 @@ export const listWebhooks = defineTool({
   ...facts,
   name: 'list_webhooks',
   title: 'List webhooks',
-  description: 'Lists the addresses that events are told to, newest first, both ways.',
+  description: 'Returns the webhooks, newest first. Page in either direction with `after` or `before`.',
   effect: 'read',
   input: closed(walkOf()),
   output: listOf('webhooks', Webhook),
@@ -44,7 +46,7 @@ export const createWebhook = defineTool({
   name: 'create_webhook',
   title: 'Create a webhook',
   description:
-    'Has events told to an address from now on, each signed as Standard Webhooks says. Answers the secret, once.',
+    'Creates a webhook: from now on, events are sent to a URL, signed according to Standard Webhooks. Returns the webhook with its secret, which is shown only this once.',
   effect: 'write',
   input: closed({
     url,
@@ -60,7 +62,7 @@ export const getWebhook = defineTool({
   ...facts,
   name: 'get_webhook',
   title: 'Get a webhook',
-  description: 'Reads one webhook: what it is told, and whether its endpoint is failing or disabled.',
+  description: 'Returns one webhook with its event types and whether its endpoint is failing or disabled.',
   effect: 'read',
   input: closed({ webhookId }),
   output: closed({ webhook: Webhook }),
@@ -72,7 +74,7 @@ export const updateWebhook = defineTool({
   name: 'update_webhook',
   title: 'Update a webhook',
   description:
-    'Changes what is given. A webhook that is disabled is told nothing, and what was pending fails; enabled again, it is told what happens from then on.',
+    'Changes the given members of a webhook; omitted members keep their values. A disabled webhook gets no events, and its pending deliveries fail. When it is enabled again, it gets the events that happen from then on. Returns the webhook.',
   effect: 'write',
   input: closed({
     webhookId,
@@ -89,7 +91,7 @@ export const deleteWebhook = defineTool({
   ...facts,
   name: 'delete_webhook',
   title: 'Delete a webhook',
-  description: 'Takes a webhook away, with its deliveries.',
+  description: 'Deletes a webhook together with its deliveries.',
   effect: 'write',
   input: closed({ webhookId }),
   output: closed({ id: Type.String() }),
@@ -104,7 +106,7 @@ export const rotateWebhookSecret = defineTool({
   name: 'rotate_webhook_secret',
   title: 'Rotate the secret of a webhook',
   description:
-    'Makes a new secret and answers it, once. For 24 hours every message carries two signatures, by the new secret and by the one before.',
+    'Creates a new secret for a webhook and returns it, only this once. For 24 hours, every message has two signatures: one with the new secret and one with the previous secret.',
   effect: 'write',
   input: closed({ webhookId }),
   output: closed({ webhook: NewWebhook }),

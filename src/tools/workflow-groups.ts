@@ -14,19 +14,19 @@ import {
   updateGroup,
 } from '../domain/automations/groups/groups.ts'
 
-const groupId = Type.String({ description: 'The id of a workflow group, grp_….' })
-const name = Type.String({ description: `1 to ${GROUP_LIMITS.name} characters on one line.` })
+const groupId = Type.String({ description: 'The id of a workflow group (`grp_…`).' })
+const name = Type.String({ description: `The name, 1 to ${GROUP_LIMITS.name} characters on one line.` })
 const conflictStrategy = oneOf(CONFLICT_STRATEGIES, {
   description:
-    'Who gets in when a subscriber is in another workflow of the group. FIRST_WINS: the newcomer is skipped. LAST_WINS: ' +
-    'the earlier run is canceled. PRIORITY: the workflow of higher settings.priority. QUEUE: the newcomer waits.',
+    'The rule for a subscriber who enters a workflow while they are in another workflow of the group. FIRST_WINS: the new run is skipped. LAST_WINS: the earlier run is canceled. PRIORITY: the workflow with the higher `settings.priority` wins. QUEUE: the new run waits.',
 })
 const groupOnly = closed({ group: WorkflowGroup })
 
 export const listWorkflowGroups = defineTool({
   name: 'list_workflow_groups',
   title: 'List workflow groups',
-  description: 'Lists the groups with their conflict strategy and the workflows assigned to each, by name.',
+  description:
+    'Returns the workflow groups in order of their names, with the conflict strategy and the assigned workflows of each.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
@@ -39,7 +39,7 @@ export const getWorkflowGroup = defineTool({
   name: 'get_workflow_group',
   title: 'Get a workflow group',
   description:
-    'Reads a group: conflict strategy, assigned workflows, and the updatedAt that deleting it asks for.',
+    'Returns a workflow group with its conflict strategy, its assigned workflows, and the `updatedAt` that `delete_workflow_group` requires.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
@@ -52,7 +52,7 @@ export const createWorkflowGroup = defineTool({
   name: 'create_workflow_group',
   title: 'Create a workflow group',
   description:
-    'Makes a group of which a subscriber is in one workflow at a time. A group of the same name and strategy is answered as it is; assign workflows with set_workflow_group.',
+    'Creates a workflow group: a subscriber can be in only one workflow of a group at a time. If a group with the same name and settings exists, returns it unchanged. Assign workflows with `set_workflow_group`.',
   group: 'workflows',
   effect: 'write',
   permission: 'workflows',
@@ -65,7 +65,7 @@ export const updateWorkflowGroup = defineTool({
   name: 'update_workflow_group',
   title: 'Update a workflow group',
   description:
-    'Renames a group or changes how conflicts are decided from now on; what is left out stays. maxQueueAge null lets people queue without end.',
+    'Changes the name, the conflict strategy or the queue limit of a group; omitted values stay. A new strategy applies to conflicts from now on. With `maxQueueAge` null, runs may wait in the queue without limit. Returns the group.',
   group: 'workflows',
   effect: 'write',
   permission: 'workflows',
@@ -83,12 +83,12 @@ export const setWorkflowGroup = defineTool({
   name: 'set_workflow_group',
   title: 'Set the group of a workflow',
   description:
-    'Assigns a workflow to a group, or detaches it with groupId null. Refused while somebody has active runs in it and in another workflow of the group.',
+    'Assigns a workflow to a group, or removes it from its group with `groupId` null. Refused while a subscriber has active runs both in this workflow and in another workflow of the group. Returns the group.',
   group: 'workflows',
   effect: 'write',
   permission: 'workflows',
   input: closed({
-    workflowId: Type.String({ description: 'The id of a workflow, wf_….' }),
+    workflowId: Type.String({ description: 'The id of the workflow (`wf_…`).' }),
     groupId: nullable(groupId),
   }),
   output: closed({ workflowId: Type.String(), group: nullable(WorkflowGroup) }),
@@ -99,13 +99,13 @@ export const deleteWorkflowGroup = defineTool({
   name: 'delete_workflow_group',
   title: 'Delete a workflow group',
   description:
-    'Deletes a group for good. Read it right before and send its updatedAt; refused while workflows are assigned to it. Needs a confirmation.',
+    'Permanently deletes a workflow group. Call `get_workflow_group` right before and send its `updatedAt`. Refused while workflows are assigned to the group. Requires a confirmation code.',
   group: 'workflows',
   effect: 'impact',
   permission: 'workflows',
   input: closed({
     groupId,
-    expectedUpdatedAt: Type.String({ description: 'The updatedAt that get_workflow_group gave.' }),
+    expectedUpdatedAt: Type.String({ description: 'The `updatedAt` from `get_workflow_group`.' }),
   }),
   output: closed({ groupId: Type.String() }),
   summarize: (call, input) => summarizeGroupDeletion(call, input.groupId, input.expectedUpdatedAt),

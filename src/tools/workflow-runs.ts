@@ -17,13 +17,13 @@ import {
 import { listRuns } from '../domain/automations/runs/run-records.ts'
 import { readStory } from '../domain/automations/runs/run-story.ts'
 
-const workflowId = Type.String({ description: 'The id of the workflow (wf_…).' })
+const workflowId = Type.String({ description: 'The id of the workflow (`wf_…`).' })
 
 export const addSubscriberToWorkflow = defineTool({
   name: 'add_subscriber_to_workflow',
   title: 'Add a subscriber to a workflow',
   description:
-    'Lets one subscriber enter an ACTIVE workflow by hand. Re-entry rules and the filters of the first trigger apply.',
+    'Adds one subscriber to an ACTIVE workflow by hand and returns the new run. The re-entry rules apply. A run that begins at the trigger (the manual trigger, or else the first one) must also match its filters.',
   group: 'workflows',
   effect: 'write',
   permission: 'workflows',
@@ -31,10 +31,15 @@ export const addSubscriberToWorkflow = defineTool({
     workflowId,
     ...subscriberChoice,
     context: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: 'What filters read as entry.<path>.' }),
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'Data for the run, which filters read as `entry.<path>`.',
+      }),
     ),
     startStepId: Type.Optional(
-      Type.String({ description: 'A step of the published version to begin with, instead of its trigger.' }),
+      Type.String({
+        description:
+          'The id of a step of the published version at which the run begins, instead of the trigger.',
+      }),
     ),
   }),
   output: closed({ run: Run }),
@@ -45,7 +50,7 @@ export const addSubscribersToWorkflow = defineTool({
   name: 'add_subscribers_to_workflow',
   title: 'Add many subscribers to a workflow',
   description:
-    'Lets everybody who matches filters, or is in a segment, into an ACTIVE workflow: answers how many match and goes on in the background. Re-entry, groups and the filters of its manual or first trigger apply. Needs a confirmation.',
+    'Adds all subscribers who match `filters` or are in a segment to an ACTIVE workflow. Returns how many match and continues in the background. The re-entry rules, the rules of the workflow group, and the filters of the trigger (the manual trigger, or else the first one) apply. Requires a confirmation code.',
   group: 'workflows',
   effect: 'impact',
   permission: 'workflows',
@@ -53,19 +58,25 @@ export const addSubscribersToWorkflow = defineTool({
     workflowId,
     filters: Type.Optional(Filters),
     segmentId: Type.Optional(
-      Type.String({ description: 'The id of a segment (seg_…), in place of filters.' }),
+      Type.String({ description: 'The id of a segment (`seg_…`). Send this or `filters`, not both.' }),
     ),
     limit: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 10_000_000,
-        description: 'Ask for at most so many of them; who may not enter counts as well.',
+        description:
+          'The maximum number of matching subscribers to process. Those who may not enter count as well.',
       }),
     ),
   }),
   output: closed({
-    count: Type.Integer({ description: 'How many match now.' }),
-    temporalUrl: nullable(Type.String({ description: 'Where the Temporal Web UI shows how far it is.' })),
+    count: Type.Integer({ description: 'The number of subscribers that match now.' }),
+    temporalUrl: nullable(
+      Type.String({
+        description:
+          'The address in the Temporal Web UI that shows the progress. Null if there is nothing to do, or if the installation has no Web UI address.',
+      }),
+    ),
   }),
   summarize: summarizeMany,
   handler: enterMany,
@@ -74,17 +85,20 @@ export const addSubscribersToWorkflow = defineTool({
 export const removeSubscriberFromWorkflow = defineTool({
   name: 'remove_subscriber_from_workflow',
   title: 'Remove a subscriber from a workflow',
-  description: 'Cancels the active runs of one subscriber in a workflow, also in the middle of a wait.',
+  description:
+    'Cancels the active runs of one subscriber in a workflow, even during a wait. Returns the canceled runs.',
   group: 'workflows',
   effect: 'write',
   permission: 'workflows',
   input: closed({
     workflowId,
     ...subscriberChoice,
-    reason: Type.Optional(Type.String({ maxLength: 200, description: 'Kept with the event.' })),
+    reason: Type.Optional(
+      Type.String({ maxLength: 200, description: 'The reason, which is kept with the event.' }),
+    ),
   }),
   output: closed({
-    runs: Type.Array(Run, { description: 'The runs that were canceled; an empty list is not an error.' }),
+    runs: Type.Array(Run, { description: 'The runs that were canceled. An empty list is not an error.' }),
   }),
   handler: async (call, input) => ({ runs: await removeFromWorkflow(call, input) }),
 })
@@ -93,7 +107,7 @@ export const getSubscriberWorkflowRuns = defineTool({
   name: 'get_subscriber_workflow_runs',
   title: "List a subscriber's workflow runs",
   description:
-    'Lists the runs of one subscriber, newest first: status, where each stands and what comes next.',
+    'Returns the workflow runs of one subscriber, newest first, with the status, the current step and the next step of each. Continue with `nextCursor`.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
@@ -102,7 +116,7 @@ export const getSubscriberWorkflowRuns = defineTool({
     workflowId: Type.Optional(workflowId),
     status: Type.Optional(oneOf(RUN_STATUSES)),
     limit: limitOf(20),
-    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
   }),
   output: pageOf('runs', Run),
   handler: listRuns,
@@ -112,15 +126,21 @@ export const fastForwardWorkflowSubscriber = defineTool({
   name: 'fast_forward_workflow_subscriber',
   title: 'Fast-forward a subscriber',
   description:
-    'Expires the WAIT or WAIT_UNTIL a run stands in and answers after it moved on. A wait for an event leaves by its timeout port. Send expectedStepId so that a repeat can never expire the wait after it.',
+    'Ends the WAIT or WAIT_UNTIL step in which a run is waiting, and returns once the run has moved on. A wait for an event is left by its timeout port. Send `expectedStepId`, so that a repeated call cannot end the following wait. Returns the run, the step it left and the step it is in now.',
   group: 'workflows',
   effect: 'write',
   permission: 'workflows',
   input: closed({
     workflowId,
     ...subscriberChoice,
-    runId: Type.Optional(Type.String({ description: 'Which run (run_…), where several wait.' })),
-    expectedStepId: Type.Optional(Type.String({ description: 'The step the run must be waiting in.' })),
+    runId: Type.Optional(
+      Type.String({
+        description: 'The id of the run (`run_…`). Required if several runs of the subscriber are waiting.',
+      }),
+    ),
+    expectedStepId: Type.Optional(
+      Type.String({ description: 'The id of the step in which the run must be waiting.' }),
+    ),
   }),
   output: closed({ run: Run, fromStep: StepReference, toStep: nullable(StepReference) }),
   handler: requestFastForward,
@@ -131,11 +151,11 @@ export const getWorkflowRun = defineTool({
   name: 'get_workflow_run',
   title: 'Get a workflow run',
   description:
-    'One run with its whole timeline: each step it came to, what it decided, and when; its emails, decisions not to act, conversions, and what it waits for until when.',
+    'Returns one workflow run with its complete timeline (each step, its result and its time), its emails, its decisions not to act, its conversions, and what it is waiting for and until when.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
-  input: closed({ runId: Type.String({ description: 'The id of the run (run_…).' }) }),
+  input: closed({ runId: Type.String({ description: 'The id of the run (`run_…`).' }) }),
   output: RunStory,
   handler: (call, { runId }) => readStory(call, runId),
 })
@@ -144,11 +164,11 @@ export const retryWorkflowRun = defineTool({
   name: 'retry_workflow_run',
   title: 'Retry a workflow run',
   description:
-    'Lets a FAILED run of an ACTIVE workflow go on: the step that failed is done once more, nothing before it is repeated. Put right what failed first; get_workflow_run shows it.',
+    'Retries a FAILED run of an ACTIVE workflow: the failed step is executed again, and no earlier step is repeated. Correct the cause first; `get_workflow_run` shows it. Returns the run.',
   group: 'workflows',
   effect: 'write',
   permission: 'workflows',
-  input: closed({ runId: Type.String({ description: 'The id of the run (run_…).' }) }),
+  input: closed({ runId: Type.String({ description: 'The id of the run (`run_…`).' }) }),
   output: closed({ run: Run }),
   handler: async (call, { runId }) => ({ run: await retryRun(call, runId) }),
 })

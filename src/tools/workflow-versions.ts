@@ -5,7 +5,7 @@ import { VersionComparison, WorkflowVersion } from '../../schema/workflow-versio
 import { defineTool } from '../catalogue/tool.ts'
 import { compareVersions, listVersions } from '../domain/automations/definition/version-records.ts'
 
-const workflowId = Type.String({ description: 'The id of a workflow, wf_….' })
+const workflowId = Type.String({ description: 'The id of the workflow (`wf_…`).' })
 const versionNumber = (description: string) =>
   Type.Integer({ minimum: 1, maximum: 2_147_483_647, description })
 
@@ -13,14 +13,14 @@ export const listWorkflowVersions = defineTool({
   name: 'list_workflow_versions',
   title: 'List workflow versions',
   description:
-    'Lists the published versions of a workflow, newest first: who published each, when, and how many runs are still on it.',
+    'Returns the published versions of a workflow, newest first: who published each and when, and the number of active runs on it. Continue with `nextCursor`.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
   input: closed({
     workflowId,
     limit: limitOf(20),
-    cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
   }),
   output: pageOf('versions', WorkflowVersion),
   handler: listVersions,
@@ -30,14 +30,14 @@ export const compareWorkflowVersions = defineTool({
   name: 'compare_workflow_versions',
   title: 'Compare workflow versions',
   description:
-    'Tells what changed from one published version to another, or to the draft: steps added, removed and changed, each with what changed in it and in its email, edges, settings and goals.',
+    'Returns the differences between two published versions of a workflow, or between a version and the draft: added, removed and changed steps (with the changes in each and in its email), edges, settings and goals.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
   input: closed({
     workflowId,
     fromVersion: versionNumber('The number of the earlier version.'),
-    toVersion: Type.Optional(versionNumber('The number of the later version; left out, the draft.')),
+    toVersion: Type.Optional(versionNumber('The number of the later version. Defaults to the draft.')),
   }),
   output: closed({ comparison: VersionComparison }),
   handler: async (call, input) => ({ comparison: await compareVersions(call, input) }),

@@ -18,27 +18,29 @@ import {
 } from '../domain/automations/definition/status.ts'
 import { readStatistics } from '../domain/automations/runs/statistics.ts'
 
-const workflowId = Type.String({ description: 'The id of a workflow, wf_….' })
+const workflowId = Type.String({ description: 'The id of the workflow (`wf_…`).' })
 const expectedUpdatedAt = Type.String({
-  description: 'The updatedAt that get_workflow gave; when it is not the current one, the write is refused.',
+  description:
+    'The `updatedAt` from `get_workflow`. If the workflow has changed since, the write is refused.',
 })
 const workflowOnly = closed({ workflow: Workflow })
 const canceledRuns = Type.Integer({
   description:
-    'Runs that are canceled. If there are more than a thousand, the others are canceled in the background, within minutes.',
+    'The number of canceled runs. If there are more than a thousand, the others are canceled in the background within minutes.',
 })
 
 export const listWorkflows = defineTool({
   name: 'list_workflows',
   title: 'List workflows',
-  description: 'Lists workflows, newest first, with status, published version and how many are in them.',
+  description:
+    'Returns workflows, newest first, with the status, the published version and the number of subscribers in each.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
   input: closed({
     limit: limitOf(20),
     query: Type.Optional(
-      Type.String({ maxLength: 200, description: 'A part of the name, in any letter case.' }),
+      Type.String({ maxLength: 200, description: 'Text to find in the name; letter case is ignored.' }),
     ),
   }),
   output: listOf('workflows', WorkflowSummary),
@@ -49,9 +51,7 @@ export const getWorkflow = defineTool({
   name: 'get_workflow',
   title: 'Get a workflow',
   description:
-    'Reads a workflow: draft graph, settings, goals, published version, and how it does: entries, where active runs ' +
-    'stand, conversions, emails, holdouts. Read it right before a draft write and send its updatedAt along; ' +
-    'get_campaign reads the email of an EMAIL step.',
+    'Returns a workflow with its draft graph, settings, goals and published version, and its statistics: entries, the steps of active runs, conversions, emails and holdouts. Call it right before writing a draft and send its `updatedAt` along. `get_campaign` returns the email of an EMAIL step.',
   group: 'workflows',
   effect: 'read',
   permission: 'workflows',
@@ -67,11 +67,13 @@ export const createWorkflow = defineTool({
   name: 'create_workflow',
   title: 'Create a workflow',
   description:
-    'Makes an empty workflow in DRAFT. Configure it with configure_workflow_draft and publish it before anybody can enter.',
+    'Creates an empty workflow with the status DRAFT and returns it. Configure it with `configure_workflow_draft` and publish it with `publish_workflow` before subscribers can enter.',
   group: 'workflows',
   effect: 'draft',
   permission: 'workflows',
-  input: closed({ name: Type.String({ description: 'What people call it, such as "Welcome series".' }) }),
+  input: closed({
+    name: Type.String({ description: 'The name of the workflow, such as "Welcome series".' }),
+  }),
   output: workflowOnly,
   handler: async (call, { name }) => ({ workflow: await createAutomation(call, name) }),
 })
@@ -83,8 +85,7 @@ export const configureWorkflowDraft = defineTool({
   name: 'configure_workflow_draft',
   title: 'Configure a workflow draft',
   description:
-    'Replaces the whole draft graph in one piece and makes or updates the internal email of each EMAIL step; settings ' +
-    'and successGoals that are left out stay. Publishes and sends nothing. get_skill with type workflow describes the language.',
+    'Replaces the whole draft graph and creates or updates the internal email of each EMAIL step. Omitted `settings` and `successGoals` keep their values. Publishes and sends nothing. `get_skill` with type workflow describes the workflow language. Returns the workflow.',
   group: 'workflows',
   effect: 'draft',
   permission: 'workflows',
@@ -108,8 +109,7 @@ export const updateWorkflowDraft = defineTool({
   name: 'update_workflow_draft',
   title: 'Update a workflow draft',
   description:
-    'Replaces the draft graph with a complete definition {steps, edges} and leaves settings and goals alone. A campaign ' +
-    'of another workflow, or a broadcast, is copied into an email of this one.',
+    'Replaces the draft graph with a complete definition {steps, edges}; settings and goals keep their values. A step that names a broadcast, or a campaign of another workflow, gets a copy of it as its own email. Returns the workflow.',
   group: 'workflows',
   effect: 'draft',
   permission: 'workflows',
@@ -128,15 +128,17 @@ export const publishWorkflow = defineTool({
   name: 'publish_workflow',
   title: 'Publish a workflow',
   description:
-    'Makes the draft an immutable version that subscribers enter from now on; runs under way stay on theirs. Without ' +
-    'activate, a first publish goes live and any later one keeps the status. Needs a confirmation.',
+    'Publishes the draft as an immutable version, which subscribers enter from now on. Active runs stay on their version. Without `activate`, the first publish activates the workflow and later ones keep its status. Requires a confirmation code.',
   group: 'workflows',
   effect: 'impact',
   permission: 'workflows',
   input: closed({
     workflowId,
     activate: Type.Optional(
-      Type.Boolean({ description: 'true: live after it. false: paused after it. Left out: as it is now.' }),
+      Type.Boolean({
+        description:
+          'Whether the workflow is ACTIVE (true) or PAUSED (false) afterwards. If omitted, the first publish activates it and later ones keep its status.',
+      }),
     ),
   }),
   output: closed({
@@ -144,7 +146,10 @@ export const publishWorkflow = defineTool({
     version: closed({ id: Type.String(), number: Type.Integer() }),
     resumedRuns: Type.Integer(),
     webhookSecret: Type.Optional(
-      Type.String({ description: 'Where a WEBHOOK step stands: what the receiver checks signatures with.' }),
+      Type.String({
+        description:
+          'The secret with which receivers of WEBHOOK steps check signatures. Only present if the workflow has a WEBHOOK step.',
+      }),
     ),
     inboundWebhooks: Type.Array(InboundWebhook),
   }),
@@ -162,8 +167,7 @@ export const updateWorkflowStatus = defineTool({
   name: 'update_workflow_status',
   title: 'Set the status of a workflow',
   description:
-    'Sets a published workflow to ACTIVE, PAUSED (nobody enters, no step runs, waits go on counting) or ARCHIVED (its ' +
-    'runs are canceled; it can only become PAUSED again). ACTIVE and ARCHIVED need a confirmation.',
+    'Sets the status of a published workflow. ACTIVE: subscribers enter and runs continue. PAUSED: nobody enters and no step is executed, but waiting times go on. ARCHIVED: its runs are canceled, and it can only become PAUSED again. ACTIVE and ARCHIVED require a confirmation code.',
   group: 'workflows',
   effect: 'impact',
   permission: 'workflows',
@@ -178,15 +182,15 @@ export const deleteWorkflow = defineTool({
   name: 'delete_workflow',
   title: 'Delete a workflow',
   description:
-    'Deletes a draft that was never published, with its emails. A published workflow is archived and its runs are canceled. Needs a confirmation.',
+    'Deletes a workflow that was never published, together with its emails. A published workflow is archived instead, and its runs are canceled. Requires a confirmation code.',
   group: 'workflows',
   effect: 'impact',
   permission: 'workflows',
   input: closed({ workflowId }),
   output: closed({
     workflowId: Type.String(),
-    deleted: Type.Boolean({ description: 'It is gone.' }),
-    archived: Type.Boolean({ description: 'It is in the archive.' }),
+    deleted: Type.Boolean({ description: 'Whether the workflow was deleted.' }),
+    archived: Type.Boolean({ description: 'Whether the workflow was archived.' }),
     canceledRuns,
   }),
   summarize: (call, input) => summarizeDeletion(call, input.workflowId),
