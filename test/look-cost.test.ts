@@ -10,6 +10,7 @@ import { claimTurns } from '../src/domain/webhooks/turns.ts'
 import { newId } from '../src/ids.ts'
 import { edges, makeTenant, publish, step } from './helpers/automation.ts'
 import { testServices, type TestServices } from './helpers/database.ts'
+import { watchStatements } from './helpers/statements.ts'
 
 const MANY = 100_000
 
@@ -27,16 +28,8 @@ let services: TestServices
 let sent: Sent[] = []
 
 test.before(async () => {
-  // Patched before any client is created, because a client keeps the method that it finds.
-  // oxlint-disable-next-line typescript/unbound-method -- it is called on the client that it was called on
-  const { query } = pg.Client.prototype
-  Object.assign(pg.Client.prototype, {
-    query(this: pg.Client, ...parameters: unknown[]) {
-      const [asked, values] = parameters
-      const { text = asked, values: bound = values } = Object(asked)
-      if (typeof text === 'string' && Array.isArray(bound)) sent.push({ text, values: bound })
-      return Reflect.apply(query, this, parameters)
-    },
+  watchStatements((text, values) => {
+    if (Array.isArray(values)) sent.push({ text, values })
   })
   services = await testServices()
 })

@@ -1,6 +1,5 @@
 import test from 'ava'
 import { sql } from 'kysely'
-import pg from 'pg'
 
 import type { TriggerConfig } from '../schema/automation-triggers.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
@@ -13,20 +12,15 @@ import { recordEvents } from '../src/domain/events.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step } from './helpers/automation.ts'
+import { watchStatements } from './helpers/statements.ts'
 
 let api: TestApi
 let sent = 0
 
 test.before(async () => {
-  // Patched before any client is created, because a client keeps the method that it finds.
-  // oxlint-disable-next-line typescript/unbound-method -- it is called on the client that it was called on
-  const { query } = pg.Client.prototype
-  Object.assign(pg.Client.prototype, {
-    query(this: pg.Client, ...parameters: unknown[]) {
-      // This notification is sent after the answer, so it belongs to no call.
-      if (!textOf(parameters[0]).includes('pg_notify')) sent += 1
-      return Reflect.apply(query, this, parameters)
-    },
+  watchStatements((text) => {
+    // This notification is sent after the answer, so it belongs to no call.
+    if (!text.includes('pg_notify')) sent += 1
   })
   // Without an engine, nothing else sends statements.
   api = await startApi({ TEMPORAL_TASK_QUEUE: `cost-${process.pid}` })
@@ -34,10 +28,6 @@ test.before(async () => {
 test.after.always(async () => {
   await api?.close()
 })
-
-function textOf(query: unknown): string {
-  return typeof query === 'string' ? query : String(Object(query).text)
-}
 
 /** Returns the number of statements that `work` sends. */
 async function statements(work: () => Promise<unknown>): Promise<number> {
