@@ -12,6 +12,7 @@ import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 import { MessageTokens } from '../src/delivery/tracking-token.ts'
 import { encodeId, newId } from '../src/ids.ts'
+import { median } from './report.ts'
 
 const { values: options } = parseArgs({
   options: { json: { type: 'string' }, people: { type: 'string', default: '20000' } },
@@ -138,11 +139,6 @@ function time(items: readonly unknown[], run: (index: number) => number): number
   assert.ok(bytes > 0)
   const { user, system } = process.cpuUsage(start)
   return (user + system) / items.length
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((first, second) => first - second)
-  return sorted[Math.floor(sorted.length / 2)] ?? 0
 }
 
 function prepare(compiled: CompiledEmail, people: readonly FillInput[]): Ready[] {

@@ -1,5 +1,4 @@
-import { Agent, createServer, request } from 'node:http'
-import { performance } from 'node:perf_hooks'
+import { Agent, createServer } from 'node:http'
 import { parseArgs } from 'node:util'
 
 import Koa from 'koa'
@@ -8,8 +7,9 @@ import pg from 'pg'
 import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
+import { keepBusy, type Load, post, type Target } from './load.ts'
 import { startPeer } from './peer.ts'
-import { median, percentile, report } from './report.ts'
+import { median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
@@ -35,9 +35,6 @@ const READ = `select subscriber.id, subscriber.email, subscriber.name, subscribe
     on stat.organization_id = subscriber.organization_id and stat.subscriber_id = subscriber.id
   where subscriber.organization_id = $1 and subscriber.email_key = lower($2)`
 
-type Target = { url: string; token: string }
-type Load = { perSecond: number; p50: number; p99: number }
-
 const { values } = parseArgs({ options: { peer: { type: 'string' }, json: { type: 'string' } } })
 if (values.peer) await servePeer(Number(values.peer))
 else await measure()
@@ -51,15 +48,17 @@ async function measure(): Promise<void> {
     peer = await startPeer(import.meta.filename, peerPort, {
       DATABASE_URL: system.services.config.databaseUrl,
     })
-    const ours = { url: `${system.url}/api/v2/tools/get_subscriber`, token: system.token }
-    const bare = { url: `http://127.0.0.1:${peerPort}/`, token: system.token }
+    const headers = { authorization: `Bearer ${system.token}`, 'content-type': 'application/json' }
+    const body = () => JSON.stringify({ email: EMAIL })
+    const ours = { url: `${system.url}/api/v2/tools/get_subscriber`, headers, body }
+    const bare = { url: `http://127.0.0.1:${peerPort}/`, headers, body }
     await prove(ours, bare)
-    for (const target of [bare, ours]) await load(target, 1)
-    const bareRuns = [await load(bare, SECONDS)]
+    for (const target of [bare, ours]) await keepBusy(target, CONNECTIONS, 1)
+    const bareRuns = [await keepBusy(bare, CONNECTIONS, SECONDS)]
     const ourRuns: Load[] = []
     for (let run = 0; run < RUNS; run++) {
-      ourRuns.push(await load(ours, SECONDS))
-      bareRuns.push(await load(bare, SECONDS))
+      ourRuns.push(await keepBusy(ours, CONNECTIONS, SECONDS))
+      bareRuns.push(await keepBusy(bare, CONNECTIONS, SECONDS))
     }
     print(ourRuns, bareRuns, system.memory('api'))
   } finally {
@@ -108,64 +107,13 @@ async function addPeople({ url, token }: System): Promise<void> {
 }
 
 async function prove(ours: Target, bare: Target): Promise<void> {
-  const [mine, theirs] = await Promise.all(
-    [ours, bare].map(async ({ url, token }) => {
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ email: EMAIL }),
-      })
-      return await response.text()
-    }),
-  )
+  const agent = new Agent()
+  const [mine, theirs] = [await post(ours, agent), await post(bare, agent)]
   for (const part of [EMAIL, '"bench","group-0"', '"number":500']) {
-    if (!mine?.includes(part) || !theirs?.includes(part)) {
+    if (!mine.includes(part) || !theirs.includes(part)) {
       throw new Error(`the answers differ on ${part}:\n${mine}\n${theirs}`)
     }
   }
-}
-
-/** Keeps all connections busy for `seconds`. */
-async function load({ url, token }: Target, seconds: number): Promise<Load> {
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
-  const body = JSON.stringify({ email: EMAIL })
-  const headers = {
-    authorization: `Bearer ${token}`,
-    'content-type': 'application/json',
-    'content-length': String(Buffer.byteLength(body)),
-  }
-  const times: number[] = []
-  const started = performance.now()
-  const end = started + seconds * 1_000
-  async function client(): Promise<void> {
-    while (performance.now() < end) {
-      const sent = performance.now()
-      await once(url, { agent, headers, body })
-      times.push(performance.now() - sent)
-    }
-  }
-  await Promise.all(Array.from({ length: CONNECTIONS }, client))
-  const elapsed = (performance.now() - started) / 1_000
-  agent.destroy()
-  return { perSecond: times.length / elapsed, p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
-}
-
-function once(
-  url: string,
-  { agent, headers, body }: { agent: Agent; headers: Record<string, string>; body: string },
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { method: 'POST', agent, headers }, (response) => {
-      response.resume()
-      response.once('error', reject)
-      response.once('end', () => {
-        if (response.statusCode === 200) resolve()
-        else reject(new Error(`${url} answered ${response.statusCode}`))
-      })
-    })
-    sent.once('error', reject)
-    sent.end(body)
-  })
 }
 
 /** Serves bare Koa with a pool of the same size: the same two statements and nothing else. */
