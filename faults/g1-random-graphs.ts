@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import { sql } from 'kysely'
 
@@ -11,6 +9,7 @@ import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'
+import { listenOnLoopback } from '../test/helpers/listen.ts'
 import { startSmtpSink } from '../test/helpers/smtp-sink.ts'
 import { startEngine } from '../worker/workers.ts'
 import { atOnce, defineExperiment, is, type Lab, PATIENCE } from './experiment.ts'
@@ -106,11 +105,8 @@ async function open(lab: Lab): Promise<Opened> {
     ids.add(request.headers['webhook-id'])
     response.writeHead(request.url === '/refused' ? 410 : 200).end('{}')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listenOnLoopback(server)
   lab.defer(() => Promise.resolve(server.close()))
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
   const api = await startApi({
     TEMPORAL_TASK_QUEUE: `faults-g1-${process.pid}`,
     RELAY_URL: sink.url,

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import { sql } from 'kysely'
 
@@ -12,6 +11,7 @@ import { seedDevelopment } from '../src/development.ts'
 import { newId } from '../src/ids.ts'
 import { createServices, type Services } from '../src/services.ts'
 import { eventually } from '../test/helpers/eventually.ts'
+import { listenOnLoopback } from '../test/helpers/listen.ts'
 import { openInbound, openSubmission, readReportFile } from '../test/helpers/reports.ts'
 import { startOwnPostgres, scratchDirectory } from '../test/helpers/services.ts'
 import { type Speaker, Talk } from '../test/helpers/smtp-talk.ts'
@@ -50,13 +50,12 @@ export const killedDatabase = defineExperiment({
     const services = await createServices(config, 'faults')
     lab.defer(() => services.close())
     const server = createServer({ keepAliveTimeout: 120_000 }, createApp(services).callback())
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const port = await listenOnLoopback(server)
     lab.defer(async () => {
       server.close()
       server.closeAllConnections()
     })
-    // The `address()` of a listening TCP server is an object.
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const url = `http://127.0.0.1:${port}`
     const [submission, inbound] = [await openSubmission(services, url), await openInbound(services, url)]
     lab.defer(() => submission.close())
     lab.defer(() => inbound.close())

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 
 import test from 'ava'
@@ -18,6 +17,7 @@ import { createAdminKey, revokeAdminKey } from '../src/domain/admin-keys.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { type Answer, startApi, type TestApi } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 
 const ADDRESS = '/api/v1/admin/tools'
 
@@ -211,9 +211,8 @@ test('a key that another process revokes opens nothing from then on, at any proc
   const { services } = api
   const { id, key } = await createAdminKey(services.orm.em.fork(), 'short-lived')
   const second = createServer(createApp(services).callback())
-  await new Promise<void>((resolve) => second.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  const url = `http://127.0.0.1:${(second.address() as AddressInfo).port}${ADDRESS}`
+  const port = await listenOnLoopback(second)
+  const url = `http://127.0.0.1:${port}${ADDRESS}`
   const askSecond = async () => (await fetch(url, { headers: { authorization: `Bearer ${key}` } })).status
   const elsewhere = await openDatabase(services.databaseUrl, { poolSize: 1 })
   try {

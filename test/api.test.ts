@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { request } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { createServer, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
 
 import anyTest, { type TestFn } from 'ava'
 import Koa from 'koa'
@@ -12,6 +12,7 @@ import { answerFailures } from '../api/errors.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
 import { execute, row } from '../src/database.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 
 const test = anyTest as TestFn<{ api: TestApi }>
 
@@ -52,11 +53,9 @@ test('a body that does not arrive whole, or in time, is refused, and is not logg
     ctx.body = await readText(ctx, 1_000, 100).finally(() => ended.resolve())
   })
   let ended = Promise.withResolvers<void>()
-  const server = app.listen(0, '127.0.0.1')
+  const server = createServer(app.callback())
   t.teardown(() => server.close())
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   const begin = (): Socket => {
     const socket = connect(port, '127.0.0.1').setEncoding('utf8')
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc')

@@ -1,7 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -13,6 +12,7 @@ import { makeToken } from '../src/catalogue/tokens.ts'
 import type { TestOrganization } from './helpers/api.ts'
 import { type Commander, commander, ended } from './helpers/cli.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import { commandsOf } from './helpers/pages.ts'
 import { where } from './helpers/programs.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
@@ -351,10 +351,8 @@ test('where no Postloom answers, that is said in a sentence', async (t) => {
   t.regex(unanswered.stderr, /whether the service runs/)
 
   const stranger = createServer((_request, response) => response.end('<h1>hello</h1>'))
-  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
   t.teardown(() => stranger.close())
-  // The `address()` of a listening TCP server is an object.
-  const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`
+  const url = `http://127.0.0.1:${await listenOnLoopback(stranger)}`
   const other = await commander({ POSTLOOM_BASE_URL: url, POSTLOOM_API_KEY: token }).run(['tools'])
   t.is(other.code, 1)
   t.regex(other.stderr, /is not the service's/)

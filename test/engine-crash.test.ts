@@ -1,8 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import test from 'ava'
 import { sql } from 'kysely'
@@ -18,6 +16,7 @@ import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers
 import { endProcess, startProcess } from './helpers/child.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import { seededRandom, startSmtpSink } from './helpers/smtp-sink.ts'
 
 const STEPS = [
@@ -119,10 +118,7 @@ test('a worker that is killed with -9 at a throttle, at the start of another wor
     if (isAnswering) response.end()
     else open.add(response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   const services = await testServices({ TEMPORAL_TASK_QUEUE: `crossing-crash-${process.pid}` })
   const tenant = await makeTenant(services)
   const em = services.orm.em.fork()

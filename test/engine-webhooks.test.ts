@@ -1,7 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import test from 'ava'
 import { sql } from 'kysely'
@@ -23,6 +21,7 @@ import { decisionsOf, edges, runsOf, step, type Tenant, trailOf } from './helper
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 
 type Received = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
 
@@ -49,10 +48,7 @@ test.before(async () => {
       if (status !== 0) response.writeHead(status, location === undefined ? {} : { location }).end(body)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   base = `http://127.0.0.1:${port}`
   world = await openEngine('engine-webhooks', { WEB_ALLOW_PRIVATE: `127.0.0.1:${port}` })
   ;({ tenant, services } = world)

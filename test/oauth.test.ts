@@ -1,5 +1,4 @@
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 
 import {
@@ -24,6 +23,7 @@ import { letIn, signIn } from '../src/public/sign-in.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { conformanceFaults } from './helpers/conformance.ts'
 import { inspect } from './helpers/inspector.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import {
   askToken,
   authorizeUrl,
@@ -473,10 +473,9 @@ test('a client is known by the address of its own document, which nobody else ca
     if (path === '/moved.json') return response.writeHead(302, { location: '/client.json' }).end()
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(documents[path] ?? {}))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listenOnLoopback(server)
   t.teardown(() => void server.close())
-  // The `address()` of a listening TCP server is an object.
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const host = `127.0.0.1:${port}`
   const describeClient = (path: string) => ({
     client_id: `https://${host}${path}`,
     client_name: 'Editor',

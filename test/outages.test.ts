@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 
 import { Client, Connection } from '@temporalio/client'
 import test, { type ExecutionContext } from 'ava'
@@ -23,6 +23,7 @@ import { startEngine } from '../worker/workers.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { endProcess, isUp, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import { scratchDirectory, services, startOwnPostgres, startOwnTemporal } from './helpers/services.ts'
 import { startSmtpSink } from './helpers/smtp-sink.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
@@ -103,11 +104,9 @@ test('a listener whose database is away asks for one connection a second, and ha
       database.destroy()
     })
     socket.pipe(database).pipe(socket)
-  }).listen(0, '127.0.0.1')
-  await once(between, 'listening')
-  // The `address()` of a listening TCP server is an object.
+  })
   const through = Object.assign(new URL(databaseUrl), {
-    host: `127.0.0.1:${(between.address() as AddressInfo).port}`,
+    host: `127.0.0.1:${await listenOnLoopback(between)}`,
   })
   const rings: string[] = []
   const listener = await listenForRings(
@@ -188,10 +187,8 @@ async function answering(t: ExecutionContext, status: number): Promise<Client> {
       { endStream: true },
     ),
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const connection = Connection.lazy({ address: `127.0.0.1:${(server.address() as AddressInfo).port}` })
+  const port = await listenOnLoopback(server)
+  const connection = Connection.lazy({ address: `127.0.0.1:${port}` })
   t.teardown(async () => {
     await connection.close()
     server.close()
@@ -282,13 +279,8 @@ test.serial('a worker that never reached Temporal ends on SIGTERM within its gra
 test.serial(
   'a worker whose Temporal takes connections but never answers ends on SIGTERM within its grace',
   async (t) => {
-    const mute = createTcpServer((socket) => socket.on('error', () => socket.destroy())).listen(
-      0,
-      '127.0.0.1',
-    )
-    await once(mute, 'listening')
-    // The `address()` of a listening TCP server is an object.
-    const address = `127.0.0.1:${(mute.address() as AddressInfo).port}`
+    const mute = createTcpServer((socket) => socket.on('error', () => socket.destroy()))
+    const address = `127.0.0.1:${await listenOnLoopback(mute)}`
     const env = { TEMPORAL_ADDRESS: address, TEMPORAL_TASK_QUEUE: `mute-${process.pid}` }
     const api = await startApi(env)
     await enter(await api.organization())
@@ -368,9 +360,8 @@ test('while PostgreSQL is away every door answers 503 and when to repeat', async
   const { apiToken } = await seedDevelopment(config, {})
   const services = await createServices(config, 'test')
   const server = createServer(createApp(services).callback())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listenOnLoopback(server)
+  const url = `http://127.0.0.1:${port}`
   const ask = (path: string, body: object) =>
     fetch(url + path, {
       method: 'POST',
@@ -404,9 +395,8 @@ test('a statement that runs too long is cut off, answered with 503, and changes 
   const quiet = { ...api.services.config, logLevel: 'silent' }
   const impatient = await createServices(quiet, 'test', { statementTimeoutMs: 200 })
   const server = createServer(createApp(impatient).callback())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listenOnLoopback(server)
+  const url = `http://127.0.0.1:${port}`
   const rename = { subscriber: subscriber.id, name: 'Ada' }
   const answer = await api.services.orm.em.fork().transactional(async (em) => {
     await rows(em, sql`select from subscriber for update`)

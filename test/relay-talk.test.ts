@@ -1,10 +1,11 @@
-import { createServer, type Socket, type AddressInfo } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 
 import test, { type ExecutionContext } from 'ava'
 
 import { createSmtpProvider, type MailProvider } from '../src/delivery/smtp-provider.ts'
 import { SmtpFailure } from '../src/delivery/smtp-wire.ts'
 import { createLogger } from '../src/log.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 
 const LOG = createLogger('test', 'silent')
 
@@ -80,9 +81,8 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
       say()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  relay.url = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listenOnLoopback(server)
+  relay.url = `smtp://127.0.0.1:${port}`
   relay.provider = createSmtpProvider(relay.url, LOG)
   t.teardown(() => {
     relay.provider.close()

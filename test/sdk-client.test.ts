@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import test, { type ExecutionContext } from 'ava'
 
 import { Postloom, type PostloomOptions, type Result } from '../sdk/src/index.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 
 const EMAIL = { from: 'a@shop.example', to: 'b@reader.example', subject: 'Hello', html: '<p>Hello</p>' }
 const AT_ONCE = { 'retry-after': '0' }
@@ -25,14 +25,12 @@ async function serving(t: ExecutionContext, ...turns: Turn[]): Promise<Service> 
     turn?.(response)
   })
   const heard = once(server, 'request')
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listenOnLoopback(server)
   t.teardown(() => {
     server.close()
     server.closeAllConnections()
   })
-  // The `address()` of a listening TCP server is an object.
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const baseUrl = `http://127.0.0.1:${port}`
   return { client: (options) => new Postloom('pl_key', { baseUrl, ...options }), asked, heard }
 }
 

@@ -1,7 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -13,6 +12,7 @@ import { openBrowser } from '../scripts/browser.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { endProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import { where } from './helpers/programs.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
 
@@ -213,13 +213,12 @@ where(test, process.env['CHROMIUM'] ?? 'chromium')(
       const type = answer.headers.get('content-type') ?? 'text/plain'
       return response.writeHead(answer.status, { 'content-type': type }).end(await answer.text())
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const port = await listenOnLoopback(server)
     t.teardown(() => server.close())
     const browser = openBrowser()
     t.teardown(() => browser.close())
     const page = await browser.newPage()
-    // The `address()` of a listening TCP server is an object.
-    await page.open(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+    await page.open(`http://127.0.0.1:${port}/`)
     const answer = JSON.parse(String(await page.evaluate('globalThis.asked')))
     t.like(answer.known, { error: { name: 'not_found', statusCode: 404 } })
     t.like(answer.barred, { data: null, error: { name: 'invalid_response', statusCode: 404 } })

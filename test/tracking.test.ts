@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import test from 'ava'
 import { sql } from 'kysely'
@@ -15,6 +14,7 @@ import { isMachine } from '../src/public/visitors.ts'
 import { settleAll } from '../worker/visits.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import type { Sink } from './helpers/smtp-sink.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
@@ -246,9 +246,8 @@ test('several processes, and several workers, count a first visit once and every
   const elsewhere = await sentTo(neighbour, 1)
   const tracking = createTracking(api.services)
   const server = createServer(createApp(api.services, tracking).callback())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  const second = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listenOnLoopback(server)
+  const second = `http://127.0.0.1:${port}`
   const paths = mails.flatMap(({ pixel, links }) => [pixel, links[0] ?? ''])
   const statuses = await Promise.all(
     Array.from({ length: 5 }, () => paths)

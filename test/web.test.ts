@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import type { LookupAddress } from 'node:dns'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer, isIP, Socket } from 'node:net'
+import { createServer as createTcpServer, isIP, Socket } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
 import test from 'ava'
@@ -12,6 +12,7 @@ import { readConfig } from '../src/config.ts'
 import { isPublicAddress } from '../src/ports/web-addresses.ts'
 import { WebFault } from '../src/ports/web-fault.ts'
 import { createWeb, type Web, type WebOptions } from '../src/ports/web.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 
 const limits = { bytes: 100_000, milliseconds: 10_000 }
 const attempts: string[] = []
@@ -34,10 +35,7 @@ test.after.always(() => {
 async function serve(listener: RequestListener): Promise<{ url: string; port: number; server: Server }> {
   const server = createServer(listener)
   servers.push(server)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   return { url: `http://127.0.0.1:${port}`, port, server }
 }
 
@@ -304,9 +302,7 @@ test('time is bounded: connecting, waiting, trickling, redirecting in circles, r
 
 test('a server that is not one, or hangs up, is unreachable', async (t) => {
   const tcp = createTcpServer((socket) => socket.end('220 mail.example.com ESMTP\r\n'))
-  tcp.listen(0, '127.0.0.1')
-  await once(tcp, 'listening')
-  const { port } = tcp.address() as AddressInfo
+  const port = await listenOnLoopback(tcp)
   const closed = await serve(() => undefined)
   closed.server.close()
   const web = createWeb({ allowPrivate: [`127.0.0.1:${port}`, `127.0.0.1:${closed.port}`] })

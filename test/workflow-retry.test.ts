@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import test from 'ava'
 import { sql } from 'kysely'
@@ -17,6 +15,7 @@ import { type Engine, startEngine } from '../worker/workers.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 
 let api: TestApi
 let engine: Engine
@@ -34,10 +33,7 @@ test.before(async () => {
     received.push({ path, id: String(request.headers['webhook-id']) })
     response.writeHead(mended.has(path) ? 200 : 503).end()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   base = `http://127.0.0.1:${port}`
   api = await startApi({
     TEMPORAL_TASK_QUEUE: `retry-${process.pid}`,

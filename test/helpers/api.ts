@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import { sql } from 'kysely'
 
@@ -16,6 +15,7 @@ import { createTracking } from '../../src/public/tracking.ts'
 import { settleAll } from '../../worker/visits.ts'
 import { type TestServices, testServices } from './database.ts'
 import { eventually } from './eventually.ts'
+import { listenOnLoopback } from './listen.ts'
 
 /** A response over real HTTP. `body` is parsed if it is JSON, else text. */
 export type Answer = {
@@ -67,9 +67,8 @@ export async function startApi(env: Record<string, string> = {}): Promise<TestAp
   // A long timeout: on a busy machine a client may otherwise send on a connection just when the server closes it as
   // idle.
   const server = createServer({ keepAliveTimeout: 120_000 }, createApp(services, tracking).callback())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listenOnLoopback(server)
+  const url = `http://127.0.0.1:${port}`
   services.config.baseUrl = url
 
   async function request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {

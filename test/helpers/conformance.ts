@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import { createServer, request, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+
+import { listenOnLoopback } from './listen.ts'
 
 /** The scenarios that apply to any server. The others need specific tools, prompts and resources. */
 const SCENARIOS = [
@@ -42,9 +43,7 @@ async function startProxy(target: string, token: string): Promise<{ server: Serv
     )
     incoming.pipe(passed)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  return { server, url: `http://127.0.0.1:${await listenOnLoopback(server)}` }
 }
 
 async function runScenario(url: string, scenario: string): Promise<{ code: number | null; output: string }> {

@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
+
+import { listenOnLoopback } from './listen.ts'
 
 /** A request made by a webhook. */
 export type Told = { path: string; headers: IncomingHttpHeaders; body: string }
@@ -45,10 +45,7 @@ export async function startEndpoints(): Promise<Endpoints> {
       else response.end()
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   return {
     url: `http://127.0.0.1:${port}`,
     allow: { WEB_ALLOW_PRIVATE: `127.0.0.1:${port}` },

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 import { sql } from 'kysely'
@@ -16,6 +15,7 @@ import { decodeId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
 import { startApi, type TestApi, type TestOrganization } from './api.ts'
 import { eventually } from './eventually.ts'
+import { listenOnLoopback } from './listen.ts'
 import { QUICK } from './mailroom.ts'
 import { scratchDirectory } from './services.ts'
 import { type Sink, startSmtpSink } from './smtp-sink.ts'
@@ -192,9 +192,7 @@ async function listen(
   const { internalSecret } = config
   const api = createApiClient({ url: apiUrl, host: new URL(config.baseUrl).host, internalSecret })
   const server = make({ certificate, api, log: pino({ level: 'silent' }) })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.server.address() as AddressInfo
+  const port = await listenOnLoopback(server.server)
   return {
     port,
     ...certificate,

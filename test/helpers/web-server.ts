@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+
+import { listenOnLoopback } from './listen.ts'
 
 /** The response of one path of the test's web server. */
 export type WebPage = {
@@ -34,10 +34,7 @@ export async function startWebServer(pages: Record<string, WebPage>): Promise<We
     if (!before) return answer()
     return before().then(answer, () => response.destroy())
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   return {
     url: `http://127.0.0.1:${port}`,
     allow: { WEB_ALLOW_PRIVATE: `127.0.0.1:${port}` },

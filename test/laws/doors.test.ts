@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 
 import anyTest, { type ExecutionContext, type TestFn } from 'ava'
 import type { TSchema } from 'typebox'
@@ -31,6 +31,7 @@ import {
   accessTokenOf,
 } from '../helpers/doors.ts'
 import { eventually } from '../helpers/eventually.ts'
+import { listenOnLoopback } from '../helpers/listen.ts'
 import { inWorld, makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
 
 /**
@@ -382,10 +383,8 @@ async function startLine(databaseUrl: string): Promise<{ url: string; cut: () =>
     const far = connect(port, host)
     for (const end of [near, far]) ends.add(end.on('error', () => end.destroy()))
     near.pipe(far).pipe(near)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // The `address()` of a listening TCP server is an object.
-  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  url.host = `127.0.0.1:${await listenOnLoopback(server)}`
   return {
     url: url.href,
     async cut() {
