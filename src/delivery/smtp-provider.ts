@@ -70,12 +70,12 @@ export function createSmtpProvider(
         if (error instanceof SmtpFailure && error.stage === 'connect' && pool.isHealthy) tried.delete(pool)
         throw error
       })
-      .finally(serve)
+      .finally(() => (pool.isHealthy ? serveFreed() : serve()))
   }
 
   /** Sends over the first relay that has room. Returns null when no relay is left that could send the email. */
   async function attempt(mail: Envelope, tried: Set<RelayPool>): Promise<SmtpReply | null> {
-    serve()
+    serveFreed()
     const pool = choose(mail, tried)
     if (pool !== 'wait') return pool && (await sendOver(pool, mail, tried))
     return await new Promise((resolve, reject) => {
@@ -90,10 +90,20 @@ export function createSmtpProvider(
     })
   }
 
-  /** Gives free connections to waiting emails, in their order. */
+  /** Gives free connections to waiting emails, in their order, and refuses those for which no relay is left. */
   function serve(): void {
+    serveWhile(() => true)
+  }
+
+  /** As `serve`, when only a connection may have become free: ends once all are in use again. */
+  function serveFreed(): void {
+    serveWhile(() => pools.some((pool) => pool.hasRoom()))
+  }
+
+  function serveWhile(goesOn: () => boolean): void {
     const inOrder = waiting.slice()
     for (const waiter of inOrder) {
+      if (!goesOn()) return
       const pool = choose(waiter.mail, waiter.tried)
       if (pool === 'wait' || !leave(waiter)) continue
       waiter.start(pool && sendOver(pool, waiter.mail, waiter.tried))
