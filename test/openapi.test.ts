@@ -1,6 +1,5 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import test from 'ava'
-import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 
 import { adminRoutes } from '../api/admin.ts'
@@ -15,6 +14,7 @@ import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
 import { validateDefinition } from '../src/domain/automations/definition/validate.ts'
 import { type Answer, startApi, type TestApi } from './helpers/api.ts'
 import { STEPS } from './helpers/language.ts'
+import { resolved } from './helpers/resolved.ts'
 import { inWorld, makeWorld, type World } from './helpers/world.ts'
 
 type Operation = {
@@ -120,8 +120,7 @@ test('the document says what a workflow is made of, in all places by the same wo
 })
 
 test('what validation takes as a step, the document does, and what the document refuses, validation does', (t) => {
-  const { schemas } = document.components
-  const written = Compile(resolved(schemas['Step'], schemas))
+  const written = Compile(resolved(document.components.schemas['Step'], document))
   const faults = (step: object) =>
     validateDefinition({ steps: [step], edges: [] }).filter(({ path }) => path.startsWith('steps[0].'))
   for (const step of STEPS) {
@@ -171,16 +170,6 @@ function membersOf({ type, config }: { type: string; config: object }): object {
   if (type === 'TRIGGER') return Object(Object(TRIGGER_CONFIGS)[trigger]).properties
   return Object(type === 'WAIT_UNTIL' ? Object(WAIT_UNTIL_CONFIGS)[mode] : Object(STEP_CONFIGS)[type])
     .properties
-}
-
-/** Returns a schema with its references replaced by the components. */
-function resolved(schema: unknown, schemas: Record<string, object>): TSchema {
-  return JSON.parse(
-    JSON.stringify(schema, (_key, value: unknown) => {
-      const { $ref } = Object(value)
-      return typeof $ref === 'string' ? resolved(schemas[$ref.split('/').at(-1) ?? ''], schemas) : value
-    }),
-  )
 }
 
 test('anybody may read the document, and who has it is told so', async (t) => {

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 import anyTest, { type ExecutionContext, type TestFn } from 'ava'
-import type { TSchema } from 'typebox'
 
 import { describeTool, type ToolDescription } from '../../src/catalogue/describe-tool.ts'
 import { Failure, type FailureCode, FAILURES } from '../../src/catalogue/failure.ts'
@@ -32,6 +31,7 @@ import {
 } from '../helpers/doors.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { listenOnLoopback } from '../helpers/listen.ts'
+import { resolved } from '../helpers/resolved.ts'
 import { inWorld, makeMissingWorld, makeWorld, type World } from '../helpers/world.ts'
 
 /**
@@ -477,19 +477,6 @@ type OpenApiOperation = {
   description: string
   requestBody: OpenApiBody
   responses: { 200: OpenApiBody }
-}
-
-/** Returns a schema with its references replaced by their targets. */
-function resolved(schema: unknown, document: object): TSchema {
-  const text = JSON.stringify(schema, (_key, value: unknown) => {
-    const reference: unknown = Object(value).$ref
-    if (typeof reference !== 'string') return value
-    return reference
-      .slice(2)
-      .split('/')
-      .reduce<unknown>((at, name) => Reflect.get(Object(at), name), document)
-  })
-  return JSON.parse(text)
 }
 
 /** The OpenAPI document has the full schema of workflow graphs where the catalogue has open lists. */
