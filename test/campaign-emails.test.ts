@@ -284,3 +284,37 @@ test('what single emails said, and who confirmed what, is forgotten when its tim
   )
   t.deepEqual(left, { contents: ['400 days', '89 days'], confirmations: 4, erasures: 3 })
 })
+
+test.serial(
+  'rows that came before their month had a partition move to it, and housekeeping goes on',
+  async (t) => {
+    const organization = await api.organization()
+    const month = sql`date_trunc('month', now() at time zone 'utc') + interval '2 months'`
+    const name = await row<{ suffix: string }>(em(), sql`select to_char(${month}, '_YYYY_MM') as suffix`)
+    const inTwoMonths = sql`id_floor((${month} + interval '1 day') at time zone 'utc')`
+    const written: Record<string, ReturnType<typeof sql>> = {
+      decision: sql`insert into decision (id, organization_id, action, reason)
+      values (${inTwoMonths}, ${organization.id}, 'SEND_EMAIL', 'PAUSED')`,
+      tracking_event: sql`insert into tracking_event (id, organization_id, message_id, kind, human)
+      values (${inTwoMonths}, ${organization.id}, new_id(), 'OPEN', true)`,
+      message: sql`insert into message (id, organization_id, class, marketing, recipient, from_email)
+      values (${inTwoMonths}, ${organization.id}, 'TEST', false, 'a@reader.example', 'b@shop.example')`,
+      subscriber_event: sql`insert into subscriber_event (id, organization_id, subscriber_id, type, cause)
+      values (${inTwoMonths}, ${organization.id}, new_id(), 'EMAIL_SENT', '{}')`,
+    }
+    for (const [table, insert] of Object.entries(written)) {
+      await execute(em(), sql`drop table ${sql.table(`${table}${name?.suffix}`)}`)
+      await execute(em(), insert)
+    }
+    await keepHouse(em())
+    for (const table of Object.keys(written)) {
+      const places = sql`select tableoid::regclass::text as place from ${sql.table(table)}
+      where organization_id = ${organization.id} and id = ${inTwoMonths}`
+      t.deepEqual(await rows(em(), places), [{ place: `${table}${name?.suffix}` }])
+    }
+    const indexes = sql`select count(*)::int as count, (select count(*)::int from pg_index where indrelid = 'message'::regclass)
+      as wanted from pg_index where indrelid = ${`message${name?.suffix}`}::regclass`
+    const found = await row<{ count: number; wanted: number }>(em(), indexes)
+    t.is(found?.count, found?.wanted)
+  },
+)

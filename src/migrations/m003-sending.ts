@@ -404,20 +404,37 @@ export class M003Sending extends Migration {
       create index on decision (organization_id, subscriber_id, id);
 
       -- Creates the monthly partitions of the tables that grow with time: this month, the next two, and a default one.
+      -- Rows of a month whose partition did not exist yet, because the service was off for long or a clock was ahead,
+      -- are in the default one; they move to the new partition, which could not be attached beside them.
       create function ensure_partitions() returns void language plpgsql as $fn$
       declare
         parent text;
+        rest text;
         month timestamptz;
         child text;
+        first_id uuid;
+        end_id uuid;
       begin
         perform pg_advisory_xact_lock(hashtext('ensure_partitions'));
         foreach parent in array array['subscriber_event', 'message', 'tracking_event', 'decision'] loop
+          rest := parent || '_rest';
+          if to_regclass(rest) is null then
+            execute format('create table %I partition of %I default', rest, parent);
+          end if;
           for step in 0..2 loop
             month := (date_trunc('month', now() at time zone 'utc') + make_interval(months => step)) at time zone 'utc';
             child := parent || to_char(month at time zone 'utc', '_YYYY_MM');
             if to_regclass(child) is null then
-              execute format('create table %I partition of %I for values from (%L) to (%L)', child, parent,
-                id_floor(month), id_floor(((month at time zone 'utc') + interval '1 month') at time zone 'utc'));
+              first_id := id_floor(month);
+              end_id := id_floor(((month at time zone 'utc') + interval '1 month') at time zone 'utc');
+              -- Writers wait at the parent. One that waited at the default partition would fail once its row belongs
+              -- to the new one.
+              execute format('lock table only %I in access exclusive mode', parent);
+              execute format('create table %I (like %I including all)', child, parent);
+              execute format('with moved as (delete from %I where id >= $1 and id < $2 returning *)
+                insert into %I select * from moved', rest, child) using first_id, end_id;
+              execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, child,
+                first_id, end_id);
               -- Emails in one page are sent together, so each needs room there for its second version; then no index is
               -- written.
               if parent = 'message' then
@@ -425,9 +442,6 @@ export class M003Sending extends Migration {
               end if;
             end if;
           end loop;
-          if to_regclass(parent || '_rest') is null then
-            execute format('create table %I partition of %I default', parent || '_rest', parent);
-          end if;
         end loop;
       end $fn$;
       select ensure_partitions();
