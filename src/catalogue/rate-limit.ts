@@ -46,9 +46,20 @@ export function createRateLimiter(): RateLimiter {
     const running = extending.get(key) ?? extension()
     extending.set(key, running)
     try {
-      leases.set(key, await running)
+      const lease = await running
+      leases.delete(key)
+      leases.set(key, lease)
     } finally {
       extending.delete(key)
+    }
+    forgetPast()
+  }
+
+  /** Forgets organizations that are quiet. A Map keeps insertion order, so the leases that end first come first. */
+  function forgetPast(): void {
+    for (const [key, lease] of leases) {
+      if (!isOver(lease)) return
+      leases.delete(key)
     }
   }
 
