@@ -13,6 +13,12 @@ const MIGRATION_LOCK = 7_305_001
 /** A Kysely template, or a prepared statement with its values. */
 type Statement = { execute(database: Kysely<unknown>): Promise<QueryResult<unknown>> }
 
+/**
+ * How a connection notices a database host that vanishes without closing it, such as a failed machine: after 10 s of
+ * silence it probes the host, and it breaks when no probe is answered. A statement would wait forever otherwise.
+ */
+export const NOTICE_VANISHED_HOST = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 }
+
 /** The names of prepared statements by their text. */
 const PREPARED = new Map<string, string>()
 
@@ -57,6 +63,7 @@ export async function openDatabase(databaseUrl: string, options: DatabaseOptions
     driverOptions: {
       application_name: options.applicationName ?? 'postloom',
       ...(options.statementTimeoutMs && { statement_timeout: options.statementTimeoutMs }),
+      ...NOTICE_VANISHED_HOST,
       Client: PreparingClient,
       onPoolCreated(pool: pg.Pool) {
         freeLostClients(pool)

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
 
-import { type EntityManager, notify } from '../database.ts'
+import { type EntityManager, NOTICE_VANISHED_HOST, notify } from '../database.ts'
 
 /** The reasons to wake a process: intents for Temporal in the outbox, or email in a lane. */
 const CHANNELS = ['outbox', 'transactional', 'bulk'] as const
@@ -60,7 +60,11 @@ export async function listenForRings(
   const halt = new AbortController()
 
   async function open(): Promise<{ client: pg.Client; ended: Promise<unknown> }> {
-    const client = new pg.Client({ connectionString: databaseUrl, application_name: 'postloom listener' })
+    const client = new pg.Client({
+      connectionString: databaseUrl,
+      application_name: 'postloom listener',
+      ...NOTICE_VANISHED_HOST,
+    })
     const ended = new Promise((resolve) => client.once('end', resolve))
     client.on('notification', ({ channel }) => onRing(channelOf(channel)))
     client.on('error', (error) => log.warn({ err: error }, 'the listening connection broke'))
