@@ -48,9 +48,12 @@ export async function startLanes(
   const lanes: Record<string, Lane[]> = { transactional: open('transactional'), bulk: open('bulk') }
   const ring = (name: string) => lanes[name]?.forEach((lane) => lane.ring())
   const listener = await listenForRings(services.config.databaseUrl, ring, services.log)
-  let reviving: Promise<void> = Promise.resolve()
+  let reviving: Promise<void> | undefined
   const revival = setInterval(() => {
-    reviving = revive(services, () => Object.keys(lanes).forEach(ring))
+    // One at a time: while the database does not answer, they would take all places of the pool, and wait for more.
+    reviving ??= revive(services, () => Object.keys(lanes).forEach(ring)).finally(() => {
+      reviving = undefined
+    })
   }, options.reviveMs ?? REVIVE_MS)
   services.log.info({ worker: options.workerName, rates: services.config.laneRates }, 'lanes are open')
   return {
