@@ -15,6 +15,7 @@ import { encodeId } from '../ids.ts'
 import { emailFault, readEmail } from './addresses.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
 import { recordEvents } from './events.ts'
+import { keyset } from './keyset.ts'
 import { timestamp } from './text.ts'
 
 /** The status that a suppression gives a subscriber, and the statuses it does not change. */
@@ -36,21 +37,20 @@ export async function listSuppressions(
 ): Promise<{ suppressions: Suppression[]; nextCursor: string | null; hasMore: boolean }> {
   const { reason = null, limit, cursor } = asked
   const query = ['list_suppressions', organization.id, reason]
-  const before = cursor === undefined ? null : decodeCursor(query, 'sup', cursor)
+  const walk = keyset(cursor === undefined ? null : decodeCursor(query, 'sup', cursor), limit)
   const found = await rows<Row>(
     em,
     sql`select id, case when email_key like 'sha256:%' then null else email_key end as email, reason, source,
         created_at as "createdAt"
       from suppression where organization_id = ${organization.id}
-        and (${reason}::text is null or reason = ${reason}) and (${before}::uuid is null or id < ${before}::uuid)
-      order by id desc limit ${limit + 1}`,
+        and (${reason}::text is null or reason = ${reason}) ${walk.part(sql`id`)}`,
   )
-  const page = found.slice(0, limit)
-  const last = found.length > limit ? page.at(-1) : undefined
+  const { page, hasMore } = walk.page(found)
+  const last = page.at(-1)
   return {
     suppressions: page.map(({ id: _id, ...row }) => ({ ...row, createdAt: timestamp(row.createdAt) })),
-    nextCursor: last === undefined ? null : encodeCursor(query, encodeId('sup', last.id)),
-    hasMore: last !== undefined,
+    nextCursor: hasMore && last ? encodeCursor(query, encodeId('sup', last.id)) : null,
+    hasMore,
   }
 }
 

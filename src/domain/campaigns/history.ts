@@ -5,6 +5,7 @@ import type { Actor, Call } from '../../catalogue/tool.ts'
 import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { readPosition } from '../cursor.ts'
+import { keyset } from '../keyset.ts'
 import { timestamp } from '../text.ts'
 import { findCampaign, getCampaign } from './records.ts'
 
@@ -39,16 +40,15 @@ export async function listHistory(
   { campaignId, limit, cursor }: { campaignId: string; limit: number; cursor?: string | undefined },
 ): Promise<{ entries: HistorySummary[]; nextCursor: string | null; hasMore: boolean }> {
   const campaign = await findCampaign(call, campaignId)
-  const before = cursor === undefined ? null : readPosition('hst', cursor)
+  const walk = keyset(cursor === undefined ? null : readPosition('hst', cursor), limit)
   const found = await rows<EntryRow>(
     call.em,
     sql`select ${COLUMNS} from campaign_history
       where organization_id = ${call.organization.id} and campaign_id = ${campaign.id}
-        and (${before}::uuid is null or id < ${before}::uuid)
-      order by id desc limit ${limit + 1}`,
+        ${walk.part(sql`id`)}`,
   )
-  const entries = found.slice(0, limit).map(summarized)
-  const hasMore = found.length > limit
+  const { page, hasMore } = walk.page(found)
+  const entries = page.map(summarized)
   return { entries, nextCursor: hasMore ? (entries.at(-1)?.id ?? null) : null, hasMore }
 }
 

@@ -9,6 +9,7 @@ import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { checkFilters } from '../audience/check.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
+import { keyset } from '../keyset.ts'
 import { copyName, likeLiteral, oneLine, refuse, timestamp } from '../text.ts'
 import { lockSegments } from './lock.ts'
 import { outerSegments, readNesting, refuseDeepNesting } from './nesting.ts'
@@ -26,17 +27,14 @@ export async function listSegments(
 ): Promise<{ segments: Segment[]; nextCursor: string | null; hasMore: boolean }> {
   const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
   const asked = ['segments', organization.id, pattern]
-  const before = cursor === undefined ? null : decodeCursor(asked, 'seg', cursor)
+  const walk = keyset(cursor === undefined ? null : decodeCursor(asked, 'seg', cursor), limit)
   const found = await rows<SegmentRow>(
     em,
     sql`select ${COLUMNS} from segment where organization_id = ${organization.id}
-      and (${pattern}::text is null or name ilike ${pattern})
-      and (${before}::uuid is null or id < ${before}::uuid)
-      order by id desc limit ${limit + 1}`,
+      and (${pattern}::text is null or name ilike ${pattern}) ${walk.part(sql`id`)}`,
   )
-  const page = found.slice(0, limit)
+  const { page, hasMore } = walk.page(found)
   const last = page.at(-1)
-  const hasMore = found.length > limit
   return {
     segments: page.map(present),
     nextCursor: hasMore && last ? encodeCursor(asked, encodeId('seg', last.id)) : null,
