@@ -106,18 +106,6 @@ export function isFieldName(name: string): boolean {
   return NAME.test(name) && !TAKEN.has(name.toLowerCase())
 }
 
-/** Returns the types of all custom fields by name. */
-export async function fieldTypes({
-  em,
-  organization,
-}: Pick<Call, 'em' | 'organization'>): Promise<Definitions> {
-  const found = await rows<{ name: string; type: FieldType }>(
-    em,
-    sql`select name, type from custom_field where organization_id = ${organization.id}`,
-  )
-  return new Map(found.map(({ name, type }) => [name, type]))
-}
-
 /** Returns faults of names and values that can be found without the definitions. */
 export function shapeFaults(entries: readonly [string, unknown][], at = 'fields'): Fault[] {
   return entries.flatMap(([name, value]): Fault[] => {

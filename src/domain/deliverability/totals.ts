@@ -192,7 +192,7 @@ async function withFewFamilies(call: Call, totals: readonly Total[]): Promise<To
   const bucket = ({ domainId, stream, at }: Omit<TotalKey, 'family'>) => [domainId, stream, at].join(' ')
   const kept = Map.groupBy(await readKept(call, totals), bucket)
   const names = new Map([...kept].map(([key, found]) => [key, new Set(found.map(({ family }) => family))]))
-  const few = totals
+  return totals
     .toSorted((one, other) => other.emails - one.emails)
     .map((total) => {
       const own = names.get(bucket(total)) ?? new Set<string>()
@@ -203,7 +203,6 @@ async function withFewFamilies(call: Call, totals: readonly Total[]): Promise<To
       own.add(family)
       return { ...total, family }
     })
-  return few
 }
 
 async function readKept({ em, organization }: Call, totals: readonly Total[]) {

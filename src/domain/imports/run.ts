@@ -6,7 +6,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import { type Scope, unitOfWork } from '../../catalogue/unit-of-work.ts'
 import { execute, row } from '../../database.ts'
 import type { Services } from '../../services.ts'
-import { fieldTypes } from '../fields.ts'
+import { customFieldTypes } from '../audience/references.ts'
 import { cleanCell, type CsvRecord, readPages } from './csv-file.ts'
 import { toRow, typesFor } from './csv-rows.ts'
 import { importRows } from './import-rows.ts'
@@ -94,7 +94,8 @@ async function applyPage(
   const { settings } = record
   const { status, tags, columns, resubscribe, triggerWorkflows } = settings
   const records = page.map(({ cells }) => cells.map(cleanCell))
-  const types = typesFor(records, columns, await fieldTypes(call), call.organization.timezone)
+  const known = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const types = typesFor(records, columns, known, call.organization.timezone)
   const rejections: Rejection[] = []
   const given: { row: ImportRow; index: number }[] = []
   // The header is row 1.

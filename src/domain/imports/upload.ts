@@ -8,7 +8,7 @@ import type { Received, Outside } from '../../catalogue/tool.ts'
 import { unitOfWork } from '../../catalogue/unit-of-work.ts'
 import { type EntityManager, execute, json } from '../../database.ts'
 import { newId } from '../../ids.ts'
-import { fieldTypes } from '../fields.ts'
+import { customFieldTypes } from '../audience/references.ts'
 import { readTagNames } from '../tags.ts'
 import { readColumns } from './columns.ts'
 import { HEAD_BYTES, readHead } from './csv-file.ts'
@@ -69,7 +69,7 @@ async function keepFile(
   const hash = createHash('sha256')
   const tags = readTagNames(input.tags ?? [], 'tags')
   const fields = await within(call, async (em) => [
-    ...(await fieldTypes({ em, organization: call.organization })).keys(),
+    ...(await customFieldTypes(em, { organizationId: call.organization.id })).keys(),
   ])
   let settings: ImportSettings | undefined
   let bytes = 0

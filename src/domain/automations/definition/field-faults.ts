@@ -3,7 +3,8 @@ import type { FieldType } from '../../../../schema/values.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { fieldTypes, typeFaults } from '../../fields.ts'
+import { customFieldTypes } from '../../audience/references.ts'
+import { typeFaults } from '../../fields.ts'
 
 type Types = ReadonlyMap<string, FieldType>
 
@@ -13,7 +14,7 @@ type Types = ReadonlyMap<string, FieldType>
  */
 export async function fieldFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
   if (!steps.some(namesFields)) return []
-  const types = await fieldTypes(call)
+  const types = await customFieldTypes(call.em, { organizationId: call.organization.id })
   return steps.flatMap((step, position) =>
     faultsOf(step, types).map(({ path, message }) => ({
       stepId: step.id,

@@ -7,7 +7,8 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, row, rows } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
 import { isTimeZone, readMoment } from '../../audience/moment.ts'
-import { type FieldScalar, fieldTypes, shapeFaults, typeFaults } from '../../fields.ts'
+import { customFieldTypes } from '../../audience/references.ts'
+import { type FieldScalar, shapeFaults, typeFaults } from '../../fields.ts'
 import { findSubscriber, type SubscriberRow } from '../../subscriber-records.ts'
 import type { TagRow } from '../../tags.ts'
 import { refuse } from '../../text.ts'
@@ -60,7 +61,8 @@ export async function readSample(call: Call, sample: SamplePerson, from: number)
   const created = sample.createdAt === undefined ? from : momentIn('sample.createdAt', sample.createdAt, call)
   const given = Object.entries(customFields)
   const at = 'sample.customFields'
-  const faults = [...shapeFaults(given, at), ...typeFaults(given, await fieldTypes(call), at)]
+  const types = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const faults = [...shapeFaults(given, at), ...typeFaults(given, types, at)]
   if (faults.length > 0) refuseFaults(faults)
   const createdAt = new Date(created).toISOString()
   // The cast is safe: `shapeFaults` has refused everything but text, numbers and booleans.

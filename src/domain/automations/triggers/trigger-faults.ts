@@ -7,7 +7,7 @@ import { didYouMean } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, readId } from '../../../ids.ts'
-import { fieldTypes } from '../../fields.ts'
+import { customFieldTypes } from '../../audience/references.ts'
 
 type Placed = { step: Step; path: string }
 type Trigger = { step: StepOf<'TRIGGER'>; path: string }
@@ -66,7 +66,8 @@ async function fieldFaults(call: Call, triggers: readonly Trigger[]): Promise<Fa
       : [],
   )
   if (named.length === 0) return []
-  const known = [...BUILT_IN_FIELDS, ...(await fieldTypes(call)).keys()]
+  const types = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const known = [...BUILT_IN_FIELDS, ...types.keys()]
   return named
     .filter(({ field }) => !known.includes(field))
     .map(({ stepId, field, path }) => ({
