@@ -22,7 +22,7 @@ export type NewAdminKey = AdminKey & { key: string }
 /** An organization as the operators of the service see it (contract, "Organization (admin view)"). */
 export const AdminOrganization = closed({
   organization: closed({
-    id: Type.String({ description: 'org_…' }),
+    id: Type.String({ description: 'The id of the organization (`org_…`).' }),
     name: Type.String(),
     slug: Type.String(),
     logo: nullable(Type.String()),
@@ -34,14 +34,20 @@ export const AdminOrganization = closed({
   subscription: nullable(
     closed({
       plan: oneOf(PLANS),
-      status: nullable(Type.String({ description: 'Null where nobody bills it.' })),
+      status: nullable(
+        Type.String({ description: 'The billing status. Null if the organization is not billed.' }),
+      ),
       periodStart: nullable(Type.String()),
       periodEnd: nullable(Type.String()),
       cancelAtPeriodEnd: Type.Boolean(),
       customLimits: nullable(
         Type.Object({
-          requestsPerMinute: Type.Optional(Type.Integer({ description: '0: no limit.' })),
-          emailsPerMonth: Type.Optional(Type.Integer({ description: '0: no limit.' })),
+          requestsPerMinute: Type.Optional(
+            Type.Integer({ description: 'The maximum number of requests per minute; 0 means no limit.' }),
+          ),
+          emailsPerMonth: Type.Optional(
+            Type.Integer({ description: 'The maximum number of emails per month; 0 means no limit.' }),
+          ),
         }),
       ),
     }),
@@ -49,7 +55,9 @@ export const AdminOrganization = closed({
   stats: closed({
     members: Type.Integer(),
     subscribers: Type.Integer(),
-    campaigns: Type.Integer({ description: 'Broadcasts; emails inside workflows are not counted.' }),
+    campaigns: Type.Integer({
+      description: 'The number of campaigns, without the internal emails of workflows.',
+    }),
   }),
   domains: Type.Array(Domain),
 })

@@ -18,21 +18,21 @@ const FIELD_KINDS = Object.keys(OPERATORS) as FieldKind[]
 
 /** A field that a filter can refer to. */
 const FilterField = closed({
-  key: Type.String({ description: 'What to write as field.' }),
+  key: Type.String({ description: 'The value of `field` in a filter.' }),
   label: Type.String(),
   type: oneOf(FIELD_KINDS),
   operators: Type.Array(Type.String()),
-  values: Type.Optional(Type.Array(Type.String(), { description: 'All there are.' })),
+  values: Type.Optional(Type.Array(Type.String(), { description: 'All possible values.' })),
   valuesFrom: Type.Optional(
     closed({
-      tool: Type.String({ description: 'The tool that lists them all.' }),
+      tool: Type.String({ description: 'The name of the tool that lists all values.' }),
       total: Type.Integer(),
       newest: Type.Array(closed({ value: Type.String(), label: Type.String() }), {
-        description: 'Up to 100 of them.',
+        description: 'Up to 100 of the newest values.',
       }),
     }),
   ),
-  example: Type.Record(Type.String(), Type.Unknown(), { description: 'A filter to start from.' }),
+  example: Type.Record(Type.String(), Type.Unknown(), { description: 'An example filter.' }),
 })
 export type FilterField = Static<typeof FilterField>
 
@@ -43,13 +43,13 @@ export const AvailableFilters = closed({
   operators: Type.Array(
     closed({
       operator: Type.String(),
-      types: Type.Array(Type.String(), { description: 'The types of fields that have it.' }),
-      value: Type.String({ description: 'What it compares with there.' }),
+      types: Type.Array(Type.String(), { description: 'The types of fields that have this operator.' }),
+      value: Type.String({ description: 'The kind of value that the operator takes for these types.' }),
     }),
   ),
   limits: Type.Record(Type.String(), Type.Integer()),
   jsonSchema: Type.Record(Type.String(), Type.Unknown(), {
-    description: 'JSON Schema of `filters`, for the fields of this organization.',
+    description: 'The JSON Schema of `filters` for the fields of this organization.',
   }),
 })
 export type AvailableFilters = Static<typeof AvailableFilters>

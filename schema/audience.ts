@@ -253,12 +253,12 @@ export const LEAF_MEMBERS: Readonly<Partial<Record<FieldKind, readonly string[]>
 export const Filters = Type.Unsafe<Filter[]>({
   type: 'array',
   description:
-    'Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. ' +
-    'get_available_filters lists fields and operators.',
+    'Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators.',
 })
 
 /** The `where` conditions of events on the wire; checked by `validateWhere`. */
 export const WhereList = Type.Unsafe<Where[]>({
   type: 'array',
-  description: "Conditions on the event's data, all of which must hold: {path, operator, value}.",
+  description:
+    'Conditions on the data of the event, all of which must match. Each is {path, operator, value}.',
 })

@@ -20,12 +20,19 @@ export const SuccessGoal = closed({
   where: Type.Optional(WhereList),
   filters: Type.Optional(Filters),
   windowDays: defaulted(
-    Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.goalDays, description: 'A day is 24 hours.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: AUTOMATION_LIMITS.goalDays,
+      description: 'The number of days in which the goal can be reached. A day is 24 hours.',
+    }),
     30,
   ),
   countFrom: defaulted(oneOf(COUNT_FROM), 'ENTRY'),
   valuePath: Type.Optional(
-    Type.String({ maxLength: 200, description: 'Where the event has what the conversion is worth.' }),
+    Type.String({
+      maxLength: 200,
+      description: 'The path in the event data to the value of the conversion.',
+    }),
   ),
   exitOnReach: defaulted(Type.Boolean(), true),
 })
@@ -36,7 +43,7 @@ export const SuccessGoalsInput = Type.Unsafe<unknown[]>({
   type: 'array',
   description:
     'Goals {id, name, event + where? | filters, windowDays?, countFrom?, valuePath?, exitOnReach?}, at most ' +
-    `${AUTOMATION_LIMITS.goals}; a run that reaches one converts, and leaves unless exitOnReach is false.`,
+    `${AUTOMATION_LIMITS.goals}. A run that reaches a goal is counted as a conversion, and ends unless exitOnReach is false.`,
   examples: [
     [
       {

@@ -30,19 +30,22 @@ export type Weekday = (typeof WEEKDAYS)[number]
 const ID_PATTERN =
   '^[^\\s\\u0000-\\u001f\\u007f]([^\\u0000-\\u001f\\u007f]{0,62}[^\\s\\u0000-\\u001f\\u007f])?$'
 /** The id of a step, a goal or an exit rule, or of a part of a step such as a path or a variant. */
-export const Id = Type.String({ pattern: ID_PATTERN, description: 'At most 64 printable characters.' })
+export const Id = Type.String({
+  pattern: ID_PATTERN,
+  description: 'At most 64 printable characters, without spaces at the beginning or end.',
+})
 /** A display name. */
 export const Name = Type.String({ maxLength: 200 })
 /** The time zone of local times. */
 export const Timezone = Type.String({
   minLength: 1,
   maxLength: 64,
-  description: 'An IANA time zone, Europe/Paris.',
+  description: 'An IANA time zone, such as Europe/Paris.',
 })
 /** A local time of day. */
 export const TimeOfDay = Type.String({
   pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
-  description: 'HH:mm, as 09:00.',
+  description: 'A local time in the form HH:mm, such as 09:00.',
 })
 /** A set of weekdays. */
 export const Days = Type.Array(oneOf(WEEKDAYS), { minItems: 1, maxItems: 7 })
@@ -65,7 +68,8 @@ export const TagNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 })
 /** The type of an event. */
 export const EventType = Type.String({
   pattern: EVENT_TYPE.source,
-  description: 'Upper case, as SUBSCRIBER_PAYMENT.',
+  description:
+    '2 to 64 capital letters, digits and underscores, beginning with a letter, such as SUBSCRIBER_PAYMENT.',
 })
 /** The number of units in a length of time. */
 export const Amount = Type.Integer({ minimum: 1, maximum: AUTOMATION_LIMITS.waitSeconds })

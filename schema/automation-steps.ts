@@ -35,7 +35,11 @@ const OVERFLOWS = ['HOLD', 'SKIP'] as const
 const WEBHOOK_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const SUBSCRIPTION_ACTIONS = ['UNSUBSCRIBE'] as const
 
-const Address = Type.String({ maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$', description: 'An address.' })
+const Address = Type.String({
+  maxLength: 320,
+  pattern: '^[^\\s@]+@[^\\s@]+$',
+  description: 'An email address.',
+})
 
 /** The longest time that a wait may last, and what follows when it is over. */
 const limit = {
@@ -48,14 +52,19 @@ export const WAIT_UNTIL_CONFIGS = {
   DATE: closed({
     mode: Type.Literal('DATE'),
     date: Type.String({
-      description: 'YYYY-MM-DD, or an ISO date and time; without an offset, in the time zone.',
+      description:
+        'A date (YYYY-MM-DD) or an ISO 8601 date and time. Without an offset, it is in the time zone of the step.',
     }),
     timezone: Type.Optional(Timezone),
     ...limit,
   }),
   FIELD_DATE: closed({
     mode: Type.Literal('FIELD_DATE'),
-    field: Type.String({ minLength: 1, maxLength: 64, description: 'A custom field of the type date.' }),
+    field: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'The name of a custom field of the type date.',
+    }),
     offset: Type.Optional(Duration),
     direction: defaulted(oneOf(DIRECTIONS), 'AFTER'),
     anniversary: defaulted(Type.Boolean(), false),
@@ -87,14 +96,16 @@ export type WaitUntilConfig = WaitUntilConfigs[WaitMode]
 
 /** An internal email by id, or its content in place. When both are given, the content updates that email. */
 const EmailConfig = closed({
-  campaignId: Type.Optional(Type.String({ maxLength: 200, description: 'cmp_…' })),
+  campaignId: Type.Optional(
+    Type.String({ maxLength: 200, description: 'The id of the internal email (`cmp_…`).' }),
+  ),
   subject: Type.Optional(Type.String({ maxLength: EMAIL_LINE })),
   preview: Type.Optional(Type.String({ maxLength: EMAIL_LINE })),
   content: Type.Optional(
     Type.Unknown({ description: 'Text for MARKDOWN; a document, or its JSON text, for MAILY and PLATE.' }),
   ),
   contentType: Type.Optional(oneOf(CONTENT_TYPES)),
-  senderId: Type.Optional(Type.String({ maxLength: 200, description: 'snd_…' })),
+  senderId: Type.Optional(Type.String({ maxLength: 200, description: 'The id of the sender (`snd_…`).' })),
   replyTo: Type.Optional(Address),
   transactional: defaulted(Type.Boolean(), false),
   sendWindow: Type.Optional(SendWindow),
@@ -121,7 +132,11 @@ const BranchConfig = closed({
 const Variant = closed({
   id: Id,
   name: Type.Optional(Name),
-  weight: Type.Number({ minimum: 0, maximum: 1_000_000, description: 'Its share beside the others.' }),
+  weight: Type.Number({
+    minimum: 0,
+    maximum: 1_000_000,
+    description: 'The share of this variant relative to the weights of the others.',
+  }),
 })
 /**
  * Chooses a variant at random, in proportion to the weights. `sticky`: the same subscriber gets the same variant again,
@@ -143,12 +158,12 @@ const FieldName = Type.String({ minLength: 1, maxLength: 64 })
 const UpdateFieldConfig = closed({
   set: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Text, numbers, true or false by field name.',
+      description: 'Values to set, by field name: text, numbers, true or false.',
     }),
   ),
   increment: Type.Optional(
     Type.Record(Type.String(), Type.Number(), {
-      description: 'What to add, by field name; negative subtracts.',
+      description: 'Numbers to add, by field name. A negative number subtracts.',
     }),
   ),
   clear: Type.Optional(Type.Array(FieldName, { maxItems: AUTOMATION_LIMITS.fields })),
@@ -163,8 +178,12 @@ const SubscriptionConfig = closed({
 /** Records an event of the subscriber, which can trigger other workflows. */
 const CreateEventConfig = closed({
   eventType: EventType,
-  amount: Type.Optional(Type.Number({ description: 'In major units, such as 19.90; never negative.' })),
-  currency: Type.Optional(Type.String({ description: 'ISO 4217; USD where an amount names none.' })),
+  amount: Type.Optional(
+    Type.Number({ description: 'The amount in major currency units, such as 19.90. Never negative.' }),
+  ),
+  currency: Type.Optional(
+    Type.String({ description: 'The ISO 4217 currency code. Defaults to USD if there is an amount.' }),
+  ),
   metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 })
 
@@ -186,23 +205,32 @@ const JumpConfig = closed({
  * contain variables. `saveResponseAs` stores the answer as `entry.<name>`.
  */
 const WebhookConfig = closed({
-  url: Type.String({ minLength: 1, maxLength: 2_000, description: 'http or https, on a public address.' }),
+  url: Type.String({
+    minLength: 1,
+    maxLength: 2_000,
+    description: 'An http or https URL on a public address.',
+  }),
   method: defaulted(oneOf(WEBHOOK_METHODS), 'POST'),
   headers: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 2_000 }))),
   body: Type.Optional(
-    Type.Unknown({ description: 'Text, or any JSON; left out, the subscriber and the run. GET has none.' }),
+    Type.Unknown({
+      description:
+        'The body: text, or any JSON. Defaults to the subscriber and the run. GET requests have no body.',
+    }),
   ),
   timeoutSeconds: defaulted(Type.Integer({ minimum: 1, maximum: 60 }), 10),
   retries: defaulted(Type.Integer({ minimum: 0, maximum: 10 }), 3),
   saveResponseAs: Type.Optional(Type.String({ pattern: '^[A-Za-z][A-Za-z0-9_]{0,63}$' })),
 })
 
-const WorkflowId = Type.String({ maxLength: 200, description: 'wf_…' })
+const WorkflowId = Type.String({ maxLength: 200, description: 'The id of the workflow (`wf_…`).' })
 /** Enters the subscriber into another workflow if it accepts them. This run does not wait for the other one. */
 const StartWorkflowConfig = closed({
   workflowId: WorkflowId,
   context: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: 'What the other run reads as entry.<path>.' }),
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Data for the other run, which reads it as `entry.<path>`.',
+    }),
   ),
 })
 /** Cancels the subscriber's runs of another workflow. */

@@ -43,7 +43,7 @@ const tagTrigger = <const Name extends TriggerType>(type: Name) =>
 const segmentTrigger = <const Name extends TriggerType>(type: Name) =>
   closed({
     type: Type.Literal(type),
-    segmentId: Type.String({ maxLength: 200, description: 'seg_…' }),
+    segmentId: Type.String({ maxLength: 200, description: 'The id of the segment (`seg_…`).' }),
     ...filtered,
   })
 
@@ -58,7 +58,7 @@ export const TRIGGER_CONFIGS = {
     field: Type.String({
       minLength: 1,
       maxLength: 64,
-      description: `${BUILT_IN_FIELDS.join(', ')}, or the name of a custom field.`,
+      description: `The field: ${BUILT_IN_FIELDS.join(', ')}, or the name of a custom field.`,
     }),
     from: Type.Optional(FieldValue),
     to: Type.Optional(FieldValue),
@@ -74,13 +74,17 @@ export const TRIGGER_CONFIGS = {
   }),
   WORKFLOW_EVENT: closed({
     type: Type.Literal('WORKFLOW_EVENT'),
-    workflowId: Type.String({ maxLength: 200, description: 'wf_…' }),
+    workflowId: Type.String({ maxLength: 200, description: 'The id of the workflow (`wf_…`).' }),
     event: oneOf(RUN_EVENTS),
     ...filtered,
   }),
   DATE_FIELD: closed({
     type: Type.Literal('DATE_FIELD'),
-    field: Type.String({ minLength: 1, maxLength: 64, description: 'A custom field of the type date.' }),
+    field: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'The name of a custom field of the type date.',
+    }),
     offset: Type.Optional(Duration),
     direction: defaulted(oneOf(DIRECTIONS), 'AFTER'),
     anniversary: defaulted(Type.Boolean(), false),
@@ -92,7 +96,8 @@ export const TRIGGER_CONFIGS = {
     cron: Type.String({
       minLength: 1,
       maxLength: 100,
-      description: 'minute hour day-of-month month day-of-week, in the time zone of the workflow.',
+      description:
+        'A cron expression of five fields (minute, hour, day of month, month, day of week), in the time zone of the workflow.',
     }),
     ...filtered,
   }),

@@ -81,7 +81,7 @@ export const ReEntry = closed({
   keyPath: Type.Optional(
     Type.String({
       maxLength: 200,
-      description: 'PER_KEY: the path of the key in what the run is started with.',
+      description: 'Only with PER_KEY: the path of the key in the data that the run was started with.',
     }),
   ),
   cooldown: Type.Optional(Duration),
@@ -114,8 +114,8 @@ export type Settings = Static<typeof Settings>
 export const StepList = Type.Unsafe<unknown[]>({
   type: 'array',
   description:
-    'Steps {id, type, name?, config, conditions?, onError?}; type is one of ' +
-    `${STEP_TYPES.join(', ')}. get_skill with type workflow describes each config.`,
+    'Steps {id, type, name?, config, conditions?, onError?}. The type is one of ' +
+    `${STEP_TYPES.join(', ')}. \`get_skill\` with type workflow describes the config of each type.`,
   examples: [
     [
       { id: 'start', type: 'TRIGGER', config: { type: 'SUBSCRIBED' } },
@@ -143,7 +143,7 @@ export const StepList = Type.Unsafe<unknown[]>({
 export const EdgeList = Type.Unsafe<unknown[]>({
   type: 'array',
   description:
-    'Edges {from, to, port?}; port is next when omitted, a path id or else on BRANCH, timeout on a wait.',
+    'Edges {from, to, port?}. The default port is "next". On BRANCH, the port is a path id or "else"; a wait also has "timeout".',
   examples: [
     [
       { from: 'start', to: 'welcome' },
@@ -154,21 +154,22 @@ export const EdgeList = Type.Unsafe<unknown[]>({
 export const SettingsInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   description:
-    'timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority.',
+    'The settings: timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority.',
 })
 export const GraphInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
-  description: 'The complete graph: {steps, edges}, as in configure_workflow_draft.',
+  description: 'The complete graph: {steps, edges}, as in `configure_workflow_draft`.',
 })
 export const DefinitionInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
-  description: 'A complete graph {steps, edges, settings?, successGoals?} that need not be saved.',
+  description: 'A complete graph {steps, edges, settings?, successGoals?}, which need not be saved.',
 })
 
 /** The draft of a workflow as tools return it. */
 export const Draft = closed({
   steps: Type.Array(Type.Unknown(), {
-    description: 'Steps with their defaults. An EMAIL step names its internal email: get_campaign reads it.',
+    description:
+      'The steps with defaults filled in. An EMAIL step contains the id of its internal email, which `get_campaign` returns.',
   }),
-  edges: Type.Array(Type.Unknown(), { description: 'Edges with their ports.' }),
+  edges: Type.Array(Type.Unknown(), { description: 'The edges with their ports.' }),
 })

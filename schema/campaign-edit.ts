@@ -20,7 +20,7 @@ const path = Type.Array(Type.Integer({ minimum: 0 }), {
   minItems: 1,
   maxItems: 100,
   description:
-    'Positions from the top of the document down, from 0: [2, 0] is the first node in the third block.',
+    'A path of positions from the top of the document down, each starting at 0: [2, 0] is the first node in the third block.',
 })
 
 const NodeTarget = closed(
@@ -32,20 +32,26 @@ const NodeTarget = closed(
   },
   {
     description:
-      'One node: {nodeId}, its attribute id; {path}; or {type, index}, the index-th of its type in document order, from 0.',
+      'A single node: {nodeId}, the value of its `id` attribute; {path}; or {type, index}, the node of that type at this index in document order, starting at 0.',
   },
 )
 
-const node = Type.Record(Type.String(), Type.Unknown(), { description: 'A whole node of the document.' })
+const node = Type.Record(Type.String(), Type.Unknown(), { description: 'A complete document node.' })
 
 /** An operation on the wire. `readOperations` checks which members belong to which type. */
 export const WireOperation = closed({
   type: oneOf(OPERATION_TYPES),
   find: Type.Optional(
-    Type.String({ minLength: 1, description: 'replace_text: the exact text to look for.' }),
+    Type.String({ minLength: 1, description: 'For `replace_text`: the exact text to find.' }),
   ),
-  replace: Type.Optional(Type.String({ description: 'replace_text: what takes its place; may be empty.' })),
-  occurrence: Type.Optional(oneOf(['first', 'all'], { description: 'replace_text: all without it.' })),
+  replace: Type.Optional(
+    Type.String({ description: 'For `replace_text`: the replacement; it may be empty.' }),
+  ),
+  occurrence: Type.Optional(
+    oneOf(['first', 'all'], {
+      description: 'For `replace_text`: which occurrences to replace. Defaults to all.',
+    }),
+  ),
   target: Type.Optional(NodeTarget),
   node: Type.Optional(node),
   before: Type.Optional(NodeTarget),

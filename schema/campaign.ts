@@ -33,8 +33,11 @@ const summary = {
   sender: nullable(CampaignSender),
   replyTo: nullable(Type.String()),
   status: oneOf(CAMPAIGN_STATUSES),
-  scheduledAt: nullable(Type.String({ description: 'When it is, or was, due.' })),
-  paused: Type.Boolean({ description: 'While SENDING: nothing is sent until resume_campaign.' }),
+  scheduledAt: nullable(Type.String({ description: 'The time at which sending is or was due to begin.' })),
+  paused: Type.Boolean({
+    description:
+      'Whether sending is paused. While the status is SENDING, nothing is sent until `resume_campaign`.',
+  }),
   createdAt: Type.String(),
   updatedAt: Type.String(),
 }
@@ -49,9 +52,9 @@ export type CampaignSummary = Static<typeof CampaignSummary>
 export const Campaign = closed({
   ...summary,
   kind: oneOf(CAMPAIGN_KINDS),
-  content: Type.Unknown({ description: 'Markdown text, or the rich-text document.' }),
+  content: Type.Unknown({ description: 'The content: Markdown text or a rich-text document.' }),
   recipientFilters: Filters,
-  failure: nullable(Type.String({ description: 'Why it is FAILED.' })),
+  failure: nullable(Type.String({ description: 'The reason for the status FAILED.' })),
   workflowId: nullable(Type.String()),
   stepId: nullable(Type.String()),
 })
@@ -65,7 +68,7 @@ const entry = {
   preview: nullable(Type.String()),
   contentType: oneOf(CONTENT_TYPES),
   restoredFrom: nullable(
-    Type.String({ description: 'The entry that was put back, where it was a restoration.' }),
+    Type.String({ description: 'The id of the entry that was restored, if this change was a restoration.' }),
   ),
 }
 
@@ -81,7 +84,7 @@ const size = closed({ width: Type.Integer(), height: Type.Integer() })
 
 /** One image of a document and its new size in pixels. `problem` says why the size is not changed. */
 export const FittedImage = closed({
-  index: Type.Integer({ description: 'In document order, from 0.' }),
+  index: Type.Integer({ description: 'The position among the images in document order, starting at 0.' }),
   address: Type.String(),
   before: closed({ width: Type.Unknown(), height: Type.Unknown() }),
   natural: nullable(size),
@@ -100,14 +103,16 @@ export const CampaignProgress = closed({
   status: oneOf(CAMPAIGN_STATUSES),
   paused: Type.Boolean(),
   stop: nullable(SendingStop),
-  total: Type.Integer({ description: 'Everybody who was meant when sending began.' }),
-  queued: Type.Integer({ description: 'Of these, who has no outcome yet.' }),
-  sent: Type.Integer({ description: 'Taken by the mail server, whatever came of it afterwards.' }),
+  total: Type.Integer({ description: 'The number of recipients when sending began.' }),
+  queued: Type.Integer({ description: 'The number of recipients whose emails have no outcome yet.' }),
+  sent: Type.Integer({
+    description: 'The number of emails that mail servers accepted, whatever happened to them afterwards.',
+  }),
   delivered: Type.Integer(),
   bounced: Type.Integer(),
   complained: Type.Integer(),
   skipped: Type.Record(Type.String(), Type.Integer(), {
-    description: 'Who got nothing, by reason: UNSUBSCRIBED, SUPPRESSED, …',
+    description: 'The number of recipients who were skipped, by reason: UNSUBSCRIBED, SUPPRESSED, …',
   }),
   failed: Type.Integer(),
   ratePerSecond: nullable(Type.Number()),
@@ -115,7 +120,8 @@ export const CampaignProgress = closed({
   startedAt: nullable(Type.String()),
   finishedAt: nullable(Type.String()),
   ambiguousResent: Type.Integer({
-    description: 'Sent a second time, because a sender was lost before it could say whether it had sent it.',
+    description:
+      'The number of emails that were sent a second time, because the sending process was lost before it could record whether the first attempt had succeeded.',
   }),
 })
 export type CampaignProgress = Static<typeof CampaignProgress>
@@ -128,7 +134,7 @@ const Visits = closed({ ...visits, machine: closed(visits) })
  * machines are counted only under `machine`.
  */
 export const CampaignAnalytics = closed({
-  recipients: Type.Integer({ description: 'Everybody who was meant when sending began.' }),
+  recipients: Type.Integer({ description: 'The number of recipients when sending began.' }),
   sent: Type.Integer(),
   delivered: Type.Integer(),
   opens: Visits,
@@ -136,7 +142,9 @@ export const CampaignAnalytics = closed({
   links: Type.Array(
     closed({
       position: Type.Integer(),
-      url: nullable(Type.String({ description: 'Null where it differs from person to person.' })),
+      url: nullable(
+        Type.String({ description: 'The target of the link. Null if it differs between recipients.' }),
+      ),
       ...visits,
     }),
   ),
@@ -144,7 +152,7 @@ export const CampaignAnalytics = closed({
   bounces: Type.Record(Type.String(), Type.Integer()),
   complaints: Type.Integer(),
   revenue: Type.Array(closed({ currency: Type.String(), total: Type.Number() }), {
-    description: 'Payments within five days of a click, by currency (ISO 4217), in major units.',
+    description: 'Payments within five days after a click, by currency (ISO 4217), in major units.',
   }),
   timeline: Type.Array(
     closed({ hour: Type.String(), sent: Type.Integer(), opens: Type.Integer(), clicks: Type.Integer() }),

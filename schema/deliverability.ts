@@ -35,16 +35,20 @@ export const HealthFinding = closed({
 })
 export type HealthFinding = Static<typeof HealthFinding>
 
-const rate = nullable(Type.Number({ description: '0.05 is 5 %; null when there is nothing to divide by.' }))
+const rate = nullable(
+  Type.Number({ description: 'A fraction: 0.05 is 5 %. Null if there is nothing to divide by.' }),
+)
 
 /** Deliverability over the last `days` days. */
 export const HealthWindow = closed({
   days: Type.Integer(),
-  emails: Type.Integer({ description: 'What servers took or refused.' }),
-  delivered: Type.Integer({ description: 'Taken, and not returned since.' }),
+  emails: Type.Integer({ description: 'The number of emails that mail servers accepted or refused.' }),
+  delivered: Type.Integer({
+    description: 'The number of emails that were accepted and have not bounced since.',
+  }),
   bounced: Type.Integer(),
   complained: Type.Integer(),
-  opened: Type.Integer({ description: 'By people.' }),
+  opened: Type.Integer({ description: 'The number of emails opened by people, not by machines.' }),
   deliveryRate: rate,
   bounceRate: rate,
   complaintRate: rate,
@@ -54,7 +58,9 @@ export type HealthWindow = Static<typeof HealthWindow>
 
 /** Deliverability at one mailbox provider. */
 export const ProviderHealth = closed({
-  provider: Type.String({ description: 'Google, Microsoft, …, or the domain of their mail servers.' }),
+  provider: Type.String({
+    description: 'The mailbox provider: Google, Microsoft, …, or the domain of its mail servers.',
+  }),
   windows: Type.Array(HealthWindow),
   findings: Type.Array(HealthFinding),
 })
@@ -66,9 +72,9 @@ export const DomainHealth = closed({
   domain: Type.String(),
   level: oneOf(LEVELS),
   stops: Type.Array(SendingStop),
-  windows: Type.Array(HealthWindow, { description: 'Of 1, 7 and 30 days.' }),
-  findings: Type.Array(HealthFinding, { description: 'The worst first.' }),
-  providers: Type.Array(ProviderHealth, { description: 'The largest first.' }),
+  windows: Type.Array(HealthWindow, { description: 'The windows of 1, 7 and 30 days.' }),
+  findings: Type.Array(HealthFinding, { description: 'The findings, the most severe first.' }),
+  providers: Type.Array(ProviderHealth, { description: 'The providers, the one with the most email first.' }),
 })
 export type DomainHealth = Static<typeof DomainHealth>
 

@@ -34,6 +34,8 @@ export const Domain = closed({
   fallbackPriority: nullable(Type.Integer()),
   verificationRequestedAt: nullable(Type.String()),
   createdAt: Type.String(),
-  stops: Type.Array(SendingStop, { description: 'What it sends no more of until resume_sending.' }),
+  stops: Type.Array(SendingStop, {
+    description: 'The kinds of email that are not sent from this domain until `resume_sending`.',
+  }),
 })
 export type Domain = Static<typeof Domain>

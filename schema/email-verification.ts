@@ -18,11 +18,15 @@ export const EmailVerification = closed({
   status: oneOf(['valid', 'risky', 'invalid']),
   reason: nullable(oneOf(VERIFICATION_REASONS)),
   checks: closed({
-    syntax: Type.Boolean({ description: 'It is written as an address.' }),
-    mx: nullable(Type.Boolean({ description: 'Its domain takes email; null when no name server said.' })),
-    disposable: Type.Boolean({ description: 'Its domain gives out addresses for minutes or days.' }),
-    role: Type.Boolean({ description: 'It is that of an office and not of a person, such as info@.' }),
-    suppressed: Type.Boolean({ description: 'It gets no email from this organization.' }),
+    syntax: Type.Boolean({ description: 'Whether the address is syntactically valid.' }),
+    mx: nullable(
+      Type.Boolean({ description: 'Whether the domain accepts email. Null if no name server answered.' }),
+    ),
+    disposable: Type.Boolean({ description: 'Whether the domain offers temporary addresses.' }),
+    role: Type.Boolean({
+      description: 'Whether the address belongs to a role and not to a person, such as info@.',
+    }),
+    suppressed: Type.Boolean({ description: 'Whether the address is suppressed in this organization.' }),
   }),
 })
 export type EmailVerification = Static<typeof EmailVerification>

@@ -30,9 +30,12 @@ export const MAXIMUM_AMOUNT = 1_000_000_000
 /** The actor that caused an event. */
 export const EventCause = closed({
   kind: Type.String({
-    description: 'token, import, run (a workflow), public (a link in an email) or system.',
+    description:
+      'The kind of actor: token, import, run (of a workflow), public (a link in an email) or system.',
   }),
-  id: Type.String({ description: 'Of the token, import, run or subscriber; empty where there is none.' }),
+  id: Type.String({
+    description: 'The id of the token, import, run or subscriber. An empty string if there is none.',
+  }),
   name: Type.String(),
 })
 export type EventCause = Static<typeof EventCause>
@@ -42,7 +45,9 @@ export const SubscriberEvent = closed({
   id: Type.String(),
   subscriberId: Type.String(),
   type: Type.String(),
-  data: Type.Record(Type.String(), Type.Unknown(), { description: 'What the type says: a tag, an amount.' }),
+  data: Type.Record(Type.String(), Type.Unknown(), {
+    description: 'The data of the event, depending on its type: a tag, an amount.',
+  }),
   cause: EventCause,
   createdAt: Type.String(),
 })

@@ -11,14 +11,20 @@ export type VerdictOutcome = (typeof VERDICTS)[number]
 
 /** One reason why a person got an email, did not get it, or would or would not get it. */
 export const Reason = closed({
-  at: nullable(Type.String({ description: 'When it was decided or happened; null is as things are now.' })),
+  at: nullable(
+    Type.String({ description: 'The time of the decision or event. Null for a condition that holds now.' }),
+  ),
   outcome: oneOf(REASON_OUTCOMES),
-  code: Type.String({ description: 'For programs: SUPPRESSED, NOT_IN_AUDIENCE, RETRIES_OVER, …' }),
-  message: Type.String({ description: 'A sentence that can be read aloud.' }),
-  path: Type.Optional(Type.String({ description: 'The filter or the part of the email that it is about.' })),
-  value: Type.Optional(Type.Unknown({ description: 'What this person has there.' })),
-  emailId: Type.Optional(Type.String({ description: 'eml_…' })),
-  runId: Type.Optional(Type.String({ description: 'run_…' })),
+  code: Type.String({ description: 'A code for programs: SUPPRESSED, NOT_IN_AUDIENCE, RETRIES_OVER, …' }),
+  message: Type.String({ description: 'The reason as a readable sentence.' }),
+  path: Type.Optional(
+    Type.String({
+      description: 'The path of the filter or of the part of the email that the reason is about.',
+    }),
+  ),
+  value: Type.Optional(Type.Unknown({ description: 'The value that this subscriber has there.' })),
+  emailId: Type.Optional(Type.String({ description: 'The id of the email (`eml_…`).' })),
+  runId: Type.Optional(Type.String({ description: 'The id of the workflow run (`run_…`).' })),
   stepId: Type.Optional(Type.String()),
 })
 export type Reason = Static<typeof Reason>
@@ -28,7 +34,7 @@ export const Explanation = closed({
   reasons: Type.Array(Reason),
   verdict: closed({
     outcome: oneOf(VERDICTS),
-    message: Type.String({ description: 'The answer in a sentence or two.' }),
+    message: Type.String({ description: 'The answer in one or two sentences.' }),
   }),
 })
 export type Explanation = Static<typeof Explanation>

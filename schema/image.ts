@@ -22,13 +22,13 @@ export const IMAGE_LIMITS = { bytes: 2_000_000, pixels: 25_000_000, name: 200, d
 /** An image on the wire (decisions, section 5). */
 export const Image = closed({
   id: Type.String(),
-  url: Type.String({ description: 'Where it is served, for image blocks and Markdown.' }),
+  url: Type.String({ description: 'The URL at which the image is served, for image blocks and Markdown.' }),
   name: nullable(Type.String()),
   description: nullable(Type.String()),
   contentType: oneOf(IMAGE_TYPES),
   width: Type.Integer(),
   height: Type.Integer(),
-  size: Type.Integer({ description: 'Bytes.' }),
+  size: Type.Integer({ description: 'The size of the file in bytes.' }),
   capturePageId: nullable(Type.String()),
   createdAt: Type.String(),
 })

@@ -13,7 +13,9 @@ export const OrganizationStats = closed({
   tags: Type.Integer(),
   segments: Type.Integer(),
   customFields: Type.Integer(),
-  campaigns: Type.Integer({ description: 'Broadcasts; emails inside workflows are not counted.' }),
+  campaigns: Type.Integer({
+    description: 'The number of campaigns, without the internal emails of workflows.',
+  }),
   workflows: Type.Integer(),
   activeWorkflows: Type.Integer(),
   activeRuns: Type.Integer(),
@@ -28,9 +30,9 @@ export const OrganizationStats = closed({
   emailsThisMonth: closed(
     {
       used: Type.Integer(),
-      limit: nullable(Type.Integer({ description: 'What the plan has; null: no limit.' })),
+      limit: nullable(Type.Integer({ description: 'The limit of the plan. Null means no limit.' })),
     },
-    { description: 'Emails other than tests since the first of the month (UTC).' },
+    { description: 'Emails since the first of the month (UTC), without test emails.' },
   ),
 })
 export type OrganizationStats = Static<typeof OrganizationStats>
@@ -63,10 +65,10 @@ export const ORGANIZATION_LIMITS = {
 
 /** The email that asks a subscriber to confirm when double opt-in is on. */
 export const ConfirmationEmail = closed({
-  subject: Type.String({ description: 'One line; variables work.' }),
+  subject: Type.String({ description: 'The subject, on one line. It may contain variables.' }),
   markdown: Type.String({
     description:
-      'The body in Markdown; variables work, and {{confirmUrl}} is the link (added at the end when it is missing).',
+      'The body in Markdown. It may contain variables. {{confirmUrl}} is the confirmation link; it is added at the end if it is missing.',
   }),
 })
 export type ConfirmationEmail = Static<typeof ConfirmationEmail>

@@ -7,12 +7,12 @@ import { Subscriber } from './subscriber.ts'
 
 /** An email to a person, with its content if that is stored for this email alone. */
 export const PersonalEmail = closed({
-  id: Type.String({ description: 'eml_…' }),
+  id: Type.String({ description: 'The id of the email (`eml_…`).' }),
   recipient: Type.String(),
   from: Type.String(),
   subject: nullable(Type.String()),
   content: nullable(
-    Type.String({ description: 'Its own source; null where it came from a campaign or workflow.' }),
+    Type.String({ description: 'The source of this email. Null if it came from a campaign or workflow.' }),
   ),
   status: Type.String(),
   reason: nullable(Type.String()),
@@ -22,8 +22,8 @@ export const PersonalEmail = closed({
 
 /** An open or a click, including those attributed to machines. */
 const PersonalVisit = closed({
-  emailId: Type.String({ description: 'eml_…' }),
-  kind: Type.String({ description: 'OPEN or CLICK.' }),
+  emailId: Type.String({ description: 'The id of the email (`eml_…`).' }),
+  kind: Type.String({ description: 'The kind of visit: OPEN or CLICK.' }),
   human: Type.Boolean(),
   url: nullable(Type.String()),
   userAgent: nullable(Type.String()),
@@ -32,12 +32,12 @@ const PersonalVisit = closed({
 
 /** A report about an email: a bounce, a delay, a complaint or a reply. */
 const PersonalReport = closed({
-  emailId: Type.String({ description: 'eml_…' }),
-  kind: Type.String({ description: 'BOUNCE, DELAY, COMPLAINT, REPLY or AUTOMATIC.' }),
+  emailId: Type.String({ description: 'The id of the email (`eml_…`).' }),
+  kind: Type.String({ description: 'The kind of report: BOUNCE, DELAY, COMPLAINT, REPLY or AUTOMATIC.' }),
   category: nullable(Type.String()),
   status: nullable(Type.String()),
   diagnostic: nullable(Type.String()),
-  raw: Type.String({ description: 'The message as it came, read as UTF-8.' }),
+  raw: Type.String({ description: 'The received message, decoded as UTF-8.' }),
   createdAt: Type.String(),
 })
 
@@ -48,17 +48,25 @@ export const PersonalData = closed({
   ipAddress: nullable(Type.String()),
   bounceCategory: nullable(Type.String()),
   consent: closed({
-    requestedAt: nullable(Type.String({ description: 'When double opt-in last asked them.' })),
-    confirmedAt: nullable(Type.String({ description: 'When they confirmed by double opt-in.' })),
+    requestedAt: nullable(
+      Type.String({
+        description: 'The time at which the last confirmation email was requested (double opt-in).',
+      }),
+    ),
+    confirmedAt: nullable(
+      Type.String({ description: 'The time at which the subscriber confirmed (double opt-in).' }),
+    ),
     history: Type.Array(SubscriberEvent, {
-      description: 'Every SUBSCRIBED and UNSUBSCRIBED with its cause and evidence, oldest first.',
+      description: 'All SUBSCRIBED and UNSUBSCRIBED events with cause and evidence, oldest first.',
     }),
   }),
   suppression: nullable(closed({ reason: Type.String(), source: Type.String(), createdAt: Type.String() })),
-  events: Type.Array(SubscriberEvent, { description: 'Oldest first.' }),
-  emails: Type.Array(PersonalEmail, { description: 'Oldest first.' }),
-  reports: Type.Array(PersonalReport, { description: 'Oldest first; kept for 90 days.' }),
-  visits: Type.Array(PersonalVisit, { description: 'Oldest first.' }),
-  runs: Type.Array(Run, { description: 'Workflows they went through, oldest first.' }),
+  events: Type.Array(SubscriberEvent, { description: 'The events, oldest first.' }),
+  emails: Type.Array(PersonalEmail, { description: 'The emails, oldest first.' }),
+  reports: Type.Array(PersonalReport, {
+    description: 'The reports about their emails, oldest first. Reports are kept for 90 days.',
+  }),
+  visits: Type.Array(PersonalVisit, { description: 'The opens and clicks, oldest first.' }),
+  runs: Type.Array(Run, { description: 'The workflow runs, oldest first.' }),
 })
 export type PersonalData = Static<typeof PersonalData>

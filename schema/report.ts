@@ -25,6 +25,9 @@ export const InboundReport = closed({
   subject: nullable(line),
   from: nullable(line),
   fingerprint: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-  raw: Type.String({ maxLength: Math.ceil(REPORT_BYTES / 3) * 4, description: 'Base64.' }),
+  raw: Type.String({
+    maxLength: Math.ceil(REPORT_BYTES / 3) * 4,
+    description: 'The report, encoded in Base64.',
+  }),
 })
 export type InboundReport = Static<typeof InboundReport>

@@ -14,21 +14,34 @@ export type StepReference = Static<typeof StepReference>
 
 /** One passage of a subscriber through a workflow, on the version that they entered. */
 export const Run = closed({
-  id: Type.String({ description: 'run_…' }),
-  workflow: closed({ id: Type.String({ description: 'wf_…' }), name: Type.String() }),
-  version: closed({ id: Type.String({ description: 'wfv_…' }), number: Type.Integer() }),
-  subscriberId: Type.String({ description: 'sub_…' }),
+  id: Type.String({ description: 'The id of the run (`run_…`).' }),
+  workflow: closed({
+    id: Type.String({ description: 'The id of the workflow (`wf_…`).' }),
+    name: Type.String(),
+  }),
+  version: closed({
+    id: Type.String({ description: 'The id of the version (`wfv_…`).' }),
+    number: Type.Integer(),
+  }),
+  subscriberId: Type.String({ description: 'The id of the subscriber (`sub_…`).' }),
   status: oneOf(RUN_STATUSES),
-  held: Type.Boolean({ description: 'Due, but kept where it is while the workflow is paused.' }),
+  held: Type.Boolean({
+    description: 'Whether the run is due to continue but is held back because the workflow is paused.',
+  }),
   exitReason: nullable(oneOf(EXIT_REASONS)),
   error: nullable(Type.String()),
   currentStep: nullable(StepReference),
   nextStep: nullable(StepReference),
-  nextStepAt: nullable(Type.String({ description: 'When a wait ends by itself.' })),
-  visit: Type.Integer({ description: 'How many steps the run has come to.' }),
+  nextStepAt: nullable(Type.String({ description: 'The time at which the current wait ends by itself.' })),
+  visit: Type.Integer({ description: 'The number of steps that the run has reached.' }),
   enteredAt: Type.String(),
   endedAt: nullable(Type.String()),
-  temporalUrl: nullable(Type.String({ description: 'Its page in the Temporal Web UI.' })),
+  temporalUrl: nullable(
+    Type.String({
+      description:
+        'The address of the run in the Temporal Web UI. Null if the installation has no Web UI address.',
+    }),
+  ),
 })
 export type Run = Static<typeof Run>
 
@@ -36,8 +49,8 @@ export type Run = Static<typeof Run>
 export const RunVisit = closed({
   visit: Type.Integer(),
   step: StepReference,
-  result: Type.String({ description: 'What the step came to: DONE, SENT, SKIPPED, ELAPSED, …' }),
-  port: nullable(Type.String({ description: 'The port it was left by.' })),
+  result: Type.String({ description: 'The result of the step: DONE, SENT, SKIPPED, ELAPSED, …' }),
+  port: nullable(Type.String({ description: 'The port by which the step was left.' })),
   details: Type.Record(Type.String(), Type.Unknown()),
   startedAt: Type.String(),
   endedAt: nullable(Type.String()),
@@ -67,13 +80,13 @@ export const RunStory = closed({
   waiting: nullable(
     closed({
       for: oneOf(RUN_WAITS),
-      until: nullable(Type.String({ description: 'When that ends by itself.' })),
+      until: nullable(Type.String({ description: 'The time at which the wait ends by itself.' })),
       message: Type.String(),
     }),
   ),
   emails: Type.Array(
     closed({
-      id: Type.String({ description: 'eml_…' }),
+      id: Type.String({ description: 'The id of the email (`eml_…`).' }),
       stepId: nullable(Type.String()),
       visit: nullable(Type.Integer()),
       subject: nullable(Type.String()),
@@ -91,7 +104,7 @@ export const RunStory = closed({
       data: Type.Record(Type.String(), Type.Unknown()),
       at: Type.String(),
     }),
-    { description: 'Decisions not to act, as the ledger has them.' },
+    { description: 'The recorded decisions not to act.' },
   ),
   conversions: Type.Array(
     closed({

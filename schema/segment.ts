@@ -22,11 +22,16 @@ export type Segment = Static<typeof Segment>
 export const CountedSegment = closed({
   ...members,
   subscriberCount: nullable(
-    Type.Integer({ description: 'How many match; null where the filters cannot be asked.' }),
+    Type.Integer({
+      description: 'The number of matching subscribers. Null if the filters cannot be evaluated.',
+    }),
   ),
   countedAt: Type.String(),
   problem: nullable(
-    Type.String({ description: 'Why it cannot be counted: what its filters name and is gone.' }),
+    Type.String({
+      description:
+        'The reason why the subscribers cannot be counted: the filters refer to something that was deleted.',
+    }),
   ),
 })
 export type CountedSegment = Static<typeof CountedSegment>

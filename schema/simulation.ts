@@ -11,22 +11,30 @@ export const SamplePerson = closed({
   email: defaulted(Type.String({ maxLength: SUBSCRIBER_LIMITS.email }), 'sample@example.com'),
   name: Type.Optional(Type.String({ maxLength: SUBSCRIBER_LIMITS.name })),
   phone: Type.Optional(Type.String({ maxLength: SUBSCRIBER_LIMITS.phone })),
-  country: Type.Optional(Type.String({ pattern: '^[A-Z]{2}$', description: 'ISO 3166-1 alpha-2.' })),
+  country: Type.Optional(
+    Type.String({
+      pattern: '^[A-Z]{2}$',
+      description: 'The ISO 3166-1 alpha-2 country code, two capital letters.',
+    }),
+  ),
   status: defaulted(oneOf(SUBSCRIBER_STATUSES), 'SUBSCRIBED'),
   tags: defaulted(Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 100 }), []),
   customFields: defaulted(Type.Record(Type.String(), FieldValue), {}),
   createdAt: Type.Optional(
-    Type.String({ description: 'ISO 8601; the beginning of the simulation without.' }),
+    Type.String({
+      description:
+        'The time at which the subscriber was created, ISO 8601. Defaults to the beginning of the simulation.',
+    }),
   ),
   timezone: Type.Optional(
     Type.String({
       maxLength: 64,
-      description: 'The IANA zone their dates are shown in; that of the workflow without.',
+      description: 'The IANA time zone in which dates are shown. Defaults to that of the workflow.',
     }),
   ),
   entry: defaulted(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'What starts the run: filters read it as entry.<path>.',
+      description: 'The data that the run is started with; filters read it as `entry.<path>`.',
     }),
     {},
   ),
@@ -40,22 +48,30 @@ export const SimulatedVisit = closed({
   stepId: Type.String(),
   type: oneOf(STEP_TYPES),
   name: nullable(Type.String()),
-  at: Type.String({ description: 'When the step is reached, UTC.' }),
-  localAt: Type.String({ description: 'The same in the zone of the person.' }),
-  until: moment('When its wait is over, UTC; null where it does not wait.'),
-  localUntil: moment('The same in the zone of the person.'),
+  at: Type.String({ description: 'The time at which the step is reached, UTC.' }),
+  localAt: Type.String({ description: 'The same time in the time zone of the person.' }),
+  until: moment('The time at which the wait ends, UTC. Null if the step does not wait.'),
+  localUntil: moment('The same time in the time zone of the person.'),
   result: Type.String({
-    description: 'What the step comes to, as in get_workflow_run: DONE, SENT, SKIPPED, ELAPSED, …',
+    description: 'The result of the step, as in `get_workflow_run`: DONE, SENT, SKIPPED, ELAPSED, …',
   }),
-  reason: nullable(Type.String({ description: 'Why it is skipped, fails, or ends the run.' })),
-  port: nullable(Type.String({ description: 'The port it is left by; null where the way ends.' })),
-  assumed: nullable(
-    Type.String({ description: 'What has to happen for that, where it is not what would happen by itself.' }),
+  reason: nullable(
+    Type.String({ description: 'The reason why the step is skipped, fails, or ends the run.' }),
   ),
-  chance: nullable(Type.Number({ description: 'Of a SPLIT: the share of people who go this way, 0 to 1.' })),
+  port: nullable(
+    Type.String({ description: 'The port by which the step is left. Null if the path ends here.' }),
+  ),
+  assumed: nullable(
+    Type.String({
+      description: 'The event or condition that this result assumes. Null if it happens by itself.',
+    }),
+  ),
+  chance: nullable(
+    Type.Number({ description: 'For a SPLIT: the fraction of people who take this path, 0 to 1.' }),
+  ),
   email: nullable(
     closed({
-      subject: Type.String({ description: 'As this person would see it.' }),
+      subject: Type.String({ description: 'The subject as this person would see it.' }),
       preview: Type.String(),
       from: nullable(Type.String()),
     }),
@@ -68,17 +84,24 @@ export type WayEnd = (typeof WAY_ENDS)[number]
 
 /** One way through the graph: the expected one, or one that branches off from another way. */
 export const SimulatedWay = closed({
-  number: Type.Integer({ description: 'From 1; the first is what happens if nothing is assumed.' }),
+  number: Type.Integer({
+    description: 'The number of the path, starting at 1. Path 1 is what happens if nothing is assumed.',
+  }),
   branchOf: nullable(
     closed({
       way: Type.Integer(),
-      visit: Type.Integer({ description: 'The place in its timeline, from 0, that this way replaces.' }),
+      visit: Type.Integer({
+        description: 'The position in the timeline of that path, starting at 0, which this path replaces.',
+      }),
     }),
   ),
-  timeline: Type.Array(SimulatedVisit, { description: 'From where it leaves branchOf.' }),
+  timeline: Type.Array(SimulatedVisit, {
+    description: 'The visits of this path, beginning where it leaves `branchOf`.',
+  }),
   end: closed({
     status: oneOf(WAY_ENDS, {
-      description: 'CUT: more visits than a simulation shows, or it goes on as an earlier way does.',
+      description:
+        'CUT means that the path has more visits than a simulation shows, or that it continues like an earlier path.',
     }),
     exitReason: nullable(oneOf(EXIT_REASONS)),
     at: Type.String(),
@@ -92,13 +115,17 @@ export type SimulatedWay = Static<typeof SimulatedWay>
 export const SimulatedEntry = closed({
   stepId: Type.String(),
   type: oneOf(TRIGGER_TYPES),
-  enters: Type.Boolean({ description: 'Whether they would be let in when it fires.' }),
-  reason: nullable(Type.String({ description: 'FILTERS, ALREADY_ENTERED, COOLDOWN, NOT_SUBSCRIBED, …' })),
+  enters: Type.Boolean({ description: 'Whether the person would enter when the trigger fires.' }),
+  reason: nullable(
+    Type.String({
+      description: 'The reason for a refusal: FILTERS, ALREADY_ENTERED, COOLDOWN, NOT_SUBSCRIBED, …',
+    }),
+  ),
   message: nullable(Type.String()),
   assumed: nullable(
     Type.String({
       description:
-        'What is not so now and is taken to be, here and on the ways from it, because the trigger has fired.',
+        'A condition that does not hold now, but is assumed here and on the paths that follow, because the trigger has fired.',
     }),
   ),
 })
@@ -117,7 +144,7 @@ export type DeadEnd = Static<typeof DeadEnd>
 /** The result of a simulation. */
 export const Simulation = closed({
   from: Type.String(),
-  timezone: Type.String({ description: 'Of the local dates.' }),
+  timezone: Type.String({ description: 'The IANA time zone of the local dates.' }),
   entries: Type.Array(SimulatedEntry),
   ways: Type.Array(SimulatedWay),
   deadEnds: Type.Array(DeadEnd),

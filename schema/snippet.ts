@@ -34,7 +34,9 @@ export type SnippetUse = Static<typeof SnippetUse>
 /** A snippet on the wire. */
 export const Snippet = closed({
   ...SnippetSummary.properties,
-  content: Type.Unknown({ description: 'A MAILY document, or Markdown text.' }),
-  usedIn: Type.Array(SnippetUse, { description: 'Where it is used, at most 100.' }),
+  content: Type.Unknown({ description: 'The content: a MAILY document, or Markdown text.' }),
+  usedIn: Type.Array(SnippetUse, {
+    description: 'The snippets, campaigns and workflows that use this snippet, at most 100.',
+  }),
 })
 export type Snippet = Static<typeof Snippet>

@@ -12,27 +12,27 @@ export const GROWTH_BUCKETS = 1_000
 
 /** Changes of an audience within a period. */
 const changes = {
-  created: Type.Integer({ description: 'People who were added, whatever their status.' }),
-  subscribed: Type.Integer({ description: 'How often somebody subscribed, also again.' }),
-  unsubscribed: Type.Integer({ description: 'How often somebody unsubscribed.' }),
-  bounced: Type.Integer({ description: 'People whose email came back.' }),
-  complained: Type.Integer({ description: 'People who complained about an email.' }),
-  net: Type.Integer({ description: 'subscribed less unsubscribed.' }),
+  created: Type.Integer({ description: 'The number of subscribers that were added, whatever their status.' }),
+  subscribed: Type.Integer({ description: 'The number of times that somebody subscribed, including again.' }),
+  unsubscribed: Type.Integer({ description: 'The number of times that somebody unsubscribed.' }),
+  bounced: Type.Integer({ description: 'The number of subscribers whose email bounced.' }),
+  complained: Type.Integer({ description: 'The number of subscribers who complained about an email.' }),
+  net: Type.Integer({ description: '`subscribed` minus `unsubscribed`.' }),
 }
 
 /** The growth of an audience in consecutive buckets. */
 export const SubscriberGrowth = closed({
   from: Type.String(),
-  to: Type.String({ description: 'The end, which is not part of it.' }),
+  to: Type.String({ description: 'The end of the period, exclusive.' }),
   interval: oneOf(GROWTH_INTERVALS),
   timezone: Type.String(),
   buckets: Type.Array(
     closed({
-      date: Type.String({ description: 'The first day of the bucket in the time zone, such as 2025-03-30.' }),
-      start: Type.String({ description: 'When that day begins.' }),
+      date: Type.String({ description: 'The first day of the bucket in `timezone`, such as 2025-03-30.' }),
+      start: Type.String({ description: 'The time at which that day begins.' }),
       ...changes,
       total: Type.Integer({
-        description: 'People of today who had been added by the end of the bucket.',
+        description: 'The number of present subscribers who had been added by the end of the bucket.',
       }),
     }),
   ),
@@ -45,10 +45,13 @@ export const SubscriberStats = closed({
   byStatus: StatusCounts,
   period: closed({
     from: Type.String(),
-    to: Type.String({ description: 'The end, which is not part of it.' }),
+    to: Type.String({ description: 'The end of the period, exclusive.' }),
     ...changes,
     growthRate: nullable(
-      Type.Number({ description: 'net in percent of who was there before; null where nobody was.' }),
+      Type.Number({
+        description:
+          '`net` as a percentage of the present subscribers who had been added before the period. Null if there were none.',
+      }),
     ),
   }),
 })

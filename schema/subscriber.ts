@@ -19,9 +19,13 @@ export const SUBSCRIBER_LIMITS = {
 
 /** The input members that identify one subscriber. Callers send exactly one of the two. */
 export const subscriberChoice = {
-  subscriberId: Type.Optional(Type.String({ description: 'The id (sub_…). Send this or email, not both.' })),
+  subscriberId: Type.Optional(
+    Type.String({ description: 'The id of the subscriber (`sub_…`). Send this or `email`, not both.' }),
+  ),
   email: Type.Optional(
-    Type.String({ description: 'The email address. Send this or subscriberId, not both.' }),
+    Type.String({
+      description: 'The email address of the subscriber. Send this or `subscriberId`, not both.',
+    }),
   ),
 }
 
@@ -35,11 +39,11 @@ export const Subscriber = closed({
   name: nullable(Type.String()),
   phone: nullable(Type.String()),
   status: oneOf(SUBSCRIBER_STATUSES),
-  country: nullable(Type.String({ description: 'ISO 3166-1 alpha-2.' })),
-  tags: Type.Array(Type.String(), { description: 'Tag names in alphabetical order.' }),
+  country: nullable(Type.String({ description: 'The ISO 3166-1 alpha-2 country code.' })),
+  tags: Type.Array(Type.String(), { description: 'The names of the tags, in alphabetical order.' }),
   customFields: Type.Record(Type.String(), FieldValue),
   revenue: Type.Number({
-    description: 'Payments less refunds, in the amounts as they were recorded, whatever their currency.',
+    description: 'Payments minus refunds: the sum of the recorded amounts, whatever their currency.',
   }),
   emailCount: Type.Integer(),
   openCount: Type.Integer(),
@@ -78,8 +82,14 @@ export const SuppressedSubscriber = closed({
   email: Type.String(),
   name: nullable(Type.String()),
   status: oneOf(['BOUNCED', 'COMPLAINED']),
-  bounceCategory: nullable(Type.String({ description: 'NO_SUCH_USER and INTERNAL are hard bounces.' })),
-  reason: nullable(Type.String({ description: 'Of the suppression, where the address has one.' })),
+  bounceCategory: nullable(
+    Type.String({ description: 'The category of the bounce. NO_SUCH_USER and INTERNAL are hard bounces.' }),
+  ),
+  reason: nullable(
+    Type.String({
+      description: 'The reason for the suppression of the address. Null if it is not suppressed.',
+    }),
+  ),
   suppressedAt: nullable(Type.String()),
   createdAt: Type.String(),
 })
@@ -133,15 +143,16 @@ export const SubscriberEmail = closed({
   campaignId: nullable(Type.String()),
   campaignName: nullable(Type.String()),
   subject: nullable(Type.String()),
-  from: Type.String({ description: 'The address it comes from; its domain signs it (DKIM).' }),
+  from: Type.String({ description: 'The from-address; the email is signed (DKIM) for its domain.' }),
   stoodInFor: nullable(
     Type.String({
-      description: 'The address of its sender, whose domain was not VERIFIED, so that another one stood in.',
+      description:
+        'The address of the configured sender, if its domain was not VERIFIED and another domain was used instead. Null otherwise.',
     }),
   ),
   status: oneOf(DELIVERY_STATUSES),
   lastEvent: oneOf(LAST_EVENTS),
-  reason: nullable(Type.String({ description: 'Why it was not delivered.' })),
+  reason: nullable(Type.String({ description: 'The reason why the email was not delivered.' })),
   bounceCategory: nullable(Type.String()),
   createdAt: Type.String(),
   sentAt: nullable(Type.String()),

@@ -12,17 +12,26 @@ export type ImportedReason = (typeof IMPORTED_REASONS)[number]
 
 /** An address to which no email is sent. */
 export const Suppression = closed({
-  email: nullable(Type.String({ description: 'null where only a hash is kept, of somebody erased.' })),
+  email: nullable(
+    Type.String({
+      description: 'The address. Null if only a hash is kept, because the subscriber was erased.',
+    }),
+  ),
   reason: oneOf(SUPPRESSION_REASONS),
-  source: Type.String({ description: 'delivery, report, api, import or erasure.' }),
+  source: Type.String({
+    description: 'The origin of the suppression: delivery, report, api, import or erasure.',
+  }),
   createdAt: Type.String(),
 })
 export type Suppression = Static<typeof Suppression>
 
 /** The result of importing a list of suppressed addresses. */
 export const SuppressedAddresses = closed({
-  added: Type.Integer({ description: 'Addresses that were not suppressed before.' }),
-  known: Type.Integer({ description: 'Addresses that were, whatever the reason; repetitions count here.' }),
+  added: Type.Integer({ description: 'The number of addresses that were not suppressed before.' }),
+  known: Type.Integer({
+    description:
+      'The number of addresses that were already suppressed for any reason, including repetitions in the list.',
+  }),
   errors: Type.Array(closed({ index: Type.Integer(), email: Type.String(), error: Type.String() })),
 })
 export type SuppressedAddresses = Static<typeof SuppressedAddresses>

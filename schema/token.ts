@@ -9,7 +9,7 @@ export const DEFAULT_PERMISSIONS: readonly Permission[] = PERMISSIONS.filter(
 )
 
 const members = {
-  id: Type.String({ description: 'tok_…' }),
+  id: Type.String({ description: 'The id of the token (`tok_…`).' }),
   name: Type.String(),
   /** The last four characters of the token's text, by which its owner recognizes it. */
   lastFour: Type.String(),
@@ -27,7 +27,10 @@ export type Token = Static<typeof Token>
 export const NewToken = closed({
   ...members,
   token: nullable(
-    Type.String({ description: 'The text, pl_…; null where an Idempotency-Key is answered a second time.' }),
+    Type.String({
+      description:
+        'The secret text of the token (`pl_…`). Null if the call repeats an earlier one with the same Idempotency-Key.',
+    }),
   ),
 })
 export type NewToken = Static<typeof NewToken>

@@ -28,19 +28,21 @@ const members = {
   id: Type.String(),
   url: Type.String(),
   description: Type.String(),
-  eventTypes: nullable(Type.Array(Type.String(), { description: 'Null for every type.' })),
+  eventTypes: nullable(
+    Type.Array(Type.String(), { description: 'The event types that are sent. Null means all types.' }),
+  ),
   enabled: Type.Boolean(),
   disabledAt: nullable(Type.String()),
   disabledReason: nullable(
     oneOf(DISABLED_REASONS, {
       description:
-        'REQUESTED by you; FAILING: nothing but failures for five days; GONE: the endpoint answered 410.',
+        'REQUESTED: it was disabled by a call. FAILING: every attempt failed for five days. GONE: the endpoint answered 410.',
     }),
   ),
-  failingSince: nullable(Type.String({ description: 'Every attempt failed since then.' })),
-  replaying: Type.Boolean({ description: 'Past events are still being queued again.' }),
+  failingSince: nullable(Type.String({ description: 'The time since which every attempt has failed.' })),
+  replaying: Type.Boolean({ description: 'Whether past events are still being queued again.' }),
   previousSecretUntil: nullable(
-    Type.String({ description: 'Until then the secret before the last rotation signs as well.' }),
+    Type.String({ description: 'The time until which messages are also signed with the previous secret.' }),
   ),
   createdAt: Type.String(),
   updatedAt: Type.String(),
@@ -55,7 +57,8 @@ export const NewWebhook = closed({
   ...members,
   secret: nullable(
     Type.String({
-      description: 'whsec_ and a key in base64; null where an Idempotency-Key is answered a second time.',
+      description:
+        'The signing secret: whsec_ followed by a key in Base64. Null if the call repeats an earlier one with the same Idempotency-Key.',
     }),
   ),
 })
@@ -63,13 +66,19 @@ export type NewWebhook = Static<typeof NewWebhook>
 
 /** The delivery of one event to one endpoint. */
 export const WebhookDelivery = closed({
-  id: Type.String({ description: 'Of the event, and the header webhook-id of every attempt.' }),
+  id: Type.String({
+    description: 'The id of the event, which is also the header webhook-id of every attempt.',
+  }),
   eventType: Type.String(),
   status: oneOf(WEBHOOK_DELIVERY_STATUSES),
-  attempts: Type.Integer({ description: 'Since it was queued.' }),
-  responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null when nobody answered.' })),
-  responseBody: nullable(Type.String({ description: 'The first KB of it.' })),
-  error: nullable(Type.String({ description: 'Why the last attempt failed, or why there was none.' })),
+  attempts: Type.Integer({ description: 'The number of attempts since the event was last queued.' }),
+  responseStatus: nullable(
+    Type.Integer({ description: 'The HTTP status of the last attempt. Null if there was no response.' }),
+  ),
+  responseBody: nullable(Type.String({ description: 'The first KB of that response.' })),
+  error: nullable(
+    Type.String({ description: 'The reason why the last attempt failed, or why there was none.' }),
+  ),
   queuedAt: Type.String(),
   lastAttemptAt: nullable(Type.String()),
   nextAttemptAt: nullable(Type.String()),

@@ -13,13 +13,13 @@ export type ConflictStrategy = (typeof CONFLICT_STRATEGIES)[number]
 
 /** A group of workflows. A subscriber has at most one active run in a group. */
 export const WorkflowGroup = closed({
-  id: Type.String({ description: 'grp_…' }),
+  id: Type.String({ description: 'The id of the workflow group (`grp_…`).' }),
   name: Type.String(),
   conflictStrategy: oneOf(CONFLICT_STRATEGIES),
   maxQueueAge: nullable(Duration),
   workflows: Type.Array(
     closed({
-      id: Type.String({ description: 'wf_…' }),
+      id: Type.String({ description: 'The id of the workflow (`wf_…`).' }),
       name: Type.String(),
       status: oneOf(WORKFLOW_STATUSES),
     }),

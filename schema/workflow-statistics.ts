@@ -12,7 +12,10 @@ const LIFT_VERDICTS = ['HIGHER', 'LOWER', 'NO_DIFFERENCE_SEEN', 'TOO_FEW'] as co
 export const Lift = closed({
   verdict: oneOf(LIFT_VERDICTS),
   lift: nullable(
-    Type.Number({ description: 'rate / rate of the holdout - 1; null where it cannot be said.' }),
+    Type.Number({
+      description:
+        'The relative lift over the holdout: rate / holdout rate − 1. Null if `verdict` is TOO_FEW, that is, if the variant or the holdout has fewer than 100 people or 10 conversions.',
+    }),
   ),
   interval: nullable(closed({ low: Type.Number(), high: Type.Number() })),
   note: Type.String(),
@@ -23,10 +26,12 @@ const visits = closed({ unique: Type.Integer(), total: Type.Integer() })
 
 /** The statistics of a workflow over all its versions. The goals are those of the published version. */
 export const WorkflowStatistics = closed({
-  entries: Type.Integer({ description: 'Runs, without those that a group skipped.' }),
+  entries: Type.Integer({ description: 'The number of runs, without those that a workflow group skipped.' }),
   active: Type.Integer(),
-  completions: Type.Integer({ description: 'Runs that are COMPLETED.' }),
-  exits: Type.Record(Type.String(), Type.Integer(), { description: 'Runs that are over, by exitReason.' }),
+  completions: Type.Integer({ description: 'The number of runs with the status COMPLETED.' }),
+  exits: Type.Record(Type.String(), Type.Integer(), {
+    description: 'The number of ended runs by `exitReason`.',
+  }),
   activeByStep: Type.Array(
     closed({
       stepId: Type.String(),
@@ -41,7 +46,7 @@ export const WorkflowStatistics = closed({
       name: Type.String(),
       conversions: Type.Integer(),
       people: Type.Integer(),
-      rate: nullable(Type.Number({ description: 'conversions / entries.' })),
+      rate: nullable(Type.Number({ description: 'The conversion rate: conversions / entries.' })),
       values: Type.Array(closed({ currency: nullable(Type.String()), total: Type.Number() })),
     }),
   ),
@@ -52,7 +57,7 @@ export const WorkflowStatistics = closed({
       subject: Type.String(),
       isCurrent: Type.Boolean({
         description:
-          'Whether the published version sends it. Emails that only earlier versions sent come last.',
+          'Whether the published version sends this email. Emails that only earlier versions sent come last.',
       }),
       sent: Type.Integer(),
       delivered: Type.Integer(),
@@ -80,7 +85,7 @@ export const WorkflowStatistics = closed({
         }),
       ),
     }),
-    { description: 'Each SPLIT with a holdoutVariantId, for each goal.' },
+    { description: 'The comparison of variants for each SPLIT with a `holdoutVariantId` and each goal.' },
   ),
 })
 export type WorkflowStatistics = Static<typeof WorkflowStatistics>

@@ -6,14 +6,14 @@ import { PublishedVersion } from './workflow.ts'
 /** A version in a list, with its number of steps and of active runs. */
 export const WorkflowVersion = closed({
   ...PublishedVersion.properties,
-  isCurrent: Type.Boolean({ description: 'Who enters now enters on it.' }),
+  isCurrent: Type.Boolean({ description: 'Whether this is the published version, on which new runs start.' }),
   steps: Type.Integer(),
   activeRuns: Type.Integer(),
 })
 export type WorkflowVersion = Static<typeof WorkflowVersion>
 
-const before = Type.Unknown({ description: 'Left out where there was none.' })
-const after = Type.Unknown({ description: 'Left out where there is none.' })
+const before = Type.Unknown({ description: 'The earlier value. Absent if there was none.' })
+const after = Type.Unknown({ description: 'The later value. Absent if there is none.' })
 
 /** One member that differs. `path` is a JSON path inside the step, the settings or the goal. */
 export const Difference = closed({
@@ -31,7 +31,9 @@ const named = { id: Type.String(), type: nullable(Type.String()), name: nullable
  */
 export const VersionComparison = closed({
   from: closed({ number: Type.Integer() }),
-  to: closed({ number: nullable(Type.Integer({ description: 'Null is the draft.' })) }),
+  to: closed({
+    number: nullable(Type.Integer({ description: 'The number of the version. Null for the draft.' })),
+  }),
   identical: Type.Boolean(),
   added: Type.Array(closed(named)),
   removed: Type.Array(closed(named)),

@@ -29,7 +29,9 @@ export const InboundWebhook = closed({
   stepId: Type.String(),
   slug: Type.String(),
   url: Type.String(),
-  secret: nullable(Type.String({ description: 'whsec_…; null where it was told already.' })),
+  secret: nullable(
+    Type.String({ description: 'The signing secret (`whsec_…`). Null if it was already returned once.' }),
+  ),
 })
 export type InboundWebhook = Static<typeof InboundWebhook>
 

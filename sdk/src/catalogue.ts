@@ -40,9 +40,9 @@ export type AddSubscriberTagsBody = {
 export type AddSubscriberToWorkflowInput = {
   /** The id of the workflow (`wf_…`). */
   workflowId: string
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** Data for the run, which filters read as `entry.<path>`. */
   context?: Record<string, unknown>
@@ -57,7 +57,7 @@ export type AddSubscriberToWorkflowOutput = {
 export type AddSubscribersToWorkflowInput = {
   /** The id of the workflow (`wf_…`). */
   workflowId: string
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters?: unknown[]
   /** The id of a segment (`seg_…`). Send this or `filters`, not both. */
   segmentId?: string
@@ -128,7 +128,7 @@ export type AutoFitCampaignImagesOutput = {
 export type AvailableFilters = {
   version: number
   fields: {
-    /** What to write as field. */
+    /** The value of `field` in a filter. */
     key: string
     label: string
     type:
@@ -146,30 +146,30 @@ export type AvailableFilters = {
       | 'event'
       | 'random'
     operators: string[]
-    /** All there are. */
+    /** All possible values. */
     values?: string[]
     valuesFrom?: {
-      /** The tool that lists them all. */
+      /** The name of the tool that lists all values. */
       tool: string
       total: number
-      /** Up to 100 of them. */
+      /** Up to 100 of the newest values. */
       newest: {
         value: string
         label: string
       }[]
     }
-    /** A filter to start from. */
+    /** An example filter. */
     example: Record<string, unknown>
   }[]
   operators: {
     operator: string
-    /** The types of fields that have it. */
+    /** The types of fields that have this operator. */
     types: string[]
-    /** What it compares with there. */
+    /** The kind of value that the operator takes for these types. */
     value: string
   }[]
   limits: Record<string, number>
-  /** JSON Schema of `filters`, for the fields of this organization. */
+  /** The JSON Schema of `filters` for the fields of this organization. */
   jsonSchema: Record<string, unknown>
 }
 
@@ -309,14 +309,14 @@ export type Campaign = {
   replyTo: string | null
   status: 'DRAFT' | 'SCHEDULED' | 'SENDING' | 'SENT' | 'ARCHIVED' | 'FAILED'
   scheduledAt: string | null
-  /** While SENDING: nothing is sent until resume_campaign. */
+  /** Whether sending is paused. While the status is SENDING, nothing is sent until `resume_campaign`. */
   paused: boolean
   createdAt: string
   updatedAt: string
   kind: 'BROADCAST' | 'WORKFLOW'
-  /** Markdown text, or the rich-text document. */
+  /** The content: Markdown text or a rich-text document. */
   content: unknown
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   recipientFilters: unknown[]
   failure: string | null
   workflowId: string | null
@@ -324,7 +324,7 @@ export type Campaign = {
 }
 
 export type CampaignAnalytics = {
-  /** Everybody who was meant when sending began. */
+  /** The number of recipients when sending began. */
   recipients: number
   sent: number
   delivered: number
@@ -353,7 +353,7 @@ export type CampaignAnalytics = {
   unsubscribes: number
   bounces: Record<string, number>
   complaints: number
-  /** Payments within five days of a click, by currency (ISO 4217), in major units. */
+  /** Payments within five days after a click, by currency (ISO 4217), in major units. */
   revenue: {
     currency: string
     total: number
@@ -370,23 +370,23 @@ export type CampaignProgress = {
   status: 'DRAFT' | 'SCHEDULED' | 'SENDING' | 'SENT' | 'ARCHIVED' | 'FAILED'
   paused: boolean
   stop: SendingStop | null
-  /** Everybody who was meant when sending began. */
+  /** The number of recipients when sending began. */
   total: number
-  /** Of these, who has no outcome yet. */
+  /** The number of recipients whose emails have no outcome yet. */
   queued: number
-  /** Taken by the mail server, whatever came of it afterwards. */
+  /** The number of emails that mail servers accepted, whatever happened to them afterwards. */
   sent: number
   delivered: number
   bounced: number
   complained: number
-  /** Who got nothing, by reason: UNSUBSCRIBED, SUPPRESSED, … */
+  /** The number of recipients who were skipped, by reason: UNSUBSCRIBED, SUPPRESSED, … */
   skipped: Record<string, number>
   failed: number
   ratePerSecond: number | null
   etaSeconds: number | null
   startedAt: string | null
   finishedAt: string | null
-  /** Sent a second time, because a sender was lost before it could say whether it had sent it. */
+  /** The number of emails that were sent a second time, because the sending process was lost before it could record whether the first attempt had succeeded. */
   ambiguousResent: number
 }
 
@@ -407,7 +407,7 @@ export type CampaignSummary = {
   replyTo: string | null
   status: 'DRAFT' | 'SCHEDULED' | 'SENDING' | 'SENT' | 'ARCHIVED' | 'FAILED'
   scheduledAt: string | null
-  /** While SENDING: nothing is sent until resume_campaign. */
+  /** Whether sending is paused. While the status is SENDING, nothing is sent until `resume_campaign`. */
   paused: boolean
   createdAt: string
   updatedAt: string
@@ -440,13 +440,13 @@ export type ConfigureWorkflowDraftInput = {
   workflowId: string
   /** The `updatedAt` from `get_workflow`. If the workflow has changed since, the write is refused. */
   expectedUpdatedAt: string
-  /** timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority. */
+  /** The settings: timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority. */
   settings?: Record<string, unknown>
-  /** Steps {id, type, name?, config, conditions?, onError?}; type is one of TRIGGER, EMAIL, WAIT, WAIT_UNTIL, BRANCH, SPLIT, ADD_TAG, REMOVE_TAG, UPDATE_FIELD, SUBSCRIPTION, CREATE_EVENT, NOTIFY, WEBHOOK, START_WORKFLOW, STOP_WORKFLOW, THROTTLE, JUMP, GOAL, EXIT. get_skill with type workflow describes each config. */
+  /** Steps {id, type, name?, config, conditions?, onError?}. The type is one of TRIGGER, EMAIL, WAIT, WAIT_UNTIL, BRANCH, SPLIT, ADD_TAG, REMOVE_TAG, UPDATE_FIELD, SUBSCRIPTION, CREATE_EVENT, NOTIFY, WEBHOOK, START_WORKFLOW, STOP_WORKFLOW, THROTTLE, JUMP, GOAL, EXIT. `get_skill` with type workflow describes the config of each type. */
   steps: unknown[]
-  /** Edges {from, to, port?}; port is next when omitted, a path id or else on BRANCH, timeout on a wait. */
+  /** Edges {from, to, port?}. The default port is "next". On BRANCH, the port is a path id or "else"; a wait also has "timeout". */
   edges: unknown[]
-  /** Goals {id, name, event + where? | filters, windowDays?, countFrom?, valuePath?, exitOnReach?}, at most 20; a run that reaches one converts, and leaves unless exitOnReach is false. */
+  /** Goals {id, name, event + where? | filters, windowDays?, countFrom?, valuePath?, exitOnReach?}, at most 20. A run that reaches a goal is counted as a conversion, and ends unless exitOnReach is false. */
   successGoals?: unknown[]
 }
 
@@ -455,14 +455,14 @@ export type ConfigureWorkflowDraftOutput = {
 }
 
 export type ConfirmationEmail = {
-  /** One line; variables work. */
+  /** The subject, on one line. It may contain variables. */
   subject: string
-  /** The body in Markdown; variables work, and {{confirmUrl}} is the link (added at the end when it is missing). */
+  /** The body in Markdown. It may contain variables. {{confirmUrl}} is the confirmation link; it is added at the end if it is missing. */
   markdown: string
 }
 
 export type CountSubscribersByStatusInput = {
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters?: unknown[]
   /** Text to find in the email address, the name or a tag name. */
   query?: string
@@ -474,7 +474,7 @@ export type CountSubscribersByStatusOutput = {
 }
 
 export type CountSubscribersInput = {
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters?: unknown[]
   /** Only subscribers with this status, in addition to `filters`. */
   status?:
@@ -497,7 +497,7 @@ export type CountSubscribersOutput = {
 export type CountedSegment = {
   id: string
   name: string
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters: unknown[]
   createdAt: string
   updatedAt: string
@@ -525,9 +525,9 @@ export type CreateCampaignOutput = {
 }
 
 export type CreateCustomEventBody = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** 2 to 64 capital letters, digits and underscores, beginning with a letter, such as ORDER_PLACED. */
   eventType: string
@@ -588,9 +588,9 @@ export type CreateEmailsOutput = {
 }
 
 export type CreateEventInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   eventType: 'SUBSCRIBER_PAYMENT' | 'SUBSCRIBER_REFUND'
   /** The amount in major currency units, such as 19.90. Never negative. */
@@ -621,7 +621,7 @@ export type CreateImportQuery = {
 export type CreateSegmentInput = {
   /** The name, 1 to 200 characters on one line. */
   name: string
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters: unknown[]
 }
 
@@ -772,9 +772,9 @@ export type DescribeImageOutput = {
 
 export type Difference = {
   path: string
-  /** Left out where there was none. */
+  /** The earlier value. Absent if there was none. */
   before?: unknown
-  /** Left out where there is none. */
+  /** The later value. Absent if there is none. */
   after?: unknown
 }
 
@@ -787,7 +787,7 @@ export type Domain = {
   fallbackPriority: number | null
   verificationRequestedAt: string | null
   createdAt: string
-  /** What it sends no more of until resume_sending. */
+  /** The kinds of email that are not sent from this domain until `resume_sending`. */
   stops: SendingStop[]
 }
 
@@ -796,11 +796,11 @@ export type DomainHealth = {
   domain: string
   level: 'OK' | 'WARN' | 'STOP'
   stops: SendingStop[]
-  /** Of 1, 7 and 30 days. */
+  /** The windows of 1, 7 and 30 days. */
   windows: HealthWindow[]
-  /** The worst first. */
+  /** The findings, the most severe first. */
   findings: HealthFinding[]
-  /** The largest first. */
+  /** The providers, the one with the most email first. */
   providers: ProviderHealth[]
 }
 
@@ -817,9 +817,9 @@ export type DomainRecord = {
 }
 
 export type Draft = {
-  /** Steps with their defaults. An EMAIL step names its internal email: get_campaign reads it. */
+  /** The steps with defaults filled in. An EMAIL step contains the id of its internal email, which `get_campaign` returns. */
   steps: unknown[]
-  /** Edges with their ports. */
+  /** The edges with their ports. */
   edges: unknown[]
 }
 
@@ -875,9 +875,9 @@ export type EditCampaignOutput = {
 }
 
 export type Email = {
-  /** eml_… */
+  /** The id of the email (`eml_…`). */
   id: string
-  /** Name <address>, or the address alone. */
+  /** The sender, as "Name <address>" or as the address alone. */
   from: string
   to: string[]
   reply_to: string | null
@@ -897,7 +897,7 @@ export type Email = {
   html: string | null
   text: string | null
   source: EmailSource | null
-  /** Oldest first; of many, the first 500. */
+  /** The events, oldest first; at most the first 500. */
   events: EmailMoment[]
 }
 
@@ -923,18 +923,18 @@ export type EmailMoment = {
 }
 
 export type EmailSource = {
-  /** HTML, MARKDOWN, TIPTAP or PLATE. */
+  /** The format of the content: HTML, MARKDOWN, TIPTAP or PLATE. */
   content_type: string
-  /** Text, or the document. */
+  /** The content: text, or a document. */
   content: unknown
   text: string | null
   preview: string | null
 }
 
 export type EmailSummary = {
-  /** eml_… */
+  /** The id of the email (`eml_…`). */
   id: string
-  /** Name <address>, or the address alone. */
+  /** The sender, as "Name <address>" or as the address alone. */
   from: string
   to: string[]
   reply_to: string | null
@@ -965,30 +965,30 @@ export type EmailVerification = {
     | 'dns_unavailable'
     | null
   checks: {
-    /** It is written as an address. */
+    /** Whether the address is syntactically valid. */
     syntax: boolean
     mx: boolean | null
-    /** Its domain gives out addresses for minutes or days. */
+    /** Whether the domain offers temporary addresses. */
     disposable: boolean
-    /** It is that of an office and not of a person, such as info@. */
+    /** Whether the address belongs to a role and not to a person, such as info@. */
     role: boolean
-    /** It gets no email from this organization. */
+    /** Whether the address is suppressed in this organization. */
     suppressed: boolean
   }
 }
 
 export type EventCause = {
-  /** token, import, run (a workflow), public (a link in an email) or system. */
+  /** The kind of actor: token, import, run (of a workflow), public (a link in an email) or system. */
   kind: string
-  /** Of the token, import, run or subscriber; empty where there is none. */
+  /** The id of the token, import, run or subscriber. An empty string if there is none. */
   id: string
   name: string
 }
 
 export type ExplainDeliveryInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** The id of a campaign (`cmp_…`). Send this or `workflowId`, not both. */
   campaignId?: string
@@ -1000,7 +1000,7 @@ export type Explanation = {
   reasons: Reason[]
   verdict: {
     outcome: 'GOT_IT' | 'DID_NOT_GET_IT' | 'UNDER_WAY' | 'WOULD_GET_IT' | 'WOULD_NOT_GET_IT'
-    /** The answer in a sentence or two. */
+    /** The answer in one or two sentences. */
     message: string
   }
 }
@@ -1038,7 +1038,7 @@ export type ExportedSubscriber = {
     | 'BANNED'
     | 'COMPLAINED'
     | 'TRANSACTIONAL'
-  /** Tag names in alphabetical order. */
+  /** The names of the tags, in alphabetical order. */
   tags: string[]
   customFields: Record<string, FieldValue>
   createdAt: string
@@ -1047,9 +1047,9 @@ export type ExportedSubscriber = {
 export type FastForwardWorkflowSubscriberInput = {
   /** The id of the workflow (`wf_…`). */
   workflowId: string
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** The id of the run (`run_…`). Required if several runs of the subscriber are waiting. */
   runId?: string
@@ -1077,7 +1077,7 @@ export type FieldVariable = {
 }
 
 export type FittedImage = {
-  /** In document order, from 0. */
+  /** The position among the images in document order, starting at 0. */
   index: number
   address: string
   before: {
@@ -1240,9 +1240,9 @@ export type GetSkillOutput = {
 }
 
 export type GetSubscriberEmailsInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   status?: 'PENDING' | 'SENT' | 'DELIVERED' | 'BOUNCED' | 'COMPLAINED'
   /** The maximum number of records to return, 1 to 100. */
@@ -1267,9 +1267,9 @@ export type GetSubscriberGrowthOutput = {
 }
 
 export type GetSubscriberInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
 }
 
@@ -1289,9 +1289,9 @@ export type GetSubscriberStatsOutput = {
 }
 
 export type GetSubscriberWorkflowRunsInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** The id of the workflow (`wf_…`). */
   workflowId?: string
@@ -1378,13 +1378,13 @@ export type HealthFinding = {
 
 export type HealthWindow = {
   days: number
-  /** What servers took or refused. */
+  /** The number of emails that mail servers accepted or refused. */
   emails: number
-  /** Taken, and not returned since. */
+  /** The number of emails that were accepted and have not bounced since. */
   delivered: number
   bounced: number
   complained: number
-  /** By people. */
+  /** The number of emails opened by people, not by machines. */
   opened: number
   deliveryRate: number | null
   bounceRate: number | null
@@ -1400,7 +1400,7 @@ export type HistoryEntry = {
   preview: string | null
   contentType: 'MAILY' | 'PLATE' | 'MARKDOWN'
   restoredFrom: string | null
-  /** Markdown text, or the rich-text document. */
+  /** The content: Markdown text or a rich-text document. */
   content: unknown
 }
 
@@ -1416,14 +1416,14 @@ export type HistorySummary = {
 
 export type Image = {
   id: string
-  /** Where it is served, for image blocks and Markdown. */
+  /** The URL at which the image is served, for image blocks and Markdown. */
   url: string
   name: string | null
   description: string | null
   contentType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp'
   width: number
   height: number
-  /** Bytes. */
+  /** The size of the file in bytes. */
   size: number
   capturePageId: string | null
   createdAt: string
@@ -1561,9 +1561,9 @@ export type ListSegmentsOutput = {
 }
 
 export type ListSubscriberEventsInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   eventType?:
     | 'SUBSCRIBED'
@@ -1706,24 +1706,24 @@ export type ListWorkflowsOutput = {
 }
 
 export type NewEmail = {
-  /** "hello@example.com" or "Name <hello@example.com>" on a verified domain. */
+  /** The sender, as "hello@example.com" or "Name <hello@example.com>", on a verified domain. */
   from: string
-  /** One address, by itself or as a list of one. */
+  /** The recipient: one address, as a string or as a list with one entry. */
   to: string | string[]
-  /** May hold {{variables}}. */
+  /** The subject. It may contain {{variables}}. */
   subject: string
   html?: string
-  /** A document, {"type": "doc", "content": […]}, or its JSON text. */
+  /** A document {"type": "doc", "content": […]}, or its JSON text. */
   tiptap?: unknown
   markdown?: string
-  /** Where answers go: one address, by itself or as a list of one. */
+  /** The address that replies go to, as a string or as a list with one entry. */
   reply_to?: string | string[]
-  /** The preheader. */
+  /** The preview text that inboxes show next to the subject. */
   preview?: string
 }
 
 export type NewToken = {
-  /** tok_… */
+  /** The id of the token (`tok_…`). */
   id: string
   name: string
   lastFour: string
@@ -1752,7 +1752,7 @@ export type NewWebhook = {
   disabledAt: string | null
   disabledReason: 'REQUESTED' | 'FAILING' | 'GONE' | null
   failingSince: string | null
-  /** Past events are still being queued again. */
+  /** Whether past events are still being queued again. */
   replaying: boolean
   previousSecretUntil: string | null
   createdAt: string
@@ -1780,7 +1780,7 @@ export type OrganizationStats = {
   tags: number
   segments: number
   customFields: number
-  /** Broadcasts; emails inside workflows are not counted. */
+  /** The number of campaigns, without the internal emails of workflows. */
   campaigns: number
   workflows: number
   activeWorkflows: number
@@ -1793,7 +1793,7 @@ export type OrganizationStats = {
     bounced: number
     complained: number
   }
-  /** Emails other than tests since the first of the month (UTC). */
+  /** Emails since the first of the month (UTC), without test emails. */
   emailsThisMonth: {
     used: number
     limit: number | null
@@ -1817,7 +1817,7 @@ export type PersonalData = {
   consent: {
     requestedAt: string | null
     confirmedAt: string | null
-    /** Every SUBSCRIBED and UNSUBSCRIBED with its cause and evidence, oldest first. */
+    /** All SUBSCRIBED and UNSUBSCRIBED events with cause and evidence, oldest first. */
     history: SubscriberEvent[]
   }
   suppression: {
@@ -1825,40 +1825,40 @@ export type PersonalData = {
     source: string
     createdAt: string
   } | null
-  /** Oldest first. */
+  /** The events, oldest first. */
   events: SubscriberEvent[]
-  /** Oldest first. */
+  /** The emails, oldest first. */
   emails: PersonalEmail[]
-  /** Oldest first; kept for 90 days. */
+  /** The reports about their emails, oldest first. Reports are kept for 90 days. */
   reports: {
-    /** eml_… */
+    /** The id of the email (`eml_…`). */
     emailId: string
-    /** BOUNCE, DELAY, COMPLAINT, REPLY or AUTOMATIC. */
+    /** The kind of report: BOUNCE, DELAY, COMPLAINT, REPLY or AUTOMATIC. */
     kind: string
     category: string | null
     status: string | null
     diagnostic: string | null
-    /** The message as it came, read as UTF-8. */
+    /** The received message, decoded as UTF-8. */
     raw: string
     createdAt: string
   }[]
-  /** Oldest first. */
+  /** The opens and clicks, oldest first. */
   visits: {
-    /** eml_… */
+    /** The id of the email (`eml_…`). */
     emailId: string
-    /** OPEN or CLICK. */
+    /** The kind of visit: OPEN or CLICK. */
     kind: string
     human: boolean
     url: string | null
     userAgent: string | null
     createdAt: string
   }[]
-  /** Workflows they went through, oldest first. */
+  /** The workflow runs, oldest first. */
   runs: Run[]
 }
 
 export type PersonalEmail = {
-  /** eml_… */
+  /** The id of the email (`eml_…`). */
   id: string
   recipient: string
   from: string
@@ -1871,7 +1871,7 @@ export type PersonalEmail = {
 }
 
 export type ProviderHealth = {
-  /** Google, Microsoft, …, or the domain of their mail servers. */
+  /** The mailbox provider: Google, Microsoft, …, or the domain of its mail servers. */
   provider: string
   windows: HealthWindow[]
   findings: HealthFinding[]
@@ -1906,7 +1906,7 @@ export type PublishedVersion = {
 }
 
 export type QuerySubscribersInput = {
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters?: unknown[]
   /** Only subscribers with this status, in addition to `filters`. */
   status?:
@@ -1950,7 +1950,7 @@ export type QuerySubscribersOutput = {
 
 export type ReEntry = {
   mode: 'ONCE' | 'EVERY_TIME' | 'AFTER_EXIT' | 'PER_KEY'
-  /** PER_KEY: the path of the key in what the run is started with. */
+  /** Only with PER_KEY: the path of the key in the data that the run was started with. */
   keyPath?: string
   cooldown?: Duration
   maxEntries?: number
@@ -1970,17 +1970,17 @@ export type ReactivateSubscriberOutput = {
 export type Reason = {
   at: string | null
   outcome: 'FOR' | 'AGAINST' | 'WAITING' | 'NOTE'
-  /** For programs: SUPPRESSED, NOT_IN_AUDIENCE, RETRIES_OVER, … */
+  /** A code for programs: SUPPRESSED, NOT_IN_AUDIENCE, RETRIES_OVER, … */
   code: string
-  /** A sentence that can be read aloud. */
+  /** The reason as a readable sentence. */
   message: string
-  /** The filter or the part of the email that it is about. */
+  /** The path of the filter or of the part of the email that the reason is about. */
   path?: string
-  /** What this person has there. */
+  /** The value that this subscriber has there. */
   value?: unknown
-  /** eml_… */
+  /** The id of the email (`eml_…`). */
   emailId?: string
-  /** run_… */
+  /** The id of the workflow run (`run_…`). */
   runId?: string
   stepId?: string
 }
@@ -1988,9 +1988,9 @@ export type Reason = {
 export type RemoveSubscriberFromWorkflowInput = {
   /** The id of the workflow (`wf_…`). */
   workflowId: string
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** The reason, which is kept with the event. */
   reason?: string
@@ -2101,22 +2101,22 @@ export type RotateDkimKeyOutput = {
 }
 
 export type Run = {
-  /** run_… */
+  /** The id of the run (`run_…`). */
   id: string
   workflow: {
-    /** wf_… */
+    /** The id of the workflow (`wf_…`). */
     id: string
     name: string
   }
   version: {
-    /** wfv_… */
+    /** The id of the version (`wfv_…`). */
     id: string
     number: number
   }
-  /** sub_… */
+  /** The id of the subscriber (`sub_…`). */
   subscriberId: string
   status: 'QUEUED' | 'ACTIVE' | 'WAITING' | 'COMPLETED' | 'CANCELED' | 'FAILED' | 'SKIPPED'
-  /** Due, but kept where it is while the workflow is paused. */
+  /** Whether the run is due to continue but is held back because the workflow is paused. */
   held: boolean
   exitReason:
     | 'END'
@@ -2135,7 +2135,7 @@ export type Run = {
   currentStep: StepReference | null
   nextStep: StepReference | null
   nextStepAt: string | null
-  /** How many steps the run has come to. */
+  /** The number of steps that the run has reached. */
   visit: number
   enteredAt: string
   endedAt: string | null
@@ -2161,7 +2161,7 @@ export type RunStory = {
     message: string
   } | null
   emails: {
-    /** eml_… */
+    /** The id of the email (`eml_…`). */
     id: string
     stepId: string | null
     visit: number | null
@@ -2171,7 +2171,7 @@ export type RunStory = {
     createdAt: string
     sentAt: string | null
   }[]
-  /** Decisions not to act, as the ledger has them. */
+  /** The recorded decisions not to act. */
   decisions: {
     stepId: string | null
     action: string
@@ -2190,7 +2190,7 @@ export type RunStory = {
 export type RunVisit = {
   visit: number
   step: StepReference
-  /** What the step came to: DONE, SENT, SKIPPED, ELAPSED, … */
+  /** The result of the step: DONE, SENT, SKIPPED, ELAPSED, … */
   result: string
   port: string | null
   details: Record<string, unknown>
@@ -2202,7 +2202,7 @@ export type SamplePerson = {
   email?: string
   name?: string
   phone?: string
-  /** ISO 3166-1 alpha-2. */
+  /** The ISO 3166-1 alpha-2 country code, two capital letters. */
   country?: string
   status?:
     | 'PENDING_CONFIRMATION'
@@ -2214,11 +2214,11 @@ export type SamplePerson = {
     | 'TRANSACTIONAL'
   tags?: string[]
   customFields?: Record<string, FieldValue>
-  /** ISO 8601; the beginning of the simulation without. */
+  /** The time at which the subscriber was created, ISO 8601. Defaults to the beginning of the simulation. */
   createdAt?: string
-  /** The IANA zone their dates are shown in; that of the workflow without. */
+  /** The IANA time zone in which dates are shown. Defaults to that of the workflow. */
   timezone?: string
-  /** What starts the run: filters read it as entry.<path>. */
+  /** The data that the run is started with; filters read it as `entry.<path>`. */
   entry?: Record<string, unknown>
 }
 
@@ -2255,7 +2255,7 @@ export type ScheduleCampaignOutput = {
 export type Segment = {
   id: string
   name: string
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters: unknown[]
   createdAt: string
   updatedAt: string
@@ -2274,10 +2274,10 @@ export type SelectedSubscriber = {
     | 'BANNED'
     | 'COMPLAINED'
     | 'TRANSACTIONAL'
-  /** Tag names in alphabetical order. */
+  /** The names of the tags, in alphabetical order. */
   tags?: string[]
   customFields?: Record<string, FieldValue>
-  /** Payments less refunds, in the amounts as they were recorded, whatever their currency. */
+  /** Payments minus refunds: the sum of the recorded amounts, whatever their currency. */
   revenue?: number
   emailCount?: number
   openCount?: number
@@ -2287,9 +2287,9 @@ export type SelectedSubscriber = {
 }
 
 export type SendEmailInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** The subject. It may contain {{variables}}. */
   subject: string
@@ -2329,11 +2329,11 @@ export type SendTestEmailOutput = {
 
 export type SendWindow = {
   days?: ('MON' | 'TUE' | 'WED' | 'THU' | 'FRI' | 'SAT' | 'SUN')[]
-  /** HH:mm, as 09:00. */
+  /** A local time in the form HH:mm, such as 09:00. */
   start: string
-  /** HH:mm, as 09:00. */
+  /** A local time in the form HH:mm, such as 09:00. */
   end: string
-  /** An IANA time zone, Europe/Paris. */
+  /** An IANA time zone, such as Europe/Paris. */
   timezone?: string
 }
 
@@ -2366,15 +2366,15 @@ export type SetWorkflowGroupOutput = {
 }
 
 export type Settings = {
-  /** An IANA time zone, Europe/Paris. */
+  /** An IANA time zone, such as Europe/Paris. */
   timezone?: string
   reEntry?: ReEntry
   exitRules?: {
-    /** At most 64 printable characters. */
+    /** At most 64 printable characters, without spaces at the beginning or end. */
     id: string
-    /** Upper case, as SUBSCRIBER_PAYMENT. */
+    /** 2 to 64 capital letters, digits and underscores, beginning with a letter, such as SUBSCRIBER_PAYMENT. */
     on: string
-    /** Conditions on the event's data, all of which must hold: {path, operator, value}. */
+    /** Conditions on the data of the event, all of which must match. Each is {path, operator, value}. */
     where?: unknown[]
   }[]
   exitOnUnsubscribe?: boolean
@@ -2389,7 +2389,7 @@ export type Settings = {
 export type SimulateWorkflowInput = {
   /** The id of a workflow (`wf_…`), whose draft is simulated. Send this or `definition`, not both. */
   workflowId?: string
-  /** A complete graph {steps, edges, settings?, successGoals?} that need not be saved. */
+  /** A complete graph {steps, edges, settings?, successGoals?}, which need not be saved. */
   definition?: Record<string, unknown>
   /** The id of the subscriber to simulate for (`sub_…`), with their present data. Send this or `sample`, not both. */
   subscriberId?: string
@@ -2415,7 +2415,7 @@ export type SimulatedEntry = {
     | 'INACTIVITY'
     | 'INBOUND_WEBHOOK'
     | 'MANUAL'
-  /** Whether they would be let in when it fires. */
+  /** Whether the person would enter when the trigger fires. */
   enters: boolean
   reason: string | null
   message: string | null
@@ -2445,20 +2445,20 @@ export type SimulatedVisit = {
     | 'GOAL'
     | 'EXIT'
   name: string | null
-  /** When the step is reached, UTC. */
+  /** The time at which the step is reached, UTC. */
   at: string
-  /** The same in the zone of the person. */
+  /** The same time in the time zone of the person. */
   localAt: string
   until: string | null
   localUntil: string | null
-  /** What the step comes to, as in get_workflow_run: DONE, SENT, SKIPPED, ELAPSED, … */
+  /** The result of the step, as in `get_workflow_run`: DONE, SENT, SKIPPED, ELAPSED, … */
   result: string
   reason: string | null
   port: string | null
   assumed: string | null
   chance: number | null
   email: {
-    /** As this person would see it. */
+    /** The subject as this person would see it. */
     subject: string
     preview: string
     from: string | null
@@ -2466,17 +2466,17 @@ export type SimulatedVisit = {
 }
 
 export type SimulatedWay = {
-  /** From 1; the first is what happens if nothing is assumed. */
+  /** The number of the path, starting at 1. Path 1 is what happens if nothing is assumed. */
   number: number
   branchOf: {
     way: number
-    /** The place in its timeline, from 0, that this way replaces. */
+    /** The position in the timeline of that path, starting at 0, which this path replaces. */
     visit: number
   } | null
-  /** From where it leaves branchOf. */
+  /** The visits of this path, beginning where it leaves `branchOf`. */
   timeline: SimulatedVisit[]
   end: {
-    /** CUT: more visits than a simulation shows, or it goes on as an earlier way does. */
+    /** CUT means that the path has more visits than a simulation shows, or that it continues like an earlier path. */
     status: 'COMPLETED' | 'CANCELED' | 'FAILED' | 'WAITS_FOREVER' | 'CUT'
     exitReason:
       | 'END'
@@ -2499,7 +2499,7 @@ export type SimulatedWay = {
 
 export type Simulation = {
   from: string
-  /** Of the local dates. */
+  /** The IANA time zone of the local dates. */
   timezone: string
   entries: SimulatedEntry[]
   ways: SimulatedWay[]
@@ -2513,9 +2513,9 @@ export type Snippet = {
   archivedAt: string | null
   createdAt: string
   updatedAt: string
-  /** A MAILY document, or Markdown text. */
+  /** The content: a MAILY document, or Markdown text. */
   content: unknown
-  /** Where it is used, at most 100. */
+  /** The snippets, campaigns and workflows that use this snippet, at most 100. */
   usedIn: SnippetUse[]
 }
 
@@ -2583,10 +2583,10 @@ export type Subscriber = {
     | 'COMPLAINED'
     | 'TRANSACTIONAL'
   country: string | null
-  /** Tag names in alphabetical order. */
+  /** The names of the tags, in alphabetical order. */
   tags: string[]
   customFields: Record<string, FieldValue>
-  /** Payments less refunds, in the amounts as they were recorded, whatever their currency. */
+  /** Payments minus refunds: the sum of the recorded amounts, whatever their currency. */
   revenue: number
   emailCount: number
   openCount: number
@@ -2600,7 +2600,7 @@ export type SubscriberEmail = {
   campaignId: string | null
   campaignName: string | null
   subject: string | null
-  /** The address it comes from; its domain signs it (DKIM). */
+  /** The from-address; the email is signed (DKIM) for its domain. */
   from: string
   stoodInFor: string | null
   status: 'PENDING' | 'SENT' | 'DELIVERED' | 'BOUNCED' | 'COMPLAINED'
@@ -2628,7 +2628,7 @@ export type SubscriberEvent = {
   id: string
   subscriberId: string
   type: string
-  /** What the type says: a tag, an amount. */
+  /** The data of the event, depending on its type: a tag, an amount. */
   data: Record<string, unknown>
   cause: EventCause
   createdAt: string
@@ -2636,28 +2636,28 @@ export type SubscriberEvent = {
 
 export type SubscriberGrowth = {
   from: string
-  /** The end, which is not part of it. */
+  /** The end of the period, exclusive. */
   to: string
   interval: 'day' | 'week' | 'month'
   timezone: string
   buckets: {
-    /** The first day of the bucket in the time zone, such as 2025-03-30. */
+    /** The first day of the bucket in `timezone`, such as 2025-03-30. */
     date: string
-    /** When that day begins. */
+    /** The time at which that day begins. */
     start: string
-    /** People who were added, whatever their status. */
+    /** The number of subscribers that were added, whatever their status. */
     created: number
-    /** How often somebody subscribed, also again. */
+    /** The number of times that somebody subscribed, including again. */
     subscribed: number
-    /** How often somebody unsubscribed. */
+    /** The number of times that somebody unsubscribed. */
     unsubscribed: number
-    /** People whose email came back. */
+    /** The number of subscribers whose email bounced. */
     bounced: number
-    /** People who complained about an email. */
+    /** The number of subscribers who complained about an email. */
     complained: number
-    /** subscribed less unsubscribed. */
+    /** `subscribed` minus `unsubscribed`. */
     net: number
-    /** People of today who had been added by the end of the bucket. */
+    /** The number of present subscribers who had been added by the end of the bucket. */
     total: number
   }[]
 }
@@ -2665,21 +2665,21 @@ export type SubscriberGrowth = {
 export type SubscriberImport = {
   id: string
   status: 'PENDING' | 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELED'
-  /** The size of the file. */
+  /** The size of the file in bytes. */
   bytes: number
-  /** Of the file, in hexadecimal. */
+  /** The SHA-256 hash of the file, in hexadecimal. */
   sha256: string
-  /** Where each column goes; null where it is not used. */
+  /** The target of each column. Null if the column is not used. */
   mapping: Record<string, string | null>
-  /** Rows dealt with so far, refused ones among them. */
+  /** The number of rows processed so far, including refused rows. */
   rows: number
-  /** An estimate while it runs, exact at the end. */
+  /** The total number of rows: an estimate while the import runs, exact at the end. */
   expectedRows: number
-  /** New people. */
+  /** The number of subscribers that were created. */
   imported: number
-  /** Rows about people who were known. */
+  /** The number of rows about subscribers who already existed. */
   updated: number
-  /** Refused rows; GET /api/v2/imports/{id}/rejected has them. */
+  /** The number of refused rows. GET /api/v2/imports/{id}/rejected returns them. */
   failed: number
   error: string | null
   createdAt: string
@@ -2693,46 +2693,46 @@ export type SubscriberStats = {
   byStatus: StatusCounts
   period: {
     from: string
-    /** The end, which is not part of it. */
+    /** The end of the period, exclusive. */
     to: string
-    /** People who were added, whatever their status. */
+    /** The number of subscribers that were added, whatever their status. */
     created: number
-    /** How often somebody subscribed, also again. */
+    /** The number of times that somebody subscribed, including again. */
     subscribed: number
-    /** How often somebody unsubscribed. */
+    /** The number of times that somebody unsubscribed. */
     unsubscribed: number
-    /** People whose email came back. */
+    /** The number of subscribers whose email bounced. */
     bounced: number
-    /** People who complained about an email. */
+    /** The number of subscribers who complained about an email. */
     complained: number
-    /** subscribed less unsubscribed. */
+    /** `subscribed` minus `unsubscribed`. */
     net: number
     growthRate: number | null
   }
 }
 
 export type SuccessGoal = {
-  /** At most 64 printable characters. */
+  /** At most 64 printable characters, without spaces at the beginning or end. */
   id: string
   name: string
-  /** Upper case, as SUBSCRIBER_PAYMENT. */
+  /** 2 to 64 capital letters, digits and underscores, beginning with a letter, such as SUBSCRIBER_PAYMENT. */
   event?: string
-  /** Conditions on the event's data, all of which must hold: {path, operator, value}. */
+  /** Conditions on the data of the event, all of which must match. Each is {path, operator, value}. */
   where?: unknown[]
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters?: unknown[]
-  /** A day is 24 hours. */
+  /** The number of days in which the goal can be reached. A day is 24 hours. */
   windowDays?: number
   countFrom?: 'ENTRY' | 'FIRST_EMAIL'
-  /** Where the event has what the conversion is worth. */
+  /** The path in the event data to the value of the conversion. */
   valuePath?: string
   exitOnReach?: boolean
 }
 
 export type SuppressedAddresses = {
-  /** Addresses that were not suppressed before. */
+  /** The number of addresses that were not suppressed before. */
   added: number
-  /** Addresses that were, whatever the reason; repetitions count here. */
+  /** The number of addresses that were already suppressed for any reason, including repetitions in the list. */
   known: number
   errors: {
     index: number
@@ -2755,7 +2755,7 @@ export type SuppressedSubscriber = {
 export type Suppression = {
   email: string | null
   reason: 'HARD_BOUNCE' | 'SOFT_BOUNCE' | 'COMPLAINT' | 'MANUAL' | 'ERASED'
-  /** delivery, report, api, import or erasure. */
+  /** The origin of the suppression: delivery, report, api, import or erasure. */
   source: string
   createdAt: string
 }
@@ -2768,7 +2768,7 @@ export type Tag = {
 }
 
 export type Token = {
-  /** tok_… */
+  /** The id of the token (`tok_…`). */
   id: string
   name: string
   lastFour: string
@@ -2811,9 +2811,9 @@ export type UnsubscribeBody = {
 }
 
 export type UnsubscribeInput = {
-  /** The id (sub_…). Send this or email, not both. */
+  /** The id of the subscriber (`sub_…`). Send this or `email`, not both. */
   subscriberId?: string
-  /** The email address. Send this or subscriberId, not both. */
+  /** The email address of the subscriber. Send this or `subscriberId`, not both. */
   email?: string
   /** The reason, which is kept with the event. */
   reason?: string
@@ -2836,14 +2836,14 @@ export type UpdateCampaignBody = {
   /** The id of the sender (`snd_…`). */
   senderId?: string
   replyTo?: string | null
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   recipientFilters?: unknown[]
 }
 
 export type UpdateCampaignFiltersInput = {
   /** The id of a campaign or of the internal email of a workflow (`cmp_…`). */
   campaignId: string
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters: unknown[]
 }
 
@@ -2887,7 +2887,7 @@ export type UpdateSegmentInput = {
   segmentId: string
   /** The name, 1 to 200 characters on one line. */
   name?: string
-  /** Filters, all of which must hold: {field, operator, value} or {all: […]}, {any: […]}, {not: …}. get_available_filters lists fields and operators. */
+  /** Filters, all of which must match. Each is {field, operator, value}, {all: […]}, {any: […]} or {not: …}. `get_available_filters` lists the fields and operators. */
   filters?: unknown[]
 }
 
@@ -2965,7 +2965,7 @@ export type UpdateWorkflowDraftInput = {
   workflowId: string
   /** The `updatedAt` from `get_workflow`. If the workflow has changed since, the write is refused. */
   expectedUpdatedAt: string
-  /** The complete graph: {steps, edges}, as in configure_workflow_draft. */
+  /** The complete graph: {steps, edges}, as in `configure_workflow_draft`. */
   definition: Record<string, unknown>
 }
 
@@ -3091,12 +3091,12 @@ export type VersionComparison = {
 }
 
 export type WebPage = {
-  /** Where the page was found, after redirects. */
+  /** The URL of the page after redirects. */
   url: string
   title: string
-  /** The main content. */
+  /** The main content as Markdown. */
   markdown: string
-  /** Whether the content went on after 200000 characters. */
+  /** Whether the content was cut off after 200000 characters. */
   truncated: boolean
   description: string | null
   author: string | null
@@ -3115,7 +3115,7 @@ export type Webhook = {
   disabledAt: string | null
   disabledReason: 'REQUESTED' | 'FAILING' | 'GONE' | null
   failingSince: string | null
-  /** Past events are still being queued again. */
+  /** Whether past events are still being queued again. */
   replaying: boolean
   previousSecretUntil: string | null
   createdAt: string
@@ -3123,11 +3123,11 @@ export type Webhook = {
 }
 
 export type WebhookDelivery = {
-  /** Of the event, and the header webhook-id of every attempt. */
+  /** The id of the event, which is also the header webhook-id of every attempt. */
   id: string
   eventType: string
   status: 'PENDING' | 'DELIVERED' | 'FAILED'
-  /** Since it was queued. */
+  /** The number of attempts since the event was last queued. */
   attempts: number
   responseStatus: number | null
   responseBody: string | null
@@ -3139,44 +3139,44 @@ export type WebhookDelivery = {
 
 export type WireOperation = {
   type: 'replace_text' | 'insert_node' | 'append_node' | 'prepend_node' | 'remove_node' | 'replace_node'
-  /** replace_text: the exact text to look for. */
+  /** For `replace_text`: the exact text to find. */
   find?: string
-  /** replace_text: what takes its place; may be empty. */
+  /** For `replace_text`: the replacement; it may be empty. */
   replace?: string
-  /** replace_text: all without it. */
+  /** For `replace_text`: which occurrences to replace. Defaults to all. */
   occurrence?: 'first' | 'all'
-  /** One node: {nodeId}, its attribute id; {path}; or {type, index}, the index-th of its type in document order, from 0. */
+  /** A single node: {nodeId}, the value of its `id` attribute; {path}; or {type, index}, the node of that type at this index in document order, starting at 0. */
   target?: {
     nodeId?: string
-    /** Positions from the top of the document down, from 0: [2, 0] is the first node in the third block. */
+    /** A path of positions from the top of the document down, each starting at 0: [2, 0] is the first node in the third block. */
     path?: number[]
     type?: string
     index?: number
   }
-  /** A whole node of the document. */
+  /** A complete document node. */
   node?: Record<string, unknown>
-  /** One node: {nodeId}, its attribute id; {path}; or {type, index}, the index-th of its type in document order, from 0. */
+  /** A single node: {nodeId}, the value of its `id` attribute; {path}; or {type, index}, the node of that type at this index in document order, starting at 0. */
   before?: {
     nodeId?: string
-    /** Positions from the top of the document down, from 0: [2, 0] is the first node in the third block. */
+    /** A path of positions from the top of the document down, each starting at 0: [2, 0] is the first node in the third block. */
     path?: number[]
     type?: string
     index?: number
   }
-  /** One node: {nodeId}, its attribute id; {path}; or {type, index}, the index-th of its type in document order, from 0. */
+  /** A single node: {nodeId}, the value of its `id` attribute; {path}; or {type, index}, the node of that type at this index in document order, starting at 0. */
   after?: {
     nodeId?: string
-    /** Positions from the top of the document down, from 0: [2, 0] is the first node in the third block. */
+    /** A path of positions from the top of the document down, each starting at 0: [2, 0] is the first node in the third block. */
     path?: number[]
     type?: string
     index?: number
   }
-  /** Positions from the top of the document down, from 0: [2, 0] is the first node in the third block. */
+  /** A path of positions from the top of the document down, each starting at 0: [2, 0] is the first node in the third block. */
   at?: number[]
-  /** One node: {nodeId}, its attribute id; {path}; or {type, index}, the index-th of its type in document order, from 0. */
+  /** A single node: {nodeId}, the value of its `id` attribute; {path}; or {type, index}, the node of that type at this index in document order, starting at 0. */
   parent?: {
     nodeId?: string
-    /** Positions from the top of the document down, from 0: [2, 0] is the first node in the third block. */
+    /** A path of positions from the top of the document down, each starting at 0: [2, 0] is the first node in the third block. */
     path?: number[]
     type?: string
     index?: number
@@ -3197,13 +3197,13 @@ export type Workflow = {
 }
 
 export type WorkflowGroup = {
-  /** grp_… */
+  /** The id of the workflow group (`grp_…`). */
   id: string
   name: string
   conflictStrategy: 'FIRST_WINS' | 'LAST_WINS' | 'PRIORITY' | 'QUEUE'
   maxQueueAge: Duration | null
   workflows: {
-    /** wf_… */
+    /** The id of the workflow (`wf_…`). */
     id: string
     name: string
     status: 'DRAFT' | 'ACTIVE' | 'PAUSED' | 'ARCHIVED'
@@ -3213,12 +3213,12 @@ export type WorkflowGroup = {
 }
 
 export type WorkflowStatistics = {
-  /** Runs, without those that a group skipped. */
+  /** The number of runs, without those that a workflow group skipped. */
   entries: number
   active: number
-  /** Runs that are COMPLETED. */
+  /** The number of runs with the status COMPLETED. */
   completions: number
-  /** Runs that are over, by exitReason. */
+  /** The number of ended runs by `exitReason`. */
   exits: Record<string, number>
   activeByStep: {
     stepId: string
@@ -3241,7 +3241,7 @@ export type WorkflowStatistics = {
     stepId: string
     campaignId: string
     subject: string
-    /** Whether the published version sends it. Emails that only earlier versions sent come last. */
+    /** Whether the published version sends this email. Emails that only earlier versions sent come last. */
     isCurrent: boolean
     sent: number
     delivered: number
@@ -3259,7 +3259,7 @@ export type WorkflowStatistics = {
     }
     unsubscribes: number
   }[]
-  /** Each SPLIT with a holdoutVariantId, for each goal. */
+  /** The comparison of variants for each SPLIT with a `holdoutVariantId` and each goal. */
   holdouts: {
     stepId: string
     goalId: string
@@ -3289,7 +3289,7 @@ export type WorkflowVersion = {
   number: number
   publishedAt: string
   publishedBy: string | null
-  /** Who enters now enters on it. */
+  /** Whether this is the published version, on which new runs start. */
   isCurrent: boolean
   steps: number
   activeRuns: number
