@@ -52,6 +52,8 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
     const answerTo = (line: string): string => {
       const verb = line.slice(0, 4)
       if (verb === 'EHLO') return answers.ehlo ?? '250-relay\r\n250 PIPELINING\r\n'
+      if (verb === 'HELO') return '250-relay\r\n250 PIPELINING\r\n'
+      if (verb === 'STAR') return '454 4.7.0 no TLS now\r\n'
       if (verb === 'MAIL') return answers.mail ?? '250 ok\r\n'
       if (verb === 'RCPT') return answers.rcpt ?? '250 ok\r\n'
       if (verb === 'RSET') return answers.rset ?? '250 ok\r\n'
@@ -137,6 +139,27 @@ test('an email that a relay took with another code of acceptance than 250 is tak
     t.deepEqual(await send(relay), { code: 251, text: 'taken' })
     t.is(relay.connections, 1)
   }
+})
+
+test('a relay that does not know EHLO is greeted with HELO, and is told one thing after the other', async (t) => {
+  for (const ehlo of ['500 5.5.1 what?\r\n', '502 5.5.1 not here\r\n']) {
+    const relay = await startRelay(t, { ehlo })
+    t.is((await send(relay)).code, 250)
+    t.deepEqual(
+      relay.heard.slice(0, 5).map((line) => line.slice(0, 4)),
+      ['EHLO', 'HELO', 'MAIL', 'RCPT', 'DATA'],
+    )
+  }
+  const closed = await startRelay(t, { ehlo: '550 5.7.1 not you\r\n' })
+  t.like(await refusal(closed), { stage: 'connect', reply: { code: 550 } })
+})
+
+test('a relay that has no TLS for the time being gets the email without, unless TLS is required', async (t) => {
+  const relay = await startRelay(t, { ehlo: '250-relay\r\n250 STARTTLS\r\n' })
+  t.is((await send(relay)).code, 250)
+  relay.provider.close()
+  relay.provider = createSmtpProvider(`${relay.url}?starttls=required`, LOG)
+  t.like(await refusal(relay), { stage: 'connect', reply: { code: 454 } })
 })
 
 test('an answer beyond ASCII is read whole, wherever the network cuts it', async (t) => {

@@ -30,6 +30,10 @@ const SMALL_MAIL = 65_536
 const FRESH_MS = 5_000
 /** The code for a bad sequence of commands (RFC 5321 4.2.4), which says nothing about the email. */
 const OUT_OF_ORDER = 503
+/** The codes with which a server without extensions answers EHLO; it expects HELO then (RFC 5321 3.2). */
+const UNKNOWN_COMMAND: ReadonlySet<number> = new Set([500, 502])
+/** STARTTLS is not available for the time being (RFC 3207 4). */
+const NO_TLS_NOW = 454
 const DATA = 'DATA\r\n'
 const END = '.\r\n'
 
@@ -138,7 +142,14 @@ export class SmtpConnection {
 
   async #hello(): Promise<void> {
     this.#wire.write('connect', `EHLO ${helloName()}\r\n`)
-    const reply = await this.#wire.demand('connect', 250)
+    const reply = await this.#wire.reply('connect', COMMAND_MS)
+    this.#extensions = new Map()
+    if (UNKNOWN_COMMAND.has(reply.code)) {
+      this.#wire.write('connect', `HELO ${helloName()}\r\n`)
+      await this.#wire.demand('connect', 250)
+      return
+    }
+    if (reply.code !== 250) this.#wire.fail('connect', reply)
     this.#extensions = new Map(
       reply.text
         .split('\n')
@@ -156,7 +167,10 @@ export class SmtpConnection {
       this.#wire.fail('connect', 'the relay does not offer STARTTLS, which is required')
     }
     this.#wire.write('connect', 'STARTTLS\r\n')
-    await this.#wire.demand('connect', 220)
+    const ready = await this.#wire.reply('connect', COMMAND_MS)
+    // Where TLS is not required, the email goes without it, as to a relay that does not offer it.
+    if (ready.code === NO_TLS_NOW && !this.#relay.tlsRequired) return
+    if (ready.code !== 220) this.#wire.fail('connect', ready)
     await this.#wire.encrypt()
     await this.#hello()
   }
