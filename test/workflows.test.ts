@@ -471,6 +471,30 @@ test('publishing asks for a confirmation that says what will happen', async (t) 
   t.is((await own.call('publish_workflow', { workflowId: workflow.id, confirmationCode })).status, 428)
 })
 
+test('settings that became invalid are shown as they are, and neither published nor simulated', async (t) => {
+  const { own, api } = t.context
+  const { id: workflowId } = await draftOf(own)
+  const stored = { timezone: 'Europe/Atlantis', priority: 7, exitOnUnsubscribe: false }
+  await execute(
+    api.services.orm.em.fork(),
+    sql`update automation set settings = ${JSON.stringify(stored)}::jsonb where id = ${decodeId('wf', workflowId)}`,
+  )
+  const { workflow } = await own.data('get_workflow', { workflowId })
+  t.deepEqual(workflow.settings, stored)
+  const simulation = { workflowId, sample: { email: 'ann@reader.example' } }
+  for (const [tool, input] of [
+    ['publish_workflow', { workflowId }],
+    ['simulate_workflow', simulation],
+  ] as const) {
+    const answer = await own.call(tool, input)
+    t.is(answer.body.code, 'INVALID_INPUT', tool)
+    t.deepEqual(
+      details(answer).map(({ path }) => path),
+      ['settings.timezone'],
+    )
+  }
+})
+
 test('publishing freezes the emails, replaces the triggers and makes the tags', async (t) => {
   const { own, api } = t.context
   const workflow = await publishedOf(own)

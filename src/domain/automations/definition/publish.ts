@@ -29,7 +29,7 @@ import { type Activation, type RunsMoved, setStatus, STATUS_AFTER_PUBLISH } from
 import { compileFrozen, freezeEmails } from './publish-emails.ts'
 import { type Automation, findAutomation, readAutomation, titleOf } from './records.ts'
 import { countHeldRuns } from './status.ts'
-import { readDefinition } from './validate.ts'
+import { readDefinition, readSettings } from './validate.ts'
 import type { FrozenEmail, PublishedDefinition } from './versions.ts'
 
 /**
@@ -133,6 +133,7 @@ async function candidateOf(call: Call, automation: Automation): Promise<Candidat
     ...goalStepFaults(reading.definition, reading.unreadable, goalIds(automation.successGoals)),
     ...goals.faults,
     ...windowFaultsOf(goals.goals, reading.definition),
+    ...readSettings(automation.settings).faults,
     ...(await goalReferenceFaults(call, goals.filters)),
   ]
   if (all.length > 0) refuseFaults(all, 'The draft cannot be published yet: it')

@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
 
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
-import type { Definition, Settings } from '../../../../schema/automation.ts'
+import { type Definition, Settings } from '../../../../schema/automation.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import { type Workflow, WORKFLOW_LIMITS, type WorkflowSummary } from '../../../../schema/workflow.ts'
 import { Failure } from '../../../catalogue/failure.ts'
+import { withDefaults } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
@@ -24,6 +25,14 @@ export type Automation = {
   updatedBy: string | null
   /** In the format of the API. */
   updatedAt: string
+}
+
+/**
+ * Returns settings as stored, with the defaults of members that they lack. They were valid when they were stored;
+ * publishing and simulating check them again, because a time zone may be unknown by now.
+ */
+function storedSettings(stored: unknown): Settings {
+  return withDefaults(Settings, stored) as Settings
 }
 
 type SummaryRow = {
@@ -82,7 +91,7 @@ export async function readAutomation({ em, organization }: Call, id: string): Pr
   return {
     ...named,
     draft,
-    settings: readSettings(settings).settings,
+    settings: storedSettings(settings),
     successGoals,
     publishedVersion,
     activeSubscribers,
@@ -122,7 +131,7 @@ export async function findAutomation(
   if (!found) missing('wf', workflowId)
   return {
     ...found,
-    settings: readSettings(found.settings).settings,
+    settings: storedSettings(found.settings),
     updatedAt: timestamp(found.updatedAt),
   }
 }

@@ -37,8 +37,9 @@ export async function readSource(
   if (workflowId === undefined) return await readGiven(call, definition)
   const automation = await findAutomation(call, workflowId, { lock: false })
   const reading = readDefinition(automation.draft)
-  if (reading.faults.length > 0) refuseFaults(reading.faults, 'The draft cannot be simulated: it')
   const { settings, successGoals: goals } = automation
+  const faults = [...reading.faults, ...readSettings(settings).faults]
+  if (faults.length > 0) refuseFaults(faults, 'The draft cannot be simulated: it')
   return { automationId: automation.id, definition: reading.definition, settings, goals }
 }
 
