@@ -3,10 +3,13 @@ import { sql } from 'kysely'
 
 import type { Settings } from '../schema/automation.ts'
 import { CONFLICT_STRATEGIES, type ConflictStrategy, GROUP_LIMITS } from '../schema/workflow-group.ts'
-import { execute, rows } from '../src/database.ts'
+import { Failure } from '../src/catalogue/failure.ts'
+import type { Call } from '../src/catalogue/tool.ts'
+import { execute, row, rows } from '../src/database.ts'
 import { updateStatus } from '../src/domain/automations/definition/status.ts'
 import { assignGroup } from '../src/domain/automations/groups/group-assignment.ts'
 import { findStalePlaces } from '../src/domain/automations/groups/group-queue.ts'
+import { createGroup } from '../src/domain/automations/groups/groups.ts'
 import { catchMissedEvents } from '../src/domain/automations/runs/overdue.ts'
 import { cancelRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
@@ -205,6 +208,31 @@ test('an organization that has all the groups it may still gets the answer to a 
   t.like(refused.body, { code: 'WRONG_STATE' })
   t.regex(refused.body.error, /at most 200 workflow groups/)
   t.is((await organization.data('list_workflow_groups', {})).groups.length, GROUP_LIMITS.groups)
+})
+
+test('simultaneous calls make no more groups than an organization may have', async (t) => {
+  const busy = await makeTenant(api.services)
+  const em = api.services.orm.em.fork()
+  await execute(
+    em,
+    sql`insert into automation_group (id, organization_id, name, conflict_strategy)
+      select new_id(), ${busy.id}, 'Group ' || n, 'QUEUE' from generate_series(2, ${GROUP_LIMITS.groups}::int) n`,
+  )
+  const create = (call: Call, name: string) => createGroup(call, { name, conflictStrategy: 'QUEUE' })
+  const { second } = await busy.within(async (call) => {
+    await create(call, 'First')
+    let isAnswered = false
+    const asked = busy.within((other) => create(other, 'Second')).finally(() => (isAnswered = true))
+    const answer = asked.catch((error: unknown) => error)
+    await eventually(
+      'the second call to wait for the first, or to be answered',
+      async () =>
+        isAnswered || (await row(em, sql`select pid from pg_stat_activity where wait_event = 'advisory'`)),
+    )
+    return { second: answer }
+  })
+  const refused = await second
+  t.true(refused instanceof Failure && refused.code === 'WRONG_STATE')
 })
 
 test('a group is deleted only after a fresh read, while no workflow is assigned, by its own organization', async (t) => {

@@ -11,6 +11,9 @@ import { lengthFaults } from '../definition/read-step.ts'
 
 type GroupRow = Omit<WorkflowGroup, 'workflows'> & { workflows: WorkflowGroup['workflows'] | null }
 
+/** The first key of the advisory lock on the groups of an organization. */
+const GROUPS_LOCK = 7_305_105
+
 /** The changes of a group. A null `maxQueueAge` removes the limit of its queue. */
 export type GroupChange = {
   name?: string | undefined
@@ -41,6 +44,7 @@ export async function createGroup(
   const name = readName(input.name)
   const { conflictStrategy, maxQueueAge = null } = input
   refuseQueueAge(conflictStrategy, maxQueueAge)
+  await lockNames(call)
   const made = await row<{ id: string }>(
     call.em,
     sql`insert into automation_group (id, organization_id, name, conflict_strategy, max_queue_age)
@@ -62,6 +66,7 @@ export async function createGroup(
  * turn and limit. Throws `ALREADY_EXISTS` if another group has the name.
  */
 export async function updateGroup(call: Call, groupId: string, change: GroupChange): Promise<WorkflowGroup> {
+  await lockNames(call)
   await lockGroup(call, groupId)
   const before = await getGroup(call, groupId)
   const name = change.name === undefined ? before.name : readName(change.name)
@@ -83,6 +88,7 @@ export async function updateGroup(call: Call, groupId: string, change: GroupChan
 
 /** Deletes a group. Throws `STALE_VERSION` if it changed since it was read, and `WRONG_STATE` if it has workflows. */
 export async function deleteGroup(call: Call, groupId: string, expectedUpdatedAt: string): Promise<void> {
+  await lockNames(call)
   await lockGroup(call, groupId)
   await findDeletable(call, groupId, expectedUpdatedAt)
   await execute(
@@ -148,12 +154,18 @@ async function readGroups({ em, organization }: Call, id: string | null): Promis
   }))
 }
 
+/** Serializes changes of groups, so that a name that is taken stays taken, and the count right, until the commit. */
+async function lockNames({ em, organization }: Call): Promise<void> {
+  await execute(em, sql`select pg_advisory_xact_lock(${GROUPS_LOCK}, hashtext(${organization.id}))`)
+}
+
 async function findByName(call: Call, name: string): Promise<WorkflowGroup> {
   const found = await row<{ id: string }>(
     call.em,
     sql`select id from automation_group where organization_id = ${call.organization.id} and name_key = lower(${name})`,
   )
-  return await getGroup(call, encodeId('grp', found?.id ?? newId()))
+  if (!found) throw new Error('a taken name belongs to no group')
+  return await getGroup(call, encodeId('grp', found.id))
 }
 
 async function findDeletable(call: Call, groupId: string, expected: string): Promise<WorkflowGroup> {
