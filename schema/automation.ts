@@ -107,7 +107,7 @@ export const Settings = closed({
 export type Settings = Static<typeof Settings>
 
 /**
- * The steps as tools publish them. The schema is deliberately open, so that `validateDefinition` can return the faults
+ * The steps as tools publish them. The schema is deliberately open, so that `readDefinition` can return the faults
  * of schema, graph and filters in one list, with the step of each. The OpenAPI document shows the full language
  * instead.
  */

@@ -1,6 +1,6 @@
 import test from 'ava'
 
-import { readSettings, validateDefinition } from '../src/domain/automations/definition/validate.ts'
+import { readDefinition, readSettings } from '../src/domain/automations/definition/validate.ts'
 import { indexGraph, nextStep, ports, skipPort } from '../temporal/graph.ts'
 import { step } from './helpers/automation.ts'
 
@@ -17,7 +17,7 @@ function graph(type: string, config: unknown, more: { edges?: object[]; steps?: 
 
 /** Returns all faults as "path: message", with the step's id unless it is x. */
 function faults(type: string, config: unknown, more: Parameters<typeof graph>[2] = {}): string[] {
-  return validateDefinition(graph(type, config, more), { publishing: true }).map(
+  return readDefinition(graph(type, config, more), { publishing: true }).faults.map(
     ({ stepId, path, message }) =>
       `${stepId === 'x' ? '' : `${stepId} `}${path.replace('steps[2].', '')}: ${message}`,
   )

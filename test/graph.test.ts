@@ -3,11 +3,7 @@ import fc from 'fast-check'
 
 import type { Definition, Step } from '../schema/automation.ts'
 import { filtersOf, tagNamesOf } from '../src/domain/audience/check.ts'
-import {
-  readDefinition,
-  readSettings,
-  validateDefinition,
-} from '../src/domain/automations/definition/validate.ts'
+import { readDefinition, readSettings } from '../src/domain/automations/definition/validate.ts'
 import { readGoals } from '../src/domain/automations/goals/goal-faults.ts'
 import { dateDue, waitDue } from '../src/domain/automations/runs/schedule.ts'
 import {
@@ -39,8 +35,12 @@ function graph(steps: unknown[], edges: unknown[]) {
   return { steps: [trigger, ...steps], edges }
 }
 
+function faultsIn(...input: Parameters<typeof readDefinition>) {
+  return readDefinition(...input).faults
+}
+
 function paths(raw: unknown, publishing = false): string[] {
-  return validateDefinition(raw, { publishing }).map(({ path }) => path)
+  return faultsIn(raw, { publishing }).map(({ path }) => path)
 }
 
 /** Returns the definition of a valid graph; throws on faults. */
@@ -99,7 +99,7 @@ const everyStep = graph(
 )
 
 test('a graph of every kind of step is accepted and gets its defaults', (t) => {
-  t.deepEqual(validateDefinition(everyStep, { publishing: true }), [])
+  t.deepEqual(faultsIn(everyStep, { publishing: true }), [])
   const definition = read(everyStep)
   t.deepEqual(definition.edges[0], { from: 'start', to: 'hello', port: 'next' })
   t.deepEqual(definition.steps[1]?.config, { ...email.config, transactional: false })
@@ -126,7 +126,7 @@ test('every fault comes out at once, with its step and its path', (t) => {
       { from: 'ghost', to: 'x' },
     ],
   )
-  const faults = validateDefinition(raw, { publishing: true })
+  const faults = faultsIn(raw, { publishing: true })
   t.deepEqual(
     faults.map(({ stepId, path }) => [stepId, path]),
     [
@@ -148,7 +148,7 @@ test('every fault comes out at once, with its step and its path', (t) => {
 })
 
 test('a word that is none is refused, with the one it may mean', (t) => {
-  const refused = (step: unknown) => validateDefinition(graph([step], chain('start', 'x')))[0]?.message ?? ''
+  const refused = (step: unknown) => faultsIn(graph([step], chain('start', 'x')))[0]?.message ?? ''
   t.regex(refused({ id: 'x', type: 'SPILT', config: {} }), /there is no step type "SPILT"/)
 })
 
@@ -206,18 +206,18 @@ test('ids are unique, steps are reachable, a trigger exists', (t) => {
 test('no id is a name that every object has', (t) => {
   const message = (id: string) => `"${id}" is a name that every object has; choose another id`
   for (const id of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
-    t.deepEqual(validateDefinition(graph([{ ...email, id }], chain('start', id))), [
+    t.deepEqual(faultsIn(graph([{ ...email, id }], chain('start', id))), [
       { stepId: id, path: 'steps[1].id', message: message(id) },
     ])
     const goal = { id, name: 'Bought', event: 'BOUGHT', windowDays: 1, countFrom: 'ENTRY' }
     t.deepEqual(readGoals([goal]).faults, [{ path: 'successGoals[0].id', message: message(id) }])
   }
-  t.deepEqual(validateDefinition(graph([{ ...email, id: 'proto' }], chain('start', 'proto'))), [])
+  t.deepEqual(faultsIn(graph([{ ...email, id: 'proto' }], chain('start', 'proto'))), [])
 })
 
 test('a cycle needs a wait of a minute that nothing can skip', (t) => {
   const loop = (...between: unknown[]) =>
-    validateDefinition(
+    faultsIn(
       graph([tag('a'), ...between, tag('z')], [...chain('start', 'a', 'w', 'z'), { from: 'z', to: 'a' }]),
     )
   t.deepEqual(loop(wait('w', 1)), [])
@@ -441,7 +441,7 @@ test('whatever is sent in place of a graph is answered with faults, never a cras
   const raw = fc.oneof(value, fc.record({ steps: fc.array(step), edges: fc.array(edge) }))
   fc.assert(
     fc.property(raw, (graphLike) =>
-      validateDefinition(graphLike, { publishing: true }).every(({ message }) => message !== ''),
+      faultsIn(graphLike, { publishing: true }).every(({ message }) => message !== ''),
     ),
     { numRuns: 2000, seed: 20_250_301 },
   )

@@ -11,7 +11,7 @@ import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../schema/automati
 import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../schema/automation-triggers.ts'
 import { STEP_TYPES } from '../schema/automation.ts'
 import { LISTED_TOOLS } from '../src/catalogue/registry.ts'
-import { validateDefinition } from '../src/domain/automations/definition/validate.ts'
+import { readDefinition } from '../src/domain/automations/definition/validate.ts'
 import { type Answer, startApi, type TestApi } from './helpers/api.ts'
 import { STEPS } from './helpers/language.ts'
 import { resolved } from './helpers/resolved.ts'
@@ -122,7 +122,7 @@ test('the document says what a workflow is made of, in all places by the same wo
 test('what validation takes as a step, the document does, and what the document refuses, validation does', (t) => {
   const written = Compile(resolved(document.components.schemas['Step'], document))
   const faults = (step: object) =>
-    validateDefinition({ steps: [step], edges: [] }).filter(({ path }) => path.startsWith('steps[0].'))
+    readDefinition({ steps: [step], edges: [] }).faults.filter(({ path }) => path.startsWith('steps[0].'))
   for (const step of STEPS) {
     const name = JSON.stringify(step)
     t.deepEqual(

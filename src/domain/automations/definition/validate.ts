@@ -1,19 +1,11 @@
 import { AUTOMATION_LIMITS } from '../../../../schema/automation-parts.ts'
 import { type Definition, Edge, NEXT_PORT, Settings } from '../../../../schema/automation.ts'
 import { isRecord } from '../../../../schema/json.ts'
-import type { FieldType } from '../../../../schema/values.ts'
 import { validateGraph } from '../../../../temporal/graph.ts'
 import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean, joinPath, kindOf, schemaFaults, withDefaults } from '../../../catalogue/schema-faults.ts'
 import { emailStepIds, readStep, type StepReading } from './read-step.ts'
 import { settingFaults } from './setting-faults.ts'
-
-type Options = {
-  /** Whether to check completeness as well. */
-  publishing?: boolean
-  /** The organization's custom fields. Without them, the names and types of fields are not checked. */
-  customFields?: ReadonlyMap<string, FieldType>
-}
 
 /** A definition with its defaults filled in, and every fault. It may be stored if there are no faults. */
 export type Reading = {
@@ -25,15 +17,11 @@ export type Reading = {
 /** Settings with their defaults filled in, and every fault. With faults, the settings are the defaults. */
 export type SettingsReading = { settings: Settings; faults: Fault[] }
 
-/** Returns all faults of a raw `{steps, edges}`, in the order of `readDefinition`. */
-export function validateDefinition(raw: unknown, options: Options = {}): Fault[] {
-  return readDefinition(raw, options).faults
-}
-
 /**
  * Reads a raw `{steps, edges}`. Faults are ordered: unknown members, each step, each edge, then the graph as a whole.
+ * With `publishing`, completeness is checked as well.
  */
-export function readDefinition(raw: unknown, options: Options = {}): Reading {
+export function readDefinition(raw: unknown, { publishing = false } = {}): Reading {
   if (!isRecord(raw)) return unreadable('', `must be a graph {steps, edges}, not ${kindOf(raw)}`)
   const faults = Object.keys(raw)
     .filter((key) => key !== 'steps' && key !== 'edges')
@@ -43,7 +31,7 @@ export function readDefinition(raw: unknown, options: Options = {}): Reading {
     }))
   const steps = readList(raw, 'steps', faults)
   const edges = readList(raw, 'edges', faults)
-  const context = { entry: true, emailSteps: emailStepIds(steps), ...fieldsOf(options) }
+  const context = { entry: true, emailSteps: emailStepIds(steps) }
   const readings = steps.map((step, index) => readStep(step, joinPath('steps', index), context))
   const edgeReadings = edges.map((edge, index) => readEdge(edge, joinPath('edges', index)))
   const definition: Definition = {
@@ -58,8 +46,8 @@ export function readDefinition(raw: unknown, options: Options = {}): Reading {
     steps: new Set(readings.flatMap(({ readable }, index) => (readable ? [] : [index]))),
     edges: new Set(edgeReadings.flatMap((reading, index) => (reading.faults.length === 0 ? [] : [index]))),
   }
-  faults.push(...validateGraph(definition, { publishing: options.publishing ?? false, unreadable: unread }))
-  if (options.publishing) faults.push(...emptyPathFaults(readings))
+  faults.push(...validateGraph(definition, { publishing, unreadable: unread }))
+  if (publishing) faults.push(...emptyPathFaults(readings))
   return { definition, faults, unreadable: unread.steps }
 }
 
@@ -72,10 +60,6 @@ export function readSettings(raw: unknown, path = 'settings'): SettingsReading {
   const faults = [...schemaFaults(Settings, raw, path), ...settingFaults(raw, path)]
   // The cast is safe: without faults, the schema has accepted the settings.
   return { settings: faults.length > 0 ? preset : (withDefaults(Settings, raw) as Settings), faults }
-}
-
-function fieldsOf({ customFields }: Options): Pick<Options, 'customFields'> {
-  return customFields ? { customFields } : {}
 }
 
 function readList(raw: Record<string, unknown>, name: 'steps' | 'edges', faults: Fault[]): unknown[] {

@@ -6,7 +6,7 @@ import { array, execute, rows } from '../../../database.ts'
 import { loadVersions } from '../definition/versions.ts'
 import { dependsOnTime, holdingRuns } from '../runs/conditions.ts'
 import { followConversions } from '../runs/runs.ts'
-import { conversionOf, goalOf, IS_OPEN, recordConversions } from './goals.ts'
+import { BY_FILTERS, conversionOf, goalOf, IS_OPEN, recordConversions } from './goals.ts'
 
 type WatchedGoal = { automationId: string; versionId: string; goalId: string }
 type Watching = WatchedGoal & { runIds: string[] }
@@ -23,7 +23,7 @@ export async function reachWatchedGoals(call: Call, subscriberIds: readonly stri
   const watching = await rows<Watching>(
     call.em,
     sql`select ${GOAL_COLUMNS}, array_agg(run.id::text) as "runIds" from ${IN_GOAL}
-      where watch.organization_id = ${call.organization.id} and watch.event_type = ''
+      where watch.organization_id = ${call.organization.id} and watch.event_type = ${BY_FILTERS}
         and watch.subscriber_id = any(${array(subscriberIds, 'uuid')}) and ${IS_OPEN} group by 1, 2, 3`,
   )
   const goals = await goalsOf(call, watching)
@@ -65,7 +65,7 @@ export async function noteTimedGoals(call: Call): Promise<number> {
   const watched = await rows<WatchedGoal>(
     em,
     sql`select distinct ${GOAL_COLUMNS} from ${IN_GOAL}
-      where watch.organization_id = ${organization.id} and watch.event_type = ''`,
+      where watch.organization_id = ${organization.id} and watch.event_type = ${BY_FILTERS}`,
   )
   const goals = await goalsOf(call, watched)
   let timed = 0
@@ -76,7 +76,7 @@ export async function noteTimedGoals(call: Call): Promise<number> {
       em,
       sql`insert into segment_change (organization_id, subscriber_id)
         select watch.organization_id, watch.subscriber_id from ${IN_GOAL}
-        where watch.organization_id = ${organization.id} and watch.event_type = ''
+        where watch.organization_id = ${organization.id} and watch.event_type = ${BY_FILTERS}
           and run.version_id = ${versionId} and watch.goal_id = ${goalId} order by watch.subscriber_id`,
     )
   }

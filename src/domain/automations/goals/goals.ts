@@ -35,7 +35,7 @@ export type Converted = {
 type Asking = Pick<Turn, 'call' | 'run' | 'version'>
 
 /** The `event_type` of a `goal_watch` row whose goal is reached by filters. */
-const BY_FILTERS = ''
+export const BY_FILTERS = ''
 
 /** SQL for the start of a watch's window: `opens_at`, or if that is null, when the first email of the run was sent. */
 export const OPENS = sql`coalesce(watch.opens_at, (select min(m.sent_at) from message m

@@ -8,6 +8,7 @@ import { changesWithTime } from '../../audience/dates.ts'
 import { matchingRuns } from '../../audience/match.ts'
 import { loadReferences, placesOf } from '../../audience/references.ts'
 import { loadVersions } from '../definition/versions.ts'
+import { BY_FILTERS } from '../goals/goals.ts'
 import { wakeRuns } from './runs.ts'
 import { CONDITION_TYPE } from './waits.ts'
 
@@ -77,7 +78,7 @@ export async function noteFreshConditions(em: EntityManager, seconds: number): P
       select organization_id, subscriber_id from run_wait
       where event_type = ${CONDITION_TYPE} and began_at > now() - make_interval(secs => ${seconds})
       union select organization_id, subscriber_id from goal_watch
-      where event_type = '' and began_at > now() - make_interval(secs => ${seconds})`,
+      where event_type = ${BY_FILTERS} and began_at > now() - make_interval(secs => ${seconds})`,
   )
 }
 
@@ -85,8 +86,8 @@ export async function noteFreshConditions(em: EntityManager, seconds: number): P
 export async function organizationsWithConditions(em: EntityManager): Promise<string[]> {
   const found = await rows<{ id: string }>(
     em,
-    sql`select organization_id as id from run_wait where event_type = ''
-      union select organization_id from goal_watch where event_type = '' order by 1`,
+    sql`select organization_id as id from run_wait where event_type = ${CONDITION_TYPE}
+      union select organization_id from goal_watch where event_type = ${BY_FILTERS} order by 1`,
   )
   return found.map(({ id }) => id)
 }
