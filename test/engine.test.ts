@@ -4,7 +4,6 @@ import { sql } from 'kysely'
 import type { Settings, Step } from '../schema/automation.ts'
 import { Failure } from '../src/catalogue/failure.ts'
 import { execute, rows } from '../src/database.ts'
-import { startLanes, type Lanes } from '../src/delivery/lanes.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { archiveRuns } from '../src/domain/automations/runs/archive.ts'
 import {
@@ -20,47 +19,31 @@ import { addTags } from '../src/domain/tags.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { reconcile } from '../worker/reconciler.ts'
-import { type Engine, startEngine } from '../worker/workers.ts'
 import {
   decisionsOf,
   edges,
   makeTenant,
   publish,
-  type RunRow,
   runsOf,
   step,
   type Tenant,
   trailOf,
 } from './helpers/automation.ts'
-import { type TestServices, testServices, whileRefused } from './helpers/database.ts'
+import { type TestServices, whileRefused } from './helpers/database.ts'
+import { type EngineWorld, openEngine } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
-import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
+import type { Sink } from './helpers/smtp-sink.ts'
 
+let world: EngineWorld
 let services: TestServices
-let engine: Engine
-let lanes: Lanes
 let sink: Sink
 let tenant: Tenant
 
 test.before(async () => {
-  sink = await startSmtpSink()
-  services = await testServices({
-    TEMPORAL_TASK_QUEUE: `engine-${process.pid}`,
-    RELAY_URL: sink.url,
-    LOG_LEVEL: 'error',
-  })
-  lanes = await startLanes(services, { workerName: 'test' })
-  engine = await startEngine(services)
-  await engine.ready
-  tenant = await makeTenant(services)
+  world = await openEngine('engine')
+  ;({ services, sink, tenant } = world)
 })
-
-test.after.always(async () => {
-  await engine?.stop()
-  await lanes?.stop()
-  await services?.close()
-  await sink?.close()
-})
+test.after.always(() => world?.close())
 
 const START = step('start', 'TRIGGER', { type: 'SUBSCRIBED' })
 const LONG_WAIT = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
@@ -68,28 +51,6 @@ const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 
 function chain(steps: Step[], settings: Partial<Settings> = {}) {
   return { steps, edges: edges(steps.map(({ id }) => id)), settings }
-}
-
-async function happened(
-  subscriberId: string,
-  type: string,
-  data: Record<string, unknown> = {},
-): Promise<void> {
-  await tenant.within((call) => recordEvents(call, [{ subscriberId, type, data }]))
-}
-
-/** Waits until the only run of an automation matches `what` and returns it. */
-async function runWhen(automationId: string, what: Partial<RunRow>): Promise<RunRow> {
-  return await eventually(`a run with ${JSON.stringify(what)}`, async () => {
-    const [run] = await runsOf(services, tenant, automationId)
-    return (
-      run &&
-      Object.entries(what).every(([key, value]) =>
-        Object.entries(run).some(([k, v]) => k === key && v === value),
-      ) &&
-      run
-    )
-  })
 }
 
 async function setStatus(automationId: string, status: string): Promise<void> {
@@ -157,8 +118,8 @@ test('a run tags, waits, branches, untags and exits', async (t) => {
       ['never', 'next', 'out'],
     ),
   })
-  await happened(await tenant.subscribe(), 'WALK')
-  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  await world.happened(await tenant.subscribe(), 'WALK')
+  const run = await world.runWhen(automation.id, { status: 'COMPLETED' })
   t.is(run.exitReason, 'EXIT_STEP')
   t.deepEqual(await trailOf(services, run.id), [
     'start ENTERED→next',
@@ -202,8 +163,8 @@ test('an email goes out once, and the run goes on when it has its outcome', asyn
     ]),
   )
   const subscriberId = await tenant.subscribe('mail@reader.example')
-  await happened(subscriberId, 'MAIL')
-  const run = await runWhen(automation.id, { status: 'COMPLETED', exitReason: 'END' })
+  await world.happened(subscriberId, 'MAIL')
+  const run = await world.runWhen(automation.id, { status: 'COMPLETED', exitReason: 'END' })
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'hello SENT→next', 'tag DONE→next'])
   t.is(sink.accepted().filter(({ recipient }) => recipient === 'mail@reader.example').length, 1)
 })
@@ -223,8 +184,8 @@ test('an email to somebody who is not subscribed is skipped with its reason, and
     services.orm.em.fork(),
     sql`update subscriber set status = 'UNSUBSCRIBED' where id = ${subscriberId}`,
   )
-  await happened(subscriberId, 'SKIP')
-  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  await world.happened(subscriberId, 'SKIP')
+  const run = await world.runWhen(automation.id, { status: 'COMPLETED' })
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'hello SKIPPED→next', 'tag DONE→next'])
   t.deepEqual(await decisionsOf(services, automation.id), ['SEND_EMAIL UNSUBSCRIBED'])
   t.is(sink.accepted().filter(({ recipient }) => recipient === 'skip@reader.example').length, 0)
@@ -285,9 +246,9 @@ test('triggers match tags by any letter case and events by their conditions; fil
   const buyer = await tenant.subscribe('one@buyer.example')
   const other = await tenant.subscribe()
   await tenant.within((call) => addTags(call, [buyer], ['vip']))
-  await happened(buyer, 'ORDER', { amount: 5 })
-  await happened(buyer, 'ORDER', { amount: 50 })
-  await happened(other, 'ORDER', { amount: 50 })
+  await world.happened(buyer, 'ORDER', { amount: 5 })
+  await world.happened(buyer, 'ORDER', { amount: 50 })
+  await world.happened(other, 'ORDER', { amount: 50 })
   t.is((await runsOf(services, tenant, byTag.id)).length, 1)
   t.is((await runsOf(services, tenant, byEvent.id)).length, 1)
   t.deepEqual(await decisionsOf(services, byEvent.id), ['ENTRY_REFUSED OTHER_DATA', 'ENTRY_REFUSED FILTERS'])
@@ -393,11 +354,11 @@ test('a wait for an event ends with the event, by its conditions, or by its time
     edges: edges(['start', 'paid', 'again', 'tag'], ['again', 'timeout', 'late']),
   })
   const subscriberId = await tenant.subscribe()
-  await happened(subscriberId, 'BEGIN')
-  await runWhen(automation.id, { status: 'WAITING', stepId: 'paid' })
-  await happened(subscriberId, 'PAID', { amount: 5 })
-  await happened(subscriberId, 'PAID', { amount: 20 })
-  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  await world.happened(subscriberId, 'BEGIN')
+  await world.runWhen(automation.id, { status: 'WAITING', stepId: 'paid' })
+  await world.happened(subscriberId, 'PAID', { amount: 5 })
+  await world.happened(subscriberId, 'PAID', { amount: 20 })
+  const run = await world.runWhen(automation.id, { status: 'COMPLETED' })
   t.deepEqual(await trailOf(services, run.id), [
     'start ENTERED→next',
     'paid EVENT→next',
@@ -418,13 +379,13 @@ test('a paused workflow holds its runs, counts their waits, and lets them go on 
     ]),
   )
   const subscriberId = await tenant.subscribe()
-  await happened(subscriberId, 'PAUSE')
-  await runWhen(automation.id, { status: 'WAITING' })
+  await world.happened(subscriberId, 'PAUSE')
+  await world.runWhen(automation.id, { status: 'WAITING' })
   await setStatus(automation.id, 'PAUSED')
-  await runWhen(automation.id, { status: 'WAITING', held: true })
+  await world.runWhen(automation.id, { status: 'WAITING', held: true })
   t.is((await refusal(fastForward(automation.id, subscriberId))).code, 'WRONG_STATE')
   const late = await tenant.subscribe()
-  await happened(late, 'PAUSE')
+  await world.happened(late, 'PAUSE')
   const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', late) }
   t.is((await refusal(tenant.within((call) => enterByHand(call, input)))).code, 'WRONG_STATE')
   t.is((await runsOf(services, tenant, automation.id)).length, 1)
@@ -434,7 +395,7 @@ test('a paused workflow holds its runs, counts their waits, and lets them go on 
     'ENTRY_REFUSED PAUSED',
   ])
   await setStatus(automation.id, 'ACTIVE')
-  const run = await runWhen(automation.id, { status: 'COMPLETED', held: false })
+  const run = await world.runWhen(automation.id, { status: 'COMPLETED', held: false })
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'rest ELAPSED→next', 'tag DONE→next'])
 })
 
@@ -472,12 +433,12 @@ test('archiving, removing and unsubscribing end a run in the middle of its wait'
     const subscriberId = await tenant.subscribe()
     const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
     await tenant.within((call) => enterByHand(call, input))
-    await runWhen(automation.id, { status: 'WAITING' })
+    await world.runWhen(automation.id, { status: 'WAITING' })
     return { automation, subscriberId, input }
   }
   const archived = await parked()
   await setStatus(archived.automation.id, 'ARCHIVED')
-  await runWhen(archived.automation.id, { status: 'CANCELED', exitReason: 'ARCHIVED' })
+  await world.runWhen(archived.automation.id, { status: 'CANCELED', exitReason: 'ARCHIVED' })
 
   const removed = await parked()
   const runs = await tenant.within((call) => removeFromWorkflow(call, { ...removed.input, reason: 'asked' }))
@@ -486,9 +447,9 @@ test('archiving, removing and unsubscribing end a run in the middle of its wait'
 
   const left = await parked()
   const staying = await parked({ exitOnUnsubscribe: false })
-  await happened(left.subscriberId, 'UNSUBSCRIBED')
-  await happened(staying.subscriberId, 'UNSUBSCRIBED')
-  await runWhen(left.automation.id, { status: 'CANCELED', exitReason: 'UNSUBSCRIBED' })
+  await world.happened(left.subscriberId, 'UNSUBSCRIBED')
+  await world.happened(staying.subscriberId, 'UNSUBSCRIBED')
+  await world.runWhen(left.automation.id, { status: 'CANCELED', exitReason: 'UNSUBSCRIBED' })
   t.is((await runsOf(services, tenant, staying.automation.id))[0]?.status, 'WAITING')
 
   const client = await services.temporal.client()
@@ -591,7 +552,7 @@ test('a writing step that is refused leaves nothing behind, and the steps around
   const subscriberId = await tenant.subscribe()
   const input = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
   await tenant.within((call) => enterByHand(call, input))
-  const run = await runWhen(automation.id, { status: 'COMPLETED' })
+  const run = await world.runWhen(automation.id, { status: 'COMPLETED' })
   t.deepEqual((await trailOf(services, run.id)).slice(1), [
     'before DONE→next',
     'refused FAILED→next',
@@ -633,7 +594,7 @@ test('entering by hand is refused for workflows that are not active, foreign ids
   t.is((await refusal(enter({ workflowId: encodeId('wf', newId()), subscriberId }))).code, 'NOT_FOUND')
   t.is((await refusal(enter({ workflowId, subscriberId, startStepId: 'nowhere' }))).code, 'INVALID_INPUT')
   const run = await enter({ workflowId, subscriberId, startStepId: 'tag' })
-  await runWhen(automation.id, { status: 'COMPLETED' })
+  await world.runWhen(automation.id, { status: 'COMPLETED' })
   const { timeline } = await tenant.within((call) => readTimeline(call, run.id))
   t.deepEqual(
     timeline.map(({ step: { id } }) => id),
@@ -706,7 +667,7 @@ test('a run whose workflow is gone is closed or gets one again', async (t) => {
     const subscriberId = await tenant.subscribe()
     const ids = { workflowId: encodeId('wf', automation.id), subscriberId: encodeId('sub', subscriberId) }
     await tenant.within((call) => enterByHand(call, ids))
-    await runWhen(automation.id, { status: 'WAITING' })
+    await world.runWhen(automation.id, { status: 'WAITING' })
     const client = await services.temporal.client()
     return {
       automation,
@@ -729,7 +690,7 @@ test('a run whose workflow is gone is closed or gets one again', async (t) => {
   })
   const canceled = await park()
   await canceled.handle.cancel()
-  t.is((await runWhen(canceled.automation.id, { status: 'CANCELED' })).exitReason, 'MANUAL')
+  t.is((await world.runWhen(canceled.automation.id, { status: 'CANCELED' })).exitReason, 'MANUAL')
 })
 
 test('a run that gets its workflow again knows how late it is', async (t) => {
@@ -742,7 +703,7 @@ test('a run that gets its workflow again knows how late it is', async (t) => {
     subscriberId: encodeId('sub', await tenant.subscribe()),
   }
   await tenant.within((call) => enterByHand(call, ids))
-  const { id } = await runWhen(automation.id, { status: 'WAITING' })
+  const { id } = await world.runWhen(automation.id, { status: 'WAITING' })
   const client = await services.temporal.client()
   await client.workflowService.deleteWorkflowExecution({
     namespace: services.config.temporal.namespace,
