@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { promisify } from 'node:util'
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 import test from 'ava'
 
 import { startApi, type TestApi } from './helpers/api.ts'
 import { ended } from './helpers/cli.ts'
+import { installPacked, packWorkspaces, run } from './helpers/packages.ts'
 import { scratchDirectory } from './helpers/services.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -18,18 +18,7 @@ let api: TestApi
 test.before(async (t) => {
   t.timeout(300_000)
   api = await startApi()
-  // Uses a copy, because packing temporarily replaces the manifest.
-  for (const path of ['sdk', 'cli']) {
-    cpSync(join(ROOT, path), join(directory, 'clone', path), {
-      recursive: true,
-      filter: (file) => !/node_modules|dist$/.test(file.slice(ROOT.length)),
-    })
-  }
-  for (const path of ['tsconfig.json', 'scripts/package.ts']) {
-    cpSync(join(ROOT, path), join(directory, 'clone', path))
-  }
-  const own = ['sdk', 'cli'].map((name) => join(directory, 'clone', name))
-  for (const folder of own) await run('npm', ['pack', '--pack-destination', directory], folder)
+  await packWorkspaces(directory, ['sdk', 'cli'])
   // Dependencies are packed from where they are installed, so that no registry is needed.
   const others = [...dependenciesOf('@clack/prompts'), ...dependenciesOf('commander')]
   await run(
@@ -40,15 +29,9 @@ test.before(async (t) => {
   mkdirSync(user)
   writeFileSync(join(user, 'package.json'), '{"private": true}')
   const files = globSync('*.tgz', { cwd: directory }).map((file) => `../${file}`)
-  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...files], user)
+  await installPacked(user, files)
 })
 test.after.always(() => api?.close())
-
-async function run(file: string, parameters: string[], cwd: string): Promise<string> {
-  // The packages' scripts call `node` and `tsc` by name, so the PATH must find ours.
-  const PATH = [join(ROOT, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
-  return (await promisify(execFile)(file, parameters, { cwd, env: { ...process.env, PATH } })).stdout
-}
 
 /** Returns the folder of an installed package, and those of its dependencies. */
 function dependenciesOf(name: string): string[] {

@@ -1,10 +1,9 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { promisify } from 'node:util'
 
 import test, { type ExecutionContext } from 'ava'
 
@@ -13,6 +12,7 @@ import { freePort } from '../scripts/services/ports.ts'
 import { endProcess } from './helpers/child.ts'
 import { eventually } from './helpers/eventually.ts'
 import { listenOnLoopback } from './helpers/listen.ts'
+import { installPacked, packWorkspaces, run } from './helpers/packages.ts'
 import { where } from './helpers/programs.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
 
@@ -22,37 +22,13 @@ const TARBALL = 'postloom-sdk-2.1.0.tgz'
 let directory: string
 let stack: Stack
 
-/** Runs a program in the scratch directory and returns its output. */
-async function run(file: string, parameters: string[], cwd: string, env: object = {}): Promise<string> {
-  // The package's scripts call `node` and `tsc` by name, so the PATH must find ours.
-  const PATH = [join(ROOT, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
-  const options = { cwd, env: { ...process.env, PATH, ...env } }
-  const { stdout } = await promisify(execFile)(file, parameters, options)
-  return stdout
-}
-
 test.before(async (t) => {
   t.timeout(300_000)
   directory = mkdtempSync(join(tmpdir(), 'postloom-sdk-'))
-  // Uses a copy, because packing temporarily replaces the manifest.
-  for (const path of [
-    'sdk/package.json',
-    'sdk/tsconfig.json',
-    'sdk/README.md',
-    'sdk/src',
-    'scripts/package.ts',
-  ]) {
-    cpSync(join(ROOT, path), join(directory, 'clone', path), { recursive: true })
-  }
-  cpSync(join(ROOT, 'tsconfig.json'), join(directory, 'clone/tsconfig.json'))
-  await run('npm', ['pack', '--pack-destination', directory], join(directory, 'clone/sdk'))
+  await packWorkspaces(directory, ['sdk'])
   mkdirSync(join(directory, 'user'))
   write('package.json', JSON.stringify({ private: true, type: 'module' }))
-  await run(
-    'npm',
-    ['install', '--offline', '--no-audit', '--no-fund', `../${TARBALL}`],
-    join(directory, 'user'),
-  )
+  await installPacked(join(directory, 'user'), [`../${TARBALL}`])
   stack = await startStack({ queue: 'sdk-package' })
 })
 test.after.always(async () => {
