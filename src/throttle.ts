@@ -50,7 +50,8 @@ export class Throttle {
       return { left: this.#most - found.count, endsInMs: found.until - now }
     }
     this.#counted.delete(network)
-    this.#counted.set(network, { count: 1, until: now + this.#windowMs })
+    // A copy: an address may be a slice of a long header, and the whole header would stay in memory with it.
+    this.#counted.set(Buffer.from(network).toString(), { count: 1, until: now + this.#windowMs })
     // A Map keeps insertion order, so its first key has the oldest window.
     dropOldest(this.#counted, MOST_ADDRESSES)
     return { left: this.#most - 1, endsInMs: this.#windowMs }
