@@ -11,7 +11,8 @@ const LONGEST_AGENT = 300
 
 /** Returns the part of the user agent that is stored. */
 export function keptAgent({ userAgent }: Pick<Visitor, 'userAgent'>): string {
-  return userAgent.slice(0, LONGEST_AGENT)
+  // A copy: a slice would keep the whole header in memory as long as the visit.
+  return Buffer.from(userAgent.slice(0, LONGEST_AGENT)).toString()
 }
 
 // Scanners, previews and programs that name themselves; phones named Cubot are excluded. Apple's mail privacy proxy
