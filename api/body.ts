@@ -69,7 +69,9 @@ export async function readText(ctx: Context, limit: number, withinMs = TEXT_MS):
     ctx.set('Connection', 'close')
     const type = bodyFault(error)
     if (type === 'entity.too.large') throw tooLarge(limit)
-    if (type === 'request.aborted' || type === 'request.size.invalid') {
+    // The client left before its body was read, or while it was.
+    const hasLeft = ctx.req.readableAborted || type === 'request.aborted'
+    if (hasLeft || type === 'request.size.invalid') {
       throw new Failure(
         'MALFORMED_BODY',
         'The request ended before all of its body had arrived; send it again.',

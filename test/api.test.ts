@@ -48,17 +48,19 @@ test('a body that does not arrive whole, or in time, is refused, and is not logg
   const logged: string[] = []
   const log = pino({ level: 'error' }, { write: (line: string) => logged.push(line) })
   const app = new Koa()
+  app.use((_ctx, next) => next().finally(() => ended.resolve()))
   app.use(answerFailures(log))
   app.use(async (ctx) => {
-    ctx.body = await readText(ctx, 1_000, 100).finally(() => ended.resolve())
+    if (ctx.path === '/later') await once(ctx.res, 'close')
+    ctx.body = await readText(ctx, 1_000, 100)
   })
   let ended = Promise.withResolvers<void>()
   const server = createServer(app.callback())
   t.teardown(() => server.close())
   const port = await listenOnLoopback(server)
-  const begin = (): Socket => {
+  const begin = (path = '/'): Socket => {
     const socket = connect(port, '127.0.0.1').setEncoding('utf8')
-    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc')
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc`)
     return socket
   }
   const [answer] = await once(begin(), 'data')
@@ -66,11 +68,13 @@ test('a body that does not arrive whole, or in time, is refused, and is not logg
   t.regex(answer, /^Connection: close\r$/m)
   t.regex(answer, /did not arrive within 0\.1 s; send it again/)
 
-  ended = Promise.withResolvers()
-  const leaving = begin()
-  await once(leaving, 'connect')
-  leaving.end()
-  await ended.promise
+  for (const path of ['/', '/later']) {
+    ended = Promise.withResolvers()
+    const leaving = begin(path)
+    await once(leaving, 'connect')
+    leaving.end()
+    await ended.promise
+  }
   t.deepEqual(logged, [])
 })
 
