@@ -32,7 +32,7 @@ export const SubscriberGrowth = closed({
       start: Type.String({ description: 'The time at which that day begins.' }),
       ...changes,
       total: Type.Integer({
-        description: 'The number of present subscribers who had been added by the end of the bucket.',
+        description: 'The number of current subscribers who had been added by the end of the bucket.',
       }),
     }),
   ),
@@ -50,7 +50,7 @@ export const SubscriberStats = closed({
     growthRate: nullable(
       Type.Number({
         description:
-          '`net` as a percentage of the present subscribers who had been added before the period. Null if there were none.',
+          '`net` as a percentage of the current subscribers who had been added before the period. Null if there were none.',
       }),
     ),
   }),

@@ -14,7 +14,7 @@ export type AddSubscriberInput = {
   ipAddress?: string
   /** The ISO 3166-1 alpha-2 country code in capital letters, such as FR. */
   country?: string
-  /** The names of tags to add. Missing tags are created. With `replaceTags`, they replace all present tags. */
+  /** The names of tags to add. Missing tags are created. With `replaceTags`, they replace all current tags. */
   tags?: string[]
   /** Whether to remove all tags that are not in `tags`. */
   replaceTags?: boolean
@@ -860,12 +860,12 @@ export type EditCampaignInput = {
   preview?: string | null
   /** The content, in the form of `contentType`. MAILY: {"type": "doc", "content": […]}. PLATE: a list of elements. Either may also be sent as JSON text. MARKDOWN: text. */
   content?: unknown
-  /** Changes to the present content, instead of `content`. MARKDOWN content accepts `replace_text` only. */
+  /** Changes to the current content, instead of `content`. MARKDOWN content accepts `replace_text` only. */
   operations?: WireOperation[]
   /** The id of the sender (`snd_…`); `get_email_senders` lists them. */
   senderId?: string
   replyTo?: string | null
-  /** The new content type. Requires `content` of that type. */
+  /** The content type. Changing it requires `content` of the new type. */
   contentType?: 'MAILY' | 'PLATE' | 'MARKDOWN'
 }
 
@@ -2391,7 +2391,7 @@ export type SimulateWorkflowInput = {
   workflowId?: string
   /** A complete graph {steps, edges, settings?, successGoals?}, which need not be saved. */
   definition?: Record<string, unknown>
-  /** The id of the subscriber to simulate for (`sub_…`), with their present data. Send this or `sample`, not both. */
+  /** The id of the subscriber to simulate for (`sub_…`), with their current data. Send this or `sample`, not both. */
   subscriberId?: string
   sample?: SamplePerson
   /** The time at which the person enters, ISO 8601. Without an offset, it is in the time zone of the organization. Defaults to now. */
@@ -2657,7 +2657,7 @@ export type SubscriberGrowth = {
     complained: number
     /** `subscribed` minus `unsubscribed`. */
     net: number
-    /** The number of present subscribers who had been added by the end of the bucket. */
+    /** The number of current subscribers who had been added by the end of the bucket. */
     total: number
   }[]
 }
@@ -2831,7 +2831,7 @@ export type UpdateCampaignBody = {
   preview?: string | null
   /** The complete new content: a document, or Markdown text. */
   content?: unknown
-  /** The new content type. Requires `content` of that type. */
+  /** The content type. Changing it requires `content` of the new type. */
   contentType?: 'MAILY' | 'PLATE' | 'MARKDOWN'
   /** The id of the sender (`snd_…`). */
   senderId?: string
@@ -2908,7 +2908,7 @@ export type UpdateSubscriberBody = {
   ipAddress?: string
   /** The ISO 3166-1 alpha-2 country code in capital letters, such as FR. */
   country?: string
-  /** The names of tags to add. Missing tags are created. With `replaceTags`, they replace all present tags. */
+  /** The names of tags to add. Missing tags are created. With `replaceTags`, they replace all current tags. */
   tags?: string[]
   /** Whether to remove all tags that are not in `tags`. */
   replaceTags?: boolean
@@ -2935,7 +2935,7 @@ export type UpdateSubscriberInput = {
   ipAddress?: string
   /** The ISO 3166-1 alpha-2 country code in capital letters, such as FR. */
   country?: string
-  /** The names of tags to add. Missing tags are created. With `replaceTags`, they replace all present tags. */
+  /** The names of tags to add. Missing tags are created. With `replaceTags`, they replace all current tags. */
   tags?: string[]
   /** Whether to remove all tags that are not in `tags`. */
   replaceTags?: boolean
@@ -3381,7 +3381,7 @@ export type Tools = {
   create_event: { input: CreateEventInput; output: CreateEventOutput }
   /** Returns the events of one subscriber, newest first; optionally only those of one type. */
   list_subscriber_events: { input: ListSubscriberEventsInput; output: ListSubscriberEventsOutput }
-  /** Replaces the whole draft graph and creates or updates the internal email of each EMAIL step. Omitted `settings` and `successGoals` keep their values. Publishes and sends nothing. `get_skill` with type workflow describes the workflow language. Returns the workflow. */
+  /** Replaces the whole draft graph. For each EMAIL step, its internal email is created or updated. Omitted `settings` and `successGoals` keep their values. Publishes and sends nothing. `get_skill` with type workflow describes the workflow language. Returns the workflow. */
   configure_workflow_draft: { input: ConfigureWorkflowDraftInput; output: ConfigureWorkflowDraftOutput }
   /** Creates an empty workflow with the status DRAFT and returns it. Configure it with `configure_workflow_draft` and publish it with `publish_workflow` before subscribers can enter. */
   create_workflow: { input: CreateWorkflowInput; output: CreateWorkflowOutput }
@@ -3447,7 +3447,7 @@ export type Tools = {
   create_campaign: { input: CreateCampaignInput; output: CreateCampaignOutput }
   /** Creates a draft with the content, sender and audience of a campaign in any status, or of the internal email of a workflow. Returns the new campaign. */
   duplicate_campaign: { input: DuplicateCampaignInput; output: DuplicateCampaignOutput }
-  /** Changes a draft, or the internal email of a workflow: its name, subject, preview, sender and reply address, and its content, either as a whole (`content`) or by `operations` on the present content. Operations are applied in order, all or none: if one matches nothing, all are refused. A change to an internal email takes effect when its workflow is published again. Returns the campaign and what each operation matched. */
+  /** Changes a draft, or the internal email of a workflow: its name, subject, preview, sender and reply address, and its content, either as a whole (`content`) or by `operations` on the current content. Operations are applied in order, all or none: if one matches nothing, all are refused. A change to an internal email takes effect when its workflow is published again. Returns the campaign and what each operation matched. */
   edit_campaign: { input: EditCampaignInput; output: EditCampaignOutput }
   /** Returns one campaign, or the internal email of a workflow step, with its content, subject, sender and audience. */
   get_campaign: { input: GetCampaignInput; output: GetCampaignOutput }
@@ -3503,7 +3503,7 @@ export type Tools = {
   fetch_web_page: { input: FetchWebPageInput; output: WebPage }
   /** Sends one transactional email to a subscriber or an address, and returns its id. An address that no subscriber has becomes a subscriber with the status TRANSACTIONAL. Use it for email that a person needs even without consent to marketing. Requires a confirmation code. */
   send_email: { input: SendEmailInput; output: SendEmailOutput }
-  /** Registers a sending domain, creates its DKIM key, and returns the DNS records to add. Email can be sent from the domain once its status is VERIFIED. Call `verify_domain` after adding the records. */
+  /** Registers a sending domain, creates its DKIM key, and returns the DNS records to add. The records are checked repeatedly for 72 hours; `verify_domain` checks them at once. Email can be sent from the domain once its status is VERIFIED. */
   create_domain: { input: CreateDomainInput; output: CreateDomainOutput }
   /** Returns the DNS records that a domain needs, each with its status, the values found at the last check, and how to repair it. */
   get_domain_dns_records: { input: GetDomainDnsRecordsInput; output: GetDomainDnsRecordsOutput }
@@ -3513,7 +3513,7 @@ export type Tools = {
   rotate_dkim_key: { input: RotateDkimKeyInput; output: RotateDkimKeyOutput }
   /** Checks the DNS records of a domain now and returns what was found. While records are missing or wrong, the check is repeated for 72 hours. */
   verify_domain: { input: VerifyDomainInput; output: VerifyDomainOutput }
-  /** Returns delivery, bounce, complaint and open rates over 1, 7 and 30 days with their thresholds, for each sending domain and for each mailbox provider it sends to. Also returns the problems found, how to repair each, and which sending has been stopped. Covers all domains unless `domain` is given. */
+  /** Returns the rates of delivery, bounces, complaints and opens in the last 1, 7 and 30 days with their thresholds, for each sending domain and for each mailbox provider it sends to. Also returns the problems found, how to repair each, and which sending has been stopped. Covers all domains unless `domain` is given. */
   get_deliverability_health: { input: GetDeliverabilityHealthInput; output: GetDeliverabilityHealthOutput }
   /** Lets a domain send again after its sending was stopped automatically because of bounces or complaints. Waiting emails are sent at once. Requires a confirmation code; the first answer says how many emails are waiting. */
   resume_sending: { input: ResumeSendingInput; output: ResumeSendingOutput }
@@ -3534,7 +3534,7 @@ export type Tools = {
   update_writing_style: { input: UpdateWritingStyleInput; output: UpdateWritingStyleOutput }
   /** Returns the growth of the audience by day, week or month in the time zone of the organization, without gaps: how many people were added, subscribed, unsubscribed, bounced and complained. Without `from`, covers the last 30 days, 12 weeks or 12 months. */
   get_subscriber_growth: { input: GetSubscriberGrowthInput; output: GetSubscriberGrowthOutput }
-  /** Returns the present number of subscribers by status, and the changes within a period. Without `from`, covers the last 30 days. */
+  /** Returns the current number of subscribers by status, and the changes within a period. Without `from`, covers the last 30 days. */
   get_subscriber_stats: { input: GetSubscriberStatsInput; output: GetSubscriberStatsOutput }
   /** Returns instructions for a task, with examples; read them before doing the task. Types: filters (selecting subscribers), campaign (writing email), images, workflow (the whole workflow language) and docs (the documentation; without `page`, the list of its pages). */
   get_skill: { input: GetSkillInput; output: GetSkillOutput }
@@ -3581,7 +3581,7 @@ export type Routes = {
   'POST /events': { path: []; input: CreateCustomEventBody; output: SubscriberEvent }
   /** Returns sending domains, newest first, with the DNS records they need. Page in either direction with `after` or `before`. */
   'GET /domains': { path: []; input: BrowseDomainsQuery; output: List<Domain> }
-  /** Registers a sending domain, creates its DKIM key, and returns the DNS records to add. Email can be sent from the domain once its status is VERIFIED. Call `verify_domain` after adding the records. */
+  /** Registers a sending domain, creates its DKIM key, and returns the DNS records to add. The records are checked repeatedly for 72 hours; `verify_domain` checks them at once. Email can be sent from the domain once its status is VERIFIED. */
   'POST /domains': { path: []; input: CreateDomainInput; output: Domain }
   /** Returns one sending domain with its status and DNS records. */
   'GET /domains/:domain': { path: [domain: string]; input: Record<string, never>; output: Domain }

@@ -34,7 +34,9 @@ export const updateCampaign = defineTool({
       Type.Unknown({ description: 'The complete new content: a document, or Markdown text.' }),
     ),
     contentType: Type.Optional(
-      oneOf(CONTENT_TYPES, { description: 'The new content type. Requires `content` of that type.' }),
+      oneOf(CONTENT_TYPES, {
+        description: 'The content type. Changing it requires `content` of the new type.',
+      }),
     ),
     senderId: Type.Optional(Type.String({ description: 'The id of the sender (`snd_…`).' })),
     replyTo: Type.Optional(nullable(Type.String())),

@@ -102,7 +102,7 @@ export const editCampaign = defineTool({
   name: 'edit_campaign',
   title: 'Edit a campaign',
   description:
-    'Changes a draft, or the internal email of a workflow: its name, subject, preview, sender and reply address, and its content, either as a whole (`content`) or by `operations` on the present content. Operations are applied in order, all or none: if one matches nothing, all are refused. A change to an internal email takes effect when its workflow is published again. Returns the campaign and what each operation matched.',
+    'Changes a draft, or the internal email of a workflow: its name, subject, preview, sender and reply address, and its content, either as a whole (`content`) or by `operations` on the current content. Operations are applied in order, all or none: if one matches nothing, all are refused. A change to an internal email takes effect when its workflow is published again. Returns the campaign and what each operation matched.',
   group: 'campaigns',
   effect: 'draft',
   permission: 'campaigns',
@@ -120,13 +120,15 @@ export const editCampaign = defineTool({
         minItems: 1,
         maxItems: MAXIMUM_OPERATIONS,
         description:
-          'Changes to the present content, instead of `content`. MARKDOWN content accepts `replace_text` only.',
+          'Changes to the current content, instead of `content`. MARKDOWN content accepts `replace_text` only.',
       }),
     ),
     senderId: Type.Optional(senderId),
     replyTo: Type.Optional(nullable(replyTo)),
     contentType: Type.Optional(
-      oneOf(CONTENT_TYPES, { description: 'The new content type. Requires `content` of that type.' }),
+      oneOf(CONTENT_TYPES, {
+        description: 'The content type. Changing it requires `content` of the new type.',
+      }),
     ),
   }),
   output: closed({ campaign: Campaign, operations: Type.Array(AppliedOperation) }),

@@ -15,7 +15,7 @@ export const getDeliverabilityHealth = defineTool({
   name: 'get_deliverability_health',
   title: 'Get deliverability health',
   description:
-    'Returns delivery, bounce, complaint and open rates over 1, 7 and 30 days with their thresholds, for each sending domain and for each mailbox provider it sends to. Also returns the problems found, how to repair each, and which sending has been stopped. Covers all domains unless `domain` is given.',
+    'Returns the rates of delivery, bounces, complaints and opens in the last 1, 7 and 30 days with their thresholds, for each sending domain and for each mailbox provider it sends to. Also returns the problems found, how to repair each, and which sending has been stopped. Covers all domains unless `domain` is given.',
   group: 'domains',
   effect: 'read',
   permission: 'domains',

@@ -34,7 +34,7 @@ export const createDomain = defineTool({
   name: 'create_domain',
   title: 'Create a domain',
   description:
-    'Registers a sending domain, creates its DKIM key, and returns the DNS records to add. Email can be sent from the domain once its status is VERIFIED. Call `verify_domain` after adding the records.',
+    'Registers a sending domain, creates its DKIM key, and returns the DNS records to add. The records are checked repeatedly for 72 hours; `verify_domain` checks them at once. Email can be sent from the domain once its status is VERIFIED.',
   group: 'domains',
   effect: 'write',
   permission: 'domains',

@@ -29,7 +29,7 @@ export const simulateWorkflow = defineTool({
     subscriberId: Type.Optional(
       Type.String({
         description:
-          'The id of the subscriber to simulate for (`sub_…`), with their present data. Send this or `sample`, not both.',
+          'The id of the subscriber to simulate for (`sub_…`), with their current data. Send this or `sample`, not both.',
       }),
     ),
     sample: Type.Optional(SamplePerson),

@@ -36,7 +36,7 @@ export const getSubscriberStats = defineTool({
   name: 'get_subscriber_stats',
   title: 'Get subscriber statistics',
   description:
-    'Returns the present number of subscribers by status, and the changes within a period. Without `from`, covers the last 30 days.',
+    'Returns the current number of subscribers by status, and the changes within a period. Without `from`, covers the last 30 days.',
   group: 'organization',
   effect: 'read',
   permission: 'organization',

@@ -46,7 +46,7 @@ const details = {
 const tagNames = Type.Array(Type.String(), {
   maxItems: SUBSCRIBER_LIMITS.tags,
   description:
-    'The names of tags to add. Missing tags are created. With `replaceTags`, they replace all present tags.',
+    'The names of tags to add. Missing tags are created. With `replaceTags`, they replace all current tags.',
 })
 
 export const listSubscribers = defineTool({

@@ -85,7 +85,7 @@ export const configureWorkflowDraft = defineTool({
   name: 'configure_workflow_draft',
   title: 'Configure a workflow draft',
   description:
-    'Replaces the whole draft graph and creates or updates the internal email of each EMAIL step. Omitted `settings` and `successGoals` keep their values. Publishes and sends nothing. `get_skill` with type workflow describes the workflow language. Returns the workflow.',
+    'Replaces the whole draft graph. For each EMAIL step, its internal email is created or updated. Omitted `settings` and `successGoals` keep their values. Publishes and sends nothing. `get_skill` with type workflow describes the workflow language. Returns the workflow.',
   group: 'workflows',
   effect: 'draft',
   permission: 'workflows',
