@@ -1,5 +1,5 @@
 import { type WorkflowHandle, type WorkflowUpdateHandle, WorkflowUpdateStage } from '@temporalio/client'
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
 
 import { SHORT_HISTORY } from '../scripts/continued-scenes.ts'
@@ -115,13 +115,19 @@ test.serial('a run that is asked in the last turn before it continues as new ans
   await untilContinued(handle, firstExecutionRunId)
 })
 
-test.serial('a domain that is asked in the last look before it continues as new answers first', async (t) => {
+/** Registers a domain and returns its running verification. */
+async function verifiedDomain(t: ExecutionContext) {
   const engine = await startEngine(services)
   t.teardown(() => engine.stop())
   const { id } = await register({ tenant })
   const client = await services.temporal.client()
   const handle = client.workflow.getHandle(domainWorkflowId(id))
   const { runId } = await eventually('its workflow', () => handle.describe())
+  return { id, client, handle, runId }
+}
+
+test.serial('a domain that is asked in the last look before it continues as new answers first', async (t) => {
+  const { id, handle, runId } = await verifiedDomain(t)
   const ask = () =>
     handle.startUpdate<DomainChecked, []>(CHECK_NOW, { waitForStage: WorkflowUpdateStage.ACCEPTED })
   const question = await duringTurn('domain', decodeId('dom', id), ask, ask)
@@ -132,12 +138,7 @@ test.serial('a domain that is asked in the last look before it continues as new 
 test.serial(
   'a domain whose last look before it continues as new was too early for a signal looks again first',
   async (t) => {
-    const engine = await startEngine(services)
-    t.teardown(() => engine.stop())
-    const { id } = await register({ tenant })
-    const client = await services.temporal.client()
-    const handle = client.workflow.getHandle(domainWorkflowId(id))
-    const { runId } = await eventually('its workflow', () => handle.describe())
+    const { id, client, handle, runId } = await verifiedDomain(t)
     const signal = () => handle.signal(NUDGE)
     await duringTurn('domain', decodeId('dom', id), signal, signal)
     await untilContinued(handle, runId)

@@ -10,6 +10,7 @@ import { createSmtpProvider, type MailProvider } from '../src/delivery/smtp-prov
 import { SmtpFailure } from '../src/delivery/smtp-wire.ts'
 import { createLogger } from '../src/log.ts'
 import { eventually } from './helpers/eventually.ts'
+import { listenOnLoopback } from './helpers/listen.ts'
 import { type Sink, type SinkBehaviour, startSmtpSink } from './helpers/smtp-sink.ts'
 
 const LOG = createLogger('test', 'silent')
@@ -281,6 +282,14 @@ test('a relay that puts everything off is asked by fewer at once', async (t) => 
   t.true(busy.connections.open <= 2, String(busy.connections.open))
 })
 
+/** Makes a server listen until the test ends, and returns its port. */
+async function listenWithTls(t: ExecutionContext, server: SMTPServer): Promise<number> {
+  // A client that rejects the certificate aborts the handshake.
+  server.on('error', () => {})
+  t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())))
+  return await listenOnLoopback(server.server)
+}
+
 test('TLS from the first byte with a login: the certificate must be right, and then connections are kept', async (t) => {
   const certificate = selfSigned('localhost')
   const taken: string[] = []
@@ -297,12 +306,7 @@ test('TLS from the first byte with a login: the certificate must be right, and t
       stream.once('end', () => done())
     },
   })
-  // A client that rejects the certificate aborts the handshake.
-  server.on('error', () => {})
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())))
-  const bound = server.server.address()
-  const port = typeof bound === 'object' ? bound?.port : 0
+  const port = await listenWithTls(t, server)
   const url = (password: string) => `smtps://shop:${password}@localhost:${port}`
   t.regex((await refusal(provider(t, url('a%20secret')), 1)).message, /self-signed certificate/)
   setDefaultCACertificates([...getCACertificates('default'), certificate.cert])
@@ -328,12 +332,7 @@ test('STARTTLS to a relay that is named by its IP address asks for a certificate
         stream.once('end', () => done())
       },
     })
-    // A client that rejects the certificate aborts the handshake.
-    server.on('error', () => {})
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())))
-    const bound = server.server.address()
-    const port = typeof bound === 'object' ? bound?.port : 0
+    const port = await listenWithTls(t, server)
     const sender = provider(t, `smtp://127.0.0.1:${port}?starttls=required`)
     replies.push(await send(sender, 1).then(({ code }) => code, String))
   }

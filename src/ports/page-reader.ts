@@ -34,8 +34,8 @@ const WAITING = 16
 const MEMORY = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 }
 
 /**
- * Creates a reader that reads each page in its own thread. The thread is ended when it takes longer than `milliseconds`
- * or too much memory: parsing a hostile page can take forever, and this process has others to answer.
+ * Creates a reader that reads each page in its own thread. The thread is ended when the page takes longer than
+ * `milliseconds` or too much memory: parsing a hostile page can take forever, and this process has others to answer.
  */
 export function createPageReader({ milliseconds = 10_000 }: { milliseconds?: number } = {}): PageReader {
   let active = 0
@@ -75,7 +75,6 @@ export function createPageReader({ milliseconds = 10_000 }: { milliseconds?: num
 async function readInThread(page: Page, milliseconds: number): Promise<PageText> {
   // The thread gets nothing of this process: no environment, no flags, no output.
   const thread = new Worker(new URL('./page-thread.ts', import.meta.url), {
-    workerData: page,
     resourceLimits: MEMORY,
     env: {},
     execArgv: [],
@@ -85,8 +84,12 @@ async function readInThread(page: Page, milliseconds: number): Promise<PageText>
   let timer: NodeJS.Timeout | undefined
   try {
     return await new Promise<PageText>((resolve, reject) => {
-      timer = setTimeout(() => reject(new PageFault('TOO_COMPLEX')), milliseconds)
-      thread.once('message', resolve)
+      thread.on('message', (message: 'LOADED' | PageText) => {
+        if (message !== 'LOADED') return resolve(message)
+        timer = setTimeout(() => reject(new PageFault('TOO_COMPLEX')), milliseconds)
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+        thread.postMessage(page)
+      })
       thread.once('error', (error) => reject(new PageFault('TOO_COMPLEX', error)))
       thread.once('exit', () => reject(new PageFault('TOO_COMPLEX')))
     })

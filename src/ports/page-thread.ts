@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 
 import { Defuddle } from 'defuddle/node'
 import { parseHTML } from 'linkedom'
@@ -11,9 +11,17 @@ const SNIFFED_BYTES = 1_024
 const HEAD_ELEMENTS =
   /^(?:\s+|<!--[^]*?-->|<(?:meta|link|base)\b[^>]*>|<(title|script|style|noscript)\b[^]*?<\/\1\s*>)*/i
 
-// The parent thread passes the page as `workerData` and takes the one message that is sent here.
-// oxlint-disable-next-line unicorn/require-post-message-target-origin -- the port of a thread has no origin
-parentPort?.postMessage(await readPage(workerData as Page))
+// The parent sends one page once the thread is loaded, and takes one answer. A thread that is ended while it still loads
+// would go on with the page to its end.
+parentPort?.once('message', async (page: Page) => {
+  answer(await readPage(page))
+})
+answer('LOADED')
+
+function answer(message: 'LOADED' | PageText): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- the port of a thread has no origin
+  parentPort?.postMessage(message)
+}
 
 async function readPage({ html, url, charset }: Page): Promise<PageText> {
   const { document } = parseHTML(withBody(decode(html, charset)))
