@@ -61,8 +61,8 @@ export async function readSettings(env: Environment, say: (line: string) => void
   const host = env['POSTLOOM_HOST'] ?? LOOPBACK
   const needed = { isDevelopment, hasOwnTemporal, hasOwnDatabase: !env['DATABASE_URL'] }
   const ports = { ...NO_PORTS, ...(await choosePorts(portRequests(host, needed), env, say)) }
-  const addresses = findAddresses(env, ports, { isDevelopment, hasOwnTemporal })
   const urlHost = reachableHost(host)
+  const addresses = findAddresses(env, ports, { isDevelopment, hasOwnTemporal, host: urlHost })
   return {
     isDevelopment,
     hasOwnTemporal,
@@ -145,21 +145,19 @@ function portRequests(host: string, needed: Needed): Partial<Record<keyof Ports,
 function findAddresses(
   env: Environment,
   ports: Ports,
-  { isDevelopment, hasOwnTemporal }: Pick<Settings, 'isDevelopment' | 'hasOwnTemporal'>,
+  { isDevelopment, hasOwnTemporal, host }: Pick<Settings, 'isDevelopment' | 'hasOwnTemporal' | 'host'>,
 ): Settings['addresses'] {
-  const host = env['POSTLOOM_HOST'] ?? LOOPBACK
-  const urlHost = reachableHost(host)
   return {
-    baseUrl: (env['POSTLOOM_BASE_URL'] || `http://${urlHost}:${ports.api}`).replace(/\/$/, ''),
+    baseUrl: (env['POSTLOOM_BASE_URL'] || `http://${host}:${ports.api}`).replace(/\/$/, ''),
     temporal: {
       address: env['TEMPORAL_ADDRESS'] || `${LOOPBACK}:${ports.temporal}`,
       namespace: env['TEMPORAL_NAMESPACE'] || 'default',
       uiUrl: env['TEMPORAL_UI_URL'] || (hasOwnTemporal ? `http://${LOOPBACK}:${ports.temporalUi}` : ''),
     },
     // Without the brackets that IPv6 addresses have in URLs.
-    smtp: { host: urlHost.replaceAll(/[[\]]/g, ''), port: ports.smtp, inboundPort: ports.smtpInbound },
+    smtp: { host: host.replaceAll(/[[\]]/g, ''), port: ports.smtp, inboundPort: ports.smtpInbound },
     mailbox: {
-      url: isDevelopment ? `http://${urlHost}:${ports.mailbox}` : '',
+      url: isDevelopment ? `http://${host}:${ports.mailbox}` : '',
       smtpPort: isDevelopment ? ports.mailboxSmtp : 0,
     },
     health: { worker: ports.worker, smtp: ports.smtpHealth },

@@ -44,6 +44,8 @@ export function createSmtpProvider(
     .toSorted((one, other) => one - other)
     .map((priority) => pools.filter(({ relay }) => relay.priority === priority))
 
+  const hasRoom = () => pools.some((pool) => pool.hasRoom())
+
   function hear(news: { relay: string; restMs: number; reason: string }): void {
     if (news.restMs === 0) log.info(news, 'a relay is in use again')
     else log.warn(news, 'a relay is out of use')
@@ -70,12 +72,12 @@ export function createSmtpProvider(
         if (error instanceof SmtpFailure && error.stage === 'connect' && pool.isHealthy) tried.delete(pool)
         throw error
       })
-      .finally(() => (pool.isHealthy ? serveFreed() : serve()))
+      .finally(() => serve(pool.isHealthy ? hasRoom : undefined))
   }
 
   /** Sends over the first relay that has room. Returns null when no relay is left that could send the email. */
   async function attempt(mail: Envelope, tried: Set<RelayPool>): Promise<SmtpReply | null> {
-    serveFreed()
+    serve(hasRoom)
     const pool = choose(mail, tried)
     if (pool !== 'wait') return pool && (await sendOver(pool, mail, tried))
     return await new Promise((resolve, reject) => {
@@ -86,21 +88,15 @@ export function createSmtpProvider(
       const waiter: Waiter = { mail, tried, timer, start: resolve }
       const before = mail.gate.isUrgent ? waiting.findIndex((other) => !other.mail.gate.isUrgent) : -1
       waiting.splice(before === -1 ? waiting.length : before, 0, waiter)
-      looking ??= setInterval(serve, LOOK_MS)
+      looking ??= setInterval(() => serve(), LOOK_MS)
     })
   }
 
-  /** Gives free connections to waiting emails, in their order, and refuses those for which no relay is left. */
-  function serve(): void {
-    serveWhile(() => true)
-  }
-
-  /** As `serve`, when only a connection may have become free: ends once all are in use again. */
-  function serveFreed(): void {
-    serveWhile(() => pools.some((pool) => pool.hasRoom()))
-  }
-
-  function serveWhile(goesOn: () => boolean): void {
+  /**
+   * Gives free connections to waiting emails, in their order, and refuses those for which no relay is left. Pass
+   * `hasRoom` when only a connection may have become free: then it ends once all are in use again.
+   */
+  function serve(goesOn = () => true): void {
     const inOrder = waiting.slice()
     for (const waiter of inOrder) {
       if (!goesOn()) return

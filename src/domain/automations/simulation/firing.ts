@@ -100,9 +100,7 @@ function updated({ subject, timezone }: World, config: TriggerConfigs['FIELD_UPD
     const profile = { [field]: to, ...(field === 'email' && { email_key: String(to).toLowerCase() }) }
     return { type, data, change: { profile }, assumed }
   }
-  const { [field]: _old, ...fields } = state.fields
-  const change = to === null ? { fields } : withField(state, field, to, timezone)
-  return { type, data, change, assumed }
+  return { type, data, change: withField(state, field, to, timezone), assumed }
 }
 
 /**

@@ -41,8 +41,13 @@ export function withEvent(state: State, event: SimulatedEvent): State {
   return { ...state, events: [...state.events, event] }
 }
 
-/** Returns the state with a custom field set. As in the engine, a new field gets the type of its first value. */
-export function withField(state: State, field: string, value: FieldScalar, timezone: string): State {
+/**
+ * Returns the state with a custom field set, or removed by null. As in the engine, a new field gets the type of its first
+ * value.
+ */
+export function withField(state: State, field: string, value: FieldScalar | null, timezone: string): State {
+  const { [field]: _old, ...fields } = state.fields
+  if (value === null) return { ...state, fields }
   const { fieldTypes } = state
   return {
     ...state,

@@ -273,11 +273,13 @@ function simulateUpdate(place: Place, { config }: StepOf<'UPDATE_FIELD'>): Optio
   for (const [field, value] of changes) {
     const from = state.fields[field] ?? null
     if (from === value) continue
-    const { [field]: _old, ...fields } = state.fields
     // The cast is safe: `typeFaults` has refused everything but null, which clears, and values of the field's type.
     const to = value as FieldScalar | null
-    const changed = to === null ? { ...state, fields } : withField(state, field, to, world.timezone)
-    state = withEvent(changed, { type: 'FIELD_UPDATED', at, data: { field, custom: true, from, to } })
+    state = withEvent(withField(state, field, to, world.timezone), {
+      type: 'FIELD_UPDATED',
+      at,
+      data: { field, custom: true, from, to },
+    })
   }
   return [option(place, left('next', { result: 'DONE' }), { state })]
 }
