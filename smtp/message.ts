@@ -26,6 +26,7 @@ export type ReadMessage = { submission: Submission; idempotencyKey: string | nul
  */
 export async function readMessage(raw: Buffer, recipient: string): Promise<ReadMessage> {
   const mail = await parse(raw)
+  refuseRepeated(mail.headerNames)
   refuseFiles(mail)
   const from = onlyAddress(mail.from, 'From', REPLIES.BAD_SENDER)
   if (!from) throw new Refusal(REPLIES.BAD_SENDER, 'The From header is missing or empty; name a sender')
@@ -60,6 +61,8 @@ type Part = {
 
 type Parsed = {
   headers: Map<string, unknown>
+  /** The name of each header line in lower case, in the order of the message. */
+  headerNames: string[]
   from: AddressObject | undefined
   replyTo: AddressObject | undefined
   subject: string | undefined
@@ -73,8 +76,12 @@ type Parsed = {
 /** Parses a message without deriving text from HTML or HTML from text. Attachments are noticed and discarded. */
 async function parse(raw: Buffer): Promise<Parsed> {
   const options = { skipHtmlToText: true, skipTextToHtml: true, skipTextLinks: true, skipImageLinks: true }
-  // The types of mailparser lack these two properties.
-  const parser = new MailParser(options) as MailParser & { tree: Part; headers: Map<string, unknown> }
+  // The types of mailparser lack these properties.
+  const parser = new MailParser(options) as MailParser & {
+    tree: Part
+    headers: Map<string, unknown>
+    headerLines: { key: string }[]
+  }
   let body: MessageText | undefined
   let hasAttachment = false
   parser.on('data', (data) => {
@@ -96,6 +103,7 @@ async function parse(raw: Buffer): Promise<Parsed> {
   const { headers, tree } = parser
   return {
     headers,
+    headerNames: parser.headerLines.map(({ key }) => key),
     // mailparser parses these headers into these types.
     from: headers.get('from') as AddressObject | undefined,
     replyTo: headers.get('reply-to') as AddressObject | undefined,
@@ -105,6 +113,18 @@ async function parse(raw: Buffer): Promise<Parsed> {
     html: typeof body?.html === 'string' ? body.html : undefined,
     hasAttachment,
     root: tree,
+  }
+}
+
+/**
+ * Throws `Refusal` when a header that is read occurs more than once (RFC 5322 3.6 allows each only once): readers
+ * disagree on which one counts.
+ */
+function refuseRepeated(headerNames: readonly string[]): void {
+  for (const name of ['From', 'Reply-To', 'Subject', 'Message-ID', 'X-Idempotency-Key']) {
+    if (headerNames.filter((key) => key === name.toLowerCase()).length < 2) continue
+    const reply = name === 'From' ? REPLIES.BAD_SENDER : REPLIES.BAD_MESSAGE
+    throw new Refusal(reply, `The message has more than one ${name} header; send only one`)
   }
 }
 

@@ -48,10 +48,11 @@ test('the records of a domain are ownership, key, return path and policy', (t) =
   }
 })
 
+const NEEDED_SPF = 'include:relay.example ip4:192.0.2.7'
 const RIGHT: Record<string, [NeededRecord['purpose'], ...string[]]> = {
-  'tags in another order, in other case, with spaces and extra ones': [
+  'tags in another order, with spaces and extra ones': [
     'DKIM',
-    ` P = ${KEY.slice(0, 100)} ${KEY.slice(100)} ;t=s; n=made by us; K=RSA;v=DKIM1`,
+    ` v = DKIM1 ; p = ${KEY.slice(0, 100)} ${KEY.slice(100)} ;t=s; n=made by us; k=RSA`,
   ],
   'a key without version or type': ['DKIM', `p=${KEY}`],
   'a key beside other text': ['DKIM', 'some note', `v=DKIM1; h=sha1:sha256; s=email; p=${KEY}`],
@@ -79,6 +80,10 @@ const RIGHT: Record<string, [NeededRecord['purpose'], ...string[]]> = {
     'MAIL_FROM_SPF',
     'v=spf1 -ip4:192.0.2.8 -exists:%{ir}.list.example include:relay.example ip4:192.0.2.7 ~all',
   ],
+  'look-ups that receivers never get to': [
+    'MAIL_FROM_SPF',
+    `v=spf1 ${NEEDED_SPF} redirect=other.example ${'a '.repeat(9)}~all ${'mx '.repeat(11)}`.trim(),
+  ],
   'a policy without an end': ['MAIL_FROM_SPF', 'v=spf1 ip4:192.0.2.7 include:relay.example', 'unrelated'],
   'a stricter DMARC policy with reports': ['DMARC', 'v=DMARC1;p=Reject; rua=mailto:d@shop.example; adkim=s'],
 }
@@ -88,7 +93,6 @@ for (const [what, [purpose, ...values]] of Object.entries(RIGHT)) {
   })
 }
 
-const NEEDED_SPF = 'include:relay.example ip4:192.0.2.7'
 const WRONG: Record<string, readonly [NeededRecord['purpose'], RegExp, ...string[]]> = {
   'another key': ['DKIM', /another key; replace/, 'v=DKIM1; k=rsa; p=MIIBother'],
   'a key that a form cut off': [
@@ -103,6 +107,10 @@ const WRONG: Record<string, readonly [NeededRecord['purpose'], RegExp, ...string
   'another type of key': ['DKIM', /k=ed25519/, `v=DKIM1; k=ed25519; p=${KEY}`],
   'a key for SHA-1 alone': ['DKIM', /h=sha1/, `v=DKIM1; h=sha1; p=${KEY}`],
   'no key at all': ['DKIM', /no DKIM key/, 'hello'],
+  'a key in a tag of a capital letter': ['DKIM', /no DKIM key/, `v=DKIM1; P=${KEY}`],
+  'the version behind the key': ['DKIM', /Move v=DKIM1 to the beginning/, `p=${KEY}; v=DKIM1`],
+  'two keys in one record': ['DKIM', /the tag p more than once/, `v=DKIM1; p=${KEY}; p=${KEY}`],
+  'two policies in one record': ['DMARC', /the tag p more than once/, 'v=DMARC1; p=none; p=reject'],
   'another token': ['OWNERSHIP', /Add postloom-verification=abc123/, 'postloom-verification=zzz'],
   'a mechanism that lacks': [
     'MAIL_FROM_SPF',

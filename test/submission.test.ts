@@ -247,6 +247,18 @@ test('what one message may be: each refusal has its reply, and nothing is stored
   const cases: [name: string, raw: string, reply: RegExp, to?: string][] = [
     ['no From', 'Subject: x\r\n\r\nHello\r\n', /^550 5\.1\.7 /],
     ['two senders', message(organization, []).replace('From: ', 'From: a@b.example, '), /^550 5\.1\.7 /],
+    [
+      'two From headers',
+      message(organization, [`From: other@${organization.domain}`]),
+      /^550 5\.1\.7 .*more than one From/,
+    ],
+    ...['Reply-To: a@reader.example', 'subject: Another', 'X-Idempotency-Key: key'].map(
+      (line): [string, string, RegExp] => [
+        `a repeated header: ${line}`,
+        message(organization, [line, line]),
+        /^550 5\.6\.0 .*more than one (Reply-To|Subject|X-Idempotency-Key)/,
+      ],
+    ),
     ['a foreign domain', message(other, []), /^550 5\.7\.1 /],
     [
       'an attachment',

@@ -53,10 +53,17 @@ function repairOf(needed: NeededRecord, text: string): string | null {
   if (lacking.length > 0) {
     return `Let it allow ${lacking.join(' and ')} by changing ${name} to: ${merged(needed, written)}`
   }
-  if (terms.filter(({ kind }) => LOOKED_UP.has(kind)).length > MOST_LOOKUPS) {
+  if (lookedUp(terms).length > MOST_LOOKUPS) {
     return `${name} needs more than ${MOST_LOOKUPS} lookups, and receivers give up; remove some of its mechanisms.`
   }
   return null
+}
+
+/** Returns the terms that need a look-up. Receivers read nothing after `all`, and no `redirect` beside it (5.1). */
+function lookedUp(terms: readonly SpfTerm[]): SpfTerm[] {
+  const all = terms.findIndex(({ kind }) => kind === 'all')
+  const read = all === -1 ? terms : terms.slice(0, all).filter(({ kind }) => kind !== 'redirect')
+  return read.filter(({ kind }) => LOOKED_UP.has(kind))
 }
 
 /** The first mechanism that a sender matches decides (RFC 7208 4.6.2); modifiers may stand anywhere. */

@@ -49,9 +49,12 @@ function judgeOwnership(needed: NeededRecord, texts: readonly string[]): Verdict
   )
 }
 
-/** RFC 6376 3.6.1: tags have any order, unknown tags and spaces in `p` are ignored, and there is exactly one record. */
+/**
+ * RFC 6376 3.6.1: there is exactly one record. `v` comes first, no tag is repeated (3.2), and other tags have any order.
+ * Unknown tags and spaces in `p` are ignored.
+ */
 function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
-  const keys = texts.filter((text) => /(^|;|")\s*p\s*=/i.test(text))
+  const keys = texts.filter((text) => /(^|;|")\s*p\s*=/.test(text))
   const [text] = keys
   if (text === undefined) {
     if (texts.length === 0) return missing(needed)
@@ -69,7 +72,15 @@ function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
       `Remove the quotation marks and backslashes from the value of ${needed.name}: receivers read them as part of the key.`,
     )
   }
+  const repeated = repeatedTag(text)
+  if (repeated !== null) return mismatch(keys, onceOnly(needed, repeated))
   const [tags, wanted] = [readTags(text), readTags(needed.value)]
+  if (tags.has('v') && tags.keys().next().value !== 'v') {
+    return mismatch(
+      keys,
+      `Move v=${tags.get('v')} to the beginning of ${needed.name}: receivers ignore the key otherwise.`,
+    )
+  }
   const key = wanted.get('p') ?? ''
   const given = (tags.get('p') ?? '').replaceAll(/\s/g, '')
   if (given === '')
@@ -145,6 +156,8 @@ function judgeDmarc(needed: NeededRecord, texts: readonly string[]): Verdict {
       `${needed.name} holds ${policies.length} policies, which receivers treat as none; delete all but one.`,
     )
   }
+  const repeated = repeatedTag(text)
+  if (repeated !== null) return mismatch(policies, onceOnly(needed, repeated))
   const policy = readTags(text).get('p')?.toLowerCase() ?? ''
   if (['none', 'quarantine', 'reject'].includes(policy)) return { status: 'VERIFIED', found: policies }
   return mismatch(policies, `The policy of ${needed.name} needs p=none, p=quarantine or p=reject.`)
@@ -156,13 +169,25 @@ export function isDmarcPolicy(text: string): boolean {
 }
 
 function readTags(text: string): Map<string, string> {
-  return new Map(
-    text.split(';').flatMap((part) => {
-      const equals = part.indexOf('=')
-      if (equals < 0) return []
-      return [[part.slice(0, equals).trim().toLowerCase(), part.slice(equals + 1).trim()] as const]
-    }),
-  )
+  return new Map(listTags(text))
+}
+
+/** Returns a tag name that occurs more than once, which makes the whole list invalid (RFC 6376 3.2), or null. */
+function repeatedTag(text: string): string | null {
+  const names = listTags(text).map(([name]) => name)
+  return names.find((name, index) => names.indexOf(name) !== index) ?? null
+}
+
+function onceOnly({ name }: NeededRecord, tag: string): string {
+  return `${name} has the tag ${tag} more than once, which receivers refuse; keep only one of them.`
+}
+
+/** Parses a tag list (RFC 6376 3.2); the case of names counts. */
+function listTags(text: string): (readonly [name: string, value: string])[] {
+  return text.split(';').flatMap((part) => {
+    const equals = part.indexOf('=')
+    return equals < 0 ? [] : [[part.slice(0, equals).trim(), part.slice(equals + 1).trim()] as const]
+  })
 }
 
 function mismatch(found: readonly string[], repair: string): Verdict {
