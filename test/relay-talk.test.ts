@@ -13,7 +13,16 @@ const LOG = createLogger('test', 'silent')
  * Conversations with a scripted relay: the tests check the replies to each command, how the commands are split into
  * chunks, and whether the connection is kept.
  */
-type Answers = { ehlo?: string; mail?: string; rcpt?: string; data?: string; end?: string; rset?: string }
+type Answers = {
+  ehlo?: string
+  mail?: string
+  rcpt?: string
+  data?: string
+  /** Said at the first line of a message, and then the relay hangs up. */
+  middle?: string
+  end?: string
+  rset?: string
+}
 /** `reads` counts the chunks that arrived without a reply in between. */
 type Relay = {
   heard: string[]
@@ -75,7 +84,11 @@ async function startRelay(t: ExecutionContext, answers: Answers, pieces = 65_536
           unread = unread.slice(Number(size))
           queue.push(answers.end ?? '250 taken\r\n')
         } else if (!inData) queue.push(answerTo(line))
-        else if (line === '.') {
+        else if (answers.middle) {
+          socket.end(answers.middle)
+          socket.pause()
+          return
+        } else if (line === '.') {
           inData = false
           queue.push(answers.end ?? '250 taken\r\n')
         }
@@ -214,6 +227,12 @@ test('a message too long for one write has its end apart, and its dots doubled',
   await send(relay, { data: `Subject: Long\r\n\r\n${body}` })
   t.is(relay.heard.filter((line) => line === '..y').length, 2_000)
   t.is(relay.heard.at(-1), '.')
+})
+
+test('a refusal in the middle of a long message is the reason, although the relay hangs up', async (t) => {
+  const relay = await startRelay(t, { middle: '552 5.3.4 too big\r\n' })
+  const failure = await refusal(relay, { data: `${'x'.repeat(70)}\r\n`.repeat(200_000) })
+  t.like(failure, { stage: 'data', reply: { code: 552, text: '5.3.4 too big' } })
 })
 
 test('what a sender stumbles over leaves no connection behind that would refuse the next email', async (t) => {

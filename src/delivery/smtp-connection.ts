@@ -240,7 +240,9 @@ export class SmtpConnection {
     try {
       await this.#wire.drain(body)
     } catch {
-      throw new SmtpFailure('data', 'the connection broke while the email was written')
+      // A relay that refuses an email in its middle answers and closes the connection.
+      const answer = await this.#wire.reply('data', COMMAND_MS).catch(() => null)
+      throw new SmtpFailure('data', answer ?? 'the connection broke while the email was written')
     } finally {
       clearTimeout(timer)
     }

@@ -151,7 +151,10 @@ export class SmtpWire {
     const decoder = new StringDecoder('utf8')
     socket.on('data', (chunk) => this.#receive(decoder.write(chunk)))
     socket.on('error', (error) => this.#break(error))
-    socket.on('close', () => this.#break(new Error('the relay closed the connection')))
+    // `end` comes before `close`, which waits until everything was written, also when the relay no longer reads.
+    for (const event of ['end', 'close']) {
+      socket.on(event, () => this.#break(new Error('the relay closed the connection')))
+    }
   }
 
   #receive(text: string): void {
@@ -216,7 +219,7 @@ export class SmtpWire {
 export async function openSmtpWire(relay: Relay): Promise<SmtpWire> {
   const address = { host: relay.host, port: relay.port }
   const socket = relay.implicitTls
-    ? connectTls({ ...address, ...serverName(relay), rejectUnauthorized: mustVerify(relay) })
+    ? connectTls({ ...address, ...serverName(relay), rejectUnauthorized: mustVerify(relay) }).setNoDelay()
     : connectTcp({ ...address, noDelay: true })
   const wire = new SmtpWire(relay, socket)
   await settled(socket, relay.implicitTls ? 'secureConnect' : 'connect')
