@@ -41,9 +41,17 @@ class PreparingClient extends pg.Client {
 
 /**
  * How a process uses the database. A statement that runs longer than `statementTimeoutMs` is cancelled (SQLSTATE
- * 57014).
+ * 57014). Work that gets no connection within `connectionTimeoutMs` fails, and `isDatabaseAway` is true of its error.
  */
-export type DatabaseOptions = { poolSize?: number; applicationName?: string; statementTimeoutMs?: number }
+export type DatabaseOptions = {
+  poolSize?: number
+  applicationName?: string
+  statementTimeoutMs?: number
+  connectionTimeoutMs?: number
+}
+
+/** Without a limit, requests to a database that hangs would wait, and take memory, for as long as it hangs. */
+const CONNECTION_TIMEOUT_MS = 30_000
 
 /** Opens a pool on the database; `close()` it when done. */
 export async function openDatabase(databaseUrl: string, options: DatabaseOptions = {}): Promise<MikroORM> {
@@ -63,6 +71,7 @@ export async function openDatabase(databaseUrl: string, options: DatabaseOptions
     driverOptions: {
       application_name: options.applicationName ?? 'postloom',
       ...(options.statementTimeoutMs && { statement_timeout: options.statementTimeoutMs }),
+      connectionTimeoutMillis: options.connectionTimeoutMs ?? CONNECTION_TIMEOUT_MS,
       ...NOTICE_VANISHED_HOST,
       Client: PreparingClient,
       onPoolCreated(pool: pg.Pool) {

@@ -416,3 +416,29 @@ test('a statement that runs too long is cut off, answered with 503, and changes 
   await impatient.close()
   await api.close()
 })
+
+test('a call that gets no connection to the database in time is answered with 503', async (t) => {
+  const api = await startApi()
+  const organization = await api.organization()
+  const quiet = { ...api.services.config, logLevel: 'silent' }
+  const full = await createServices(quiet, 'test', { poolSize: 1, connectionTimeoutMs: 100 })
+  const server = createServer(createApp(full).callback())
+  const port = await listenOnLoopback(server)
+  const ask = () =>
+    fetch(`http://127.0.0.1:${port}/api/v2/tools/list_tags`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${organization.token}`, 'content-type': 'application/json' },
+      body: '{}',
+    })
+  const answer = await full.orm.em.fork().transactional(async (em) => {
+    await rows(em, sql`select 1`)
+    return await ask()
+  })
+  t.is(answer.status, 503)
+  t.is(answer.headers.get('retry-after'), '1')
+  t.is((await ask()).status, 200)
+  server.closeAllConnections()
+  server.close()
+  await full.close()
+  await api.close()
+})
