@@ -21,7 +21,7 @@ const file = resolve(environment['MAILBOX_FILE'] ?? '.postloom/mailbox.sqlite')
 mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
 const mailbox = await startMailbox({
   file,
-  host: environment['POSTLOOM_HOST'] ?? '127.0.0.1',
+  host: environment['POSTLOOM_HOST'] || '127.0.0.1',
   httpPort: Number(environment['MAILBOX_PORT'] ?? 8025),
   smtpPort: Number(environment['MAILBOX_SMTP_PORT'] ?? 1025),
   onFault: (error) => log.error({ err: error }, 'fault'),

@@ -1,7 +1,16 @@
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 
-import { type Environment, integer, readInternalSecret, readSecret, required } from '../src/config.ts'
+import {
+  type Environment,
+  hostOf,
+  integer,
+  ownApiUrl,
+  readBaseUrl,
+  readInternalSecret,
+  readSecret,
+  required,
+} from '../src/config.ts'
 import type { CertificateFiles } from './certificate.ts'
 
 /** The configuration of the SMTP process; docs/configuration.md has the names and defaults. */
@@ -21,10 +30,8 @@ export type SmtpConfig = {
 
 /** Reads and checks the environment. Throws an error that names a missing or malformed variable. */
 export function readSmtpConfig(env: Environment): SmtpConfig {
-  const host = env['POSTLOOM_HOST'] ?? '127.0.0.1'
-  const baseUrl = env['POSTLOOM_BASE_URL'] ?? `http://127.0.0.1:${integer(env, 'API_PORT', 3000)}`
   return {
-    host,
+    host: hostOf(env),
     name: env['SMTP_HOST_NAME'] || hostname(),
     ports: {
       submission: integer(env, 'SMTP_PORT', 2587),
@@ -35,8 +42,8 @@ export function readSmtpConfig(env: Environment): SmtpConfig {
     certificate: { certFile: required(env, 'SMTP_TLS_CERT'), keyFile: required(env, 'SMTP_TLS_KEY') },
     proxies: readProxies(env),
     api: {
-      url: env['POSTLOOM_API_URL'] || `http://127.0.0.1:${integer(env, 'API_PORT', 3000)}`,
-      host: new URL(baseUrl).host,
+      url: env['POSTLOOM_API_URL'] || ownApiUrl(env),
+      host: new URL(readBaseUrl(env)).host,
       internalSecret: readInternalSecret(env),
     },
     logLevel: env['LOG_LEVEL'] ?? 'info',

@@ -52,12 +52,12 @@ export type Config = {
 /** Reads and checks the environment. Throws an error that names a missing or malformed variable. */
 export function readConfig(env: Environment): Config {
   const mode = modeOf(env)
-  const apiPort = integer(env, 'API_PORT', 3000)
   const host = hostOf(env)
+  const mailboxPort = integer(env, 'MAILBOX_SMTP_PORT', 1025)
   return {
     env: mode,
     host,
-    baseUrl: (env['POSTLOOM_BASE_URL'] ?? `http://${host}:${apiPort}`).replace(/\/+$/, ''),
+    baseUrl: readBaseUrl(env),
     databaseUrl: required(env, 'DATABASE_URL'),
     temporal: {
       address: env['TEMPORAL_ADDRESS'] ?? '127.0.0.1:7233',
@@ -67,18 +67,18 @@ export function readConfig(env: Environment): Config {
       tls: env['TEMPORAL_TLS'] === 'true' || env['TEMPORAL_TLS'] === '1',
       uiUrl: env['TEMPORAL_UI_URL']?.replace(/\/+$/, '') || undefined,
     },
-    ports: { api: apiPort, worker: integer(env, 'WORKER_PORT', 3001) },
+    ports: { api: apiPortOf(env), worker: integer(env, 'WORKER_PORT', 3001) },
     secret: readSecret(env),
     encryptionKey: createHash('sha256').update(secretOf(env, 'POSTLOOM_ENCRYPTION_KEY')).digest(),
     internalSecret: readInternalSecret(env),
-    relayUrl: env['RELAY_URL'] || `smtp://127.0.0.1:${integer(env, 'MAILBOX_SMTP_PORT', 1025)}`,
+    relayUrl: env['RELAY_URL'] || `smtp://${reachableHost(host)}:${mailboxPort}`,
     laneRates: {
       transactional: integer(env, 'LANE_RATE_TRANSACTIONAL', 40),
       bulk: integer(env, 'LANE_RATE_BULK', 40),
     },
     trustedProxies: addressRanges(env, 'TRUSTED_PROXIES'),
     webAllowPrivate: readPrivateAddresses(env['WEB_ALLOW_PRIVATE'] ?? '', mode),
-    dns: readDns(env, host),
+    dns: readDns(env),
     logLevel: env['LOG_LEVEL'] ?? 'info',
   }
 }
@@ -100,8 +100,32 @@ function modeOf(env: Environment): Config['env'] {
   return env['POSTLOOM_ENV'] === 'production' ? 'production' : 'development'
 }
 
-function hostOf(env: Environment): string {
-  return env['POSTLOOM_HOST'] ?? '127.0.0.1'
+/** Returns the address that a process listens on. */
+export function hostOf(env: Environment): string {
+  return env['POSTLOOM_HOST'] || '127.0.0.1'
+}
+
+/**
+ * Returns the public address of the API without a trailing slash; if none is set, the one on this machine. Throws when it
+ * is not an http or https address.
+ */
+export function readBaseUrl(env: Environment): string {
+  const address = env['POSTLOOM_BASE_URL'] || ownApiUrl(env)
+  if (!/^https?:$/.test(URL.parse(address)?.protocol ?? '')) {
+    throw new Error(
+      `POSTLOOM_BASE_URL is ${JSON.stringify(address)}; give an address such as https://mail.example.org.`,
+    )
+  }
+  return address.replace(/\/+$/, '')
+}
+
+/** Returns the address at which processes on this machine reach its API. */
+export function ownApiUrl(env: Environment): string {
+  return `http://${reachableHost(hostOf(env))}:${apiPortOf(env)}`
+}
+
+function apiPortOf(env: Environment): number {
+  return integer(env, 'API_PORT', 3000)
 }
 
 /**
@@ -125,13 +149,13 @@ function secretOf(env: Environment, name: string): string {
   throw new Error(`${name} is too short: give at least 32 random characters (openssl rand -hex 32).`)
 }
 
-function readDns(env: Environment, host: string): Config['dns'] {
+function readDns(env: Environment): Config['dns'] {
   const servers = listOf(env, 'DNS_SERVERS')
   const wrong = servers.find((server) => !isServer(server))
   if (wrong !== undefined) {
     throw new Error(`DNS_SERVERS has ${JSON.stringify(wrong)}; give addresses such as 9.9.9.9 or [::1]:53.`)
   }
-  const publicHost = URL.parse(env['POSTLOOM_BASE_URL'] ?? '')?.hostname ?? host
+  const publicHost = new URL(readBaseUrl(env)).hostname
   const hasName = isIP(publicHost) === 0 && publicHost.includes('.')
   // Without a public host name, a reserved name that leads nowhere (RFC 2606).
   const bounceHost = (env['BOUNCE_HOST'] || (hasName ? publicHost : 'mail.postloom.test')).toLowerCase()

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
-import { reachableHost } from '../../src/config.ts'
+import { hostOf, reachableHost } from '../../src/config.ts'
 import { choosePorts, type PortRequest } from './ports.ts'
 import { developmentSecret, stateDirectory, type DevFile } from './state.ts'
 
@@ -58,7 +58,7 @@ const NO_PORTS: Ports = {
 export async function readSettings(env: Environment, say: (line: string) => void): Promise<Settings> {
   const isDevelopment = env['POSTLOOM_ENV'] !== 'production'
   const hasOwnTemporal = !env['TEMPORAL_ADDRESS']
-  const host = env['POSTLOOM_HOST'] ?? LOOPBACK
+  const host = hostOf(env)
   const needed = { isDevelopment, hasOwnTemporal, hasOwnDatabase: !env['DATABASE_URL'] }
   const ports = { ...NO_PORTS, ...(await choosePorts(portRequests(host, needed), env, say)) }
   const urlHost = reachableHost(host)
