@@ -6,12 +6,14 @@ import type { Step } from '../schema/automation.ts'
 import type { WorkflowStatistics } from '../schema/workflow-statistics.ts'
 import { execute, rows } from '../src/database.ts'
 import { getAutomation } from '../src/domain/automations/definition/records.ts'
+import { updateStatus } from '../src/domain/automations/definition/status.ts'
 import { noteTimedGoals } from '../src/domain/automations/goals/goal-filters.ts'
 import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
 import { readStory } from '../src/domain/automations/runs/run-story.ts'
 import { readStatistics } from '../src/domain/automations/runs/statistics.ts'
 import { recordEvents } from '../src/domain/events.ts'
 import { keepHouse } from '../src/domain/housekeeping.ts'
+import { createTag, renameTag } from '../src/domain/tag-records.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId } from '../src/ids.ts'
 import { reconcile } from '../worker/reconciler.ts'
@@ -271,6 +273,17 @@ test('a goal counts until its window closes, also after the run has ended, and n
   t.deepEqual(await conversionsOf(other.automationId), [])
   await keepHouse(services.orm.em.fork())
   t.is(await watchesOf(other.automationId), 0)
+})
+
+test('a tag keeps its name while a goal that names it counts, also after the run and its workflow have ended', async (t) => {
+  await tenant.within((call) => createTag(call, 'loyal'))
+  const loyal = [{ field: 'tags', operator: 'has_any' as const, value: ['loyal'] }]
+  const run = await world.ended(withGoals([THANKS], goal({ filters: loyal })), await tenant.subscribe())
+  await tenant.within((call) => updateStatus(call, encodeId('wf', run.automationId), 'ARCHIVED'))
+  const rename = () => tenant.within((call) => renameTag(call, 'loyal', 'faithful'))
+  await t.throwsAsync(rename, { message: /cannot be renamed while it is used by the workflow/ })
+  await shiftWindows(run.automationId, 31)
+  t.is((await rename()).name, 'faithful')
 })
 
 test('from the first email on: nothing counts before it has gone, and what comes with it does', async (t) => {

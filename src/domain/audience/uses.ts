@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'
+import { BY_FILTERS } from '../automations/goals/goals.ts'
 import { IS_ACTIVE } from '../automations/runs/active.ts'
 
 /** A record that refers to a tag or a segment. `id` is a uuid. */
@@ -12,7 +13,7 @@ const NAMED = 20
 /**
  * Returns up to 20 records with a `document` (filters, steps or goals) for which the condition holds. Searches segments,
  * workflow drafts and all that can still send or run: unfinished campaigns, published versions of workflows that are not
- * archived, and older versions with active runs.
+ * archived, older versions with active runs, and the goals of ended runs that still count.
  */
 export async function usesWhere({ em, organization }: Call, condition: RawBuilder<unknown>): Promise<Use[]> {
   return await rows<Use>(
@@ -32,6 +33,15 @@ export async function usesWhere({ em, organization }: Call, condition: RawBuilde
           (automation.status <> 'ARCHIVED' and automation.published_version_id = version.id)
           or exists (select from automation_run run where run.organization_id = version.organization_id
             and run.automation_id = automation.id and run.version_id = version.id and run.${IS_ACTIVE}))
+        union all
+        select 'workflow', automation.id, automation.name, version.definition -> 'successGoals'
+        from automation_version version join automation
+          on automation.organization_id = version.organization_id and automation.id = version.automation_id
+        where version.organization_id = ${organization.id} and version.id in (
+          select run.version_id from goal_watch watch join automation_run run
+            on run.organization_id = watch.organization_id and run.id = watch.run_id
+          where watch.organization_id = ${organization.id} and watch.event_type = ${BY_FILTERS}
+            and coalesce(watch.expires_at > now(), true))
         union all
         select 'segment', id, name, filters from segment where organization_id = ${organization.id}
       ) as used where ${condition} order by kind, name, id limit ${NAMED}`,
