@@ -87,7 +87,7 @@ export function bold(text: string): string {
   return styled('bold', text, process.stdout)
 }
 
-export function red(text: string): string {
+function red(text: string): string {
   return styled('red', text, process.stderr)
 }
 

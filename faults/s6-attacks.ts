@@ -1,5 +1,5 @@
 /** Values that try to be more than text: in HTML, Markdown, URLs, styles, variables and lines. */
-export const FRAGMENTS: readonly string[] = [
+const FRAGMENTS: readonly string[] = [
   '<script>alert(1)</script>',
   '"><img src=x onerror=alert(1)>',
   "' onmouseover='alert(1)",

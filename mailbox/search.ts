@@ -7,7 +7,7 @@ export type Condition = {
 }
 
 /** Matches every mail. */
-export const ALL: Condition = { where: 'true', values: [] }
+const ALL: Condition = { where: 'true', values: [] }
 
 const FIELDS: Record<string, string> = {
   from: 'from_text',

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import type { Filter, FilterOperator, Leaf, Where } from '../schema/audience.ts'
 import { Failure } from '../src/catalogue/failure.ts'
 import { type EntityManager, execute, json, migrate, openDatabase, rows } from '../src/database.ts'
-import { checkFilterReferences, checkFilters } from '../src/domain/audience/check.ts'
+import { checkFilters } from '../src/domain/audience/check.ts'
 import {
   audiencePredicate,
   compileWhere,
@@ -511,7 +511,7 @@ test('references that do not exist are refused when filters are saved, all at on
     leaf('customFields.plam', 'is_set'),
     { not: leaf('customFields.plan', 'gt', 3) },
   ]
-  const refused = await t.throwsAsync(checkFilterReferences(em, world.scope, filters, 'filters'), {
+  const refused = await t.throwsAsync(checkFilters(em, world.scope, filters, 'filters'), {
     instanceOf: Failure,
   })
   t.is(refused?.code, 'INVALID_INPUT')
@@ -523,7 +523,7 @@ test('references that do not exist are refused when filters are saved, all at on
     'filters[3].field',
     'filters[4].not.operator',
   ])
-  await checkFilterReferences(em, world.scope, filters.slice(0, 1), 'filters', { tagsOnDemand: true })
+  await checkFilters(em, world.scope, filters.slice(0, 1), 'filters', { tagsOnDemand: true })
   t.deepEqual(await checkFilters(em, world.scope, [leaf('tags', 'has_any', ['VIP'])], 'filters'), [
     leaf('tags', 'has_any', ['VIP']),
   ])
@@ -561,12 +561,12 @@ test('segments that lead back to themselves are refused', async (t) => {
   await world.segment([leaf('segment', 'has_any', [encodeId('seg', b)])], a)
   await world.segment([leaf('name', 'is_set')], b)
   const back = [leaf('segment', 'has_none', [encodeId('seg', a)])]
-  const refused = await t.throwsAsync(
-    checkFilterReferences(em, world.scope, back, 'filters', { segmentId: b }),
-    { instanceOf: Failure, message: /lead back to themselves/ },
-  )
+  const refused = await t.throwsAsync(checkFilters(em, world.scope, back, 'filters', { segmentId: b }), {
+    instanceOf: Failure,
+    message: /lead back to themselves/,
+  })
   t.deepEqual(pathsOf(refused), ['filters[0].value'])
-  await checkFilterReferences(em, world.scope, back, 'filters', { segmentId: newId() })
+  await checkFilters(em, world.scope, back, 'filters', { segmentId: newId() })
   // Two concurrent edits can still create a cycle; the audience is then refused.
   await execute(em, sql`update segment set filters = ${JSON.stringify(back)}::jsonb where id = ${b}`)
   const stopped = await t.throwsAsync(audiencePredicate(em, world.scope, back), { instanceOf: Failure })

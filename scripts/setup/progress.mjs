@@ -59,7 +59,7 @@ export function runProgram(command, parameters, { env = process.env, cwd, timeou
   })
 }
 
-export function duration(milliseconds) {
+function duration(milliseconds) {
   const seconds = Math.round(milliseconds / 1_000)
   return seconds < 90 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }

@@ -9,7 +9,7 @@ const HOURS = { days: ['MON'], start: '09:00', end: '17:00', timezone: 'Europe/P
 const ID = '01hzy3k8v5e0qs2r7m4n6p8t9w'
 
 /** A valid configuration of every type of step, with all members. */
-export const STEP_EXAMPLES: Readonly<Record<keyof typeof STEP_CONFIGS, object>> = {
+const STEP_EXAMPLES: Readonly<Record<keyof typeof STEP_CONFIGS, object>> = {
   EMAIL: {
     campaignId: `cmp_${ID}`,
     subject: 'Hello',
@@ -55,7 +55,7 @@ export const STEP_EXAMPLES: Readonly<Record<keyof typeof STEP_CONFIGS, object>> 
 }
 
 /** A valid configuration of every mode of WAIT_UNTIL, with all members. */
-export const WAIT_UNTIL_EXAMPLES: Readonly<Record<keyof typeof WAIT_UNTIL_CONFIGS, object>> = {
+const WAIT_UNTIL_EXAMPLES: Readonly<Record<keyof typeof WAIT_UNTIL_CONFIGS, object>> = {
   DATE: { mode: 'DATE', date: '2031-01-01', timezone: 'Europe/Paris', ...LIMIT },
   FIELD_DATE: {
     mode: 'FIELD_DATE',
@@ -91,7 +91,7 @@ const ENTRIES: Readonly<Record<keyof typeof TRIGGER_CONFIGS, object>> = {
 }
 
 /** A valid configuration of every type of trigger, with all members. */
-export const TRIGGER_EXAMPLES: Readonly<Record<string, object>> = Object.fromEntries(
+const TRIGGER_EXAMPLES: Readonly<Record<string, object>> = Object.fromEntries(
   Object.entries(ENTRIES).map(([type, config]) => [type, { type, ...config, filters: FILTERS }]),
 )
 

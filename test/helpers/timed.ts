@@ -10,7 +10,7 @@ import { type Answer, startApi, type TestApi, type TestOrganization } from './ap
 import { step } from './automation.ts'
 import { eventually } from './eventually.ts'
 
-export const EVERY_TIME = { timezone: 'UTC', reEntry: { mode: 'EVERY_TIME' } } as const
+const EVERY_TIME = { timezone: 'UTC', reEntry: { mode: 'EVERY_TIME' } } as const
 export const HOUR = 3_600_000
 
 type Row = { lookedUntil: string; nextAt: string | null }

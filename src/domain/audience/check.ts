@@ -71,19 +71,6 @@ export async function readFilters(
   return { filters: placed.map(({ filter }) => filter), references: judged.references }
 }
 
-/** Checks the references of filters that passed `validateFilters`. Throws `INVALID_INPUT` with all missing ones. */
-export async function checkFilterReferences(
-  em: EntityManager,
-  scope: Scope,
-  filters: readonly Filter[],
-  path: string,
-  options: ReferenceOptions = {},
-): Promise<void> {
-  const placed = filters.map((filter, index) => ({ filter, path: joinPath(path, index) }))
-  const faults = await referenceFaults(em, scope, placed, options)
-  if (faults.length > 0) refuseFaults(faults, 'The list of filters')
-}
-
 /**
  * Returns the faults that need a look-up, for any number of filters at once: tags, segments, campaigns and workflows
  * that do not exist, custom fields that do not exist or have another type, and segments that contain themselves.

@@ -34,7 +34,7 @@ const LEAF = ['field', 'operator', 'value']
 
 /**
  * Returns all faults of a list of filters with their JSON paths below `path`. Without faults, the filters can be
- * compiled once their references are loaded. A pure function: checkFilterReferences checks what needs a look-up.
+ * compiled once their references are loaded. A pure function: referenceFaults finds what needs a look-up.
  */
 export function validateFilters(filters: unknown, path: string, context: FilterContext = {}): Fault[] {
   const walk: Walk = { ...context, faults: [], leaves: 0 }

@@ -33,7 +33,7 @@ export function judge(needed: NeededRecord, records: readonly DnsRecord[]): Verd
 }
 
 /** Returns the verdict for a name without such a record. */
-export function missing({ name, type, value, priority, purpose }: NeededRecord): Verdict {
+function missing({ name, type, value, priority, purpose }: NeededRecord): Verdict {
   const why = purpose === 'DMARC' ? 'Recommended, because large receivers expect a DMARC policy: add' : 'Add'
   const what = priority === undefined ? 'the value' : `priority ${priority} and the value`
   return { status: 'MISSING', found: [], repair: `${why} the ${type} record ${name} with ${what}: ${value}` }

@@ -247,7 +247,7 @@ async function duePage(call: Call, intake: Intake, timed: Timed, size: number): 
 }
 
 /** Returns the entry data of a run that a timed trigger starts; filters and `keyPath` read it as `entry.<path>`. */
-export function contextOf(config: TimedTrigger, occasion: string, dueAt: string): Record<string, unknown> {
+function contextOf(config: TimedTrigger, occasion: string, dueAt: string): Record<string, unknown> {
   switch (config.type) {
     case 'DATE_FIELD':
       return { field: config.field, date: occasion, dueAt }
