@@ -252,7 +252,7 @@ test('a tag keeps its name while a campaign, a goal of a draft or an older versi
     const { token } = organization
     const answer = await api.request('PATCH', `/api/v2/tags/${tag.id}`, { token, body: { name: 'Gamma' } })
     t.is(answer.status, 409)
-    return answer.body.details.users.map(({ name }: { name: string }) => name)
+    return answer.body.details.usedBy.map(({ name }: { name: string }) => name)
   }
   const filters = [{ field: 'tags', operator: 'has_any', value: ['beta'] }]
   const campaignId = newId()

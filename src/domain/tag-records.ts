@@ -5,7 +5,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, row, rows } from '../database.ts'
 import { encodeId, missing, readId } from '../ids.ts'
-import { usesWhere } from './audience/uses.ts'
+import { refuseInUse, type Use, usesWhere } from './audience/uses.ts'
 import { recordEvents } from './events.ts'
 import { readWalk, type Walk } from './keyset.ts'
 import { lockSegments } from './segments/lock.ts'
@@ -53,7 +53,7 @@ export async function getTag(call: Call, tag: string): Promise<Tag> {
 
 /**
  * Renames a tag; its subscribers keep it. Filters and steps refer to tags by name, so a tag in use allows only a change
- * of letter case. Throws `WRONG_STATE` with the users otherwise.
+ * of letter case. Throws `WRONG_STATE` that names the uses otherwise.
  */
 export async function renameTag(call: Call, tag: string, name: string): Promise<Tag> {
   const { em, organization } = call
@@ -61,14 +61,8 @@ export async function renameTag(call: Call, tag: string, name: string): Promise<
   // The lock keeps new filters from naming the tag meanwhile.
   await lockSegments(call)
   const found = await findTag(call, chooseTag(tag))
-  const users = wanted.toLowerCase() === found.name.toLowerCase() ? [] : await namesOfUsers(call, found)
-  if (users.length > 0) {
-    throw new Failure(
-      'WRONG_STATE',
-      `The tag "${found.name}" cannot be renamed while it is used by ${users.map(({ kind, name: used }) => `the ${kind} "${used}"`).join(', ')}; change them first, or make a new tag.`,
-      { details: { users } },
-    )
-  }
+  const uses = wanted.toLowerCase() === found.name.toLowerCase() ? [] : await usesOfTag(call, found)
+  refuseInUse(uses, `The tag "${found.name}" cannot be renamed`, 'remove it there first, or make a new tag')
   const renamed = await execute(
     em,
     sql`update tag set name = ${wanted} where organization_id = ${organization.id} and id = ${found.id}
@@ -169,7 +163,7 @@ export async function deleteTag(call: Call, choice: TagChoice): Promise<{ tag: T
 export async function summarizeTagDeletion(call: Call, choice: TagChoice): Promise<ConfirmationSummary> {
   const { em, organization } = call
   const tag = await findTag(call, choice)
-  const [people, users] = [await countCarriers(call, tag), await namesOfUsers(call, tag)]
+  const [people, uses] = [await countCarriers(call, tag), await usesOfTag(call, tag)]
   const audience = await row<{ count: number }>(
     em,
     sql`select count(*)::int as count from subscriber where organization_id = ${organization.id}`,
@@ -181,7 +175,7 @@ export async function summarizeTagDeletion(call: Call, choice: TagChoice): Promi
       `The tag is taken from ${people} of ${audience?.count ?? 0} subscribers and deleted; this cannot be undone.`,
       'No workflow starts because of it.',
     ],
-    warnings: users.map(({ kind, name }) => `The ${kind} "${name}" names this tag and can no longer use it.`),
+    warnings: uses.map(({ kind, name }) => `The ${kind} "${name}" names this tag and can no longer use it.`),
   }
 }
 
@@ -195,14 +189,13 @@ async function countCarriers({ em, organization }: Call, tag: TagRow): Promise<n
 }
 
 /** Returns the workflows, segments and unfinished campaigns that name the tag. */
-async function namesOfUsers(call: Call, tag: TagRow): Promise<{ kind: string; name: string }[]> {
-  const users = await usesWhere(
+async function usesOfTag(call: Call, tag: TagRow): Promise<Use[]> {
+  return await usesWhere(
     call,
     sql`lower(${tag.name}) = any(select lower(value #>> '{}') from (
       select jsonb_path_query(document, '$.**.tagNames[*]') as value
       union all select jsonb_path_query(document, '$.** ? (@.field == "tags").value[*]')) as named)`,
   )
-  return users.map(({ kind, name }) => ({ kind, name }))
 }
 
 async function readTag(call: Call, id: string): Promise<Tag> {

@@ -1,13 +1,19 @@
 import { type RawBuilder, sql } from 'kysely'
 
+import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'
+import { encodeId, type IdPrefix } from '../../ids.ts'
 import { BY_FILTERS } from '../automations/goals/goals.ts'
 import { IS_ACTIVE } from '../automations/runs/active.ts'
 
 /** A record that refers to a tag or a segment. `id` is a uuid. */
 export type Use = { kind: 'campaign' | 'workflow' | 'segment'; id: string; name: string }
 
+const PREFIXES = { campaign: 'cmp', workflow: 'wf', segment: 'seg' } as const satisfies Record<
+  Use['kind'],
+  IdPrefix
+>
 const NAMED = 20
 
 /**
@@ -46,4 +52,17 @@ export async function usesWhere({ em, organization }: Call, condition: RawBuilde
         select 'segment', id, name, filters from segment where organization_id = ${organization.id}
       ) as used where ${condition} order by kind, name, id limit ${NAMED}`,
   )
+}
+
+/**
+ * Throws `WRONG_STATE` that names each use, if there are any. `refusal` says what cannot be done, such as "The tag "a"
+ * cannot be renamed"; `repair` says what to do first.
+ */
+export function refuseInUse(uses: readonly Use[], refusal: string, repair: string): void {
+  if (uses.length === 0) return
+  const usedBy = uses.map(({ kind, id, name }) => ({ type: kind, id: encodeId(PREFIXES[kind], id), name }))
+  const named = usedBy.map(({ type, id, name }) => `the ${type} "${name}" (${id})`).join(', ')
+  throw new Failure('WRONG_STATE', `${refusal} while it is used by ${named}; ${repair}.`, {
+    details: { usedBy },
+  })
 }
