@@ -113,10 +113,10 @@ function valueShape(kind: FieldKind, operator: FilterOperator): Shape {
         ? { value: 'a list of ids', schema: list(id('seg'), AUDIENCE_LIMITS.names) }
         : { value: 'a list of names', schema: list(FILLED, AUDIENCE_LIMITS.names) }
     case 'percent':
-      return { value: 'a share, 0 to 100', schema: { type: 'number', minimum: 0, maximum: 100 } }
+      return { value: 'a percentage from 0 to 100', schema: { type: 'number', minimum: 0, maximum: 100 } }
     case 'performed':
     case 'not_performed':
-      return { value: 'no value: event, where, count, within instead', schema: null }
+      return { value: 'no value; instead the members event, where, count and within', schema: null }
     case 'gt':
     case 'gte':
     case 'lt':
@@ -126,9 +126,9 @@ function valueShape(kind: FieldKind, operator: FilterOperator): Shape {
     default:
   }
   if (kind === 'campaign')
-    return { value: 'an id, a list of ids, or none for any', schema: oneOrMore(id('cmp')) }
+    return { value: 'an id, a list of ids, or no value for any', schema: oneOrMore(id('cmp')) }
   if (kind === 'workflow')
-    return { value: 'an id, a list of ids, or none for any', schema: oneOrMore(id('wf')) }
+    return { value: 'an id, a list of ids, or no value for any', schema: oneOrMore(id('wf')) }
   return SCALARS[kind] ?? { value: 'text', schema: TEXT }
 }
 

@@ -13,16 +13,17 @@ export const API_VERSION = '2.0.0'
 
 const ABOUT = `Email marketing and transactional email that you run yourself.
 
-**Tools** (\`/api/v2/tools\`) are the whole of it: one address for each thing that can be done. **REST v2** shows the common
-resources by address. **REST v1** is frozen.
+The **tools** (\`/api/v2/tools\`) cover all functions, with one address for each. **REST v2** covers the common resources.
+**REST v1** is frozen.
 
-Send an API token with each request: \`Authorization: Bearer pl_…\`. What changes something takes an \`Idempotency-Key\`, so
-that it can be repeated safely. Ids are a prefix and 26 letters; times are ISO 8601 in UTC.
+Send an API token with each request: \`Authorization: Bearer pl_…\`. Requests that change something accept an
+\`Idempotency-Key\`, so that they can be repeated safely. Ids consist of a prefix and 26 letters or digits; times are
+ISO 8601 in UTC.
 
-Two doors speak a protocol of their own and are not described here: AI agents use the same tools over MCP at
-\`/api/mcp/sse\` with an API token, or at \`/mcp\` as a member who signed in by OAuth 2.1, whose addresses stand in
-[its metadata](/.well-known/oauth-authorization-server/mcp). \`get_skill\` with \`{"type": "docs", "page": "mcp"}\` has the page
-about both.`
+Two interfaces have protocols of their own and are not described here. AI agents use the same tools over MCP: at
+\`/api/mcp/sse\` with an API token, or at \`/mcp\` as a member who signed in by OAuth 2.1
+([metadata](/.well-known/oauth-authorization-server/mcp)). \`get_skill\` with \`{"type": "docs", "page": "mcp"}\` describes
+both.`
 
 /** Returns the OpenAPI 3.1 document of a service at `baseUrl`, with all its addresses. */
 export function describeService(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
@@ -50,7 +51,7 @@ export function describeService(baseUrl: string, routes: readonly Route[]): Reco
         adminKey: {
           type: 'http',
           scheme: 'bearer',
-          description: 'An admin key of those who run the service, `pladmin_…`.',
+          description: 'An admin key of the installation, `pladmin_…`.',
         },
       },
     },
@@ -84,21 +85,24 @@ function tagsOf(paths: Paths): string[] {
 }
 
 const HEADERS = {
-  RequestId: header('string', 'Finds this request in the logs.'),
+  RequestId: header('string', 'The id of this request in the logs.'),
   RateLimit: header(
     'integer',
-    'Requests that the organization, at the admin door the address, has in a minute.',
+    'The number of requests per minute: of the organization, or for admin requests of the IP address.',
   ),
-  RateRemaining: header('integer', 'Requests that are left of them.'),
-  RateReset: header('integer', 'Seconds until they are all there again.'),
-  RetryAfter: { ...header('integer', 'Seconds until a repetition can succeed.'), required: true },
+  RateRemaining: header('integer', 'The number of requests left in this minute.'),
+  RateReset: header('integer', 'The number of seconds until all requests are available again.'),
+  RetryAfter: {
+    ...header('integer', 'The number of seconds after which to repeat the request.'),
+    required: true,
+  },
 }
 
 const PARAMETERS = {
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',
-    description: 'Repeating a request under the same key, within 24 hours, gives the first answer again.',
+    description: 'Within 24 hours, a repeated request with the same key gets the first answer again.',
     schema: { type: 'string', minLength: 1, maxLength: 256, pattern: '^[\\x21-\\x7e][\\x20-\\x7e]*$' },
   },
 }

@@ -31,7 +31,7 @@ function listTools(): Operation {
     operationId: 'list_admin_tools',
     ...COMMON,
     summary: 'List the admin tools',
-    description: 'What reads across all organizations, and how to run it.',
+    description: 'Returns the tools that read any organization, and how to run them.',
     responses: {
       200: answered(
         closed({ success: Type.Literal(true), usage, total: Type.Integer(), tools: Type.Array(tool) }),

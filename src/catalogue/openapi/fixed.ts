@@ -53,7 +53,8 @@ function listTools(): Operation {
     operationId: 'discover_tools',
     tags: ['Discovery'],
     summary: 'List the tools',
-    description: 'Every tool with the JSON Schemas of its input and output, its hints and its gate.',
+    description:
+      'Returns all tools with the JSON Schemas of their inputs and outputs, their annotations, and whether they require a confirmation.',
     responses: { 200: answered(succeeded(data)), ...refusals('tools', DISCOVERY) },
   }
 }
@@ -63,7 +64,7 @@ function describeOne(): Operation {
     operationId: 'describe_tool',
     tags: ['Discovery'],
     summary: 'Describe a tool',
-    description: 'One tool of the list; an unknown name is answered with what is close to it.',
+    description: 'Returns one tool. If there is none with this name, the answer lists similar names.',
     parameters: [pathText('name', 'The name of the tool.', 'list_tags')],
     responses: {
       200: answered(succeeded(ToolDescription)),
@@ -78,8 +79,9 @@ function rejectedRows(): Operation {
     operationId: 'v2_get_imports_rejected',
     tags: ['REST v2: imports'],
     ...said(tool, false),
-    description: 'The rows that an import refused, as a CSV file with the number of the row and the error.',
-    parameters: [pathText('importId', 'imp_…', EXAMPLES[tool.name]?.['importId'])],
+    description:
+      'Returns the rows that an import refused, as a CSV file with the number and the error of each row.',
+    parameters: [pathText('importId', 'The id of the import (`imp_…`).', EXAMPLES[tool.name]?.['importId'])],
     responses: {
       200: {
         description: 'The refused rows.',
@@ -100,7 +102,7 @@ function sendV1(): Operation {
     parameters: [IDEMPOTENCY_KEY],
     requestBody: jsonBody(tool.input, EXAMPLES[tool.name]),
     responses: {
-      200: answered(sent, 'Stored; it will be sent, whatever fails meanwhile.'),
+      200: answered(sent, 'The email is stored and will be sent.'),
       ...refusals('v1', codesOf(tool, { door: 'v1', hasBody: true, isGated: false })),
     },
   }
@@ -123,13 +125,13 @@ function takeWebhook(): Operation {
     tags: ['Inbound webhooks'],
     summary: 'Start a workflow from outside',
     description:
-      'Takes a message for an INBOUND_WEBHOOK trigger, signed as Standard Webhooks ask. Publishing the workflow shows the address and its secret.',
+      'Receives a message for an INBOUND_WEBHOOK trigger, signed according to Standard Webhooks. Publishing the workflow returns the address and its secret.',
     ...NO_TOKEN,
     parameters: [
-      pathText('slug', 'whk_…'),
-      header('webhook-id', 'The same for each repetition of a message.'),
-      header('webhook-timestamp', 'Seconds since 1970.'),
-      header('webhook-signature', 'v1,… the HMAC-SHA256 of id, timestamp and body.'),
+      pathText('slug', 'The slug of the trigger (`whk_…`).'),
+      header('webhook-id', 'The id of the message, the same for each repetition.'),
+      header('webhook-timestamp', 'The time of sending, in seconds since 1970.'),
+      header('webhook-signature', '`v1,` and the HMAC-SHA256 of id, timestamp and body in base64.'),
     ],
     requestBody: jsonBody(person),
     responses: {
@@ -157,7 +159,7 @@ function ownDocument(): Operation {
     ...NO_TOKEN,
     responses: {
       200: {
-        description: 'OpenAPI 3.1, made from what the service does.',
+        description: 'This document, OpenAPI 3.1.',
         content: { 'application/json': { schema: { type: 'object' } } },
       },
     },
@@ -169,11 +171,11 @@ function startDocument(): Operation {
     operationId: 'start',
     tags: ['Discovery'],
     summary: 'How to begin',
-    description: 'The start document for developers: Markdown, or a page for who prefers text/html.',
+    description: 'Returns the start document for developers, in Markdown or HTML.',
     ...NO_TOKEN,
     responses: {
       200: {
-        description: 'How to begin, with the address of this service in every example.',
+        description: 'The start document. Its examples contain the address of this service.',
         content: {
           'text/markdown': { schema: { type: 'string' } },
           'text/html': { schema: { type: 'string' } },
@@ -197,7 +199,7 @@ function reference(): Operation {
 
 function alive(): Operation {
   return health('healthz', 'Whether the process answers', {
-    200: plain(closed({ status: Type.Literal('ok') }), 'It does.'),
+    200: plain(closed({ status: Type.Literal('ok') }), 'The process answers.'),
   })
 }
 
@@ -207,16 +209,16 @@ function ready(): Operation {
     status: Type.Enum(['ready', 'not ready']),
     dependencies: closed({ database: reached, temporal: reached }),
   })
-  return health('readyz', 'Which dependency is missing', {
-    200: plain(state, 'It serves; without Temporal it still accepts.'),
-    [FAILURES.UNAVAILABLE.status]: plain(state, 'The database is away.'),
+  return health('readyz', 'Whether the process can serve requests', {
+    200: plain(state, 'It can. Without Temporal it accepts requests, and workflows continue later.'),
+    [FAILURES.UNAVAILABLE.status]: plain(state, 'It cannot reach the database.'),
   })
 }
 
 function metrics(): Operation {
-  return health('metrics', 'Numbers for Prometheus', {
+  return health('metrics', 'Metrics in the Prometheus format', {
     200: {
-      description: 'Numbers of this process.',
+      description: 'The metrics of this process.',
       content: { 'text/plain': { schema: { type: 'string' } } },
     },
   })

@@ -76,9 +76,13 @@ export const IDEMPOTENCY_KEY = { $ref: '#/components/parameters/IdempotencyKey' 
 export function said(tool: Tool, asksConfirmation: boolean): Operation {
   const { title, description, permission, effect, bodyLimit, jsonDepth } = tool
   const facts = [
-    permission === null ? 'Any token will do.' : `Needs the permission \`${permission}\`.`,
-    ...(asksConfirmation ? ['Asks for a confirmation: the first call answers 428 with a code.'] : []),
-    ...(jsonDepth > JSON_DEPTH ? [`The body may have ${bodyLimit} bytes and ${jsonDepth} levels.`] : []),
+    permission === null
+      ? 'Requires a token with any permissions.'
+      : `Requires the permission \`${permission}\`.`,
+    ...(asksConfirmation ? ['The first call answers 428 with a confirmation code.'] : []),
+    ...(jsonDepth > JSON_DEPTH
+      ? [`The body has at most ${bodyLimit} bytes and ${jsonDepth} levels of nesting.`]
+      : []),
   ]
   return { summary: title, description: `${description}\n\n${facts.join(' ')}`, 'x-effect': effect }
 }
@@ -137,7 +141,7 @@ function pathParameter(
     name,
     in: 'path',
     required: true,
-    description: description ?? `The ${name}, by id or by what it is known by.`,
+    description: description ?? `The ${name}: its ${standsFor.join(' or ')}.`,
     schema: { type: 'string', minLength: 1 },
     ...(example !== undefined && { example }),
   }

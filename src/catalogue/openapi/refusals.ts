@@ -20,7 +20,9 @@ const SHAPES: Record<Door, (words: string[], status: number) => TSchema> = {
       code: Type.Enum(words),
       details: details(),
       ...(status === 428 && CHALLENGE),
-      ...(status === 429 && { limit: Type.Optional(Type.Integer({ description: 'Requests a minute.' })) }),
+      ...(status === 429 && {
+        limit: Type.Optional(Type.Integer({ description: 'The number of requests per minute.' })),
+      }),
     }),
   rest: (words, status) =>
     closed({
@@ -122,6 +124,6 @@ function nameOf(door: Door, status: number): string {
 
 function details(): TSchema {
   return Type.Optional(
-    Type.Unknown({ description: 'For faults of the input: a list of all of them, each {path, message}.' }),
+    Type.Unknown({ description: 'For an invalid input: a list of all faults, each {path, message}.' }),
   )
 }

@@ -22,7 +22,7 @@ export function liftOf(variant: Arm, holdout: Arm): Lift {
     ({ people, converted }) => people < FEWEST_PEOPLE || converted < FEWEST_CONVERSIONS,
   )
   if (few) {
-    const note = `Too few people to say: it takes ${FEWEST_PEOPLE} people and ${FEWEST_CONVERSIONS} conversions in the variant and in the holdout.`
+    const note = `Too few people to compare: the variant and the holdout need ${FEWEST_PEOPLE} people and ${FEWEST_CONVERSIONS} conversions each.`
     return { verdict: 'TOO_FEW', lift: null, interval: null, note }
   }
   const ratio = variant.converted / variant.people / (holdout.converted / holdout.people)
@@ -41,9 +41,9 @@ export function liftOf(variant: Arm, holdout: Arm): Lift {
 }
 
 const NOTES = {
-  HIGHER: 'More people convert than in the holdout; chance alone would hardly do that.',
-  LOWER: 'Fewer people convert than in the holdout; chance alone would hardly do that.',
-  NO_DIFFERENCE_SEEN: 'The interval holds 0: what is seen may be chance.',
+  HIGHER: 'A larger share of people converts than in the holdout; this is unlikely to be chance.',
+  LOWER: 'A smaller share of people converts than in the holdout; this is unlikely to be chance.',
+  NO_DIFFERENCE_SEEN: 'The interval contains 0, so the difference may be chance.',
 } as const
 
 /** Returns part / whole, rounded to four decimals, or null if the whole is 0. */
