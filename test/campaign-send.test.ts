@@ -7,7 +7,13 @@ import { readDueTime } from '../src/domain/campaigns/due-time.ts'
 import { freezeAudience } from '../src/domain/campaigns/freeze.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { decodeId, newId } from '../src/ids.ts'
-import { type CampaignSendResult, campaignWorkflowId, NUDGE } from '../temporal/contract.ts'
+import {
+  type CampaignSendProgress,
+  type CampaignSendResult,
+  campaignWorkflowId,
+  NUDGE,
+} from '../temporal/contract.ts'
+import { campaignDetails } from '../temporal/timer.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -82,6 +88,18 @@ async function resultOf(campaignId: string, number: number): Promise<CampaignSen
   await eventually('the workflow to be there', () => handle.describe())
   // The result type of CampaignSend.
   return (await handle.result()) as CampaignSendResult
+}
+
+/** Waits for the text that the Temporal UI shows at the workflow of a schedule. */
+async function detailsOf(campaignId: string, number: number, expected: RegExp): Promise<string> {
+  const client = await api.services.temporal.client()
+  const handle = client.workflow.getHandle(campaignWorkflowId(campaignId, number))
+  return await eventually('the details', async () => {
+    const { currentDetails = '' } = await handle.query<{ currentDetails?: string }>(
+      '__temporal_workflow_metadata',
+    )
+    return expected.test(currentDetails) && currentDetails
+  })
 }
 
 /** Returns how often each recipient whose address begins with `mark` got the email. */
@@ -318,6 +336,8 @@ test.serial('a paused campaign sends nothing more, and goes on to exactly the re
   t.true(seen - atAnswer <= sink.connections.peak, `${seen - atAnswer} were sent after the answer`)
   const during = await progress(organization, campaignId)
   t.like(during, { status: 'SENDING', paused: true, sent: seen, queued: 200 - seen, etaSeconds: null })
+  const shown = await detailsOf(campaignId, 1, /paused/)
+  t.is(shown, `**DELIVERING**: ${seen} of 200\n\npaused until resume_campaign`)
   const left = await organization.call('resume_campaign', { campaignId })
   t.is(left.body.summary.recipients, 200 - seen)
   sink.behaviour = {}
@@ -326,6 +346,34 @@ test.serial('a paused campaign sends nothing more, and goes on to exactly the re
   t.deepEqual(
     received(mark),
     Array.from({ length: 200 }, () => 1),
+  )
+  t.is(await detailsOf(campaignId, 1, /SENT/), '**SENT**: 200 of 200\n\neverybody has an outcome')
+})
+
+test('the Temporal UI tells how many are done, how fast, and until when', (t) => {
+  const progress: CampaignSendProgress = {
+    stage: 'DELIVERING',
+    waitMs: 0,
+    label: 'delivering',
+    total: 1_000_000,
+    done: 12_345,
+    perSecond: 5_000,
+    expectedEnd: Date.parse('2030-01-31T09:00:00Z'),
+    error: null,
+  }
+  t.is(
+    campaignDetails(progress),
+    '**DELIVERING**: 12,345 of 1,000,000, 5,000 a second, until about 2030-01-31T09:00:00.000Z\n\ndelivering',
+  )
+  t.is(
+    campaignDetails({
+      ...progress,
+      stage: 'SCHEDULED',
+      perSecond: null,
+      expectedEnd: null,
+      label: 'until 09:00',
+    }),
+    '**SCHEDULED**\n\nuntil 09:00',
   )
 })
 
