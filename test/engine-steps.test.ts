@@ -8,6 +8,7 @@ import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { readTimeline } from '../src/domain/automations/runs/run-records.ts'
 import { pickVariant } from '../src/domain/automations/steps/choices.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
+import { addSuppressions } from '../src/domain/suppressions.ts'
 import { encodeId } from '../src/ids.ts'
 import { decisionsOf, edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
@@ -174,6 +175,33 @@ test('SUBSCRIPTION unsubscribes, which ends the run itself unless its workflow s
   const staying = await world.ended(chain(leaving, { exitOnUnsubscribe: false }), await tenant.subscribe())
   t.deepEqual([staying.status, staying.exitReason], ['COMPLETED', 'END'])
   t.deepEqual(staying.trail.slice(1), ['leave DONE→next', 'tag DONE→next'])
+})
+
+test('a person whose address is suppressed goes on without the email, unless a rule ends the run', async (t) => {
+  const email = step('hello', 'EMAIL', {
+    subject: 'Hello',
+    content: 'Hi',
+    contentType: 'MARKDOWN',
+    transactional: false,
+  })
+  const suppress = (address: string) =>
+    tenant.within((call) => addSuppressions(call, [address], { reason: 'COMPLAINT', source: 'api' }))
+  const blocked = await tenant.subscribe('blocked@reader.example')
+  await suppress('blocked@reader.example')
+  const run = await world.ended(chain([email, TAGGED]), blocked)
+  t.deepEqual([run.status, run.exitReason], ['COMPLETED', 'END'])
+  t.deepEqual(run.trail.slice(1), ['hello SKIPPED→next', 'tag DONE→next'])
+  t.deepEqual(await decisionsOf(services, run.automationId), ['SEND_EMAIL SUPPRESSED'])
+
+  const complaining = await tenant.subscribe()
+  const exitRules = [{ id: 'spam', on: 'EMAIL_COMPLAINED' }]
+  const id = await world.publish(
+    chain([step('pause', 'WAIT', { amount: 3, unit: 'DAYS' }), TAGGED], { exitRules }),
+  )
+  await world.enter(id, complaining)
+  await world.runWhen(id, { status: 'WAITING' })
+  await world.happened(complaining, 'EMAIL_COMPLAINED')
+  t.is((await world.endOf(id)).exitReason, 'EXIT_RULE')
 })
 
 test('CREATE_EVENT starts what answers to it, wakes who waits for it, and a payment counts as revenue', async (t) => {
