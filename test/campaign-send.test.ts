@@ -849,6 +849,7 @@ test('local times follow the zone: what daylight saving skips moves forward, wha
   t.is(due('2030-04-07', 1, 45, 'Australia/Lord_Howe'), '2030-04-06T14:45:00.000Z')
   t.is(due('2030-01-31', 12, 0, 'Asia/Kathmandu'), '2030-01-31T06:15:00.000Z')
   t.is(due('2030-01-31', 12, 0, 'UTC'), '2030-01-31T12:00:00.000Z')
+  t.throws(() => due('2030-01-31', 12, 0, 'PST'), { message: /timezone is not a time zone/ })
 })
 
 test.serial(

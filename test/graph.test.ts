@@ -159,6 +159,11 @@ test('settings are checked member by member', (t) => {
     'settings.timezone',
     'settings.reEntry.keyPath',
   ])
+  t.deepEqual(
+    faults({ timezone: 'PST' }),
+    ['settings.timezone'],
+    'times cannot be computed with an abbreviation',
+  )
   t.deepEqual(faults({ reEntry: { mode: 'ONCE', keyPath: 'orderId' } }), ['settings.reEntry.keyPath'])
   t.deepEqual(faults({ reEntry: { mode: 'PER_KEY', keyPath: 'a..b' } }), ['settings.reEntry.keyPath'])
   t.deepEqual(faults('none'), ['settings'])

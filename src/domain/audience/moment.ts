@@ -36,11 +36,14 @@ function instant(start: number): Moment | null {
   return /^[1-9]\d{3}-/.test(new Date(start).toISOString()) ? { start, end: null } : null
 }
 
-/** Whether the platform knows the name as an IANA time zone; offsets such as +02:00 are not accepted. */
+/**
+ * Whether times can be computed in the time zone of this name. Offsets such as +02:00 are not accepted, nor are
+ * abbreviations such as PST, which `Intl` alone would accept.
+ */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
   try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
+    Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name)
     return true
   } catch {
     return false
