@@ -18,7 +18,7 @@ export const RENDER_FORMATS = ['html', 'text', 'both'] as const
 export type RenderFormat = (typeof RENDER_FORMATS)[number]
 
 /** The sender of a campaign, reduced to what readers of the campaign need. */
-const CampaignSender = closed({ id: Type.String(), name: Type.String(), email: Type.String() })
+export const CampaignSender = closed({ id: Type.String(), name: Type.String(), email: Type.String() })
 
 /** Limits of a campaign: `name` and `line` in characters, addresses of one test, images measured in one call. */
 export const CAMPAIGN_LIMITS = { name: 200, line: EMAIL_LINE, testEmails: 5, imagesAtOnce: 50 } as const

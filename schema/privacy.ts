@@ -6,7 +6,7 @@ import { Run } from './run.ts'
 import { Subscriber } from './subscriber.ts'
 
 /** An email to a person, with its content if that is stored for this email alone. */
-const PersonalEmail = closed({
+export const PersonalEmail = closed({
   id: Type.String({ description: 'The id of the email (`eml_…`).' }),
   recipient: Type.String(),
   from: Type.String(),
