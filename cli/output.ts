@@ -91,6 +91,7 @@ function red(text: string): string {
   return styled('red', text, process.stderr)
 }
 
+/** Returns a coloured text; plain if NO_COLOR is set or the output is not a terminal. */
 export function coloured(colour: 'green' | 'yellow' | 'red', text: string): string {
   return styled(colour, text, process.stdout)
 }

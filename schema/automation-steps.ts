@@ -21,7 +21,6 @@ import { closed, defaulted, oneOf } from './define.ts'
 import { CONTENT_TYPES, EMAIL_LINE } from './values.ts'
 
 /** The modes of WAIT_UNTIL. `WAIT_UNTIL_CONFIGS` has their configurations. */
-
 export const WAIT_MODES = ['DATE', 'FIELD_DATE', 'TIME_WINDOW', 'EVENT', 'CONDITION'] as const
 export type WaitMode = (typeof WAIT_MODES)[number]
 /** The events that an event wait counts: those that arrive while it waits, or all since the run was entered. */

@@ -5,7 +5,6 @@ import { DIRECTIONS, Duration, EventType, TagNames, TimeOfDay } from './automati
 import { closed, defaulted, nullable, oneOf } from './define.ts'
 
 /** The types of triggers. */
-
 export const TRIGGER_TYPES = [
   'SUBSCRIBED',
   'UNSUBSCRIBED',

@@ -7,7 +7,6 @@ import type { TriggerConfig } from './automation-triggers.ts'
 import { closed, defaulted, oneOf } from './define.ts'
 
 /** The types of steps in the graph language (decisions, section 6). */
-
 export type StepType = keyof StepConfigs | 'TRIGGER' | 'WAIT_UNTIL'
 export const STEP_TYPES = [
   'TRIGGER',
@@ -66,9 +65,10 @@ export type StepOf<Type extends StepType> = {
 }
 export type Step = { [Type in StepType]: StepOf<Type> }[StepType]
 
+/** A connection from a port of one step to another step. */
 export const Edge = closed({
-  from: Type.String(),
-  to: Type.String(),
+  from: Type.String({ description: 'The id of a step.' }),
+  to: Type.String({ description: 'The id of the step that follows.' }),
   port: defaulted(Type.String(), NEXT_PORT),
 })
 export type Edge = Static<typeof Edge>
@@ -76,8 +76,12 @@ export type Edge = Static<typeof Edge>
 /** A graph with its defaults filled in. */
 export type Definition = { steps: Step[]; edges: Edge[] }
 
+/** When a subscriber may enter a workflow again. */
 export const ReEntry = closed({
-  mode: oneOf(RE_ENTRY_MODES),
+  mode: oneOf(RE_ENTRY_MODES, {
+    description:
+      'ONCE: never again. AFTER_EXIT: not during an active run. EVERY_TIME: always. PER_KEY: one active run for each key.',
+  }),
   keyPath: Type.Optional(
     Type.String({
       maxLength: 200,
@@ -95,6 +99,7 @@ const ExitRule = closed({ id: Id, on: EventType, where: Type.Optional(WhereList)
 /** The action for an email that is overdue by more than `maxLateness`, for example because the workflow was paused. */
 const LateSend = closed({ maxLateness: Duration, action: oneOf(LATE_ACTIONS) })
 
+/** The settings of a workflow with their defaults. */
 export const Settings = closed({
   timezone: Type.Optional(Timezone),
   reEntry: Type.Optional(ReEntry),
@@ -140,6 +145,7 @@ export const StepList = Type.Unsafe<unknown[]>({
     ],
   ],
 })
+/** The edges as tools publish them; see `StepList`. */
 export const EdgeList = Type.Unsafe<unknown[]>({
   type: 'array',
   description:
@@ -151,15 +157,18 @@ export const EdgeList = Type.Unsafe<unknown[]>({
     ],
   ],
 })
+/** The settings as tools publish them; see `StepList`. */
 export const SettingsInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   description:
     'The settings: timezone, reEntry {mode, keyPath, cooldown, maxEntries}, exitRules, exitOnUnsubscribe, sendWindow, lateSend, priority.',
 })
+/** A graph as tools publish it; see `StepList`. */
 export const GraphInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   description: 'The complete graph: {steps, edges}, as in `configure_workflow_draft`.',
 })
+/** A graph with settings and goals as tools publish it; see `StepList`. */
 export const DefinitionInput = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   description: 'A complete graph {steps, edges, settings?, successGoals?}, which need not be saved.',

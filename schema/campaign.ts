@@ -27,11 +27,15 @@ const summary = {
   id: Type.String(),
   name: Type.String(),
   subject: Type.String(),
-  preview: nullable(Type.String()),
+  preview: nullable(Type.String({ description: 'The preview text that inboxes show next to the subject.' })),
   contentType: oneOf(CONTENT_TYPES),
-  senderId: nullable(Type.String()),
+  senderId: nullable(Type.String({ description: 'The id of the sender (`snd_…`). Null if none is chosen.' })),
   sender: nullable(CampaignSender),
-  replyTo: nullable(Type.String()),
+  replyTo: nullable(
+    Type.String({
+      description: 'The address that replies go to. Null means the reply address of the sender.',
+    }),
+  ),
   status: oneOf(CAMPAIGN_STATUSES),
   scheduledAt: nullable(Type.String({ description: 'The time at which sending is or was due to begin.' })),
   paused: Type.Boolean({
@@ -51,19 +55,21 @@ export type CampaignSummary = Static<typeof CampaignSummary>
  */
 export const Campaign = closed({
   ...summary,
-  kind: oneOf(CAMPAIGN_KINDS),
+  kind: oneOf(CAMPAIGN_KINDS, { description: 'WORKFLOW is the internal email of a workflow step.' }),
   content: Type.Unknown({ description: 'The content: Markdown text or a rich-text document.' }),
   recipientFilters: Filters,
   failure: nullable(Type.String({ description: 'The reason for the status FAILED.' })),
-  workflowId: nullable(Type.String()),
-  stepId: nullable(Type.String()),
+  workflowId: nullable(Type.String({ description: 'The workflow of an internal email (`wf_…`).' })),
+  stepId: nullable(Type.String({ description: 'The step of an internal email.' })),
 })
 export type Campaign = Static<typeof Campaign>
 
 const entry = {
   id: Type.String(),
   savedAt: Type.String(),
-  source: oneOf(HISTORY_SOURCES),
+  source: oneOf(HISTORY_SOURCES, {
+    description: 'The origin of the change: an editor, a person, or a program that writes for a person.',
+  }),
   subject: Type.String(),
   preview: nullable(Type.String()),
   contentType: oneOf(CONTENT_TYPES),

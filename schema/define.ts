@@ -17,9 +17,9 @@ export function defaulted<Schema extends TSchema>(schema: Schema, value: Static<
   return Type.Optional({ ...schema, default: value })
 }
 
-/** Returns the schema of `T | null`. */
-export function nullable<Schema extends TSchema>(schema: Schema) {
-  return Type.Union([schema, Type.Null()])
+/** Returns the schema of `T | null`. A record that others share gets its description here and stays the same schema. */
+export function nullable<Schema extends TSchema>(schema: Schema, options: { description?: string } = {}) {
+  return Type.Union([schema, Type.Null()], options)
 }
 
 /** Returns the schema of one of a closed set of strings, published as `enum`. */
@@ -35,14 +35,19 @@ export function oneOf<const Values extends readonly string[]>(
 export function pageOf<Key extends string, Item extends TSchema>(key: Key, item: Item) {
   return closed({
     ...keyed(key, Type.Array(item)),
-    nextCursor: nullable(Type.String()),
-    hasMore: Type.Boolean(),
+    nextCursor: nullable(
+      Type.String({ description: 'The `cursor` of the next page. Null on the last page.' }),
+    ),
+    hasMore: Type.Boolean({ description: 'Whether more records follow.' }),
   })
 }
 
 /** Returns the schema of a list of records under `key`, for lists that take only `limit`. */
 export function listOf<Key extends string, Item extends TSchema>(key: Key, item: Item) {
-  return closed({ ...keyed(key, Type.Array(item)), hasMore: Type.Boolean() })
+  return closed({
+    ...keyed(key, Type.Array(item)),
+    hasMore: Type.Boolean({ description: 'Whether there are more records than were returned.' }),
+  })
 }
 
 /** Returns the schema of a numbered page of records under `key`, for lists that take `page`. */
@@ -51,8 +56,8 @@ export function numberedPageOf<Key extends string, Item extends TSchema>(key: Ke
     ...keyed(key, Type.Array(item)),
     page: Type.Integer(),
     pageSize: Type.Integer(),
-    total: Type.Integer(),
-    hasMore: Type.Boolean(),
+    total: Type.Integer({ description: 'The number of records on all pages.' }),
+    hasMore: Type.Boolean({ description: 'Whether more pages follow.' }),
   })
 }
 

@@ -15,7 +15,9 @@ export type StopReason = (typeof STOP_REASONS)[number]
 
 /** A stream of a domain that crossed a threshold. Nothing of it is sent until `resume_sending`. */
 export const SendingStop = closed({
-  stream: oneOf(STREAMS),
+  stream: oneOf(STREAMS, {
+    description: 'The kind of email: MARKETING goes to many recipients, TRANSACTIONAL is expected by one.',
+  }),
   reason: oneOf(STOP_REASONS),
   message: Type.String(),
   stoppedAt: Type.String(),

@@ -16,11 +16,11 @@ export const DomainRecord = closed({
   type: oneOf(['TXT', 'MX']),
   value: Type.String(),
   priority: Type.Optional(Type.Integer()),
-  purpose: oneOf(RECORD_PURPOSES),
+  purpose: oneOf(RECORD_PURPOSES, { description: 'DMARC is recommended; the others are required.' }),
   status: oneOf(RECORD_STATUSES),
-  found: Type.Optional(Type.Array(Type.String())),
-  repair: Type.Optional(Type.String()),
-  checkedAt: nullable(Type.String()),
+  found: Type.Optional(Type.Array(Type.String(), { description: 'The values found at the last check.' })),
+  repair: Type.Optional(Type.String({ description: 'What to do so that the record becomes VERIFIED.' })),
+  checkedAt: nullable(Type.String({ description: 'The time of the last check.' })),
 })
 export type DomainRecord = Static<typeof DomainRecord>
 
@@ -29,10 +29,17 @@ export const Domain = closed({
   id: Type.String(),
   domain: Type.String(),
   status: oneOf(DOMAIN_STATUSES),
-  region: Type.String(),
+  region: Type.String({ description: 'The sending region of the installation.' }),
   providerRecords: Type.Array(DomainRecord),
-  fallbackPriority: nullable(Type.Integer()),
-  verificationRequestedAt: nullable(Type.String()),
+  fallbackPriority: nullable(
+    Type.Integer({
+      description:
+        'The position among the domains that replace others; the lowest number is used first. Null means that it never does.',
+    }),
+  ),
+  verificationRequestedAt: nullable(
+    Type.String({ description: 'The time at which a check was last requested.' }),
+  ),
   createdAt: Type.String(),
   stops: Type.Array(SendingStop, {
     description: 'The kinds of email that are not sent from this domain until `resume_sending`.',

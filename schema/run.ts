@@ -28,10 +28,16 @@ export const Run = closed({
   held: Type.Boolean({
     description: 'Whether the run is due to continue but is held back because the workflow is paused.',
   }),
-  exitReason: nullable(oneOf(EXIT_REASONS)),
-  error: nullable(Type.String()),
-  currentStep: nullable(StepReference),
-  nextStep: nullable(StepReference),
+  exitReason: nullable(
+    oneOf(EXIT_REASONS, { description: 'The reason why the run ended. Null until then.' }),
+  ),
+  error: nullable(Type.String({ description: 'The reason for the status FAILED.' })),
+  currentStep: nullable(StepReference, {
+    description: 'The step at which the run is, or at which it ended.',
+  }),
+  nextStep: nullable(StepReference, {
+    description: 'The step that follows by the port `next`. Null if the run has ended.',
+  }),
   nextStepAt: nullable(Type.String({ description: 'The time at which the current wait ends by itself.' })),
   visit: Type.Integer({ description: 'The number of steps that the run has reached.' }),
   enteredAt: Type.String(),

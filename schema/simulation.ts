@@ -133,6 +133,7 @@ export type SimulatedEntry = Static<typeof SimulatedEntry>
 
 /** Places where a way ends, possibly without its author's intention. */
 const DEAD_ENDS = ['NOT_CONNECTED', 'WAITS_FOREVER', 'NEVER_REACHED'] as const
+/** A place of the graph at which a way ends, or that none reaches. */
 export const DeadEnd = closed({
   stepId: Type.String(),
   port: nullable(Type.String()),

@@ -41,13 +41,15 @@ export const Subscriber = closed({
   status: oneOf(SUBSCRIBER_STATUSES),
   country: nullable(Type.String({ description: 'The ISO 3166-1 alpha-2 country code.' })),
   tags: Type.Array(Type.String(), { description: 'The names of the tags, in alphabetical order.' }),
-  customFields: Type.Record(Type.String(), FieldValue),
+  customFields: Type.Record(Type.String(), FieldValue, {
+    description: 'The values of custom fields by field name.',
+  }),
   revenue: Type.Number({
     description: 'Payments minus refunds: the sum of the recorded amounts, whatever their currency.',
   }),
-  emailCount: Type.Integer(),
-  openCount: Type.Integer(),
-  clickCount: Type.Integer(),
+  emailCount: Type.Integer({ description: 'The number of emails sent to them, without test emails.' }),
+  openCount: Type.Integer({ description: 'The number of their EMAIL_OPENED events.' }),
+  clickCount: Type.Integer({ description: 'The number of their EMAIL_CLICKED events.' }),
   createdAt: Type.String(),
   updatedAt: Type.String(),
 })

@@ -15,8 +15,12 @@ export type ConflictStrategy = (typeof CONFLICT_STRATEGIES)[number]
 export const WorkflowGroup = closed({
   id: Type.String({ description: 'The id of the workflow group (`grp_…`).' }),
   name: Type.String(),
-  conflictStrategy: oneOf(CONFLICT_STRATEGIES),
-  maxQueueAge: nullable(Duration),
+  conflictStrategy: oneOf(CONFLICT_STRATEGIES, {
+    description: 'What happens when a subscriber enters a second workflow of the group.',
+  }),
+  maxQueueAge: nullable(Duration, {
+    description: 'With QUEUE, the time after which a queued run is dropped. Null means never.',
+  }),
   workflows: Type.Array(
     closed({
       id: Type.String({ description: 'The id of the workflow (`wf_…`).' }),

@@ -15,9 +15,9 @@ export type SettableStatus = (typeof SETTABLE_STATUSES)[number]
 /** An immutable published version. */
 export const PublishedVersion = closed({
   id: Type.String(),
-  number: Type.Integer(),
+  number: Type.Integer({ description: 'The number of the version, counted from 1.' }),
   publishedAt: Type.String(),
-  publishedBy: nullable(Type.String()),
+  publishedBy: nullable(Type.String({ description: 'The name of the token that published it.' })),
 })
 export type PublishedVersion = Static<typeof PublishedVersion>
 
@@ -35,29 +35,27 @@ export const InboundWebhook = closed({
 })
 export type InboundWebhook = Static<typeof InboundWebhook>
 
-/** A workflow on the wire. Writes to the draft send `updatedAt` back as `expectedUpdatedAt`. */
-export const Workflow = closed({
+const summary = {
   id: Type.String(),
   name: Type.String(),
   status: oneOf(WORKFLOW_STATUSES),
+  publishedVersion: nullable(PublishedVersion),
+  activeSubscribers: Type.Integer({ description: 'The number of subscribers with an active run.' }),
+  createdAt: Type.String(),
+  updatedAt: Type.String({
+    description: 'Changes with each write; writes to the draft send it back as `expectedUpdatedAt`.',
+  }),
+}
+
+/** A workflow in a list, without its graph. */
+export const WorkflowSummary = closed(summary)
+export type WorkflowSummary = Static<typeof WorkflowSummary>
+
+/** A workflow on the wire. */
+export const Workflow = closed({
+  ...summary,
   draft: Draft,
   settings: Settings,
   successGoals: Type.Array(SuccessGoal),
-  publishedVersion: nullable(PublishedVersion),
-  activeSubscribers: Type.Integer(),
-  createdAt: Type.String(),
-  updatedAt: Type.String(),
 })
 export type Workflow = Static<typeof Workflow>
-
-/** A workflow in a list, without its graph. */
-export const WorkflowSummary = closed({
-  id: Type.String(),
-  name: Type.String(),
-  status: oneOf(WORKFLOW_STATUSES),
-  publishedVersion: nullable(PublishedVersion),
-  activeSubscribers: Type.Integer(),
-  createdAt: Type.String(),
-  updatedAt: Type.String(),
-})
-export type WorkflowSummary = Static<typeof WorkflowSummary>

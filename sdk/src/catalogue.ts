@@ -313,6 +313,7 @@ export type Campaign = {
   paused: boolean
   createdAt: string
   updatedAt: string
+  /** WORKFLOW is the internal email of a workflow step. */
   kind: 'BROADCAST' | 'WORKFLOW'
   /** The content: Markdown text or a rich-text document. */
   content: unknown
@@ -782,6 +783,7 @@ export type Domain = {
   id: string
   domain: string
   status: 'PENDING' | 'VERIFYING' | 'VERIFIED' | 'DEGRADED' | 'FAILED'
+  /** The sending region of the installation. */
   region: string
   providerRecords: DomainRecord[]
   fallbackPriority: number | null
@@ -809,9 +811,12 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   value: string
   priority?: number
+  /** DMARC is recommended; the others are required. */
   purpose: 'OWNERSHIP' | 'DKIM' | 'MAIL_FROM_MX' | 'MAIL_FROM_SPF' | 'DMARC'
   status: 'PENDING' | 'VERIFIED' | 'MISMATCH' | 'MISSING'
+  /** The values found at the last check. */
   found?: string[]
+  /** What to do so that the record becomes VERIFIED. */
   repair?: string
   checkedAt: string | null
 }
@@ -1040,6 +1045,7 @@ export type ExportedSubscriber = {
     | 'TRANSACTIONAL'
   /** The names of the tags, in alphabetical order. */
   tags: string[]
+  /** The values of custom fields by field name. */
   customFields: Record<string, FieldValue>
   createdAt: string
 }
@@ -1251,6 +1257,7 @@ export type GetSubscriberEmailsInput = {
 
 export type GetSubscriberEmailsOutput = {
   emails: SubscriberEmail[]
+  /** Whether there are more records than were returned. */
   hasMore: boolean
 }
 
@@ -1305,6 +1312,7 @@ export type GetSubscriberWorkflowRunsInput = {
 export type GetSubscriberWorkflowRunsOutput = {
   runs: Run[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1322,6 +1330,7 @@ export type GetSubscribersByTagInput = {
 export type GetSubscribersByTagOutput = {
   subscribers: Subscriber[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1395,6 +1404,7 @@ export type HealthWindow = {
 export type HistoryEntry = {
   id: string
   savedAt: string
+  /** The origin of the change: an editor, a person, or a program that writes for a person. */
   source: 'autosave' | 'manual' | 'ai'
   subject: string
   preview: string | null
@@ -1407,6 +1417,7 @@ export type HistoryEntry = {
 export type HistorySummary = {
   id: string
   savedAt: string
+  /** The origin of the change: an editor, a person, or a program that writes for a person. */
   source: 'autosave' | 'manual' | 'ai'
   subject: string
   preview: string | null
@@ -1499,6 +1510,7 @@ export type ListCampaignHistoryInput = {
 export type ListCampaignHistoryOutput = {
   entries: HistorySummary[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1516,7 +1528,9 @@ export type ListCampaignsOutput = {
   campaigns: CampaignSummary[]
   page: number
   pageSize: number
+  /** The number of records on all pages. */
   total: number
+  /** Whether more pages follow. */
   hasMore: boolean
 }
 
@@ -1541,7 +1555,9 @@ export type ListImagesOutput = {
   images: Image[]
   page: number
   pageSize: number
+  /** The number of records on all pages. */
   total: number
+  /** Whether more pages follow. */
   hasMore: boolean
 }
 
@@ -1557,6 +1573,7 @@ export type ListSegmentsInput = {
 export type ListSegmentsOutput = {
   segments: Segment[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1590,6 +1607,7 @@ export type ListSubscriberEventsInput = {
 
 export type ListSubscriberEventsOutput = {
   events: SubscriberEvent[]
+  /** Whether there are more records than were returned. */
   hasMore: boolean
 }
 
@@ -1616,6 +1634,7 @@ export type ListSubscribersInput = {
 export type ListSubscribersOutput = {
   subscribers: Subscriber[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1630,6 +1649,7 @@ export type ListSuppressedSubscribersInput = {
 export type ListSuppressedSubscribersOutput = {
   subscribers: SuppressedSubscriber[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1644,6 +1664,7 @@ export type ListSuppressionsInput = {
 export type ListSuppressionsOutput = {
   suppressions: Suppression[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1690,6 +1711,7 @@ export type ListWorkflowVersionsInput = {
 export type ListWorkflowVersionsOutput = {
   versions: WorkflowVersion[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
@@ -1702,6 +1724,7 @@ export type ListWorkflowsInput = {
 
 export type ListWorkflowsOutput = {
   workflows: WorkflowSummary[]
+  /** Whether there are more records than were returned. */
   hasMore: boolean
 }
 
@@ -1900,6 +1923,7 @@ export type PublishWorkflowOutput = {
 
 export type PublishedVersion = {
   id: string
+  /** The number of the version, counted from 1. */
   number: number
   publishedAt: string
   publishedBy: string | null
@@ -1945,10 +1969,12 @@ export type QuerySubscribersInput = {
 export type QuerySubscribersOutput = {
   subscribers: SelectedSubscriber[]
   nextCursor: string | null
+  /** Whether more records follow. */
   hasMore: boolean
 }
 
 export type ReEntry = {
+  /** ONCE: never again. AFTER_EXIT: not during an active run. EVERY_TIME: always. PER_KEY: one active run for each key. */
   mode: 'ONCE' | 'EVERY_TIME' | 'AFTER_EXIT' | 'PER_KEY'
   /** Only with PER_KEY: the path of the key in the data that the run was started with. */
   keyPath?: string
@@ -2132,7 +2158,9 @@ export type Run = {
     | 'ERROR'
     | null
   error: string | null
+  /** The step at which the run is, or at which it ended. */
   currentStep: StepReference | null
+  /** The step that follows by the port `next`. Null if the run has ended. */
   nextStep: StepReference | null
   nextStepAt: string | null
   /** The number of steps that the run has reached. */
@@ -2276,11 +2304,15 @@ export type SelectedSubscriber = {
     | 'TRANSACTIONAL'
   /** The names of the tags, in alphabetical order. */
   tags?: string[]
+  /** The values of custom fields by field name. */
   customFields?: Record<string, FieldValue>
   /** Payments minus refunds: the sum of the recorded amounts, whatever their currency. */
   revenue?: number
+  /** The number of emails sent to them, without test emails. */
   emailCount?: number
+  /** The number of their EMAIL_OPENED events. */
   openCount?: number
+  /** The number of their EMAIL_CLICKED events. */
   clickCount?: number
   createdAt?: string
   updatedAt?: string
@@ -2348,6 +2380,7 @@ export type Sender = {
 }
 
 export type SendingStop = {
+  /** The kind of email: MARKETING goes to many recipients, TRANSACTIONAL is expected by one. */
   stream: 'MARKETING' | 'TRANSACTIONAL'
   reason: 'BOUNCES' | 'COMPLAINTS'
   message: string
@@ -2585,11 +2618,15 @@ export type Subscriber = {
   country: string | null
   /** The names of the tags, in alphabetical order. */
   tags: string[]
+  /** The values of custom fields by field name. */
   customFields: Record<string, FieldValue>
   /** Payments minus refunds: the sum of the recorded amounts, whatever their currency. */
   revenue: number
+  /** The number of emails sent to them, without test emails. */
   emailCount: number
+  /** The number of their EMAIL_OPENED events. */
   openCount: number
+  /** The number of their EMAIL_CLICKED events. */
   clickCount: number
   createdAt: string
   updatedAt: string
@@ -3187,20 +3224,24 @@ export type Workflow = {
   id: string
   name: string
   status: 'DRAFT' | 'ACTIVE' | 'PAUSED' | 'ARCHIVED'
+  publishedVersion: PublishedVersion | null
+  /** The number of subscribers with an active run. */
+  activeSubscribers: number
+  createdAt: string
+  /** Changes with each write; writes to the draft send it back as `expectedUpdatedAt`. */
+  updatedAt: string
   draft: Draft
   settings: Settings
   successGoals: SuccessGoal[]
-  publishedVersion: PublishedVersion | null
-  activeSubscribers: number
-  createdAt: string
-  updatedAt: string
 }
 
 export type WorkflowGroup = {
   /** The id of the workflow group (`grp_…`). */
   id: string
   name: string
+  /** What happens when a subscriber enters a second workflow of the group. */
   conflictStrategy: 'FIRST_WINS' | 'LAST_WINS' | 'PRIORITY' | 'QUEUE'
+  /** With QUEUE, the time after which a queued run is dropped. Null means never. */
   maxQueueAge: Duration | null
   workflows: {
     /** The id of the workflow (`wf_…`). */
@@ -3279,13 +3320,16 @@ export type WorkflowSummary = {
   name: string
   status: 'DRAFT' | 'ACTIVE' | 'PAUSED' | 'ARCHIVED'
   publishedVersion: PublishedVersion | null
+  /** The number of subscribers with an active run. */
   activeSubscribers: number
   createdAt: string
+  /** Changes with each write; writes to the draft send it back as `expectedUpdatedAt`. */
   updatedAt: string
 }
 
 export type WorkflowVersion = {
   id: string
+  /** The number of the version, counted from 1. */
   number: number
   publishedAt: string
   publishedBy: string | null
