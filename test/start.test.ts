@@ -10,6 +10,7 @@ import { isProcess } from '../scripts/services/leftovers.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import type { DevFile } from '../scripts/services/state.ts'
 import { eventually } from './helpers/eventually.ts'
+import { where } from './helpers/programs.ts'
 import { readReportFile } from './helpers/reports.ts'
 import { createDatabase, scratchDirectory } from './helpers/services.ts'
 
@@ -143,60 +144,55 @@ test('a part that dies is started again', async (t) => {
   t.pass()
 })
 
-test('an email that came by SMTP bounces: by curl out and back, as docs/smtp.md walks', async (t) => {
-  const hasCurl = await run('curl', ['--version']).then(
-    () => true,
-    () => false,
-  )
-  if (!hasCurl) {
-    t.log('not run: curl is not on this machine')
-    return t.pass()
-  }
-  const environment = await freshPlace(t)
-  await ready(start(t, environment))
-  const { baseUrl, apiToken, mailbox, smtp } = devFile(environment)
-  const bring = async (url: string, given: string[], text: string): Promise<void> => {
-    const file = join(stateOf(environment), 'mail.txt')
-    writeFileSync(file, text.replaceAll(/\r?\n/g, '\r\n'))
-    await run('curl', ['--silent', '--show-error', url, ...given, '--upload-file', file])
-  }
-  const secured = ['--ssl-reqd', '--cacert', join(stateOf(environment), 'smtp.crt')]
-  const sent = [
-    '--user',
-    `me:${apiToken}`,
-    '--mail-from',
-    'hello@postloom.test',
-    '--mail-rcpt',
-    'lin@reader.example',
-  ]
-  const mail = 'From: hello@postloom.test\nTo: lin@reader.example\nSubject: Hello Lin\n\nHi.\n'
-  await bring(`smtp://localhost:${smtp.port}`, [...secured, ...sent], mail)
+where(test, 'curl')(
+  'an email that came by SMTP bounces: by curl out and back, as docs/smtp.md walks',
+  async (t) => {
+    const environment = await freshPlace(t)
+    await ready(start(t, environment))
+    const { baseUrl, apiToken, mailbox, smtp } = devFile(environment)
+    const bring = async (url: string, given: string[], text: string): Promise<void> => {
+      const file = join(stateOf(environment), 'mail.txt')
+      writeFileSync(file, text.replaceAll(/\r?\n/g, '\r\n'))
+      await run('curl', ['--silent', '--show-error', url, ...given, '--upload-file', file])
+    }
+    const secured = ['--ssl-reqd', '--cacert', join(stateOf(environment), 'smtp.crt')]
+    const sent = [
+      '--user',
+      `me:${apiToken}`,
+      '--mail-from',
+      'hello@postloom.test',
+      '--mail-rcpt',
+      'lin@reader.example',
+    ]
+    const mail = 'From: hello@postloom.test\nTo: lin@reader.example\nSubject: Hello Lin\n\nHi.\n'
+    await bring(`smtp://localhost:${smtp.port}`, [...secured, ...sent], mail)
 
-  const returnPath = await eventually('the email in the mailbox', async () => {
-    const { messages } = await fetchJson(`${mailbox.url}/api/v1/messages`)
-    return messages[0] && (await fetchJson(`${mailbox.url}/api/v1/message/${messages[0].ID}`)).ReturnPath
-  })
-  const report = readReportFile('postfix-no-such-user').replaceAll('{{RETURN_PATH}}', returnPath)
-  const bounced = ['--mail-from', '<>', '--mail-rcpt', returnPath]
-  // The listener defers the report until the email is recorded as sent.
-  await eventually('the bounce to be taken', async () => {
-    return await bring(`smtp://127.0.0.1:${smtp.inboundPort}`, bounced, report).then(
-      () => true,
-      () => false,
-    )
-  })
-  const ask = async (tool: string, input: object) => {
-    const headers = { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' }
-    const body = JSON.stringify(input)
-    return (await fetchJson(`${baseUrl}/api/v2/tools/${tool}`, { method: 'POST', headers, body })).data
-  }
-  const { suppressions } = await ask('list_suppressions', {})
-  t.like(suppressions, [{ email: 'lin@reader.example' }])
-  const { subscriber } = await ask('get_subscriber', { email: 'lin@reader.example' })
-  t.is(subscriber.status, 'BOUNCED')
-  const { emails } = await ask('get_subscriber_emails', { email: 'lin@reader.example' })
-  t.like(emails, [{ subject: 'Hello Lin', status: 'BOUNCED' }])
-})
+    const returnPath = await eventually('the email in the mailbox', async () => {
+      const { messages } = await fetchJson(`${mailbox.url}/api/v1/messages`)
+      return messages[0] && (await fetchJson(`${mailbox.url}/api/v1/message/${messages[0].ID}`)).ReturnPath
+    })
+    const report = readReportFile('postfix-no-such-user').replaceAll('{{RETURN_PATH}}', returnPath)
+    const bounced = ['--mail-from', '<>', '--mail-rcpt', returnPath]
+    // The listener defers the report until the email is recorded as sent.
+    await eventually('the bounce to be taken', async () => {
+      return await bring(`smtp://127.0.0.1:${smtp.inboundPort}`, bounced, report).then(
+        () => true,
+        () => false,
+      )
+    })
+    const ask = async (tool: string, input: object) => {
+      const headers = { authorization: `Bearer ${apiToken}`, 'content-type': 'application/json' }
+      const body = JSON.stringify(input)
+      return (await fetchJson(`${baseUrl}/api/v2/tools/${tool}`, { method: 'POST', headers, body })).data
+    }
+    const { suppressions } = await ask('list_suppressions', {})
+    t.like(suppressions, [{ email: 'lin@reader.example' }])
+    const { subscriber } = await ask('get_subscriber', { email: 'lin@reader.example' })
+    t.is(subscriber.status, 'BOUNCED')
+    const { emails } = await ask('get_subscriber_emails', { email: 'lin@reader.example' })
+    t.like(emails, [{ subject: 'Hello Lin', status: 'BOUNCED' }])
+  },
+)
 
 // oxlint-disable-next-line typescript/no-explicit-any -- assertions reach into answers of every shape
 async function fetchJson(url: string, init?: RequestInit): Promise<any> {
