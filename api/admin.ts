@@ -7,7 +7,7 @@ import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
 import { readJson } from './body.ts'
 import { writeRate } from './doors.ts'
-import { noteToken } from './strangers.ts'
+import { noteValidToken } from './wrong-tokens.ts'
 
 const ADDRESS = '/api/v1/admin/tools'
 
@@ -24,7 +24,7 @@ export function adminRoutes(services: Services): Router {
   async function enter(ctx: Context): Promise<void> {
     countVisit(ctx, visits)
     await authenticateAdmin(services, ctx.get('authorization') || undefined)
-    noteToken(ctx)
+    noteValidToken(ctx)
   }
 
   router.get('/', async (ctx) => {

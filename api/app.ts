@@ -18,10 +18,10 @@ import { oauthRoutes } from './oauth.ts'
 import { publicRoutes } from './public.ts'
 import { reportRoutes } from './reports.ts'
 import { restRoutes } from './rest.ts'
-import { holdOffStrangers } from './strangers.ts'
 import { toolRoutes } from './tools.ts'
 import { v1Routes } from './v1.ts'
 import { answerVisits } from './visits.ts'
+import { limitWrongTokens } from './wrong-tokens.ts'
 
 /** Creates the HTTP application; the caller makes it listen. */
 export function createApp(services: Services, tracking: Tracking = createTracking(services)): Koa {
@@ -38,7 +38,7 @@ export function createApp(services: Services, tracking: Tracking = createTrackin
   app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: false }))
   mount(app, healthRoutes(services, registry))
   app.use(refuseForeignHost(isKnownHost))
-  app.use(holdOffStrangers())
+  app.use(limitWrongTokens())
   // One router for all doors: each router in the middleware chain would cost every request two async steps and a
   // search.
   const doors = new Router()

@@ -8,7 +8,7 @@ import type { RateBucket, RateState } from '../src/catalogue/rate-limit.ts'
 import type { Tool } from '../src/catalogue/tool.ts'
 import type { Services } from '../src/services.ts'
 import { readJson } from './body.ts'
-import { noteToken } from './strangers.ts'
+import { noteValidToken } from './wrong-tokens.ts'
 
 /**
  * A door is an interface that offers operations to callers. `bucket` is its rate limit window; `gated` says whether it
@@ -36,7 +36,7 @@ export async function runOperation(
     () => find().hasSingleStatement,
     async (principal) => {
       // For a remembered principal, only the operation's own statement checks the token.
-      if (!principal.isRemembered) noteToken(ctx)
+      if (!principal.isRemembered) noteValidToken(ctx)
       const tool = await findCounted(services, principal, { bucket: door.bucket, onRate }, find)
       const idempotencyKey = idempotencyKeyOf(ctx)
       read ??= readInput(tool)
@@ -59,7 +59,7 @@ export function idempotencyKeyOf(ctx: Context): string | undefined {
 /** Authenticates a request that runs no operation, or several that are counted one by one. */
 export async function recognize(services: Services, ctx: Context): Promise<Principal> {
   const principal = await authenticate(services, ctx.get('authorization') || undefined)
-  noteToken(ctx)
+  noteValidToken(ctx)
   return principal
 }
 

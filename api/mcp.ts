@@ -26,7 +26,7 @@ import { idempotencyKeyOf, recognize, writeRate } from './doors.ts'
 import { toFailure, toolFailureBody } from './errors.ts'
 import { serveDocuments } from './mcp-documents.ts'
 import { audienceOf, SCOPES } from './oauth-server.ts'
-import { noteToken } from './strangers.ts'
+import { noteValidToken } from './wrong-tokens.ts'
 
 /**
  * The data of one request: its principal, the tools open to it, and its messages as received. The raw messages are kept
@@ -117,7 +117,7 @@ async function admitClient(services: Services, ctx: Context): ReturnType<Admit> 
       bearerToken(ctx.get('authorization') || undefined, 'access token', '…'),
       audienceOf(services.config.baseUrl),
     )
-    noteToken(ctx)
+    noteValidToken(ctx)
     return { principal, catalogue: curated(scopes) }
   } catch (error) {
     if (error instanceof Failure && FAILURES[error.code].status === 401) {

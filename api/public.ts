@@ -13,7 +13,7 @@ import {
   sampleLinkPage,
   unsubscribePage,
 } from '../src/public/pages.ts'
-import { findLeaver, leave, type Leaver } from '../src/public/unsubscribe.ts'
+import { findRecipient, type LinkRecipient, unsubscribe } from '../src/public/unsubscribe.ts'
 import type { Visitor } from '../src/public/visitors.ts'
 import type { Services } from '../src/services.ts'
 
@@ -30,7 +30,7 @@ export function publicRoutes(services: Services): Router {
 
   router.get('/u/:token', async (ctx) => {
     const token = ctx.params['token'] ?? ''
-    showLeaver(ctx, token, await findLeaver(services, token))
+    showRecipient(ctx, token, await findRecipient(services, token))
   })
 
   // The body (a form, multipart or RFC 8058) adds nothing to the address, so it is not read. RFC 8058 forbids redirects
@@ -38,7 +38,7 @@ export function publicRoutes(services: Services): Router {
   router.post('/u/:token', async (ctx) => {
     ctx.req.resume()
     const token = ctx.params['token'] ?? ''
-    showLeaver(ctx, token, await leave(services, token))
+    showRecipient(ctx, token, await unsubscribe(services, token))
   })
 
   router.get('/s/:token', async (ctx) => {
@@ -55,7 +55,7 @@ export function publicRoutes(services: Services): Router {
   router.get('/v/:token', async (ctx) => {
     const token = ctx.params['token'] ?? ''
     const html = await readOnline(token)
-    if (html === null) return showStranger(ctx, token)
+    if (html === null) return showInvalidLink(ctx, token)
     showPage(ctx, 200, html, VIEW_SECURITY_POLICY)
   })
 
@@ -77,24 +77,24 @@ export function publicRoutes(services: Services): Router {
   return router
 }
 
-function showLeaver(ctx: Context, token: string, leaver: Leaver | null): void {
-  if (!leaver) return showStranger(ctx, token)
-  const { organization, email, isGone } = leaver
+function showRecipient(ctx: Context, token: string, recipient: LinkRecipient | null): void {
+  if (!recipient) return showInvalidLink(ctx, token)
+  const { organization, email, isUnsubscribed } = recipient
   const known = { organization, email: maskEmail(email) }
-  const page = isGone
+  const page = isUnsubscribed
     ? unsubscribePage({ ...known, state: 'done' })
     : unsubscribePage({ ...known, state: 'ask', actionUrl: `/u/${token}` })
   showPage(ctx, 200, page)
 }
 
 /** Answers a token that belongs to nobody: the sample token of tests and previews, or an invalid one. */
-function showStranger(ctx: Context, token: string): void {
+function showInvalidLink(ctx: Context, token: string): void {
   if (token === 'preview') showPage(ctx, 200, sampleLinkPage())
   else showPage(ctx, 404, lostLinkPage())
 }
 
 function showConfirmation(ctx: Context, token: string, confirmation: Confirmation | null): void {
-  if (!confirmation) return showStranger(ctx, token)
+  if (!confirmation) return showInvalidLink(ctx, token)
   const { organization, email, state } = confirmation
   if (state === 'late') return showPage(ctx, 410, lateConfirmationPage(organization))
   const known = { organization, email: maskEmail(email) }

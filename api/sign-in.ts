@@ -6,7 +6,7 @@ import type Provider from 'oidc-provider'
 import { Failure } from '../src/catalogue/failure.ts'
 import { formSecurityPolicy } from '../src/public/page-frame.ts'
 import { type ClientCard, consentPage, lostSignInPage, signInPage } from '../src/public/sign-in-pages.ts'
-import { findSigner, letIn, type Login, signIn } from '../src/public/sign-in.ts'
+import { findMember, grantAccess, type Login, signIn } from '../src/public/sign-in.ts'
 import type { Services } from '../src/services.ts'
 import { Throttle } from '../src/throttle.ts'
 import { readText } from './body.ts'
@@ -98,12 +98,12 @@ async function takePassword(
 
 async function showConsent(services: Services, signingIn: SignIn): Promise<void> {
   const { ctx, interaction, client } = signingIn
-  const signer = await findSigner(services, loginOf(interaction))
-  if (!signer) {
+  const member = await findMember(services, loginOf(interaction))
+  if (!member) {
     const reason = 'You belong to no organization here any more, or have got a new password.'
     return showPage(ctx, 403, lostSignInPage(reason))
   }
-  const { email, organizations } = signer
+  const { email, organizations } = member
   const redirect = redirectOf(interaction)
   const page = consentPage({
     client: cardOf(client, redirect),
@@ -119,16 +119,16 @@ async function takeConsent(services: Services, signingIn: SignIn, form: URLSearc
   if (form.get('decision') !== 'allow') {
     return await goOn(signingIn, { error: 'access_denied', error_description: 'The member said no.' })
   }
-  const signer = await findSigner(services, loginOf(interaction))
-  const organization = signer?.organizations.find(({ id }) => id === form.get('organization'))
-  if (!signer || !organization) return await showConsent(services, signingIn)
-  const grant = new server.Grant({ accountId: signer.id, clientId: client.clientId })
+  const member = await findMember(services, loginOf(interaction))
+  const organization = member?.organizations.find(({ id }) => id === form.get('organization'))
+  if (!member || !organization) return await showConsent(services, signingIn)
+  const grant = new server.Grant({ accountId: member.id, clientId: client.clientId })
   grant.addResourceScope(audienceOf(services.config.baseUrl), scopesOf(interaction).join(' '))
   const grantId = await grant.save()
-  await letIn(services, {
+  await grantAccess(services, {
     grantId,
     client: { id: client.clientId, name: nameOf(client) },
-    member: signer,
+    member,
     organizationId: organization.id,
     seconds: GRANT_SECONDS,
   })

@@ -98,7 +98,7 @@ async function openBed(lab: Lab): Promise<Bed> {
     ...patient,
   })
   lab.defer(() => submission.close())
-  const inbound = await office.openDoor({ strangers: Number.MAX_SAFE_INTEGER, ...patient })
+  const inbound = await office.openDoor({ unknownRecipients: Number.MAX_SAFE_INTEGER, ...patient })
   lab.defer(() => inbound.close())
   const organization = await office.api.organization()
   return { office, organization, submission, inbound, email: await office.send(organization) }

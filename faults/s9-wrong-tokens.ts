@@ -14,7 +14,7 @@ const ATTACKER = '127.0.0.66'
 const CUSTOMER = '127.0.0.77'
 const AT_ONCE = 8
 /**
- * The failures that each interface accepts from one address within its window; see api/strangers.ts, smtp/submission.ts
+ * The failures that each interface accepts from one address within its window; see api/wrong-tokens.ts, smtp/submission.ts
  * and smtp/server.ts.
  */
 const BORNE = { http: { most: 100, minutes: 1 }, smtp: { most: 10, minutes: 10 } }

@@ -7,17 +7,17 @@ import { readReturnPath, type Returned } from '../src/delivery/return-path.ts'
 import { readToken } from '../src/delivery/tracking-token.ts'
 import type { ApiClient } from './api-client.ts'
 import { takeReport } from './intake.ts'
+import { MessageMemory } from './message-memory.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 import { readReport, type Report } from './reports/read-report.ts'
-import { Room } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
-/** The options of the inbound server. `strangers` is `STRANGERS` unless a test lowers it. */
+/** The options of the inbound server. `unknownRecipients` is `MOST_UNKNOWN_RECIPIENTS` unless a test lowers it. */
 export type InboundOptions = DoorOptions & {
   /** Signs return paths and the tokens in links. */
   secret: string
   api: Pick<ApiClient, 'report'>
-  strangers?: number
+  unknownRecipients?: number
 }
 
 /** The most bytes of one message: a bounce may return the whole email. */
@@ -26,7 +26,7 @@ export const INBOUND_BYTES = 5_000_000
 const BYTES_AT_ONCE = { all: 64_000_000, ofAddress: 16_000_000 }
 const CONNECTIONS = { all: 500, ofAddress: 50 }
 /** After so many unknown recipients, an address is refused for a while. */
-const STRANGERS = 20
+const MOST_UNKNOWN_RECIPIENTS = 20
 /** The local part for feedback loops. The complaint itself names the email that it is about. */
 const COMPLAINTS = 'complaints'
 
@@ -35,14 +35,19 @@ const COMPLAINTS = 'complaints'
  * is the signed return path of one email, or the address for complaints. 250 means that the message is stored. Nothing
  * is ever answered or forwarded, so no mail loop can begin here.
  */
-export function createInbound({ api, secret, strangers = STRANGERS, ...options }: InboundOptions): Door {
-  const room = new Room(BYTES_AT_ONCE)
+export function createInbound({
+  api,
+  secret,
+  unknownRecipients = MOST_UNKNOWN_RECIPIENTS,
+  ...options
+}: InboundOptions): Door {
+  const memory = new MessageMemory(BYTES_AT_ONCE)
   const door = new Door(options, {
     banner: 'Postloom inbound',
     bytes: INBOUND_BYTES,
     connections: CONNECTIONS,
     offences: {
-      most: strangers,
+      most: unknownRecipients,
       text: 'Too many unknown recipients from this address; try again in ten minutes',
     },
     what: 'report',
@@ -76,7 +81,7 @@ export function createInbound({ api, secret, strangers = STRANGERS, ...options }
     const { mailFrom, rcptTo } = session.envelope
     const address = rcptTo[0]?.address ?? ''
     const local = address.slice(0, address.lastIndexOf('@')).toLowerCase()
-    await takeReport(stream, INBOUND_BYTES, room.open(session.remoteAddress), async (raw) => {
+    await takeReport(stream, INBOUND_BYTES, memory.open(session.remoteAddress), async (raw) => {
       const report = await readReport(raw, { isNullSender: mailFrom === false || mailFrom.address === '' })
       const returned = local === COMPLAINTS ? complainedAbout(report) : readReturnPath(secret, local)
       if (!returned) {

@@ -1,5 +1,5 @@
+import type { HeldMessage } from './message-memory.ts'
 import { REPLIES, Refusal } from './refusal.ts'
-import type { Place } from './room.ts'
 
 /** The longest header (bytes) that is read. Real headers are far shorter, even with what servers add on the way. */
 const LONGEST_HEADER = 128_000
@@ -14,16 +14,16 @@ const MOST_HOPS = 50
 export async function takeReport(
   stream: AsyncIterable<Buffer | string>,
   most: number,
-  place: Place,
+  held: HeldMessage,
   work: (raw: Buffer) => Promise<void>,
 ): Promise<void> {
   try {
-    await place.fill(stream, most)
-    const raw = place.whole()
+    await held.fill(stream, most)
+    const raw = held.whole()
     refuseHeader(raw)
     await work(raw)
   } finally {
-    place.close()
+    held.close()
   }
 }
 

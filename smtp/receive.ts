@@ -1,5 +1,5 @@
+import type { HeldMessage } from './message-memory.ts'
 import { REPLIES, Refusal } from './refusal.ts'
-import type { Place } from './room.ts'
 
 /** Bytes of a line without its end (RFC 5321 4.5.3.1.6: 1,000 octets with it). */
 const LONGEST_LINE = 998
@@ -15,24 +15,24 @@ const CR = 13
 const LF = 10
 
 /**
- * Receives one message of up to `limit` bytes, as long as there is room. Throws `Refusal` for what another server could
+ * Receives one message of up to `limit` bytes, as long as there is memory. Throws `Refusal` for what another server could
  * read differently: a bare CR or LF (message smuggling), NUL, lines over the limit of RFC 5321, and an endless header.
  * The message stays in memory until `work` is done.
  */
 export async function receiveMessage<Done>(
   stream: AsyncIterable<Buffer | string>,
   limit: number,
-  place: Place,
+  held: HeldMessage,
   work: (raw: Buffer) => Promise<Done>,
 ): Promise<Done> {
   const lines = new LineReader()
   try {
-    await place.fill(stream, limit, (bytes) => lines.read(bytes))
+    await held.fill(stream, limit, (bytes) => lines.read(bytes))
     const fault = lines.end()
     if (fault !== null) throw new Refusal(REPLIES.BAD_MESSAGE, fault)
-    return await work(place.whole())
+    return await work(held.whole())
   } finally {
-    place.close()
+    held.close()
   }
 }
 

@@ -7,7 +7,7 @@ import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp
 
 import { Throttle } from '../src/throttle.ts'
 import { type CertificateFiles, readCertificate, watchCertificate } from './certificate.ts'
-import { Crowd } from './crowd.ts'
+import { ConnectionLimit } from './connection-limit.ts'
 import { REPLIES, Refusal } from './refusal.ts'
 
 /** The subject of a reply that is counted. */
@@ -151,7 +151,7 @@ export class Door extends SMTPServer {
   readonly #times: Times
 
   constructor({ name, certificate, log, proxies = [], ...options }: DoorOptions, rules: DoorRules) {
-    const crowd = new Crowd(rules.connections.ofAddress)
+    const limit = new ConnectionLimit(rules.connections.ofAddress)
     const { idleMs = IDLE_MS, entryMs = ENTRY_MS, messageMs = MESSAGE_MS } = options
     super({
       name,
@@ -170,11 +170,11 @@ export class Door extends SMTPServer {
       useProxy: [...proxies],
       closeTimeout: CLOSE_MS,
       onConnect: ({ remoteAddress }, done) => {
-        if (crowd.enter(remoteAddress))
+        if (limit.open(remoteAddress))
           done(rules.isGreeted?.(remoteAddress) ? null : this.blocked(remoteAddress))
         else done(new Refusal(REPLIES.THROTTLED, 'Too many connections from this address'))
       },
-      onClose: ({ remoteAddress }) => crowd.leave(remoteAddress),
+      onClose: ({ remoteAddress }) => limit.close(remoteAddress),
       onData: (stream, session, done) => {
         rules.accept(stream, session).then(
           (text) => {

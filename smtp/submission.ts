@@ -3,18 +3,18 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { SMTPServerAuthentication, SMTPServerSession } from 'smtp-server'
 
 import type { ApiClient } from './api-client.ts'
+import { KnownTokens } from './known-tokens.ts'
+import { MessageMemory, type MemoryLimits } from './message-memory.ts'
 import { readMessage } from './message.ts'
 import { receiveMessage } from './receive.ts'
 import { REPLIES, Refusal } from './refusal.ts'
-import { Regulars } from './regulars.ts'
-import { Room, type RoomSize } from './room.ts'
 import { Door, type DoorOptions } from './server.ts'
 
 /** The options of the submission server. The limits default to the constants below; tests lower them. */
 export type SubmissionOptions = DoorOptions & {
   api: ApiClient
   failedLogins?: number
-  bytesAtOnce?: RoomSize
+  bytesAtOnce?: MemoryLimits
 }
 
 /** The limit of one message in bytes (contract, "Limits": 1 MB). */
@@ -36,8 +36,8 @@ export function createSubmission({
   bytesAtOnce = BYTES_AT_ONCE,
   ...options
 }: SubmissionOptions): Door {
-  const room = new Room(bytesAtOnce)
-  const regulars = new Regulars()
+  const memory = new MessageMemory(bytesAtOnce)
+  const knownTokens = new KnownTokens()
   const door = new Door(options, {
     banner: 'Postloom submission',
     bytes: MESSAGE_BYTES,
@@ -46,7 +46,7 @@ export function createSubmission({
       most: failedLogins,
       text: 'Too many failed logins from this address; try again in ten minutes',
     },
-    isGreeted: (address) => regulars.has(address),
+    isGreeted: (address) => knownTokens.has(address),
     what: 'message',
     accept: async (stream, session) => `queued as ${await accept(stream, session)}`,
     own: {
@@ -78,7 +78,7 @@ export function createSubmission({
     { remoteAddress }: SMTPServerSession,
   ): Promise<{ token: string; label: string }> {
     const password = shown ?? ''
-    const blocked = regulars.has(remoteAddress, password) ? null : door.blocked(remoteAddress)
+    const blocked = knownTokens.has(remoteAddress, password) ? null : door.blocked(remoteAddress)
     if (blocked) throw blocked
     try {
       if (!username) throw new Refusal(REPLIES.BAD_TOKEN, 'The user name is empty; send any text')
@@ -89,15 +89,15 @@ export function createSubmission({
       const isWrong = error instanceof Refusal && error.responseCode !== REPLIES.API_AWAY[0]
       if (!isWrong) throw error
       door.offended(remoteAddress)
-      regulars.delete(remoteAddress, password)
+      knownTokens.delete(remoteAddress, password)
       throw error.failure ? new Refusal(REPLIES.BAD_TOKEN, BAD_PASSWORD) : error
     }
-    regulars.add(remoteAddress, password)
+    knownTokens.add(remoteAddress, password)
     return { token: password, label: username }
   }
 
   async function accept(stream: AsyncIterable<Buffer | string>, session: SMTPServerSession): Promise<string> {
-    return await receiveMessage(stream, MESSAGE_BYTES, room.open(session.remoteAddress), (raw) =>
+    return await receiveMessage(stream, MESSAGE_BYTES, memory.open(session.remoteAddress), (raw) =>
       submit(raw, session),
     )
   }

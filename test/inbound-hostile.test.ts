@@ -87,7 +87,7 @@ test('a message that went round in a circle is refused', async (t) => {
 test('unknown addresses by the thousand are cut off, and others go on', async (t) => {
   const { office, organization } = t.context
   const email = await office.send(organization)
-  const door = await office.openDoor({ strangers: 10 })
+  const door = await office.openDoor({ unknownRecipients: 10 })
   t.teardown(() => door.close())
   const replies: string[] = []
   for (let at = 0; at < 1_000 && replies.at(-1) !== ''; at += 1) {

@@ -234,7 +234,7 @@ test('what is not recorded as sent yet is told again later, and 250 is never sai
 test('nothing else is taken: no relaying, no login, no mail to people, no forged return path', async (t) => {
   const { office, organization } = t.context
   const email = await office.send(organization)
-  const door = await office.openDoor({ strangers: 1_000 })
+  const door = await office.openDoor({ unknownRecipients: 1_000 })
   t.teardown(() => door.close())
   const talk = await Talk.open(door.port)
   const hello = await talk.say('EHLO somebody.example')

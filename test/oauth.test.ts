@@ -19,7 +19,7 @@ import { execute, row, rows } from '../src/database.ts'
 import { forgetExpired } from '../src/domain/housekeeping.ts'
 import { removeMember, setMemberPassword } from '../src/domain/members.ts'
 import { encodeId } from '../src/ids.ts'
-import { letIn, signIn } from '../src/public/sign-in.ts'
+import { grantAccess, signIn } from '../src/public/sign-in.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { conformanceFaults } from './helpers/conformance.ts'
 import { inspect } from './helpers/inspector.ts'
@@ -338,7 +338,7 @@ test('who leaves, and who gets a new password, has let nobody in any more', asyn
   // A sign-in with the old password ends, even if it already reached the consent page.
   const organizationId = encodeId('org', own.id)
   t.is((await browser.submit(consent.url, { organization: organizationId, decision: 'allow' })).status, 403)
-  const late = letIn(api.services, {
+  const late = grantAccess(api.services, {
     grantId: 'late',
     client: { id: 'late', name: 'Late' },
     member: { id: person.id, email, passwordMark: known?.passwordMark ?? '' },

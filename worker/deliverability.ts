@@ -1,8 +1,12 @@
 import type { Actor, Call } from '../src/catalogue/tool.ts'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { confirmDeliveries, dueDeliveries } from '../src/domain/deliverability/deliveries.ts'
-import { learnFamilies, readStrangers, settleStrangers } from '../src/domain/deliverability/strangers.ts'
 import { countOutcomes, organizationsToCount } from '../src/domain/deliverability/totals.ts'
+import {
+  learnFamilies,
+  readUnknownDomains,
+  settleUnknownDomains,
+} from '../src/domain/deliverability/unknown-domains.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 import { startRounds } from './rounds.ts'
@@ -54,11 +58,11 @@ export async function countAll(services: Services): Promise<number> {
 
 /** Learns the mail servers of some unknown domains of every organization. Returns how many domains were settled. */
 export async function learnAll(services: Services): Promise<number> {
-  const strangers = await readStrangers(crossOrganization(services))
-  const families = await learnFamilies(services, strangers)
+  const unknown = await readUnknownDomains(crossOrganization(services))
+  const families = await learnFamilies(services, unknown)
   let learned = 0
-  for (const { organizationId, domains } of strangers) {
-    const settle = (call: Call) => settleStrangers(call, domains, families)
+  for (const { organizationId, domains } of unknown) {
+    const settle = (call: Call) => settleUnknownDomains(call, domains, families)
     const settled = await unitOfWork(services, { organizationId, actor: ACTOR }, settle).catch(
       (error: unknown) => {
         services.log.warn({ fault: describeFault(error) }, 'receivers will be counted by family later')

@@ -23,7 +23,7 @@ import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'
 import type { Services } from '../src/services.ts'
-import { askTemporal, putRight } from './put-right.ts'
+import { askTemporal, tryRepair } from './repair.ts'
 import { fireLate, repairSchedules } from './trigger-repair.ts'
 
 /** How late (seconds) a run must be before its workflow is looked for. */
@@ -64,13 +64,13 @@ export function startReconciler(services: Services): { stop(): Promise<void> } {
 export async function reconcile(services: Services, lateSeconds = LATE_SECONDS): Promise<number> {
   const em = crossOrganization(services)
   for (const organizationId of await organizationsWithFreshWaits(em, FRESH_SECONDS)) {
-    await putRight(services, organizationId, (call) => catchMissedEvents(call, FRESH_SECONDS))
+    await tryRepair(services, organizationId, (call) => catchMissedEvents(call, FRESH_SECONDS))
   }
   await noteFreshConditions(em, FRESH_SECONDS)
   await restartSends(services, lateSeconds)
   await watchDomains(services)
   for (const { organizationId, places } of await findStalePlaces(em)) {
-    await putRight(services, organizationId, (call) => freePlaces(call, places))
+    await tryRepair(services, organizationId, (call) => freePlaces(call, places))
   }
   await repairIntakes(services, lateSeconds)
   let repaired = 0
@@ -78,7 +78,7 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
     const found = await endOf(services, workflowIdOf(run))
     if (found === null) continue
     services.log.warn({ workflowId: workflowIdOf(run), state: found.state }, 'a run had no workflow')
-    if (await putRight(services, run.organizationId, (call) => repairRun(call, run, found))) repaired += 1
+    if (await tryRepair(services, run.organizationId, (call) => repairRun(call, run, found))) repaired += 1
   }
   return repaired
 }
@@ -89,7 +89,7 @@ async function repairIntakes(services: Services, lateSeconds: number): Promise<v
     const found = await endOf(services, workflowId)
     if (found === null) continue
     services.log.warn({ workflowId, state: found.state }, 'nobody works on an intake')
-    await putRight(services, intake.organizationId, (call) => repairIntake(call, intake, found))
+    await tryRepair(services, intake.organizationId, (call) => repairIntake(call, intake, found))
   }
 }
 
@@ -98,7 +98,7 @@ async function restartSends(services: Services, lateSeconds: number): Promise<vo
   for (const send of await findStrandedSends(crossOrganization(services), lateSeconds, BATCH)) {
     const { organizationId, number } = send
     services.log.warn({ campaign: send.id, number }, 'nobody works on a campaign; starting its send again')
-    await putRight(services, organizationId, (call) => startSend(call, send, number))
+    await tryRepair(services, organizationId, (call) => startSend(call, send, number))
   }
 }
 
@@ -107,7 +107,7 @@ async function watchDomains(services: Services): Promise<void> {
   for (const domain of await findUnwatchedDomains(crossOrganization(services), BATCH)) {
     const { organizationId } = domain
     services.log.warn({ domain: domain.domain }, 'nobody watches a domain; starting its verification again')
-    await putRight(services, organizationId, (call) => watchDomain(call, domain))
+    await tryRepair(services, organizationId, (call) => watchDomain(call, domain))
   }
 }
 

@@ -11,7 +11,7 @@ import {
 import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { triggerScheduleId, triggerSchedulePrefix } from '../temporal/contract.ts'
-import { askTemporal, putRight } from './put-right.ts'
+import { askTemporal, tryRepair } from './repair.ts'
 import { PAUSED_NOTE } from './trigger-schedules.ts'
 
 const BATCH = 200
@@ -29,7 +29,7 @@ export async function fireLate(services: Services, lateSeconds: number): Promise
     if (state === null || state === 'PAUSED') continue
     services.log.warn({ schedule, state }, 'nobody looked at a trigger in time')
     const { organizationId, automationId, stepId } = late
-    const isRight = await putRight(services, organizationId, (call) => {
+    const isRight = await tryRepair(services, organizationId, (call) => {
       if (state === 'MISSING') emitSchedule(call, automationId, stepId)
       emitLateFiring(call, late)
     })
@@ -59,7 +59,7 @@ export async function repairSchedules(services: Services): Promise<number> {
   for (const schedule of wrong) {
     services.log.warn({ schedule: idOf(services, schedule) }, 'a schedule was not as it should be')
     const { organizationId, automationId, stepId } = schedule
-    if (await putRight(services, organizationId, (call) => emitSchedule(call, automationId, stepId)))
+    if (await tryRepair(services, organizationId, (call) => emitSchedule(call, automationId, stepId)))
       count += 1
   }
   for (const id of left) {

@@ -37,7 +37,7 @@ export async function authenticateAdmin(
 }
 
 /** Schema of the body of a request that runs a tool. */
-export const ASKED = closed({
+export const ADMIN_REQUEST = closed({
   tool: Type.String({ description: 'The name of the tool.' }),
   input: Type.Optional(Type.Object({}, { description: 'What the tool takes; nothing is the same as {}.' })),
 })
@@ -48,8 +48,8 @@ const ENVELOPE: InputReader = {
   listed: false,
   effect: 'read',
   jsonDepth: JSON_DEPTH,
-  input: ASKED,
-  validator: Compile(ASKED),
+  input: ADMIN_REQUEST,
+  validator: Compile(ADMIN_REQUEST),
 }
 
 /** Runs the tool that the body `{tool, input?}` names, across organizations. */

@@ -15,7 +15,7 @@ import type { Services } from '../services.ts'
 export type { Login }
 
 /** A member who signs in, with their organizations. */
-export type Signer = Login & { email: string; organizations: MemberOrganization[] }
+export type SignedInMember = Login & { email: string; organizations: MemberOrganization[] }
 
 /** Returns the member with this address and password, or null; both take equally long. */
 export async function signIn(
@@ -26,13 +26,13 @@ export async function signIn(
 }
 
 /** Returns the member of a login, or null if they have no organization any more or their password has changed. */
-export async function findSigner(services: Services, login: Login): Promise<Signer | null> {
+export async function findMember(services: Services, login: Login): Promise<SignedInMember | null> {
   const found = await readMemberships(crossOrganization(services), login)
   return found && { ...login, ...found }
 }
 
 /** Grants a client access to an organization of the member. */
-export async function letIn(services: Services, grant: NewGrant): Promise<void> {
+export async function grantAccess(services: Services, grant: NewGrant): Promise<void> {
   await keepGrant(services, grant)
 }
 

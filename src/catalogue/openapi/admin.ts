@@ -1,10 +1,10 @@
 import Type from 'typebox'
 
 import { closed } from '../../../schema/define.ts'
-import { ASKED, exampleOf } from '../admin.ts'
+import { ADMIN_REQUEST, exampleOf } from '../admin.ts'
 import type { FailureCode } from '../failure.ts'
 import { ADMIN_TOOLS } from '../registry.ts'
-import { answered, jsonBody, type Operation } from './operations.ts'
+import { jsonBody, type Operation, successResponse } from './operations.ts'
 import { refusals } from './refusals.ts'
 
 const REFUSALS: FailureCode[] = ['MISSING_TOKEN', 'UNAUTHENTICATED', 'RATE_LIMITED', 'FAULT', 'UNAVAILABLE']
@@ -33,7 +33,7 @@ function listTools(): Operation {
     summary: 'List the admin tools',
     description: 'Returns the tools that read any organization, and how to run them.',
     responses: {
-      200: answered(
+      200: successResponse(
         closed({ success: Type.Literal(true), usage, total: Type.Integer(), tools: Type.Array(tool) }),
       ),
       ...refusals('admin', REFUSALS),
@@ -51,9 +51,9 @@ function runTool(): Operation {
     summary: 'Run an admin tool',
     description: ADMIN_TOOLS.map(({ name, description }) => `\`${name}\`: ${description}`).join('\n\n'),
     'x-effect': 'read',
-    requestBody: jsonBody(ASKED, ADMIN_TOOLS.map(exampleOf)[0]),
+    requestBody: jsonBody(ADMIN_REQUEST, ADMIN_TOOLS.map(exampleOf)[0]),
     responses: {
-      200: answered(Type.Union(ran)),
+      200: successResponse(Type.Union(ran)),
       ...refusals('admin', [
         ...REFUSALS,
         'INVALID_INPUT',

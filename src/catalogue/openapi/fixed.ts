@@ -5,7 +5,7 @@ import { type FailureCode, FAILURES } from '../failure.ts'
 import { findOperation } from '../registry.ts'
 import { adminPaths } from './admin.ts'
 import { EXAMPLES } from './examples.ts'
-import { answered, IDEMPOTENCY_KEY, jsonBody, type Operation, said } from './operations.ts'
+import { IDEMPOTENCY_KEY, jsonBody, type Operation, successResponse, summaryOf } from './operations.ts'
 import { codesOf, refusals } from './refusals.ts'
 
 /** The refusals of a request with a token that runs no operation. */
@@ -55,7 +55,7 @@ function listTools(): Operation {
     summary: 'List the tools',
     description:
       'Returns all tools with the JSON Schemas of their inputs and outputs, their annotations, and whether they require a confirmation.',
-    responses: { 200: answered(succeeded(data)), ...refusals('tools', DISCOVERY) },
+    responses: { 200: successResponse(succeeded(data)), ...refusals('tools', DISCOVERY) },
   }
 }
 
@@ -67,7 +67,7 @@ function describeOne(): Operation {
     description: 'Returns one tool. If there is none with this name, the answer lists similar names.',
     parameters: [pathText('name', 'The name of the tool.', 'list_tags')],
     responses: {
-      200: answered(succeeded(ToolDescription)),
+      200: successResponse(succeeded(ToolDescription)),
       ...refusals('tools', [...DISCOVERY, 'TOOL_NOT_FOUND']),
     },
   }
@@ -78,7 +78,7 @@ function rejectedRows(): Operation {
   return {
     operationId: 'v2_get_imports_rejected',
     tags: ['REST v2: imports'],
-    ...said(tool, false),
+    ...summaryOf(tool, false),
     description:
       'Returns the rows that an import refused, as a CSV file with the number and the error of each row.',
     parameters: [pathText('importId', 'The id of the import (`imp_…`).', EXAMPLES[tool.name]?.['importId'])],
@@ -98,11 +98,11 @@ function sendV1(): Operation {
   return {
     operationId: 'v1_post_emails',
     tags: ['REST v1 (frozen): emails'],
-    ...said(tool, false),
+    ...summaryOf(tool, false),
     parameters: [IDEMPOTENCY_KEY],
     requestBody: jsonBody(tool.input, EXAMPLES[tool.name]),
     responses: {
-      200: answered(sent, 'The email is stored and will be sent.'),
+      200: successResponse(sent, 'The email is stored and will be sent.'),
       ...refusals('v1', codesOf(tool, { door: 'v1', hasBody: true, isGated: false })),
     },
   }
@@ -135,7 +135,7 @@ function takeWebhook(): Operation {
     ],
     requestBody: jsonBody(person),
     responses: {
-      200: answered(succeeded(Type.Unknown())),
+      200: successResponse(succeeded(Type.Unknown())),
       ...refusals('v1', [
         'MALFORMED_BODY',
         'INVALID_INPUT',

@@ -22,11 +22,11 @@ export function toolOperation(tool: Tool): Operation {
   return {
     operationId: tool.name,
     tags: [`Tools: ${tool.group}`],
-    ...said(tool, requiresConfirmation),
+    ...summaryOf(tool, requiresConfirmation),
     ...(tool.effect !== 'read' && { parameters: [IDEMPOTENCY_KEY] }),
     requestBody: jsonBody(inputSchema, EXAMPLES[tool.name]),
     responses: {
-      200: answered(
+      200: successResponse(
         Type.Object({ success: Type.Literal(true), data: tool.output }, { additionalProperties: false }),
       ),
       ...refusals('tools', codesOf(tool, { door: 'tools', hasBody: true, isGated: requiresConfirmation })),
@@ -41,11 +41,11 @@ export function routeOperation(route: Route, version: 'v2' | 'v1'): Operation {
   const reply = version === 'v1' ? v1Reply(route) : (route.reply ?? bare)
   const door: Door = version === 'v1' ? 'v1' : 'rest'
   const { parameters, body } = requestOf(route, tool)
-  const success = answered(reply.schema(tool.output))
+  const success = successResponse(reply.schema(tool.output))
   return {
     operationId: `${version}_${route.method}_${route.path.replaceAll(/[^a-zA-Z]+/g, '_').slice(1)}`,
     tags: [`${version === 'v1' ? 'REST v1 (frozen)' : 'REST v2'}: ${route.path.split('/')[1] ?? ''}`],
-    ...said(tool, false),
+    ...summaryOf(tool, false),
     parameters: tool.effect === 'read' ? parameters : [...parameters, IDEMPOTENCY_KEY],
     ...(body && { requestBody: body }),
     responses: {
@@ -56,7 +56,7 @@ export function routeOperation(route: Route, version: 'v2' | 'v1'): Operation {
 }
 
 /** Describes a success with this JSON body. */
-export function answered(schema: TSchema, description = 'Done.'): Operation {
+export function successResponse(schema: TSchema, description = 'Done.'): Operation {
   return { description, headers: RATE_HEADERS, content: { 'application/json': { schema } } }
 }
 
@@ -73,7 +73,7 @@ export function jsonBody(schema: TSchema, example?: unknown): Operation {
 export const IDEMPOTENCY_KEY = { $ref: '#/components/parameters/IdempotencyKey' }
 
 /** Returns the summary and description of an operation: permission, confirmation and unusual limits included. */
-export function said(tool: Tool, asksConfirmation: boolean): Operation {
+export function summaryOf(tool: Tool, asksConfirmation: boolean): Operation {
   const { title, description, permission, effect, bodyLimit, jsonDepth } = tool
   const facts = [
     permission === null

@@ -6,12 +6,12 @@ export const UNKNOWN_FAMILY = 'unknown'
 export const NO_MX = 'no MX'
 
 /** Returns the placeholder family of a domain whose family is not known yet; host names never contain "@". */
-export function strangerOf(domain: string): string {
+export function placeholderOf(domain: string): string {
   return `@${domain}`
 }
 
 /** Whether a family is such a placeholder. */
-export function isStranger(family: string): boolean {
+export function isPlaceholder(family: string): boolean {
   return family.startsWith('@')
 }
 

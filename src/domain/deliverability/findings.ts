@@ -9,8 +9,8 @@ import {
   type Stream,
 } from '../../../schema/deliverability.ts'
 import type { DomainRow } from '../domains/domains.ts'
-import { type Figures, LEAST_EMAILS, levelOf, LINES, rateOf, share } from './lines.ts'
 import { percent } from './stop-words.ts'
+import { type Figures, LEAST_EMAILS, levelOf, rateOf, share, THRESHOLDS } from './thresholds.ts'
 
 type Period = Figures & { days: number }
 
@@ -109,7 +109,7 @@ function rateFinding(
   reason: StopReason,
   what: string,
 ): HealthFinding {
-  const crossed = level === 'STOP' ? LINES[reason].stop : LINES[reason].warn
+  const crossed = level === 'STOP' ? THRESHOLDS[reason].stop : THRESHOLDS[reason].warn
   const within = period.days === 1 ? 'a day' : `${period.days} days`
   return {
     level,

@@ -13,8 +13,8 @@ import { array, rows } from '../../database.ts'
 import { type DomainRow, findDomain, presentDomain, readDomains } from '../domains/domains.ts'
 import { UNKNOWN_FAMILY } from './families.ts'
 import { ownFindings, providerFindings, worstOf } from './findings.ts'
-import { deliveredOf, type Figures, LINES, rateOf, share } from './lines.ts'
 import { SUMS } from './stops.ts'
+import { deliveredOf, type Figures, rateOf, share, THRESHOLDS } from './thresholds.ts'
 import { OTHER_FAMILIES } from './totals.ts'
 
 /** Totals of the last `days` days by domain, stream and family of receivers. */
@@ -30,7 +30,7 @@ export async function readHealth(call: Call, name?: string): Promise<Health> {
   const domains = name === undefined ? await readDomains(call) : [await findDomain(call, name)]
   const sums = Map.groupBy(await readSums(call, domains), ({ domainId }) => domainId)
   return {
-    thresholds: { bounceRate: LINES.BOUNCES, complaintRate: LINES.COMPLAINTS },
+    thresholds: { bounceRate: THRESHOLDS.BOUNCES, complaintRate: THRESHOLDS.COMPLAINTS },
     domains: domains.map((domain) => healthOf(domain, sums.get(domain.id) ?? [])),
   }
 }

@@ -1,6 +1,6 @@
 import type { SendingStop, StopReason, Stream } from '../../../schema/deliverability.ts'
 import { timestamp } from '../text.ts'
-import { LINES } from './lines.ts'
+import { THRESHOLDS } from './thresholds.ts'
 
 /** A stop as stored, with the figures that caused it. */
 export type StopRow = {
@@ -19,7 +19,7 @@ export const WORDS_OF: Readonly<Record<StopReason, string>> = { BOUNCES: 'bounce
 export function presentStop(domain: string, { stream, reason, stoppedAt, ...figures }: StopRow): SendingStop {
   const { days, emails, counted } = figures
   const period = days === 1 ? 'the last day' : `the last ${days} days`
-  const message = `${stream === 'MARKETING' ? 'Marketing' : 'Transactional'} email from ${domain} stopped by itself: ${counted} ${WORDS_OF[reason]} of ${emails} emails in ${period}, where the line is ${percent(LINES[reason].stop)}. What is queued waits until resume_sending.`
+  const message = `${stream === 'MARKETING' ? 'Marketing' : 'Transactional'} email from ${domain} stopped by itself: ${counted} ${WORDS_OF[reason]} of ${emails} emails in ${period}, where the line is ${percent(THRESHOLDS[reason].stop)}. What is queued waits until resume_sending.`
   return { stream, reason, message, stoppedAt: timestamp(stoppedAt) }
 }
 

@@ -7,8 +7,8 @@ import { audit } from '../../catalogue/audit.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, row, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
-import { type Figures, JUDGED_DAYS, levelOf } from './lines.ts'
 import { presentStop, type StopRow } from './stop-words.ts'
+import { type Figures, JUDGED_DAYS, levelOf } from './thresholds.ts'
 
 type Judged = Figures & { domainId: string; domain: string; stream: Stream; days: number }
 

@@ -5,10 +5,10 @@ import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, json, row, rows } from '../../database.ts'
 import { asciiDomain } from '../addresses.ts'
 import { awaitDelivery } from './deliveries.ts'
-import { isStranger, NO_MX, strangerOf, UNKNOWN_FAMILY } from './families.ts'
-import type { Figures } from './lines.ts'
+import { isPlaceholder, NO_MX, placeholderOf, UNKNOWN_FAMILY } from './families.ts'
 import { readFamilies } from './receivers.ts'
 import { judgeDomains } from './stops.ts'
+import type { Figures } from './thresholds.ts'
 
 /** A batch of emails that one statement gave the same outcome, with their lowest and highest ids. */
 type Batch = { id: string; kind: Kind; first: string; last: string }
@@ -45,7 +45,7 @@ export const KEPT_DAYS = 31
 /**
  * Counts the oldest uncounted outcomes of an organization in the caller's transaction and deletes them, so each is
  * counted once whatever crashes. Stops streams that cross a limit. It waits for no DNS: emails to domains of an unknown
- * family are counted by domain until strangers.ts learns the family. Returns how many batches it counted.
+ * family are counted by domain until unknown-domains.ts learns the family. Returns how many batches it counted.
  */
 export async function countOutcomes(call: Call): Promise<number> {
   const { em, organization } = call
@@ -151,7 +151,7 @@ function totalsOf(
     if (!domain) continue
     const stream = group.marketing ? 'MARKETING' : 'TRANSACTIONAL'
     const receiver = asciiDomain(group.receiver)
-    const family = receiver === null ? UNKNOWN_FAMILY : (families.get(receiver) ?? strangerOf(receiver))
+    const family = receiver === null ? UNKNOWN_FAMILY : (families.get(receiver) ?? placeholderOf(receiver))
     const key = {
       domainId: domain.id,
       stream,
@@ -197,7 +197,7 @@ async function withFewFamilies(call: Call, totals: readonly Total[]): Promise<To
     .map((total) => {
       const own = names.get(bucket(total)) ?? new Set<string>()
       names.set(bucket(total), own)
-      if (isStranger(total.family)) return total
+      if (isPlaceholder(total.family)) return total
       const isFree = total.family === NO_MX || total.family === UNKNOWN_FAMILY || own.size < MOST_FAMILIES
       const family = own.has(total.family) || isFree ? total.family : OTHER_FAMILIES
       own.add(family)

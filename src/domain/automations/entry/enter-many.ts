@@ -10,10 +10,10 @@ import { titleOf } from '../definition/records.ts'
 import { loadVersion } from '../definition/versions.ts'
 import { findEnterable } from '../runs/run-control.ts'
 import { refuseStatus } from './enter-by-hand.ts'
-import { beginIntake, type Crowd, crowdPredicate } from './intake.ts'
+import { beginIntake, intakePredicate, type NewIntake } from './intake.ts'
 
 /** The subscribers who should enter, by exactly one of `filters` and `segmentId`, and at most `limit` of them. */
-export type CrowdChoice = {
+export type AudienceChoice = {
   workflowId: string
   filters?: unknown
   segmentId?: string | undefined
@@ -23,17 +23,17 @@ export type CrowdChoice = {
 /** Begins an intake that lets all matching subscribers in, in the background. Returns how many match now. */
 export async function enterMany(
   call: Call,
-  choice: CrowdChoice,
+  choice: AudienceChoice,
 ): Promise<{ count: number; temporalUrl: string | null }> {
-  const crowd = await findCrowd(call, choice)
-  const workflowId = await beginIntake(call, crowd)
+  const intake = await readNewIntake(call, choice)
+  const workflowId = await beginIntake(call, intake)
   const temporalUrl = workflowId === null ? null : call.services.temporal.workflowUrl(workflowId)
-  return { count: crowd.expected, temporalUrl }
+  return { count: intake.expected, temporalUrl }
 }
 
 /** Describes what `enterMany` will do. Throws if it is not possible. */
-export async function summarizeMany(call: Call, choice: CrowdChoice): Promise<ConfirmationSummary> {
-  const { automation, expected, most, filters } = await findCrowd(call, choice)
+export async function summarizeMany(call: Call, choice: AudienceChoice): Promise<ConfirmationSummary> {
+  const { automation, expected, most, filters } = await readNewIntake(call, choice)
   const everybody = filters.length === 0 && most === null
   return {
     action: 'Adding subscribers to the workflow',
@@ -47,12 +47,15 @@ export async function summarizeMany(call: Call, choice: CrowdChoice): Promise<Co
   }
 }
 
-async function findCrowd(call: Call, { workflowId, limit, ...choice }: CrowdChoice): Promise<Crowd> {
+async function readNewIntake(
+  call: Call,
+  { workflowId, limit, ...choice }: AudienceChoice,
+): Promise<NewIntake> {
   const automation = await findEnterable(call, workflowId)
   const filters = await filtersOf(call, choice)
   if (automation.status !== 'ACTIVE' || automation.versionId === null) refuseStatus(automation)
   const version = await loadVersion(call.em, call.organization.id, automation.versionId)
-  const predicate = await crowdPredicate(call, automation.id, version, filters)
+  const predicate = await intakePredicate(call, automation.id, version, filters)
   const found = await row<{ count: number }>(
     call.em,
     sql`select count(*)::int as count from subscriber s
@@ -66,7 +69,7 @@ async function findCrowd(call: Call, { workflowId, limit, ...choice }: CrowdChoi
 
 async function filtersOf(
   call: Call,
-  { filters, segmentId }: Pick<CrowdChoice, 'filters' | 'segmentId'>,
+  { filters, segmentId }: Pick<AudienceChoice, 'filters' | 'segmentId'>,
 ): Promise<Filter[]> {
   if ((filters === undefined) === (segmentId === undefined)) {
     refuse('filters', 'and segmentId say who enters: send exactly one of them.')

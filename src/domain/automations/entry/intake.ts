@@ -30,7 +30,7 @@ const SLICE_MS = 5_000
  * The subscribers who should enter an automation, and the `trigger` that their runs store as their cause. Ids are
  * UUIDs.
  */
-export type Crowd = {
+export type NewIntake = {
   automation: { id: string; name: string }
   filters: readonly Filter[]
   cause: Record<string, unknown>
@@ -68,26 +68,26 @@ export type IntakeControl = { report: (progress: IntakeProgress) => void; isStop
  * Stores an intake and starts its workflow when the transaction has committed. Returns the workflow's id, or null if
  * this timed trigger has an intake for this moment already.
  */
-export async function beginIntake(call: Call, crowd: Crowd): Promise<string | null> {
+export async function beginIntake(call: Call, intake: NewIntake): Promise<string | null> {
   const { organization } = call
   const id = newId()
   const moment = (member: 'from' | 'to') =>
-    crowd.due ? sql`to_timestamp(${crowd.due[member] / 1000}::float8)` : sql`null`
+    intake.due ? sql`to_timestamp(${intake.due[member] / 1000}::float8)` : sql`null`
   const count = await execute(
     call.em,
     sql`insert into automation_intake (id, organization_id, automation_id, filters, cause, most, expected, step_id,
         due_from, due_to)
-      values (${id}, ${organization.id}, ${crowd.automation.id}, ${json(crowd.filters)}, ${json(crowd.cause)},
-        ${crowd.most}, ${crowd.expected}, ${crowd.due?.stepId ?? null}, ${moment('from')}, ${moment('to')})
+      values (${id}, ${organization.id}, ${intake.automation.id}, ${json(intake.filters)}, ${json(intake.cause)},
+        ${intake.most}, ${intake.expected}, ${intake.due?.stepId ?? null}, ${moment('from')}, ${moment('to')})
       on conflict (organization_id, automation_id, step_id, due_to) do nothing`,
   )
-  return count === 0 ? null : startIntake(call, { ...crowd, id })
+  return count === 0 ? null : startIntake(call, { ...intake, id })
 }
 
 /** Starts the workflow of a stored intake when the transaction has committed. Returns the workflow's id. */
 export function startIntake(
   call: Call,
-  { id, automation, expected }: Pick<Crowd, 'automation' | 'expected'> & { id: string },
+  { id, automation, expected }: Pick<NewIntake, 'automation' | 'expected'> & { id: string },
 ): string {
   const automationId = encodeId('wf', automation.id)
   const workflowId = intakeWorkflowId(automationId, id)
@@ -104,8 +104,8 @@ export function startIntake(
   return workflowId
 }
 
-/** Compiles the filters of the crowd, and those of the trigger by which it enters, into one predicate. */
-export async function crowdPredicate(
+/** Compiles the filters of the intake, and those of the trigger by which it enters, into one predicate. */
+export async function intakePredicate(
   { em, organization }: Call,
   automationId: string,
   version: Version,
@@ -260,7 +260,7 @@ function contextOf(config: TimedTrigger, occasion: string, dueAt: string): Recor
 
 /** Reads the ids of the next page. Subscribers who were created after the intake are excluded, so that it ends. */
 async function nextPeople(call: Call, intake: Intake, version: Version, size: number): Promise<string[]> {
-  const predicate = await crowdPredicate(call, intake.automationId, version, intake.filters)
+  const predicate = await intakePredicate(call, intake.automationId, version, intake.filters)
   const found = await rows<{ id: string }>(
     call.em,
     sql`select s.id from subscriber s where s.organization_id = ${call.organization.id}

@@ -5,10 +5,10 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { type EntityManager, execute, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import type { WorkflowState } from '../runs/overdue.ts'
-import { type Crowd, startIntake } from './intake.ts'
+import { type NewIntake, startIntake } from './intake.ts'
 
 /** An intake that is RUNNING. Ids are UUIDs. */
-export type OpenIntake = Pick<Crowd, 'automation' | 'expected'> & { id: string; organizationId: string }
+export type OpenIntake = Pick<NewIntake, 'automation' | 'expected'> & { id: string; organizationId: string }
 
 /** Finds RUNNING intakes of all organizations, in random order so that a broken one does not block the others. */
 export async function findOpenIntakes(

@@ -10,7 +10,7 @@ const ACTOR = { kind: 'system' as const, id: 'reconciler', name: 'reconciler' }
  * Repairs something of one organization. Returns whether it succeeded: a failure is logged, holds up no other
  * organization and is tried again in the next round.
  */
-export async function putRight(
+export async function tryRepair(
   services: Services,
   organizationId: string,
   work: (call: Call) => Promise<void> | void,

@@ -4,13 +4,13 @@ import type { Call } from '../../catalogue/tool.ts'
 import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 import type { Services } from '../../services.ts'
-import { strangerOf } from './families.ts'
+import { placeholderOf } from './families.ts'
 import { askReceivers, readFamilies } from './receivers.ts'
 import { SUMS } from './stops.ts'
 import { addTotals, awaitTurn, type Total } from './totals.ts'
 
 /** Receiver domains of an organization whose family is not known yet; emails are counted by domain meanwhile. */
-export type Strangers = { organizationId: string; domains: string[] }
+export type UnknownDomains = { organizationId: string; domains: string[] }
 
 /** Domains per organization and round, so that an organization with thousands leaves time for others. */
 const DOMAINS = 256
@@ -20,17 +20,17 @@ const ASKING_MS = 2_000
 /** Returns the families of as many of these domains as there is time for, alternating between organizations. */
 export async function learnFamilies(
   services: Services,
-  strangers: readonly Strangers[],
+  waiting: readonly UnknownDomains[],
 ): Promise<Map<string, string>> {
-  const domains = inTurns(strangers.map((each) => each.domains))
+  const domains = inTurns(waiting.map((each) => each.domains))
   const known = await readFamilies(crossOrganization(services), domains)
   const unknown = domains.filter((domain) => !known.has(domain))
   return new Map([...known, ...(await askReceivers(services, unknown, ASKING_MS))])
 }
 
 /** Returns some unknown domains of every organization that has any. */
-export async function readStrangers(em: EntityManager): Promise<Strangers[]> {
-  return await rows<Strangers>(
+export async function readUnknownDomains(em: EntityManager): Promise<UnknownDomains[]> {
+  return await rows<UnknownDomains>(
     em,
     sql`with recursive waiting (id) as (
         (select organization_id from domain_total where family like '@%' order by organization_id limit 1)
@@ -54,23 +54,23 @@ function inTurns(lists: readonly (readonly string[])[]): string[] {
 }
 
 /** Moves counts of domains to the families known by now. Returns the number of domains. */
-export async function settleStrangers(
+export async function settleUnknownDomains(
   call: Call,
-  strangers: readonly string[],
+  waiting: readonly string[],
   families: ReadonlyMap<string, string>,
 ): Promise<number> {
-  const domains = strangers.filter((domain) => families.has(domain))
+  const domains = waiting.filter((domain) => families.has(domain))
   if (domains.length === 0) return 0
   await awaitTurn(call)
   const counted = await rows<Total>(
     call.em,
     sql`with gone as (
         delete from domain_total where organization_id = ${call.organization.id} and family like '@%'
-          and family = any(${array(domains.map(strangerOf), 'text')}) returning *
+          and family = any(${array(domains.map(placeholderOf), 'text')}) returning *
       )
       select domain_id as "domainId", stream,
         to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, told.family, ${SUMS}
-      from gone total join unnest(${array(domains.map(strangerOf), 'text')},
+      from gone total join unnest(${array(domains.map(placeholderOf), 'text')},
           ${array(
             domains.map((domain) => families.get(domain)),
             'text',

@@ -9,7 +9,7 @@ const MOST_OF_ONE = 100
  * Remembers valid tokens by the address they came from. When one device of an office, or one site of a host, keeps
  * failing to log in, the others can still log in.
  */
-export class Regulars {
+export class KnownTokens {
   readonly #tokens = new Map<string, Set<string>>()
 
   /** Returns whether this token was valid from this address; without a token, whether any token was. */

@@ -3,7 +3,7 @@ import { networkOf } from '../src/throttle.ts'
 /**
  * Counts the open connections of each address (IPv6 by its network), so that no single one can take all connections.
  */
-export class Crowd {
+export class ConnectionLimit {
   readonly #most: number
   readonly #open = new Map<string, number>()
 
@@ -11,15 +11,15 @@ export class Crowd {
     this.#most = most
   }
 
-  /** Counts one more connection; returns false when it is one too many. That one also counts until it leaves. */
-  enter(address: string): boolean {
+  /** Counts one more connection; returns false when it is one too many. That one also counts until it is closed. */
+  open(address: string): boolean {
     const network = networkOf(address)
     const count = (this.#open.get(network) ?? 0) + 1
     this.#open.set(network, count)
     return count <= this.#most
   }
 
-  leave(address: string): void {
+  close(address: string): void {
     const network = networkOf(address)
     const count = (this.#open.get(network) ?? 1) - 1
     if (count > 0) this.#open.set(network, count)

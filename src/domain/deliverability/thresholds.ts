@@ -13,7 +13,7 @@ export type Figures = {
 }
 
 /** The rates that lead to a warning, and those that stop sending (decisions, section 8). */
-export const LINES: Readonly<Record<StopReason, { warn: number; stop: number }>> = {
+export const THRESHOLDS: Readonly<Record<StopReason, { warn: number; stop: number }>> = {
   BOUNCES: { warn: 0.05, stop: 0.1 },
   COMPLAINTS: { warn: 0.001, stop: 0.005 },
 }
@@ -46,8 +46,8 @@ export function share(part: number, whole: number): number | null {
 export function levelOf(figures: Figures, reason: StopReason): Level {
   const rate = rateOf(figures, reason)
   if (rate === null || figures.emails < LEAST_EMAILS) return 'OK'
-  if (rate >= LINES[reason].stop && (reason === 'BOUNCES' || figures.complained >= LEAST_COMPLAINTS)) {
+  if (rate >= THRESHOLDS[reason].stop && (reason === 'BOUNCES' || figures.complained >= LEAST_COMPLAINTS)) {
     return 'STOP'
   }
-  return rate >= LINES[reason].warn ? 'WARN' : 'OK'
+  return rate >= THRESHOLDS[reason].warn ? 'WARN' : 'OK'
 }

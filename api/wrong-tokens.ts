@@ -16,7 +16,7 @@ const MOST_KNOWN = 10_000
  * token that was in use. Requests of our SMTP server are exempt: it sends the logins of all its clients from one
  * address, and limits them itself.
  */
-export function holdOffStrangers(): Middleware {
+export function limitWrongTokens(): Middleware {
   const strangers = new Throttle(WRONG_TOKENS, WINDOW_MS)
   const known = new Set<string>()
 
@@ -46,7 +46,7 @@ export function holdOffStrangers(): Middleware {
 }
 
 /** Notes that the token of a request was found to be valid. */
-export function noteToken(ctx: Context): void {
+export function noteValidToken(ctx: Context): void {
   ctx.state['tokenHolds'] = true
 }
 

@@ -3,22 +3,22 @@ import { REPLIES, Refusal } from './refusal.ts'
 import { MOST_READ } from './server.ts'
 
 /** The most bytes of messages in memory at once: in total, and from one address, so that none takes it all. */
-export type RoomSize = { all: number; ofAddress: number }
+export type MemoryLimits = { all: number; ofAddress: number }
 
 /** The memory for incoming messages, limited so that many senders cannot fill it. */
-export class Room {
-  readonly #size: RoomSize
+export class MessageMemory {
+  readonly #size: MemoryLimits
   #taken = 0
   readonly #takenBy = new Map<string, number>()
 
-  constructor(size: RoomSize) {
+  constructor(size: MemoryLimits) {
     this.#size = size
   }
 
-  /** Opens a place for one message from this address. */
-  open(address: string): Place {
+  /** Opens the memory of one message from this address. */
+  open(address: string): HeldMessage {
     const network = networkOf(address)
-    return new Place((bytes) => this.#take(network, bytes))
+    return new HeldMessage((bytes) => this.#take(network, bytes))
   }
 
   /** Reserves bytes, or frees them when `bytes` is negative; returns false when they do not fit. */
@@ -33,7 +33,7 @@ export class Room {
 }
 
 /** The memory of one message. Once it was closed, or a chunk did not fit, it holds nothing more. */
-export class Place {
+export class HeldMessage {
   readonly #take: (bytes: number) => boolean
   #chunks: Buffer[] = []
   #held = 0
@@ -78,7 +78,7 @@ export class Place {
     this.close()
   }
 
-  /** Returns the whole message; throws `Refusal` when there was no room for all of it. */
+  /** Returns the whole message; throws `Refusal` when there was not enough memory for all of it. */
   whole(): Buffer {
     if (this.#isCrowded)
       throw new Refusal(REPLIES.BUSY, 'Too much is coming in at once; try again in a moment')
