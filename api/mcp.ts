@@ -239,7 +239,7 @@ function refuseTool(name: string): never {
       ProtocolErrorCode.InvalidParams,
       SCOPES.some((scope) => scope === effect)
         ? `${name} is not open with the scopes that the member gave; sign in again and ask for the scope "${effect}".`
-        : `${name} is not open to clients that a member let in; it is at /api/mcp/sse, with an API token.`,
+        : `${name} is not available to clients that signed in by OAuth; call it at /api/mcp/sse, with an API token.`,
     )
   }
   try {

@@ -47,7 +47,7 @@ async function readBody(
 }
 
 function refuseQuery(path: string): never {
-  const message = 'stands in the query, which is not read here; put it into the JSON body'
+  const message = 'is in the query, which is not read here; put it into the JSON body'
   throw new Failure('INVALID_PARAMETER', `${JSON.stringify(path)} ${message}.`, {
     details: [{ path, message }],
   })

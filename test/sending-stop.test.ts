@@ -116,7 +116,10 @@ test.serial(
     )
     t.like(stopped, { status: 'SENDING', paused: false, etaSeconds: null })
     t.like(stopped.stop, { stream: 'MARKETING', reason: 'BOUNCES' })
-    t.regex(stopped.stop.message, /^Marketing email from .* stopped by itself: \d+ bounces of \d+ emails/)
+    t.regex(
+      stopped.stop.message,
+      /^Marketing email from .* was stopped automatically: \d+ bounces of \d+ emails/,
+    )
     t.true(stopped.queued > 50, `${stopped.queued} wait`)
     t.deepEqual(await stopsOf(organization), [stopped.stop])
     t.deepEqual(await stopsOf(bystander), [])

@@ -46,7 +46,7 @@ async function findOrganization(
   em: EntityManager,
   { id, slug }: OrganizationChoice,
 ): Promise<OrganizationRow> {
-  if (id !== undefined && slug !== undefined) refuseBoth((other) => `stands beside ${other}`)
+  if (id !== undefined && slug !== undefined) refuseBoth((other) => `is given together with ${other}`)
   if (id === undefined && slug === undefined) refuseBoth((other) => `is missing, as is ${other}`)
   const isAsked = id === undefined ? sql`slug = ${slug}` : sql`id = ${readId('org', id)}::uuid`
   const found = await row<OrganizationRow>(

@@ -63,7 +63,7 @@ export async function sendTest(
 function refuseTwice(emails: readonly string[]): void {
   const keys = emails.map((email) => email.toLowerCase())
   const again = keys.findIndex((key, index) => keys.indexOf(key) < index)
-  if (again !== -1) refuse(`emails[${again}]`, 'stands there already; name each address once.')
+  if (again !== -1) refuse(`emails[${again}]`, 'is in the list already; name each address once.')
 }
 
 /** Copies the content with its snippets, so that later edits do not change a queued test. */

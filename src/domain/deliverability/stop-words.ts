@@ -19,7 +19,7 @@ export const WORDS_OF: Readonly<Record<StopReason, string>> = { BOUNCES: 'bounce
 export function presentStop(domain: string, { stream, reason, stoppedAt, ...figures }: StopRow): SendingStop {
   const { days, emails, counted } = figures
   const period = days === 1 ? 'the last day' : `the last ${days} days`
-  const message = `${stream === 'MARKETING' ? 'Marketing' : 'Transactional'} email from ${domain} stopped by itself: ${counted} ${WORDS_OF[reason]} of ${emails} emails in ${period}, where the line is ${percent(THRESHOLDS[reason].stop)}. What is queued waits until resume_sending.`
+  const message = `${stream === 'MARKETING' ? 'Marketing' : 'Transactional'} email from ${domain} was stopped automatically: ${counted} ${WORDS_OF[reason]} of ${emails} emails in ${period}, where the limit is ${percent(THRESHOLDS[reason].stop)}. Queued email waits until resume_sending.`
   return { stream, reason, message, stoppedAt: timestamp(stoppedAt) }
 }
 

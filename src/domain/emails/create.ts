@@ -112,7 +112,7 @@ function bodyOf(email: NewEmail): (typeof NAMES)[number] {
     refuseFaults(
       more.map((path) => ({
         path,
-        message: `stands beside ${name}; send exactly one of html, tiptap, markdown`,
+        message: `is given together with ${name}; send exactly one of html, tiptap, markdown`,
       })),
       'The body',
     )
@@ -123,7 +123,7 @@ function bodyOf(email: NewEmail): (typeof NAMES)[number] {
 function onlyOne(given: string | readonly string[], path: string, why: string): string {
   if (typeof given === 'string') return given
   const [only, ...more] = given
-  if (only === undefined) refuse(path, 'names nobody; send one address.')
+  if (only === undefined) refuse(path, 'has no address; send one.')
   if (more.length > 0) {
     refuse(path, `names ${given.length} addresses, but ${why}; send one email for each of them.`)
   }

@@ -19,7 +19,7 @@ export const REFUSALS: Readonly<Record<Refusal, string>> = {
   ALREADY_ACTIVE: 'is in this workflow already; remove them first, or wait for the run to end',
   COOLDOWN: 'entered this workflow too short a time ago (settings.reEntry.cooldown)',
   MAX_ENTRIES: 'has entered this workflow as often as it allows (settings.reEntry.maxEntries)',
-  LOOP: 'stands at the end of ten workflows that have started each other; break the circle',
+  LOOP: 'is at the end of a chain of ten workflows that started each other; break the chain',
   NO_KEY: 'cannot enter without a key: send a context with a value at settings.reEntry.keyPath',
 }
 

@@ -98,7 +98,7 @@ export function startIntake(
       workflow: AUTOMATION_INTAKE,
       input: { organizationId: encodeId('org', call.organization.id), automationId, intakeId: id },
       summary: `${expected} people into ${automation.name.slice(0, 120)}`,
-      details: `Lets many people into ${automationId}. After a crash it continues from the row of the intake and repeats nobody.`,
+      details: `Lets many people into ${automationId}. After a crash it continues where it was, and nobody enters twice.`,
     },
   })
   return workflowId

@@ -121,7 +121,7 @@ export function goalWarnings({ steps, edges }: Definition, goals: readonly Succe
   return steps.flatMap((step) => {
     if (step.type !== 'GOAL' || !leaving.has(step.config.goalId)) return []
     const { goalId, ifUnmet } = step.config
-    const about = `Step ${step.id}: reaching the goal ${goalId} ends a run at once, wherever it stands (exitOnReach), so`
+    const about = `Step ${step.id}: reaching the goal ${goalId} ends a run at once, at whatever step it is (exitOnReach), so`
     const repair = 'give the goal exitOnReach: false to have this step decide.'
     if (ifUnmet === 'CONTINUE')
       return [`${about} whoever comes here has not reached it and passes; ${repair}`]

@@ -182,7 +182,7 @@ async function walkOn(walk: Walk): Promise<void> {
   const { graph } = version
   const current = run.stepId === null ? undefined : graph.steps.get(run.stepId)
   if (!current) {
-    const error = 'the run stands at a step that its version does not have'
+    const error = 'the run is at a step that its version does not have'
     return finish(walk, { status: 'FAILED', exitReason: 'ERROR', error })
   }
   let next: Step | undefined = current

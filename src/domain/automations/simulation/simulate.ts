@@ -40,7 +40,7 @@ export async function simulate(call: Call, input: SimulationInput): Promise<Simu
     refuse('workflowId', 'or definition says what is simulated: send exactly one of them.')
   }
   if ((subscriberId === undefined) === (sample === undefined)) {
-    refuse('subscriberId', 'or sample says for whom: send exactly one of them.')
+    refuse('subscriberId', 'and sample both say for whom to simulate: send exactly one of them.')
   }
   const from = input.from === undefined ? call.now.getTime() : momentIn('from', input.from, call)
   const source = await readSource(call, { workflowId, definition })

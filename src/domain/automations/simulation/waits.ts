@@ -102,7 +102,7 @@ async function simulateCondition(place: Place, config: WaitUntilConfigs['CONDITI
     at === null ? untilOver(place, result, config) : option({ ...place, at }, held, { until: at })
   return [
     likely,
-    option(place, held, { assumed: 'The filters come to hold as soon as they wait for it.' }),
+    option(place, held, { assumed: 'The filters begin to match as soon as the run waits for it.' }),
     ...(at === null ? [] : timeouts(place, config)),
   ]
 }
