@@ -5,7 +5,7 @@ import type { CampaignSendProgress } from '../../../temporal/contract.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { unitOfWork } from '../../catalogue/unit-of-work.ts'
-import { row } from '../../database.ts'
+import { execute, row } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import { quotaWords, takeCampaignEmails } from '../quota.ts'
@@ -77,7 +77,7 @@ async function freezePage(call: Call, { campaignId }: SendKey, send: Send): Prom
   const predicate = await audiencePredicate(em, scope, stored?.filters ?? [])
   const last = sql`coalesce((select subscriber_id from campaign_recipient where organization_id = ${organization.id}
     and campaign_id = ${campaignId} order by subscriber_id desc limit 1), '00000000-0000-0000-0000-000000000000')`
-  await row(
+  await execute(
     em,
     sql`with page as materialized (
         select s.id, case when ${isSuppressed(organization.id)} then 'SUPPRESSED' end as reason

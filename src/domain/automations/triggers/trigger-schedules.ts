@@ -4,7 +4,7 @@ import type { TimedTrigger } from '../../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import { type FiringRequest, TRIGGER_FIRING, triggerScheduleId } from '../../../../temporal/contract.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, type EntityManager, row, rows } from '../../../database.ts'
+import { array, type EntityManager, execute, row, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { loadVersions } from '../definition/versions.ts'
 import { dropOccasions, timedTrigger } from './due-people.ts'
@@ -45,7 +45,7 @@ export async function syncTriggerSchedules(
   }
   const column = (pick: (each: Wanted) => unknown, type: Parameters<typeof array>[1]) =>
     array(wanted.map(pick), type)
-  await rows(
+  await execute(
     em,
     sql`insert into automation_schedule as known (organization_id, automation_id, step_id, timing, next_at)
       select ${organization.id}, automation_id, step_id, timing, next_at::timestamptz
