@@ -10,20 +10,20 @@ import { startMailbox } from './mailbox.ts'
  * shows all mail to anybody who can reach it, so it refuses to start in production.
  */
 const environment = process.env
-const log = pino({ name: 'mailbox', level: environment['LOG_LEVEL'] ?? 'info' })
+const log = pino({ name: 'mailbox', level: environment['LOG_LEVEL'] || 'info' })
 
 if (environment['POSTLOOM_ENV'] === 'production') {
   log.fatal('The mailbox is for development only: unset POSTLOOM_ENV, or set RELAY_URL to a real relay.')
   process.exit(2)
 }
 
-const file = resolve(environment['MAILBOX_FILE'] ?? '.postloom/mailbox.sqlite')
+const file = resolve(environment['MAILBOX_FILE'] || '.postloom/mailbox.sqlite')
 mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
 const mailbox = await startMailbox({
   file,
   host: environment['POSTLOOM_HOST'] || '127.0.0.1',
-  httpPort: Number(environment['MAILBOX_PORT'] ?? 8025),
-  smtpPort: Number(environment['MAILBOX_SMTP_PORT'] ?? 1025),
+  httpPort: Number(environment['MAILBOX_PORT'] || 8025),
+  smtpPort: Number(environment['MAILBOX_SMTP_PORT'] || 1025),
   onFault: (error) => log.error({ err: error }, 'fault'),
 })
 log.info({ url: mailbox.url, smtpPort: mailbox.smtpPort }, 'mailbox is up')

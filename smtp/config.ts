@@ -8,6 +8,7 @@ import {
   ownApiUrl,
   readBaseUrl,
   readInternalSecret,
+  readLogLevel,
   readSecret,
   required,
 } from '../src/config.ts'
@@ -46,7 +47,7 @@ export function readSmtpConfig(env: Environment): SmtpConfig {
       host: new URL(readBaseUrl(env)).host,
       internalSecret: readInternalSecret(env),
     },
-    logLevel: env['LOG_LEVEL'] ?? 'info',
+    logLevel: readLogLevel(env),
   }
 }
 

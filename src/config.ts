@@ -60,8 +60,8 @@ export function readConfig(env: Environment): Config {
     baseUrl: readBaseUrl(env),
     databaseUrl: required(env, 'DATABASE_URL'),
     temporal: {
-      address: env['TEMPORAL_ADDRESS'] ?? '127.0.0.1:7233',
-      namespace: env['TEMPORAL_NAMESPACE'] ?? 'default',
+      address: env['TEMPORAL_ADDRESS'] || '127.0.0.1:7233',
+      namespace: env['TEMPORAL_NAMESPACE'] || 'default',
       taskQueue: env['TEMPORAL_TASK_QUEUE'] || 'postloom',
       apiKey: env['TEMPORAL_API_KEY'] || undefined,
       tls: env['TEMPORAL_TLS'] === 'true' || env['TEMPORAL_TLS'] === '1',
@@ -79,8 +79,17 @@ export function readConfig(env: Environment): Config {
     trustedProxies: addressRanges(env, 'TRUSTED_PROXIES'),
     webAllowPrivate: readPrivateAddresses(env['WEB_ALLOW_PRIVATE'] ?? '', mode),
     dns: readDns(env),
-    logLevel: env['LOG_LEVEL'] ?? 'info',
+    logLevel: readLogLevel(env),
   }
+}
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+/** Returns the least severe level that is logged. */
+export function readLogLevel(env: Environment): string {
+  const level = env['LOG_LEVEL'] || 'info'
+  if (LOG_LEVELS.includes(level)) return level
+  throw new Error(`LOG_LEVEL is ${JSON.stringify(level)}; give one of ${LOG_LEVELS.join(', ')}.`)
 }
 
 /** Returns the secret that signs the tokens in links and return paths. */
@@ -144,7 +153,7 @@ export function reachableHost(host: string): string {
 function secretOf(env: Environment, name: string): string {
   const mode = modeOf(env)
   const isPrivate = mode === 'development' && ['127.0.0.1', '::1', 'localhost'].includes(hostOf(env))
-  const secret = mode === 'production' ? required(env, name) : (env[name] ?? 'development')
+  const secret = mode === 'production' ? required(env, name) : env[name] || 'development'
   if (isPrivate || secret.length >= 32) return secret
   throw new Error(`${name} is too short: give at least 32 random characters (openssl rand -hex 32).`)
 }

@@ -40,6 +40,36 @@ test('processes reach each other where they listen', (t) => {
   )
 })
 
+test('an empty variable is one that is not set', (t) => {
+  const names = [
+    'POSTLOOM_HOST',
+    'POSTLOOM_BASE_URL',
+    'TEMPORAL_ADDRESS',
+    'TEMPORAL_NAMESPACE',
+    'TEMPORAL_TASK_QUEUE',
+  ]
+  const more = [
+    'API_PORT',
+    'RELAY_URL',
+    'LOG_LEVEL',
+    'POSTLOOM_SECRET',
+    'POSTLOOM_ENCRYPTION_KEY',
+    'DNS_SERVERS',
+  ]
+  const { DATABASE_URL, SMTP_TLS_CERT, SMTP_TLS_KEY } = SECRETS
+  const needed = { DATABASE_URL, SMTP_TLS_CERT, SMTP_TLS_KEY }
+  const empty = { ...Object.fromEntries([...names, ...more].map((name) => [name, ''])), ...needed }
+  t.deepEqual(readConfig(empty), readConfig(needed))
+  t.deepEqual(readSmtpConfig({ ...empty, POSTLOOM_API_URL: '', SMTP_PORT: '' }), readSmtpConfig(needed))
+})
+
+test('a log level that does not exist is refused with those that do', (t) => {
+  for (const read of [readConfig, readSmtpConfig]) {
+    const message = /^LOG_LEVEL is "loud"; give one of trace, debug, info, warn, error, fatal, silent\.$/
+    t.throws(() => read({ ...SECRETS, LOG_LEVEL: 'loud' }), { message })
+  }
+})
+
 test('a public address that is none stops each process at its start', (t) => {
   for (const wrong of ['mail.example.org', 'localhost:3000', 'ftp://mail.example.org', 'https://']) {
     const env = { ...SECRETS, POSTLOOM_BASE_URL: wrong }
