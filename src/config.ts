@@ -64,7 +64,7 @@ export function readConfig(env: Environment): Config {
       namespace: env['TEMPORAL_NAMESPACE'] || 'default',
       taskQueue: env['TEMPORAL_TASK_QUEUE'] || 'postloom',
       apiKey: env['TEMPORAL_API_KEY'] || undefined,
-      tls: env['TEMPORAL_TLS'] === 'true' || env['TEMPORAL_TLS'] === '1',
+      tls: ['true', '1'].includes(oneOf(env, 'TEMPORAL_TLS', 'false', ['true', '1', 'false', '0'])),
       uiUrl: env['TEMPORAL_UI_URL']?.replace(/\/+$/, '') || undefined,
     },
     ports: { api: apiPortOf(env), worker: integer(env, 'WORKER_PORT', 3001) },
@@ -83,15 +83,6 @@ export function readConfig(env: Environment): Config {
   }
 }
 
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
-
-/** Returns the least severe level that is logged. */
-export function readLogLevel(env: Environment): string {
-  const level = env['LOG_LEVEL'] || 'info'
-  if (LOG_LEVELS.includes(level)) return level
-  throw new Error(`LOG_LEVEL is ${JSON.stringify(level)}; give one of ${LOG_LEVELS.join(', ')}.`)
-}
-
 /** Returns the secret that signs the tokens in links and return paths. */
 export function readSecret(env: Environment): string {
   return createHash('sha256').update(secretOf(env, 'POSTLOOM_SECRET')).digest('hex')
@@ -105,8 +96,14 @@ export function readInternalSecret(env: Environment): string {
   return createHmac('sha256', secretOf(env, 'POSTLOOM_SECRET')).update('internal').digest('hex')
 }
 
-function modeOf(env: Environment): Config['env'] {
-  return env['POSTLOOM_ENV'] === 'production' ? 'production' : 'development'
+/** Returns the mode of the installation; throws for any other word, which would otherwise mean development. */
+export function modeOf(env: Environment): Config['env'] {
+  return oneOf(env, 'POSTLOOM_ENV', 'development', ['development', 'production'])
+}
+
+/** Returns the lowest level that is logged. Throws when the logger does not know it. */
+export function readLogLevel(env: Environment): string {
+  return oneOf(env, 'LOG_LEVEL', 'info', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
 }
 
 /** Returns the address that a process listens on. */
@@ -201,6 +198,19 @@ export function required(env: Environment, name: string): string {
   const value = env[name]
   if (!value) throw new Error(`${name} is not set; see docs/configuration.md.`)
   return value
+}
+
+/** Returns a variable that is one of `choices`, or `preset` when it is unset; throws for anything else. */
+function oneOf<Choice extends string>(
+  env: Environment,
+  name: string,
+  preset: NoInfer<Choice>,
+  choices: readonly Choice[],
+): Choice {
+  const text = env[name] || preset
+  const choice = choices.find((each) => each === text)
+  if (choice !== undefined) return choice
+  throw new Error(`${name} is ${JSON.stringify(text)}; give one of ${choices.join(', ')}.`)
 }
 
 function addressRanges(env: Environment, name: string): string[] {

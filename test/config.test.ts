@@ -77,3 +77,21 @@ test('a public address that is none stops each process at its start', (t) => {
     t.throws(() => readSmtpConfig(env), { message: /^POSTLOOM_BASE_URL is / }, wrong)
   }
 })
+
+test('a word that a variable does not know stops each process at its start', (t) => {
+  const wrong = [
+    ['POSTLOOM_ENV', 'prod', 'development, production'],
+    ['TEMPORAL_TLS', 'yes', 'true, 1, false, 0'],
+  ] as const
+  for (const [name, word, choices] of wrong) {
+    const message = `${name} is "${word}"; give one of ${choices}.`
+    t.throws(() => readConfig({ ...SECRETS, [name]: word }), { message })
+    if (name !== 'TEMPORAL_TLS') t.throws(() => readSmtpConfig({ ...SECRETS, [name]: word }), { message })
+    t.notThrows(() => readConfig({ ...SECRETS, [name]: '' }))
+  }
+  t.like(readConfig({ ...SECRETS, TEMPORAL_TLS: '1' }), {
+    env: 'development',
+    temporal: { tls: true },
+    logLevel: 'info',
+  })
+})

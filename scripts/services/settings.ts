@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
-import { hostOf, reachableHost } from '../../src/config.ts'
+import { hostOf, modeOf, reachableHost } from '../../src/config.ts'
 import { choosePorts, type PortRequest } from './ports.ts'
 import { developmentSecret, stateDirectory, type DevFile } from './state.ts'
 
@@ -56,7 +56,7 @@ const NO_PORTS: Ports = {
 
 /** Reads the environment and chooses the ports. `say` is called for every default port that is taken. */
 export async function readSettings(env: Environment, say: (line: string) => void): Promise<Settings> {
-  const isDevelopment = env['POSTLOOM_ENV'] !== 'production'
+  const isDevelopment = modeOf(env) === 'development'
   const hasOwnTemporal = !env['TEMPORAL_ADDRESS']
   const host = hostOf(env)
   const needed = { isDevelopment, hasOwnTemporal, hasOwnDatabase: !env['DATABASE_URL'] }
