@@ -1,5 +1,6 @@
 import { Connection } from '@temporalio/client'
 
+import { databaseCode, isDatabaseAway } from '../src/catalogue/database-error.ts'
 import { readConfig } from '../src/config.ts'
 import { migrate, openDatabase } from '../src/database.ts'
 import { seedDevelopment } from '../src/development.ts'
@@ -15,8 +16,8 @@ import { prepareNamespace } from './services/temporal-namespace.ts'
 const environment = process.env
 const config = readConfig(environment)
 
-await migrate(config)
 if (!environment['POSTLOOM_OWN_TEMPORAL']) await prepareTemporal()
+await migrateDatabase()
 
 const keys =
   config.env === 'development'
@@ -27,6 +28,23 @@ const keys =
     : { apiToken: '', adminKey: '' }
 await checkKeys()
 console.log(JSON.stringify(keys))
+
+async function migrateDatabase(): Promise<void> {
+  try {
+    await migrate(config)
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : ''
+    // SQLSTATE classes 28 and 3D: PostgreSQL refused the user, the password or the name of the database.
+    if (!isDatabaseAway(error) && !/^(28|3D)/.test(databaseCode(error) ?? '')) throw error
+    refuse(`The database of DATABASE_URL cannot be used: ${cause}.`)
+  }
+}
+
+/** Ends with a message for the person who set up the environment, who needs no stack. */
+function refuse(message: string): never {
+  console.error(message)
+  process.exit(1)
+}
 
 async function checkKeys(): Promise<void> {
   const orm = await openDatabase(config.databaseUrl, { poolSize: 1, applicationName: 'postloom prepare' })
@@ -39,7 +57,10 @@ async function checkKeys(): Promise<void> {
 
 async function prepareTemporal(): Promise<void> {
   const { address, namespace, apiKey, tls } = config.temporal
-  const connection = await Connection.connect({ address, apiKey, tls, connectTimeout: '20s' })
+  const connection = await Connection.connect({ address, apiKey, tls, connectTimeout: '20s' }).catch(
+    ({ message }: Error) =>
+      refuse(`Temporal at TEMPORAL_ADDRESS (${address}) cannot be reached: ${message}.`),
+  )
   const { missingAttributes } = await prepareNamespace(connection, namespace)
   if (missingAttributes.length > 0) {
     console.error(

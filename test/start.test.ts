@@ -119,6 +119,30 @@ test('one start runs everything on the given address, a second says where, a sto
   t.deepEqual(livingParts(environment), [])
 })
 
+test('a start that cannot succeed names the variable to repair, without a stack', async (t) => {
+  const environment = await freshPlace(t)
+  const away = `127.0.0.1:${await freePort()}`
+  const unknown = String(environment['DATABASE_URL']).replace(/\/\/[^@]*@/, '//nobody:x@')
+  const wrong = [
+    [{ LANE_RATE_BULK: 'x' }, /^LANE_RATE_BULK is "x"; give a whole number that is not negative\.$/m],
+    [{ RELAY_URL: 'relay' }, /^RELAY_URL is not a relay; give smtp/m],
+    [{ SMTP_PROXIES: 'lb' }, /^SMTP_PROXIES has "lb"; give addresses/m],
+    [{ POSTLOOM_ENV: 'production' }, /^POSTLOOM_SECRET is not set; /m],
+    [{ DATABASE_URL: `postgres://${away}/x` }, /^The database of DATABASE_URL .*ECONNREFUSED/m],
+    [{ DATABASE_URL: unknown }, /^The database of DATABASE_URL .*"nobody"/m],
+    [
+      { TEMPORAL_ADDRESS: away },
+      RegExp(`^Temporal at TEMPORAL_ADDRESS \\(${away}\\) cannot be reached: `, 'm'),
+    ],
+  ] as const
+  for (const [variables, message] of wrong) {
+    const service = start(t, { ...environment, ...variables })
+    t.is(await service.ended, 1)
+    t.regex(service.output(), message)
+    t.notRegex(service.output(), /^ {4}at /m)
+  }
+})
+
 test('a service killed with -9 is there again at the next start, with the same token', async (t) => {
   const environment = await freshPlace(t)
   const first = start(t, environment)

@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process'
 import { join, relative } from 'node:path'
 
+import { readSmtpConfig } from '../../smtp/config.ts'
+import { readConfig } from '../../src/config.ts'
+import { readRelays } from '../../src/delivery/relay.ts'
 import { ensureCertificate } from './certificate.ts'
 import { projectDirectory } from './layout.mjs'
 import { stopLeftover } from './leftovers.ts'
@@ -64,6 +67,7 @@ export class Service {
     await stopLeftovers()
     const say = (line: string): void => this.#listener.say(line)
     const read = await readSettings(process.env, say)
+    checkConfiguration(read)
     say('Starting Postloom …')
     const [databaseUrl] = await Promise.all([
       this.#startDatabase(read),
@@ -193,6 +197,12 @@ async function stopLeftovers(): Promise<void> {
   await stopLeftover(join(stateDirectory, 'postgres', 'postgres.pid'), 'SIGINT', 5_000)
 }
 
+/** Throws an error that names a missing or malformed variable, before anything is started that would meet it. */
+function checkConfiguration({ environment, databaseUrl = 'postgres://started later' }: Settings): void {
+  readRelays(readConfig({ ...environment, DATABASE_URL: databaseUrl }).relayUrl)
+  readSmtpConfig(environment)
+}
+
 /**
  * Migrates the database and, in development, seeds it. A separate process does so, which frees its memory when it ends.
  */
@@ -204,7 +214,7 @@ async function prepare(
     const script = join(projectDirectory, 'scripts', 'prepare.ts')
     const env = { ...environment, POSTLOOM_API_TOKEN: apiToken, POSTLOOM_ADMIN_KEY: adminKey }
     execFile(process.execPath, [script], { env, cwd: projectDirectory }, (error, stdout, stderr) => {
-      if (error) reject(new Error(`The database could not be prepared:\n${(stderr || error.message).trim()}`))
+      if (error) reject(new Error(`The preparation failed:\n${(stderr || error.message).trim()}`))
       else resolve(stdout)
     })
   })
