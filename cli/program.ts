@@ -18,7 +18,7 @@ import type { Output } from './output.ts'
 import { type Environment, findConnection } from './settings.ts'
 
 const EXIT_CODES = `
-Exit codes: 0 done, 1 refused or failed, 2 the command was not used as it is meant.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage or no confirmation (--confirm).
 Set POSTLOOM_API_KEY and POSTLOOM_BASE_URL, or "postloom login" once.`
 
 /** Returns the program with all commands, ready to parse a command line. */
@@ -34,7 +34,7 @@ export function createProgram(env: Environment, output: Output): Command {
   const program = new Command('postloom')
     .description('Postloom from the command line: every tool of the service, and the installation itself.')
     .version(readVersion(), '-v, --version', 'show the version')
-    .option('--json', 'answer one JSON document on standard output')
+    .option('--json', 'print the result as one JSON document')
     .helpOption('-h, --help', 'show help')
     .helpCommand(false)
     .showHelpAfterError('(see --help)')

@@ -29,7 +29,7 @@ export function addCompletion(program: Command, { env }: Context): void {
   program
     .command('completion')
     .description(
-      'print what makes a shell complete the words of postloom: source <(postloom completion bash)',
+      'print the script that lets a shell complete the words of postloom: source <(postloom completion bash)',
     )
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
     .action((shell: keyof typeof SCRIPTS) => void process.stdout.write(`${SCRIPTS[shell]}\n`))

@@ -1,5 +1,5 @@
 import { openAsBlob } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { open, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { CreateImportQuery, Postloom, SubscriberImport } from '@postloom/sdk'
@@ -38,7 +38,7 @@ export function addImport(program: Command, context: Context): void {
     )
     .option('-t, --tag <name...>', 'tags that everybody gets')
     .addOption(
-      new Option('-s, --status <status>', 'of every row without one of its own').choices([
+      new Option('-s, --status <status>', 'the status of rows that have none of their own').choices([
         'SUBSCRIBED',
         'UNSUBSCRIBED',
       ]),
@@ -50,7 +50,7 @@ export function addImport(program: Command, context: Context): void {
 }
 
 async function importFile({ connect, output }: Context, file: string, options: Options): Promise<void> {
-  const content = await open(file)
+  const content = await openFile(file)
   const query = queryOf(options)
   const { client } = await connect()
   const started = dataOf(await client.imports.create(content, query, { timeout: UPLOAD_MS }))
@@ -69,8 +69,11 @@ async function importFile({ connect, output }: Context, file: string, options: O
   output.result(done, summary(done, options.rejected))
 }
 
-async function open(file: string): Promise<Blob> {
+/** Ends with the reason when the file cannot be read: `openAsBlob` does not tell it. */
+async function openFile(file: string): Promise<Blob> {
   try {
+    const handle = await open(file)
+    await handle.read(Buffer.alloc(1)).finally(() => handle.close())
     return await openAsBlob(file, { type: 'text/csv' })
   } catch (error) {
     misused(`${file} cannot be read (${String(Object(error).code)}).`)

@@ -246,7 +246,7 @@ function addDoctor(program: Command, { env, output }: Context): void {
   program
     .command('doctor')
     .description(
-      'look at everything the installation needs and say how to put right what is not; 1 when something fails',
+      'check everything the installation needs and say how to repair it; exits with 1 if a check fails',
     )
     .action(async () => {
       const { examine } = await openInstallation()

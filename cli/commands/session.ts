@@ -20,7 +20,7 @@ export function addSession(program: Command, context: Context): void {
   program
     .command('login')
     .description(
-      'keep the address of a service and a token; without a terminal, the token is read from standard input',
+      'store the address of a service and a token; without a terminal, the token is read from standard input',
     )
     .option('-b, --base-url <address>', `the address of the service; by default ${STANDARD_URL}`)
     .action((options: { baseUrl?: string }) => login(context, options))
