@@ -449,7 +449,7 @@ test('publishing asks for a confirmation that says what will happen', async (t) 
     'Version 1',
     'live',
     'no active runs',
-    'TAG_ADDED Newsletter, VIP',
+    'TAG_ADDED “Newsletter”, “VIP”',
     'SUBSCRIBER_PAYMENT',
     'Email welcome',
     `hello@${own.domain}`,

@@ -239,7 +239,8 @@ async function runEffects(call: Call, automation: Automation, next: WorkflowStat
 function triggerWords(step: Definition['steps'][number]): string[] {
   if (step.type !== 'TRIGGER') return []
   const { config } = step
-  const detail = config.type === 'SCHEDULE' ? config.cron : keysOf(config).join(', ')
+  const keys = config.type === 'SCHEDULE' ? [config.cron] : keysOf(config).filter(Boolean)
+  const detail = keys.map((key) => `“${key}”`).join(', ')
   const filtered = config.filters?.length ? ' (filtered)' : ''
   return [`${config.type}${detail && ` ${detail}`}${filtered}`]
 }
