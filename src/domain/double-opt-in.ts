@@ -23,7 +23,7 @@ export const STANDARD_CONFIRMATION = {
   subject: 'Please confirm your subscription',
   markdown: `Hello,
 
-somebody, hopefully you, asked {{org-name}} to send its news to {{email}}. Please confirm that this is what you want:
+Somebody, hopefully you, asked {{org-name}} to send its news to {{email}}. Please confirm that this is what you want:
 
 **[Confirm my subscription]({{${CONFIRM_VARIABLE}}})**
 
