@@ -68,9 +68,12 @@ async function demonstrate(client: Client, { addresses, wasRunning }: RunningSer
   const run = await seeTheEnd(story, hero, runId)
   await seeEverybody(story)
   console.log(
-    `\nEverything happened. Mailbox: ${mailboxUrl}   Temporal: ${run.temporalUrl ?? 'no Web UI is configured'}`,
+    wasRunning
+      ? '\nEverything happened. See for yourself:'
+      : '\nEverything happened. The service stops now; after npm start all of this is at',
   )
-  if (!wasRunning) console.log('The service stops now; npm start brings it back with all of this in it.')
+  detail(`Mailbox:  ${mailboxUrl}`)
+  detail(`Temporal: ${run.temporalUrl ?? 'no Web UI is configured'}`)
 }
 
 /**

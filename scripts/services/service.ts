@@ -245,7 +245,7 @@ Try it:
   return `
 Postloom is ready after ${(milliseconds / 1_000).toFixed(1)} s.
 
-  API           ${baseUrl}${own}
+  API           ${baseUrl}   (reference: ${baseUrl}/docs)${own}
   SMTP          ${smtp.host}:${smtp.port}   (STARTTLS; any user name, the API token as the password)
   Temporal      ${temporal.uiUrl || temporal.address}
 ${keys}
