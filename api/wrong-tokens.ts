@@ -17,20 +17,20 @@ const MOST_KNOWN = 10_000
  * address, and limits them itself.
  */
 export function limitWrongTokens(): Middleware {
-  const strangers = new Throttle(WRONG_TOKENS, WINDOW_MS)
+  const guesses = new Throttle(WRONG_TOKENS, WINDOW_MS)
   const known = new Set<string>()
 
   return async (ctx, next) => {
     const shown = ctx.get('authorization')
     if (shown === '' || isInternal(ctx)) return await next()
     const token = hash('sha256', shown, 'base64')
-    const waitMs = strangers.blockedMs(ctx.ip)
-    if (waitMs > 0 && !known.has(token)) refuseStranger(waitMs)
+    const waitMs = guesses.blockedMs(ctx.ip)
+    if (waitMs > 0 && !known.has(token)) refuseGuessing(waitMs)
     try {
       await next()
     } catch (error) {
       if (error instanceof Failure && error.code === 'UNAUTHENTICATED') {
-        strangers.count(ctx.ip)
+        guesses.count(ctx.ip)
         known.delete(token)
       }
       throw error
@@ -50,7 +50,7 @@ export function noteValidToken(ctx: Context): void {
   ctx.state['tokenHolds'] = true
 }
 
-function refuseStranger(waitMs: number): never {
+function refuseGuessing(waitMs: number): never {
   const seconds = Math.ceil(waitMs / 1_000)
   throw new Failure(
     'RATE_LIMITED',
