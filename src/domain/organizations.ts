@@ -48,7 +48,7 @@ export async function ensureOrganization(
   if (!SLUG.test(slug)) {
     refuse(
       'slug',
-      'is up to 63 small letters, digits and hyphens, beginning and ending with none of the last.',
+      'must have 1 to 63 small letters, digits and hyphens, and neither begin nor end with a hyphen.',
     )
   }
   if (!PLANS.includes(plan)) refuse('plan', `is not one of ${PLANS.join(', ')}.`)
