@@ -22,6 +22,7 @@ import { encodeId } from '../src/ids.ts'
 import { grantAccess, signIn } from '../src/public/sign-in.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { conformanceFaults } from './helpers/conformance.ts'
+import { eventually } from './helpers/eventually.ts'
 import { inspect } from './helpers/inspector.ts'
 import { listenOnLoopback } from './helpers/listen.ts'
 import {
@@ -495,8 +496,11 @@ test('a client is known by the address of its own document, which nobody else ca
   const { verifier, challenge } = makePkce()
   const client = { client_id: `https://${host}/client.json`, redirect_uris: [CALLBACK] }
   const browser = new TestBrowser(own.url)
-  const login = await follow(browser, await browser.open(authorizeUrl(own, client, challenge)))
-  t.true((await login.text()).includes(`Editor (${host})`))
+  // On a busy machine the document may not come within the time that the service gives it.
+  await eventually('the page that names the client', async () => {
+    const login = await follow(browser, await browser.open(authorizeUrl(own, client, challenge)))
+    return (await login.text()).includes(`Editor (${host})`)
+  })
   const answer = await signInAt(browser, authorizeUrl(own, client, challenge), person)
   const { body } = await askToken(own, {
     grant_type: 'authorization_code',
