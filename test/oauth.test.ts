@@ -208,7 +208,7 @@ test('only what reads and drafts is seen or called, and with one scope only that
     if (effect === 'read' || effect === 'draft') continue
     const { error } = await ask(access, 'tools/call', { name, arguments: {} })
     t.is(error?.code, -32_602, name)
-    t.regex(error?.message, /not open/)
+    t.regex(error?.message, /not available/)
   }
 
   const client = await registerClient(api, CALLBACK)
