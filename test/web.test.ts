@@ -300,16 +300,29 @@ test('time is bounded: connecting, waiting, trickling, redirecting in circles, r
   })
 })
 
-test('a server that is not one, or hangs up, is unreachable', async (t) => {
+test('a server that is not one, hangs up or switches protocols is unreachable', async (t) => {
   const tcp = createTcpServer((socket) => socket.end('220 mail.example.com ESMTP\r\n'))
   const port = await listenOnLoopback(tcp)
   const closed = await serve(() => undefined)
   closed.server.close()
-  const web = createWeb({ allowPrivate: [`127.0.0.1:${port}`, `127.0.0.1:${closed.port}`] })
+  const switching = createTcpServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'),
+    )
+  })
+  const other = await listenOnLoopback(switching)
+  const ports = [port, closed.port, other]
+  const web = createWeb({ allowPrivate: ports.map((each) => `127.0.0.1:${each}`) })
   t.is(await reasonOf(web, `http://127.0.0.1:${port}/`), 'UNREACHABLE')
   t.is(await reasonOf(web, `https://127.0.0.1:${port}/`), 'UNREACHABLE')
   t.is(await reasonOf(web, closed.url), 'UNREACHABLE')
+  t.is(await reasonOf(web, `http://127.0.0.1:${other}/`), 'UNREACHABLE')
+  const line = web.openLine()
+  await t.throwsAsync(line.request({ url: `http://127.0.0.1:${other}/`, limits }), { instanceOf: WebFault })
+  line.close()
   tcp.close()
+  switching.close()
 })
 
 test('no more than 32 requests are under way at once', async (t) => {

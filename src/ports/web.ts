@@ -223,6 +223,8 @@ async function exchangeOnce(
       // This listener stays: an error after the answer began, which the reader of the answer also gets, must not be
       // unhandled.
       sent.on('error', reject)
+      // Node closes the connection without an error if the server switches protocols (101).
+      sent.once('close', () => reject(new Error('the connection was closed before an answer')))
       sent.end(body)
     })
     const status = response.statusCode ?? 0
