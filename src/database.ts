@@ -197,11 +197,24 @@ export function array(
   values: readonly unknown[],
   type: 'uuid' | 'text' | 'int' | 'jsonb' | 'timestamptz' | 'boolean',
 ) {
-  const elements = type === 'jsonb' ? values.map((value) => JSON.stringify(value)) : values
+  const elements = type === 'jsonb' ? values.map(jsonText) : values
   return sql`${elements}::${sql.raw(type)}[]`
 }
 
 /** Binds a value as `jsonb`. */
 export function json(value: unknown) {
-  return sql`${JSON.stringify(value)}::jsonb`
+  return sql`${jsonText(value)}::jsonb`
+}
+
+/**
+ * Returns a value as JSON. What PostgreSQL refuses in it becomes U+FFFD: the character NUL, and half of a UTF-16
+ * surrogate pair, which remains where a text was cut off.
+ */
+function jsonText(value: unknown): string {
+  const text = JSON.stringify(value)
+  if (!text.includes(String.raw`\u`)) return text
+  // Also matches other escapes, so that the text "\\u0000" behind an escaped backslash stays as it is.
+  return text.replaceAll(/\\(?:(u0000|ud[89a-f][0-9a-f]{2})|.)/g, (escape, refused?: string) =>
+    refused === undefined ? escape : '\ufffd',
+  )
 }

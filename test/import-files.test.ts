@@ -256,6 +256,16 @@ test('a quote that is never closed fails the import after the rows before it, an
   t.pass()
 })
 
+test('a row with zero bytes is refused like any other, wherever it is in the file', async (t) => {
+  const organization = await api.organization()
+  const lines = Array.from({ length: 4_000 }, (_, index) => `p${index}@example.com,Person ${index}`)
+  const file = ['email,name', ...lines, 'zero@example.com,"a\0b"', 'last@example.com,Last', ''].join('\n')
+  const done = await imported(organization, file)
+  t.like(done, { status: 'COMPLETED', imported: 4_001, failed: 1 })
+  const { body } = await rejectedOf(organization, done.id)
+  t.regex(String(body), /zero@example\.com,a\ufffdb,4002,.*control character/)
+})
+
 test('an organization sees its own imports alone, newest first', async (t) => {
   const [one, other] = [await api.organization(), await api.organization()]
   const first = await imported(one, 'email\na@example.com\n')

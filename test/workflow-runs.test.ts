@@ -6,7 +6,7 @@ import { type Engine, startEngine } from '../worker/workers.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { eventually } from './helpers/eventually.ts'
 import { type Sink, startSmtpSink } from './helpers/smtp-sink.ts'
-import { fastForward } from './helpers/workflow.ts'
+import { fastForward, publishWorkflow } from './helpers/workflow.ts'
 
 let api: TestApi
 let engine: Engine
@@ -146,6 +146,18 @@ test('a wait is WAITING until it ends, and then says how it ended', async (t) =>
   t.deepEqual(await trail(run.id), ['start ENTERED→next', 'pause FAST_FORWARD→next', 'paid WAITING'])
   await own.data('remove_subscriber_from_workflow', ids)
   t.is((await trail(run.id)).at(-1), 'paid CANCELED')
+})
+
+test('a workflow may have any name: in what Temporal shows it is cut, even in the middle of a character', async (t) => {
+  const organization = await api.organization()
+  const steps = [{ id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }]
+  const workflowId = await publishWorkflow(organization, steps, { name: `${'x'.repeat(119)}😀😀` })
+  const { subscriber } = await organization.data('add_subscriber', { email: 'ada@reader.example' })
+  const entered = await organization.call('add_subscriber_to_workflow', {
+    workflowId,
+    subscriberId: subscriber.id,
+  })
+  t.is(entered.status, 200, JSON.stringify(entered.body))
 })
 
 test('who is named by email enters as well; both, neither and unknown people are refused', async (t) => {
