@@ -7,9 +7,11 @@ import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
 
 import type { SubscriberImport } from '../schema/import.ts'
-import { row, rows } from '../src/database.ts'
+import { execute, row, rows } from '../src/database.ts'
 import { forgetExpired } from '../src/domain/housekeeping.ts'
 import { importWorkflowId } from '../temporal/contract.ts'
+import { startOutboxRelay } from '../worker/outbox.ts'
+import { reconcile } from '../worker/reconciler.ts'
 import { type Engine, startEngine } from '../worker/workers.ts'
 import { type Answer, startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
@@ -264,6 +266,31 @@ test('a row with zero bytes is refused like any other, wherever it is in the fil
   t.like(done, { status: 'COMPLETED', imported: 4_001, failed: 1 })
   const { body } = await rejectedOf(organization, done.id)
   t.regex(String(body), /zero@example\.com,a\ufffdb,4002,.*control character/)
+})
+
+test('an import whose workflow was terminated has failed and says so; one that was never begun goes on', async (t) => {
+  const quiet = await startApi({ TEMPORAL_TASK_QUEUE: `import-lost-${process.pid}`, LOG_LEVEL: 'error' })
+  t.teardown(() => quiet.close())
+  const organization = await quiet.organization()
+  const list = async () =>
+    (await upload(organization, 'email\na@example.com\nb@example.com\n', {}, quiet)).body
+  const terminated = await list()
+  const relay = startOutboxRelay(quiet.services, { knowsAttributes: () => Promise.resolve(false) })
+  const client = await quiet.services.temporal.client()
+  const handle = client.workflow.getHandle(importWorkflowId(terminated.id))
+  await eventually('the workflow to be there', () => handle.describe().catch(() => null))
+  await relay.stop()
+  const lost = await list()
+  await execute(quiet.services.orm.em.fork(), sql`delete from outbox`)
+  await handle.terminate('the wrong list')
+  for (let round = 0; round < 2; round++) await reconcile(quiet.services, 0)
+
+  const done = await ended(organization, terminated.id, quiet)
+  t.like(done, { status: 'FAILED', imported: 0 })
+  t.regex(done.error ?? '', /TERMINATED.*send the file again/)
+  const engine = await startEngine(quiet.services)
+  t.teardown(() => engine.stop())
+  t.like(await ended(organization, lost.id, quiet), { status: 'COMPLETED', imported: 2 })
 })
 
 test('an organization sees its own imports alone, newest first', async (t) => {

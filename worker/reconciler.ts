@@ -22,6 +22,7 @@ import { freePlaces } from '../src/domain/automations/runs/runs.ts'
 import { startSend } from '../src/domain/campaigns/schedule.ts'
 import { findStrandedSends } from '../src/domain/campaigns/stranded.ts'
 import { findUnwatchedDomains, watchDomain } from '../src/domain/domains/watch.ts'
+import { findStrandedImports, importWorkflowOf, repairImport } from '../src/domain/imports/stranded.ts'
 import type { Services } from '../src/services.ts'
 import { askTemporal, tryRepair } from './repair.ts'
 import { fireLate, repairSchedules } from './trigger-repair.ts'
@@ -35,7 +36,7 @@ const SCHEDULES_EVERY = 15
 /** Waits younger than this (seconds) are compared with the events once more. */
 const FRESH_SECONDS = 180
 
-/** Starts to look for runs, intakes and sends that no workflow drives, a minute after each look; see `repairRun`. */
+/** Starts to look for runs, intakes, imports and sends that no workflow drives, a minute after each look; see `repairRun`. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
   const halt = new AbortController()
   async function work(): Promise<void> {
@@ -73,6 +74,7 @@ export async function reconcile(services: Services, lateSeconds = LATE_SECONDS):
     await tryRepair(services, organizationId, (call) => freePlaces(call, places))
   }
   await repairIntakes(services, lateSeconds)
+  await repairImports(services, lateSeconds)
   let repaired = 0
   for (const run of await findOverdueRuns(em, lateSeconds, BATCH)) {
     const found = await endOf(services, workflowIdOf(run))
@@ -90,6 +92,16 @@ async function repairIntakes(services: Services, lateSeconds: number): Promise<v
     if (found === null) continue
     services.log.warn({ workflowId, state: found.state }, 'nobody works on an intake')
     await tryRepair(services, intake.organizationId, (call) => repairIntake(call, intake, found))
+  }
+}
+
+async function repairImports(services: Services, lateSeconds: number): Promise<void> {
+  for (const list of await findStrandedImports(crossOrganization(services), lateSeconds, BATCH)) {
+    const workflowId = importWorkflowOf(list)
+    const found = await endOf(services, workflowId)
+    if (found === null) continue
+    services.log.warn({ workflowId, state: found.state }, 'nobody works on an import')
+    await tryRepair(services, list.organizationId, (call) => repairImport(call, list, found))
   }
 }
 

@@ -31,6 +31,7 @@ export class M006Imports extends Migration {
         primary key (organization_id, id)
       );
       create trigger touch before update on subscriber_import for each row execute function touch_updated_at();
+      create index subscriber_import_open on subscriber_import (updated_at) where status in ('PENDING', 'RUNNING');
 
       -- The uploaded file, in pieces of one size; deleted when the import ends.
       create table import_chunk (

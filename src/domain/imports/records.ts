@@ -75,16 +75,21 @@ export async function startImport(
     sql`update subscriber_import set status = 'PENDING', sha256 = ${digest}
       where organization_id = ${organization.id} and id = ${id} and status = 'UPLOADING'`,
   )
+  const record = await findImport(call, encodeId('imp', id))
+  startWorkflow(call, record)
+  return presentImport(call, record)
+}
+
+/** Starts the workflow of an import when the transaction has committed. */
+export function startWorkflow(call: Call, { id, bytes }: Pick<ImportRecord, 'id' | 'bytes'>): void {
   const importId = encodeId('imp', id)
-  const record = await findImport(call, importId)
-  const input: ImportRequest = { organizationId: encodeId('org', organization.id), importId }
-  const summary = `Import of ${(record.bytes / 1_000_000).toFixed(1)} MB · ${importId}`
+  const input: ImportRequest = { organizationId: encodeId('org', call.organization.id), importId }
+  const summary = `Import of ${(bytes / 1_000_000).toFixed(1)} MB · ${importId}`
   call.emit({
     kind: 'start',
     workflowId: importWorkflowId(importId),
     payload: { workflow: SUBSCRIBER_IMPORT, input, summary },
   })
-  return presentImport(call, record)
 }
 
 /** Lists imports by keyset, newest first. */
