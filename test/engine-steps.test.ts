@@ -265,6 +265,8 @@ test('NOTIFY tells a colleague about the subscriber, and does not count as email
   t.regex(raw, /Subject: Reader is on pro/)
   t.regex(raw, /watched@reader\.example/)
   t.regex(raw, /whoever/)
+  // A colleague cannot unsubscribe, and a footer would only look as if.
+  t.notRegex(raw, /unsubscribe/i)
   t.is((await world.eventsOf(subscriberId, 'EMAIL_SENT')).length, 0)
 
   const other = await makeTenant(services)

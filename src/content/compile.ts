@@ -1,7 +1,7 @@
 import type { ContentType } from '../../schema/values.ts'
 import { EmailParts, plainTemplate } from './email-parts.ts'
 import { decodeHtmlText } from './escape.ts'
-import { writeFrame } from './frame.ts'
+import { type MailKind, writeFrame } from './frame.ts'
 import { writeHtmlSource } from './html-source.ts'
 import { type LinkTarget, LinkTable } from './links.ts'
 import { writeMaily } from './maily/document.ts'
@@ -23,8 +23,7 @@ export type ContentSource = {
   readonly preview?: string | null
   /** The text part, if the author wrote one; otherwise it is derived from the content. */
   readonly text?: string | undefined
-  /** Marketing mail always names its sender in a footer. */
-  readonly kind: 'marketing' | 'transactional'
+  readonly kind: MailKind
   /**
    * Names of the custom fields. When given, a variable that is neither one of them nor built in, and has no fallback,
    * gets a warning.
@@ -139,7 +138,7 @@ export function compileContent(content: ContentSource): CompiledEmail {
     html = writeHtmlSource(parts, table.extract(asText(content.source), { decode: decodeHtmlText }), preview)
     noteAuthored()
   } else {
-    html = writeFrame(parts, { subject, preview, marketing: content.kind === 'marketing' }, () => {
+    html = writeFrame(parts, { subject, preview, kind: content.kind }, () => {
       writeBody(parts, content)
       noteAuthored()
     })

@@ -20,13 +20,14 @@ export function writePreheader(parts: EmailParts, preview: string): void {
   parts.html.fixed(`${PREVIEW_PADDING}</div>\n`)
 }
 
+/**
+ * Whom an email is for. Marketing mail always has a footer with its sender, transactional mail only if it has no
+ * unsubscribe link, and a notice to the organization's own people never.
+ */
+export type MailKind = 'marketing' | 'transactional' | 'notice'
+
 /** The data of the document around the content: head, page, card and footer. */
-export type Frame = {
-  readonly subject: string
-  readonly preview: string
-  /** Marketing mail always has a footer with its sender; other mail only if it has no unsubscribe link. */
-  readonly marketing: boolean
-}
+export type Frame = { readonly subject: string; readonly preview: string; readonly kind: MailKind }
 
 /**
  * Writes a whole email document around what `body` writes. The document declares no language because the service does
@@ -62,10 +63,14 @@ ${SHEET}
   )
   body()
   parts.html.fixed('</td></tr>')
-  if (frame.marketing || !parts.links.hasUnsubscribe) writeFooter(parts)
+  if (hasFooter(frame, parts)) writeFooter(parts)
   parts.html.fixed('</table>\n<!--[if mso]></td></tr></table><![endif]-->\n</td></tr></table>\n')
   parts.html.slot(PIXEL)
   return parts.html.fixed('</body>\n</html>\n').build()
+}
+
+function hasFooter({ kind }: Frame, { links }: EmailParts): boolean {
+  return kind === 'marketing' || (kind === 'transactional' && !links.hasUnsubscribe)
 }
 
 /** Writes the footer: the sender, and an unsubscribe link unless the content already has one. */

@@ -38,7 +38,7 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
     contentType: 'MARKDOWN',
     source: config.markdown,
     subject: config.subject,
-    kind: 'transactional',
+    kind: 'notice',
   })
   const filled = fillContent(compiled, {
     variables: personVariables(person, call.organization.name),
