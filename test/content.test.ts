@@ -383,6 +383,25 @@ test('a variable cannot lengthen the host or climb out of the path before it', (
   t.is(target('https://good.test:{{x}}/', '80@evil.test'), 'https://good.test:80evil.test/')
 })
 
+test('a scheme before a variable that is the rest of the URL gives way to the scheme of its value', (t) => {
+  const target = (source: string, x: string) => fill(compile(`[l](${source})`), { variables: { x } }).links[0]
+  t.is(target('https://{{x}}', 'https://ada.test/shop?a=1'), 'https://ada.test/shop?a=1')
+  t.is(target('https://{{x}}', 'HTTP://ada.test'), 'HTTP://ada.test')
+  t.is(target('http://{{x}}', 'ada.test/shop#top'), 'http://ada.test/shop#top')
+  t.is(target('//{{x}}', 'ada.test'), 'https://ada.test')
+  t.is(target('https://{{x}}/prices', 'https://ada.test/'), 'https://ada.test/prices')
+  for (const bad of ['javascript:alert(1)', '/path', '', 'https://', '//']) {
+    t.notRegex(target('https://{{x}}', bad) ?? '', /script:|^https:\/\/(?:\/|$)/, bad)
+  }
+  for (const scheme of ['https://', 'http://', '//']) {
+    const compiled = compile(`[Bye](${scheme}{{unsubscribeUrl}})`)
+    t.true(compiled.hasUnsubscribeLink, scheme)
+    const filled = fill(compiled, { tracking: TRACKING })
+    t.regex(filled.html, /<a href="https:\/\/mail\.test\/u\/abc"/)
+    t.deepEqual(filled.links, [])
+  }
+})
+
 test('a variable that is the whole URL is taken as one when its scheme is allowed', (t) => {
   const target = (site: unknown) => fill(compile('[l]({{site}})'), { variables: { site } }).links[0]
   t.is(target('https://example.com/a?b=c&d=e%20f'), 'https://example.com/a?b=c&d=e%20f')

@@ -58,13 +58,13 @@ export class LinkTable {
   }
 
   /**
-   * Returns the service variable that an address begins with, or null. Such links lead to the service itself, so their
-   * clicks are not counted.
+   * Returns the service variable that an address begins with, or that is all of it but a scheme; null for other
+   * addresses. Such links lead to the service itself, so their clicks are not counted.
    */
-  #systemVariable(url: UrlTemplate): string | null {
-    const first = url.parts[0]
-    if (first === undefined || typeof first === 'string') return null
-    const name = this.#table.references[first.reference]?.name ?? ''
+  #systemVariable({ parts: [first, second] }: UrlTemplate): string | null {
+    const variable = typeof second === 'object' && second.as === 'site' ? second : first
+    if (typeof variable !== 'object') return null
+    const name = this.#table.references[variable.reference]?.name ?? ''
     return SERVICE_VARIABLES.has(name) ? name : null
   }
 

@@ -3,9 +3,10 @@ import { splitReferences } from './references.ts'
 /**
  * How a variable's value is encoded in a URL. `url`: the value begins the URL, and its scheme is checked; `component`:
  * path, query or fragment, percent-encoded; `segment`: a path after a host, which must not extend the host; `host`:
- * part of the host name; `mailbox` and `phone`: the target of mailto: and tel:.
+ * part of the host name; `site`: all that follows a scheme, or a whole address, because link dialogs write a scheme
+ * before every variable; `mailbox` and `phone`: the target of mailto: and tel:.
  */
-export type UrlPosition = 'url' | 'component' | 'segment' | 'host' | 'mailbox' | 'phone'
+export type UrlPosition = 'url' | 'component' | 'segment' | 'host' | 'site' | 'mailbox' | 'phone'
 
 /** A part of a URL: fixed text as written, or a variable with the encoding that its position needs. */
 export type UrlPart = string | { readonly reference: number; readonly as: UrlPosition }
@@ -55,6 +56,7 @@ function positionAfter(before: string, after: string): UrlPosition | null {
   const web = /^(?:https?:)?\/\/([^/?#]*)(.?)/i.exec(start)
   if (web === null) return BARE_DOMAIN.test(start) && /[/?#]/.test(start) ? 'component' : null
   if (web[2] !== '') return 'component'
+  if (web[1] === '' && after === '') return 'site'
   const endsHost = after === '' || /^[/?#]/.test(after)
   return endsHost && /[A-Za-z0-9]$/.test(web[1] ?? '') ? 'segment' : 'host'
 }
@@ -101,13 +103,22 @@ function encodeComponent(value: string): string {
   return value === '.' || value === '..' ? '' : encodeURIComponent(value)
 }
 
+/** Reduces a value to characters of a host name. */
+function encodeHost(value: string): string {
+  return value.replaceAll(/[^A-Za-z0-9.:\u0080-\uFFFF-]|:(?!\d{1,5}$)/g, '')
+}
+
 function encodeFor(position: UrlPosition, value: string, before: string): string {
   if (value === '') return ''
   switch (position) {
     case 'url':
       return value
     case 'host':
-      return value.replaceAll(/[^A-Za-z0-9.:\u0080-\uFFFF-]|:(?!\d{1,5}$)/g, '')
+      return encodeHost(value.replace(/^https?:\/\//i, '').replace(/[/?#].*$/, ''))
+    case 'site': {
+      const [host = ''] = /^[^/?#]*/.exec(value) ?? []
+      return encodeHost(host) + value.slice(host.length)
+    }
     case 'mailbox':
       return encodeURIComponent(value).replaceAll('%40', '@').replaceAll('%2B', '+')
     case 'phone':
@@ -125,7 +136,12 @@ export function fillUrl(url: UrlTemplate, values: readonly string[]): string {
   if (url.fixed !== null) return url.fixed
   let filled = ''
   for (const part of url.parts) {
-    filled += typeof part === 'string' ? part : encodeFor(part.as, values[part.reference] ?? '', filled)
+    if (typeof part === 'string') {
+      filled += part
+      continue
+    }
+    const value = values[part.reference] ?? ''
+    filled = part.as === 'site' && isWebUrl(value) ? value : filled + encodeFor(part.as, value, filled)
   }
   return safeUrl(filled)
 }
