@@ -510,6 +510,11 @@ test('an unsubscribe link counts where everybody sees it', (t) => {
   )
   t.false(conditional.hasUnsubscribeLink)
   t.false(has(node('paragraph', {}, text('Bye '), text(' ', link('{{unsubscribeUrl}}')))))
+  const lost = { src: 'data:image/png;base64,x', externalLink: '{{unsubscribeUrl}}' }
+  t.false(has(node('image', lost)))
+  t.false(has(node('paragraph', {}, node('inlineImage', lost))))
+  t.true(has(node('image', { ...lost, alt: 'Bye' })))
+  t.true(has(node('image', { ...lost, src: PICTURE })))
   t.true(conditional.unsubscribeLinkAdded)
   t.deepEqual(codes(conditional), ['HIDDEN_UNSUBSCRIBE_LINK'])
   const footer = fill(compile(doc(node('footer', {}, text('Bye', link('{{unsubscribeUrl}}'))))))

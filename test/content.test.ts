@@ -542,6 +542,8 @@ test('a link of which nothing is seen is none, and the footer has the unsubscrib
     { position: 0, url: 'https://y.test' },
   ])
   t.true(compile('[![](https://x.test/bye.png)]({{unsubscribeUrl}})').hasUnsubscribeLink)
+  t.true(compile('[![Bye](data:image/png,x)]({{unsubscribeUrl}})').hasUnsubscribeLink)
+  t.false(compile('[![](data:image/png,x)]({{unsubscribeUrl}})').hasUnsubscribeLink)
 })
 
 test('marketing mail says who sends it, and has one unsubscribe link', (t) => {

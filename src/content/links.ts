@@ -1,5 +1,5 @@
 import type { ReferenceTable } from './references.ts'
-import { type UrlTemplate, compileUrl, isWebUrl } from './url.ts'
+import { type UrlTemplate, compileLoaded, compileUrl, isWebUrl } from './url.ts'
 import { SERVICE_VARIABLES } from './variables.ts'
 
 /** One link of a document; `position` numbers the links whose clicks can be counted and is null for the others. */
@@ -48,8 +48,7 @@ export class LinkTable {
    * otherwise returns null with a warning.
    */
   address(source: string): UrlTemplate | null {
-    const isWhole = /^\s*(?:(?:https?:)?\/\/|\uFDD0)/i.test(source)
-    return (isWhole ? compileUrl(source) : null) ?? this.#refuse(source)
+    return compileLoaded(source) ?? this.#refuse(source)
   }
 
   /** Returns whether the reference is one of the addresses that the service makes for each recipient. */

@@ -1,6 +1,7 @@
 import { type Delimiter, type DelimiterRun, type Mark, DelimiterStack } from './delimiters.ts'
 import { decodeMarkdown } from './escape.ts'
 import { readAngleLink, readCodeSpan, readLinkTail, readRawUrl, runLengths } from './markdown-links.ts'
+import { isShown } from './rich/images.ts'
 import { isBlankText } from './seen.ts'
 
 /**
@@ -174,7 +175,7 @@ class InlineReader {
   #link(bracket: Bracket, url: string): void {
     const nodes = this.#nodes
     const inside = nodes.slice(bracket.node + 1)
-    if (inside.every((node) => node.type !== 'image' && isBlankText(plainText(node)))) {
+    if (!inside.some(isSeen)) {
       nodes[bracket.node] = { type: 'text', text: '' }
       return
     }
@@ -229,6 +230,11 @@ class InlineReader {
 
 function unescape(text: string): string {
   return decodeMarkdown(text.replaceAll(/\\([!-/:-@[-`{-~])/g, '$1'))
+}
+
+/** Returns whether readers see something of a node. */
+function isSeen(node: Node): boolean {
+  return node.type === 'image' ? isShown({ src: node.url, alt: node.alt }) : !isBlankText(plainText(node))
 }
 
 /** Returns a node's text without formatting, for the alternative text of images. */

@@ -91,6 +91,11 @@ export function compileUrl(source: string): UrlTemplate | null {
   return Object.freeze({ fixed: null, parts: Object.freeze(parts) })
 }
 
+/** Compiles an address that is loaded, such as an image's; null unless it is a whole web address. */
+export function compileLoaded(source: string): UrlTemplate | null {
+  return /^\s*(?:(?:https?:)?\/\/|\uFDD0)/i.test(source) ? compileUrl(source) : null
+}
+
 function placeOf(parts: readonly UrlPart[], before: string, next: string | number): UrlPosition | null {
   const first = parts[0]
   if (first === undefined) return 'url'

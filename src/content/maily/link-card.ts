@@ -2,7 +2,7 @@ import type { EmailParts } from '../email-parts.ts'
 import { linkMark } from '../references.ts'
 import { innerWidth, writeBox } from '../rich/boxes.ts'
 import type { Place } from '../rich/entries.ts'
-import { writeImageTag } from '../rich/images.ts'
+import { isShown, writeImageTag } from '../rich/images.ts'
 import { adaptive, inkOf, type Surface } from '../rich/surface.ts'
 import { isBlankText } from '../seen.ts'
 import { DEFAULTS } from './defaults.ts'
@@ -45,7 +45,7 @@ type Card = ReturnType<typeof readCard>
 
 /** Returns whether the card has something besides its description that can be followed as a link. */
 function hasWay({ image, title, linkTitle }: Card): boolean {
-  return image !== '' || !isBlankText(title) || !isBlankText(linkTitle)
+  return isShown({ src: image, alt: title }) || !isBlankText(linkTitle)
 }
 
 /**

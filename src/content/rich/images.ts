@@ -1,4 +1,6 @@
 import type { EmailParts } from '../email-parts.ts'
+import { isBlankText } from '../seen.ts'
+import { compileLoaded } from '../url.ts'
 import type { Alignment } from './attributes.ts'
 import { writeLinked } from './links.ts'
 
@@ -14,6 +16,11 @@ export type ImageBlock = {
   readonly link: string
   /** The space below it. */
   readonly gap: number
+}
+
+/** Returns whether readers see something of an image: itself, or its alternative text. */
+export function isShown({ src, alt }: { readonly src: string; readonly alt: string }): boolean {
+  return !isBlankText(alt) || compileLoaded(src) !== null
 }
 
 /**
@@ -64,7 +71,7 @@ export function writeImageBlock(parts: EmailParts, image: ImageBlock, room: numb
   parts.html.fixed(
     `<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"><tr><td align="${image.alignment}" style="padding:0 0 ${image.gap}px">`,
   )
-  writeLinked(parts, image.link, 'display:block;text-decoration:none', () => {
+  writeLinked(parts, isShown(image) ? image.link : '', 'display:block;text-decoration:none', () => {
     writeImageTag(parts, image, `${size}style="${style.join(';')}"`)
     parts.alternative(image.alt)
   })

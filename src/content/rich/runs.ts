@@ -1,7 +1,7 @@
 import type { EmailParts } from '../email-parts.ts'
 import { isBlankText } from '../seen.ts'
 import { CARD_WIDTH, CODE_FONT, PHONE_WIDTH } from '../theme.ts'
-import { writeImageTag } from './images.ts'
+import { isShown, writeImageTag } from './images.ts'
 import { openLink } from './links.ts'
 import { inkClass, inkOf, type Surface, surfaceOf } from './surface.ts'
 
@@ -144,5 +144,8 @@ export function isBlank(runs: readonly Run[]): boolean {
 
 /** Returns whether a link of these runs would have no visible content. */
 function isUnseen(runs: readonly Run[]): boolean {
-  return isBlank(runs.filter(({ type }) => type !== 'break'))
+  return runs.every((run) => {
+    if (run.type === 'image') return !isShown(run.image)
+    return run.type === 'break' || isBlankText(run.text)
+  })
 }
