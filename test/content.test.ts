@@ -767,6 +767,13 @@ test("the text part holds what readers see of a user's HTML", (t) => {
     '<head><title>No</title><body>yes': 'yes',
     'a<img src="https://x.test/i.png" alt="no" style="display:none">b': 'ab',
     'a<img src="https://x.test/i.png" alt="no" hidden>b': 'ab',
+    '<p style="visibility:hidden">no</p>yes': 'yes',
+    '<p style="display&colon; none">no</p>yes': 'yes',
+    '<p style="font-size:0">no</p>yes': 'yes',
+    '<p style="display:none;display:block">yes</p>': 'yes',
+    '<p style="background:url(display:none)">yes</p>': 'yes',
+    '<div style="font-size:0"><b style="font-size:16px">a</b> <b style="font-size:16px">b</b></div>': 'a b',
+    '<div style="font-size:0"><img src="https://x.test/i.png" alt="yes"></div>': '[yes]',
   }
   for (const [source, seen] of Object.entries(sources)) t.is(fill(html(source)).text, `${seen}\n`, source)
 })

@@ -2,6 +2,7 @@ import type { EmailParts } from './email-parts.ts'
 import { decodeAttribute, decodeHtmlText } from './escape.ts'
 import type { HtmlToken } from './html-scan.ts'
 import { OpenElements } from './open-elements.ts'
+import { coverIn, isHidden, UNCOVERED } from './seen.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
 
@@ -50,15 +51,6 @@ function attributeOf(tag: StartTag, name: string): string | null {
   return tag.attributes.find((attribute) => attribute.name === name)?.value ?? null
 }
 
-/**
- * Returns whether readers do not see the element: the head, and elements hidden by an attribute or style (such as
- * preheaders).
- */
-function isHidden(tag: StartTag): boolean {
-  if (tag.name === 'head') return true
-  return /display\s*:\s*none/i.test(attributeOf(tag, 'style') ?? '') || attributeOf(tag, 'hidden') !== null
-}
-
 /** Derives the text part from the tokens of an HTML source. */
 export class HtmlText {
   readonly #parts: EmailParts
@@ -66,15 +58,18 @@ export class HtmlText {
   #quotes = 0
   #preformatted = 0
   #link: { target: number; mark: number } | null = null
-  /** The open elements, and for each whether readers do not see it. */
-  readonly #hidden = new OpenElements(false)
+  /** The open elements, and how each is hidden, as preheaders are. */
+  readonly #covers = new OpenElements(UNCOVERED)
 
   constructor(parts: EmailParts) {
     this.#parts = parts
   }
 
   write(raw: string): void {
-    if (this.#hidden.value) return
+    const cover = this.#covers.value
+    if (isHidden(cover)) return
+    // The space keeps the elements apart between which it stands.
+    if (cover.isTiny) return this.#parts.text.text(' ')
     const text = decodeHtmlText(raw)
     if (this.#preformatted === 0) return this.#parts.text.text(text)
     for (const [index, line] of text.split('\n').entries()) {
@@ -85,7 +80,7 @@ export class HtmlText {
 
   start(tag: StartTag, target: number | null): void {
     const { name } = tag
-    if (this.#hidden.open(name, (isParentHidden) => isParentHidden || isHidden(tag))) return
+    if (isHidden(this.#covers.open(name, (parent) => coverIn(parent, tag)))) return
     const gap = BLOCKS.get(name)
     if (gap !== undefined) this.#parts.text.endBlock(this.#lists.length > 0 && name !== 'p' ? 0 : gap)
     this.#open(tag, target)
@@ -122,9 +117,9 @@ export class HtmlText {
   }
 
   end(name: string): void {
-    const wasHidden = this.#hidden.value
+    const around = this.#covers.value
     // An end tag without an open element is hidden where its place is.
-    if (this.#hidden.close(name) ?? wasHidden) return
+    if (isHidden(this.#covers.close(name) ?? around)) return
     if (name === 'a') return this.#closeLink()
     if (name === 'td' || name === 'th') return this.#parts.text.text(' ')
     const gap = BLOCKS.get(name)

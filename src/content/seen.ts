@@ -3,8 +3,11 @@ import type { HtmlToken } from './html-scan.ts'
 import { OpenElements } from './open-elements.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
-/** How an element's content is hidden; a child can undo all but `isGone`. */
-type Cover = { isGone: boolean; isInvisible: boolean; isTiny: boolean }
+/** How an element's content is hidden; a child can undo all but `isGone`. Pictures show even where text is tiny. */
+export type Cover = { readonly isGone: boolean; readonly isInvisible: boolean; readonly isTiny: boolean }
+
+/** The cover outside of all elements. */
+export const UNCOVERED: Cover = { isGone: false, isInvisible: false, isTiny: false }
 
 // U+2800 (blank braille pattern) is a visible symbol for Unicode but shows nothing.
 const BLANK = /^[\s\p{Default_Ignorable_Code_Point}\u2800]*$/u
@@ -16,26 +19,28 @@ export function isBlankText(text: string): boolean {
   return BLANK.test(text)
 }
 
-/**
- * Returns the links of an HTML source that have visible content. Considers style attributes and `hidden`, but not style
- * sheets, colours or positions outside of the page.
- */
+/** Returns whether readers see nothing of an element itself. */
+export function isHidden({ isGone, isInvisible }: Cover): boolean {
+  return isGone || isInvisible
+}
+
+/** Returns the links of an HTML source that have visible content. */
 export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> {
   const seen = new Set<HtmlToken>()
-  const open = new OpenElements<Cover>({ isGone: false, isInvisible: false, isTiny: false })
+  const open = new OpenElements(UNCOVERED)
   let link: StartTag | null = null
   for (const token of tokens) {
     if (token.type === 'start') {
       const cover = open.open(token.name, (parent) => coverIn(parent, token))
       if (token.name === 'a') link = token
       const pictured = token.name === 'img' ? link : isPicture(token) ? token : null
-      if (pictured && !cover.isGone && !cover.isInvisible) seen.add(pictured)
+      if (pictured && !isHidden(cover)) seen.add(pictured)
     } else if (token.type === 'end') {
       open.close(token.name)
       if (token.name === 'a') link = null
     } else if (token.type === 'text' && link) {
-      const { isGone, isInvisible, isTiny } = open.value
-      if (!isGone && !isInvisible && !isTiny && !isBlankText(decodeHtmlText(token.raw))) seen.add(link)
+      const cover = open.value
+      if (!isHidden(cover) && !cover.isTiny && !isBlankText(decodeHtmlText(token.raw))) seen.add(link)
     }
   }
   return seen
@@ -46,12 +51,19 @@ function isPicture({ name }: StartTag): boolean {
   return name === 'area' || name.startsWith('v:')
 }
 
-function coverIn(parent: Cover, { attributes }: StartTag): Cover {
+/**
+ * Returns the cover of an element in one with the cover `parent`. Considers style attributes, `hidden` and the head, but
+ * not style sheets, colours or positions outside of the page.
+ */
+export function coverIn(parent: Cover, { name: element, attributes }: StartTag): Cover {
   const rules = rulesOf(attributes.find(({ name }) => name === 'style')?.value ?? '')
   const visibility = rules.get('visibility')
   return {
     isGone:
-      parent.isGone || rules.get('display') === 'none' || attributes.some(({ name }) => name === 'hidden'),
+      parent.isGone ||
+      element === 'head' ||
+      rules.get('display') === 'none' ||
+      attributes.some(({ name }) => name === 'hidden'),
     isInvisible: visibility === undefined ? parent.isInvisible : /^(?:hidden|collapse)$/.test(visibility),
     isTiny: isTiny(parent, rules.get('font-size') ?? (rules.has('font') ? 'medium' : 'inherit')),
   }
