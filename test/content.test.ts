@@ -778,6 +778,18 @@ test("the text part holds what readers see of a user's HTML", (t) => {
   for (const [source, seen] of Object.entries(sources)) t.is(fill(html(source)).text, `${seen}\n`, source)
 })
 
+test("the address of a link around blocks of a user's HTML stands apart from its words", (t) => {
+  const sources: Readonly<Record<string, string>> = {
+    '<td> <a href="https://x.test/"><h2>Title</h2>Read on</a></td>':
+      'Title\n-----\n\nRead on (https://x.test/)',
+    'Hi <a href="https://x.test/"><p>One</p></a>': 'Hi\n\nOne\n\nhttps://x.test/',
+    'Hi <a href="https://x.test/"><p>One</p><p>x.test</p></a>': 'Hi\n\nOne\n\nx.test\n\nhttps://x.test/',
+    'Look<a href="https://x.test/"><img src="https://x.test/i.png" alt=""></a>here':
+      'Look https://x.test/ here',
+  }
+  for (const [source, seen] of Object.entries(sources)) t.is(fill(html(source)).text, `${seen}\n`, source)
+})
+
 test("character references of a user's HTML are read as browsers read them", (t) => {
   const source =
     '<p>1&#150;2 &#128;5 &#0000038;&#x26 &copy 2026 &notit; &hearts; &amp;lt; &#xD800;&#1;&unknown;</p>'

@@ -105,7 +105,8 @@ export class EmailParts {
    */
   addressAfter(target: number, mark: number, alone: boolean): void {
     const text = this.text.since(mark)
-    if (text === '') return this.text.text(linkMark(target))
+    // The spaces keep the address apart from the words around the link.
+    if (text === '') return this.text.text(` ${linkMark(target)} `)
     const url = this.links.targets[target]?.url.fixed ?? null
     if (isSameAddress(text, url))
       return this.text.replaceSince(mark, isWebUrl(url ?? '') ? linkMark(target) : text)

@@ -44,6 +44,8 @@ export class TextWriter {
   readonly #lines: string[] = []
   readonly #prefixes: Prefix[] = []
   #inline: string[] = []
+  /** The number of inline pieces in the blocks that have ended. */
+  #ended = 0
   #depth = 0
   #gap = 0
 
@@ -62,20 +64,25 @@ export class TextWriter {
     this.#writeLine(line.trimEnd())
   }
 
-  /** The number of inline pieces in the open block; pass it to `since` to read the text added after it. */
+  /** The number of inline pieces so far; pass it to `since` to read the text added after it. */
   get mark(): number {
-    return this.#inline.length
+    return this.#ended + this.#inline.length
   }
 
-  /** Returns the running text added after `mark`, trimmed. */
+  /** Returns the text that was added to the open block after `mark`, trimmed. */
   since(mark: number): string {
-    return this.#inline.slice(mark).join('').trim()
+    return this.#inline.slice(this.#placeOf(mark)).join('').trim()
   }
 
-  /** Replaces the text added after `mark`. */
+  /** Replaces the text that was added to the open block after `mark`. */
   replaceSince(mark: number, text: string): void {
-    this.#inline.length = Math.min(mark, this.#inline.length)
+    this.#inline.length = this.#placeOf(mark)
     this.#inline.push(text)
+  }
+
+  /** Returns the place of `mark` in the open block, which is its beginning if a block has ended since. */
+  #placeOf(mark: number): number {
+    return Math.min(Math.max(0, mark - this.#ended), this.#inline.length)
   }
 
   /** Ends a block. At least `gap` blank lines come before the next one; `underline` is repeated below the block. */
@@ -85,6 +92,7 @@ export class TextWriter {
       .replaceAll(/ {2,}/g, ' ')
       .replaceAll(/ ?\n ?/g, '\n')
       .trim()
+    this.#ended += this.#inline.length
     this.#inline = []
     if (text !== '') this.#writeBlock(text, underline)
     this.#gap = Math.max(this.#gap, gap)
