@@ -717,6 +717,11 @@ test("a preview is put at the start of a user's body", (t) => {
     fill(html('<head><title>t</title></head>x', { preview: 'P' })).html,
     /<\/head><div style="display:none/,
   )
+  t.regex(
+    fill(html('<!doctype html>\n<html><!-- x --><title>t</title><p>a</p></html>', { preview: 'P' })).html,
+    /^<!doctype html>\n<html><!-- x --><title>t<\/title><div style="display:none[^>]*>P/,
+  )
+  t.regex(fill(html('<!doctype html>', { preview: 'P' })).html, /^<!doctype html><div style="display:none/)
 })
 
 test("the text part is derived from a user's HTML", (t) => {

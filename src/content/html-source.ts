@@ -176,11 +176,21 @@ function lastEnd(tokens: readonly HtmlToken[], name: string): number {
   return tokens.findLastIndex((token) => token.type === 'end' && token.name === name)
 }
 
-/** Returns the index where the preheader goes: first in the body, or after the head where there is no body tag. */
+const HEAD_ELEMENTS = new Set(['html', 'head', 'title', 'style', 'meta', 'link', 'base'])
+
+/** Returns whether the token can stand before the body: without tags of head and body, the first other one begins it. */
+function isBeforeBody(token: HtmlToken): boolean {
+  if (token.type === 'text') return token.raw.trim() === ''
+  if (token.type === 'start' || token.type === 'end') return HEAD_ELEMENTS.has(token.name)
+  return token.type !== 'content' || HEAD_ELEMENTS.has(token.element)
+}
+
+/** Returns the index where the preheader goes: first in the body, never before a doctype, which would lose its effect. */
 function startOfBody(tokens: readonly HtmlToken[]): number {
   const body = tokens.findIndex((token) => token.type === 'start' && token.name === 'body')
   if (body >= 0) return body + 1
-  return lastEnd(tokens, 'head') + 1
+  const first = tokens.findIndex((token) => !isBeforeBody(token))
+  return Math.max(first < 0 ? tokens.length : first, lastEnd(tokens, 'head') + 1)
 }
 
 /** Writes a user's HTML source, whose variables are already placeholders, and derives the text part from it. */
