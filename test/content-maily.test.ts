@@ -576,6 +576,23 @@ test('an unsubscribe link in HTML counts where something of it is seen', (t) => 
   )
 })
 
+test('HTML of the author keeps the words for readers, and gets no empty paragraphs', (t) => {
+  const shown = (html: string) => {
+    const compiled = compile(doc(node('htmlCodeBlock', {}, text(html))))
+    const [, inside] = /<td class="pl-own"[^>]*>\n([^]*?)<\/td>/.exec(fill(compiled).html) ?? []
+    return { inside, codes: codes(compiled) }
+  }
+  const picture = '<img src="https://x.test/i.png" alt="Data: our year" title="JavaScript: the good parts">'
+  t.deepEqual(shown(picture), { inside: picture, codes: [] })
+  t.deepEqual(shown('<img src="data:image/png;base64,x" alt="a">'), {
+    inside: '<img  alt="a">',
+    codes: ['REMOVED_HTML'],
+  })
+  t.is(shown('<p>one<p>two').inside, '<p>one</p><p>two</p>')
+  t.is(shown('<p>one<div>two</div></p>').inside, '<p>one</p><div>two</div>')
+  t.is(shown('<ul><li>one<li>two</ul>').inside, '<ul><li>one</li><li>two</li></ul>')
+})
+
 const FOOTED: SnippetSources = new Map([
   [
     'snp_1',

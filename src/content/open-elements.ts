@@ -3,7 +3,7 @@ function names(text: string): ReadonlySet<string> {
 }
 
 /** Elements without content and end tag: the void elements of HTML, and obsolete ones that browsers treat alike. */
-export const VOID_ELEMENTS: ReadonlySet<string> = names(
+const VOID_ELEMENTS: ReadonlySet<string> = names(
   'area base br col embed hr img input link meta source track wbr basefont bgsound frame keygen param',
 )
 
@@ -38,12 +38,14 @@ const ENDED_BY: ReadonlyMap<string, ReadonlySet<string>> = new Map([
  */
 export class OpenElements<Value> {
   readonly #root: Value
+  readonly #onClose: (name: string) => void
   readonly #elements: { readonly name: string; readonly value: Value }[] = []
   readonly #counts = new Map<string, number>()
 
-  /** `root` is the value outside of all elements. */
-  constructor(root: Value) {
+  /** `root` is the value outside of all elements. `onClose` is called for each element that ends, innermost first. */
+  constructor(root: Value, onClose: (name: string) => void = () => {}) {
     this.#root = root
+    this.#onClose = onClose
   }
 
   /** The value of the innermost open element. */
@@ -63,16 +65,28 @@ export class OpenElements<Value> {
 
   /** Closes the innermost element of this name and all inside it. Returns its value; null when none is open. */
   close(name: string): Value | null {
-    if (this.#count(name) === 0) return null
+    if (!this.has(name)) return null
     for (let last = this.#pop(); last !== undefined; last = this.#pop()) {
       if (last.name === name) return last.value
     }
     return null
   }
 
+  /** Closes all elements. */
+  closeAll(): void {
+    while (this.#elements.length > 0) this.#pop()
+  }
+
+  /** Returns whether an element of this name is open. */
+  has(name: string): boolean {
+    return this.#count(name) > 0
+  }
+
   #pop(): { readonly name: string; readonly value: Value } | undefined {
     const last = this.#elements.pop()
-    if (last !== undefined) this.#counts.set(last.name, this.#count(last.name) - 1)
+    if (last === undefined) return undefined
+    this.#counts.set(last.name, this.#count(last.name) - 1)
+    this.#onClose(last.name)
     return last
   }
 

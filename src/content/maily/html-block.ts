@@ -1,7 +1,7 @@
 import { decodeAttribute } from '../escape.ts'
 import { type HtmlToken, scanHtml } from '../html-scan.ts'
 import { HtmlSourceWriter } from '../html-source.ts'
-import { VOID_ELEMENTS } from '../open-elements.ts'
+import { OpenElements } from '../open-elements.ts'
 import type { Place } from '../rich/entries.ts'
 import { inkOf } from '../rich/surface.ts'
 import { readSource } from './inline.ts'
@@ -26,6 +26,8 @@ const IGNORED = /[\u0000-\u0020\uFFFD]+/g
 /** Matches HTML that sets a text or background colour. */
 const COLORED = /color\s*[:=]/i
 const SCHEME = /^(?:javascript|vbscript|data):/i
+/** Matches attributes whose value is words for readers, which may begin with "Data:". */
+const WORDS = /^(?:alt|title|summary|abbr|aria-.*)$/
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
 
@@ -35,7 +37,8 @@ function safeTag(tag: StartTag): string {
   let from = 0
   for (const attribute of tag.attributes) {
     const value = decodeAttribute(attribute.value).replace(IGNORED, '')
-    if (!RUNS.test(attribute.name) && !SCHEME.test(value)) continue
+    const isScript = SCHEME.test(value) && !WORDS.test(attribute.name)
+    if (!RUNS.test(attribute.name) && !isScript) continue
     kept += tag.raw.slice(from, attribute.from - tag.from)
     from = attribute.to - tag.from
   }
@@ -49,8 +52,9 @@ function safeTag(tag: StartTag): string {
 class Container {
   html = ''
   isChanged = false
-  readonly #open: string[] = []
-  readonly #counts = new Map<string, number>()
+  readonly #open = new OpenElements(null, (name) => {
+    this.html += `</${name}>`
+  })
 
   write(token: HtmlToken): void {
     switch (token.type) {
@@ -60,7 +64,8 @@ class Container {
       case 'start':
         return this.#start(token)
       case 'end':
-        return this.#end(token.name)
+        this.#open.close(token.name)
+        return
       case 'comment':
         // Only the loss of a conditional comment (for Outlook) changes how an email looks.
         this.isChanged ||= token.inner !== null
@@ -71,37 +76,19 @@ class Container {
   }
 
   close(): void {
-    while (this.#open.length > 0) this.#closeLast()
+    this.#open.closeAll()
   }
 
   #start(tag: StartTag): void {
     const { name } = tag
-    if (!KEPT.has(name) && !(IN_TABLES.has(name) && this.#count('table') > 0)) {
+    if (!KEPT.has(name) && !(IN_TABLES.has(name) && this.#open.has('table'))) {
       this.isChanged ||= REMOVED.has(name)
       return
     }
     const safe = safeTag(tag)
     this.isChanged ||= safe !== tag.raw
+    this.#open.open(name, () => null)
     this.html += safe
-    if (VOID_ELEMENTS.has(name)) return
-    this.#open.push(name)
-    this.#counts.set(name, this.#count(name) + 1)
-  }
-
-  #end(name: string): void {
-    if (this.#count(name) === 0) return
-    while (this.#open.length > 0) if (this.#closeLast() === name) return
-  }
-
-  #closeLast(): string {
-    const name = this.#open.pop() ?? ''
-    this.#counts.set(name, this.#count(name) - 1)
-    this.html += `</${name}>`
-    return name
-  }
-
-  #count(name: string): number {
-    return this.#counts.get(name) ?? 0
   }
 }
 
