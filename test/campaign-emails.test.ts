@@ -117,15 +117,17 @@ test('a test of a document carries its snippets and shows what only some people 
   const content = {
     type: 'doc',
     content: [
-      paragraph('For members', { showIfKey: 'member' }),
+      paragraph('For members, at {{email}}', { showIfKey: 'member' }),
       { type: 'snippet', attrs: { snippetId: snippet.id } },
     ],
   }
   const campaignId = await draft(organization, { contentType: 'MAILY', content })
   const { emails } = await organization.data('send_test_email', { campaignId, emails: ['a@example.com'] })
   const mail = await arrived(emails[0].id)
-  t.regex(mail.text ?? '', /For members[^]+Open until nine/)
+  t.regex(mail.text ?? '', /For members, at a@example\.com[^]+Open until nine/)
   t.true(String(mail.html).includes(`${api.url}/u/preview`))
+  const read = await api.request('GET', `/api/v2/emails/${emails[0].id}`, { token: organization.token })
+  t.is(read.body.text.trim(), (mail.text ?? '').trim(), 'the same can be read again')
 
   const asked = {
     email: 'tip@example.com',

@@ -26,6 +26,7 @@ type SummaryRow = {
 /** An email with its stored source and the current data of its recipient. */
 type EmailRow = SummaryRow & {
   marketing: boolean
+  isTest: boolean
   subscriberName: string | null
   phone: string | null
   fields: Record<string, unknown> | null
@@ -63,8 +64,8 @@ export async function getEmail(call: Call, emailId: string): Promise<Email> {
   const { em, organization } = call
   const found = await row<EmailRow>(
     em,
-    sql`select ${SUMMARY}, coalesce(m.subject, source.source ->> 'subject') as subject, m.marketing, s.name as "subscriberName",
-        s.phone, s.fields, source.source
+    sql`select ${SUMMARY}, coalesce(m.subject, source.source ->> 'subject') as subject, m.marketing, m.class = 'TEST' as "isTest",
+        s.name as "subscriberName", s.phone, s.fields, source.source
       from message m left join subscriber s on s.organization_id = m.organization_id and s.id = m.subscriber_id
       cross join lateral (select ${SOURCE} as source) as source
       where m.organization_id = ${organization.id} and m.id = ${decodeId('eml', emailId)}`,

@@ -5,10 +5,14 @@ import { fillContent } from '../../content/fill.ts'
 import type { MessageSource } from '../messages.ts'
 import { organizationVariables, personVariables } from '../variables.ts'
 
-/** An accepted email with the current data of its recipient; those members are null when the subscriber is gone. */
+/**
+ * An accepted email with the current data of its recipient; those members are null for a test, and when the subscriber
+ * is gone.
+ */
 type Accepted = {
   source: Partial<MessageSource>
   marketing: boolean
+  isTest: boolean
   recipient: string
   subscriberName: string | null
   phone: string | null
@@ -22,7 +26,7 @@ const FORMATS = [...CONTENT_TYPES, 'HTML'] as const
  * samples, so that reading it counts nothing and unsubscribes nobody.
  */
 export function renderAgain(call: Call, email: Accepted): { html: string; text: string } {
-  const { source, recipient, subscriberName, phone, fields } = email
+  const { source, recipient, subscriberName, phone, fields, isTest } = email
   const { baseUrl } = call.services.config
   const compiled = compileContent({
     contentType: FORMATS.find((format) => format === source.contentType) ?? 'MARKDOWN',
@@ -35,9 +39,10 @@ export function renderAgain(call: Call, email: Accepted): { html: string; text: 
   const { name } = call.organization
   const { html, text } = fillContent(compiled, {
     variables:
-      fields === null
+      fields === null && !isTest
         ? organizationVariables(name)
-        : personVariables({ fields, name: subscriberName, email: recipient, phone }, name),
+        : personVariables({ fields: fields ?? {}, name: subscriberName, email: recipient, phone }, name),
+    showAll: isTest,
     urls: {
       unsubscribe: `${baseUrl}/u/preview`,
       online: `${baseUrl}/v/preview`,
