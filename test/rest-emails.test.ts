@@ -151,6 +151,7 @@ test('what is not accepted is refused by its name', async (t) => {
     [{ ...email, to: 7 }, 422, 'validation_error', 'to'],
     [{ ...email, reply_to: 'nobody' }, 422, 'validation_error', 'reply_to'],
     [{ ...email, subject: 'Hi\r\nBcc: b@reader.example' }, 422, 'validation_error', 'subject'],
+    [{ ...bodiless, markdown: 'a'.repeat(1_000_001) }, 422, 'validation_error', 'markdown'],
     [{ ...bodiless, tiptap: 'no JSON' }, 422, 'validation_error', 'tiptap'],
     [{ ...bodiless, tiptap: { type: 'page' } }, 422, 'validation_error', 'tiptap'],
     [{ ...email, from: 'nobody' }, 422, 'invalid_from_address', null],

@@ -37,7 +37,11 @@ export function isWrittenHere({ contentType }: Pick<Written, 'contentType'>): bo
 export async function readWritten(call: Call, written: Written): Promise<MessageSource> {
   const { subject, content, contentType, preview = null, text } = written
   const rest = { subject, preview, ...(text !== undefined && { text }) }
-  if (contentType !== 'TIPTAP') return { ...rest, content, contentType }
+  if (contentType === 'HTML') return { ...rest, content, contentType }
+  if (contentType === 'MARKDOWN') {
+    const markdown = await readContent(call, contentType, content)
+    return { ...rest, content: markdown.content, contentType }
+  }
   const document = await readContent(call, 'MAILY', content)
   return { ...rest, content: await withSnippets(call, 'MAILY', document.content), contentType: 'MAILY' }
 }
