@@ -21,7 +21,8 @@ export function readCondition(walk: Walk, { attributes }: Node): Condition | nul
       name === null ? 'set visibilityRule.variable to a name' : `use one of ${CONDITION_OPERATORS.join(', ')}`
     return refuse(walk, what, repair)
   }
-  const value = walk.parts.table.plain(textOf(rule, 'value'))
+  const given = memberOf(rule, 'value')
+  const value = walk.parts.table.plain(typeof given === 'boolean' ? String(given) : textOf(rule, 'value'))
   return { reference: referenceTo(walk, name), operator, value, hides: action === 'hide' }
 }
 
