@@ -392,6 +392,8 @@ test('every condition is judged by the value that a person has', (t) => {
   t.deepEqual(judge('greater_than', '10', 11, '9', 10, '', 'x'), [true, false, false, false, false])
   t.deepEqual(judge('less_than', '10', 9, 11, '', undefined), [true, false, false, false])
   t.deepEqual(judge('greater_than', '2026-01-01', '2026-03-01', '2025-12-31', ''), [true, false, false])
+  const times = ['2026-03-01T09:30:00.000Z', '2026-03-01T14:30:00.000Z']
+  t.deepEqual(judge('less_than', '2026-03-01T12:00:00Z', ...times), [true, false])
   t.true(shows({ variable: 'x', operator: 'equals', value: true }, { x: true }))
   t.false(shows({ variable: 'x', operator: 'equals', value: false }, { x: true }))
   t.true(shows({ action: 'none', variable: 'x', operator: 'is_true' }, {}))

@@ -308,8 +308,8 @@ test('a variable shows its value, an empty one its fallback', (t) => {
 })
 
 test('numbers, booleans and dates are written plainly', (t) => {
-  const at = new Date('2026-03-01T14:30:00Z')
-  const variables = { n: 12.5, z: 0, b: false, d: new Date('2026-03-01'), at, list: ['a', 2] }
+  const at = '2026-03-01T14:30:00.000Z'
+  const variables = { n: 12.5, z: 0, b: false, d: '2026-03-01', at, list: ['a', 2] }
   t.is(
     show('{{n}} {{z}} {{b}} {{d}} {{at}} {{list}}', { variables }),
     '<p>12.5 0 false 2026-03-01 2026-03-01 14:30 UTC a, 2</p>',

@@ -4,7 +4,7 @@ import { escapeCss, escapeHtml } from './escape.ts'
 import type { VariableReference } from './references.ts'
 import type { Slot, Template } from './template.ts'
 import { fillUrl, isWebUrl } from './url.ts'
-import { CONFIRM_VARIABLE, flatten, formatValue } from './variables.ts'
+import { CONFIRM_VARIABLE, flatten, formatForReaders } from './variables.ts'
 
 /** The data of one recipient, or of one preview, that a compiled email is filled with. */
 export type FillInput = {
@@ -90,7 +90,7 @@ function resolve(reference: VariableReference, input: FillInput): string {
   if (name === 'onlineUrl') return flatten(input.urls.online) || fallback
   if (name === CONFIRM_VARIABLE) return flatten(input.urls.confirm ?? '') || fallback
   if (!Object.hasOwn(input.variables, name)) return fallback
-  return formatValue(input.variables[name]) || fallback
+  return formatForReaders(input.variables[name]) || fallback
 }
 
 /** Encodes text for both parts; text that needs no escaping is encoded once. */
@@ -129,7 +129,7 @@ function itemValues(outer: Values, value: unknown, repeat: number, index: number
   if (filling.items.size >= MAX_ROUNDS) return null
   const { references, targets } = filling.compiled
   const plain = references.map(({ name, isItem }, index) => {
-    const own = isItem === true ? formatValue(memberOf(value, name)) : ''
+    const own = isItem === true ? formatForReaders(memberOf(value, name)) : ''
     return own || (outer.plain[index] ?? '')
   })
   const addresses = targets.map((target, index) => {

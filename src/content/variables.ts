@@ -69,24 +69,24 @@ export function flatten(text: string): string {
   return text.toWellFormed().replace(UNPRINTABLE, ' ').trim()
 }
 
-/** Formats a date: the date alone when it is midnight UTC, otherwise date and time to the minute. */
-function formatDate(date: Date): string {
-  if (Number.isNaN(date.getTime())) return ''
-  const iso = date.toISOString()
-  if (iso.endsWith('T00:00:00.000Z')) return iso.slice(0, 10)
-  return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
-}
-
 /** Formats a variable's value as plain text on one line. Values without a plain form (objects, NaN) are empty. */
 export function formatValue(value: unknown): string {
   if (typeof value === 'string') return flatten(value)
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : ''
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
-  if (value instanceof Date) return formatDate(value)
   if (!Array.isArray(value)) return ''
   return value
     .filter((item: unknown) => !Array.isArray(item))
     .map(formatValue)
     .filter((item) => item !== '')
     .join(', ')
+}
+
+/** A date with a time, as custom fields store it. */
+const STORED_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
+
+/** Formats a value like `formatValue`, but a stored date and time as readers write it: `2026-03-01 14:30 UTC`. */
+export function formatForReaders(value: unknown): string {
+  const text = formatValue(value)
+  return STORED_TIME.test(text) ? `${text.slice(0, 10)} ${text.slice(11, 16)} UTC` : text
 }
