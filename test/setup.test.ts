@@ -1,4 +1,4 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -416,6 +416,36 @@ test.serial('the set-up that cannot get a Temporal server says why, and what to 
   for (const part of ['no route to host', 'docs.temporal.io/cli', 'go.dev/dl', 'TEMPORAL_ADDRESS']) {
     t.true(output.includes(part), `${part} in ${output}`)
   }
+})
+
+test('a set-up that is stopped ends everything it started before another may begin', async (t) => {
+  const directory = scratchDirectory()
+  const lock = join(directory, 'setup.lock')
+  const mark = `set-up ${process.pid}`
+  const stubborn =
+    'process.on("SIGINT", () => 0); process.on("SIGTERM", () => 0); setTimeout(() => 0, 60_000)'
+  const program = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(stubborn)}, ${JSON.stringify(mark)}], { stdio: "inherit" }).once("spawn", () => console.log("under way")); ${stubborn}`
+  const script = join(directory, 'set-up.mjs')
+  const setup = join(projectDirectory, 'scripts', 'setup')
+  writeFileSync(
+    script,
+    `import { withLock } from ${JSON.stringify(join(setup, 'lock.mjs'))}
+     import { runProgram } from ${JSON.stringify(join(setup, 'progress.mjs'))}
+     const run = () => runProgram(process.execPath, ['-e', ${JSON.stringify(program)}, ${JSON.stringify(mark)}], { timeoutMs: 60_000, onLine: console.log })
+     await withLock(${JSON.stringify(lock)}, () => run().catch(run))`,
+  )
+  const child = spawn(process.execPath, [script], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  let said = ''
+  child.stdout.on('data', (chunk) => (said += String(chunk)))
+  await eventually('the program to run', () => said.includes('under way'))
+  t.true(existsSync(lock))
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGINT')
+  child.kill('SIGTERM')
+  t.is(await ended, 130)
+  t.false(existsSync(lock))
+  t.false(execFileSync('ps', ['-eo', 'args='], { encoding: 'utf8' }).includes(mark))
 })
 
 test('a tool is installed once, by whoever is first, and a failure says why', async (t) => {

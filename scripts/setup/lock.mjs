@@ -1,6 +1,8 @@
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { stopPrograms } from './progress.mjs'
+
 /** Lets one set-up at a time work on a checkout: two `npm ci` side by side would undo each other. */
 export async function withLock(file, work) {
   let told = false
@@ -11,12 +13,16 @@ export async function withLock(file, work) {
     await sleep(500)
   }
   const release = () => rmSync(file, { force: true })
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(signal, () => {
-      release()
-      process.exit(130)
-    })
+  let stopping
+  const stop = async () => {
+    // npm goes on after a Ctrl-C for as long as a minute, and would meet the npm of the next set-up.
+    await stopPrograms()
+    release()
+    console.log('\nThe set-up was stopped. Run the command again: it goes on from there.')
+    process.exit(130)
   }
+  // One Ctrl-C can arrive twice: from the terminal and from npm.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => (stopping ??= stop()))
   try {
     await work()
   } finally {

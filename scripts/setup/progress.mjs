@@ -29,10 +29,30 @@ export async function startStep(name, run) {
   }
 }
 
+/** The programs that run now. Each has a process group of its own, with everything it starts. */
+const running = new Set()
+let isStopping = false
+
+/** Kills the programs that run, resolves when they are gone, and leaves their callers without an answer. */
+export async function stopPrograms() {
+  isStopping = true
+  const ends = [...running].map((child) => new Promise((resolve) => child.once('close', resolve)))
+  running.forEach(killGroup)
+  await Promise.all(ends)
+}
+
+function killGroup(child) {
+  try {
+    process.kill(-child.pid, 'SIGKILL')
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error
+  }
+}
+
 /** Runs a program to its end, handing each line of its output on; the error carries the last lines. */
 export function runProgram(command, parameters, { env = process.env, cwd, timeoutMs, onLine = () => {} }) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, parameters, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, parameters, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
     const last = []
     const take = (chunk) => {
       for (const line of String(chunk).split('\n')) {
@@ -44,13 +64,16 @@ export function runProgram(command, parameters, { env = process.env, cwd, timeou
     }
     child.stdout.on('data', take)
     child.stderr.on('data', take)
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    const timer = setTimeout(() => killGroup(child), timeoutMs)
+    if (child.pid !== undefined) running.add(child)
     child.once('error', (error) => {
       clearTimeout(timer)
       reject(error)
     })
     child.once('close', (code, signal) => {
       clearTimeout(timer)
+      running.delete(child)
+      if (isStopping) return
       if (code === 0) return resolve(last.join('\n'))
       const reason =
         signal === 'SIGKILL' ? `no end after ${duration(timeoutMs)}` : `exit code ${code ?? signal}`
