@@ -546,6 +546,7 @@ test('an unsubscribe link in HTML counts where something of it is seen', (t) => 
     link(),
     link('<b>Bye</b>'),
     link('<img src="https://x.test/bye.png">'),
+    link('<img src="data:image/png;base64,x" alt="Bye">'),
     link('Bye', 'display:inline; font-size:0.8em'),
     `<p style="display:none">x<p>${link()}`,
     `<div style="display:none">x</div>${link()}`,
@@ -569,6 +570,8 @@ test('an unsubscribe link in HTML counts where something of it is seen', (t) => 
     `<div style="display:none"><p style="display:block">${link()}</p></div>`,
     `<div style="font-size:0">${link('Bye', 'font-size:1em')}</div>`,
     `<div hidden>${link()}</div>`,
+    link('<img src="data:image/png;base64,x">'),
+    link('<img src="data:image/png;base64,x" alt="">'),
     `<div style="visibility:hidden">${link('<img src="https://x.test/bye.png">')}</div>`,
   ]) {
     t.false(has(unseen), unseen)

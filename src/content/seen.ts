@@ -1,5 +1,5 @@
 import { decodeAttribute, decodeHtmlText } from './escape.ts'
-import type { HtmlToken } from './html-scan.ts'
+import type { HtmlAttribute, HtmlToken } from './html-scan.ts'
 import { OpenElements } from './open-elements.ts'
 
 type StartTag = Extract<HtmlToken, { type: 'start' }>
@@ -33,7 +33,7 @@ export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> 
     if (token.type === 'start') {
       const cover = open.open(token.name, (parent) => coverIn(parent, token))
       if (token.name === 'a') link = token
-      const pictured = token.name === 'img' ? link : isPicture(token) ? token : null
+      const pictured = isImage(token) ? link : isPicture(token) ? token : null
       if (pictured && !isHidden(cover)) seen.add(pictured)
     } else if (token.type === 'end') {
       open.close(token.name)
@@ -44,6 +44,13 @@ export function seenLinks(tokens: readonly HtmlToken[]): ReadonlySet<HtmlToken> 
     }
   }
   return seen
+}
+
+/** Returns whether an element is an image with an address or an alternative text; without both it shows nothing. */
+function isImage({ name: element, attributes }: StartTag): boolean {
+  const isSaid = ({ name, value }: HtmlAttribute) =>
+    name === 'src' || (name === 'alt' && !isBlankText(decodeAttribute(value)))
+  return element === 'img' && attributes.some(isSaid)
 }
 
 /** Returns whether an element is itself a picture with a link: an area of an image map, or a shape for Outlook. */
