@@ -46,6 +46,13 @@ type Catalogue = { tools: ReadonlyMap<string, Tool>; listed: McpTool[]; instruct
 /** Authenticates a request and returns its principal and tools, or throws. */
 type Admit = (ctx: Context) => Promise<Pick<Caller, 'principal' | 'catalogue'>>
 
+/** The shape of a refusal. It is structured content too, which many clients check against the output schema. */
+const REFUSAL = {
+  type: 'object',
+  properties: { success: { const: false }, error: { type: 'string' }, code: { type: 'string' } },
+  required: ['success', 'error', 'code'],
+}
+
 const INSTRUCTIONS =
   'Email marketing and transactional email: subscribers, tags, segments, campaigns, workflows. Before a task, read its ' +
   'document with get_skill (or as a prompt). To change a workflow: get_skill with type workflow, find it, get_workflow ' +
@@ -202,8 +209,9 @@ function catalogueOf(tools: readonly Tool[], manners: string): Catalogue {
 
 function listTool(tool: Tool): McpTool {
   const { name, description, inputSchema, outputSchema, annotations } = describeTool(tool)
+  const answers = { type: 'object', anyOf: [outputSchema, REFUSAL] }
   // TypeBox schemas are JSON Schemas. These are objects at the root, which is all that the protocol requires.
-  const [input, output] = [inputSchema, outputSchema] as unknown as [
+  const [input, output] = [inputSchema, answers] as unknown as [
     McpTool['inputSchema'],
     McpTool['outputSchema'],
   ]

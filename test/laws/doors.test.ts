@@ -469,7 +469,13 @@ async function listOverMcp(
     body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     headers: { accept: 'application/json, text/event-stream' },
   })
-  return readMessage(body).result.tools
+  // Over MCP, the schema of the output allows for refusals as well.
+  return readMessage(body).result.tools.map(
+    ({ outputSchema, ...tool }: { outputSchema: { anyOf: unknown[] } }) => ({
+      ...tool,
+      outputSchema: outputSchema.anyOf[0],
+    }),
+  )
 }
 
 type OpenApiBody = { content: { 'application/json': { schema: object } } }
