@@ -39,9 +39,15 @@ export function answerVisits(tracking: Tracking, isKnownHost: (ctx: Context) => 
     if (target === null) return await next()
     ctx.set(HEADERS)
     ctx.status = 302
-    ctx.set('Location', target)
+    ctx.set('Location', inAscii(target))
     ctx.body = ''
   }
+}
+
+/** Returns an address as a header holds it: in ASCII, with its host as DNS knows it. */
+function inAscii(address: string): string {
+  if (/^[\x21-\x7e]*$/.test(address)) return address
+  return URL.parse(address)?.href ?? encodeURI(address)
 }
 
 function readerOf(ctx: Context): Reader {

@@ -517,6 +517,21 @@ test('people start workflows and pass filters, machines do neither', async (t) =
   t.is(await count({ field: 'clickCount', operator: 'equals', value: 1 }), 1)
 })
 
+test('a link to a host in another script leads there, by the name that DNS knows', async (t) => {
+  const organization = await api.organization()
+  const { mails } = await sentTo(organization, 1)
+  const targets = ['https://bücher.example/neu?seite=1#oben', 'https://пример.рф/%D1%8F']
+  await execute(
+    em(),
+    sql`update link set targets = ${array(targets, 'text')} where message_id = ${mails[0]?.id}`,
+  )
+  const answers = await Promise.all((mails[0]?.links ?? []).map((link) => visit(link)))
+  t.deepEqual(
+    answers.map(({ headers }) => headers.get('location')),
+    ['https://xn--bcher-kva.example/neu?seite=1#oben', 'https://xn--e1afmkfd.xn--p1ai/%D1%8F'],
+  )
+})
+
 test('a token of another organization, of no email and of no such link count nothing', async (t) => {
   const [organization, other] = [await api.organization(), await api.organization()]
   const { campaignId, mails } = await sentTo(organization, 1)
