@@ -5,6 +5,7 @@ import { Failure } from '../src/catalogue/failure.ts'
 
 /** The time limit for reading a body into memory; files have the time limit of the whole request. */
 const TEXT_MS = 60_000
+const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Reads the JSON body of a request; an empty one is `{}`. Throws `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE` beyond `limit`
@@ -18,6 +19,7 @@ export async function readJson(ctx: Context, limit: number): Promise<unknown> {
       'The body must be JSON; send the header "Content-Type: application/json".',
     )
   }
+  refuseCompressed(ctx)
   const text = await readText(ctx, limit)
   if (text === '') return {}
   try {
@@ -44,17 +46,42 @@ export function openFile(ctx: Context, type: string, limit: number): AsyncIterab
       `The body must be a file of the type ${type}; send the header "Content-Type: ${type}".`,
     )
   }
+  refuseCompressed(ctx)
   if (Number(ctx.req.headers['content-length'] ?? 0) > limit) {
     throw new Failure('TOO_LARGE', `The file is larger than ${limit} bytes; send it in parts.`)
   }
   return ctx.req
 }
 
+/** Throws `UNSUPPORTED_MEDIA_TYPE` for a compressed body; `Accept-Encoding` says so too (RFC 9110, section 15.5.16). */
+function refuseCompressed(ctx: Context): void {
+  const encoding = ctx.get('content-encoding').trim().toLowerCase()
+  if (encoding === '' || encoding === 'identity') return
+  ctx.set('Accept-Encoding', 'identity')
+  throw new Failure(
+    'UNSUPPORTED_MEDIA_TYPE',
+    `The body is encoded as ${JSON.stringify(encoding.slice(0, 40))}, which is not read here; send it without Content-Encoding.`,
+  )
+}
+
 /**
  * Reads the body of a request as text within `withinMs`. Throws `TOO_LARGE` beyond `limit` bytes, and `MALFORMED_BODY` if
- * the body does not arrive whole.
+ * the body does not arrive whole or is not in UTF-8.
  */
 export async function readText(ctx: Context, limit: number, withinMs = TEXT_MS): Promise<string> {
+  const bytes = await readBytes(ctx, limit, withinMs)
+  try {
+    return UTF_8.decode(bytes)
+  } catch {
+    // Replaced characters would be stored without anybody noticing.
+    throw new Failure(
+      'MALFORMED_BODY',
+      'The body is not in UTF-8; send it in UTF-8, whatever its charset says.',
+    )
+  }
+}
+
+async function readBytes(ctx: Context, limit: number, withinMs: number): Promise<Buffer> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
     reject(
@@ -63,7 +90,7 @@ export async function readText(ctx: Context, limit: number, withinMs = TEXT_MS):
   }, withinMs)
   const length = ctx.req.headers['content-length']
   try {
-    return await Promise.race([getRawBody(ctx.req, { limit, length, encoding: 'utf8' }), late])
+    return await Promise.race([getRawBody(ctx.req, { limit, length }), late])
   } catch (error) {
     // The rest of the body is not read, so the connection cannot carry another request.
     ctx.set('Connection', 'close')

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
 
 import anyTest, { type TestFn } from 'ava'
 import Koa from 'koa'
@@ -153,6 +154,33 @@ test('a body that is not JSON, not an object, too deep, hostile or too large is 
   t.regex((await post('{"name":"a\\u0000b"}')).body.error, /control character/)
   t.regex((await post('{"name":"\\ud800"}')).body.error, /surrogate/)
   t.is((await post(JSON.stringify({ name: 'x'.repeat(1_100_000) }))).status, 413)
+})
+
+test('a body in another encoding is refused and not stored with other letters; a byte order mark is no letter', async (t) => {
+  const { api } = t.context
+  const { token } = await api.organization()
+  const post = async (body: Buffer, headers: Record<string, string> = {}) => {
+    const answer = await fetch(`${api.url}/api/v2/tools/create_tag`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+      body: new Uint8Array(body),
+    })
+    // oxlint-disable-next-line typescript/no-explicit-any -- assertions reach into answers of every shape
+    return { status: answer.status, headers: answer.headers, body: (await answer.json()) as any }
+  }
+  const text = '{"name": "Café"}'
+  for (const encoding of ['latin1', 'utf16le'] as const) {
+    const refused = await post(Buffer.from(text, encoding), {
+      'content-type': `application/json; charset=${encoding}`,
+    })
+    t.like(refused, { status: 400, body: { code: 'INVALID_INPUT' } })
+    t.regex(refused.body.error, /UTF-8/)
+  }
+  const packed = await post(gzipSync(text), { 'content-encoding': 'gzip' })
+  t.like(packed, { status: 415, body: { code: 'UNSUPPORTED_MEDIA_TYPE' } })
+  t.is(packed.headers.get('accept-encoding'), 'identity')
+  t.regex(packed.body.error, /"gzip".*without Content-Encoding/)
+  t.is((await post(Buffer.from(`\ufeff${text}`))).body.data.tag.name, 'Café')
 })
 
 test('an unknown address and an impossible method answer in the same shape', async (t) => {
