@@ -17,6 +17,8 @@ const TRIES = { account: 10, address: 50 }
 const WINDOW_MS = 15 * 60_000
 const FORM_BYTES = 10_000
 const NAME_LENGTH = 80
+/** The longest address that a member can have, in characters (RFC 5321). */
+const EMAIL_LENGTH = 254
 
 /** A sign-in in progress, as identified by the browser's cookie. */
 type SignIn = { ctx: Context; server: Provider; interaction: Interaction; client: Client }
@@ -71,8 +73,12 @@ async function takePassword(
 ): Promise<void> {
   const { ctx, interaction } = signingIn
   const [email, password] = [(form.get('email') ?? '').trim(), form.get('password') ?? '']
-  // Counted before the password is checked, so that parallel attempts count too.
-  const counted = [tries.account.count(email.toLowerCase()), tries.address.count(ctx.ip)]
+  // Counted before the password is checked, so that parallel attempts count too. Those over the limit of their address
+  // are not counted for the account: one sender could close any number of accounts, or displace their counts.
+  const fromAddress = tries.address.count(ctx.ip)
+  const isHeard = fromAddress.left >= 0
+  const account = email.slice(0, EMAIL_LENGTH).toLowerCase()
+  const counted = isHeard ? [fromAddress, tries.account.count(account)] : [fromAddress]
   const over = counted.filter(({ left }) => left < 0)
   if (over.length > 0) {
     const waitMs = Math.max(...over.map(({ endsInMs }) => endsInMs))
@@ -149,7 +155,7 @@ function showSignIn(
   { status = 200, alert }: { status?: number; alert?: string } = {},
 ): void {
   const card = cardOf(client, redirectOf(interaction))
-  showPage(ctx, status, signInPage({ client: card, email: email.slice(0, 254), alert }))
+  showPage(ctx, status, signInPage({ client: card, email: email.slice(0, EMAIL_LENGTH), alert }))
 }
 
 function showPage(ctx: Context, status: number, html: string, ...redirects: string[]): void {

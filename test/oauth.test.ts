@@ -375,6 +375,25 @@ test('passwords are tried ten times for one account and then not heard for a whi
   t.regex(await right.text(), /Too many tries/)
 })
 
+test('who tried too many passwords from one address closes no account to others', async (t) => {
+  const own = await startApi({ TRUSTED_PROXIES: '127.0.0.1' })
+  t.teardown(() => own.close())
+  const person = await makeMember(own, 'gil@team.example', await own.organization())
+  const browser = new TestBrowser(own.url)
+  const url = authorizeUrl(own, await registerClient(own, CALLBACK), makePkce().challenge)
+  const login = await follow(browser, await browser.open(url))
+  const enter = async (from: string, email: string, password: string) =>
+    (await browser.submit(login.url, { email, password }, { 'x-forwarded-for': from })).status
+  const tries = await Promise.all(
+    Array.from({ length: 60 }, (_, at) => enter('203.0.113.7', `nobody${at}@team.example`, 'nonsense')),
+  )
+  t.is(tries.filter((status) => status === 401).length, 50)
+  for (let attempt = 0; attempt < 12; attempt++) {
+    t.is(await enter('203.0.113.7', person.email, 'nonsense'), 429)
+  }
+  t.is(await enter('203.0.113.8', person.email, person.password), 303)
+})
+
 test('of many who use one code or one refresh token at once, one is served at most, and nothing is readable at rest', async (t) => {
   const { client, access, refresh } = await connectClient(api, member, organization)
   const refreshing = { grant_type: 'refresh_token', client_id: client.client_id, refresh_token: refresh }
