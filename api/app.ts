@@ -93,13 +93,16 @@ const refuseUnknown: Middleware = async (ctx, next) => {
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 function createHostCheck({ config }: Services): (ctx: Context) => boolean {
-  let [baseUrl, ownHost] = ['', '']
+  let [baseUrl, ownHost, scheme] = ['', '', '']
   return (ctx) => {
     if (baseUrl !== config.baseUrl) {
       baseUrl = config.baseUrl
-      ownHost = new URL(baseUrl).host
+      ;({ host: ownHost, protocol: scheme } = new URL(baseUrl))
     }
-    return ctx.host === ownHost || LOOPBACK_HOSTS.has(ctx.hostname)
+    if (ctx.host === ownHost) return true
+    // Letter case and a default port make no difference (RFC 9110, section 4.2.3).
+    const asked = URL.parse(`${scheme}//${ctx.host}`)
+    return asked !== null && (asked.host === ownHost || LOOPBACK_HOSTS.has(asked.hostname))
   }
 }
 

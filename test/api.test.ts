@@ -453,17 +453,32 @@ test('the key of an email: one email however often, also at once; refusals are k
   t.is((await send({ content: 'Late' }, 'late')).status, 200)
 })
 
-test('nothing is served under a host name that is not ours', async (t) => {
-  const { url } = t.context.api
-  const status = await new Promise((resolve, reject) => {
-    request(`${url}/u/x`, { headers: { host: 'evil.example' } }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode)
+test.serial('nothing is served under a host name that is not ours, however ours is written', async (t) => {
+  const { url, services } = t.context.api
+  const { baseUrl } = services.config
+  t.teardown(() => (services.config.baseUrl = baseUrl))
+  services.config.baseUrl = 'https://mail.example.org'
+  const statusAt = async (host: string) =>
+    await new Promise((resolve, reject) => {
+      request(`${url}/openapi.json`, { headers: { host } }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode)
+      })
+        .once('error', reject)
+        .end()
     })
-      .once('error', reject)
-      .end()
-  })
-  t.is(status, 404)
+  for (const host of [
+    'mail.example.org',
+    'Mail.Example.ORG',
+    'mail.example.org:443',
+    '127.0.0.1:7',
+    '[::1]',
+  ]) {
+    t.is(await statusAt(host), 200, host)
+  }
+  for (const host of ['evil.example', 'mail.example.org:80', 'mail.example.org.evil.example', 'a b', ':']) {
+    t.is(await statusAt(host), 404, host)
+  }
 })
 
 test('health, readiness and metrics answer without a token', async (t) => {
