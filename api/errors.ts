@@ -34,7 +34,6 @@ const writeToolFailure: FailureWriter = (ctx, failure) => {
 /** Answers requests that do not reach the MCP server with a JSON-RPC error and the status of the Tools API. */
 const writeMcpFailure: FailureWriter = (ctx, failure) => {
   ctx.status = FAILURES[failure.code].status
-  if (ctx.status === 401 && !ctx.res.hasHeader('WWW-Authenticate')) ctx.set('WWW-Authenticate', 'Bearer')
   const code = failure.code === 'MALFORMED_BODY' ? PARSE_ERROR : SERVER_ERROR
   ctx.body = {
     jsonrpc: '2.0',
@@ -81,6 +80,8 @@ export function answerFailures(log: Logger): Middleware {
       // The SMTP server replies with this status, and uses the code to word some replies itself.
       if (isInternal(ctx)) ctx.set('smtp-reply', [...FAILURES[failure.code].smtp, failure.code].join(' '))
       writerOf(ctx.path)(ctx, failure)
+      // Every 401 names the scheme of the credentials (RFC 9110, section 15.5.2).
+      if (ctx.status === 401 && !ctx.res.hasHeader('WWW-Authenticate')) ctx.set('WWW-Authenticate', 'Bearer')
     }
   }
 }

@@ -42,6 +42,10 @@ test('every answer says who may call and how to repair a missing, malformed or u
     t.is(answer.status, 401)
     t.like(answer.body, { success: false, code: 'UNAUTHENTICATED' })
     t.regex(answer.body.error, /Authorization: Bearer/)
+    t.is(answer.headers.get('www-authenticate'), 'Bearer')
+  }
+  for (const path of ['/api/v2/tags', '/api/v1/tags', '/api/v1/admin/tools', '/api/mcp/sse']) {
+    t.is((await api.request('GET', path)).headers.get('www-authenticate'), 'Bearer', path)
   }
 })
 
