@@ -313,6 +313,12 @@ test('a code is bound to the exact input and the organization', async (t) => {
   t.is((await one.call('delete_tag', { name: 'a', confirmationCode })).status, 200)
 })
 
+test('a tool that asks for no confirmation does not know the field of its code', async (t) => {
+  const organization = await t.context.api.organization()
+  const answer = await organization.call('create_tag', { name: 'x', confirmationCode: '12345' })
+  t.like(answer, { status: 400, body: { code: 'INVALID_INPUT', details: [{ path: 'confirmationCode' }] } })
+})
+
 test('five wrong codes close a challenge', async (t) => {
   const organization = await t.context.api.organization()
   await organization.call('create_tag', { name: 'guarded' })

@@ -27,7 +27,7 @@ export function readInput(tool: InputReader, raw: unknown): ReadInput {
   }
   const hostile = hostileFaults(raw, tool.jsonDepth)
   if (hostile.length > 0) refuseFaults(hostile, what)
-  const { confirmationCode, ...input } = takeCode(tool, raw)
+  const { input, confirmationCode } = takeCode(tool, raw)
   if (!tool.validator.Check(input)) {
     const faults = schemaFaults(tool.input, input)
     refuseFaults(faults, what, isOnlyMissing(tool, input, faults) ? 'MISSING_FIELD' : 'INVALID_INPUT')
@@ -41,17 +41,15 @@ function isOnlyMissing(tool: InputReader, input: object, faults: readonly Fault[
   return faults.every(({ path }) => missing.has(path))
 }
 
-function takeCode(
-  tool: InputReader,
-  raw: object,
-): { confirmationCode: string | undefined } & Record<string, unknown> {
+/** Takes the code out of the input of a tool that may ask for one; for other tools it is an unknown field. */
+function takeCode(tool: InputReader, raw: object): ReadInput & { input: object } {
   const fields: Record<string, unknown> = { ...raw }
-  if (tool.effect !== 'impact') return { ...fields, confirmationCode: undefined }
+  if (tool.effect !== 'impact') return { input: fields, confirmationCode: undefined }
   const { confirmationCode, ...input } = fields
   if (confirmationCode !== undefined && typeof confirmationCode !== 'string') {
     refuseFaults([{ path: 'confirmationCode', message: 'must be text of five digits, such as "12345"' }])
   }
-  return { ...input, confirmationCode }
+  return { input, confirmationCode }
 }
 
 /**
