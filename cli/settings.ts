@@ -22,13 +22,13 @@ export const STANDARD_URL = 'http://127.0.0.1:3000'
  * of this checkout. Throws `NOT_LOGGED_IN` when there is no token.
  */
 export async function findConnection(env: Environment): Promise<Connection> {
-  const login = readLogin(env)
   const baseUrl = env['POSTLOOM_BASE_URL'] && readBaseUrl(env['POSTLOOM_BASE_URL'], 'POSTLOOM_BASE_URL')
   const token = env['POSTLOOM_API_KEY']
   if (token) {
-    const known = baseUrl || login?.baseUrl || (await developmentService())?.baseUrl
+    const known = baseUrl || readLogin(env)?.baseUrl || (await developmentService())?.baseUrl
     return { baseUrl: known ?? STANDARD_URL, token, source: 'environment' }
   }
+  const login = readLogin(env)
   // A token is only ever sent to the service for which it was stored.
   if (login && (!baseUrl || baseUrl === login.baseUrl)) return { ...login, source: 'login' }
   const own = await developmentService()

@@ -190,6 +190,8 @@ test('a login is kept for its owner alone, shown to its service alone, and given
   t.is((await postloom.run(['whoami'])).code, 1)
   writeFileSync(file, 'nonsense')
   t.regex((await postloom.run(['whoami'])).stderr, /cannot be read as a login/)
+  const named = { POSTLOOM_API_KEY: second.token, POSTLOOM_BASE_URL: stack.api.url }
+  t.is((await postloom.run(['whoami'], { env: named })).code, 0)
 })
 
 test('tokens are made, listed and ended; the text is shown once, and those of others are not there', async (t) => {
