@@ -288,6 +288,38 @@ test('tail shows what happens as it happens, and nothing of others', async (t) =
   await Promise.all(ends)
 })
 
+test('tail shows every event of a crowd, also where there was none before', async (t) => {
+  const events = Array.from({ length: 250 }, (_, at) => `evt_${String(at).padStart(26, '0')}`).slice(1)
+  let asked = 0
+  // Answers as the service does: nothing at first, and then, before an id, those that follow it.
+  const service = createServer(({ url = '' }, response) => {
+    const { searchParams } = new URL(url, 'http://x')
+    const from = searchParams.get('before')
+    const known = asked++ === 0 ? [] : from === null ? events.slice(-100) : events.filter((id) => id > from)
+    const page = known.slice(0, 100).toReversed()
+    const data = page.map((id) => ({ id, type: 'ORDER_PLACED', data: {}, cause: {} }))
+    response.end(JSON.stringify({ object: 'list', data, has_more: known.length > 100 }))
+  })
+  const url = `http://127.0.0.1:${await listenOnLoopback(service)}`
+  t.teardown(() => {
+    service.close()
+    service.closeAllConnections()
+  })
+  const child = commander({ POSTLOOM_BASE_URL: url, POSTLOOM_API_KEY: makeToken() }).start(['tail', '--json'])
+  const seen: string[] = []
+  let rest = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    const lines = `${rest}${text}`.split('\n')
+    rest = lines.pop() ?? ''
+    seen.push(...lines.map((line) => JSON.parse(line).id))
+  })
+  const end = ended(child)
+  await eventually('the last event', () => seen.includes(events.at(-1) ?? ''), { withinMs: 60_000 })
+  t.deepEqual(seen, events)
+  child.kill()
+  await end
+})
+
 test('the shell completes commands, options and the names of tools', async (t) => {
   const { postloom } = await customer()
   const complete = async (words: readonly string[]): Promise<string[]> => {

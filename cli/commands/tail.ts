@@ -14,6 +14,8 @@ type Options = { type?: string; subscriber?: string; last: string }
 
 const EVERY_MS = 2_000
 const PAGE = 100
+/** The position before every event: the id with the smallest value. */
+const BEGINNING = `evt_${'0'.repeat(26)}`
 
 /** Adds `tail`, which prints events as they happen. */
 export function addTail(program: Command, context: Context): void {
@@ -48,7 +50,7 @@ async function follow(output: Output, read: Read, known: readonly SubscriberEven
     const seen = new Set(recent.map(({ id }) => id))
     // Reads from the oldest of the recent events on: an event can appear after a newer one if its transaction took
     // longer.
-    const found = await pagesFrom(output, read, recent[0]?.id)
+    const found = await pagesFrom(output, read, recent[0]?.id ?? BEGINNING)
     const fresh = found.filter(({ id }) => !seen.has(id))
     for (const event of fresh) show(output, event)
     recent = [...recent, ...fresh].toSorted((one, other) => (one.id < other.id ? -1 : 1)).slice(-PAGE)
@@ -56,18 +58,18 @@ async function follow(output: Output, read: Read, known: readonly SubscriberEven
 }
 
 /**
- * Returns all events after the id `from`, oldest first; without it, the newest page. When the service becomes
- * unavailable, returns what was read until then.
+ * Returns all events after the id `from`, oldest first. When the service becomes unavailable, returns what was read
+ * until then.
  */
-async function pagesFrom(output: Output, read: Read, from: string | undefined): Promise<SubscriberEvent[]> {
+async function pagesFrom(output: Output, read: Read, from: string): Promise<SubscriberEvent[]> {
   const found: SubscriberEvent[] = []
-  for (let before = from, more = true; more; before = found.at(-1)?.id) {
-    const { data, error } = await read({ limit: PAGE, ...(before !== undefined && { before }) })
+  let more = true
+  while (more) {
+    const { data, error } = await read({ limit: PAGE, before: found.at(-1)?.id ?? from })
     if (error && !isPassing(error)) throw refusalOf(error)
     if (error) output.note(`${error.message} Going on.`)
     found.push(...(data?.data.toReversed() ?? []))
-    // Without a position this was the newest page; further pages would only have older events.
-    more = data?.has_more === true && before !== undefined
+    more = data?.has_more === true
   }
   return found
 }
