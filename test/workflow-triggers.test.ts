@@ -126,6 +126,26 @@ test('FIELD_UPDATED listens to one field, and to the values it comes from and go
   })
 })
 
+test("the days in the conditions of an event are those of the organization's time zone", async (t) => {
+  const organization = await api.organization()
+  await organization.data('update_organization_settings', { timezone: 'Pacific/Auckland' })
+  const subscriberId = await person(organization, 'ann')
+  const when = (operator: 'before' | 'gte') =>
+    live(organization, {
+      type: 'EVENT',
+      eventType: 'BOOKED',
+      where: [{ path: 'metadata.at', operator, value: '2025-03-02' }],
+    })
+  const [before, since] = [await when('before'), await when('gte')]
+  // In Auckland it is one o'clock in the morning of the next day.
+  const answer = await api.request('POST', '/api/v2/events', {
+    token: organization.token,
+    body: { subscriberId, eventType: 'BOOKED', metadata: { at: '2025-03-01T12:00:00Z' } },
+  })
+  t.is(answer.status, 201, JSON.stringify(answer.body))
+  t.deepEqual([await runs(organization, before), await runs(organization, since)], [0, 1])
+})
+
 test('a field that does not exist is refused where it stands, with the name it may mean', async (t) => {
   const organization = await api.organization()
   await person(organization, 'ann', { fields: { birthday: '1990-01-01' } })

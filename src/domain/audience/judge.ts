@@ -31,11 +31,12 @@ const QUESTIONS_A_STATEMENT = 50
 
 /**
  * Answers many questions in few statements: one look-up of all references, then `QUESTIONS_A_STATEMENT` per query.
+ * Conditions on the data refer to nothing, so the caller gives the time zone of their dates.
  * Filters with missing references let nobody pass, without affecting other questions.
  */
 export async function judge(
   em: EntityManager,
-  scope: Scope,
+  scope: Required<Scope>,
   happenings: readonly Happening[],
   questions: readonly Question[],
 ): Promise<Verdict[]> {

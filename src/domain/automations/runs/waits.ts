@@ -58,7 +58,8 @@ export async function eventsMeant(
     filters: [],
     places: [...new Set(group.flatMap(({ positions }) => positions))],
   }))
-  const verdicts = await judge(call.em, { organizationId: call.organization.id }, events, questions)
+  const { id: organizationId, timezone } = call.organization
+  const verdicts = await judge(call.em, { organizationId, timezone }, events, questions)
   const meant = new Map([...groups.keys()].map((key, index) => [key, new Set(verdicts[index]?.meant)]))
   return asking.map(({ where, positions }) => {
     const fulfilling = meant.get(JSON.stringify(where))

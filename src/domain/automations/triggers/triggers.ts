@@ -44,9 +44,10 @@ export async function fireTriggers(
   const groups = await findGroups(call, recorded)
   if (groups.length === 0) return
   const events = await withDepths(call, recorded)
+  const { id: organizationId, timezone } = call.organization
   const verdicts = await judge(
     call.em,
-    { organizationId: call.organization.id },
+    { organizationId, timezone },
     events,
     groups.map(({ automationId, trigger, positions }) => ({
       automationId,

@@ -91,7 +91,8 @@ async function enter(call: Call, { automationId, stepId, messageId, body }: Deli
   if (trigger?.type !== 'TRIGGER') throw new Failure('NOT_FOUND', 'There is no webhook at this address.')
   const question = { automationId, where: [], filters: trigger.config.filters ?? [], places: [0] }
   const happening = { subscriberId: subscriber.id, data: body }
-  const [verdict] = await judge(call.em, { organizationId: call.organization.id }, [happening], [question])
+  const { id: organizationId, timezone } = call.organization
+  const [verdict] = await judge(call.em, { organizationId, timezone }, [happening], [question])
   if (!verdict?.passing.has(0)) {
     const reason = verdict?.reason ?? 'FILTERS'
     await recordDecisions(call, [{ ...keys, action: 'ENTRY_REFUSED', reason }])
