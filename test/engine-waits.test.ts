@@ -18,6 +18,7 @@ import { addTags, ensureTags } from '../src/domain/tags.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { FAST_FORWARD, type FastForward, type FastForwarded, runWorkflowId } from '../temporal/contract.ts'
 import { reconcile } from '../worker/reconciler.ts'
+import { settleAll } from '../worker/visits.ts'
 import { decisionsOf, edges, makeTenant, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
@@ -281,6 +282,42 @@ test('CONDITION ends when its filters begin to hold, whatever made them hold, or
     await tenant.subscribe(),
   )
   t.is(late.trail[1], 'until TIMEOUT→timeout')
+})
+
+test('CONDITION is ended by a repeated open, which is no event', async (t) => {
+  const em = services.orm.em.fork()
+  const [subscriberId, messageId] = [await tenant.subscribe(), newId()]
+  await execute(
+    em,
+    sql`insert into message (id, organization_id, class, marketing, subscriber_id, recipient, from_email, status, sent_at)
+      values (${messageId}, ${tenant.id}, 'CAMPAIGN', true, ${subscriberId}, 'ann@reader.example', 'news@shop.example',
+        'SENT', now() - interval '1 hour')`,
+  )
+  const open = async () => {
+    await execute(
+      em,
+      sql`insert into pending_visit (organization_id, id, message_id, machine, user_agent, created_at)
+        values (${tenant.id}, new_id(), ${messageId}, false, 'Firefox', now())`,
+    )
+    await settleAll(services)
+  }
+  await open()
+  await execute(
+    em,
+    sql`update subscriber_stat set last_opened_at = '2020-01-01' where subscriber_id = ${subscriberId}`,
+  )
+  const filters = [{ field: 'lastOpenedAt', operator: 'after' as const, value: '2021-01-01' }]
+  const id = await world.publish(around(until('CONDITION', { filters })))
+  await world.enter(id, subscriberId)
+  await world.runWhen(id, { status: 'WAITING', waitKind: 'CONDITION' })
+  // The reconciler looks at young waits again.
+  await execute(
+    em,
+    sql`update run_wait set began_at = began_at - interval '1 hour' where subscriber_id = ${subscriberId}`,
+  )
+  await open()
+  t.is((await world.eventsOf(subscriberId, 'EMAIL_OPENED')).length, 1)
+  t.is((await world.endOf(id)).trail[1], 'until CONDITION→next')
 })
 
 test('a condition that names something deleted fails its step, and the next wait of the run is not ended for it', async (t) => {

@@ -253,11 +253,15 @@ const SETTLE = `
         and e.data ->> 'emailId' = type_id('eml', moved.message_id)
         and (e.data ->> 'position')::int = moved.position
     ), noted as (
-      -- The trigger on events notes the first visits; these are the others.
+      -- The trigger on events notes the first visits; these are the others, for the same watches.
       insert into segment_change (organization_id, subscriber_id)
-      select distinct organization, subscriber_id from moved
+      select distinct organization, moved.subscriber_id from moved
       where by_people <= 0 and people <> 0
-        and exists (select from watched_segment watched where watched.organization_id = organization)
+        and (exists (select from watched_segment watched where watched.organization_id = organization)
+          or exists (select from run_wait wait where wait.organization_id = organization
+            and wait.subscriber_id = moved.subscriber_id and wait.event_type = '')
+          or exists (select from goal_watch goal where goal.organization_id = organization
+            and goal.subscriber_id = moved.subscriber_id and goal.event_type = ''))
     )
     select (select count(*)::int from due), first.* from (values (1)) as always
     left join lateral (select message_id, subscriber_id, campaign_id, automation_id, run_id, step_id,
