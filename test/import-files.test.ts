@@ -218,6 +218,19 @@ test('other types and larger files are refused before they are read', async (t) 
   t.regex(answer, /^HTTP\/1\.1 413 /)
 })
 
+test('a row with a NUL character is refused, and the rows around it are imported', async (t) => {
+  const organization = await api.organization()
+  // The beginning of the file, in which such a character shows another encoding, is longer than this.
+  const lines = Array.from({ length: 2_500 }, (_, index) => `p${index}@padding.example.com,Somebody`)
+  const file = ['email,name', ...lines, 'nul@example.com,A\0nn', 'last@example.com,Last'].join('\n')
+  t.like(await imported(organization, file), { status: 'COMPLETED', imported: 2_501, failed: 1 })
+  const [{ id }] = (await api.request('GET', '/api/v2/imports', { token: organization.token })).body.data
+  t.regex(
+    (await rejectedOf(organization, id)).body,
+    /nul@example\.com,Ann,2502,"name holds a control character/,
+  )
+})
+
 test('an upload that breaks off leaves nothing, and one whose process died is swept', async (t) => {
   const organization = await api.organization()
   const { port } = new URL(api.url)

@@ -25,7 +25,8 @@ export async function keepRejections(
           rejections.map(({ rowNumber }) => rowNumber),
           'int',
         )}, ${array(
-          rejections.map(({ cells }) => cells),
+          // PostgreSQL cannot store this character, for which the row may have been rejected.
+          rejections.map(({ cells }) => cells.map((cell) => cell.replaceAll('\u0000', ''))),
           'jsonb',
         )}, ${array(
           rejections.map(({ error }) => error),
