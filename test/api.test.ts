@@ -157,6 +157,11 @@ test('a body that is not JSON, not an object, too deep, hostile or too large is 
   t.regex(hostile.body.error, /__proto__/)
   t.regex((await post('{"name":"a\\u0000b"}')).body.error, /control character/)
   t.regex((await post('{"name":"\\ud800"}')).body.error, /surrogate/)
+  const infinite = await api.request('POST', '/api/v2/tools/create_segment', {
+    token,
+    raw: '{"name": "Rich", "filters": [{"field": "revenue", "operator": "lt", "value": 1e400}]}',
+  })
+  t.deepEqual([infinite.status, infinite.body.details[0].path], [400, 'filters[0].value'])
   t.is((await post(JSON.stringify({ name: 'x'.repeat(1_100_000) }))).status, 413)
 })
 

@@ -53,8 +53,8 @@ function takeCode(tool: InputReader, raw: object): ReadInput & { input: object }
 }
 
 /**
- * Returns the faults that schemas do not cover: nesting deeper than `maximum`, forbidden keys, and control characters
- * or lone surrogates in strings.
+ * Returns the faults that schemas do not cover: nesting deeper than `maximum`, forbidden keys, control characters or
+ * lone surrogates in strings, and numbers such as 1e400, which are read as infinite and would be stored as null.
  */
 export function hostileFaults(value: unknown, maximum = JSON_DEPTH, path = ''): Fault[] {
   const faults: Fault[] = []
@@ -64,6 +64,8 @@ export function hostileFaults(value: unknown, maximum = JSON_DEPTH, path = ''): 
   function inspect(inspected: unknown, at: { path: string; depth: number }): void {
     if (faults.length >= FAULTS_SHOWN) return
     if (typeof inspected === 'string') inspectText(inspected, at.path)
+    if (typeof inspected === 'number' && !Number.isFinite(inspected))
+      faults.push({ path: at.path, message: 'is a number beyond 1.8e308; send a smaller one' })
     if (typeof inspected !== 'object' || inspected === null) return
     if (at.depth > maximum) {
       faults.push({ path: at.path, message: `is nested deeper than ${maximum} levels` })
