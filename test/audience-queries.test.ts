@@ -377,6 +377,17 @@ test('an export holds tags and custom fields, newest first', async (t) => {
   t.is((await organization.call('export_subscribers', { limit: 10_000 })).status, 200)
 })
 
+test('a field with the name of a method of every object is empty for whoever has no value of it', async (t) => {
+  const organization = await api.organization()
+  await add(organization, { email: 'ann@example.com', fields: { toString: 'ours' } })
+  await add(organization, { email: 'bob@example.com' })
+  const { csv } = await organization.data('export_subscribers', { format: 'csv' })
+  t.deepEqual(
+    csv.split('\r\n').map((line: string) => line.split(',')[5]),
+    ['customFields.toString', '', 'ours', undefined],
+  )
+})
+
 test('no cell of an export is a formula', async (t) => {
   const organization = await api.organization()
   const cells = ['=1+1', '+33 6 12', '-2', '@SUM(A1)', '=HYPERLINK("http://x.example","a,b")']

@@ -19,7 +19,7 @@ export async function toCsv(call: Call, subscribers: readonly ExportedSubscriber
     status,
     tags.join(', '),
     // As text, because the CSV library does not escape numbers, which may begin with a minus.
-    ...names.map((field) => text(customFields[field])),
+    ...names.map((field) => (Object.hasOwn(customFields, field) ? text(customFields[field]) : '')),
     createdAt,
   ])
   const header = [
