@@ -10,6 +10,7 @@ import {
 import type { SubscriberStatus } from '../../schema/values.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { type EntityManager, rows } from '../database.ts'
+import { instant } from './audience/dates.ts'
 import { readMoment } from './audience/moment.ts'
 import { idsAround } from './event-rows.ts'
 import { statusCounts } from './subscriber-queries.ts'
@@ -76,7 +77,7 @@ async function readChanges(
   { from, to }: Period,
   bucket: (at: RawBuilder<unknown>) => RawBuilder<unknown>,
 ): Promise<{ before: number; byDate: Map<string, Changes> }> {
-  const [start, end] = [sql`${from.toISOString()}::timestamptz`, sql`${to.toISOString()}::timestamptz`]
+  const [start, end] = [instant(from.getTime()), instant(to.getTime())]
   const found = await rows<Changes & { date: string | null }>(
     em,
     sql`with people as (

@@ -205,7 +205,8 @@ function anniversary(at: RawBuilder<unknown>, period: Period, calendar: Calendar
     <= (${now} + ${interval(period)})::date)`
 }
 
-function instant(epoch: number): RawBuilder<unknown> {
+/** Binds a moment (epoch ms). */
+export function instant(epoch: number): RawBuilder<unknown> {
   // PostgreSQL accepts five-digit years only without the plus sign and leading zero of ISO 8601.
   return sql`${new Date(epoch).toISOString().replace(/^\+0*/, '')}::timestamptz`
 }
