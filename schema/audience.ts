@@ -240,6 +240,11 @@ export type Leaf = {
 }
 export type Filter = Leaf | { all: Filter[] } | { any: Filter[] } | { not: Filter }
 
+/** Counts the conditions of a leaf: one, or as many as are in its `where`. */
+export function conditionsOf(where: unknown): number {
+  return Array.isArray(where) ? Math.max(1, where.length) : 1
+}
+
 /** The members that a leaf of each kind takes besides `field` and `operator`. */
 export const LEAF_MEMBERS: Readonly<Partial<Record<FieldKind, readonly string[]>>> = {
   event: ['event', 'where', 'count', 'within'],

@@ -38,6 +38,14 @@ test('nesting ends at five levels and a list at a hundred conditions', (t) => {
   t.regex(fault(nested(6)), /^filters\[0\]\.not\.not\.not\.not: filters nest at most 5 levels/)
   t.deepEqual(faults(Array.from({ length: 100 }, () => leaf)), [])
   t.regex(faults(Array.from({ length: 101 }, () => leaf))[0]?.message ?? '', /101 conditions, at most 100/)
+  const event = (count: number) => ({
+    field: 'event',
+    operator: 'performed',
+    event: 'ORDERED',
+    where: Array.from({ length: count }, () => ({ path: 'a', operator: 'is_set' })),
+  })
+  t.deepEqual(faults([event(100)]), [])
+  t.regex(faults([event(50), event(51)])[0]?.message ?? '', /101 conditions, at most 100/)
 })
 
 test('an unknown field, operator or member names the nearest known one', (t) => {

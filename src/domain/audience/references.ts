@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import {
   AUDIENCE_LIMITS,
+  conditionsOf,
   CUSTOM_FIELD_PREFIX,
   ENTRY_PREFIX,
   FIELDS,
@@ -117,8 +118,8 @@ export function sizeInPlace(
     known.set(id, found)
     return found
   }
-  return placesOf(filters, '').reduce((size, { leaf: { field, value } }) => {
-    if (field !== 'segment' || value === undefined) return size + 1
+  return placesOf(filters, '').reduce((size, { leaf: { field, value, where } }) => {
+    if (field !== 'segment' || value === undefined) return size + conditionsOf(where)
     return idsOf(value, 'seg').reduce((sum, id) => sum + sizeOf(id), size)
   }, 0)
 }

@@ -1,5 +1,6 @@
 import {
   AUDIENCE_LIMITS,
+  conditionsOf,
   COUNT_OPERATORS,
   CUSTOM_FIELD_NAME,
   CUSTOM_FIELD_PREFIX,
@@ -76,7 +77,7 @@ function checkFilter(walk: Walk, filter: unknown, path: string, depth: number): 
   }
   const group = GROUPS.find((name) => Object.hasOwn(filter, name))
   if (group === undefined) {
-    walk.leaves += 1
+    walk.leaves += conditionsOf(filter.where)
     walk.faults.push(...leafFaults(filter, path, walk))
     return
   }
