@@ -2,9 +2,12 @@ import test from 'ava'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 
+import type { Call } from '../src/catalogue/tool.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute, rows } from '../src/database.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
+import { releasePlaces } from '../src/domain/automations/groups/group-queue.ts'
+import { cancelRuns } from '../src/domain/automations/runs/runs.ts'
 import { applySegmentChanges } from '../src/domain/segments/changes.ts'
 import { decodeId, encodeId, newId } from '../src/ids.ts'
 import { watchSegments } from '../worker/segment-watch.ts'
@@ -188,6 +191,65 @@ test('a repeated open, which is no event, is looked at too', async (t) => {
   await open()
   await api.settleVisits()
   t.is(await entered(organization, entering), 'ann')
+})
+
+test('a run that queues, waited in vain or is retried is no event, and is looked at too', async (t) => {
+  const organization = await api.organization()
+  const em = api.services.orm.em.fork()
+  const within = <Result>(work: (call: Call) => Promise<Result>) =>
+    unitOfWork(api.services, { organizationId: organization.id, actor: ACTOR }, work)
+  const { group } = await organization.data('create_workflow_group', {
+    name: 'One',
+    conflictStrategy: 'QUEUE',
+  })
+  const steps = [
+    { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } },
+    { id: 'wait', type: 'WAIT', config: { amount: 1, unit: 'DAYS' } },
+  ]
+  const workflows: string[] = []
+  for (const name of ['holder', 'queue']) {
+    const workflowId = await publishWorkflow(organization, steps, { name })
+    await organization.data('set_workflow_group', { workflowId, groupId: group.id })
+    workflows.push(workflowId)
+  }
+  const segmentId = await segment(organization, {
+    field: 'workflow',
+    operator: 'active_in',
+    value: workflows[1],
+  })
+  const entering = await live(organization, { type: 'SEGMENT_ENTERED', segmentId })
+  const leaving = await live(organization, { type: 'SEGMENT_EXITED', segmentId })
+  const subscriberId = await person(organization, 'ann')
+  const runs: string[] = []
+  for (const workflowId of workflows) {
+    t.is(await entered(organization, entering), '')
+    const { run } = await organization.data('add_subscriber_to_workflow', { workflowId, subscriberId })
+    runs.push(decodeId('run', run.id))
+  }
+  t.is(await entered(organization, entering), 'ann')
+
+  const [holder, queued] = runs
+  await execute(em, sql`update automation_run set queue_expires_at = now() where id = ${queued}`)
+  const place = { groupId: decodeId('grp', group.id), subscriberId: decodeId('sub', subscriberId) }
+  await within((call) => releasePlaces(call, [place]))
+  t.is(await entered(organization, leaving), 'ann')
+
+  await within((call) => cancelRuns(call, [holder ?? ''], 'MANUAL'))
+  const last = await organization.data('add_subscriber_to_workflow', {
+    workflowId: workflows[1],
+    subscriberId,
+  })
+  t.is(await entered(organization, entering), 'ann ann')
+  const failed = decodeId('run', last.run.id)
+  await within((call) => cancelRuns(call, [failed], 'ERROR', { status: 'FAILED' }))
+  await execute(
+    em,
+    sql`insert into run_step (organization_id, run_id, visit, step_id, type, outcome)
+      select organization_id, id, visit, 'wait', 'WAIT', '{"result": "FAILED"}' from automation_run where id = ${failed}`,
+  )
+  t.is(await entered(organization, leaving), 'ann ann')
+  await organization.data('retry_workflow_run', { runId: last.run.id })
+  t.is(await entered(organization, entering), 'ann ann ann')
 })
 
 test('a segment inside a segment moves people of the outer one', async (t) => {

@@ -102,12 +102,13 @@ export class M007Segments extends Migration {
       create trigger note_for_segments after insert on subscriber_event referencing new table as made
         for each statement execute function note_events_for_segments();
 
-      -- Notes the few changes without an event: a subscriber who is created without being subscribed, a repeated open.
-      create function note_for_segments(organization uuid, subscribers uuid[], silently boolean) returns void
+      -- Notes the few changes without an event: a subscriber who is created without being subscribed, a run that queues
+      -- in its group, waited there in vain or is retried.
+      create function note_for_segments(organization uuid, subscribers uuid[], silently boolean, depth int) returns void
       language plpgsql as $fn$
       begin
-        insert into segment_change (organization_id, subscriber_id, silent)
-        select organization, changed.id, silently from unnest(subscribers) as changed (id)
+        insert into segment_change (organization_id, subscriber_id, silent, depth)
+        select organization, changed.id, silently, note_for_segments.depth from unnest(subscribers) as changed (id)
         where exists (select from watched_segment where organization_id = organization)
           or exists (select from run_wait wait where wait.organization_id = organization
             and wait.subscriber_id = changed.id and wait.event_type = '')

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, execute } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
+import { noteSegmentChanges } from '../../segments/notes.ts'
 import type { Version } from '../definition/versions.ts'
 import { watchGoals } from '../goals/goals.ts'
 import { watchExitRules } from '../runs/exit-rules.ts'
@@ -52,6 +53,10 @@ export async function insertRuns(
   )
   await watchGoals(call, queueing)
   await watchExitRules(call, queueing)
+  await noteSegmentChanges(
+    call,
+    queueing.map(({ subscriberId }) => subscriberId),
+  )
   const starting = runs.filter(({ turn }) => turn === 'HOLDS')
   if (starting.length === 0) return []
   return await startRuns(

@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Call } from '../../../catalogue/tool.ts'
 import { type EntityManager, rows } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
+import { noteSegmentChanges } from '../../segments/notes.ts'
 import { type StartingRun, startRuns } from '../entry/run-starts.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { recordDecisions } from '../runs/decisions.ts'
@@ -86,6 +87,10 @@ async function expireQueued(call: Call, places: readonly Place[]): Promise<void>
   await recordDecisions(
     call,
     expired.map((run) => ({ ...run, action: 'ENTRY_REFUSED', reason: 'EXPIRED' })),
+  )
+  await noteSegmentChanges(
+    call,
+    expired.map(({ subscriberId }) => subscriberId),
   )
 }
 

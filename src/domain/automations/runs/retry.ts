@@ -6,6 +6,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json, row } from '../../../database.ts'
 import { decodeId, encodeId, missing } from '../../../ids.ts'
 import { idsAround } from '../../event-rows.ts'
+import { noteSegmentChanges } from '../../segments/notes.ts'
 import { startPayload } from '../entry/run-starts.ts'
 import { lockPlaces } from '../groups/group-places.ts'
 import { IS_ACTIVE } from './active.ts'
@@ -79,6 +80,7 @@ export async function reopenRun(call: Call, run: RunState): Promise<string | nul
         temporal_run_id = null, group_id = ${groupId}, wake_at = now()
       where organization_id = ${organization.id} and id = ${run.id}`,
   )
+  await noteSegmentChanges(call, [run.subscriberId])
   const reopened = { status: 'QUEUED', exitReason: null, error: null, execution: null, groupId } as const
   Object.assign(run, reopened, { wakeAt: run.now, wakeReason: null, waitKind: null })
   return null
