@@ -299,6 +299,21 @@ test('a tag keeps its name while a campaign, a goal of a draft or an older versi
   })
 })
 
+test('a tag in use takes no name that only another rule for letter case calls the same', async (t) => {
+  const organization = await api.organization()
+  const { tag } = await organization.data('create_tag', { name: 'ΝΕΟΣ' })
+  const filters = [{ field: 'tags', operator: 'has_any', value: ['ΝΕΟΣ'] }]
+  const { segment } = await organization.data('create_segment', { name: 'New', filters })
+  const rename = async (name: string) =>
+    (await api.request('PATCH', `/api/v2/tags/${tag.id}`, { token: organization.token, body: { name } }))
+      .status
+  // Its last letter is the sigma that ends words, which is no lower case of the other to the database.
+  t.is(await rename('νεος'), 409)
+  t.is(await rename('νεοσ'), 200)
+  const { segmentId } = { segmentId: segment.id }
+  t.is((await organization.data('get_segment', { segmentId })).segment.problem, null)
+})
+
 test('delete_tag takes exactly one of id and name', async (t) => {
   const organization = await api.organization()
   const { tag } = await organization.data('create_tag', { name: 'x' })

@@ -61,7 +61,7 @@ export async function renameTag(call: Call, tag: string, name: string): Promise<
   // The lock keeps new filters from naming the tag meanwhile.
   await lockSegments(call)
   const found = await findTag(call, chooseTag(tag))
-  const uses = wanted.toLowerCase() === found.name.toLowerCase() ? [] : await usesOfTag(call, found)
+  const uses = (await isSameTag(call, wanted, found.name)) ? [] : await usesOfTag(call, found)
   refuseInUse(uses, `The tag "${found.name}" cannot be renamed`, 'remove it there first, or make a new tag')
   const renamed = await execute(
     em,
@@ -95,6 +95,12 @@ export async function getOrCreateTags(
     ),
     created,
   }
+}
+
+/** Compares names as the database does: its lower case can differ from JavaScript's. */
+async function isSameTag({ em }: Call, one: string, other: string): Promise<boolean> {
+  const found = await row<{ same: boolean }>(em, sql`select lower(${one}) = lower(${other}) as same`)
+  return found?.same ?? false
 }
 
 function refuseTaken(name: string, tag?: TagRow): never {
