@@ -493,6 +493,7 @@ test("an event's data is judged as events in filters are", async (t) => {
   const data = { amount: 10, metadata: { plan: 'pro' } }
   t.true(await holds(data, [{ path: 'amount', operator: 'between', value: [5, 10] }]))
   t.false(await holds(data, [{ path: 'metadata.plan', operator: 'in', value: ['free'] }]))
+  t.true(await holds({ null: { NULL: 1 } }, [{ path: 'null.NULL', operator: 'equals', value: 1 }]))
   t.false(await holds(null, [{ path: 'amount', operator: 'gt', value: 0 }]))
   t.true(await holds(null, []))
 })

@@ -128,7 +128,9 @@ export function whereTest(json: RawBuilder<unknown>, where: Where, calendar: Cal
 
 /** Returns the value at a validated path inside JSON. */
 export function jsonAt(json: RawBuilder<unknown>, path: string): RawBuilder<unknown> {
-  return sql`(${json} #> ${sql.lit(`{${path.replaceAll('.', ',')}}`)})`
+  // Quoted, because null would not be a name otherwise.
+  const keys = path.split('.').map((key) => `"${key}"`)
+  return sql`(${json} #> ${sql.lit(`{${keys.join(',')}}`)})`
 }
 
 /** Matches a stable share of the subscribers: a hash of seed and id gives each a place between 0 and 100. */
