@@ -10,6 +10,7 @@ import { pino } from 'pino'
 
 import { readText } from '../api/body.ts'
 import { answerFailures } from '../api/errors.ts'
+import { findAnswer, storeAnswer, storeRefusal, takeKey } from '../src/catalogue/idempotency.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
 import { execute, row } from '../src/database.ts'
 import { startApi, type TestApi } from './helpers/api.ts'
@@ -252,6 +253,21 @@ test('a refusal is replayed under its key as well, until the key ends', async (t
   await organization.confirmed('delete_tag', { name: 'taken' })
   const again = await organization.call('create_tag', { name: 'taken' }, key)
   t.deepEqual(again.body, first.body)
+})
+
+test('a refusal does not take the place of the answer of a call that began after it and is running', async (t) => {
+  const { api } = t.context
+  const { id: organizationId } = await api.organization()
+  const call = { organizationId, key: 'both', operation: 'create_tag', bodyHash: Buffer.from('body') }
+  const em = api.services.orm.em.fork()
+  const refusal = { failure: { code: 'NOT_FOUND', message: 'There is none yet.' } } as const
+  await em.transactional(async (running) => {
+    t.is(await takeKey(running, call), null)
+    await storeRefusal(api.services.orm.em.fork(), call, refusal)
+    await storeAnswer(running, call, { data: { done: true } })
+  })
+  await storeRefusal(em, call, refusal)
+  t.deepEqual(await findAnswer(em, call), { data: { done: true } })
 })
 
 test('twenty parallel calls under one key have one effect', async (t) => {

@@ -84,7 +84,20 @@ export function replay(stored: StoredAnswer): unknown {
   throw new Failure(code, message, { details, ...(body && { body }) })
 }
 
-/** Stores the answer for 24 hours. A success is stored in the transaction that made it. */
+/**
+ * Stores a refusal for 24 hours, after the transaction of its call. It does nothing if another call with the key is
+ * running or was answered meanwhile: the answer of that one counts.
+ */
+export async function storeRefusal(em: EntityManager, call: KeyedCall, refusal: StoredAnswer): Promise<void> {
+  const { organizationId, key, bodyHash, operation } = call
+  await execute(
+    em,
+    sql`select keep_answer(${organizationId}, ${key}, ${bodyHash}, ${operation}, ${json(refusal)})
+      where take_key(${organizationId}, ${key}, ${bodyHash}) is null`,
+  )
+}
+
+/** Stores the answer of a successful call for 24 hours, in the transaction that made it. */
 export async function storeAnswer(em: EntityManager, call: KeyedCall, answer: StoredAnswer): Promise<void> {
   const { organizationId, key, bodyHash, operation } = call
   await execute(

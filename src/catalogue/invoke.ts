@@ -3,7 +3,15 @@ import { hashJson } from './canonical.ts'
 import { challenge, countWrongCode, spendCode } from './confirmation.ts'
 import { databaseCode } from './database-error.ts'
 import { Failure } from './failure.ts'
-import { findAnswer, isStorable, type KeyedCall, replay, storeAnswer, takeKey } from './idempotency.ts'
+import {
+  findAnswer,
+  isStorable,
+  type KeyedCall,
+  replay,
+  storeAnswer,
+  storeRefusal,
+  takeKey,
+} from './idempotency.ts'
 import { readInput } from './input.ts'
 import { type Principal, refuseToken, requirePermission } from './principal.ts'
 import type { RateBucket, RateState } from './rate-limit.ts'
@@ -120,7 +128,7 @@ async function executeKeyed(
   } catch (error) {
     if (error instanceof Failure && isStorable(error)) {
       const { code, message, details, body } = error
-      await storeAnswer(crossOrganization(services), keyed, {
+      await storeRefusal(crossOrganization(services), keyed, {
         failure: { code, message, ...(details !== undefined && { details }), ...(body && { body }) },
       })
     }
