@@ -136,6 +136,7 @@ test('the date of a field is moved by its offset; an anniversary is the next one
   t.is(due('1990-06-20', { anniversary: true, ...days(7), direction: 'BEFORE' }), '2027-06-12T22:00:00.000Z')
   t.is(due('1990-06-10', { anniversary: true, ...days(7) }), '2026-06-16T22:00:00.000Z')
   t.is(due('1992-02-29', { anniversary: true }), '2027-02-27T23:00:00.000Z')
+  t.is(due('2030-06-20', { anniversary: true }), '2030-06-19T22:00:00.000Z')
   t.is(due('1992-02-29', { anniversary: true }, '2027-06-01T00:00:00Z'), '2028-02-28T23:00:00.000Z')
   t.is(due('soon', {}), null)
   t.is(due(undefined, {}), null)

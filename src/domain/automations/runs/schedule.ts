@@ -82,8 +82,8 @@ export function windowLength({ start, end }: SendWindow): number {
 
 /**
  * Returns the moment of a field's date, moved by the offset, in epoch ms; null if the value is no date. Days and weeks
- * of the offset are calendar days. With `anniversary`, returns the next such moment of any year that is not over (29
- * February is the 28th in other years).
+ * of the offset are calendar days. With `anniversary`, returns the next such moment of any year from the date on that is
+ * not over (29 February is the 28th in other years).
  */
 export function fieldDateDue(
   value: unknown,
@@ -98,7 +98,7 @@ export function fieldDateDue(
   if (!anniversary) return moved(date)
   const { year } = localTime(clock.now, zone)
   // Offsets are shorter than six years, so an earlier year cannot be due in the future.
-  for (let candidate = year - 6; ; candidate++) {
+  for (let candidate = Math.max(date.year, year - 6); ; candidate++) {
     const due = moved(date.with({ year: candidate }))
     if (due >= clock.now) return due
   }
