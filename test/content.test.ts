@@ -826,14 +826,21 @@ test('an image whose alternative text is an empty variable leaves nothing in the
     t.regex(fill(email).text, /^a \[Ada\] b\n/)
     t.regex(fill(email, { variables: {} }).text, /^a {2}b\n/)
   }
-  const block = compileContent({
-    contentType: 'MAILY',
-    source: { type: 'doc', content: [{ type: 'image', attrs: { src: image.url, alt: image.alt } }] },
-    subject: 'Hello',
-    kind: 'transactional',
-  })
-  t.true(fill(block).text.startsWith('[Ada]\n'))
-  t.false(fill(block, { variables: {} }).text.includes('['))
+  const block = (alt: string) =>
+    compileContent({
+      contentType: 'MAILY',
+      source: {
+        type: 'doc',
+        content: [{ type: 'image', attrs: { src: image.url, alt } }],
+      },
+      subject: 'Hello',
+      kind: 'transactional',
+    })
+  t.true(fill(block(image.alt)).text.startsWith('[Ada]\n'))
+  t.false(fill(block(image.alt), { variables: {} }).text.includes('['))
+  const several = block('{{name}} {{city}}')
+  t.true(fill(several, { variables: { name: 'Ada', city: 'Paris' } }).text.startsWith('[Ada] [Paris]\n'))
+  t.false(fill(several, { variables: {} }).text.includes('['))
 })
 
 const PAGES: Readonly<Record<string, string>> = {

@@ -33,12 +33,16 @@ export class EmailParts {
     this.text.text(text)
   }
 
-  /** Writes an image's alternative text in brackets to the text part; nothing when it is blank or an empty variable. */
+  /**
+   * Writes an image's alternative text in brackets to the text part. One of variables alone gets brackets around each
+   * value, and none around an empty one.
+   */
   alternative(alt: string): void {
-    const text = alt.trim()
-    const [only, ...others] = splitReferences(text)
-    if (typeof only === 'number' && others.length === 0) this.text.text(bracketedMark(only))
-    else if (text !== '') this.text.text(`[${text}]`)
+    const parts = splitReferences(alt.trim())
+    if (parts.some((part) => typeof part === 'string' && part.trim() !== '')) {
+      return this.text.text(`[${alt.trim()}]`)
+    }
+    this.text.text(parts.map((part) => (typeof part === 'number' ? bracketedMark(part) : part)).join(''))
   }
 
   /** Writes a part that shows only under a condition. In the text part it has lines of its own. */
