@@ -2,7 +2,7 @@ import test from 'ava'
 import { sql } from 'kysely'
 
 import type { Step } from '../schema/automation.ts'
-import { execute, rows } from '../src/database.ts'
+import { execute, json, row, rows } from '../src/database.ts'
 import { updateStatus } from '../src/domain/automations/definition/status.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { nudgeRuns } from '../src/domain/automations/runs/nudge.ts'
@@ -40,6 +40,28 @@ const start = (automationId: string, context?: Record<string, unknown>) =>
   step('go', 'START_WORKFLOW', { workflowId: encodeId('wf', automationId), ...(context && { context }) })
 const stop = (automationId: string) =>
   step('halt', 'STOP_WORKFLOW', { workflowId: encodeId('wf', automationId), reason: 'enough' })
+
+test.serial('a row that Temporal refuses holds up no other', async (t) => {
+  const em = services.orm.em.fork()
+  const write = (workflowId: string, kind: 'start' | 'signal', payload: object) =>
+    execute(
+      em,
+      sql`insert into outbox (organization_id, workflow_id, kind, payload)
+        values (${tenant.id}, ${workflowId}, ${kind}, ${json(payload)})`,
+    )
+  const attemptsOf = async (workflowId: string) =>
+    await row<{ attempts: number }>(em, sql`select attempts from outbox where workflow_id = ${workflowId}`)
+  // Longer than the ids of Temporal.
+  const refused = 'x'.repeat(2_000)
+  await write(refused, 'start', { workflow: 'Any', input: { organizationId: tenant.id }, summary: '' })
+  const attempts = async () => (await attemptsOf(refused))?.attempts ?? 0
+  await eventually('it to be refused again and again', async () => (await attempts()) >= 7)
+  const before = await attempts()
+  await write('nobody', 'signal', { signal: 'nudge' })
+  await eventually('the other row', async () => (await attemptsOf('nobody')) === null)
+  t.is(await attempts(), before)
+  await execute(em, sql`delete from outbox where workflow_id = ${refused}`)
+})
 
 test('START_WORKFLOW lets the subscriber enter with its context, STOP_WORKFLOW takes them out; nobody waits', async (t) => {
   const byPlan = {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import {
   type Client,
+  isGrpcServiceError,
   WorkflowExecutionAlreadyStartedError,
   WorkflowIdReusePolicy,
   WorkflowNotFoundError,
@@ -31,6 +32,8 @@ const CALL_MS = 10_000
 const LAST_CALLS_MS = 1_500
 const LONGEST_PAUSE_MS = 5_000
 const NOTICED_AFTER = 5
+/** The gRPC code INVALID_ARGUMENT: the server is there, and refuses this row. */
+const INVALID_ARGUMENT = 3
 
 /**
  * Dispatches the outbox after each ring, and by polling in case a ring was lost. The start of a workflow that exists
@@ -142,7 +145,7 @@ export function startOutboxRelay(
   }
 
   async function later(row: OutboxRow, error: unknown): Promise<void> {
-    failures += 1
+    failures = isRefused(error) ? 0 : failures + 1
     const delay = pauseAfter(row)
     if (failures >= NOTICED_AFTER) pausedUntil = Date.now() + delay
     services.log.warn(
@@ -167,6 +170,12 @@ export function startOutboxRelay(
       await working
     },
   }
+}
+
+/** Returns whether the server refused the row, which says nothing about other rows. */
+function isRefused(error: unknown): boolean {
+  if (isGrpcServiceError(error)) return error.code === INVALID_ARGUMENT
+  return error instanceof Error && error.cause !== undefined && isRefused(error.cause)
 }
 
 function pauseAfter({ attempts }: OutboxRow): number {
