@@ -48,6 +48,15 @@ test('several workers tell each event once', async (t) => {
   t.deepEqual([told().length, new Set(told()).size, (await counts())?.all], [EVENTS, EVENTS, EVENTS])
 })
 
+test('a worker that stops waits for the answers to its last requests, and notes them', async (t) => {
+  const { services, endpoints, counts, told } = await makeWaiting(t)
+  endpoints.answer('/events', (response) => setTimeout(() => response.end(), 2_000))
+  const worker = startWebhookTurns(services, { graceMs: 25_000 })
+  await eventually('the first requests', () => told().length === 8)
+  await worker.stop()
+  t.deepEqual([told().length, (await counts())?.delivered], [8, 8])
+})
+
 test('a worker that is killed with -9 while it tells events loses none, and repeats one under the same id', async (t) => {
   const { services, endpoints, em, id, counts, told } = await makeWaiting(t)
   const env = endpoints.allow

@@ -41,17 +41,20 @@ export type Serving<Task> = {
   claim: (free: number) => Promise<Task[]>
   /** Serves one task and logs its own errors. The signal aborts when this process stops. */
   serve: (task: Task, signal: AbortSignal) => Promise<void>
+  /** The grace period of this process. */
+  graceMs: number
 }
 
-const LAST_MS = 1_500
+/** How long before the end of the grace period tasks are abandoned. */
+const ABANDONED_BEFORE_MS = 2_500
 
 /**
- * Claims and serves tasks that are due while there is room. `stop` gives current tasks a moment; the rest is left to
- * other workers.
+ * Claims and serves tasks that are due while there is room. `stop` waits for current tasks as long as the grace period
+ * allows; the rest is left to other workers.
  */
 export function startServing<Task>(
   services: Services,
-  { pollMs, most, complaint, claim, serve }: Serving<Task>,
+  { pollMs, most, complaint, claim, serve, graceMs }: Serving<Task>,
 ): { stop(): Promise<void> } {
   const halt = new AbortController()
   const underWay = new Set<Promise<void>>()
@@ -71,7 +74,10 @@ export function startServing<Task>(
     async stop() {
       halt.abort()
       await rounds.stop()
-      await Promise.race([Promise.all(underWay), sleep(LAST_MS, undefined, { ref: false })])
+      await Promise.race([
+        Promise.all(underWay),
+        sleep(graceMs - ABANDONED_BEFORE_MS, undefined, { ref: false }),
+      ])
     },
   }
 }

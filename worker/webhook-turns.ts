@@ -34,8 +34,8 @@ const MOST_FAILURES = 3
 const NOTE_MS = 1_000
 const ACTOR = { kind: 'system' as const, id: 'webhooks', name: 'webhooks' }
 
-/** How long an endpoint may take to answer (ms); tests allow less. */
-export type WebhookOptions = { requestMs?: number }
+/** How long an endpoint may take to answer (ms); tests allow less. `graceMs` is the grace period of the process. */
+export type WebhookOptions = { requestMs?: number; graceMs?: number }
 
 /**
  * Delivers events to webhook endpoints. An endpoint belongs to one worker for a turn, so that the requests to it at one
@@ -44,7 +44,7 @@ export type WebhookOptions = { requestMs?: number }
  */
 export function startWebhookTurns(
   services: Services,
-  { requestMs = 15_000 }: WebhookOptions = {},
+  { requestMs = 15_000, graceMs = 4_000 }: WebhookOptions = {},
 ): { stop(): Promise<void> } {
   const web = createWeb({
     allowPrivate: services.config.webAllowPrivate,
@@ -71,6 +71,7 @@ export function startWebhookTurns(
   }
 
   return startServing(services, {
+    graceMs,
     pollMs: POLL_MS,
     most: MOST_TURNS,
     complaint: 'events cannot be told to webhooks',

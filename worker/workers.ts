@@ -70,7 +70,7 @@ export async function startEngine(services: Services, { graceMs = 4_000 } = {}):
   )
   const workers = (['runs', 'background'] as const).map((kind) => superviseWorker(services, kind, graceMs))
   const reconciler = startReconciler(services)
-  const webhooks = startWebhooks(services)
+  const webhooks = startWebhooks(services, graceMs)
   return {
     isRunning: () => workers.every((worker) => worker.isRunning()),
     missingAttributes: () => attributes.missing(),
