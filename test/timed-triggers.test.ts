@@ -250,6 +250,17 @@ test('SCHEDULE takes everybody whom its filters hold for, once each time, and wh
   t.deepEqual(intakes, [{ looked: 2, entered: 2 }])
 })
 
+test('a range of days may end with Sunday, and a zone may be written in any letter case', async (t) => {
+  const organization = await studio.api.organization()
+  const config = { type: 'SCHEDULE', cron: '30 9 * * FRI-SUN' } as const
+  const workflowId = await studio.live(organization, config, { timezone: 'europe/paris' })
+  const handle = await studio.handleOf(workflowId)
+  const { spec } = await eventually('the schedule', () => handle.describe())
+  t.is(spec.timezone, 'Europe/Paris')
+  const days = spec.calendars?.[0]?.dayOfWeek?.flatMap(({ start, end }) => [start, end])
+  t.deepEqual([...new Set(days)].toSorted(), ['FRIDAY', 'SATURDAY', 'SUNDAY'])
+})
+
 test('a schedule comes by itself, every minute when it says so', async (t) => {
   const organization = await studio.api.organization()
   await person(organization, 'ann')

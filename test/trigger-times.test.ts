@@ -120,6 +120,7 @@ test('a trigger is looked at when it may be due, and no more often', (t) => {
   t.is(next(birthday()), '2026-01-06T09:00:00.000Z')
   t.is(next(date()), '2026-01-05T09:05:00.000Z')
   t.is(next({ type: 'SCHEDULE', cron: '0 9 * * MON' }), '2026-01-12T09:00:00.000Z')
+  t.is(next({ type: 'SCHEDULE', cron: '0 9 * * SAT-SUN' }), '2026-01-10T09:00:00.000Z')
 })
 
 test('a schedule that was missed is made up for once, by its last time of a day', (t) => {

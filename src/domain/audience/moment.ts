@@ -36,16 +36,21 @@ function instant(start: number): Moment | null {
   return /^[1-9]\d{3}-/.test(new Date(start).toISOString()) ? { start, end: null } : null
 }
 
-/**
- * Whether times can be computed in the time zone of this name. Offsets such as +02:00 are not accepted, nor are
- * abbreviations such as PST, which `Intl` alone would accept.
- */
+/** Whether times can be computed in the time zone of this name. */
 export function isTimeZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false
+  return timeZoneNamed(name) !== null
+}
+
+/**
+ * Returns the name of a time zone in the letter case of IANA, which Temporal's schedules need; null if times cannot be
+ * computed in it. Offsets such as +02:00 are not accepted, nor are abbreviations such as PST, which `Intl` alone would
+ * accept.
+ */
+export function timeZoneNamed(name: string): string | null {
+  if (!/^[A-Za-z]/.test(name)) return null
   try {
-    Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name)
-    return true
+    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name).timeZoneId
   } catch {
-    return false
+    return null
   }
 }

@@ -6,6 +6,7 @@ import { type FiringRequest, TRIGGER_FIRING, triggerScheduleId } from '../../../
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, type EntityManager, execute, row, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
+import { timeZoneNamed } from '../../audience/moment.ts'
 import { loadVersions } from '../definition/versions.ts'
 import { dropOccasions, timedTrigger } from './due-people.ts'
 import { nextLook } from './trigger-times.ts'
@@ -171,7 +172,7 @@ async function wantedSchedules(
   )
   return automations.flatMap(({ id, status, versionId, now }) => {
     const version = versions.get(versionId)
-    const timezone = version?.definition.settings.timezone ?? zone
+    const timezone = timeZoneNamed(version?.definition.settings.timezone ?? zone) ?? zone
     return (version?.definition.steps ?? []).flatMap((step): Wanted[] => {
       const timed = version && timedTrigger(version, step.id)
       if (!timed) return []

@@ -26,7 +26,8 @@ export type Looks = { cron: string } | { everyMinutes: number }
 export function looksOf(config: TimedTrigger): Looks {
   switch (config.type) {
     case 'SCHEDULE':
-      return { cron: config.cron }
+      // Temporal reads SUN as 0, so a range that ends with it would end before it begins; both read 7 as Sunday.
+      return { cron: config.cron.replaceAll(/-SUN\b/gi, '-7') }
     case 'INACTIVITY':
       return { everyMinutes: durationMilliseconds(config.inactiveFor) < DAY ? 1 : SILENCES_MINUTES }
     case 'DATE_FIELD': {
