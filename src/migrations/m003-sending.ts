@@ -406,7 +406,8 @@ export class M003Sending extends Migration {
       -- Creates the monthly partitions of the tables that grow with time: this month, the next two, and a default one.
       -- Rows of a month whose partition did not exist yet, because the service was off for long or a clock was ahead,
       -- are in the default one; they move to the new partition, which could not be attached beside them.
-      create function ensure_partitions() returns void language plpgsql as $fn$
+      -- Waits only a second for other transactions, because all writers wait behind it meanwhile; the worker tries again.
+      create function ensure_partitions() returns void language plpgsql set lock_timeout = '1s' as $fn$
       declare
         parent text;
         rest text;
