@@ -258,6 +258,8 @@ test('an answer is bounded in bytes, before and after decompression', async (t) 
     else if (kind === 'small') response.writeHead(200, { 'content-encoding': 'gzip' }).end(small)
     else if (kind === 'broken') response.writeHead(200, { 'content-encoding': 'gzip' }).end('no gzip')
     else if (kind === 'double') response.writeHead(200, { 'content-encoding': 'gzip, gzip' }).end(small)
+    else if (kind === 'none') response.writeHead(204, { 'content-encoding': 'gzip' }).end()
+    else if (kind === 'empty') response.writeHead(200, { 'content-encoding': 'br' }).end()
     else if (kind === 'declared') response.writeHead(200, { 'content-length': 200_000 }).write('x')
     else if (kind === 'cut') {
       response.writeHead(200, { 'content-length': 50 }).write('x', () => response.destroy())
@@ -275,6 +277,9 @@ test('an answer is bounded in bytes, before and after decompression', async (t) 
   }
   t.is(String((await web.request({ url: `${url}/small`, limits })).body), 'small')
   t.is((await web.request({ url: `${url}/exact`, limits })).body.length, 100_000)
+  for (const kind of ['none', 'empty']) {
+    t.is((await web.request({ url: `${url}/${kind}`, limits })).body.length, 0)
+  }
   for (const kind of ['broken', 'double', 'cut']) {
     t.is(await reasonOf(web, `${url}/${kind}`), 'UNREACHABLE', kind)
   }

@@ -10,10 +10,17 @@ import { WebFault } from './web-fault.ts'
  */
 export async function readBody(response: IncomingMessage, limit: number): Promise<Buffer> {
   if (Number(response.headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
+  const encoded = await collect(capped(response, limit))
+  // Some servers declare an encoding although there is no body, which no decoder accepts.
+  if (encoded.length === 0) return encoded
+  return await pipeline([encoded], decoderOf(response), (plain: AsyncIterable<Buffer>) =>
+    collect(capped(plain, limit)),
+  )
+}
+
+async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = []
-  await pipeline(capped(response, limit), decoderOf(response), async (plain: AsyncIterable<Buffer>) => {
-    for await (const chunk of capped(plain, limit)) chunks.push(chunk)
-  })
+  for await (const chunk of source) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
