@@ -41,6 +41,14 @@ const PersonalReport = closed({
   createdAt: Type.String(),
 })
 
+/** A workflow run with its data about the person. */
+const PersonalRun = closed({
+  ...Run.properties,
+  entry: Type.Record(Type.String(), Type.Unknown(), {
+    description: 'The data that the run was started with, and the responses of webhooks that it saved.',
+  }),
+})
+
 /** All stored data about one person (GDPR, articles 15 and 20). */
 export const PersonalData = closed({
   exportedAt: Type.String(),
@@ -67,6 +75,6 @@ export const PersonalData = closed({
     description: 'The reports about their emails, oldest first. Reports are kept for 90 days.',
   }),
   visits: Type.Array(PersonalVisit, { description: 'The opens and clicks, oldest first.' }),
-  runs: Type.Array(Run, { description: 'The workflow runs, oldest first.' }),
+  runs: Type.Array(PersonalRun, { description: 'The workflow runs, oldest first.' }),
 })
 export type PersonalData = Static<typeof PersonalData>

@@ -228,6 +228,7 @@ test('an export holds everything that is kept of a person, and nobody else gets 
   t.true(body.visits[1].url.startsWith('https://shop.example/?who='))
   t.like(body.reports[0], { kind: 'REPLY', diagnostic: 'from zebulon', raw: 'Quagmire’s reply' })
   t.is(body.runs.length, 1)
+  t.deepEqual(body.runs[0].entry, { note: 'Quagmire' })
   const other = await api.organization()
   t.is((await api.request('GET', `/api/v2/subscribers/${id}/export`, { token: other.token })).status, 404)
 })

@@ -1877,7 +1877,51 @@ export type PersonalData = {
     createdAt: string
   }[]
   /** The workflow runs, oldest first. */
-  runs: Run[]
+  runs: {
+    /** The id of the run (`run_…`). */
+    id: string
+    workflow: {
+      /** The id of the workflow (`wf_…`). */
+      id: string
+      name: string
+    }
+    version: {
+      /** The id of the version (`wfv_…`). */
+      id: string
+      number: number
+    }
+    /** The id of the subscriber (`sub_…`). */
+    subscriberId: string
+    status: 'QUEUED' | 'ACTIVE' | 'WAITING' | 'COMPLETED' | 'CANCELED' | 'FAILED' | 'SKIPPED'
+    /** Whether the run is due to continue but is held back because the workflow is paused. */
+    held: boolean
+    exitReason:
+      | 'END'
+      | 'EXIT_STEP'
+      | 'EXIT_RULE'
+      | 'GOAL'
+      | 'GROUP_CONFLICT'
+      | 'UNSUBSCRIBED'
+      | 'SUPPRESSED'
+      | 'MANUAL'
+      | 'ARCHIVED'
+      | 'EXPIRED'
+      | 'ERROR'
+      | null
+    error: string | null
+    /** The step at which the run is, or at which it ended. */
+    currentStep: StepReference | null
+    /** The step that follows by the port `next`. Null if the run has ended. */
+    nextStep: StepReference | null
+    nextStepAt: string | null
+    /** The number of steps that the run has reached. */
+    visit: number
+    enteredAt: string
+    endedAt: string | null
+    temporalUrl: string | null
+    /** The data that the run was started with, and the responses of webhooks that it saved. */
+    entry: Record<string, unknown>
+  }[]
 }
 
 export type PersonalEmail = {

@@ -40,7 +40,7 @@ export async function exportPersonalData(call: Call, subscriber: string): Promis
     emails: await readEmails(call, id),
     reports: await readReports(call, id),
     visits: await readVisits(call, id),
-    runs: await readRuns(call, await readRunIds(call, id)),
+    runs: await readPersonalRuns(call, id),
   }
 }
 
@@ -116,10 +116,16 @@ async function readVisits({ em, organization }: Call, id: string): Promise<Visit
   }))
 }
 
-async function readRunIds({ em, organization }: Call, id: string): Promise<string[]> {
-  const found = await rows<{ id: string }>(
-    em,
-    sql`select id from automation_run where organization_id = ${organization.id} and subscriber_id = ${id} order by id`,
+async function readPersonalRuns(call: Call, id: string): Promise<PersonalData['runs']> {
+  const found = await rows<{ id: string; entry: Record<string, unknown> }>(
+    call.em,
+    sql`select id, context as entry from automation_run
+      where organization_id = ${call.organization.id} and subscriber_id = ${id} order by id`,
   )
-  return found.map((run) => run.id)
+  const entries = new Map(found.map((run) => [encodeId('run', run.id), run.entry]))
+  const runs = await readRuns(
+    call,
+    found.map((run) => run.id),
+  )
+  return runs.map((run) => ({ ...run, entry: entries.get(run.id) ?? {} }))
 }
