@@ -319,6 +319,25 @@ test('whoever is in a segment when it begins to be watched, or when its filters 
   t.is(await entered(organization, entering), 'ann')
 })
 
+test('a change of the time zone moves people between days in silence', async (t) => {
+  const organization = await api.organization()
+  const ann = await person(organization, 'ann')
+  await execute(
+    api.services.orm.em.fork(),
+    sql`update subscriber set created_at = '2025-03-01T22:30:00Z' where organization_id = ${organization.id}`,
+  )
+  const segmentId = await segment(organization, {
+    field: 'createdAt',
+    operator: 'before',
+    value: '2025-03-02',
+  })
+  const leaving = await live(organization, { type: 'SEGMENT_EXITED', segmentId })
+  await settle(organization)
+  await organization.data('update_organization_settings', { timezone: 'Pacific/Auckland' })
+  await change(organization, ann, { name: 'Ann' })
+  t.is(await entered(organization, leaving), '')
+})
+
 test('whoever is erased is in no segment any more, and does not leave one by it', async (t) => {
   const organization = await api.organization()
   const segmentId = await segment(organization, tagged('vip'))

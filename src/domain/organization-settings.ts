@@ -11,6 +11,8 @@ import { json, row } from '../database.ts'
 import { encodeId } from '../ids.ts'
 import { isTimeZone } from './audience/moment.ts'
 import { moveTriggerSchedules } from './automations/triggers/trigger-schedules.ts'
+import { lockSegments } from './segments/lock.ts'
+import { retakeMembers } from './segments/watch.ts'
 import { characters, oneLine, refuse, timestamp } from './text.ts'
 
 /** The input of update_organization_settings; absent members stay as they are. */
@@ -29,6 +31,7 @@ export async function changeSettings(call: Call, patch: SettingsPatch): Promise<
   const name = patch.name === undefined ? null : readName(patch.name)
   const timezone = patch.timezone === undefined ? null : await readTimeZone(call, patch.timezone)
   const confirmation = patch.confirmationEmail && readConfirmationEmail(patch.confirmationEmail)
+  if (timezone !== null) await lockSegments(call)
   const changed = await row<OrganizationSettings>(
     call.em,
     sql`update organization set name = coalesce(${name}, name), timezone = coalesce(${timezone}, timezone),
@@ -39,7 +42,10 @@ export async function changeSettings(call: Call, patch: SettingsPatch): Promise<
         confirmation_email as "confirmationEmail", created_at as "createdAt", updated_at as "updatedAt"`,
   )
   if (!changed) throw new Error('the organization of a call is gone')
-  if (changed.timezone !== call.organization.timezone) await moveTriggerSchedules(call, changed.timezone)
+  if (changed.timezone !== call.organization.timezone) {
+    await moveTriggerSchedules(call, changed.timezone)
+    await retakeMembers(call)
+  }
   return {
     ...changed,
     id: encodeId('org', changed.id),

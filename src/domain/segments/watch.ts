@@ -41,10 +41,10 @@ export async function syncWatchedSegments(call: Call): Promise<void> {
 }
 
 /**
- * Stores the current members of watched segments after a change of filters, silently; call it under lockSegments. When
- * the filters have a missing reference, the members stay as they were.
+ * Stores the current members of these watched segments, or of all, after a change of their filters or of the time zone,
+ * silently; call it under lockSegments. When the filters have a missing reference, the members stay as they were.
  */
-export async function retakeMembers(call: Call, segmentIds: readonly string[]): Promise<void> {
+export async function retakeMembers(call: Call, segmentIds: readonly string[] | null = null): Promise<void> {
   for (const segment of await watchedSegments(call, segmentIds)) {
     try {
       await takeMembers(call, segment)
