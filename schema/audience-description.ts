@@ -159,12 +159,13 @@ export function filtersJsonSchema(fields: readonly FieldKey[]): Record<string, u
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     type: 'array',
     items: filter,
+    maxItems: AUDIENCE_LIMITS.leaves,
     $defs: {
       Filter: {
         anyOf: [
           ...leaves,
-          group('all', { type: 'array', items: filter }),
-          group('any', { type: 'array', items: filter }),
+          group('all', list(filter, AUDIENCE_LIMITS.leaves)),
+          group('any', list(filter, AUDIENCE_LIMITS.leaves)),
           group('not', filter),
         ],
       },

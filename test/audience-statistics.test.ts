@@ -304,6 +304,10 @@ test('the JSON Schema of filters and the validation of the service agree', async
     }
   }
   t.true(right > 300, `${right} were right`)
+  const named = { field: 'name', operator: 'is_set' }
+  for (const filters of [[], [{ any: [] }], [{ all: [] }], Array.from({ length: 101 }, () => named)]) {
+    t.is(schema.Check(filters), validateFilters(filters, '').length === 0, JSON.stringify(filters))
+  }
   const event = { field: 'event', operator: 'performed', event: 'SUBSCRIBER_PAYMENT' }
   for (const more of [
     {},
