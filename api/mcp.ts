@@ -14,6 +14,7 @@ import type { Context } from 'koa'
 
 import { describeTool } from '../src/catalogue/describe-tool.ts'
 import { Failure, FAILURES } from '../src/catalogue/failure.ts'
+import { hostileFaults } from '../src/catalogue/input.ts'
 import { countRequest, invoke } from '../src/catalogue/invoke.ts'
 import { API_VERSION } from '../src/catalogue/openapi.ts'
 import { bearerToken, type Principal } from '../src/catalogue/principal.ts'
@@ -102,7 +103,8 @@ export function mcpRoutes(services: Services): Router {
     }
     await answer(
       ctx,
-      await handler.fetch(await toWebRequest(ctx.req, body, { signal: endOf(ctx) }), {
+      // The request carries an empty body, because writing a deeply nested one fails; `parsedBody` has the real one.
+      await handler.fetch(await toWebRequest(ctx.req, {}, { signal: endOf(ctx) }), {
         authInfo: { token: '', clientId: principal.actor.id, scopes: [], extra: caller },
         parsedBody: body,
       }),
@@ -270,9 +272,9 @@ function argumentsOf({ messages }: Caller, called: { id: string | number; name: 
   return Object(Object(message).params).arguments ?? {}
 }
 
-/** Throws `TOO_LARGE` for an input larger than its tool takes. */
-function refuseTooLarge(ctx: Context, { bodyLimit }: Tool, input: unknown): void {
-  if ((ctx.request.length ?? Infinity) <= bodyLimit) return
+/** Throws `TOO_LARGE` for an input larger than its tool takes, unless it is nested too deep: invoke() refuses that. */
+function refuseTooLarge(ctx: Context, { bodyLimit, jsonDepth }: Tool, input: unknown): void {
+  if ((ctx.request.length ?? Infinity) <= bodyLimit || hostileFaults(input, jsonDepth).length > 0) return
   if (Buffer.byteLength(JSON.stringify(input)) > bodyLimit) throw tooLarge(bodyLimit)
 }
 

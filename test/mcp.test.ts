@@ -296,6 +296,26 @@ test('an input as large as its tool takes is read, whatever stands around it, an
   }
 })
 
+test('an input that is nested too deep is refused in words, however deep and large it is', async (t) => {
+  const { token } = await api.organization()
+  for (const levels of [40, 50_000, 600_000]) {
+    const name = '['.repeat(levels) + ']'.repeat(levels)
+    const call = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'create_tag', arguments: {} },
+    }
+    const answer = await api.request('POST', PATH, {
+      token,
+      raw: JSON.stringify(call).replace('"arguments":{}', `"arguments":{"name":${name}}`),
+      headers: { accept: 'application/json, text/event-stream' },
+    })
+    t.is(answer.status, 200, `${levels} levels`)
+    t.regex(JSON.stringify(answer.body), /INVALID_INPUT.*nested deeper than 32 levels/)
+  }
+})
+
 test('another organization is as far away as over HTTP', async (t) => {
   const [one, other] = [await api.organization(), await api.organization()]
   const { subscriber } = await one.data('add_subscriber', { email: 'ada@reader.example' })
