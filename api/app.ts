@@ -79,13 +79,12 @@ function observe(services: Services, requests: ReturnType<typeof createMetrics>[
 /** Answers unknown addresses and methods in the same shape as every other refusal. */
 const refuseUnknown: Middleware = async (ctx, next) => {
   await next()
-  if (ctx.status === 405 || ctx.status === 501) {
-    throw new Failure(
-      'METHOD_NOT_ALLOWED',
-      `${ctx.method} is not possible here; use ${ctx.response.get('Allow')}.`,
-    )
+  const allowed = ctx.response.get('Allow')
+  if ((ctx.status === 405 || ctx.status === 501) && allowed !== '') {
+    throw new Failure('METHOD_NOT_ALLOWED', `${ctx.method} is not possible here; use ${allowed}.`)
   }
-  if (ctx.status === 404 && ctx.body === undefined) {
+  // 501 without `Allow`: a method that no address has.
+  if (ctx.status === 501 || (ctx.status === 404 && ctx.body === undefined)) {
     throw new Failure('NOT_FOUND', `There is nothing at this address for ${ctx.method}; check the path.`)
   }
 }

@@ -79,17 +79,18 @@ export function answerFailures(log: Logger): Middleware {
       if (failure.retryAfter !== undefined) ctx.set('Retry-After', String(failure.retryAfter))
       // The SMTP server replies with this status, and uses the code to word some replies itself.
       if (isInternal(ctx)) ctx.set('smtp-reply', [...FAILURES[failure.code].smtp, failure.code].join(' '))
-      writerOf(ctx.path)(ctx, failure)
+      writerOf(ctx.path.toLowerCase())(ctx, failure)
       // Every 401 names the scheme of the credentials (RFC 9110, section 15.5.2).
       if (ctx.status === 401 && !ctx.res.hasHeader('WWW-Authenticate')) ctx.set('WWW-Authenticate', 'Bearer')
     }
   }
 }
 
+/** Returns the writer of a path in small letters: addresses ignore letter case, and a slash at their end. */
 function writerOf(path: string): FailureWriter {
   if (path.startsWith('/api/v1/admin/')) return writeAdminFailure
   if (path.startsWith('/api/v1/')) return writeV1Failure
-  if (path.startsWith('/api/mcp/') || path === '/mcp') return writeMcpFailure
+  if (path.startsWith('/api/mcp/') || /^\/mcp\/?$/.test(path)) return writeMcpFailure
   const isRest = path.startsWith('/api/v2/') && !/^\/api\/v2\/tools(?:\/|$)/.test(path)
   return isRest ? writeRestFailure : writeToolFailure
 }

@@ -201,6 +201,20 @@ test('an unknown address and an impossible method answer in the same shape', asy
   const method = await api.request('DELETE', '/api/v2/tools')
   t.is(method.status, 405)
   t.regex(method.headers.get('allow') ?? '', /GET/)
+  t.like(await api.request('PROPFIND', '/api/v2/nowhere'), { status: 404, body: { name: 'not_found' } })
+  t.like(await api.request('PROPFIND', '/api/v2/tags'), { status: 405, body: { name: 'method_not_allowed' } })
+})
+
+test('a refusal has the shape of its address, also in capitals or with a slash at its end', async (t) => {
+  const { api } = t.context
+  for (const [path, body] of [
+    ['/API/V2/Tags/', { name: 'missing_api_key' }],
+    ['/API/v2/TOOLS', { code: 'UNAUTHENTICATED' }],
+    ['/mcp/', { jsonrpc: '2.0' }],
+    ['/API/MCP/SSE', { jsonrpc: '2.0' }],
+  ] as const) {
+    t.like(await api.request('GET', path), { status: 401, body }, path)
+  }
 })
 
 test('the hundred-and-first request of a minute on Free is refused with Retry-After', async (t) => {
