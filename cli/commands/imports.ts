@@ -20,8 +20,8 @@ type Options = {
 }
 
 const EVERY_MS = 500
-/** A day: uploading a file of a gigabyte can take long. */
-const UPLOAD_MS = 86_400_000
+/** A day: a file of a gigabyte, or its rejected rows, can take long. */
+const FILE_MS = 86_400_000
 /** Polling continues while the service is briefly unavailable. */
 const RETRIES = 5
 const BAR = 30
@@ -53,11 +53,11 @@ async function importFile({ connect, output }: Context, file: string, options: O
   const content = await openFile(file)
   const query = queryOf(options)
   const { client } = await connect()
-  const started = dataOf(await client.imports.create(content, query, { timeout: UPLOAD_MS }))
+  const started = dataOf(await client.imports.create(content, query, { timeout: FILE_MS }))
   output.note(`The file is uploaded as ${started.id}; the import continues even if this command ends.`)
   const done = await follow(client, output, started)
   if (options.rejected !== undefined && done.failed > 0) {
-    await writeFile(options.rejected, dataOf(await client.imports.rejected(done.id)))
+    await writeFile(options.rejected, dataOf(await client.imports.rejected(done.id, { timeout: FILE_MS })))
   }
   if (done.status !== 'COMPLETED') {
     throw new CommandFailure(
