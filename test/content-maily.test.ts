@@ -394,6 +394,7 @@ test('every condition is judged by the value that a person has', (t) => {
   t.deepEqual(judge('greater_than', '2026-01-01', '2026-03-01', '2025-12-31', ''), [true, false, false])
   const times = ['2026-03-01T09:30:00.000Z', '2026-03-01T14:30:00.000Z']
   t.deepEqual(judge('less_than', '2026-03-01T12:00:00Z', ...times), [true, false])
+  t.deepEqual(judge('equals', '2026-03-01T14:30:00.000Z', ...times), [false, true])
   t.true(shows({ variable: 'x', operator: 'equals', value: true }, { x: true }))
   t.false(shows({ variable: 'x', operator: 'equals', value: false }, { x: true }))
   t.true(shows({ action: 'none', variable: 'x', operator: 'is_true' }, {}))

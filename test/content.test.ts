@@ -314,6 +314,10 @@ test('numbers, booleans and dates are written plainly', (t) => {
     show('{{n}} {{z}} {{b}} {{d}} {{at}} {{list}}', { variables }),
     '<p>12.5 0 false 2026-03-01 2026-03-01 14:30 UTC a, 2</p>',
   )
+  t.is(
+    show('[When](https://x.test/?at={{at}})', { variables }),
+    '<p><a href="https://x.test/?at=2026-03-01T14%3A30%3A00.000Z">When</a></p>',
+  )
 })
 
 test('a value that looks like a variable or like Markdown is not expanded', (t) => {

@@ -4,7 +4,7 @@ import { escapeCss, escapeHtml } from './escape.ts'
 import type { VariableReference } from './references.ts'
 import type { Slot, Template } from './template.ts'
 import { fillUrl, isWebUrl } from './url.ts'
-import { CONFIRM_VARIABLE, flatten, formatForReaders } from './variables.ts'
+import { asReadersWrite, CONFIRM_VARIABLE, flatten, formatValue } from './variables.ts'
 
 /** The data of one recipient, or of one preview, that a compiled email is filled with. */
 export type FillInput = {
@@ -90,7 +90,7 @@ function resolve(reference: VariableReference, input: FillInput): string {
   if (name === 'onlineUrl') return flatten(input.urls.online) || fallback
   if (name === CONFIRM_VARIABLE) return flatten(input.urls.confirm ?? '') || fallback
   if (!Object.hasOwn(input.variables, name)) return fallback
-  return formatForReaders(input.variables[name]) || fallback
+  return formatValue(input.variables[name]) || fallback
 }
 
 /** Encodes text for both parts; text that needs no escaping is encoded once. */
@@ -129,7 +129,7 @@ function itemValues(outer: Values, value: unknown, repeat: number, index: number
   if (filling.items.size >= MAX_ROUNDS) return null
   const { references, targets } = filling.compiled
   const plain = references.map(({ name, isItem }, index) => {
-    const own = isItem === true ? formatForReaders(memberOf(value, name)) : ''
+    const own = isItem === true ? formatValue(memberOf(value, name)) : ''
     return own || (outer.plain[index] ?? '')
   })
   const addresses = targets.map((target, index) => {
@@ -139,7 +139,7 @@ function itemValues(outer: Values, value: unknown, repeat: number, index: number
     const position = filling.links.push(url) - 1
     return showText(filling.input.tracking?.clickUrl?.(position) ?? url, filling.write)
   })
-  const shown = plain.map((text) => showText(text, filling.write))
+  const shown = plain.map((text) => showText(asReadersWrite(text), filling.write))
   const values: Values = { filling, path, item: { value, outer }, plain, shown, addresses }
   filling.items.set(path, values)
   return values
@@ -218,7 +218,7 @@ function fillText(template: Template, values: Values): string {
 function fillHeader({ statics, slots }: Template, plain: readonly string[]): string {
   let filled = statics[0] ?? ''
   for (const [index, slot] of slots.entries()) {
-    if (slot.kind === 'plain') filled += plain[slot.reference] ?? ''
+    if (slot.kind === 'plain') filled += asReadersWrite(plain[slot.reference] ?? '')
     filled += statics[index + 1] ?? ''
   }
   return filled.trim()
@@ -246,7 +246,7 @@ export function fillContent(
     return showText(clickUrl !== undefined && isWeb ? clickUrl(position) : url, write)
   })
   const filling: Filling = { compiled, input, write, links, items: new Map() }
-  const shown = plain.map((text) => showText(text, write))
+  const shown = plain.map((text) => showText(asReadersWrite(text), write))
   const values: Values = { filling, path: '', item: null, plain, shown, addresses }
   return {
     subject: fillHeader(compiled.subject, plain),

@@ -85,8 +85,7 @@ export function formatValue(value: unknown): string {
 /** A date with a time, as custom fields store it. */
 const STORED_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 
-/** Formats a value like `formatValue`, but a stored date and time as readers write it: `2026-03-01 14:30 UTC`. */
-export function formatForReaders(value: unknown): string {
-  const text = formatValue(value)
+/** Returns the text of a value as readers see it: a stored date and time becomes `2026-03-01 14:30 UTC`. */
+export function asReadersWrite(text: string): string {
   return STORED_TIME.test(text) ? `${text.slice(0, 10)} ${text.slice(11, 16)} UTC` : text
 }
