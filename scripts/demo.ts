@@ -36,6 +36,16 @@ const HERO = 'ada.lovelace@example.com'
 /** The service attributes a link that is followed sooner than this after sending to a scanner. */
 const MACHINE_WINDOW_MS = 2_000
 
+const HELP = `npm run demo
+
+Publishes the automation of examples/welcome-series.json over the HTTP API, lets the 200 people of
+examples/subscribers.csv enter it, and follows one of them to the end. Starts the service unless it
+runs already, and stops it only then. Can be repeated.`
+
+if (process.argv.includes('--help')) {
+  console.log(HELP)
+  process.exit()
+}
 let service: RunningService | undefined
 try {
   service = await step('The service runs', async () => {

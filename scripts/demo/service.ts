@@ -17,6 +17,7 @@ export async function bringUp(): Promise<RunningService> {
   if (readOwner()) {
     return { addresses: await addressesWhenReady(() => undefined), wasRunning: true, stop: async () => {} }
   }
+  console.log('Starting the service …')
   const child = spawn(process.execPath, [join(projectDirectory, 'scripts/start.ts')], {
     cwd: projectDirectory,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -27,7 +28,10 @@ export async function bringUp(): Promise<RunningService> {
   }
   const stop = (): Promise<void> => stopChild(child)
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void stop().then(() => process.exit(130)))
+    process.once(signal, () => {
+      console.log('Stopping the service …')
+      void stop().then(() => process.exit(130))
+    })
   }
   try {
     const addresses = await addressesWhenReady(() => {
