@@ -5,7 +5,13 @@ import { DemoError } from './report.ts'
 export type Challenge = { confirmationCode: string; summary: { effects: string[]; warnings: string[] } }
 
 /** A message in the mailbox. */
-export type Mail = { ID: string; Subject: string; Created: string; To: { Address: string }[] }
+export type Mail = {
+  ID: string
+  MessageID: string
+  Subject: string
+  Created: string
+  To: { Address: string }[]
+}
 
 /** The progress of an import. */
 export type Import = {
