@@ -10,6 +10,7 @@ import { ensureSchedules } from '../worker/schedules.ts'
 import { startSegmentWatch } from '../worker/segment-watch.ts'
 import { startEngine } from '../worker/workers.ts'
 import { startApi, type TestOrganization } from './helpers/api.ts'
+import { whileRefused } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
 
@@ -82,6 +83,48 @@ test('the schedule moves people into and out of segments by the passing of time'
   const { info } = await schedule.describe()
   const started = info.recentActions.at(-1)?.action.workflow.workflowId ?? ''
   t.deepEqual(await client.workflow.getHandle(started).result(), { organizations: 1, segments: 2 })
+})
+
+test('an organization whose segments cannot be compared holds up no other', async (t) => {
+  const queue = `refresh-sick-${process.pid}`
+  const api = await startApi({ TEMPORAL_TASK_QUEUE: queue, LOG_LEVEL: 'error' })
+  const engine = await startEngine(api.services)
+  const watch = startSegmentWatch(api.services)
+  const client = await api.services.temporal.client()
+  await ensureSchedules(client, queue)
+  const schedule = client.schedule.getHandle(segmentScheduleId(queue))
+  t.teardown(async () => {
+    await schedule.delete()
+    await watch.stop()
+    await engine.stop()
+    await api.close()
+  })
+  const em = api.services.orm.em.fork()
+  const withAnOldPerson = async () => {
+    const organization = await api.organization()
+    const filters = [{ field: 'createdAt', operator: 'more_than_ago', value: DAY }]
+    const { segment } = await organization.data('create_segment', { name: 'Old', filters })
+    const workflowId = await live(organization, { type: 'SEGMENT_ENTERED', segmentId: segment.id })
+    await organization.data('add_subscriber', { email: 'ann@example.com' })
+    return { id: organization.id, workflowId }
+  }
+  // Organizations are looked at in the order of their ids.
+  const [sick, well] = [await withAnOldPerson(), await withAnOldPerson()]
+  await eventually('the segments to settle', async () => {
+    const left = await rows(
+      em,
+      sql`select from segment_change union all select from watched_segment where recheck_at is not null`,
+    )
+    return left.length === 0
+  })
+  await execute(em, sql`update subscriber set created_at = '2020-01-01'`)
+  const refused = { write: 'insert', table: 'segment_change', organizationId: sick.id } as const
+  const run = sql`select from automation_run where automation_id = ${decodeId('wf', well.workflowId)}`
+  await whileRefused(api.services, refused, async () => {
+    await schedule.trigger()
+    await eventually('ann of the other organization to enter', async () => (await rows(em, run)).length === 1)
+  })
+  t.pass()
 })
 
 test('a watch that is killed with -9 in the middle of its work, again and again, moves everybody exactly once', async (t) => {

@@ -26,7 +26,7 @@ export function createSegmentActivities(services: Services): SegmentActivities {
     let segments = 0
     let previous = done
     for (const organizationId of left) {
-      segments += await refreshOrganization(services, organizationId, () => beat(previous))
+      segments += await tryRefresh(services, organizationId, () => beat(previous))
       previous = organizationId
     }
     return { organizations: left.length, segments }
@@ -45,6 +45,21 @@ function beat(organizationId: string): void {
   const { cancellationSignal, heartbeat } = Context.current()
   heartbeat(organizationId === '' ? undefined : encodeId('org', organizationId))
   cancellationSignal.throwIfAborted()
+}
+
+/** Refreshes an organization. A failure is logged, holds up no other organization and is tried again in the next round. */
+async function tryRefresh(
+  services: Services,
+  organizationId: string,
+  afterPage: () => void,
+): Promise<number> {
+  try {
+    return await refreshOrganization(services, organizationId, afterPage)
+  } catch (error) {
+    Context.current().cancellationSignal.throwIfAborted()
+    services.log.warn({ err: error, organizationId }, 'segments that time changes could not be compared')
+    return 0
+  }
 }
 
 async function refreshOrganization(
