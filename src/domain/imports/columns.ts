@@ -8,6 +8,9 @@ export type Target = (typeof PLAIN_TARGETS)[number] | `fields.${string}`
 const PLAIN_TARGETS = ['email', 'name', 'phone', 'country', 'tags', 'status'] as const
 const SHARED: ReadonlySet<string> = new Set(['name', 'tags'])
 
+/** The columns that a download of rejected rows adds; they are unused when such a file is imported again. */
+export const REJECTED_COLUMNS = ['row', 'error'] as const
+
 /** Common column names in lower case, with only letters and digits. */
 const USUAL_NAMES: Readonly<Record<string, Target>> = {
   email: 'email',
@@ -97,7 +100,10 @@ function guessed(header: readonly string[], fields: Iterable<string>): (Target |
       .replaceAll(/[^a-z0-9]/g, ''),
   )
   const hasName = keys.some((key) => USUAL_NAMES[key] === 'name')
+  const own = header.length - REJECTED_COLUMNS.length
+  const isRejected = REJECTED_COLUMNS.every((name, index) => header[own + index] === name)
   return header.map((name, index): Target | null => {
+    if (isRejected && index >= own) return null
     const key = keys[index] ?? ''
     const usual = Object.hasOwn(USUAL_NAMES, key) ? USUAL_NAMES[key] : undefined
     if (usual) return usual

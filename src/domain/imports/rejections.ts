@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, rows } from '../../database.ts'
+import { REJECTED_COLUMNS } from './columns.ts'
 import { findImport } from './records.ts'
 
 /** A rejected row: its number in the file (the header is row 1), its cells and the reason. */
@@ -36,8 +37,9 @@ export async function keepRejections(
 }
 
 /**
- * Returns a page of rejected rows as CSV: the columns of the file, then the row number and the error. A cell that a
- * spreadsheet would run as a formula gets an apostrophe in front, which another import removes.
+ * Returns a page of rejected rows as CSV: the columns of the file, then the row number and the error, then the cells
+ * that the row has too many. A cell that a spreadsheet would run as a formula gets an apostrophe in front, which another
+ * import removes.
  */
 export async function rejectedAsCsv(
   call: Call,
@@ -56,8 +58,9 @@ export async function rejectedAsCsv(
     ...Array.from({ length: width }, (_, index) => cells[index] ?? ''),
     String(rowNumber),
     error,
+    ...cells.slice(width),
   ])
-  const head = after === undefined ? [[...settings.header, 'row', 'error']] : []
+  const head = after === undefined ? [[...settings.header, ...REJECTED_COLUMNS]] : []
   const csv = stringify([...head, ...lines], { escape_formulas: true, record_delimiter: 'windows' })
   return { csv, next: found.length === PAGE ? (found.at(-1)?.rowNumber ?? null) : null }
 }
