@@ -15,7 +15,7 @@ Set in the environment, all optional:
   TEMPORAL_ADDRESS         use this Temporal server (host:port), TEMPORAL_NAMESPACE, TEMPORAL_UI_URL
   API_PORT 3000            MAILBOX_PORT 8025        MAILBOX_SMTP_PORT 1025    SMTP_PORT 2587
   TEMPORAL_PORT 7233       TEMPORAL_UI_PORT 8233    WORKER_PORT 3001          POSTGRES_PORT 54320
-  SMTP_INBOUND_PORT 2525
+  SMTP_INBOUND_PORT 2525   SMTP_HEALTH_PORT 3002
                            a port that is taken moves on to the next free one, unless it is set
   POSTLOOM_HOST            the address that the API, the worker, SMTP and the mailbox listen on (127.0.0.1)
   POSTLOOM_BASE_URL        the address that links in mail start with
