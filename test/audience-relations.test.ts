@@ -485,8 +485,8 @@ test('the first branch that matches is found in one query', async (t) => {
 })
 
 test("an event's data is judged as events in filters are", async (t) => {
-  async function holds(data: unknown, where: readonly Where[]): Promise<boolean> {
-    const condition = compileWhere(json(data), where, 'UTC')
+  async function holds(data: unknown, where: readonly Where[], zone = 'UTC'): Promise<boolean> {
+    const condition = compileWhere(json(data), where, zone)
     const [found] = await rows<{ holds: boolean }>(em, sql`select coalesce(${condition}, false) as holds`)
     return found?.holds ?? false
   }
@@ -495,6 +495,13 @@ test("an event's data is judged as events in filters are", async (t) => {
   t.false(await holds(data, [{ path: 'metadata.plan', operator: 'in', value: ['free'] }]))
   t.true(await holds({ null: { NULL: 1 } }, [{ path: 'null.NULL', operator: 'equals', value: 1 }]))
   t.false(await holds(null, [{ path: 'amount', operator: 'gt', value: 0 }]))
+  // In Paris, this half hour occurs twice that night, and one in March not at all.
+  for (const day of ['2025-10-26', '2025-03-30', '2025-06-01']) {
+    const around: [string, string] = [`${day}T02:15`, `${day}T02:45`]
+    const where: Where[] = [{ path: 'at', operator: 'between', value: around }]
+    t.true(await holds({ at: `${day}T02:30` }, where, 'Europe/Paris'), day)
+    t.false(await holds({ at: `${day}T02:50` }, where, 'Europe/Paris'), day)
+  }
   t.true(await holds(null, []))
 })
 

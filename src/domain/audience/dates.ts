@@ -62,10 +62,15 @@ export function dateTest(
   return moment ? partial(absolute(date, operator, moment)) : never
 }
 
-/** Returns the moment of a JSON date in the time zone; null when it is no date. */
+/**
+ * Returns the moment of a JSON date in the time zone; null when it is no date. A local time that occurs twice means the
+ * first, as in `readMoment`.
+ */
 export function jsonDate(json: RawBuilder<unknown>, zone: string): DateExpression {
   const { text, isDay, cases } = dateForms(json)
-  return { at: cases(sql`${text}::timestamp at time zone ${zone}`, sql`${text}::timestamptz`), isDay }
+  const local = sql`(case when length(${text}) = 10 then ${text}::timestamp at time zone ${zone}
+    else local_moment(${text}::timestamp, ${zone}) end)`
+  return { at: cases(local, sql`${text}::timestamptz`), isDay }
 }
 
 /** Returns the local time in the time zone of a JSON date; null when it is no date. */
