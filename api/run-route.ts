@@ -20,8 +20,10 @@ export async function runRoute(
   const { file, list, input = together } = route
   const parameters: Record<string, string> = ctx['params']
   const query = readQuery(tool, ctx.query)
-  const readInput = async (): Promise<unknown> =>
-    input.read({ parameters, query, body: file ? {} : await readBody(ctx, tool, list, query) })
+  const readInput = async (): Promise<unknown> => {
+    refuseOtherEncoding(ctx)
+    return input.read({ parameters, query, body: file ? {} : await readBody(ctx, tool, list, query) })
+  }
   const opened = file ? openFile(ctx, file, tool.bodyLimit) : undefined
   try {
     return await runOperation(services, ctx, REST_DOOR, () => tool, readInput, opened)
@@ -47,7 +49,18 @@ async function readBody(
 }
 
 function refuseQuery(path: string): never {
-  const message = 'is in the query, which is not read here; put it into the JSON body'
+  refuseParameter(path, 'is in the query, which is not read here; put it into the JSON body')
+}
+
+/** Refuses a query in another encoding than UTF-8, whose letters were replaced when it was decoded. */
+function refuseOtherEncoding({ query, querystring }: Context): void {
+  const [wrong] =
+    Object.entries(query).find(([name, value]) => `${name}${String(value)}`.includes('\uFFFD')) ?? []
+  if (wrong === undefined || /%ef%bf%bd/i.test(querystring)) return
+  refuseParameter(wrong, 'is not percent-encoded UTF-8; encode it so, such as %C3%A9 for "é"')
+}
+
+function refuseParameter(path: string, message: string): never {
   throw new Failure('INVALID_PARAMETER', `${JSON.stringify(path)} ${message}.`, {
     details: [{ path, message }],
   })

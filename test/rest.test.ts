@@ -140,6 +140,17 @@ test('subscribers are created, read, changed, tagged, unsubscribed and erased', 
   }
 })
 
+test('a query in another encoding than UTF-8 is refused: its letters would be others', async (t) => {
+  const ask = askerOf((await api.organization()).token)
+  t.like(await ask('GET', '/subscribers?tag=Caf%E9'), {
+    status: 422,
+    body: { name: 'invalid_parameter', details: [{ path: 'tag' }] },
+  })
+  for (const tag of ['Caf%C3%A9', '%EF%BF%BD', '100%']) {
+    t.is((await ask('GET', `/subscribers?tag=${tag}`)).status, 200, tag)
+  }
+})
+
 test('payments, refunds and events of your own are recorded; those of the service are not made up', async (t) => {
   const ask = askerOf((await api.organization()).token)
   const { id } = (await ask('POST', '/subscribers', { email: 'ada@reader.example' })).body
