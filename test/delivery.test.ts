@@ -123,6 +123,36 @@ test.serial('4xx is tried again and told once, and the retry gets through', asyn
   t.is(room.sink.accepted().length, 1)
 })
 
+test.serial('the links of a retry lead where the email that arrives says', async (t) => {
+  let isAway = true
+  const room = await openMailroom({
+    behaviour: { onRecipient: () => (isAway ? { code: 451, text: '4.7.1 greylisted' } : 'accept') },
+  })
+  t.teardown(() => room.close())
+  const person = await room.person()
+  const em = () => room.services.orm.em.fork()
+  const setCode = (code: string) =>
+    execute(
+      em(),
+      sql`update subscriber set fields = jsonb_build_object('code', ${code}::text) where id = ${person.id}`,
+    )
+  await setCode('first')
+  const content = '[Redeem](https://shop.example/{{code}}) the code {{code}}'
+  const source = { subject: 'Hello', content, contentType: 'MARKDOWN', preview: null } as const
+  const id = await room.send(person, { source })
+  await room.start()
+  await eventually('the first try', async () => (await room.message(id)).status === 'DELAYED')
+  await setCode('second')
+  // A try that was under way still has the first code, so the relay refuses one more.
+  const { attempts } = await room.message(id)
+  await eventually('another try', async () => (await room.message(id)).attempts > attempts + 1)
+  isAway = false
+  await eventually('the retry', async () => (await room.message(id)).status === 'SENT')
+  t.regex((await simpleParser(room.sink.accepted()[0]?.raw ?? '')).text ?? '', /the code second/)
+  const link = await row<{ targets: string[] }>(em(), sql`select targets from link where message_id = ${id}`)
+  t.is(link?.targets[0], 'https://shop.example/second')
+})
+
 test.serial(
   'an address that does not exist bounces at once, is suppressed and gets nothing more',
   async (t) => {

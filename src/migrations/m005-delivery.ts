@@ -253,7 +253,8 @@ export class M005Delivery extends Migration {
           select own."organizationId", own.id, own.targets from jsonb_to_recordset(links)
             as own ("organizationId" uuid, id uuid, targets text[])
           where own.id = any (marked)
-          on conflict (organization_id, message_id) do nothing;
+          -- A retry is composed anew, from what is known of its recipient by then.
+          on conflict (organization_id, message_id) do update set targets = excluded.targets;
         end if;
         if cardinality(marked) = cardinality(ids) then
           return;
