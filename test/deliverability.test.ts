@@ -91,6 +91,20 @@ test('an email that nothing comes back about within the hour is delivered, and b
   t.is((await lastOf(organization, late)).status, 'BOUNCED', 'and stays so')
 })
 
+test('an email that somebody complains about within the hour counts as delivered', async (t) => {
+  const { office } = t.context
+  const organization = await office.api.organization()
+  const email = await office.send(organization)
+  await office.bring('arf-yahoo', email)
+  const { status, sentAt, deliveredAt } = await lastOf(organization, email)
+  t.is(status, 'COMPLAINED')
+  t.true(Date.parse(deliveredAt) >= Date.parse(sentAt))
+  const { stats } = await organization.data('get_org_stats')
+  t.like(stats.emailsLast30Days, { total: 1, delivered: 1, complained: 1 })
+  await age(office.api, '2 hours', [email.id])
+  t.like(await lastOf(organization, email), { status: 'COMPLAINED', deliveredAt })
+})
+
 test('an email whose delay was reported is delivered when no server can be trying any more', async (t) => {
   const { office } = t.context
   const organization = await office.api.organization()

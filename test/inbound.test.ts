@@ -163,6 +163,20 @@ test('reports in any order come to the same: a complaint outlasts a bounce, a bo
   t.deepEqual(await types(t.context, late.recipient), ['EMAIL_COMPLAINED'])
 })
 
+test('a complaint counts although the email was given up or withdrawn, because its outcome was not heard', async (t) => {
+  const { office, organization } = t.context
+  for (const status of ['FAILED', 'SKIPPED']) {
+    const email = await office.send(organization)
+    const em = office.api.services.orm.em.fork()
+    await execute(em, sql`update message set status = ${status}, sent_at = null where id = ${email.id}`)
+    t.regex(await office.bring('arf-yahoo', email), /^250/)
+    t.regex(await office.bring('hotmail-jmrp', email), /^250/)
+    t.is((await office.email(email.id)).status, 'COMPLAINED')
+    t.like(await person(t.context, email.recipient), { status: 'COMPLAINED', suppression: 'COMPLAINT' })
+    t.deepEqual(await types(t.context, email.recipient), ['EMAIL_COMPLAINED'])
+  }
+})
+
 test('the fifth soft bounce within two weeks suppresses an address; older ones do not count', async (t) => {
   const { office, organization } = t.context
   const to = 'full@reader.example'

@@ -46,11 +46,8 @@ const MOST_OF_A_KIND = 10
 const SOFT_BOUNCES = 5
 const SOFT_DAYS = 14
 
-/** The statuses of an email in which a report changes it; in other statuses it changes nothing, however late it is. */
-const MOVES: Readonly<Partial<Record<ReportKind, readonly string[]>>> = {
-  BOUNCE: ['SENT', 'DELIVERED'],
-  COMPLAINT: ['SENT', 'DELIVERED', 'BOUNCED'],
-}
+/** The statuses of an email in which a bounce changes it; in other statuses it changes nothing, however late it is. */
+const MAY_BOUNCE: readonly string[] = ['SENT', 'DELIVERED']
 
 /**
  * Processes a report about an email in the caller's transaction: updates the email, the subscriber and the
@@ -121,7 +118,7 @@ async function bounce(
   email: Reported,
   { category, status, diagnostic }: EmailReport,
 ): Promise<void> {
-  if (!MOVES.BOUNCE?.includes(email.status)) return
+  if (!MAY_BOUNCE.includes(email.status)) return
   const isOfSender = category === 'SENDER_REFUSED'
   await execute(
     call.em,
@@ -140,11 +137,16 @@ async function bounce(
   await tell(call, email, 'EMAIL_BOUNCED', { category, status, diagnostic })
 }
 
+/**
+ * Counts whatever became of the email: a relay may have taken one whose answer was lost, and that was withdrawn or
+ * given up before it could be sent again. An email that somebody complains about has arrived.
+ */
 async function complain(call: Call, email: Reported): Promise<void> {
-  if (!MOVES.COMPLAINT?.includes(email.status)) return
+  if (email.status === 'COMPLAINED') return
   await execute(
     call.em,
-    sql`update message set status = 'COMPLAINED'
+    sql`update message set status = 'COMPLAINED',
+        delivered_at = case when status = 'SENT' then now() else delivered_at end
       where organization_id = ${call.organization.id} and id = ${email.messageId}`,
   )
   await suppress(call, email, 'COMPLAINT')
