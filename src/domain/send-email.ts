@@ -34,7 +34,7 @@ export async function sendEmail(call: Call, email: PersonalEmail): Promise<strin
 export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<ConfirmationSummary> {
   const read = await readPersonal(call, email)
   await judgeTransactional(call, read)
-  const sender = typeof read.from === 'object' ? read.from : null
+  const sender = typeof read.from === 'object' ? read.from : await findFrom(call)
   const leaving = sender && (await readFromAddress(call, sender))
   const from = leaving?.email ?? sender?.email ?? 'the default sender'
   return {
@@ -49,7 +49,8 @@ export async function summarizeEmail(call: Call, email: PersonalEmail): Promise<
 async function readPersonal(call: Call, email: PersonalEmail): Promise<TransactionalEmail> {
   const { subject, content, contentType, preview, senderId, replyTo } = email
   const to = await addressOf(call, email)
-  const sender = senderId === undefined ? null : await findFrom(call, senderId)
+  const sender =
+    senderId === undefined ? null : ((await findFrom(call, senderId)) ?? missing('snd', senderId))
   return {
     ...(await readWritten(call, { subject, content, contentType, preview })),
     to,
@@ -67,12 +68,13 @@ async function addressOf(call: Call, { subscriberId, email }: SubscriberChoice):
   return (await findSubscriber(call, { subscriberId })).email
 }
 
-async function findFrom({ em, organization }: Call, senderId: string): Promise<Sender> {
+/** Returns a sender, by default the default one; null when there is none. */
+async function findFrom({ em, organization }: Call, senderId?: string): Promise<Sender | null> {
+  const which = senderId === undefined ? sql`is_default` : sql`id = ${decodeId('snd', senderId)}`
   const found = await row<Omit<Sender, 'domain'>>(
     em,
     sql`select name, email, reply_to as "replyTo" from sender
-      where organization_id = ${organization.id} and id = ${decodeId('snd', senderId)}`,
+      where organization_id = ${organization.id} and ${which}`,
   )
-  if (!found) missing('snd', senderId)
-  return { ...found, domain: asciiDomain(found.email.slice(found.email.lastIndexOf('@') + 1)) ?? '' }
+  return found && { ...found, domain: asciiDomain(found.email.slice(found.email.lastIndexOf('@') + 1)) ?? '' }
 }
