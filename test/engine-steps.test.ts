@@ -287,16 +287,16 @@ test('NOTIFY tells a colleague about the subscriber, and does not count as email
 })
 
 test('what a subscriber writes into a field is not filled in again in the email of NOTIFY', async (t) => {
-  const subscriberId = await tenant.subscribe('braces@reader.example', { plan: '{{organization_name}}' })
+  const subscriberId = await tenant.subscribe('braces@reader.example', { plan: '{{{org-name}}}' })
   const config = { to: 'braces@office.example', subject: 'On {{plan}}', markdown: 'On {{plan}}.' }
   await world.ended(chain([step('tell', 'NOTIFY', config), TAGGED]), subscriberId)
   const mail = await eventually('the mail', () =>
     Promise.resolve(world.sink.accepted().find(({ recipient }) => recipient === 'braces@office.example')),
   )
   const { subject, text, html } = await simpleParser(mail.raw)
-  t.is(subject, 'On { {organization_name}}')
-  t.regex(text ?? '', /On \{\{organization_name\}\}\./)
-  t.regex(html || '', /On \{&#123;organization_name\}\}\./)
+  t.is(subject, 'On { { {org-name}}}')
+  t.regex(text ?? '', /On \{\{\{org-name\}\}\}\./)
+  t.regex(html || '', /On \{&#123;\{org-name\}\}\}\./)
 })
 
 test('what a run did is not heard by another organization', async (t) => {

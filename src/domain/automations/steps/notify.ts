@@ -58,7 +58,7 @@ export const enterNotify: Enter<'NOTIFY'> = async ({ call, run }, { id, config }
       tracking: false,
       // Delivery renders this source again, so braces that come from a subscriber's fields must not become variables.
       source: {
-        subject: filled.subject.replaceAll('{{', '{ {'),
+        subject: filled.subject.replaceAll(/\{(?=\{)/g, '{ '),
         content: filled.html.replaceAll('{{', '{&#123;'),
         contentType: 'HTML',
         preview: null,
