@@ -177,6 +177,27 @@ test('SUBSCRIPTION unsubscribes, which ends the run itself unless its workflow s
   t.deepEqual(staying.trail.slice(1), ['leave DONE→next', 'tag DONE→next'])
 })
 
+test('a step that ends its own run gives no reason to the step before it', async (t) => {
+  const goodbye = step('goodbye', 'EMAIL', {
+    subject: 'Goodbye',
+    content: 'Hi',
+    contentType: 'MARKDOWN',
+    transactional: false,
+  })
+  const leave = step('leave', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE' })
+  const run = await world.ended(chain([goodbye, leave]), await tenant.subscribe())
+  t.is(run.exitReason, 'UNSUBSCRIBED')
+  const { timeline } = await tenant.within((call) => readTimeline(call, encodeId('run', run.id)))
+  t.deepEqual(
+    timeline.map(({ result, port, details }) => [result, port, details['reason']]),
+    [
+      ['ENTERED', 'next', undefined],
+      ['SENT', 'next', undefined],
+      ['DONE', 'next', undefined],
+    ],
+  )
+})
+
 test('a person whose address is suppressed goes on without the email, unless a rule ends the run', async (t) => {
   const email = step('hello', 'EMAIL', {
     subject: 'Hello',

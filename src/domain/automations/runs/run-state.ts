@@ -98,7 +98,8 @@ export async function readEnd(
 }
 
 /**
- * Stores a run and the visits and events of this turn in one statement. A stored visit that was open is updated. The
+ * Stores a run and the visits and events of this turn in one statement. A stored visit that was open is updated; if a
+ * later step of this turn ended the run, `cancelRuns` closed it with the reason of that end, which is taken back. The
  * waits of a run that is over are deleted, so events no longer find it.
  */
 export async function saveRun(
@@ -144,7 +145,8 @@ export async function saveRun(
           )}
         ) as made (visit, step_id, type, port, outcome, open, ended)
         on conflict (organization_id, run_id, visit) do update set port = excluded.port,
-          outcome = run_step.outcome || excluded.outcome, ended_at = excluded.ended_at
+          outcome = case when run_step.ended_at is null then run_step.outcome else run_step.outcome - 'reason' end
+            || excluded.outcome, ended_at = excluded.ended_at
       ), saved as (update automation_run set status = ${run.status}, exit_reason = ${run.exitReason}, error = ${run.error},
         held = ${run.held}, current_step_id = ${run.stepId}, visit = ${run.visit}, wait_kind = ${run.waitKind},
         wake_at = to_timestamp(${time(run.wakeAt)}::float8), wake_reason = ${run.wakeReason}, due_at = to_timestamp(${time(run.dueAt)}::float8),
