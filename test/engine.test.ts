@@ -333,6 +333,30 @@ test('re-entry decides who may come again', async (t) => {
   )
 })
 
+test('nobody enters by AFTER_EXIT beside a run that an earlier version let in by another mode', async (t) => {
+  const earlier: [Settings['reEntry'], Record<string, unknown>][] = [
+    [{ mode: 'PER_KEY', keyPath: 'order' }, { order: 1 }],
+    [{ mode: 'EVERY_TIME' }, {}],
+  ]
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT]
+  for (const [reEntry, context] of earlier) {
+    const { id } = await publish(services, tenant, chain(steps, { ...(reEntry && { reEntry }) }))
+    const who = {
+      workflowId: encodeId('wf', id),
+      subscriberId: encodeId('sub', await tenant.subscribe()),
+    }
+    const enter = () => tenant.within((call) => enterByHand(call, { ...who, context }))
+    await enter()
+    await publish(services, tenant, chain(steps, { reEntry: { mode: 'AFTER_EXIT' } }), {
+      automationId: id,
+      number: 2,
+    })
+    t.deepEqual((await refusal(enter())).details, { reason: 'ALREADY_ACTIVE' })
+    await tenant.within((call) => removeFromWorkflow(call, who))
+    t.is((await enter()).version.number, 2)
+  }
+})
+
 test('a wait for an event ends with the event, by its conditions, or by its time-out', async (t) => {
   const wait = (id: string, eventType: string, seconds: number) =>
     step(id, 'WAIT_UNTIL', {

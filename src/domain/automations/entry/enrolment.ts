@@ -38,7 +38,8 @@ type Pair = Pick<Candidate, 'automationId' | 'subscriberId'>
 type LockedEntry = Pair & { groupId: string | null; runs: number }
 
 /**
- * The input of re-entry: the number of entries, the ms since the last one (null: none), and the keys of active runs.
+ * The input of re-entry: the number of entries, the ms since the last one (null: none), and the keys of active runs, of
+ * whatever version.
  */
 type Entry = { entered: number; idleMs: number | null; activeKeys: Set<string> }
 type Groups = { rules: ReadonlyMap<string, GroupRules>; places: Map<string, Occupation> }
@@ -251,7 +252,9 @@ export function decide(
   const rule = reEntryOf(definition, definition.settings)
   const entryKey = entryKeyOf(rule, candidate)
   if (entryKey === null) return { refusal: 'NO_KEY' }
-  if (entry.activeKeys.has(entryKey)) return { refusal: 'ALREADY_ACTIVE' }
+  // Runs of earlier versions may have other keys, and without a key of its own a run is the only one.
+  const isIn = entryKey === '' ? entry.activeKeys.size > 0 : entry.activeKeys.has(entryKey)
+  if (isIn) return { refusal: 'ALREADY_ACTIVE' }
   if (rule.mode === 'ONCE' && entry.entered > 0) return { refusal: 'ALREADY_ENTERED' }
   if (rule.maxEntries !== undefined && entry.entered >= rule.maxEntries) return { refusal: 'MAX_ENTRIES' }
   if (rule.cooldown && entry.idleMs !== null && entry.idleMs < durationMilliseconds(rule.cooldown)) {
@@ -261,8 +264,8 @@ export function decide(
 }
 
 /**
- * Returns the entry key: a subscriber has at most one active run per key. `EVERY_TIME` gives each run a key of its own.
- * Returns null if `PER_KEY` finds no string, number or boolean at `keyPath`.
+ * Returns the entry key: a subscriber has at most one active run per key, and enters with the empty key only without any
+ * active run. `EVERY_TIME` gives each run a key of its own. Returns null if `PER_KEY` finds no string, number or boolean at `keyPath`.
  */
 function entryKeyOf(rule: ReEntry, { context }: Pick<Candidate, 'context'>): string | null {
   if (rule.mode === 'EVERY_TIME') return newId()
