@@ -32,6 +32,18 @@ function refused(t: { deepEqual: Function; regex: Function }, found: string[], .
 const A = { id: 'a', weight: 1 }
 const B = { id: 'b', weight: 1 }
 
+test('what runs tell starts workflows by WORKFLOW_EVENT, so a trigger for any event refuses it', (t) => {
+  const faultsOf = (eventType: string) => {
+    const start = { ...trigger, config: { type: 'EVENT', eventType } }
+    return readDefinition({ steps: [start], edges: [] }).faults
+  }
+  for (const eventType of ['WORKFLOW_STARTED', 'WORKFLOW_COMPLETED', 'WORKFLOW_CANCELED']) {
+    const message = `${eventType} starts workflows by a trigger {"type": "WORKFLOW_EVENT", "workflowId": "wf_…", "event": "${eventType}"}; write that`
+    t.deepEqual(faultsOf(eventType), [{ stepId: 'start', path: 'steps[0].config.eventType', message }])
+  }
+  t.deepEqual(faultsOf('EMAIL_OPENED'), [])
+})
+
 test('SPLIT has a port for each variant, and else for whom its conditions pass over', (t) => {
   const config = { variants: [A, B], holdoutVariantId: 'b' }
   const exit = { id: 'end', type: 'EXIT', config: {} }

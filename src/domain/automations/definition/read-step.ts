@@ -2,7 +2,7 @@ import Type, { type TSchema } from 'typebox'
 
 import { AUTOMATION_LIMITS, DURATION_UNITS } from '../../../../schema/automation-parts.ts'
 import { STEP_CONFIGS, WAIT_MODES, WAIT_UNTIL_CONFIGS } from '../../../../schema/automation-steps.ts'
-import { TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../../schema/automation-triggers.ts'
+import { RUN_EVENTS, TRIGGER_CONFIGS, TRIGGER_TYPES } from '../../../../schema/automation-triggers.ts'
 import { type Step, STEP_TYPES, StepMembers, type StepType } from '../../../../schema/automation.ts'
 import { closed } from '../../../../schema/define.ts'
 import { isRecord } from '../../../../schema/json.ts'
@@ -82,6 +82,7 @@ function configFaults(step: Raw, path: string, context: FilterContext): Fault[] 
     ...shape,
     ...filterFaults(type, step.config, at, context),
     ...timeFaults(type, step.config, at),
+    ...runEventFaults(type, step.config, at),
     ...(shape.length === 0 ? detailFaults(type, step.config, at) : []),
   ]
 }
@@ -159,6 +160,14 @@ function timeFaults(type: StepType, config: Raw, path: string): Fault[] {
     faults.push({ path: joinPath(path, 'date'), message })
   }
   return faults
+}
+
+/** Refuses an EVENT trigger for an event of runs, which would never fire. */
+function runEventFaults(type: StepType, { type: trigger, eventType }: Raw, path: string): Fault[] {
+  const event = RUN_EVENTS.find((known) => known === eventType)
+  if (type !== 'TRIGGER' || trigger !== 'EVENT' || event === undefined) return []
+  const message = `${event} starts workflows by a trigger {"type": "WORKFLOW_EVENT", "workflowId": "wf_…", "event": "${event}"}; write that`
+  return [{ path: joinPath(path, 'eventType'), message }]
 }
 
 /** Checks what the schema of a window cannot express: `start` and `end` differ, and the time zone exists. */
