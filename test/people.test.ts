@@ -101,6 +101,22 @@ test('a hard bounce is refused unless force is true, wherever it is known from',
   }
 })
 
+test('a hard bounce that was lifted needs no force again after a later complaint', async (t) => {
+  const organization = await api.organization()
+  const email = 'back@reader.example'
+  const { subscriber } = await organization.data('add_subscriber', { email })
+  const block = (reason: string) => organization.confirmed('import_suppressions', { emails: [email], reason })
+  t.is((await block('HARD_BOUNCE')).status, 200)
+  await organization.confirmed('unsubscribe', { email })
+  t.is((await organization.data('add_subscriber', { email })).subscriber.status, 'SUBSCRIBED')
+  const lift = (force: boolean) =>
+    organization.call('reactivate_subscriber', { subscriberId: subscriber.id, ...(force && { force }) })
+  t.is((await lift(false)).status, 409)
+  t.is((await lift(true)).status, 200)
+  t.is((await block('COMPLAINT')).status, 200)
+  t.like(await lift(false), { status: 200, body: { data: { subscriber: { status: 'SUBSCRIBED' } } } })
+})
+
 test('a suppression by hand is never lifted by reactivating', async (t) => {
   const cases = [
     await person('BANNED'),

@@ -30,7 +30,7 @@ export async function reactivateSubscriber(
   const lifted = { lifted: blocks.suppressions, ...(force && { force }) }
   await audit(call, 'subscriber.reactivated', encodeId('sub', person.id), lifted)
   if (!status) {
-    await forgetAsking(call, person)
+    await forgetBlocks(call, person)
     return person.id
   }
   await execute(
@@ -88,11 +88,15 @@ async function lift({ em, organization }: Call, { email }: SubscriberRow): Promi
   )
 }
 
-/** Resets the time of the last confirmation email, because the suppression may have held that email back. */
-async function forgetAsking({ em, organization }: Call, { id }: SubscriberRow): Promise<void> {
+/**
+ * Forgets the bounce, as lifting its suppression does, and the time of the last confirmation email, because the
+ * suppression may have held that email back.
+ */
+async function forgetBlocks({ em, organization }: Call, { id }: SubscriberRow): Promise<void> {
   await execute(
     em,
-    sql`update subscriber set confirmation_requested_at = null
-      where organization_id = ${organization.id} and id = ${id} and status = 'PENDING_CONFIRMATION'`,
+    sql`update subscriber set bounce_category = null, confirmation_requested_at = case
+        when status <> 'PENDING_CONFIRMATION' then confirmation_requested_at end
+      where organization_id = ${organization.id} and id = ${id}`,
   )
 }
