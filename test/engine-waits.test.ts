@@ -639,6 +639,31 @@ test('lateSend counts from when a wait was over, also where its time-out ended i
   }
 })
 
+test('lateSend counts from when a wait was over, also where a pause held the run at the email before it', async (t) => {
+  const lateSend = { maxLateness: { amount: 4, unit: 'HOURS' as const }, action: 'SKIP' as const }
+  const rest = step('rest', 'WAIT', { amount: 3, unit: 'HOURS' })
+  const id = await world.publish(chain([EMAIL, rest, { ...EMAIL, id: 'again' }], { lateSend }))
+  await world.enter(id, await tenant.subscribe())
+  const run = await world.runWhen(id, { status: 'WAITING', stepId: 'rest' })
+  // As if the workflow had been paused five hours ago, right after the first email was sent.
+  await tenant.within(async ({ em }) => {
+    await execute(em, sql`update message set sent_at = now() - interval '5 hours' where run_id = ${run.id}`)
+    await execute(em, sql`delete from run_step where run_id = ${run.id} and visit = ${run.visit}`)
+    await execute(em, sql`update run_step set ended_at = null where run_id = ${run.id} and step_id = 'hello'`)
+    await execute(
+      em,
+      sql`update automation_run set status = 'ACTIVE', current_step_id = 'hello', visit = ${run.visit - 1},
+        wait_kind = 'MESSAGE', held = true, due_at = now() - interval '5 hours' where id = ${run.id}`,
+    )
+  })
+  await tenant.within((call) => resumeHeldRuns(call, id))
+  t.deepEqual((await world.endOf(id)).trail.slice(1), [
+    'hello SENT→next',
+    'rest ELAPSED→next',
+    'again SENT→next',
+  ])
+})
+
 test("another organization's events and conditions move nobody here", async (t) => {
   const other = await makeTenant(services)
   const stranger = await other.subscribe()

@@ -279,6 +279,10 @@ function settle(walk: Walk, step: Step, result: StepResult): Step | undefined {
   })
   // A wait counts from when the previous step was over, even if the run learns of that late.
   walk.clock = { ...walk.clock, now: endOf(result).endedAt ?? run.now }
+  // If the wait was over before the run came to it, the run should have continued then.
+  const { result: code, until } = result.outcome
+  const over = code === 'ELAPSED' && typeof until === 'string' ? Date.parse(until) : run.now
+  if (over < run.now) walk.due = Math.max(walk.due, over)
   if (end) finish(walk, end)
   return port === null ? undefined : nextStep(version.graph, step.id, port)
 }
