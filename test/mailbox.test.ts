@@ -210,6 +210,8 @@ test('another site can neither read the mail through its own name nor delete it 
   })
   t.is(form.status, 403)
   t.is((await read<Listed>(mailbox, '/api/v1/messages')).total, 1)
+  const page = await fetch(mailbox.url)
+  t.is(page.headers.get('referrer-policy'), 'same-origin', 'with no-referrer, the Origin of a form is null')
   const own = await fetch(`${mailbox.url}/delete`, {
     method: 'POST',
     headers: { origin: mailbox.url },
