@@ -7,6 +7,7 @@ import { execute, row } from '../src/database.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { readTimeline } from '../src/domain/automations/runs/run-records.ts'
 import { pickVariant } from '../src/domain/automations/steps/choices.ts'
+import { eraseSubscriber, NO_ADDRESS } from '../src/domain/erasure.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
 import { addSuppressions } from '../src/domain/suppressions.ts'
 import { encodeId } from '../src/ids.ts'
@@ -318,6 +319,24 @@ test('what a subscriber writes into a field is not filled in again in the email 
   t.is(subject, 'On { { {org-name}}}')
   t.regex(text ?? '', /On \{\{\{org-name\}\}\}\./)
   t.regex(html || '', /On \{&#123;\{org-name\}\}\}\./)
+})
+
+test('an erased person is in no email that NOTIFY sent about them', async (t) => {
+  const subscriberId = await tenant.subscribe('forgotten@reader.example', { plan: 'pro' })
+  const config = { to: 'forget@office.example', subject: '{{email}}', markdown: '{{email}} is on {{plan}}.' }
+  await world.ended(chain([step('tell', 'NOTIFY', config), TAGGED]), subscriberId)
+  const read = () =>
+    row<{ status: string; recipient: string; subject: string | null; contents: number }>(
+      services.orm.em.fork(),
+      sql`select status, recipient, subject, (select count(*)::int from message_content content
+          where content.organization_id = ${tenant.id} and content.message_id = message.id) as contents
+        from message where organization_id = ${tenant.id} and class = 'TEST'
+          and recipient in ('forget@office.example', ${NO_ADDRESS})`,
+    )
+  await eventually('the mail', async () => (await read())?.status === 'SENT')
+  t.like(await read(), { subject: 'forgotten@reader.example', contents: 1 })
+  await tenant.within((call) => eraseSubscriber(call, encodeId('sub', subscriberId)))
+  t.deepEqual(await read(), { status: 'SENT', recipient: NO_ADDRESS, subject: null, contents: 0 })
 })
 
 test('what a run did is not heard by another organization', async (t) => {

@@ -131,15 +131,21 @@ async function holdCampaigns({ em, organization }: Call): Promise<void> {
 }
 
 /**
- * Locks the queued emails of a person and returns the ids of all their emails. Delivery locks emails before
- * subscribers, so this runs before the lock on the subscriber, and again after it for emails that arrived in between.
+ * Locks the queued emails to a person, or about them (NOTIFY), and returns the ids of all of these. Delivery locks
+ * emails before subscribers, so this runs before the lock on the subscriber, and again after it for emails that arrived
+ * in between.
  */
 async function holdEmails({ em, organization }: Call, person: Person): Promise<string[]> {
   const addresses = array(person.addresses, 'text')
   const found = await rows<{ id: string }>(
     em,
     sql`select id from message where organization_id = ${organization.id} and (subscriber_id = ${person.id}
-      or (subscriber_id is null and lower(recipient) = any(${addresses})))`,
+        or (subscriber_id is null and lower(recipient) = any(${addresses})))
+      union
+      select (step.outcome ->> 'messageId')::uuid from automation_run run
+      join run_step step on step.organization_id = run.organization_id and step.run_id = run.id
+      where run.organization_id = ${organization.id} and run.subscriber_id = ${person.id} and step.type = 'NOTIFY'
+        and step.outcome ->> 'messageId' is not null`,
   )
   const ids = found.map(({ id }) => id)
   const leaving = await row(
