@@ -90,6 +90,11 @@ async function known(organization: TestOrganization): Promise<string> {
     replyTo: 'zebulon.private@reader.example',
   })
   const messageId = readId('eml', sent.body.id) ?? ''
+  await api.request('POST', '/api/v1/emails', {
+    token,
+    body: { to: EMAIL, subject: 'Receipt', content: 'Thank you.' },
+    headers: { 'idempotency-key': `receipt for ${EMAIL}` },
+  })
   await eventually('the email', () =>
     row(em(), sql`select from message where id = ${messageId} and status = 'SENT'`),
   )

@@ -227,12 +227,15 @@ async function anonymizeHistory({ em, organization }: Call, id: string, nobody: 
   )
 }
 
-/** Removes the person from stored answers, audit data and rejected import rows that mention them. */
+/** Removes the person from idempotency keys with their answers, audit data and rejected import rows that mention them. */
 async function scrubRecords({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
   const patterns = array([...addresses, encodeId('sub', id)].map(wholeWord), 'text')
   const mentions = (text: RawBuilder<unknown>) => sql`lower(${text}) ~ any(${patterns})`
   const own = sql`organization_id = ${organization.id}`
-  await execute(em, sql`delete from idempotency_record where ${own} and ${mentions(sql`answer::text`)}`)
+  await execute(
+    em,
+    sql`delete from idempotency_record where ${own} and ${mentions(sql`key || ' ' || answer::text`)}`,
+  )
   await execute(em, sql`update audit_entry set data = '{}' where ${own} and ${mentions(sql`data::text`)}`)
   await execute(em, sql`delete from import_rejection where ${own} and ${mentions(sql`cells::text || error`)}`)
 }
