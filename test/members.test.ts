@@ -36,6 +36,7 @@ test('a member logs in with their own password only, and what is stored does not
   t.is(await enter('ada@team.example', `${PASSWORD}.`), null)
   t.is(await enter('ada@team.example', ''), null)
   t.is(await enter('nobody@team.example', PASSWORD), null)
+  t.is(await enter('ada\u0000@team.example', PASSWORD), null)
   const stored = await row<{ password: string }>(
     services.orm.em.fork(),
     sql`select password from member where email = 'Ada@team.example'`,

@@ -5,7 +5,7 @@ import { Failure } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { type EntityManager, execute, row, rows } from '../database.ts'
 import { encodeId, missing, newId, readId } from '../ids.ts'
-import { readEmail } from './addresses.ts'
+import { emailFault, readEmail } from './addresses.ts'
 import { hashPassword, isPassword } from './passwords.ts'
 import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
 
@@ -113,10 +113,14 @@ export async function logIn(
   em: EntityManager,
   { email, password }: { email: string; password: string },
 ): Promise<Login | null> {
-  const found = await row<{ id: string; password: string | null; passwordMark: string }>(
-    em,
-    sql`select id, password, ${MARK} as "passwordMark" from member where email_key = lower(${email})`,
-  )
+  // The database cannot compare every text: it refuses NUL.
+  const isAddress = emailFault(email) === null
+  const found = isAddress
+    ? await row<{ id: string; password: string | null; passwordMark: string }>(
+        em,
+        sql`select id, password, ${MARK} as "passwordMark" from member where email_key = lower(${email})`,
+      )
+    : null
   const isRight = await isPassword(password, found?.password ?? null)
   if (!found || !isRight) return null
   await execute(em, sql`update member set last_login_at = now() where id = ${found.id}`)
