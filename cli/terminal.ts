@@ -8,13 +8,18 @@ export async function readInput(): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Asks the user for a line of text. With `isSecret`, the input is not shown. */
+/** Asks the user for a line of text, which `isOptional` lets be empty. With `isSecret`, the input is not shown. */
 export async function ask(
   question: string,
-  { isSecret = false, initial }: { isSecret?: boolean; initial?: string } = {},
+  {
+    isSecret = false,
+    isOptional = false,
+    initial,
+  }: { isSecret?: boolean; isOptional?: boolean; initial?: string } = {},
 ): Promise<string> {
   const { isCancel, password, text } = await import('@clack/prompts')
-  const validate = (value: string | undefined) => (value?.trim() ? undefined : 'Something is needed here.')
+  const validate = (value: string | undefined) =>
+    isOptional || value?.trim() ? undefined : 'Something is needed here.'
   const answer = isSecret
     ? await password({ message: question, validate, output: process.stderr })
     : await text({

@@ -150,27 +150,55 @@ test('members belong to one organization, and those of another are not there', a
   t.deepEqual((await postloom.run(['members', 'list', '--org', own, '--json'])).json.members, [])
 })
 
+/** Runs a command at a terminal and types an answer to its question. Resolves when it ends, or asks again. */
+async function answer(
+  { env }: Commander,
+  command: string,
+  typed: string,
+): Promise<{ code: number | null | undefined; shown: string }> {
+  const terminal = spawn('script', ['-qec', `stty cols 100 rows 40; ${command}`, '/dev/null'], {
+    env: { ...env, TERM: 'xterm' },
+    stdio: 'pipe',
+  })
+  let shown = ''
+  let code: number | null | undefined
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text))
+  terminal.once('exit', (ended) => (code = ended))
+  await eventually('the question', () => shown.includes('12 characters at least'), { withinMs: 60_000 })
+  terminal.stdin.write(`${typed}\r`)
+  await eventually('the end', () => code !== undefined || shown.includes('is needed here'))
+  terminal.stdin.end()
+  return { code, shown }
+}
+
 where(test, 'script')('a password that is typed at a terminal keeps its spaces', async (t) => {
   const postloom = operator()
   const { organization } = (await postloom.run(['org', 'create', 'Typed', '--json'])).json
   const email = 'typed@members.example'
   await postloom.run(['members', 'create', email, '--org', organization.slug])
-  const command = `stty cols 100 rows 40; postloom members set-password ${email} --org ${organization.slug}`
-  const terminal = spawn('script', ['-qec', command, '/dev/null'], {
-    env: { ...postloom.env, TERM: 'xterm' },
-    stdio: 'pipe',
-  })
-  let shown = ''
-  terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text))
-  const code = new Promise<number | null>((resolve) => terminal.once('exit', resolve))
-  await eventually('the question', () => shown.includes('12 characters at least'), { withinMs: 60_000 })
   const password = ' correct horse battery '
-  terminal.stdin.write(`${password}\r`)
-  t.is(await code, 0, shown)
-  terminal.stdin.end()
+  const command = `postloom members set-password ${email} --org ${organization.slug}`
+  const { code, shown } = await answer(postloom, command, password)
+  t.is(code, 0, shown)
   const em = crossOrganization(stack.api.services)
   t.is(await logIn(em, { email, password: password.trim() }), null)
   t.truthy(await logIn(em, { email, password }))
+})
+
+where(test, 'script')('who logs in already joins another organization at a terminal, too', async (t) => {
+  const postloom = operator()
+  const email = 'both@members.example'
+  const password = 'correct horse battery'
+  await Promise.all(
+    ['first', 'second'].map((slug) => postloom.run(['org', 'create', 'Both', '--slug', `${slug}-of-both`])),
+  )
+  const first = ['members', 'create', email, '--org', 'first-of-both', '--password-stdin']
+  await postloom.run(first, { input: password })
+  const { code, shown } = await answer(postloom, `postloom members create ${email} --org second-of-both`, '')
+  t.is(code, 0, shown)
+  const listed = await postloom.run(['members', 'list', '--org', 'second-of-both', '--json'])
+  t.like(listed.json.members[0], { email, hasPassword: true })
+  t.truthy(await logIn(crossOrganization(stack.api.services), { email, password }))
 })
 
 test('admin keys are made, listed and revoked; the text is shown once', async (t) => {

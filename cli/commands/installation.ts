@@ -279,7 +279,11 @@ async function readPassword(
   isNeeded: boolean,
 ): Promise<string | undefined> {
   if (passwordStdin) return (await readInput()).replace(/\r?\n$/, '')
-  if (output.isInteractive) return await ask('Password, 12 characters at least', { isSecret: true })
+  if (output.isInteractive) {
+    const exception = isNeeded ? '' : ' (empty for none, or if they have one already)'
+    const question = `Password, 12 characters at least${exception}`
+    return (await ask(question, { isSecret: true, isOptional: !isNeeded })) || undefined
+  }
   if (!isNeeded) return undefined
   throw new CommandFailure(
     'USAGE',
