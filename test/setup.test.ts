@@ -31,9 +31,11 @@ import { scratchDirectory, services, startOwnPostgres, startOwnTemporal } from '
 
 const serviceScripts = join(projectDirectory, 'scripts', 'services')
 
-/** Returns the arguments of a program that waits until it is ended, with `mark` in its command line. */
+/** Returns the arguments of a program that says `up` and waits until it is ended, with `mark` in its command line. */
 function idle(mark: string): string[] {
-  return ['-e', 'process.on("SIGTERM", () => process.exit(0)); setInterval(() => 0, 1000)', mark]
+  const program =
+    'process.on("SIGTERM", () => process.exit(0)); console.log("up"); setInterval(() => 0, 1000)'
+  return ['-e', program, mark]
 }
 
 /** Runs a service under a separate parent process, which prints the service's process id. */
@@ -76,7 +78,14 @@ async function startIdle(t: ExecutionContext, directory: string, mark: string): 
     graceMs: 2_000,
   })
   t.teardown(() => child.stop())
+  await untilUp(directory)
   return child
+}
+
+async function untilUp(directory: string): Promise<void> {
+  await eventually('the service to be up', () =>
+    readFileSync(join(directory, 'service.log'), 'utf8').includes('up'),
+  )
 }
 
 test('a service ends when its parent is killed', async (t) => {
@@ -116,9 +125,7 @@ test('a stop lets the service end by itself, and kills one that does not', async
     output: join(directory, 'service.log'),
     graceMs: 300,
   })
-  await eventually('the service to be up', () =>
-    readFileSync(join(directory, 'service.log'), 'utf8').includes('up'),
-  )
+  await untilUp(directory)
   await stubborn.stop()
   t.is(await stubborn.exited, 'SIGKILL')
   t.false(existsSync(join(directory, 'service.pid')))
