@@ -3,7 +3,9 @@ import type { Logger } from 'pino'
 
 import { isDatabaseAway, isTimedOut } from '../src/catalogue/database-error.ts'
 import { Failure, FAILURES, type Fault, toolCode } from '../src/catalogue/failure.ts'
+import { failedPage, unavailablePage } from '../src/public/pages.ts'
 import { isInternal } from './internal.ts'
+import { showPage } from './page.ts'
 
 /** Error codes of JSON-RPC 2.0. */
 const PARSE_ERROR = -32_700
@@ -69,6 +71,14 @@ const writeRestFailure: FailureWriter = (ctx, failure) => {
   }
 }
 
+/** Addresses that people open in a browser. */
+const PAGES = /^\/(?:[usvc]\/|oauth\/(?:sign-in|authorize)(?:\/|$))/
+
+const writePageFailure: FailureWriter = (ctx, failure) => {
+  const isAway = failure.code === 'UNAVAILABLE'
+  showPage(ctx, FAILURES[failure.code].status, isAway ? unavailablePage() : failedPage(failure.message))
+}
+
 /** Answers refusals in the shape of the door at this address. Any other error is logged and answered without detail. */
 export function answerFailures(log: Logger): Middleware {
   return async (ctx, next) => {
@@ -88,6 +98,7 @@ export function answerFailures(log: Logger): Middleware {
 
 /** Returns the writer of a path in small letters: addresses ignore letter case, and a slash at their end. */
 function writerOf(path: string): FailureWriter {
+  if (PAGES.test(path)) return writePageFailure
   if (path.startsWith('/api/v1/admin/')) return writeAdminFailure
   if (path.startsWith('/api/v1/')) return writeV1Failure
   if (path.startsWith('/api/mcp/') || /^\/mcp\/?$/.test(path)) return writeMcpFailure

@@ -4,7 +4,6 @@ import type { Context } from 'koa'
 import { type Confirmation, confirmSubscription, findConfirmation } from '../src/public/confirmation.ts'
 import { findImage, IMAGE_SECURITY_POLICY } from '../src/public/images.ts'
 import { createOnlineViews, VIEW_SECURITY_POLICY } from '../src/public/online-view.ts'
-import { PAGE_SECURITY_POLICY } from '../src/public/page-frame.ts'
 import {
   confirmSubscriptionPage,
   lateConfirmationPage,
@@ -16,6 +15,7 @@ import {
 import { findRecipient, type LinkRecipient, unsubscribe } from '../src/public/unsubscribe.ts'
 import type { Visitor } from '../src/public/visitors.ts'
 import type { Services } from '../src/services.ts'
+import { showPage } from './page.ts'
 
 /**
  * The pages for people without an API token: unsubscribe, confirm, read online. Every path ends in a signed token; all
@@ -103,16 +103,6 @@ function showConfirmation(ctx: Context, token: string, confirmation: Confirmatio
       ? confirmSubscriptionPage({ ...known, state })
       : confirmSubscriptionPage({ ...known, state, actionUrl: `/s/${token}` })
   showPage(ctx, 200, page)
-}
-
-function showPage(ctx: Context, status: number, html: string, policy = PAGE_SECURITY_POLICY): void {
-  ctx.status = status
-  ctx.set('Content-Security-Policy', policy)
-  ctx.set('Cache-Control', 'no-store')
-  ctx.set('Referrer-Policy', 'no-referrer')
-  ctx.set('X-Robots-Tag', 'noindex')
-  ctx.type = 'text/html; charset=utf-8'
-  ctx.body = html
 }
 
 function visitorOf(ctx: Context): Visitor {

@@ -248,7 +248,9 @@ test('a page asks for the password, then shows who wants in, where the answer go
   t.is(wrong.status, 401)
   t.regex(await wrong.text(), /role="alert">Address or password is wrong/)
   const foreign = { email: person.email, password: person.password }
-  t.is((await browser.submit(login.url, foreign, { origin: 'https://evil.example' })).status, 403)
+  const refused = await browser.submit(login.url, foreign, { origin: 'https://evil.example' })
+  t.is(refused.status, 403)
+  t.regex(await refused.text(), /<h1>This did not work<\/h1>/)
   t.is((await browser.submit(login.url, foreign, { 'sec-fetch-site': 'cross-site' })).status, 403)
   t.is((await new TestBrowser(api.url).submit(login.url, foreign)).status, 400)
 

@@ -13,7 +13,9 @@ import { freePort } from '../scripts/services/ports.ts'
 import { isDatabaseAway } from '../src/catalogue/database-error.ts'
 import { readConfig } from '../src/config.ts'
 import { migrate, openDatabase, rows } from '../src/database.ts'
+import { signToken, type TrackingToken } from '../src/delivery/tracking-token.ts'
 import { seedDevelopment } from '../src/development.ts'
+import { newId } from '../src/ids.ts'
 import { listenForRings } from '../src/ports/doorbell.ts'
 import { createServices } from '../src/services.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
@@ -353,7 +355,7 @@ async function startWorker({ services }: TestApi, more: Record<string, string>) 
   }
 }
 
-test('while PostgreSQL is away every door answers 503 and when to repeat', async (t) => {
+test('while PostgreSQL is away every door answers 503 and when to repeat, and people get a page', async (t) => {
   const postgres = await startOwnPostgres()
   const config = readConfig({ ...process.env, DATABASE_URL: postgres.url, LOG_LEVEL: 'silent' })
   await migrate(config)
@@ -380,6 +382,21 @@ test('while PostgreSQL is away every door answers 503 and when to repeat', async
       const answer = await ask(path, body)
       t.is(answer.status, 503)
       t.is(answer.headers.get('retry-after'), '1')
+    }
+    const ids = { organizationId: newId(), messageId: newId(), subscriberId: newId() }
+    const token = (kind: TrackingToken['kind']) => signToken(config.secret, { kind, ...ids, position: 0 })
+    for (const [path, method] of [
+      [`/u/${token('unsubscribe')}`, 'GET'],
+      [`/u/${token('unsubscribe')}`, 'POST'],
+      [`/s/${token('confirm')}`, 'GET'],
+      [`/v/${token('view')}`, 'GET'],
+      [`/c/${token('click')}`, 'GET'],
+    ] as const) {
+      const answer = await fetch(url + path, { method })
+      t.is(answer.status, 503, path)
+      t.is(answer.headers.get('retry-after'), '1')
+      t.regex(answer.headers.get('content-type') ?? '', /^text\/html/)
+      t.regex(await answer.text(), /Please try again in a moment/)
     }
   } finally {
     server.closeAllConnections()

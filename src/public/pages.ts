@@ -128,3 +128,18 @@ export function lostLinkPage(): string {
     ],
   })
 }
+
+/** Returns the page for a time when the database cannot be reached or answers too slowly. */
+export function unavailablePage(): string {
+  return render({
+    title: 'Please try again in a moment',
+    symbol: 'lost',
+    paragraphs: ['This service cannot answer right now.'],
+    note: 'Did you press a button? Open the link again then, to see whether it counted.',
+  })
+}
+
+/** Returns the page of a request that failed otherwise; `message` says why. */
+export function failedPage(message: string): string {
+  return render({ title: 'This did not work', symbol: 'lost', paragraphs: [message] })
+}
