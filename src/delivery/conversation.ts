@@ -78,7 +78,8 @@ export function createConversations(
     async hold({ mail, content }, deadline) {
       if (typeof content === 'string') return unsent(mail, content)
       try {
-        return await converse(mail, await content.compose(), deadline)
+        const rendered = await content.compose()
+        return rendered ? await converse(mail, rendered, deadline) : unsent(mail, 'CONTENT_MISSING')
       } catch (error) {
         return unsent(mail, logUnrendered(services, mail, error))
       }

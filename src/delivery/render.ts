@@ -30,9 +30,9 @@ export type PreparedMail = {
   targets: readonly string[]
   /**
    * Returns the finished message for SMTP. It is made at sending time if possible, because finished messages that wait
-   * burden the garbage collector.
+   * burden the garbage collector. Null when the content no longer exists.
    */
-  compose(): Promise<RenderedMail>
+  compose(): Promise<RenderedMail | null>
 }
 
 /** Renders stored email. Compiled versions are cached, because one version goes to many people. */
@@ -154,10 +154,9 @@ export function createRenderer(services: Services): Renderer {
    * Looks up the compiled email again: if waiting emails of many campaigns held theirs, memory use would exceed the
    * cache.
    */
-  async function composeLater(mail: Mail): Promise<RenderedMail> {
+  async function composeLater(mail: Mail): Promise<RenderedMail | null> {
     const email = await compiledOf(mail, 'mail')
-    if (!email) throw new Error('its content is gone')
-    return await compose(mail, email)
+    return email && (await compose(mail, email))
   }
 
   return {
