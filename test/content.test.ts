@@ -766,6 +766,7 @@ Loom 5\u00A0€
 test("the text part holds what readers see of a user's HTML", (t) => {
   const sources: Readonly<Record<string, string>> = {
     '<div>a<embed hidden>b</div>': 'ab',
+    '<div style="max-height:0;overflow:hidden">no</div><p style="opacity:0.0">no<p>yes': 'yes',
     '<p hidden>no<p>yes': 'yes',
     '<p hidden>no<div>yes</div>': 'yes',
     '<div><p hidden>no</div>yes': 'yes',

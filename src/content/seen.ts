@@ -70,14 +70,20 @@ export function coverIn(parent: Cover, { name: element, attributes }: StartTag):
       parent.isGone ||
       element === 'head' ||
       rules.get('display') === 'none' ||
+      isZero(rules.get('opacity')) ||
+      (isZero(rules.get('max-height')) && /^(?:hidden|clip)\b/.test(rules.get('overflow') ?? '')) ||
       attributes.some(({ name }) => name === 'hidden'),
     isInvisible: visibility === undefined ? parent.isInvisible : /^(?:hidden|collapse)$/.test(visibility),
     isTiny: isTiny(parent, rules.get('font-size') ?? (rules.has('font') ? 'medium' : 'inherit')),
   }
 }
 
+function isZero(amount: string | undefined): boolean {
+  return Number.parseFloat(amount ?? '') === 0
+}
+
 function isTiny(parent: Cover, size: string): boolean {
-  return Number.parseFloat(size) === 0 || (parent.isTiny && RELATIVE_SIZE.test(size))
+  return isZero(size) || (parent.isTiny && RELATIVE_SIZE.test(size))
 }
 
 /** Returns the declarations of a style attribute in lower case; the last one of a name wins. */
