@@ -305,9 +305,11 @@ test('a token is shown once, does what it may until it ends or is deleted, and g
   for (const [change, path] of [
     [{ expiresAt: '2020-01-01T00:00:00Z' }, 'expiresAt'],
     [{ expiresAt: 'tomorrow' }, 'expiresAt'],
+    [{ expiresAt: '2999-02-30T09:00:00Z' }, 'expiresAt'],
     [{ permissions: ['everything'] }, 'permissions[0]'],
     [{ permissions: ['emails', 'emails'] }, 'permissions'],
     [{ name: '' }, 'name'],
+    [{ name: '  ' }, 'name'],
     [{ name: 'x'.repeat(101) }, 'name'],
   ] as const) {
     const refused = await ask('POST', '/tokens', { name: 'x', ...change })

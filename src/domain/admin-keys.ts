@@ -5,7 +5,7 @@ import { Failure } from '../catalogue/failure.ts'
 import { hashToken, lastFour, makeAdminKey } from '../catalogue/tokens.ts'
 import { type EntityManager, row, rows } from '../database.ts'
 import { encodeId, newId, readId } from '../ids.ts'
-import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+import { nameLine, timestamp, timestampOrNull } from './text.ts'
 
 const COLUMNS = sql`id, name, last_four as "lastFour", created_at as "createdAt", last_used_at as "lastUsedAt",
   revoked_at as "revokedAt"`
@@ -13,8 +13,7 @@ const MAXIMUM_NAME = 100
 
 /** Creates an admin key. The key text is only in this result, because only its hash is stored. */
 export async function createAdminKey(em: EntityManager, asked: string): Promise<NewAdminKey> {
-  const name = oneLine(asked.trim(), 'name', MAXIMUM_NAME)
-  if (name === '') refuse('name', 'is blank; say who or what the key is for.')
+  const name = nameLine(asked, 'name', MAXIMUM_NAME, 'who or what it is for')
   const key = makeAdminKey()
   const made = await row<AdminKey>(
     em,

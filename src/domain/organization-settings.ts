@@ -13,7 +13,7 @@ import { isTimeZone } from './audience/moment.ts'
 import { moveTriggerSchedules } from './automations/triggers/trigger-schedules.ts'
 import { lockSegments } from './segments/lock.ts'
 import { retakeMembers } from './segments/watch.ts'
-import { characters, oneLine, refuse, timestamp } from './text.ts'
+import { characters, nameLine, oneLine, refuse, timestamp } from './text.ts'
 
 /** The input of update_organization_settings; absent members stay as they are. */
 export type SettingsPatch = {
@@ -84,8 +84,7 @@ function presentStyle(style: Partial<WritingStyle> | null | undefined): WritingS
 }
 
 function readName(name: string): string {
-  if (name.trim() === '') refuse('name', 'is blank; send the name that readers know the organization by.')
-  return oneLine(name.trim(), 'name', ORGANIZATION_LIMITS.name)
+  return nameLine(name, 'name', ORGANIZATION_LIMITS.name, 'the name that readers know')
 }
 
 /** Returns the time zone name as PostgreSQL spells it, because both this process and SQL compute with it. */

@@ -8,7 +8,7 @@ import { execute, rows } from '../database.ts'
 import { encodeId, newId } from '../ids.ts'
 import { isOwnLocalPart, readOwnEmail } from './addresses.ts'
 import { findDomain } from './domains/domains.ts'
-import { oneLine, refuse } from './text.ts'
+import { nameLine, refuse } from './text.ts'
 
 /** The input of create_email_sender; `domain` is a host name or an id. */
 export type NewSender = { localPart: string; domain: string; name: string; replyTo?: string | undefined }
@@ -25,8 +25,7 @@ export async function listSenders(call: Call): Promise<Sender[]> {
 /** Creates a sender on a domain of the organization; the first one becomes the default. */
 export async function createSender(call: Call, input: NewSender): Promise<Sender> {
   const { em, organization } = call
-  const name = oneLine(input.name, 'name', SENDER_LIMITS.name)
-  if (name.trim() === '') refuse('name', 'is blank; send the name that readers see before the address.')
+  const name = nameLine(input.name, 'name', SENDER_LIMITS.name, 'the name that readers see')
   if (!isOwnLocalPart(input.localPart)) {
     refuse(
       'localPart',

@@ -12,7 +12,7 @@ import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, json, row, rows } from '../database.ts'
 import { decodeId, encodeId, type IdPrefix, missing, newId } from '../ids.ts'
 import { type HeldSnippet, readContent, refuseNesting } from './content.ts'
-import { likeLiteral, oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+import { likeLiteral, nameLine, timestamp, timestampOrNull } from './text.ts'
 
 /** The input of create_email_snippet. */
 export type NewSnippet = { name: string; content: unknown; contentType: SnippetContentType }
@@ -203,6 +203,5 @@ function summarized(found: SnippetSummary): SnippetSummary {
 }
 
 function readName(name: string): string {
-  if (name.trim() === '') refuse('name', 'is blank; send a name to find the snippet by.')
-  return oneLine(name.trim(), 'name', SNIPPET_LIMITS.name)
+  return nameLine(name, 'name', SNIPPET_LIMITS.name, 'a name to find it by')
 }

@@ -16,6 +16,13 @@ export function oneLine(text: string, path: string, maximum: number): string {
   return text
 }
 
+/** Checks a name, which must not be blank, and removes the blanks around it; `meant` says what to send instead. */
+export function nameLine(text: string, path: string, maximum: number, meant: string): string {
+  const line = oneLine(text.trim(), path, maximum)
+  if (line === '') refuse(path, `is blank; send ${meant}.`)
+  return line
+}
+
 /** Counts code points instead of UTF-16 units; very long text is counted in UTF-16 units, which is faster. */
 export function characters(text: string): number {
   return text.length < 100_000 ? [...text].length : text.length

@@ -8,8 +8,9 @@ import { hashToken, lastFour, makeToken } from '../catalogue/tokens.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
+import { readMoment } from './audience/moment.ts'
 import { readWalk, type Walk } from './keyset.ts'
-import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+import { nameLine, refuse, timestamp, timestampOrNull } from './text.ts'
 
 type TokenRow = Omit<Token, 'createdAt' | 'lastUsedAt' | 'expiresAt'> & {
   createdAt: string
@@ -50,7 +51,7 @@ export async function createToken(
 ): Promise<NewToken> {
   const { em, organization } = call
   const { permissions = DEFAULT_PERMISSIONS } = input
-  const name = oneLine(input.name, 'name', MAXIMUM_NAME)
+  const name = nameLine(input.name, 'name', MAXIMUM_NAME, 'who or what it is for')
   const expiresAt = input.expiresAt === undefined ? null : readExpiry(input.expiresAt, call.now)
   await refuseMore(call, permissions, expiresAt)
   const token = await insertToken(em, organization.id, { name, permissions, expiresAt })
@@ -142,13 +143,12 @@ async function refuseMore(
 }
 
 function readExpiry(text: string, now: Date): string {
-  const isIso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(text)
-  const time = isIso ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(time)) {
+  const moment = /T.*(?:Z|[+-]\d\d:?\d\d)$/.test(text) ? readMoment(text, 'UTC') : null
+  if (!moment) {
     refuse('expiresAt', 'is not a time; send ISO 8601 with a zone, such as "2030-01-31T09:00:00Z".')
   }
-  if (time <= now.getTime()) refuse('expiresAt', 'has passed; send a time to come, or leave it out.')
-  return new Date(time).toISOString()
+  if (moment.start <= now.getTime()) refuse('expiresAt', 'has passed; send a time to come, or leave it out.')
+  return new Date(moment.start).toISOString()
 }
 
 function presentToken({ id, createdAt, lastUsedAt, expiresAt, ...rest }: TokenRow): Token {

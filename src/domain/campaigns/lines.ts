@@ -1,12 +1,10 @@
 import { CAMPAIGN_LIMITS } from '../../../schema/campaign.ts'
 import { readOwnEmail } from '../addresses.ts'
-import { oneLine, refuse } from '../text.ts'
+import { nameLine, oneLine, refuse } from '../text.ts'
 
 /** Checks and returns the name that lists show. */
 export function readName(name: string, path = 'name'): string {
-  const line = oneLine(name.trim(), path, CAMPAIGN_LIMITS.name)
-  if (line === '') refuse(path, 'is blank; send a name that people recognise, such as "March newsletter".')
-  return line
+  return nameLine(name, path, CAMPAIGN_LIMITS.name, 'a name such as "March newsletter"')
 }
 
 /** Checks and returns the subject line, which may contain variables. */

@@ -10,7 +10,7 @@ import { checkFilters } from '../audience/check.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
 import { keyset } from '../keyset.ts'
-import { copyName, likeLiteral, oneLine, refuse, timestamp } from '../text.ts'
+import { copyName, likeLiteral, nameLine, timestamp } from '../text.ts'
 import { lockSegments } from './lock.ts'
 import { outerSegments, readNesting, refuseDeepNesting } from './nesting.ts'
 import { refuseUsedSegment } from './uses.ts'
@@ -164,9 +164,7 @@ async function countMatching({ em, organization }: Call, filters: readonly Filte
 }
 
 function readName(name: string, path = 'name'): string {
-  const line = oneLine(name, path, SEGMENT_LIMITS.name).trim()
-  if (line === '') refuse(path, 'is blank; send a name that people recognise, such as "Paying customers".')
-  return line
+  return nameLine(name, path, SEGMENT_LIMITS.name, 'a name such as "Paying customers"')
 }
 
 function present({ id, name, filters, createdAt, updatedAt }: SegmentRow): Segment {

@@ -9,7 +9,7 @@ import { withDefaults } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
-import { likeLiteral, oneLine, refuse, timestamp } from '../../text.ts'
+import { likeLiteral, nameLine, timestamp } from '../../text.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { readSettings } from './validate.ts'
 
@@ -153,9 +153,7 @@ export function titleOf({ id, name }: Pick<Automation, 'id' | 'name'>): string {
 }
 
 function readName(name: string): string {
-  const line = oneLine(name, 'name', WORKFLOW_LIMITS.name).trim()
-  if (line === '') refuse('name', 'is blank; send a name that people recognise, such as "Welcome series".')
-  return line
+  return nameLine(name, 'name', WORKFLOW_LIMITS.name, 'a name such as "Welcome series"')
 }
 
 function summary(found: SummaryRow): WorkflowSummary {

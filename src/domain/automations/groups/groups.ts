@@ -6,7 +6,7 @@ import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
-import { oneLine, refuse, timestamp } from '../../text.ts'
+import { nameLine, refuse, timestamp } from '../../text.ts'
 import { lengthFaults } from '../definition/read-step.ts'
 
 type GroupRow = Omit<WorkflowGroup, 'workflows'> & { workflows: WorkflowGroup['workflows'] | null }
@@ -227,7 +227,5 @@ function isSameAge(one: Duration | null, other: Duration | undefined): boolean {
 }
 
 function readName(name: string): string {
-  const line = oneLine(name, 'name', GROUP_LIMITS.name).trim()
-  if (line === '') refuse('name', 'is blank; send a name that people recognise, such as "Onboarding".')
-  return line
+  return nameLine(name, 'name', GROUP_LIMITS.name, 'a name such as "Onboarding"')
 }
