@@ -1,40 +1,17 @@
 import { createServer, type Server } from 'node:http'
 
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import { isReachable } from '../src/database.ts'
-import { outboxDepth } from '../src/domain/outbox.ts'
-import { countPendingVisits } from '../src/domain/visits.ts'
 import type { Services } from '../src/services.ts'
+import type { Metrics } from './metrics.ts'
 import type { Engine } from './workers.ts'
 
 /** Starts the worker's server for `/healthz`, `/readyz` (which dependency is missing) and `/metrics`. */
-export function startHealthServer(services: Services, engine: Engine): Server {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  const depth = new Gauge({
-    name: 'postloom_outbox_rows',
-    help: 'What Temporal has not been told yet.',
-    registers: [registry],
-    async collect() {
-      depth.set(await outboxDepth(crossOrganization(services)))
-    },
-  })
-  const visits = new Gauge({
-    name: 'postloom_pending_visits_rows',
-    help: 'Opens and clicks that are not counted yet.',
-    registers: [registry],
-    async collect() {
-      visits.set(await countPendingVisits(crossOrganization(services)))
-    },
-  })
-
+export function startHealthServer(services: Services, engine: Engine, metrics: Metrics): Server {
   async function answer(path: string): Promise<{ status: number; type: string; body: string }> {
     if (path === '/healthz') return json(200, { status: 'ok' })
     if (path === '/readyz') return await readiness(services, engine)
-    if (path === '/metrics')
-      return { status: 200, type: registry.contentType, body: await registry.metrics() }
+    if (path === '/metrics') return { status: 200, type: metrics.contentType, body: await metrics.text() }
     return json(404, { status: 'not found' })
   }
 

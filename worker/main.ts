@@ -10,6 +10,7 @@ import { createServices } from '../src/services.ts'
 import { startDeliverability } from './deliverability.ts'
 import { startEchoWatch } from './echo-watch.ts'
 import { startHealthServer } from './health.ts'
+import { createMetrics } from './metrics.ts'
 import { startSchedules } from './schedules.ts'
 import { startSegmentWatch } from './segment-watch.ts'
 import { startVisits } from './visits.ts'
@@ -34,7 +35,7 @@ const deliverability = startDeliverability(services)
 const webhooks = startWebhookTurns(services, { graceMs })
 const engine = await startEngine(services, { graceMs })
 const schedules = startSchedules(services)
-const server = startHealthServer(services, engine)
+const server = startHealthServer(services, engine, createMetrics(services, lanes))
 const housekeeping = [repeat(forgetExpired, HOUR_MS), repeat(keepHouse, DAY_MS)]
 
 let isStopping = false

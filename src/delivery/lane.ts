@@ -10,6 +10,7 @@ import { createLaneRate } from './rate.ts'
 import { isPlain, runTick, type TickItem } from './record.ts'
 import type { Renderer } from './render.ts'
 import type { MailProvider } from './smtp-provider.ts'
+import type { Outcome } from './tick.ts'
 import { createWaiter } from './waiter.ts'
 
 /** The settings of a lane; tests use shorter times. */
@@ -40,6 +41,8 @@ export const LANE_DEFAULTS: LaneOptions = {
 
 /** A running lane. */
 export type Lane = {
+  /** How many emails ended in each way since the lane was started. */
+  readonly ended: Readonly<Record<Outcome['kind'], number>>
   /** Wakes the lane because there may be new email to claim. */
   ring(): void
   /**
@@ -75,6 +78,7 @@ export function startLane(
     halt: halt.signal,
     restMs: () => conversations.restMs(),
   })
+  const ended: Record<Outcome['kind'], number> = { sent: 0, soft: 0, hard: 0, failed: 0, back: 0 }
   const recording: TickItem[] = []
   const sending = new Set<Promise<void>>()
   /**
@@ -157,6 +161,7 @@ export function startLane(
   function start(entry: Ready, deadline: number): void {
     const task = conversations.hold(entry, deadline).then((outcome) => {
       sending.delete(task)
+      ended[outcome.kind] += 1
       recording.push({ outcome, runId: entry.mail.runId })
       waiter.wake()
     })
@@ -186,6 +191,7 @@ export function startLane(
   const loops = Promise.all([forever(() => intake.run()), ...works])
 
   return {
+    ended,
     ring: () => intake.ring(),
     async stop(graceMs) {
       halt.abort()

@@ -5,10 +5,17 @@ import type { Services } from '../services.ts'
 import { type LaneName, reviveQueue } from './claims.ts'
 import { LANE_DEFAULTS, type Lane, type LaneOptions, startLane } from './lane.ts'
 import { createRenderer } from './render.ts'
-import { createSmtpProvider } from './smtp-provider.ts'
+import { createSmtpProvider, type RelayState } from './smtp-provider.ts'
 
-/** The delivery of one process. `stop` finishes emails that are being sent within the grace period. */
-export type Lanes = { stop(): Promise<void> }
+/** The delivery of one process. */
+export type Lanes = {
+  /** The lanes by name; the emails of one name are shared by one or two. */
+  readonly byName: ReadonlyMap<string, readonly Lane[]>
+  /** The relays, and whether each can be used now. */
+  relays(): RelayState[]
+  /** Finishes emails that are being sent within the grace period. */
+  stop(): Promise<void>
+}
 
 /**
  * The most connections of each lane. While some are sending, the others wait for the tick that marks their next email.
@@ -45,28 +52,29 @@ export async function startLanes(
       startLane(services, name, parts, { ...whole, connections: places, ticks: 1, fewShare: FEW_OF_HALF }),
     )
   }
-  const lanes: Record<string, Lane[]> = { transactional: open('transactional'), bulk: open('bulk') }
-  const ring = (name: string) => lanes[name]?.forEach((lane) => lane.ring())
+  const lanes = new Map<string, Lane[]>([
+    ['transactional', open('transactional')],
+    ['bulk', open('bulk')],
+  ])
+  const ring = (name: string) => lanes.get(name)?.forEach((lane) => lane.ring())
   const listener = await listenForRings(services.config.databaseUrl, ring, services.log)
   let reviving: Promise<void> | undefined
   const revival = setInterval(() => {
     // One at a time: while the database does not answer, they would take all places of the pool, and wait for more.
-    reviving ??= revive(services, () => Object.keys(lanes).forEach(ring)).finally(() => {
+    reviving ??= revive(services, () => [...lanes.keys()].forEach(ring)).finally(() => {
       reviving = undefined
     })
   }, options.reviveMs ?? REVIVE_MS)
   services.log.info({ worker: options.workerName, rates: services.config.laneRates }, 'lanes are open')
   return {
+    byName: lanes,
+    relays: () => provider.relays(),
     async stop() {
       clearInterval(revival)
       // A revival that still runs must not ask for a database connection while the pool closes.
       await reviving
       await listener.close()
-      await Promise.all(
-        Object.values(lanes)
-          .flat()
-          .map((lane) => lane.stop(options.graceMs ?? GRACE_MS)),
-      )
+      await Promise.all([...lanes.values()].flat().map((lane) => lane.stop(options.graceMs ?? GRACE_MS)))
       provider.close()
     },
   }

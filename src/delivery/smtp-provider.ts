@@ -7,6 +7,9 @@ import type { SmtpReply } from './replies.ts'
 import type { SendGate } from './smtp-connection.ts'
 import { NoUtf8, SmtpFailure } from './smtp-wire.ts'
 
+/** A relay as `host:port`, and whether emails go to it now. */
+export type RelayState = { relay: string; isUsable: boolean }
+
 /** Sends emails through relays. `send` resolves with the acceptance; a refusal rejects with `SmtpFailure`. */
 export type MailProvider = {
   /** How many emails it can send at once. */
@@ -14,6 +17,7 @@ export type MailProvider = {
   send(from: string, to: string, data: string, gate: SendGate): Promise<SmtpReply>
   /** Returns how long (ms) no relay can be used; 0 while one can. */
   restMs(): number
+  relays(): RelayState[]
   close(): void
 }
 
@@ -140,6 +144,7 @@ export function createSmtpProvider(
         throw failure ?? pools.find((pool) => pool.failure)?.failure ?? NO_RELAY
       }
     },
+    relays: () => pools.map((pool) => ({ relay: nameOf(pool.relay), isUsable: pool.isHealthy })),
     restMs: () => Math.min(...pools.map((pool) => (pool.isHealthy ? 0 : pool.restMs))),
     close() {
       for (const waiter of waiting.splice(0)) {
