@@ -203,10 +203,14 @@ function cardOf(client: Client, redirect: URL): ClientCard {
   return { name: nameOf(client), destination: destinationOf(redirect) }
 }
 
-/** Returns the name of a client; with the host of its document, if its id is the address of one. */
+/**
+ * Returns the name of a client on one line; with the host of its document, if its id is the address of one. Clients name
+ * themselves, in any characters.
+ */
 function nameOf({ clientId, clientName = '' }: Client): string {
   const host = URL.parse(clientId)?.host
-  const name = clientName.trim().slice(0, NAME_LENGTH).toWellFormed() || 'An app without a name'
+  const line = clientName.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim()
+  const name = line.slice(0, NAME_LENGTH).toWellFormed() || 'An app without a name'
   return host === undefined ? name : `${name} (${host})`
 }
 

@@ -278,6 +278,19 @@ test('a page asks for the password, then shows who wants in, where the answer go
   t.is((await browser.open(consent.url)).status, 400)
 })
 
+test('a client with control characters in its name is let in under a name without them', async (t) => {
+  const person = await makeMember(api, 'gus@team.example', organization)
+  const client = await registerClient(api, CALLBACK, 'Note\u0000\r\nbook\u0000')
+  const { challenge } = makePkce()
+  const answer = await signInAt(new TestBrowser(api.url), authorizeUrl(api, client, challenge), person)
+  t.truthy(answer.searchParams.get('code'), answer.href)
+  const kept = await rows(
+    api.services.orm.em.fork(),
+    sql`select from oauth_grant where client_name = 'Note book'`,
+  )
+  t.is(kept.length, 1)
+})
+
 test('each sign-in is of its own: another member signs in with the same browser, in the organization of their choice', async (t) => {
   const [one, two] = [await api.organization(), await api.organization()]
   const first = await makeMember(api, 'cleo@team.example', one)
