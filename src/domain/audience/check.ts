@@ -8,13 +8,13 @@ import { joinPath } from '../../catalogue/schema-faults.ts'
 import type { EntityManager } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import {
+  type AudienceScope,
   customFieldTypes,
   fieldNamesIn,
   loadReferences,
   type Place,
   placesOf,
   type References,
-  type Scope,
   segmentsIn,
   sizeInPlace,
   tagNamesIn,
@@ -36,7 +36,7 @@ export type PlacedFilter = { filter: Filter; path: string; stepId?: string }
 /** Validates the filters of a tool's input and their references. Throws `INVALID_INPUT` with all faults. */
 export async function checkFilters(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   raw: unknown,
   path: string,
   options: ReferenceOptions = {},
@@ -47,7 +47,7 @@ export async function checkFilters(
 /** Does the same and returns the references as well, for callers that compile the filters. */
 export async function readFilters(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   raw: unknown,
   path: string,
   options: ReferenceOptions = {},
@@ -77,7 +77,7 @@ export async function readFilters(
  */
 export async function referenceFaults(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   placed: readonly PlacedFilter[],
   options: ReferenceOptions = {},
 ): Promise<Fault[]> {
@@ -86,7 +86,7 @@ export async function referenceFaults(
 
 async function judgeReferences(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   placed: readonly PlacedFilter[],
   options: ReferenceOptions,
 ): Promise<{ faults: Fault[]; references: References }> {
@@ -94,7 +94,7 @@ async function judgeReferences(
   const references = await loadReferences(em, scope, filters)
   // The full list of names is needed only to suggest one for an unknown name.
   const isKnown = fieldNamesIn(filters).every((name) => references.fields.has(name))
-  const fields = isKnown ? references.fields : await customFieldTypes(em, scope)
+  const fields = isKnown ? references.fields : await customFieldTypes(em, scope.organizationId)
   const faults = placed.flatMap(({ filter, path, stepId }) => {
     // placesOf writes the path of a single filter as [0]; here its path is `path`.
     const places = placesOf([filter], '').map(({ leaf, path: inner }) => ({

@@ -23,7 +23,7 @@ const EXAMPLES = { string: 'pro', number: 5, boolean: true, date: '2025-01-31' }
 /** Describes the available filters of the organization, from the same tables that validate and compile filters. */
 export async function describeFilters(call: Call): Promise<AvailableFilters> {
   const sources = await readSources(call)
-  const customFields = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const customFields = await customFieldTypes(call.em, call.organization.id)
   const fields = Object.entries(FIELDS).flatMap(([key, { label, kind, values, valuesFrom, example }]) => {
     // The placeholder for custom fields is replaced by the existing fields.
     if (key.startsWith(CUSTOM_FIELD_PREFIX)) return [...customFields].map(customField)

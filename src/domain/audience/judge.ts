@@ -5,7 +5,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
 import { compileWhere } from './match.ts'
-import { loadReferences, type References, type Scope } from './references.ts'
+import { type AudienceScope, loadReferences, type References } from './references.ts'
 
 /** An event of a subscriber: filters read its data as `entry.<path>`, conditions read it directly. */
 export type Happening = { subscriberId: string; data: unknown }
@@ -36,7 +36,7 @@ const QUESTIONS_A_STATEMENT = 50
  */
 export async function judge(
   em: EntityManager,
-  scope: Required<Scope>,
+  scope: Required<AudienceScope>,
   happenings: readonly Happening[],
   questions: readonly Question[],
 ): Promise<Verdict[]> {
@@ -67,7 +67,7 @@ function everybody({ places }: Question): Verdict {
 
 async function ask(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   happenings: readonly Happening[],
   questions: readonly Question[],
   references: References,
@@ -98,7 +98,11 @@ async function ask(
   return verdicts
 }
 
-function compileQuestion(scope: Scope, { automationId, where, filters }: Question, references: References) {
+function compileQuestion(
+  scope: AudienceScope,
+  { automationId, where, filters }: Question,
+  references: References,
+) {
   const compilation: Compilation = {
     organizationId: scope.organizationId,
     references,

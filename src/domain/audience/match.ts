@@ -6,7 +6,7 @@ import { array, type EntityManager, json, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
 import { calendarOf } from './dates.ts'
 import { allOf, type Predicate } from './predicate.ts'
-import { loadReferences, type Scope } from './references.ts'
+import { type AudienceScope, loadReferences } from './references.ts'
 import { whereTest } from './related.ts'
 
 /** Context from a run: what it was started with, and the automation and run that `{stepId}` refers to (uuids). */
@@ -21,7 +21,7 @@ export type EntryContext = {
  */
 export async function audiencePredicate(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   filters: readonly Filter[],
   context: EntryContext = {},
   { single = false }: { single?: boolean } = {},
@@ -32,7 +32,7 @@ export async function audiencePredicate(
 /** Whether one subscriber matches the filters. */
 export async function matches(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   subscriberId: string,
   filters: readonly Filter[],
   context: EntryContext = {},
@@ -43,7 +43,7 @@ export async function matches(
 /** Returns the id of the first branch that a subscriber matches, in one query; null when none matches. */
 export async function firstMatching(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   subscriberId: string,
   branches: readonly { id: string; filters: readonly Filter[] }[],
   context: EntryContext = {},
@@ -69,7 +69,7 @@ export async function firstMatching(
  */
 export async function eachHolds(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   subscriberId: string,
   filters: readonly Filter[],
   context: EntryContext = {},
@@ -98,7 +98,7 @@ function compiledOrRefused(asked: Compilation, filter: Filter): Predicate | Fail
 /** Returns the runs of one automation that match, each with its own context and emails, in one query. */
 export async function matchingRuns(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   { automationId, runIds }: { automationId: string; runIds: readonly string[] },
   filters: readonly Filter[],
 ): Promise<Set<string>> {
@@ -127,7 +127,7 @@ export function compileWhere(
 
 async function compilation(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   filters: readonly Filter[],
   context: EntryContext,
   single: boolean,

@@ -6,6 +6,7 @@ import type { Keyset } from '../keyset.ts'
 import { readFilters } from './check.ts'
 import { compileFilters } from './compile.ts'
 import { allOf, always, type Predicate } from './predicate.ts'
+import { zonedScope } from './references.ts'
 import { searchConditions } from './search.ts'
 
 /** The entry context outside runs. */
@@ -32,8 +33,7 @@ export async function readAudience(
   { filters = [], statuses, query, tagId }: Question,
 ): Promise<Audience> {
   const { em, organization } = call
-  const scope = { organizationId: organization.id, timezone: organization.timezone }
-  const read = await readFilters(em, scope, filters, 'filters')
+  const read = await readFilters(em, zonedScope(organization), filters, 'filters')
   const text = query?.trim() ?? ''
   const searched = text === '' ? [always.holds] : await searchConditions(call, text)
   return {

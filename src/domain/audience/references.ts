@@ -12,11 +12,15 @@ import {
 import { isRecord } from '../../../schema/json.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
+import type { Organization } from '../../catalogue/tool.ts'
 import { array, type EntityManager, rows } from '../../database.ts'
 import { idsOf } from './related.ts'
 
-/** The organization of the filters. A known `timezone` saves a look-up. */
-export type Scope = { organizationId: string; timezone?: string }
+/**
+ * The organization of the filters. A known `timezone` saves a look-up; without one it is read again, so that a change in
+ * the same transaction counts.
+ */
+export type AudienceScope = { organizationId: string; timezone?: string }
 
 /** The records that filters refer to by name or id. Missing ones are absent. */
 export type References = {
@@ -41,13 +45,18 @@ type Found =
   | { kind: 'segment'; name: string; data: Filter[] }
   | { kind: 'field'; name: string; id: FieldType }
 
+/** Returns the scope of filters that compare dates in the time zone that the call has read. */
+export function zonedScope({ id, timezone }: Organization): Required<AudienceScope> {
+  return { organizationId: id, timezone }
+}
+
 /**
  * Loads the records that filters refer to: one query, and one more per level of nested segments. Filters without
  * references and dates need none.
  */
 export async function loadReferences(
   em: EntityManager,
-  scope: Scope,
+  scope: AudienceScope,
   filters: readonly Filter[],
 ): Promise<References> {
   const references: References = {
@@ -85,10 +94,13 @@ export function fieldNamesIn(filters: readonly Filter[]): string[] {
 }
 
 /** Returns the types of the organization's custom fields by name. */
-export async function customFieldTypes(em: EntityManager, scope: Scope): Promise<Map<string, FieldType>> {
+export async function customFieldTypes(
+  em: EntityManager,
+  organizationId: string,
+): Promise<Map<string, FieldType>> {
   const found = await rows<{ name: string; type: FieldType }>(
     em,
-    sql`select name, type from custom_field where organization_id = ${scope.organizationId} order by name`,
+    sql`select name, type from custom_field where organization_id = ${organizationId} order by name`,
   )
   return new Map(found.map(({ name, type }) => [name, type]))
 }
@@ -159,11 +171,11 @@ function needsZone({ leaf: { field } }: Place): boolean {
   return Object.hasOwn(FIELDS, field) && FIELDS[field]?.kind === 'date'
 }
 
-function zoneQuery({ organizationId }: Scope): RawBuilder<unknown> {
+function zoneQuery({ organizationId }: AudienceScope): RawBuilder<unknown> {
   return sql`select 'zone', timezone, '', null::jsonb from organization where id = ${organizationId}`
 }
 
-function lookUps({ organizationId }: Scope, names: Names): RawBuilder<unknown>[] {
+function lookUps({ organizationId }: AudienceScope, names: Names): RawBuilder<unknown>[] {
   const asked = (set: Set<string>, query: (list: string[]) => RawBuilder<unknown>) =>
     set.size === 0 ? [] : [query([...set])]
   return [

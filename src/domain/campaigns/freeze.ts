@@ -8,6 +8,7 @@ import { unitOfWork } from '../../catalogue/unit-of-work.ts'
 import { execute, row } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { audiencePredicate } from '../audience/match.ts'
+import { zonedScope } from '../audience/references.ts'
 import { quotaWords, takeCampaignEmails } from '../quota.ts'
 import { isSuppressed, recipients } from './audience.ts'
 import { fail } from './begin.ts'
@@ -73,8 +74,7 @@ async function freezePage(call: Call, { campaignId }: SendKey, send: Send): Prom
     sql`select recipient_filters as filters from campaign_send
       where organization_id = ${organization.id} and id = ${send.id}`,
   )
-  const scope = { organizationId: organization.id, timezone: organization.timezone }
-  const predicate = await audiencePredicate(em, scope, stored?.filters ?? [])
+  const predicate = await audiencePredicate(em, zonedScope(organization), stored?.filters ?? [])
   const last = sql`coalesce((select subscriber_id from campaign_recipient where organization_id = ${organization.id}
     and campaign_id = ${campaignId} order by subscriber_id desc limit 1), '00000000-0000-0000-0000-000000000000')`
   await execute(

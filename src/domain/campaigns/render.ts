@@ -59,7 +59,7 @@ export async function compileCampaign(
   { isFrozen = false }: { isFrozen?: boolean } = {},
 ): Promise<CompiledEmail> {
   const { content, contentType, subject, preview, transactional } = campaign
-  const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const fields = await customFieldTypes(call.em, call.organization.id)
   return compileContent({
     contentType,
     source: isFrozen ? content : await withSnippets(call, contentType, content),

@@ -4,7 +4,7 @@ import type { CompiledEmail } from '../../content/compile.ts'
 import type { ContentWarning } from '../../content/references.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import type { Predicate } from '../audience/predicate.ts'
-import { customFieldTypes } from '../audience/references.ts'
+import { customFieldTypes, zonedScope } from '../audience/references.ts'
 import { validateFilters } from '../audience/validate.ts'
 import { isEmptyContent } from '../carried-content.ts'
 import { sizeFault } from '../email-size.ts'
@@ -32,10 +32,9 @@ export async function readSendable(call: Call, campaign: CampaignRow): Promise<S
   faults.push(...validateFilters(campaign.recipientFilters, 'recipientFilters'))
   refuseAny(campaign, faults)
   const { em, organization } = call
-  const scope = { organizationId: organization.id, timezone: organization.timezone }
-  const predicate = await audiencePredicate(em, scope, campaign.recipientFilters)
+  const predicate = await audiencePredicate(em, zonedScope(organization), campaign.recipientFilters)
   // The type of a custom field may have changed since the filters were saved.
-  const customFields = await customFieldTypes(em, scope)
+  const customFields = await customFieldTypes(em, organization.id)
   refuseAny(campaign, validateFilters(campaign.recipientFilters, 'recipientFilters', { customFields }))
   if (sender === null) throw new Error('a campaign without a sender was not refused')
   const { name, email, stoodInFor, replyTo } = sender

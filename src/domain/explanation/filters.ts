@@ -4,7 +4,7 @@ import { Failure } from '../../catalogue/failure.ts'
 import { joinPath } from '../../catalogue/schema-faults.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { eachHolds, type EntryContext } from '../audience/match.ts'
-import { placesOf } from '../audience/references.ts'
+import { placesOf, zonedScope } from '../audience/references.ts'
 import { validateFilters } from '../audience/validate.ts'
 import { idsIn, namesOf } from './names.ts'
 import type { Person } from './person.ts'
@@ -33,9 +33,8 @@ export async function filterReasons(
   }
   const places = placesOf(filters, path)
   const { em, organization } = call
-  const scope = { organizationId: organization.id, timezone: organization.timezone }
   const leaves = places.map(({ leaf }) => leaf)
-  const held = await eachHolds(em, scope, person.id, leaves, context)
+  const held = await eachHolds(em, zonedScope(organization), person.id, leaves, context)
   const answers: Answers = new Map(leaves.map((leaf, index) => [leaf, held[index] ?? false]))
   const broken = places.flatMap(({ leaf, path: at }) => {
     const answer = answers.get(leaf)

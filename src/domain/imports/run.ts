@@ -94,7 +94,7 @@ async function applyPage(
   const { settings } = record
   const { status, tags, columns, resubscribe, triggerWorkflows } = settings
   const records = page.map(({ cells }) => cells.map(cleanCell))
-  const known = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const known = await customFieldTypes(call.em, call.organization.id)
   const types = typesFor(records, columns, known, call.organization.timezone)
   const rejections: Rejection[] = []
   const given: { row: ImportRow; index: number }[] = []

@@ -69,7 +69,7 @@ async function keepFile(
   const hash = createHash('sha256')
   const tags = readTagNames(input.tags ?? [], 'tags')
   const fields = await within(call, async (em) => [
-    ...(await customFieldTypes(em, { organizationId: call.organization.id })).keys(),
+    ...(await customFieldTypes(em, call.organization.id)).keys(),
   ])
   let settings: ImportSettings | undefined
   let bytes = 0

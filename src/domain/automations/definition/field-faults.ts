@@ -14,7 +14,7 @@ type Types = ReadonlyMap<string, FieldType>
  */
 export async function fieldFaults(call: Call, { steps }: Definition): Promise<Fault[]> {
   if (!steps.some(namesFields)) return []
-  const types = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const types = await customFieldTypes(call.em, call.organization.id)
   return steps.flatMap((step, position) =>
     faultsOf(step, types).map(({ path, message }) => ({
       stepId: step.id,

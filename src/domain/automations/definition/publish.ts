@@ -253,7 +253,7 @@ function emailEffects(emails: Record<string, FrozenEmail>): string[] {
 }
 
 async function contentWarnings(call: Call, emails: Record<string, FrozenEmail>): Promise<string[]> {
-  const fields = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const fields = await customFieldTypes(call.em, call.organization.id)
   return Object.entries(emails).flatMap(([stepId, email]) => {
     const compiled = compileFrozen(email, fields.keys())
     const footer = compiled.unsubscribeLinkAdded

@@ -4,6 +4,7 @@ import type { Where } from '../../../../schema/audience.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { judge } from '../../audience/judge.ts'
+import { zonedScope } from '../../audience/references.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
 import { IS_ENTERED_BEFORE } from './since-entry.ts'
 
@@ -58,8 +59,7 @@ export async function eventsMeant(
     filters: [],
     places: [...new Set(group.flatMap(({ positions }) => positions))],
   }))
-  const { id: organizationId, timezone } = call.organization
-  const verdicts = await judge(call.em, { organizationId, timezone }, events, questions)
+  const verdicts = await judge(call.em, zonedScope(call.organization), events, questions)
   const meant = new Map([...groups.keys()].map((key, index) => [key, new Set(verdicts[index]?.meant)]))
   return asking.map(({ where, positions }) => {
     const fulfilling = meant.get(JSON.stringify(where))

@@ -61,7 +61,7 @@ export async function readSample(call: Call, sample: SamplePerson, from: number)
   const created = sample.createdAt === undefined ? from : momentIn('sample.createdAt', sample.createdAt, call)
   const given = Object.entries(customFields)
   const at = 'sample.customFields'
-  const types = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const types = await customFieldTypes(call.em, call.organization.id)
   const faults = [...shapeFaults(given, at), ...typeFaults(given, types, at)]
   if (faults.length > 0) refuseFaults(faults)
   const createdAt = new Date(created).toISOString()

@@ -1,6 +1,7 @@
 import type { StepOf, StepType } from '../../../../schema/automation.ts'
 import type { Failure } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
+import type { AudienceScope } from '../../audience/references.ts'
 import type { Version } from '../definition/versions.ts'
 import type { RunState, Visit, WaitKind } from '../runs/run-state.ts'
 import type { Clock } from '../runs/schedule.ts'
@@ -53,7 +54,7 @@ export function failedBy({ code, message }: Failure): Extract<StepResult, { kind
 }
 
 /** Returns the scope in which a step's filters are evaluated. */
-export function scopeOf({ organization }: Call): { organizationId: string } {
+export function scopeOf({ organization }: Call): AudienceScope {
   return { organizationId: organization.id }
 }
 

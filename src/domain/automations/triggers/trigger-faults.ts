@@ -66,7 +66,7 @@ async function fieldFaults(call: Call, triggers: readonly Trigger[]): Promise<Fa
       : [],
   )
   if (named.length === 0) return []
-  const types = await customFieldTypes(call.em, { organizationId: call.organization.id })
+  const types = await customFieldTypes(call.em, call.organization.id)
   const known = [...BUILT_IN_FIELDS, ...types.keys()]
   return named
     .filter(({ field }) => !known.includes(field))

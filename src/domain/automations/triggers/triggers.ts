@@ -6,6 +6,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, readId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
+import { zonedScope } from '../../audience/references.ts'
 import type { NewEvent, RecordedEvent } from '../../event-rows.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
 import { enrol, MOST_DEPTH } from '../entry/enrolment.ts'
@@ -44,10 +45,9 @@ export async function fireTriggers(
   const groups = await findGroups(call, recorded)
   if (groups.length === 0) return
   const events = await withDepths(call, recorded)
-  const { id: organizationId, timezone } = call.organization
   const verdicts = await judge(
     call.em,
-    { organizationId, timezone },
+    zonedScope(call.organization),
     events,
     groups.map(({ automationId, trigger, positions }) => ({
       automationId,

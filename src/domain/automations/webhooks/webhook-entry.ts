@@ -6,6 +6,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { type EntityManager, execute, json, row } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
+import { zonedScope } from '../../audience/references.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
 import { loadVersion } from '../definition/versions.ts'
 import { enrol } from '../entry/enrolment.ts'
@@ -91,8 +92,7 @@ async function enter(call: Call, { automationId, stepId, messageId, body }: Deli
   if (trigger?.type !== 'TRIGGER') throw new Failure('NOT_FOUND', 'There is no webhook at this address.')
   const question = { automationId, where: [], filters: trigger.config.filters ?? [], places: [0] }
   const happening = { subscriberId: subscriber.id, data: body }
-  const { id: organizationId, timezone } = call.organization
-  const [verdict] = await judge(call.em, { organizationId, timezone }, [happening], [question])
+  const [verdict] = await judge(call.em, zonedScope(call.organization), [happening], [question])
   if (!verdict?.passing.has(0)) {
     const reason = verdict?.reason ?? 'FILTERS'
     await recordDecisions(call, [{ ...keys, action: 'ENTRY_REFUSED', reason }])
