@@ -12,7 +12,7 @@ import { encodeId } from '../src/ids.ts'
 import { runWorkflowId, taskQueue, TRIGGER_FIRING, triggerScheduleId } from '../temporal/contract.ts'
 import { startOutboxRelay } from '../worker/outbox.ts'
 import { startEngine } from '../worker/workers.ts'
-import { edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
+import { edges, emailStep, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -22,7 +22,7 @@ import { seededRandom, startSmtpSink } from './helpers/smtp-sink.ts'
 const STEPS = [
   step('start', 'TRIGGER', { type: 'EVENT', eventType: 'GO' }),
   step('first', 'ADD_TAG', { tagNames: ['first'] }),
-  step('hello', 'EMAIL', { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN', transactional: false }),
+  emailStep('hello'),
   step('rest', 'WAIT', { amount: 1, unit: 'SECONDS' }),
   step('undo', 'REMOVE_TAG', { tagNames: ['first'] }),
   step('more', 'WAIT', { amount: 1, unit: 'SECONDS' }),

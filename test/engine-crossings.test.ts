@@ -13,6 +13,7 @@ import { performWork } from '../worker/run-work.ts'
 import {
   decisionsOf,
   edges,
+  emailStep,
   makeTenant,
   publish,
   runsOf,
@@ -261,7 +262,7 @@ test('a circle of different steps is cut at the same depth as one of a kind', as
   const mailing = await world.publish(
     along([
       step('start', 'TRIGGER', { type: 'EVENT', eventType: 'EMAIL_SENT' }),
-      step('hello', 'EMAIL', { subject: 'Hi', content: 'Hi', contentType: 'MARKDOWN', transactional: true }),
+      emailStep('hello', { transactional: true }),
     ]),
   )
   await world.enter(mailing, await tenant.subscribe())

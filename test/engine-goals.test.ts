@@ -17,7 +17,7 @@ import { createTag, renameTag } from '../src/domain/tag-records.ts'
 import { addTags } from '../src/domain/tags.ts'
 import { encodeId } from '../src/ids.ts'
 import { reconcile } from '../worker/reconciler.ts'
-import { edges, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
+import { edges, emailStep, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, type Graph, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -34,12 +34,7 @@ test.after.always(() => world?.close())
 
 const THANKS = step('thanks', 'ADD_TAG', { tagNames: ['thanked'] })
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
-const EMAIL = step('hello', 'EMAIL', {
-  subject: 'Hello',
-  content: 'Hi',
-  contentType: 'MARKDOWN',
-  transactional: false,
-})
+const EMAIL = emailStep('hello')
 const NOBODY = [{ field: 'name', operator: 'equals' as const, value: 'Nobody' }]
 const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]
 
@@ -197,11 +192,7 @@ test('a goal by filters is reached when they come to hold, before an email too, 
 
   const late = await tenant.subscribe('late@reader.example')
   const day = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[(new Date().getUTCDay() + 2) % 7]
-  const closed = step('hello', 'EMAIL', {
-    subject: 'Hello',
-    content: 'Hi',
-    contentType: 'MARKDOWN',
-    transactional: false,
+  const closed = emailStep('hello', {
     sendWindow: { days: [day ?? 'SUN'], start: '09:00', end: '10:00' },
   })
   const emailed = await world.publish(withGoals([closed], goal({ filters: VIP })))

@@ -11,7 +11,16 @@ import { eraseSubscriber, NO_ADDRESS } from '../src/domain/erasure.ts'
 import { updateSubscriber } from '../src/domain/subscribers.ts'
 import { addSuppressions } from '../src/domain/suppressions.ts'
 import { encodeId } from '../src/ids.ts'
-import { decisionsOf, edges, makeTenant, publish, runsOf, step, type Tenant } from './helpers/automation.ts'
+import {
+  decisionsOf,
+  edges,
+  emailStep,
+  makeTenant,
+  publish,
+  runsOf,
+  step,
+  type Tenant,
+} from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -179,14 +188,8 @@ test('SUBSCRIPTION unsubscribes, which ends the run itself unless its workflow s
 })
 
 test('a step that ends its own run gives no reason to the step before it', async (t) => {
-  const goodbye = step('goodbye', 'EMAIL', {
-    subject: 'Goodbye',
-    content: 'Hi',
-    contentType: 'MARKDOWN',
-    transactional: false,
-  })
   const leave = step('leave', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE' })
-  const run = await world.ended(chain([goodbye, leave]), await tenant.subscribe())
+  const run = await world.ended(chain([emailStep('goodbye'), leave]), await tenant.subscribe())
   t.is(run.exitReason, 'UNSUBSCRIBED')
   const { timeline } = await tenant.within((call) => readTimeline(call, encodeId('run', run.id)))
   t.deepEqual(
@@ -200,17 +203,11 @@ test('a step that ends its own run gives no reason to the step before it', async
 })
 
 test('a person whose address is suppressed goes on without the email, unless a rule ends the run', async (t) => {
-  const email = step('hello', 'EMAIL', {
-    subject: 'Hello',
-    content: 'Hi',
-    contentType: 'MARKDOWN',
-    transactional: false,
-  })
   const suppress = (address: string) =>
     tenant.within((call) => addSuppressions(call, [address], { reason: 'COMPLAINT', source: 'api' }))
   const blocked = await tenant.subscribe('blocked@reader.example')
   await suppress('blocked@reader.example')
-  const run = await world.ended(chain([email, TAGGED]), blocked)
+  const run = await world.ended(chain([emailStep('hello'), TAGGED]), blocked)
   t.deepEqual([run.status, run.exitReason], ['COMPLETED', 'END'])
   t.deepEqual(run.trail.slice(1), ['hello SKIPPED→next', 'tag DONE→next'])
   t.deepEqual(await decisionsOf(services, run.automationId), ['SEND_EMAIL SUPPRESSED'])

@@ -19,7 +19,16 @@ import { encodeId, newId } from '../src/ids.ts'
 import { FAST_FORWARD, type FastForward, type FastForwarded, runWorkflowId } from '../temporal/contract.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import { settleAll } from '../worker/visits.ts'
-import { decisionsOf, edges, makeTenant, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
+import {
+  decisionsOf,
+  edges,
+  emailStep,
+  makeTenant,
+  runsOf,
+  step,
+  type Tenant,
+  trailOf,
+} from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
 import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -36,12 +45,7 @@ test.after.always(() => world?.close())
 
 const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
-const EMAIL = step('hello', 'EMAIL', {
-  subject: 'Hello',
-  content: 'Hi',
-  contentType: 'MARKDOWN',
-  transactional: false,
-})
+const EMAIL = emailStep('hello')
 const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]
 
 type Config<Mode extends keyof WaitUntilConfigs> = Omit<WaitUntilConfigs[Mode], 'mode' | 'onTimeout'> & {

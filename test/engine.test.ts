@@ -22,6 +22,7 @@ import { reconcile } from '../worker/reconciler.ts'
 import {
   decisionsOf,
   edges,
+  emailStep,
   makeTenant,
   publish,
   runsOf,
@@ -151,16 +152,7 @@ test('an email goes out once, and the run goes on when it has its outcome', asyn
   const automation = await publish(
     services,
     tenant,
-    chain([
-      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'MAIL' }),
-      step('hello', 'EMAIL', {
-        subject: 'Hello you',
-        content: 'Hi',
-        contentType: 'MARKDOWN',
-        transactional: false,
-      }),
-      TAGGED,
-    ]),
+    chain([step('start', 'TRIGGER', { type: 'EVENT', eventType: 'MAIL' }), emailStep('hello'), TAGGED]),
   )
   const subscriberId = await tenant.subscribe('mail@reader.example')
   await world.happened(subscriberId, 'MAIL')
@@ -173,11 +165,7 @@ test('an email to somebody who is not subscribed is skipped with its reason, and
   const automation = await publish(
     services,
     tenant,
-    chain([
-      step('start', 'TRIGGER', { type: 'EVENT', eventType: 'SKIP' }),
-      step('hello', 'EMAIL', { subject: 'S', content: 'Hi', contentType: 'MARKDOWN', transactional: false }),
-      TAGGED,
-    ]),
+    chain([step('start', 'TRIGGER', { type: 'EVENT', eventType: 'SKIP' }), emailStep('hello'), TAGGED]),
   )
   const subscriberId = await tenant.subscribe('skip@reader.example')
   await execute(
@@ -719,8 +707,7 @@ test('a run whose workflow is gone is closed or gets one again', async (t) => {
 
 test('a run that gets its workflow again knows how late it is', async (t) => {
   const lateSend = { maxLateness: { amount: 1, unit: 'HOURS' as const }, action: 'SKIP' as const }
-  const content = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN' as const, transactional: false }
-  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT, step('hello', 'EMAIL', content)]
+  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), LONG_WAIT, emailStep('hello')]
   const automation = await publish(services, tenant, chain(steps, { lateSend }))
   const ids = {
     workflowId: encodeId('wf', automation.id),

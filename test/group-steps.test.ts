@@ -10,7 +10,7 @@ import { decodeId, encodeId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { startSegmentWatch } from '../worker/segment-watch.ts'
 import type { TestOrganization } from './helpers/api.ts'
-import { edges, step } from './helpers/automation.ts'
+import { edges, emailStep, step } from './helpers/automation.ts'
 import { type Endpoints, startEndpoints } from './helpers/endpoint.ts'
 import { eventually } from './helpers/eventually.ts'
 import { alongPorts, missingKinds } from './helpers/every-step.ts'
@@ -56,7 +56,6 @@ const CLOSED = {
   start: '09:00',
   end: '10:00',
 }
-const EMAIL = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN', transactional: false } as const
 const REQUEST = { method: 'POST', timeoutSeconds: 60, retries: 0 } as const
 const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]
 
@@ -153,9 +152,9 @@ function waysOf(newcomer: string): Record<string, Way> {
     'WEBHOOK unanswered': waiting(hook('WEBHOOK unanswered'), 'DONE→next', async () =>
       unanswered.splice(0).forEach((answer) => answer()),
     ),
-    'EMAIL in hours': waiting(step('EMAIL in hours', 'EMAIL', { ...EMAIL, sendWindow: CLOSED }), 'SENT→next'),
+    'EMAIL in hours': waiting(emailStep('EMAIL in hours', { sendWindow: CLOSED }), 'SENT→next'),
     // The lanes start only after the newcomers have entered.
-    'EMAIL queued': waiting(step('EMAIL queued', 'EMAIL', EMAIL), 'SENT→next', () => Promise.resolve()),
+    'EMAIL queued': waiting(emailStep('EMAIL queued'), 'SENT→next', () => Promise.resolve()),
     STOP_WORKFLOW: {
       steps: [step('STOP_WORKFLOW', 'WAIT', LONG), step('stop', 'STOP_WORKFLOW', { workflowId: newcomer })],
       claims: 'WHILE IT WAITS',
@@ -174,7 +173,7 @@ function waysOf(newcomer: string): Record<string, Way> {
       kept: ['START_WORKFLOW ASKED→next'],
       lost: ['START_WORKFLOW ASKED→next', ...REST_TRAIL.slice(0, -2), 'stay CANCELED'],
     },
-    'EMAIL sent': claiming(step('EMAIL sent', 'EMAIL', EMAIL), 'SENT→next', 'SENT'),
+    'EMAIL sent': claiming(emailStep('EMAIL sent'), 'SENT→next', 'SENT'),
     'WEBHOOK answered': claiming(hook('WEBHOOK answered'), 'DONE→next', 'DONE'),
   }
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { TriggerConfig } from '../../schema/automation-triggers.ts'
-import type { Edge, Settings, Step } from '../../schema/automation.ts'
+import type { Edge, Settings, Step, StepOf } from '../../schema/automation.ts'
 import type { WorkflowStatus } from '../../schema/values.ts'
 import type { Call } from '../../src/catalogue/tool.ts'
 import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
@@ -64,6 +64,12 @@ export function step<Type extends Step['type']>(
 ): Step {
   // The signature guarantees that `type` and `config` match.
   return { id, type, config, onError: 'FAIL', ...members } as Step
+}
+
+/** Returns an EMAIL step with a short message of marketing; `config` replaces members of it. */
+export function emailStep(id: string, config: Partial<StepOf<'EMAIL'>['config']> = {}): Step {
+  const message = { subject: 'Hello', content: 'Hi', contentType: 'MARKDOWN', transactional: false } as const
+  return step(id, 'EMAIL', { ...message, ...config })
 }
 
 /** Returns edges along a chain of ids, and single ones given as [from, port, to]. */

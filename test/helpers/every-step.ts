@@ -1,7 +1,7 @@
 import { WAIT_MODES } from '../../schema/automation-steps.ts'
 import { type Edge, type Step, STEP_TYPES } from '../../schema/automation.ts'
 import { ports } from '../../temporal/graph.ts'
-import { step } from './automation.ts'
+import { emailStep, step } from './automation.ts'
 
 /** Returns the types of steps and the modes of WAIT_UNTIL that do not occur in `steps`. */
 export function missingKinds(steps: readonly Step[]): string[] {
@@ -71,15 +71,7 @@ export function everyStep({ url, otherWorkflowId }: Surroundings): { steps: Step
     [step('begin', 'START_WORKFLOW', { workflowId: otherWorkflowId }), 'ASKED→next'],
     [step('halt', 'STOP_WORKFLOW', { workflowId: otherWorkflowId }), 'ASKED→next'],
     [step('leave', 'SUBSCRIPTION', { action: 'UNSUBSCRIBE' }), 'DONE→next'],
-    [
-      step('mail', 'EMAIL', {
-        subject: 'Hello',
-        content: 'Hi',
-        contentType: 'MARKDOWN',
-        transactional: true,
-      }),
-      'SENT→next',
-    ],
+    [emailStep('mail', { transactional: true }), 'SENT→next'],
     [step('exit', 'EXIT', {}), 'EXIT'],
   ]
   return { steps: row.map(([each]) => each), trail: row.map(([{ id }, left]) => `${id} ${left}`) }
