@@ -20,6 +20,7 @@ import { FAST_FORWARD, type FastForward, type FastForwarded, runWorkflowId } fro
 import { reconcile } from '../worker/reconciler.ts'
 import { settleAll } from '../worker/visits.ts'
 import {
+  CLOSED,
   decisionsOf,
   edges,
   emailStep,
@@ -223,14 +224,11 @@ test('FIELD_DATE lasts no longer than its time-out, however often the field is c
 
 test('a wait for a date or an hour lasts no longer than its time-out', async (t) => {
   const timeout = { amount: 1, unit: 'SECONDS' as const }
-  const day = new Date(Date.now() + 2 * 86_400_000)
-  const weekday = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[day.getUTCDay()] ?? 'SUN'
-  const closed = { days: [weekday], start: '00:00', end: '12:00' }
   const person = await tenant.subscribe()
   const late = await world.ended(around(until('DATE', { date: '2099-01-01', timeout })), person)
   t.deepEqual(late.trail.slice(1), ['until TIMEOUT→timeout', 'late EXIT'])
   const shut = await world.ended(
-    around(until('TIME_WINDOW', { ...closed, timeout, onTimeout: 'EXIT' })),
+    around(until('TIME_WINDOW', { ...CLOSED, timeout, onTimeout: 'EXIT' })),
     person,
   )
   t.deepEqual([shut.exitReason, shut.trail.at(-1)], ['EXPIRED', 'until TIMEOUT'])
@@ -238,7 +236,7 @@ test('a wait for a date or an hour lasts no longer than its time-out', async (t)
     new Date().getUTCHours() < 12 ? { start: '00:00', end: '18:00' } : { start: '06:00', end: '05:59' }
   const open = await world.ended(around(until('TIME_WINDOW', { ...hours, timezone: 'UTC' })), person)
   t.is(open.trail[1], 'until ELAPSED→next')
-  const id = await world.publish(around(until('TIME_WINDOW', closed)))
+  const id = await world.publish(around(until('TIME_WINDOW', CLOSED)))
   await world.enter(id, person)
   await world.runWhen(id, { status: 'WAITING' })
   await world.fastForward(id, person)
@@ -395,11 +393,8 @@ test('an event ends a wait of a paused workflow when it comes before the time-ou
 })
 
 test('hours that have closed again in a pause are waited for anew, no longer than the time-out lets', async (t) => {
-  const day = new Date(Date.now() + 2 * 86_400_000)
-  const weekday = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[day.getUTCDay()] ?? 'SUN'
-  const closed = { days: [weekday], start: '00:00', end: '12:00' }
   const timeout = { amount: 5, unit: 'DAYS' as const }
-  const id = await world.publish(around(until('TIME_WINDOW', { ...closed, timeout })))
+  const id = await world.publish(around(until('TIME_WINDOW', { ...CLOSED, timeout })))
   const subscriberId = await tenant.subscribe()
   await world.enter(id, subscriberId)
   const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'TIME' })
@@ -557,24 +552,23 @@ test('an exit rule is looked at before the first step and before each email, als
 })
 
 test('an email waits for its window, sends when told to, and the window of the step goes before the settings', async (t) => {
-  const day = new Date(Date.now() + 2 * 86_400_000)
-  const weekday = (['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'] as const)[day.getUTCDay()] ?? 'SUN'
-  const shut = { days: [weekday], start: '00:00', end: '12:00' }
   const open = { start: '00:00', end: '23:59' }
-  const email = (more: object) => ({ ...EMAIL, config: { ...EMAIL.config, ...more } }) as Step
   const subscriberId = await tenant.subscribe('window@reader.example')
-  const id = await world.publish(chain([email({})], { sendWindow: shut }))
+  const id = await world.publish(chain([EMAIL], { sendWindow: CLOSED }))
   await world.enter(id, subscriberId)
   const run = await world.runWhen(id, { status: 'WAITING', waitKind: 'TIME', stepId: 'hello' })
   t.deepEqual(await trailOf(services, run.id), ['start ENTERED→next', 'hello WAITING'])
   await world.fastForward(id, subscriberId)
   t.deepEqual((await world.endOf(id)).trail.at(-1), 'hello SENT→next')
-  for (const free of [email({ sendWindow: open }), email({ transactional: true })]) {
-    const sent = await world.ended(chain([free], { sendWindow: shut }), subscriberId)
+  for (const free of [
+    emailStep('hello', { sendWindow: open }),
+    emailStep('hello', { transactional: true }),
+  ]) {
+    const sent = await world.ended(chain([free], { sendWindow: CLOSED }), subscriberId)
     t.is(sent.trail.at(-1), 'hello SENT→next')
   }
   // The window is checked again when the wait ends, because a pause may have intervened.
-  const again = await world.publish(chain([email({})], { sendWindow: shut }))
+  const again = await world.publish(chain([EMAIL], { sendWindow: CLOSED }))
   await world.enter(again, subscriberId)
   const waiting = await world.runWhen(again, { status: 'WAITING', waitKind: 'TIME' })
   await execute(

@@ -7,6 +7,7 @@ import { keepHouse } from '../src/domain/housekeeping.ts'
 import { decodeId } from '../src/ids.ts'
 import { campaignWorkflowId } from '../temporal/contract.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
+import { CLOSED } from './helpers/automation.ts'
 import { eventually } from './helpers/eventually.ts'
 import type { Sink } from './helpers/smtp-sink.ts'
 import { type Stack, startStack } from './helpers/stack.ts'
@@ -530,7 +531,6 @@ test.serial(
   'of a workflow: other data, a held email, a full throttle, a share that goes without, and a rule that ends it',
   async (t) => {
     const organization = await api.organization()
-    const tomorrow = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'][(new Date().getUTCDay() + 2) % 7]
     const event = (eventType: string, where: object[] = []) => ({
       id: `on-${eventType}`.toLowerCase(),
       type: 'TRIGGER',
@@ -539,8 +539,7 @@ test.serial(
     const emit = (email: string, eventType: string, amount: number) =>
       organization.data('create_event', { email, eventType, amount })
     const where = [{ path: 'amount', operator: 'gte', value: 50 }]
-    const window = { days: [tomorrow], start: '09:00', end: '10:00', timezone: 'UTC' }
-    const within = { ...HELLO, config: { ...HELLO.config, sendWindow: window } }
+    const within = { ...HELLO, config: { ...HELLO.config, sendWindow: { ...CLOSED, timezone: 'UTC' } } }
     const held = await publishWorkflow(organization, [event('SUBSCRIBER_PAYMENT', where), within], {
       settings: {
         exitRules: [{ id: 'refunded', on: 'SUBSCRIBER_REFUND' }],

@@ -1,7 +1,6 @@
 import test from 'ava'
 import { sql } from 'kysely'
 
-import { WEEKDAYS } from '../schema/automation-parts.ts'
 import type { TriggerConfig } from '../schema/automation-triggers.ts'
 import type { Step } from '../schema/automation.ts'
 import { CONFLICT_STRATEGIES } from '../schema/workflow-group.ts'
@@ -10,7 +9,7 @@ import { decodeId, encodeId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { startSegmentWatch } from '../worker/segment-watch.ts'
 import type { TestOrganization } from './helpers/api.ts'
-import { edges, emailStep, step } from './helpers/automation.ts'
+import { CLOSED, edges, emailStep, step } from './helpers/automation.ts'
 import { type Endpoints, startEndpoints } from './helpers/endpoint.ts'
 import { eventually } from './helpers/eventually.ts'
 import { alongPorts, missingKinds } from './helpers/every-step.ts'
@@ -50,12 +49,6 @@ type Way = {
 }
 
 const LONG = { amount: 3, unit: 'DAYS' } as const
-/** A send window three days ahead. */
-const CLOSED = {
-  days: [WEEKDAYS[(new Date().getUTCDay() + 2) % 7] ?? 'MON'],
-  start: '09:00',
-  end: '10:00',
-}
 const REQUEST = { method: 'POST', timeoutSeconds: 60, retries: 0 } as const
 const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import { WEEKDAYS } from '../../schema/automation-parts.ts'
 import type { TriggerConfig } from '../../schema/automation-triggers.ts'
 import type { Edge, Settings, Step, StepOf } from '../../schema/automation.ts'
 import type { WorkflowStatus } from '../../schema/values.ts'
@@ -8,6 +9,13 @@ import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
 import { execute, json, rows } from '../../src/database.ts'
 import { newId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
+
+/** A send window that does not open within the next day, in any time zone. */
+export const CLOSED = {
+  days: [WEEKDAYS[(new Date().getUTCDay() + 2) % 7] ?? 'MON'],
+  start: '09:00',
+  end: '10:00',
+}
 
 const ACTOR = { kind: 'system' as const, id: 'test', name: 'test' }
 
