@@ -65,8 +65,8 @@ function refuseCompressed(ctx: Context): void {
 }
 
 /**
- * Reads the body of a request as text within `withinMs`. Throws `TOO_LARGE` beyond `limit` bytes, and `MALFORMED_BODY` if
- * the body does not arrive whole or is not in UTF-8.
+ * Reads the body of a request as text within `withinMs`. Throws `TOO_LARGE` beyond `limit` bytes, and `MALFORMED_BODY`
+ * if the body does not arrive whole or is not in UTF-8.
  */
 export async function readText(ctx: Context, limit: number, withinMs = TEXT_MS): Promise<string> {
   const bytes = await readBytes(ctx, limit, withinMs)

@@ -121,7 +121,7 @@ export function toJson(value: unknown, indent = 0): string {
   })
 }
 
-/** Removes control characters, because texts from others must not control the terminal. Only our own colours are kept. */
+/** Removes control characters except our own colours: texts from others must not control the terminal. */
 function printable(text: string): string {
   return text.replaceAll(/(?![\n\t])\p{Cc}/gu, '').replaceAll(OWN_ESCAPE, ESCAPE)
 }

@@ -14,8 +14,8 @@ const ATTACKER = '127.0.0.66'
 const CUSTOMER = '127.0.0.77'
 const AT_ONCE = 8
 /**
- * The failures that each interface accepts from one address within its window; see api/wrong-tokens.ts, smtp/submission.ts
- * and smtp/server.ts.
+ * The failures that each interface accepts from one address within its window; see api/wrong-tokens.ts,
+ * smtp/submission.ts and smtp/server.ts.
  */
 const BORNE = { http: { most: 100, minutes: 1 }, smtp: { most: 10, minutes: 10 } }
 const ROUTES = ['/api/v2/tools/list_tags', '/api/v1/emails', '/api/v2/tokens/current', '/api/v1/admin/tools']

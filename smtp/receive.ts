@@ -15,9 +15,9 @@ const CR = 13
 const LF = 10
 
 /**
- * Receives one message of up to `limit` bytes, as long as there is memory. Throws `Refusal` for what another server could
- * read differently: a bare CR or LF (message smuggling), NUL, lines over the limit of RFC 5321, and an endless header.
- * The message stays in memory until `work` is done.
+ * Receives one message of up to `limit` bytes, as long as there is memory. Throws `Refusal` for what another server
+ * could read differently: a bare CR or LF (message smuggling), NUL, lines over the limit of RFC 5321, and an endless
+ * header. The message stays in memory until `work` is done.
  */
 export async function receiveMessage<Done>(
   stream: AsyncIterable<Buffer | string>,

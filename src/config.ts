@@ -112,8 +112,8 @@ export function hostOf(env: Environment): string {
 }
 
 /**
- * Returns the public address of the API without a trailing slash; if none is set, the one on this machine. Throws when it
- * is not an http or https address.
+ * Returns the public address of the API without a trailing slash; if none is set, the one on this machine. Throws when
+ * it is not an http or https address.
  */
 export function readBaseUrl(env: Environment): string {
   const address = env['POSTLOOM_BASE_URL'] || ownApiUrl(env)

@@ -60,8 +60,8 @@ async function mailOf(api: TestApi) {
 }
 
 /**
- * Opens an email repeatedly until the API has ended. Returns how many visits were answered and how many stored, and when
- * each lost one was answered.
+ * Opens an email repeatedly until the API has ended. Returns how many visits were answered and how many stored, and
+ * when each lost one was answered.
  */
 async function visitUntilEnded(t: ExecutionContext, api: TestApi, pixel: string, signal: NodeJS.Signals) {
   const port = await freePort()

@@ -36,7 +36,7 @@ const SCHEDULES_EVERY = 15
 /** Waits younger than this (seconds) are compared with the events once more. */
 const FRESH_SECONDS = 180
 
-/** Starts to look for runs, intakes, imports and sends that no workflow drives, a minute after each look; see `repairRun`. */
+/** Starts looking every minute for runs, intakes, imports and sends that no workflow drives; see `repairRun`. */
 export function startReconciler(services: Services): { stop(): Promise<void> } {
   const halt = new AbortController()
   async function work(): Promise<void> {

@@ -53,7 +53,7 @@ export type Owner = {
   isReady: boolean
 }
 
-/** Records that this process runs the service, until `clearOwner`. `parent` is the process with which it stops, if any. */
+/** Records that this process runs the service, until `clearOwner`. If `parent` is given, it stops with that process. */
 export function writeOwner(isReady: boolean, parent: number | undefined): void {
   writePrivately(ownerFile, `${process.pid}\n${isReady ? 'ready' : 'starting'}\n${parent ?? ''}\n`)
 }

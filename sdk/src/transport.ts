@@ -137,8 +137,8 @@ function fill(path: string, parameters: readonly string[]): string {
 }
 
 /**
- * Encodes a query. Lists of plain texts are joined by commas; other lists and objects are written as JSON, and undefined
- * members are omitted.
+ * Encodes a query. Lists of plain texts are joined by commas; other lists and objects are written as JSON, and
+ * undefined members are omitted.
  */
 function queryText(query: object): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>

@@ -80,7 +80,7 @@ async function runOnce<Result>(
   return result
 }
 
-/** Writes what a refused call still has to leave behind. If that fails, the caller hears of the refusal all the same. */
+/** Writes what a refused call still has to leave behind. If that fails, the caller still hears of the refusal. */
 async function writeOwed(
   services: Services,
   scope: Scope,

@@ -178,14 +178,14 @@ function lastEnd(tokens: readonly HtmlToken[], name: string): number {
 
 const HEAD_ELEMENTS = new Set(['html', 'head', 'title', 'style', 'meta', 'link', 'base'])
 
-/** Returns whether the token can stand before the body: without tags of head and body, the first other one begins it. */
+/** Returns whether the token can stand before the body, which begins at the first that cannot if it has no tag. */
 function isBeforeBody(token: HtmlToken): boolean {
   if (token.type === 'text') return token.raw.trim() === ''
   if (token.type === 'start' || token.type === 'end') return HEAD_ELEMENTS.has(token.name)
   return token.type !== 'content' || HEAD_ELEMENTS.has(token.element)
 }
 
-/** Returns the index where the preheader goes: first in the body, never before a doctype, which would lose its effect. */
+/** Returns the index where the preheader goes: first in the body, and never before a doctype, which must lead. */
 function startOfBody(tokens: readonly HtmlToken[]): number {
   const body = tokens.findIndex((token) => token.type === 'start' && token.name === 'body')
   if (body >= 0) return body + 1

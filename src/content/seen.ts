@@ -59,8 +59,8 @@ function isPicture({ name }: StartTag): boolean {
 }
 
 /**
- * Returns the cover of an element in one with the cover `parent`. Considers style attributes, `hidden` and the head, but
- * not style sheets, colours or positions outside of the page.
+ * Returns the cover of an element in one with the cover `parent`. Considers style attributes, `hidden` and the head,
+ * but not style sheets, colours or positions outside of the page.
  */
 export function coverIn(parent: Cover, { name: element, attributes }: StartTag): Cover {
   const rules = rulesOf(attributes.find(({ name }) => name === 'style')?.value ?? '')

@@ -227,7 +227,7 @@ async function anonymizeHistory({ em, organization }: Call, id: string, nobody: 
   )
 }
 
-/** Removes the person from idempotency keys with their answers, audit data and rejected import rows that mention them. */
+/** Deletes idempotency records and rejected import rows that mention the person, and empties such audit data. */
 async function scrubRecords({ em, organization }: Call, { id, addresses }: Person): Promise<void> {
   const patterns = array([...addresses, encodeId('sub', id)].map(wholeWord), 'text')
   const mentions = (text: RawBuilder<unknown>) => sql`lower(${text}) ~ any(${patterns})`

@@ -11,8 +11,8 @@ const SNIFFED_BYTES = 1_024
 const HEAD_ELEMENTS =
   /^(?:\s+|<!--[^]*?-->|<(?:meta|link|base)\b[^>]*>|<(title|script|style|noscript)\b[^]*?<\/\1\s*>)*/i
 
-// The parent sends one page once the thread is loaded, and takes one answer. A thread that is ended while it still loads
-// would go on with the page to its end.
+// The parent sends one page once the thread is loaded, and takes one answer. A thread that is ended while it still
+// loads would go on with the page to its end.
 parentPort?.once('message', async (page: Page) => {
   answer(await readPage(page))
 })

@@ -8,7 +8,7 @@ export type WebFaultReason =
   | 'TOO_MANY_REDIRECTS'
   | 'BUSY'
 
-/** A request that got no answer. `message` continues a sentence that begins with the address, and may be shown to the user. */
+/** A request that got no answer. `message` continues a sentence that begins with the address; users may see it. */
 export class WebFault extends Error {
   readonly reason: WebFaultReason
 

@@ -20,7 +20,7 @@ export async function findRecipient(services: Services, token: string): Promise<
   return { organization, email, isUnsubscribed: status === 'UNSUBSCRIBED' }
 }
 
-/** Unsubscribes the subscriber of the link; repeating it changes nothing more. Null in the same cases as findRecipient. */
+/** Unsubscribes the subscriber of the link; repeating it changes nothing. Null in the same cases as findRecipient. */
 export async function unsubscribe(services: Services, token: string): Promise<LinkRecipient | null> {
   const read = readToken(services.config.secret, 'unsubscribe', token)
   const recipient = await findRecipient(services, token)

@@ -98,9 +98,9 @@ export function createVisitWriter(services: Services): VisitWriter {
   }
 
   /**
-   * Writes a batch and returns how many of its visits are written or rejected: all of them, or those before the database
-   * became unreachable. A batch that the database rejects is split in halves, so that one invalid visit does not affect
-   * others.
+   * Writes a batch and returns how many of its visits are written or rejected: all of them, or those before the
+   * database became unreachable. A batch that the database rejects is split in halves, so that one invalid visit does
+   * not affect others.
    */
   async function settle(batch: readonly Visit[]): Promise<number> {
     try {

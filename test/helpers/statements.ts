@@ -1,8 +1,8 @@
 import pg from 'pg'
 
 /**
- * Calls `onStatement` with every statement that this process sends to PostgreSQL from now on, and with its values. To be
- * called before any client is created, because a client keeps the method that it finds.
+ * Calls `onStatement` with every statement that this process sends to PostgreSQL from now on, and with its values. To
+ * be called before any client is created, because a client keeps the method that it finds.
  */
 export function watchStatements(onStatement: (text: string, values: unknown) => void): void {
   // oxlint-disable-next-line typescript/unbound-method -- it is called on the client that it was called on

@@ -47,7 +47,7 @@ function beat(organizationId: string): void {
   cancellationSignal.throwIfAborted()
 }
 
-/** Refreshes an organization. A failure is logged, holds up no other organization and is tried again in the next round. */
+/** Refreshes an organization. A failure is logged and tried again in the next round; other organizations go on. */
 async function tryRefresh(
   services: Services,
   organizationId: string,

@@ -17,9 +17,9 @@ const PREFIXES = { campaign: 'cmp', workflow: 'wf', segment: 'seg' } as const sa
 const NAMED = 20
 
 /**
- * Returns up to 20 records with a `document` (filters, steps or goals) for which the condition holds. Searches segments,
- * workflow drafts and all that can still send or run: unfinished campaigns, published versions of workflows that are not
- * archived, older versions with active runs, and the goals of ended runs that still count.
+ * Returns up to 20 records with a `document` (filters, steps or goals) for which the condition holds. Searches
+ * segments, workflow drafts and all that can still send or run: unfinished campaigns, published versions of workflows
+ * that are not archived, older versions with active runs, and the goals of ended runs that still count.
  */
 export async function usesWhere({ em, organization }: Call, condition: RawBuilder<unknown>): Promise<Use[]> {
   return await rows<Use>(

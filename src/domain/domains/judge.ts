@@ -50,8 +50,8 @@ function judgeOwnership(needed: NeededRecord, texts: readonly string[]): Verdict
 }
 
 /**
- * RFC 6376 3.6.1: there is exactly one record. `v` comes first, no tag is repeated (3.2), and other tags have any order.
- * Unknown tags and spaces in `p` are ignored.
+ * RFC 6376 3.6.1: there is exactly one record. `v` comes first, no tag is repeated (3.2), and other tags have any
+ * order. Unknown tags and spaces in `p` are ignored.
  */
 function judgeDkim(needed: NeededRecord, texts: readonly string[]): Verdict {
   const keys = texts.filter((text) => /(^|;|")\s*p\s*=/.test(text))

@@ -26,7 +26,7 @@ export async function keepRejections(
           rejections.map(({ rowNumber }) => rowNumber),
           'int',
         )}, ${array(
-          // PostgreSQL cannot store this character, for which the row may have been rejected.
+          // PostgreSQL cannot store NUL. Removed and not replaced, so that the row can be sent again as it was meant.
           rejections.map(({ cells }) => cells.map((cell) => cell.replaceAll('\u0000', ''))),
           'jsonb',
         )}, ${array(
@@ -38,8 +38,8 @@ export async function keepRejections(
 
 /**
  * Returns a page of rejected rows as CSV: the columns of the file, then the row number and the error, then the cells
- * that the row has too many. A cell that a spreadsheet would run as a formula gets an apostrophe in front, which another
- * import removes.
+ * that the row has too many. A cell that a spreadsheet would run as a formula gets an apostrophe in front, which
+ * another import removes.
  */
 export async function rejectedAsCsv(
   call: Call,

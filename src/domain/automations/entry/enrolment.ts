@@ -264,8 +264,9 @@ export function decide(
 }
 
 /**
- * Returns the entry key: a subscriber has at most one active run per key, and enters with the empty key only without any
- * active run. `EVERY_TIME` gives each run a key of its own. Returns null if `PER_KEY` finds no string, number or boolean at `keyPath`.
+ * Returns the entry key: a subscriber has at most one active run per key, and enters with the empty key only without
+ * any active run. `EVERY_TIME` gives each run a key of its own. Returns null if `PER_KEY` finds no string, number or
+ * boolean at `keyPath`.
  */
 function entryKeyOf(rule: ReEntry, { context }: Pick<Candidate, 'context'>): string | null {
   if (rule.mode === 'EVERY_TIME') return newId()

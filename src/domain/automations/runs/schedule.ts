@@ -82,8 +82,8 @@ export function windowLength({ start, end }: SendWindow): number {
 
 /**
  * Returns the moment of a field's date, moved by the offset, in epoch ms; null if the value is no date. Days and weeks
- * of the offset are calendar days. With `anniversary`, returns the next such moment of any year from the date on that is
- * not over (29 February is the 28th in other years).
+ * of the offset are calendar days. With `anniversary`, returns the next such moment of any year from the date on that
+ * is not over (29 February is the 28th in other years).
  */
 export function fieldDateDue(
   value: unknown,

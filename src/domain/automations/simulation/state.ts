@@ -42,8 +42,8 @@ export function withEvent(state: State, event: SimulatedEvent): State {
 }
 
 /**
- * Returns the state with a custom field set, or removed by null. As in the engine, a new field gets the type of its first
- * value.
+ * Returns the state with a custom field set, or removed by null. As in the engine, a new field gets the type of its
+ * first value.
  */
 export function withField(state: State, field: string, value: FieldScalar | null, timezone: string): State {
   const { [field]: _old, ...fields } = state.fields
