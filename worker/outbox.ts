@@ -1,20 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import {
-  type Client,
-  isGrpcServiceError,
-  WorkflowExecutionAlreadyStartedError,
-  WorkflowIdReusePolicy,
-  WorkflowNotFoundError,
-} from '@temporalio/client'
+import { type Client, isGrpcServiceError } from '@temporalio/client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
+import { createWaiter } from '../src/delivery/waiter.ts'
 import { claimOutbox, finishOutbox, type OutboxRow, postponeOutbox } from '../src/domain/outbox.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
-import { AUTOMATION_RUN, type AutomationRunInput, NUDGE, SEARCH, taskQueue } from '../temporal/contract.ts'
+import { tellTemporal } from './dispatch.ts'
 import { performWork } from './run-work.ts'
-import { alignSchedule } from './trigger-schedules.ts'
 
 /**
  * Sends committed outbox rows to Temporal. `ring()` makes it look at once; `stop()` gives current calls a moment to
@@ -36,9 +30,8 @@ const NOTICED_AFTER = 5
 const INVALID_ARGUMENT = 3
 
 /**
- * Dispatches the outbox after each ring, and by polling in case a ring was lost. The start of a workflow that exists
- * already and a signal to a workflow that has ended count as done. Anything else is retried, with longer pauses while
- * Temporal is down. `knowsAttributes` returns whether the server knows our search attributes.
+ * Dispatches the outbox after each ring, and by polling in case a ring was lost. What fails is retried, with longer
+ * pauses while Temporal is down. `knowsAttributes` returns whether the server knows our search attributes.
  */
 export function startOutboxRelay(
   services: Services,
@@ -49,38 +42,29 @@ export function startOutboxRelay(
   let failures = 0
   let pausedUntil = 0
   const halt = new AbortController()
-  let wake: () => void = () => undefined
+  const waiter = createWaiter()
   let rung = false
 
   function ring(): void {
     rung = true
-    wake()
+    waiter.wake()
   }
 
   async function work(): Promise<void> {
     while (!halt.signal.aborted) {
       rung = false
       const free = MOST - inFlight.size
-      const claimed = free > 0 && Date.now() >= pausedUntil ? await claim(free) : []
+      const claimed = free > 0 && Date.now() >= pausedUntil ? await claim(services, free) : []
       for (const row of claimed) follow(row)
       if (done.length > 0) await forget()
       if (claimed.length === free && free > 0) continue
-      await rest()
+      await waiter.until(() => rung || halt.signal.aborted, POLL_MS)
     }
     // The client keeps repeating a call to a lost server long after it was cancelled, so this does not wait for its
     // end.
     await Promise.race([Promise.all(inFlight.values()), sleep(LAST_CALLS_MS, undefined, { ref: false })])
     await forget()
-    await postpone([...inFlight.keys()], 0)
-  }
-
-  async function claim(limit: number): Promise<OutboxRow[]> {
-    try {
-      return await claimOutbox(crossOrganization(services), limit, LEASE_SECONDS)
-    } catch (error) {
-      services.log.warn({ err: error }, 'the outbox cannot be read; trying again')
-      return []
-    }
+    await postpone(services, [...inFlight.keys()], 0)
   }
 
   async function forget(): Promise<void> {
@@ -103,44 +87,19 @@ export function startOutboxRelay(
     inFlight.set(row.id, followed)
   }
 
-  async function rest(): Promise<void> {
-    if (rung || halt.signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, POLL_MS)
-      wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-    wake = () => undefined
-  }
-
   async function dispatch(row: OutboxRow): Promise<void> {
-    if (row.kind === 'work') return await doWork(row)
+    if (row.kind === 'work') return await doWork(services, row)
     try {
       const client = await services.temporal.client()
       await client.withDeadline(Date.now() + CALL_MS, async () => {
         const isSearched = row.kind === 'start' || row.kind === 'schedule'
         const searchable = isSearched && (await options.knowsAttributes(client))
-        await tell(client, row, services, searchable)
+        await tellTemporal(client, row, services, searchable)
       })
       failures = 0
       done.push(row.id)
     } catch (error) {
       await later(row, error)
-    }
-  }
-
-  /**
-   * Performs work that needs no Temporal, such as requests of runs to other workflows. Its transaction also deletes the
-   * row.
-   */
-  async function doWork(row: OutboxRow): Promise<void> {
-    try {
-      await performWork(services, row)
-    } catch (error) {
-      services.log.warn({ fault: describeFault(error), workflowId: row.workflowId }, 'not done yet')
-      await postpone([row.id], pauseAfter(row))
     }
   }
 
@@ -152,13 +111,7 @@ export function startOutboxRelay(
       { err: error, workflowId: row.workflowId, attempts: row.attempts },
       'not dispatched yet',
     )
-    await postpone([row.id], delay)
-  }
-
-  /** Makes rows due again after `delayMs`. If this fails, they are claimed again when their lease ends. */
-  async function postpone(ids: readonly string[], delayMs: number): Promise<void> {
-    if (ids.length === 0) return
-    await postponeOutbox(crossOrganization(services), ids, delayMs).catch(() => undefined)
+    await postpone(services, [row.id], delay)
   }
 
   const working = work()
@@ -166,10 +119,38 @@ export function startOutboxRelay(
     ring,
     async stop() {
       halt.abort()
-      wake()
+      waiter.wake()
       await working
     },
   }
+}
+
+async function claim(services: Services, limit: number): Promise<OutboxRow[]> {
+  try {
+    return await claimOutbox(crossOrganization(services), limit, LEASE_SECONDS)
+  } catch (error) {
+    services.log.warn({ err: error }, 'the outbox cannot be read; trying again')
+    return []
+  }
+}
+
+/**
+ * Performs work that needs no Temporal, such as requests of runs to other workflows. Its transaction also deletes
+ * the row.
+ */
+async function doWork(services: Services, row: OutboxRow): Promise<void> {
+  try {
+    await performWork(services, row)
+  } catch (error) {
+    services.log.warn({ fault: describeFault(error), workflowId: row.workflowId }, 'not done yet')
+    await postpone(services, [row.id], pauseAfter(row))
+  }
+}
+
+/** Makes rows due again after `delayMs`. If this fails, they are claimed again when their lease ends. */
+async function postpone(services: Services, ids: readonly string[], delayMs: number): Promise<void> {
+  if (ids.length === 0) return
+  await postponeOutbox(crossOrganization(services), ids, delayMs).catch(() => undefined)
 }
 
 /** Returns whether the server refused the row, which says nothing about other rows. */
@@ -180,103 +161,4 @@ function isRefused(error: unknown): boolean {
 
 function pauseAfter({ attempts }: OutboxRow): number {
   return Math.min(LONGEST_PAUSE_MS, 100 * 2 ** Math.min(attempts, 10))
-}
-
-async function tell(client: Client, row: OutboxRow, services: Services, searchable: boolean): Promise<void> {
-  if (row.kind === 'signal') return await signal(client, row)
-  if (row.kind === 'schedule') return await alignSchedule(client, services, row, searchable)
-  try {
-    await startWorkflow(client, services, row.workflowId, row.payload, searchable)
-  } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
-  }
-}
-
-async function signal(client: Client, { workflowId, payload }: OutboxRow): Promise<void> {
-  try {
-    await client.workflow.getHandle(workflowId).signal(String(payload['signal']))
-  } catch (error) {
-    if (!(error instanceof WorkflowNotFoundError)) throw error
-  }
-}
-
-async function startWorkflow(
-  client: Client,
-  services: Services,
-  workflowId: string,
-  payload: Record<string, unknown>,
-  searchable: boolean,
-): Promise<void> {
-  // src/domain wrote this payload when it emitted the intent; the table does not keep its type.
-  const start = payload as RunStart | BackgroundStart
-  if (isRunStart(start)) return await startRun(client, services, workflowId, start, searchable)
-  const { organizationId, campaignId, automationId } = start.input
-  await client.workflow.start(start.workflow, {
-    workflowId,
-    taskQueue: taskQueue(services.config.temporal.taskQueue, 'background'),
-    args: [start.input],
-    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-    staticSummary: start.summary,
-    ...(start.details !== undefined && { staticDetails: start.details }),
-    ...(searchable && {
-      typedSearchAttributes: [
-        { key: SEARCH.organization, value: organizationId },
-        ...(campaignId === undefined ? [] : [{ key: SEARCH.campaign, value: campaignId }]),
-        ...(automationId === undefined ? [] : [{ key: SEARCH.automation, value: automationId }]),
-      ],
-    }),
-  })
-}
-
-async function startRun(
-  client: Client,
-  { config }: Services,
-  workflowId: string,
-  { workflow, input, summary, restart }: RunStart,
-  searchable: boolean,
-): Promise<void> {
-  const { organizationId, automationId, subscriberId, runId } = input
-  const argument: AutomationRunInput = { organizationId, automationId, subscriberId, runId, searchable }
-  const options = {
-    workflowId,
-    taskQueue: taskQueue(config.temporal.taskQueue, 'runs'),
-    args: [argument] as [AutomationRunInput],
-    staticSummary: summary,
-    staticDetails: `${runId} of ${automationId} in ${organizationId}. The tool get_workflow_run shows its whole timeline.`,
-    ...(searchable && {
-      typedSearchAttributes: [
-        { key: SEARCH.organization, value: organizationId },
-        { key: SEARCH.automation, value: automationId },
-        { key: SEARCH.subscriber, value: subscriberId },
-        { key: SEARCH.state, value: 'QUEUED' },
-      ],
-    }),
-  }
-  if (restart === true) {
-    // The run that went before may be about to end: this signal makes it look again and go on itself.
-    const again = { signal: NUDGE, workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE }
-    await client.workflow.signalWithStart(workflow, { ...options, ...again })
-    return
-  }
-  const workflowIdReusePolicy = WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY
-  await client.workflow.start(workflow, { ...options, workflowIdReusePolicy })
-}
-
-function isRunStart(start: RunStart | BackgroundStart): start is RunStart {
-  return start.workflow === AUTOMATION_RUN
-}
-
-type RunStart = {
-  workflow: typeof AUTOMATION_RUN
-  input: Omit<AutomationRunInput, 'searchable'>
-  summary: string
-  restart?: boolean
-}
-
-/** Any other workflow, with the organization that it works for in its argument. */
-type BackgroundStart = {
-  workflow: string
-  input: { organizationId: string; campaignId?: string; automationId?: string } & Record<string, unknown>
-  summary: string
-  details?: string
 }
