@@ -1,5 +1,6 @@
+import { emailFacts } from '../domain/email-facts.ts'
 import type { ClaimedMail } from './claims.ts'
-import { eventData, Unreadable } from './render.ts'
+import { Unreadable } from './mail-content.ts'
 import { backOff, isHard, refusesSize, replyLine, verdictOf } from './replies.ts'
 import { NoUtf8, SmtpFailure } from './smtp-wire.ts'
 import type { Outcome } from './tick.ts'
@@ -77,4 +78,9 @@ function base(mail: ClaimedMail, subject: string | null): Omit<Outcome, 'kind'> 
     ambiguous: false,
     data: eventData(mail, subject),
   }
+}
+
+/** Returns the data that the events of an email carry, with ids as TypeIDs. */
+function eventData(mail: ClaimedMail, subject: string | null): Record<string, unknown> {
+  return { ...emailFacts({ ...mail, messageId: mail.id }), ...(subject !== null && { subject }) }
 }
