@@ -16,7 +16,7 @@ import { workflowBundle } from './bundle.ts'
 import { type OutboxRelay, startOutboxRelay } from './outbox.ts'
 import { startReconciler } from './reconciler.ts'
 import { watchSearchAttributes } from './search-attributes.ts'
-import { startWebhooks } from './webhooks.ts'
+import { startWebhookSteps } from './webhook-steps.ts'
 
 /** The engine of automations and background work in this process. */
 export type Engine = {
@@ -54,8 +54,8 @@ const ACTIVITIES = {
 } as const satisfies Record<QueueKind, (services: Services) => object>
 
 /**
- * Starts the outbox relay, the Temporal workers, the reconciler and the webhooks. While Temporal is down, they keep
- * trying.
+ * Starts the outbox relay, the Temporal workers, the reconciler and the requests of WEBHOOK steps. While Temporal is
+ * down, they keep trying.
  */
 export async function startEngine(services: Services, { graceMs = 4_000 } = {}): Promise<Engine> {
   installLogger(services)
@@ -70,7 +70,7 @@ export async function startEngine(services: Services, { graceMs = 4_000 } = {}):
   )
   const workers = (['runs', 'background'] as const).map((kind) => superviseWorker(services, kind, graceMs))
   const reconciler = startReconciler(services)
-  const webhooks = startWebhooks(services, graceMs)
+  const webhookSteps = startWebhookSteps(services, graceMs)
   return {
     isRunning: () => workers.every((worker) => worker.isRunning()),
     missingAttributes: () => attributes.missing(),
@@ -81,7 +81,7 @@ export async function startEngine(services: Services, { graceMs = 4_000 } = {}):
       await Promise.all([
         relay.stop(),
         reconciler.stop(),
-        webhooks.stop(),
+        webhookSteps.stop(),
         ...workers.map((worker) => worker.stop()),
       ])
     },

@@ -40,7 +40,7 @@ const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429])
  * one. When a worker dies in between, another sends the request again with the same id, by which the receiver
  * recognizes a repetition.
  */
-export function startWebhooks(services: Services, graceMs: number): { stop(): Promise<void> } {
+export function startWebhookSteps(services: Services, graceMs: number): { stop(): Promise<void> } {
   return startServing(services, {
     graceMs,
     pollMs: POLL_MS,
