@@ -1,4 +1,4 @@
-import { type Client, type ScheduleSummary, ScheduleNotFoundError } from '@temporalio/client'
+import type { Client, ScheduleSummary } from '@temporalio/client'
 
 import { crossOrganization } from '../src/catalogue/unit-of-work.ts'
 import {
@@ -12,7 +12,7 @@ import { encodeId } from '../src/ids.ts'
 import type { Services } from '../src/services.ts'
 import { triggerScheduleId, triggerSchedulePrefix } from '../temporal/contract.ts'
 import { askTemporal, tryRepair } from './repair.ts'
-import { PAUSED_NOTE } from './trigger-schedules.ts'
+import { ignoreMissing, PAUSED_NOTE } from './trigger-schedules.ts'
 
 const BATCH = 200
 
@@ -100,8 +100,4 @@ async function stateOf(client: Client, scheduleId: string): Promise<'MISSING' | 
 
 function idOf({ config }: Services, { automationId, stepId }: KnownSchedule): string {
   return triggerScheduleId(config.temporal.taskQueue, encodeId('wf', automationId), stepId)
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof ScheduleNotFoundError)) throw error
 }

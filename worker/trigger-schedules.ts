@@ -97,6 +97,7 @@ function runningState({ isPaused }: ScheduleState, previous?: ScheduleDescriptio
   return { paused: isPaused, note: isPaused ? PAUSED_NOTE : RUNNING_NOTE }
 }
 
-function ignoreMissing(error: unknown): void {
+/** Handles an error of Temporal: a schedule that does not exist is no fault, anything else is thrown again. */
+export function ignoreMissing(error: unknown): void {
   if (!(error instanceof ScheduleNotFoundError)) throw error
 }
