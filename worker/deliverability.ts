@@ -1,4 +1,4 @@
-import type { Actor, Call } from '../src/catalogue/tool.ts'
+import type { Actor } from '../src/catalogue/tool.ts'
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { confirmDeliveries, dueDeliveries } from '../src/domain/deliverability/deliveries.ts'
 import { countOutcomes, organizationsToCount } from '../src/domain/deliverability/totals.ts'
@@ -7,9 +7,8 @@ import {
   readUnknownDomains,
   settleUnknownDomains,
 } from '../src/domain/deliverability/unknown-domains.ts'
-import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
-import { startRounds } from './rounds.ts'
+import { startRounds, takeEach } from './rounds.ts'
 
 const ACTOR: Actor = { kind: 'system', id: 'deliverability', name: 'Deliverability' }
 const COUNT_MS = 1_000
@@ -43,49 +42,33 @@ export function startDeliverability(services: Services): { stop(): Promise<void>
 
 /** Counts some batches of outcomes of every organization. Returns how many batches were counted. */
 export async function countAll(services: Services): Promise<number> {
-  let taken = 0
-  for (const organizationId of await organizationsToCount(crossOrganization(services))) {
-    const counted = await unitOfWork(services, { organizationId, actor: ACTOR }, countOutcomes).catch(
-      (error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'outcomes will be counted again')
-        return 0
-      },
-    )
-    taken += counted
-  }
-  return taken
+  const waiting = await organizationsToCount(crossOrganization(services))
+  return await takeEach(services, waiting, 'outcomes will be counted again', (organizationId) =>
+    unitOfWork(services, { organizationId, actor: ACTOR }, countOutcomes),
+  )
 }
 
 /** Learns the mail servers of some unknown domains of every organization. Returns how many domains were settled. */
 export async function learnAll(services: Services): Promise<number> {
   const unknown = await readUnknownDomains(crossOrganization(services))
   const families = await learnFamilies(services, unknown)
-  let learned = 0
-  for (const { organizationId, domains } of unknown) {
-    const settle = (call: Call) => settleUnknownDomains(call, domains, families)
-    const settled = await unitOfWork(services, { organizationId, actor: ACTOR }, settle).catch(
-      (error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'receivers will be counted by family later')
-        return 0
-      },
-    )
-    learned += settled
-  }
-  return learned
+  return await takeEach(services, unknown, 'receivers will be counted by family later', (each) =>
+    unitOfWork(services, { organizationId: each.organizationId, actor: ACTOR }, (call) =>
+      settleUnknownDomains(call, each.domains, families),
+    ),
+  )
 }
 
 /** Confirms the pages of deliveries that are due. Returns how many pages it took. */
 export async function confirmAll(services: Services): Promise<number> {
-  let taken = 0
-  for (const { organizationId, id } of await dueDeliveries(crossOrganization(services), PAGES)) {
-    const confirm = (call: Call) => confirmDeliveries(call, id)
-    const isTaken = await unitOfWork(services, { organizationId, actor: ACTOR }, confirm).catch(
-      (error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'deliveries will be confirmed again')
-        return false
-      },
-    )
-    if (isTaken) taken += 1
-  }
-  return taken
+  const due = await dueDeliveries(crossOrganization(services), PAGES)
+  return await takeEach(
+    services,
+    due,
+    'deliveries will be confirmed again',
+    async ({ organizationId, id }) => {
+      const scope = { organizationId, actor: ACTOR }
+      return (await unitOfWork(services, scope, (call) => confirmDeliveries(call, id))) ? 1 : 0
+    },
+  )
 }

@@ -1,8 +1,7 @@
 import { crossOrganization, unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { fireEchoes, organizationsWithEchoes } from '../src/domain/automations/triggers/echoes.ts'
-import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
-import { startRounds } from './rounds.ts'
+import { startRounds, takeEach } from './rounds.ts'
 
 const POLL_MS = 500
 const ACTOR = { kind: 'system' as const, id: 'workflows', name: 'workflows' }
@@ -17,14 +16,8 @@ export function startEchoWatch(services: Services): { stop(): Promise<void> } {
 
 /** Does one round over all organizations. Returns how many events it took; what fails is left for the next round. */
 export async function watchEchoes(services: Services): Promise<number> {
-  let taken = 0
-  for (const organizationId of await organizationsWithEchoes(crossOrganization(services))) {
-    taken += await unitOfWork(services, { organizationId, actor: ACTOR }, fireEchoes).catch(
-      (error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'events of workflows will be looked at again')
-        return 0
-      },
-    )
-  }
-  return taken
+  const waiting = await organizationsWithEchoes(crossOrganization(services))
+  return await takeEach(services, waiting, 'events of workflows will be looked at again', (organizationId) =>
+    unitOfWork(services, { organizationId, actor: ACTOR }, fireEchoes),
+  )
 }

@@ -32,6 +32,26 @@ export function startRounds(
   }
 }
 
+/**
+ * Takes the work of each item, such as an organization, and returns how much it was. What throws is logged with
+ * `complaint`, holds up no other and is left for the next round.
+ */
+export async function takeEach<Item>(
+  services: Services,
+  items: readonly Item[],
+  complaint: string,
+  take: (item: Item) => Promise<number>,
+): Promise<number> {
+  let taken = 0
+  for (const item of items) {
+    taken += await take(item).catch((error: unknown) => {
+      services.log.warn({ fault: describeFault(error) }, complaint)
+      return 0
+    })
+  }
+  return taken
+}
+
 /** How `startServing` works: what it claims, how many tasks it serves at once, and how it serves one. */
 export type Serving<Task> = {
   pollMs: number

@@ -5,7 +5,7 @@ import { claimRecheck, finishRecheck, noteMisplaced, type Recheck } from '../src
 import { NIL_ID } from '../src/ids.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
-import { startRounds } from './rounds.ts'
+import { startRounds, takeEach } from './rounds.ts'
 
 const POLL_MS = 500
 /** The actor of changes by segments, as it appears in a subscriber's history. */
@@ -27,16 +27,10 @@ export async function watchSegments(services: Services): Promise<number> {
   const em = crossOrganization(services)
   const recheck = await claimRecheck(em)
   if (recheck) await compare(services, recheck)
-  let taken = 0
-  for (const organizationId of await organizationsWithChanges(em)) {
-    taken += await unitOfWork(services, { organizationId, actor: SEGMENT_ACTOR }, applySegmentChanges).catch(
-      (error: unknown) => {
-        services.log.warn({ fault: describeFault(error) }, 'changes of segments will be looked at again')
-        return 0
-      },
-    )
-  }
-  return taken
+  const changed = await organizationsWithChanges(em)
+  return await takeEach(services, changed, 'changes of segments will be looked at again', (organizationId) =>
+    unitOfWork(services, { organizationId, actor: SEGMENT_ACTOR }, applySegmentChanges),
+  )
 }
 
 async function compare(services: Services, recheck: Recheck): Promise<void> {

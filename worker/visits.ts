@@ -10,7 +10,7 @@ import {
 } from '../src/domain/visits.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
-import { startRounds } from './rounds.ts'
+import { startRounds, takeEach } from './rounds.ts'
 
 const POLL_MS = 250
 const MOST_AT_ONCE = 2_000
@@ -25,14 +25,10 @@ export function startVisits(services: Services): { stop(): Promise<void> } {
 
 /** Does one round: a batch of every organization. Returns how many visits it settled. */
 export async function settleAll(services: Services): Promise<number> {
-  let taken = 0
-  for (const organizationId of await organizationsWithVisits(crossOrganization(services))) {
-    taken += await settleBatch(services, organizationId, MOST_AT_ONCE).catch((error: unknown) => {
-      services.log.warn({ fault: describeFault(error) }, 'opens and clicks will be settled again')
-      return 0
-    })
-  }
-  return taken
+  const visited = await organizationsWithVisits(crossOrganization(services))
+  return await takeEach(services, visited, 'opens and clicks will be settled again', (organizationId) =>
+    settleBatch(services, organizationId, MOST_AT_ONCE),
+  )
 }
 
 /** Settles a batch. When one of its visits is at fault, tries half as many; a visit that fails alone is set apart. */
