@@ -1,5 +1,6 @@
 import type { CompiledEmail } from '../content/compile.ts'
 import { type FilledEmail, fillContent } from '../content/fill.ts'
+import { compileStored } from '../domain/emails/stored-content.ts'
 import { areShared } from '../domain/links.ts'
 import type { Services } from '../services.ts'
 import type { Mail } from './claims.ts'
@@ -7,7 +8,7 @@ import { signMail } from './dkim.ts'
 import { createEmailCache } from './email-cache.ts'
 import { fillInputOf } from './fill-input.ts'
 import { formatMessageId } from './identity.ts'
-import { compileCampaignSend, compileSource, compileStepEmail, reading } from './mail-content.ts'
+import { compileCampaignSend, compileStepEmail, reading } from './mail-content.ts'
 import { type ComposedMail, composeMail } from './mime.ts'
 import { quote, quoteEmail } from './quoted-printable.ts'
 import { returnPathOf } from './return-path.ts'
@@ -54,7 +55,7 @@ export function createRenderer(services: Services): Renderer {
   /** Returns the compiled email in this form, the only one that is cached; null when its content no longer exists. */
   async function compiledOf(mail: Mail, form: Form): Promise<CompiledEmail | null> {
     const { source, versionId, stepId, marketing } = mail
-    if (source) return FORMS[form](compileSource(mail, source))
+    if (source) return FORMS[form](compileStored(source, mail))
     const isCampaign = mail.class === 'CAMPAIGN'
     if (!versionId || !(stepId || isCampaign)) return null
     return await kept(`${form}/${versionId}/${marketing}/${stepId}`, async () => {

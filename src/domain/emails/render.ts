@@ -1,9 +1,8 @@
-import { CONTENT_TYPES } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { compileContent } from '../../content/compile.ts'
 import { fillContent } from '../../content/fill.ts'
 import type { MessageSource } from '../messages.ts'
 import { organizationVariables, personVariables } from '../variables.ts'
+import { compileStored } from './stored-content.ts'
 
 /**
  * An accepted email with the current data of its recipient; those members are null for a test, and when the subscriber
@@ -19,8 +18,6 @@ type Accepted = {
   fields: Record<string, unknown> | null
 }
 
-const FORMATS = [...CONTENT_TYPES, 'HTML'] as const
-
 /**
  * Renders the bodies of an email again from its stored source. Links are not tracked and personal addresses are
  * samples, so that reading it counts nothing and unsubscribes nobody.
@@ -28,14 +25,7 @@ const FORMATS = [...CONTENT_TYPES, 'HTML'] as const
 export function renderAgain(call: Call, email: Accepted): { html: string; text: string } {
   const { source, recipient, subscriberName, phone, fields, isTest } = email
   const { baseUrl } = call.services.config
-  const compiled = compileContent({
-    contentType: FORMATS.find((format) => format === source.contentType) ?? 'MARKDOWN',
-    source: source.content,
-    subject: source.subject ?? '',
-    preview: source.preview ?? null,
-    text: source.text,
-    kind: email.marketing ? 'marketing' : 'transactional',
-  })
+  const compiled = compileStored(source, email)
   const { name } = call.organization
   const { html, text } = fillContent(compiled, {
     variables:
