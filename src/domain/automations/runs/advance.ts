@@ -80,14 +80,26 @@ export async function advanceRun(
     if (isFirst) run.execution = null
     return await hold(call, run)
   }
+  const walk = await openWalk(call, run, refusals)
+  run.dueAt = null
+  const before = run.wakeAt
+  if (isFirst) await begin(walk)
+  if (!isOver(run)) await walkOn(walk)
+  if (run.status === 'FAILED') run.failedIn = asking.attempt
+  await recordDecisions(call, walk.decisions)
+  const isChanged = walk.visits.length > 0 || isFirst || isOver(run) || run.held || run.wakeAt !== before
+  if (isChanged) await saveWalk(walk)
+  return await nextAction(call, run, walk.visits)
+}
+
+async function openWalk(call: Call, run: RunState, refusals: Refusals): Promise<Walk> {
   const version = await loadVersion(call.em, call.organization.id, run.versionId)
   const timezone = version.definition.settings.timezone ?? call.organization.timezone
-  const clock = { now: run.now, timezone }
-  const walk: Walk = {
+  return {
     call,
     run,
     version,
-    clock,
+    clock: { now: run.now, timezone },
     due: dueOf(run),
     isHeldBack: run.dueAt !== null,
     visits: [],
@@ -95,20 +107,15 @@ export async function advanceRun(
     refusals,
     isEndTold: false,
   }
-  run.dueAt = null
-  const before = run.wakeAt
-  if (isFirst) await begin(walk)
-  if (!isOver(run)) await walkOn(walk)
-  if (run.status === 'FAILED') run.failedIn = asking.attempt
-  await recordDecisions(call, walk.decisions)
-  if (walk.visits.length > 0 || isFirst || isOver(run) || run.held || run.wakeAt !== before) {
-    run.held = false
-    const events = isOver(run) && !walk.isEndTold ? [endEvent(run)] : []
-    const recorded = await saveRun(call, run, walk.visits, events)
-    if (recorded.isAwaited) await endEventWaits(call, recorded.events)
-    if (isOver(run) && run.groupId !== null) await freePlaces(call, [{ ...run, groupId: run.groupId }])
-  }
-  return await nextAction(call, run, walk.visits)
+}
+
+/** Stores the run's place and visits, and tells its end, which frees its place in the group of its automation. */
+async function saveWalk({ call, run, visits, isEndTold }: Walk): Promise<void> {
+  run.held = false
+  const events = isOver(run) && !isEndTold ? [endEvent(run)] : []
+  const recorded = await saveRun(call, run, visits, events)
+  if (recorded.isAwaited) await endEventWaits(call, recorded.events)
+  if (isOver(run) && run.groupId !== null) await freePlaces(call, [{ ...run, groupId: run.groupId }])
 }
 
 /** Cancels a run because an operator canceled its workflow in Temporal. */
