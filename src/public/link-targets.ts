@@ -41,18 +41,22 @@ export function createLinkTargets(services: Services): (link: LinkOfEmail) => Pr
     while (asks.length > 0) {
       const batch = asks.slice(0, MOST_AT_ONCE)
       asks = asks.slice(MOST_AT_ONCE)
-      try {
-        const targets = await read(services, batch)
-        for (const [place, { key, resolve }] of batch.entries()) {
-          const target = targets.get(place) ?? null
-          if (target !== null) kept.set(key, target)
-          resolve(target)
-        }
-      } catch (error) {
-        for (const { reject } of batch) reject(error)
-      }
+      await answer(batch)
     }
     isAsking = false
+  }
+
+  async function answer(batch: readonly Ask[]): Promise<void> {
+    try {
+      const targets = await read(services, batch)
+      for (const [place, { key, resolve }] of batch.entries()) {
+        const target = targets.get(place) ?? null
+        if (target !== null) kept.set(key, target)
+        resolve(target)
+      }
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
   }
 
   return async (link) => {
