@@ -102,15 +102,19 @@ const OWN_HEADERS =
   /^(host|content-length|connection|transfer-encoding|upgrade|te|trailer|expect|webhook-.*)$/i
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 
+function urlFault(url: string): string | null {
+  const read = URL.parse(url.replaceAll(/\{\{[^{}]*\}\}/g, 'x'))
+  const [origin = ''] = /^https?:\/\/[^/?#]*/i.exec(url) ?? []
+  if (!read || origin === '') return 'is not an http or https address'
+  if (origin.includes('{')) return 'has a variable in its host; variables may stand in path and query'
+  return read.username || read.password ? 'holds a user or password; send a header instead' : null
+}
+
 function webhookFaults({ url, method, headers = {}, body }: StepConfigs['WEBHOOK'], path: string): Fault[] {
   const faults: Fault[] = []
   const fault = (member: string, message: string) => faults.push({ path: joinPath(path, member), message })
-  const read = URL.parse(url.replaceAll(/\{\{[^{}]*\}\}/g, 'x'))
-  const [origin = ''] = /^https?:\/\/[^/?#]*/i.exec(url) ?? []
-  if (!read || origin === '') fault('url', 'is not an http or https address')
-  else if (origin.includes('{'))
-    fault('url', 'has a variable in its host; variables may stand in path and query')
-  else if (read.username || read.password) fault('url', 'holds a user or password; send a header instead')
+  const wrongUrl = urlFault(url)
+  if (wrongUrl !== null) fault('url', wrongUrl)
   for (const [name, value] of Object.entries(headers)) {
     if (!HEADER_NAME.test(name)) fault(`headers.${name.slice(0, 100)}`, 'is not the name of a header')
     else if (OWN_HEADERS.test(name)) fault(`headers.${name}`, 'is set by the request itself; leave it out')
