@@ -17,7 +17,7 @@ in light and in dark colours, and writes them to DIRECTORY (.postloom/screenshot
 
   CHROMIUM   the program (chromium)`
 
-const WIDTHS = [320, 600, 1200]
+const VIEWS = [320, 600, 1200].flatMap((width) => [false, true].map((isDark) => ({ width, isDark })))
 /** Chromium cannot render a taller picture. */
 const HIGHEST = 16_000
 
@@ -47,14 +47,13 @@ async function takeAll(directory: string): Promise<number> {
       const html = written(contentType, documents[contentType])
       pages.set(`/${contentType}`, html)
       writeFileSync(join(directory, `${contentType}.html`), html)
-      for (const width of WIDTHS)
-        for (const isDark of [false, true]) {
-          const name = `${contentType}-${width}-${isDark ? 'dark' : 'light'}.png`
-          const file = join(directory, name)
-          const wide = await take(browser, { url: `${base}/${contentType}`, width, isDark, file })
-          if (wide > width) tooWide += 1
-          console.log(`${file}${wide > width ? `  scrolls sideways: ${wide} pixels` : ''}`)
-        }
+      for (const { width, isDark } of VIEWS) {
+        const name = `${contentType}-${width}-${isDark ? 'dark' : 'light'}.png`
+        const file = join(directory, name)
+        const wide = await take(browser, { url: `${base}/${contentType}`, width, isDark, file })
+        if (wide > width) tooWide += 1
+        console.log(`${file}${wide > width ? `  scrolls sideways: ${wide} pixels` : ''}`)
+      }
     }
   } finally {
     await browser.close()
