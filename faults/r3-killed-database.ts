@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { createApp } from '../api/app.ts'
 import type { Postgres } from '../scripts/services/postgres.ts'
 import { readConfig } from '../src/config.ts'
-import { array, execute, migrate, row, rows } from '../src/database.ts'
+import { column, execute, migrate, row, rows } from '../src/database.ts'
 import { returnPathOf } from '../src/delivery/return-path.ts'
 import { seedDevelopment } from '../src/development.ts'
 import { newId } from '../src/ids.ts'
@@ -151,13 +151,10 @@ async function makeSent({ orm, config }: Services, work: readonly Work[]): Promi
   const sent = work
     .filter(({ door }) => door === 'inbound')
     .map(({ at }) => ({ at, id: newId(), person: newId() }))
-  const given = sql`unnest(${array(
-    sent.map(({ id }) => id),
-    'uuid',
-  )}, ${array(
-    sent.map(({ person }) => person),
-    'uuid',
-  )}) as given (id, person)`
+  const given = sql`unnest(
+    ${column(sent, ({ id }) => id, 'uuid')},
+    ${column(sent, ({ person }) => person, 'uuid')}
+  ) as given (id, person)`
   await execute(
     em,
     sql`insert into subscriber (id, organization_id, email, status)

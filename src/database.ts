@@ -192,13 +192,21 @@ export function prepared(name: string, text: string): (...values: readonly unkno
   })
 }
 
+type ElementType = 'uuid' | 'text' | 'int' | 'jsonb' | 'timestamptz' | 'boolean'
+
 /** Binds an array as one parameter of a PostgreSQL array type, for `unnest` and `= any`. */
-export function array(
-  values: readonly unknown[],
-  type: 'uuid' | 'text' | 'int' | 'jsonb' | 'timestamptz' | 'boolean',
-) {
+export function array(values: readonly unknown[], type: ElementType) {
   const elements = type === 'jsonb' ? values.map(jsonText) : values
   return sql`${elements}::${sql.raw(type)}[]`
+}
+
+/** Binds one value of each item as an array, so that several of them form the columns of an `unnest`. */
+export function column<Item>(
+  items: readonly Item[],
+  pick: (item: Item, index: number) => unknown,
+  type: ElementType,
+) {
+  return array(items.map(pick), type)
 }
 
 /** Binds a value as `jsonb`. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { array, type EntityManager, execute, row } from '../database.ts'
+import { column, type EntityManager, execute, row } from '../database.ts'
 import { missing } from '../ids.ts'
 import type { Channel } from '../ports/doorbell.ts'
 import type { Services } from '../services.ts'
@@ -127,22 +127,10 @@ async function writeOutbox(
     sql`insert into outbox (organization_id, workflow_id, kind, payload, priority)
       select ${organizationId}, intent.workflow_id, intent.kind, intent.payload, intent.priority
       from unnest(
-        ${array(
-          intents.map(({ workflowId }) => workflowId),
-          'text',
-        )},
-        ${array(
-          intents.map(({ kind }) => kind),
-          'text',
-        )},
-        ${array(
-          intents.map(({ payload }) => payload ?? {}),
-          'jsonb',
-        )},
-        ${array(
-          intents.map(({ priority }) => priority ?? 0),
-          'int',
-        )}
+        ${column(intents, ({ workflowId }) => workflowId, 'text')},
+        ${column(intents, ({ kind }) => kind, 'text')},
+        ${column(intents, ({ payload }) => payload ?? {}, 'jsonb')},
+        ${column(intents, ({ priority }) => priority ?? 0, 'int')}
       ) with ordinality as intent (workflow_id, kind, payload, priority, position)
       order by intent.position`,
   )

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { Call } from '../catalogue/tool.ts'
-import { array, json, row } from '../database.ts'
+import { column, json, row } from '../database.ts'
 
 /** An event of a subscriber; `id` is a uuid that the caller chooses, otherwise the database makes one. */
 export type NewEvent = {
@@ -61,22 +61,10 @@ export function writingEvents(
   const told = events.map((event) => ({ ...event, data: event.data ?? {} }))
   const statement = sql`select ids::text[] as ids, is_awaited as "isAwaited", may_start as "mayStart" from record_events(
       ${call.organization.id},
-      ${array(
-        told.map(({ id }) => id ?? null),
-        'uuid',
-      )},
-      ${array(
-        told.map(({ subscriberId }) => subscriberId),
-        'uuid',
-      )},
-      ${array(
-        told.map(({ type }) => type),
-        'text',
-      )},
-      ${array(
-        told.map(({ data }) => data),
-        'jsonb',
-      )}, ${json(causeOf(call, options))})`
+      ${column(told, ({ id }) => id ?? null, 'uuid')},
+      ${column(told, ({ subscriberId }) => subscriberId, 'uuid')},
+      ${column(told, ({ type }) => type, 'text')},
+      ${column(told, ({ data }) => data, 'jsonb')}, ${json(causeOf(call, options))})`
   return {
     statement,
     read(written) {

@@ -9,7 +9,7 @@ import {
 } from '../../schema/snippet.ts'
 import { Failure } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
-import { array, execute, json, row, rows } from '../database.ts'
+import { column, execute, json, row, rows } from '../database.ts'
 import { decodeId, encodeId, type IdPrefix, missing, newId } from '../ids.ts'
 import { type HeldSnippet, readContent, refuseNesting } from './content.ts'
 import { likeLiteral, nameLine, timestamp, timestampOrNull } from './text.ts'
@@ -152,10 +152,7 @@ async function writeUses(
   await execute(
     em,
     sql`insert into snippet_use (organization_id, snippet_id, used_id)
-      select ${organization.id}, ${id}, used from unnest(${array(
-        held.map((snippet) => snippet.id),
-        'uuid',
-      )}) as used`,
+      select ${organization.id}, ${id}, used from unnest(${column(held, (snippet) => snippet.id, 'uuid')}) as used`,
   )
 }
 

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import { TAG_LIMITS } from '../../schema/tag.ts'
 import type { Call } from '../catalogue/tool.ts'
-import { array, json, rows } from '../database.ts'
+import { array, column, json, rows } from '../database.ts'
 import { encodeId, newId } from '../ids.ts'
 import { causeOf } from './event-rows.ts'
 import { answerEvents, type NewEvent } from './events.ts'
@@ -71,13 +71,10 @@ export async function linkTags(
     em,
     sql`with made as (
         insert into subscriber_tag (organization_id, subscriber_id, tag_id)
-        select ${organization.id}, pair.subscriber_id, tag.id from unnest(${array(
-          pairs.map(({ subscriberId }) => subscriberId),
-          'uuid',
-        )}, ${array(
-          pairs.map(({ name }) => name),
-          'text',
-        )}) as pair (subscriber_id, name)
+        select ${organization.id}, pair.subscriber_id, tag.id from unnest(
+          ${column(pairs, ({ subscriberId }) => subscriberId, 'uuid')},
+          ${column(pairs, ({ name }) => name, 'text')}
+        ) as pair (subscriber_id, name)
         join tag on tag.organization_id = ${organization.id} and tag.name_key = lower(pair.name)
         order by 2, 3 on conflict do nothing returning subscriber_id, tag_id
       )

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Filter, Where } from '../../../schema/audience.ts'
 import { Failure } from '../../catalogue/failure.ts'
-import { array, type EntityManager, rows } from '../../database.ts'
+import { column, type EntityManager, rows } from '../../database.ts'
 import { type Compilation, compileFilters } from './compile.ts'
 import { compileWhere } from './match.ts'
 import { type AudienceScope, loadReferences, type References } from './references.ts'
@@ -117,12 +117,4 @@ function compileQuestion(
     if (!(error instanceof Failure)) throw error
     return { where: conditions, filters: sql<boolean>`false`, reason: error.code }
   }
-}
-
-function column<Item>(
-  items: readonly Item[],
-  pick: (item: Item) => unknown,
-  type: Parameters<typeof array>[1],
-) {
-  return array(items.map(pick), type)
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { array, type EntityManager, execute, row } from '../../database.ts'
+import { column, type EntityManager, execute, row } from '../../database.ts'
 
 /** Identifies an email by its uuids. */
 type EmailKey = { organizationId: string; messageId: string }
@@ -13,13 +13,10 @@ type EmailKey = { organizationId: string; messageId: string }
 export async function writeAwaited(em: EntityManager, emails: readonly EmailKey[]): Promise<boolean> {
   const found = await row<{ isMore: boolean }>(
     em,
-    sql`select write_awaited(${array(
-      emails.map(({ organizationId }) => organizationId),
-      'uuid',
-    )}, ${array(
-      emails.map(({ messageId }) => messageId),
-      'uuid',
-    )}) as "isMore"`,
+    sql`select write_awaited(
+        ${column(emails, ({ organizationId }) => organizationId, 'uuid')},
+        ${column(emails, ({ messageId }) => messageId, 'uuid')}
+      ) as "isMore"`,
   )
   return found?.isMore ?? false
 }

@@ -9,7 +9,7 @@ import type {
   Stream,
 } from '../../../schema/deliverability.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, rows } from '../../database.ts'
+import { array, column, rows } from '../../database.ts'
 import { type DomainRow, findDomain, presentDomain, readDomains } from '../domains/domains.ts'
 import { UNKNOWN_FAMILY } from './families.ts'
 import { ownFindings, providerFindings, worstOf } from './findings.ts'
@@ -36,10 +36,7 @@ export async function readHealth(call: Call, name?: string): Promise<Health> {
 }
 
 async function readSums({ em, organization }: Call, domains: readonly DomainRow[]): Promise<Sum[]> {
-  const ids = array(
-    domains.map(({ id }) => id),
-    'uuid',
-  )
+  const ids = column(domains, ({ id }) => id, 'uuid')
   return await rows<Sum>(
     em,
     sql`select total.domain_id as "domainId", total.stream,

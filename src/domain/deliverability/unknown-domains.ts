@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
 import { crossOrganization } from '../../catalogue/unit-of-work.ts'
-import { array, type EntityManager, rows } from '../../database.ts'
+import { array, column, type EntityManager, rows } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { placeholderOf } from './families.ts'
 import { askReceivers, readFamilies } from './receivers.ts'
@@ -66,15 +66,12 @@ export async function settleUnknownDomains(
     call.em,
     sql`with gone as (
         delete from domain_total where organization_id = ${call.organization.id} and family like '@%'
-          and family = any(${array(domains.map(placeholderOf), 'text')}) returning *
+          and family = any(${column(domains, placeholderOf, 'text')}) returning *
       )
       select domain_id as "domainId", stream,
         to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, told.family, ${SUMS}
-      from gone total join unnest(${array(domains.map(placeholderOf), 'text')},
-          ${array(
-            domains.map((domain) => families.get(domain)),
-            'text',
-          )}) as told (stranger, family)
+      from gone total join unnest(${column(domains, placeholderOf, 'text')},
+          ${column(domains, (domain) => families.get(domain), 'text')}) as told (stranger, family)
         on told.stranger = total.family
       group by 1, 2, 3, 4`,
   )

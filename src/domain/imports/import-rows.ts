@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { FieldType, SubscriberStatus } from '../../../schema/values.ts'
 import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, rows } from '../../database.ts'
+import { column, execute, rows } from '../../database.ts'
 import { importedStatus } from '../consent.ts'
 import { type NewEvent, recordEvents } from '../events.ts'
 import { BULK_PRIORITY } from '../outbox.ts'
@@ -90,25 +90,20 @@ type FoundRow = SubscriberRow & { position: number; isNew: boolean }
 /** Returns the found and created people by their index. */
 async function insertOrLock(call: Call, people: readonly ImportedPerson[]): Promise<Map<number, Placed>> {
   const { em, organization } = call
-  const text = (values: readonly (string | null | undefined)[]) =>
-    array(
-      values.map((value) => value || null),
-      'text',
-    )
+  const text = (pick: (person: ImportedPerson) => string | null | undefined) =>
+    column(people, (person) => pick(person) || null, 'text')
   const found = await rows<FoundRow>(
     em,
     sql`with given as materialized (
-        select * from unnest(${array(
-          people.map(({ id }) => id),
-          'uuid',
-        )}, ${text(people.map(({ email }) => email))},
-          ${text(people.map(({ columns }) => columns.name))}, ${text(people.map(({ columns }) => columns.phone))},
-          ${text(people.map(({ columns }) => columns.country))},
-          ${text(people.map((person) => firstStatus(call, person)))},
-          ${array(
-            people.map(({ fields }) => fields.set),
-            'jsonb',
-          )}) with ordinality as given (id, email, name, phone, country, status, fields, position)
+        select * from unnest(
+          ${column(people, ({ id }) => id, 'uuid')},
+          ${text(({ email }) => email)},
+          ${text(({ columns }) => columns.name)},
+          ${text(({ columns }) => columns.phone)},
+          ${text(({ columns }) => columns.country)},
+          ${text((person) => firstStatus(call, person))},
+          ${column(people, ({ fields }) => fields.set, 'jsonb')}
+        ) with ordinality as given (id, email, name, phone, country, status, fields, position)
       ), known as materialized (
         select given.position::int as position, ${SUBSCRIBER_COLUMNS} from given
         join subscriber on subscriber.organization_id = ${organization.id}
@@ -158,19 +153,19 @@ async function writeChanges(
     events.push(...statusEvents(id, before.status, status, doubleOptIn), ...change.events)
   }
   if (changed.length === 0) return events
-  const text = (pick: (row: SubscriberRow) => string | null) => array(changed.map(pick), 'text')
+  const text = (pick: (row: SubscriberRow) => string | null) => column(changed, pick, 'text')
   await execute(
     em,
     sql`update subscriber set name = given.name, phone = given.phone, country = given.country,
         status = given.status, fields = given.fields
-      from unnest(${array(
-        changed.map(({ id }) => id),
-        'uuid',
-      )}, ${text((row) => row.name)}, ${text((row) => row.phone)}, ${text((row) => row.country)},
-        ${text((row) => row.status)}, ${array(
-          changed.map(({ fields }) => fields),
-          'jsonb',
-        )}) as given (id, name, phone, country, status, fields)
+      from unnest(
+        ${column(changed, ({ id }) => id, 'uuid')},
+        ${text((row) => row.name)},
+        ${text((row) => row.phone)},
+        ${text((row) => row.country)},
+        ${text((row) => row.status)},
+        ${column(changed, ({ fields }) => fields, 'jsonb')}
+      ) as given (id, name, phone, country, status, fields)
       where subscriber.organization_id = ${organization.id} and subscriber.id = given.id`,
   )
   return events

@@ -2,7 +2,7 @@ import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
-import { array, execute, rows } from '../../database.ts'
+import { column, execute, rows } from '../../database.ts'
 import { REJECTED_COLUMNS } from './columns.ts'
 import { findImport } from './records.ts'
 
@@ -22,18 +22,16 @@ export async function keepRejections(
     em,
     sql`insert into import_rejection (organization_id, import_id, row_number, cells, error)
       select ${organization.id}, ${importId}, row_number, cells, error from unnest(
-        ${array(
-          rejections.map(({ rowNumber }) => rowNumber),
-          'int',
-        )}, ${array(
-          // PostgreSQL cannot store NUL. Removed and not replaced, so that the row can be sent again as it was meant.
-          rejections.map(({ cells }) => cells.map((cell) => cell.replaceAll('\u0000', ''))),
-          'jsonb',
-        )}, ${array(
-          rejections.map(({ error }) => error),
-          'text',
-        )}) as given (row_number, cells, error)`,
+        ${column(rejections, ({ rowNumber }) => rowNumber, 'int')},
+        ${column(rejections, ({ cells }) => cells.map(withoutNul), 'jsonb')},
+        ${column(rejections, ({ error }) => error, 'text')}
+      ) as given (row_number, cells, error)`,
   )
+}
+
+/** PostgreSQL cannot store NUL. It is removed and not replaced, so that the row can be sent again as it was meant. */
+function withoutNul(cell: string): string {
+  return cell.replaceAll('\u0000', '')
 }
 
 /**

@@ -11,7 +11,7 @@ import type { WorkflowStatus } from '../../../../schema/values.ts'
 import type { InboundWebhook, Workflow } from '../../../../schema/workflow.ts'
 import { type Fault, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
-import { array, execute, json, row } from '../../../database.ts'
+import { column, execute, json, row } from '../../../database.ts'
 import { encodeId, newId } from '../../../ids.ts'
 import { tagNamesOf } from '../../audience/check.ts'
 import { customFieldTypes } from '../../audience/references.ts'
@@ -200,17 +200,16 @@ async function replaceTriggers(
     sql`delete from automation_trigger where organization_id = ${organization.id} and automation_id = ${automationId}`,
   )
   if (triggers.length === 0) return
-  const column = (member: 'stepId' | 'type' | 'key') =>
-    array(
-      triggers.map((trigger) => trigger[member]),
-      'text',
-    )
   await execute(
     em,
     sql`insert into automation_trigger (organization_id, automation_id, step_id, type, match_key)
       select distinct ${organization.id}::uuid, ${automationId}::uuid, step_id, type,
         case when type in ('TAG_ADDED', 'TAG_REMOVED') then lower(key) else key end
-      from unnest(${column('stepId')}, ${column('type')}, ${column('key')}) as given (step_id, type, key)`,
+      from unnest(
+        ${column(triggers, ({ stepId }) => stepId, 'text')},
+        ${column(triggers, ({ type }) => type, 'text')},
+        ${column(triggers, ({ key }) => key, 'text')}
+      ) as given (step_id, type, key)`,
   )
 }
 

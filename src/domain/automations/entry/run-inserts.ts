@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, execute } from '../../../database.ts'
+import { column, execute } from '../../../database.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
 import { noteSegmentChanges } from '../../segments/notes.ts'
 import type { Version } from '../definition/versions.ts'
@@ -74,23 +74,22 @@ export async function insertRuns(
 }
 
 async function writeRuns({ em, organization, actor }: Call, runs: readonly NewRun[]): Promise<void> {
-  const column = (pick: (run: NewRun) => unknown, type: Parameters<typeof array>[1]) =>
-    array(runs.map(pick), type)
   await execute(
     em,
     sql`with given as (
         select * from unnest(
-          ${column(({ id }) => id, 'uuid')},
-          ${column(({ candidate }) => candidate.automationId, 'uuid')},
-          ${column(({ candidate }) => candidate.version.id, 'uuid')},
-          ${column(({ candidate }) => candidate.subscriberId, 'uuid')},
-          ${column(({ number }) => number, 'int')},
-          ${column(({ entryKey }) => entryKey, 'text')},
-          ${column(({ groupId }) => groupId, 'uuid')},
-          ${column(({ turn }) => turn, 'text')},
-          ${column(({ maxQueueMs }) => maxQueueMs ?? null, 'text')},
-          ${column(({ candidate }) => candidate.stepId, 'text')},
+          ${column(runs, ({ id }) => id, 'uuid')},
+          ${column(runs, ({ candidate }) => candidate.automationId, 'uuid')},
+          ${column(runs, ({ candidate }) => candidate.version.id, 'uuid')},
+          ${column(runs, ({ candidate }) => candidate.subscriberId, 'uuid')},
+          ${column(runs, ({ number }) => number, 'int')},
+          ${column(runs, ({ entryKey }) => entryKey, 'text')},
+          ${column(runs, ({ groupId }) => groupId, 'uuid')},
+          ${column(runs, ({ turn }) => turn, 'text')},
+          ${column(runs, ({ maxQueueMs }) => maxQueueMs ?? null, 'text')},
+          ${column(runs, ({ candidate }) => candidate.stepId, 'text')},
           ${column(
+            runs,
             ({ candidate }) => ({
               stepId: candidate.stepId,
               ...(actor.depth !== undefined && { depth: actor.depth + 1 }),
@@ -98,7 +97,7 @@ async function writeRuns({ em, organization, actor }: Call, runs: readonly NewRu
             }),
             'jsonb',
           )},
-          ${column(({ candidate }) => candidate.context, 'jsonb')}
+          ${column(runs, ({ candidate }) => candidate.context, 'jsonb')}
         ) as run (id, automation_id, version_id, subscriber_id, number, entry_key, group_id, turn, max_queue_ms,
           step_id, trigger, context)
       ), made as (

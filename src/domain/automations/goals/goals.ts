@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { SuccessGoal } from '../../../../schema/automation-goals.ts'
 import type { RunStatus } from '../../../../schema/values.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, execute, row, rows } from '../../../database.ts'
+import { array, column, execute, row, rows } from '../../../database.ts'
 import { compileWhere, eachHolds } from '../../audience/match.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
 import { loadVersions, type Version } from '../definition/versions.ts'
@@ -60,22 +60,13 @@ export async function watchGoals(call: Call, runs: readonly Listener[]): Promise
     sql`insert into goal_watch (organization_id, run_id, goal_id, subscriber_id, event_type, window_days, opens_at, expires_at)
       select run.organization_id, run.id, goal_id, run.subscriber_id, event_type, days, opens,
         opens + days * interval '24 hours'
-      from unnest(${array(
-        goals.map(({ runId }) => runId),
-        'uuid',
-      )}, ${array(
-        goals.map(({ goal }) => goal.id),
-        'text',
-      )}, ${array(
-        goals.map(({ goal }) => goal.event ?? BY_FILTERS),
-        'text',
-      )}, ${array(
-        goals.map(({ goal }) => goal.windowDays),
-        'int',
-      )}, ${array(
-        goals.map(({ goal }) => goal.countFrom === 'ENTRY'),
-        'boolean',
-      )}) as goal (run_id, goal_id, event_type, days, from_entry)
+      from unnest(
+        ${column(goals, ({ runId }) => runId, 'uuid')},
+        ${column(goals, ({ goal }) => goal.id, 'text')},
+        ${column(goals, ({ goal }) => goal.event ?? BY_FILTERS, 'text')},
+        ${column(goals, ({ goal }) => goal.windowDays, 'int')},
+        ${column(goals, ({ goal }) => goal.countFrom === 'ENTRY', 'boolean')}
+      ) as goal (run_id, goal_id, event_type, days, from_entry)
       join automation_run run on run.organization_id = ${call.organization.id} and run.id = goal.run_id
       cross join lateral (select case when from_entry then run.entered_at end as opens) as begun
       on conflict (organization_id, run_id, goal_id) do nothing`,
@@ -218,15 +209,17 @@ export async function recordConversions(
   { onlyOpen = false }: { onlyOpen?: boolean } = {},
 ): Promise<Converted[]> {
   if (reached.length === 0) return []
-  const column = (pick: (conversion: Conversion) => unknown, type: Parameters<typeof array>[1]) =>
-    array(reached.map(pick), type)
   return await rows<Converted>(
     call.em,
     sql`with given as (
         select given.*, run.automation_id, run.subscriber_id, run.version_id, run.status, run.wait_kind, run.current_step_id
-        from unnest(${column(({ runId }) => runId, 'uuid')}, ${column(({ goalId }) => goalId, 'text')},
-          ${column(({ eventId }) => eventId, 'uuid')}, ${column(({ value }) => (value === null ? null : String(value)), 'text')},
-          ${column(({ currency }) => currency, 'text')}) as given (run_id, goal_id, event_id, value, currency)
+        from unnest(
+          ${column(reached, ({ runId }) => runId, 'uuid')},
+          ${column(reached, ({ goalId }) => goalId, 'text')},
+          ${column(reached, ({ eventId }) => eventId, 'uuid')},
+          ${column(reached, ({ value }) => (value === null ? null : String(value)), 'text')},
+          ${column(reached, ({ currency }) => currency, 'text')}
+        ) as given (run_id, goal_id, event_id, value, currency)
         join automation_run run on run.organization_id = ${call.organization.id} and run.id = given.run_id
         where not ${onlyOpen} or exists (select from goal_watch watch where watch.organization_id = ${call.organization.id}
           and watch.run_id = given.run_id and watch.goal_id = given.goal_id and ${IS_OPEN})
@@ -278,10 +271,7 @@ async function catchUp(turn: Asking, goals: readonly SuccessGoal[]): Promise<Suc
     sql`select distinct on (asked.place) asked.place, event.id, event.subscriber_id as "subscriberId", event.type, event.data
       from subscriber_event event cross join lateral (values ${sql.join(tests)}) as asked (place, holds)
       join goal_watch watch on watch.organization_id = ${id} and watch.run_id = ${run.id}
-        and watch.goal_id = (${array(
-          asked.map((goal) => goal.id),
-          'text',
-        )})[asked.place + 1]
+        and watch.goal_id = (${column(asked, (goal) => goal.id, 'text')})[asked.place + 1]
       where ${isSinceEntry(turn)} and event.type = any(${array([...new Set(asked.map(({ event }) => event))], 'text')})
         and event.id >= id_floor(watch.opens_at) and event.created_at < watch.expires_at and asked.holds
       order by asked.place, event.id`,
@@ -303,13 +293,10 @@ async function findWatched(
     call.em,
     sql`select watch.run_id as "runId", watch.goal_id as "goalId", run.version_id as "versionId",
         array_agg((event.position - 1)::int) as positions
-      from unnest(${array(
-        events.map(({ subscriberId }) => subscriberId),
-        'uuid',
-      )}, ${array(
-        events.map(({ type }) => type),
-        'text',
-      )}) with ordinality as event (subscriber_id, type, position)
+      from unnest(
+        ${column(events, ({ subscriberId }) => subscriberId, 'uuid')},
+        ${column(events, ({ type }) => type, 'text')}
+      ) with ordinality as event (subscriber_id, type, position)
       join goal_watch watch on watch.organization_id = ${call.organization.id}
         and watch.subscriber_id = event.subscriber_id and watch.event_type = event.type
       join automation_run run on run.organization_id = watch.organization_id and run.id = watch.run_id

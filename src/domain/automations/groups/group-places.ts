@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Duration } from '../../../../schema/automation-parts.ts'
 import type { ConflictStrategy } from '../../../../schema/workflow-group.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, execute, rows } from '../../../database.ts'
+import { array, column, execute, rows } from '../../../database.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 
 /** A subscriber's place in a group: one of their runs holds it, others may queue for it. Ids are UUIDs. */
@@ -98,11 +98,8 @@ export function placeKey({ groupId, subscriberId }: Place): string {
 
 /** Makes a SQL table of places (group_id, subscriber_id). */
 export function placeRows(places: readonly Place[]): RawBuilder<unknown> {
-  return sql`unnest(${array(
-    places.map(({ groupId }) => groupId),
-    'uuid',
-  )}, ${array(
-    places.map(({ subscriberId }) => subscriberId),
-    'uuid',
-  )})`
+  return sql`unnest(
+    ${column(places, ({ groupId }) => groupId, 'uuid')},
+    ${column(places, ({ subscriberId }) => subscriberId, 'uuid')}
+  )`
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, execute } from '../../../database.ts'
+import { array, column, execute } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
 
 /**
@@ -24,38 +24,19 @@ export type Decision = {
 /** Writes ledger rows, in the transaction of the decisions. */
 export async function recordDecisions(call: Call, decisions: readonly Decision[]): Promise<void> {
   if (decisions.length === 0) return
-  const column = (pick: (decision: Decision) => unknown) =>
-    decisions.map((decision) => pick(decision) ?? null)
   await execute(
     call.em,
     sql`insert into decision (id, organization_id, subscriber_id, automation_id, run_id, step_id, action, reason, data)
       select id, ${call.organization.id}, subscriber_id, automation_id, run_id, step_id, action, reason, data
       from unnest(
-        ${array(decisions.map(newId), 'uuid')}, ${array(
-          column((each) => each.subscriberId),
-          'uuid',
-        )},
-        ${array(
-          column((each) => each.automationId),
-          'uuid',
-        )}, ${array(
-          column((each) => each.runId),
-          'uuid',
-        )},
-        ${array(
-          column((each) => each.stepId),
-          'text',
-        )}, ${array(
-          column((each) => each.action),
-          'text',
-        )},
-        ${array(
-          column((each) => each.reason),
-          'text',
-        )}, ${array(
-          column((each) => each.data ?? {}),
-          'jsonb',
-        )}
+        ${array(decisions.map(newId), 'uuid')},
+        ${column(decisions, (each) => each.subscriberId, 'uuid')},
+        ${column(decisions, (each) => each.automationId, 'uuid')},
+        ${column(decisions, (each) => each.runId ?? null, 'uuid')},
+        ${column(decisions, (each) => each.stepId ?? null, 'text')},
+        ${column(decisions, (each) => each.action, 'text')},
+        ${column(decisions, (each) => each.reason, 'text')},
+        ${column(decisions, (each) => each.data ?? {}, 'jsonb')}
       ) as made (id, subscriber_id, automation_id, run_id, step_id, action, reason, data)`,
   )
 }

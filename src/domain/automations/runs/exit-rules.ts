@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, execute, row } from '../../../database.ts'
+import { array, column, execute, row } from '../../../database.ts'
 import { compileWhere } from '../../audience/match.ts'
 import type { Version } from '../definition/versions.ts'
 import type { Turn } from '../steps/step.ts'
@@ -22,22 +22,13 @@ export async function watchExitRules(call: Call, runs: readonly Listener[]): Pro
     call.em,
     sql`insert into run_wait (organization_id, subscriber_id, event_type, run_id, rule_id, visit, conditions)
       select ${call.organization.id}, subscriber_id, event_type, run_id, rule_id, 0, conditions
-      from unnest(${array(
-        rules.map(({ run }) => run.subscriberId),
-        'uuid',
-      )}, ${array(
-        rules.map(({ rule }) => rule.on),
-        'text',
-      )}, ${array(
-        rules.map(({ run }) => run.id),
-        'uuid',
-      )}, ${array(
-        rules.map(({ rule }) => rule.id),
-        'text',
-      )}, ${array(
-        rules.map(({ rule: { where = [] } }) => ({ where, scope: 'RUN' })),
-        'jsonb',
-      )}) as rule (subscriber_id, event_type, run_id, rule_id, conditions)
+      from unnest(
+        ${column(rules, ({ run }) => run.subscriberId, 'uuid')},
+        ${column(rules, ({ rule }) => rule.on, 'text')},
+        ${column(rules, ({ run }) => run.id, 'uuid')},
+        ${column(rules, ({ rule }) => rule.id, 'text')},
+        ${column(rules, ({ rule: { where = [] } }) => ({ where, scope: 'RUN' }), 'jsonb')}
+      ) as rule (subscriber_id, event_type, run_id, rule_id, conditions)
       on conflict (organization_id, subscriber_id, event_type, run_id, rule_id) do nothing`,
   )
 }

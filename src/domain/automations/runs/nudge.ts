@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import { NUDGE, runWorkflowId } from '../../../../temporal/contract.ts'
-import { array, type EntityManager, execute, rows } from '../../../database.ts'
+import { array, column, type EntityManager, execute, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 
 /** The parts of a run from which its workflow id is made. Ids are UUIDs. */
@@ -48,7 +48,7 @@ export async function writeNudges(
     sql`insert into outbox (organization_id, workflow_id, kind, payload, priority, available_at)
       select ${organizationId}, workflow_id, 'signal', ${JSON.stringify({ signal: NUDGE })}::jsonb, ${SIGNAL_PRIORITY},
         now() + make_interval(secs => (${spread.afterMs}::float8 + (position - 1) * ${spread.eachMs}::float8) / 1000)
-      from unnest(${array(keys.map(workflowIdOf), 'text')}) with ordinality as run (workflow_id, position)
+      from unnest(${column(keys, workflowIdOf, 'text')}) with ordinality as run (workflow_id, position)
       order by position`,
   )
   await execute(em, sql`select pg_notify('postloom_outbox', '')`)

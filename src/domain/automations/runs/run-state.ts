@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { ExitReason, RunStatus, WorkflowStatus } from '../../../../schema/values.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, row, rows } from '../../../database.ts'
+import { column, row, rows } from '../../../database.ts'
 import { type NewEvent, type Recorded, writingEvents, type WrittenRow } from '../../event-rows.ts'
 
 /**
@@ -118,31 +118,14 @@ export async function saveRun(
         insert into run_step (organization_id, run_id, visit, step_id, type, port, outcome, ended_at)
         select ${organization.id}, ${run.id}, visit, step_id, type, port, outcome,
           case when open then null else coalesce(to_timestamp(ended::float8), now()) end
-        from unnest(${array(
-          visits.map(({ visit }) => visit),
-          'int',
-        )}, ${array(
-          visits.map(({ stepId }) => stepId),
-          'text',
-        )},
-          ${array(
-            visits.map(({ type }) => type),
-            'text',
-          )}, ${array(
-            visits.map(({ port }) => port),
-            'text',
-          )},
-          ${array(
-            visits.map(({ outcome }) => outcome),
-            'jsonb',
-          )}, ${array(
-            visits.map(({ open }) => open),
-            'boolean',
-          )},
-          ${array(
-            visits.map(({ endedAt }) => (endedAt === undefined ? null : String(time(endedAt)))),
-            'text',
-          )}
+        from unnest(
+          ${column(visits, ({ visit }) => visit, 'int')},
+          ${column(visits, ({ stepId }) => stepId, 'text')},
+          ${column(visits, ({ type }) => type, 'text')},
+          ${column(visits, ({ port }) => port, 'text')},
+          ${column(visits, ({ outcome }) => outcome, 'jsonb')},
+          ${column(visits, ({ open }) => open, 'boolean')},
+          ${column(visits, ({ endedAt }) => (endedAt === undefined ? null : String(time(endedAt))), 'text')}
         ) as made (visit, step_id, type, port, outcome, open, ended)
         on conflict (organization_id, run_id, visit) do update set port = excluded.port,
           outcome = case when run_step.ended_at is null then run_step.outcome else run_step.outcome - 'reason' end

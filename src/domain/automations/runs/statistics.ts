@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { ExitReason, RunStatus } from '../../../../schema/values.ts'
 import type { WorkflowStatistics } from '../../../../schema/workflow-statistics.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, rows } from '../../../database.ts'
+import { column, rows } from '../../../database.ts'
 import { decodeId, encodeId } from '../../../ids.ts'
 import { loadVersion, type Version } from '../definition/versions.ts'
 import { IS_ACTIVE } from './active.ts'
@@ -119,13 +119,14 @@ async function readEmails(
 ): Promise<WorkflowStatistics['emails']> {
   if (version === null) return []
   const published = Object.entries(version.definition.emails)
-  const column = (pick: (email: (typeof published)[number]) => string, type: 'uuid' | 'text') =>
-    array(published.map(pick), type)
   const found = await rows<Counts & { isCurrent: boolean }>(
     em,
     sql`with published as (
-        select * from unnest(${column(([, { campaignId }]) => campaignId, 'uuid')}, ${column(([stepId]) => stepId, 'text')},
-          ${column(([, { subject }]) => subject, 'text')}) with ordinality as email (id, step_id, subject, position)
+        select * from unnest(
+          ${column(published, ([, { campaignId }]) => campaignId, 'uuid')},
+          ${column(published, ([stepId]) => stepId, 'text')},
+          ${column(published, ([, { subject }]) => subject, 'text')}
+        ) with ordinality as email (id, step_id, subject, position)
       ), asked as (
         select * from published
         union all
@@ -182,18 +183,12 @@ async function readHoldouts(
     sql`select given.step_id as "stepId", given.variant_id as "variantId", goal.id as "goalId",
         count(*)::int as people, count(made.subscriber_id)::int as converted
       from automation_variant given
-      cross join unnest(${array(
-        goals.map(({ id }) => id),
-        'text',
-      )}) as goal (id)
+      cross join unnest(${column(goals, ({ id }) => id, 'text')}) as goal (id)
       left join (select distinct goal_id, subscriber_id from goal_conversion
         where organization_id = ${organization.id} and automation_id = ${automationId}) made
         on made.goal_id = goal.id and made.subscriber_id = given.subscriber_id
       where given.organization_id = ${organization.id} and given.automation_id = ${automationId}
-        and given.step_id = any(${array(
-          splits.map(({ id }) => id),
-          'text',
-        )})
+        and given.step_id = any(${column(splits, ({ id }) => id, 'text')})
       group by 1, 2, 3`,
   )
   return splits.flatMap(({ id: stepId, config }) =>

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Where } from '../../../../schema/audience.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, rows } from '../../../database.ts'
+import { array, column, rows } from '../../../database.ts'
 import { judge } from '../../audience/judge.ts'
 import { zonedScope } from '../../audience/references.ts'
 import type { RecordedEvent } from '../../event-rows.ts'
@@ -73,16 +73,7 @@ export async function eventsMeant(
 /** Makes a SQL table of events (subscriber_id, type, data, position from 1) for joins. */
 function eventRows(events: readonly RecordedEvent[]): RawBuilder<unknown> {
   return sql`unnest(
-    ${array(
-      events.map(({ subscriberId }) => subscriberId),
-      'uuid',
-    )},
-    ${array(
-      events.map(({ type }) => type),
-      'text',
-    )},
-    ${array(
-      events.map(({ data }) => data),
-      'jsonb',
-    )}) with ordinality`
+    ${column(events, ({ subscriberId }) => subscriberId, 'uuid')},
+    ${column(events, ({ type }) => type, 'text')},
+    ${column(events, ({ data }) => data, 'jsonb')}) with ordinality`
 }

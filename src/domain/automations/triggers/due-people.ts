@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { TimedTrigger, TriggerConfigs } from '../../../../schema/automation-triggers.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, execute, row, rows } from '../../../database.ts'
+import { array, column, execute, row, rows } from '../../../database.ts'
 import { jsonWallTime } from '../../audience/dates.ts'
 import { audiencePredicate } from '../../audience/match.ts'
 import { idsAround } from '../../event-rows.ts'
@@ -105,13 +105,10 @@ export async function takeOccasions(
     em,
     sql`insert into automation_occasion as known (organization_id, automation_id, step_id, subscriber_id, occasion)
       select ${organization.id}, ${version.automationId}, ${stepId}, person.id, person.occasion
-      from unnest(${array(
-        people.map(({ id }) => id),
-        'uuid',
-      )}, ${array(
-        people.map(({ occasion }) => occasion),
-        'text',
-      )}) as person (id, occasion)
+      from unnest(
+        ${column(people, ({ id }) => id, 'uuid')},
+        ${column(people, ({ occasion }) => occasion, 'text')}
+      ) as person (id, occasion)
       order by person.id
       on conflict (organization_id, automation_id, step_id, subscriber_id)
       do update set occasion = excluded.occasion where known.occasion <> excluded.occasion

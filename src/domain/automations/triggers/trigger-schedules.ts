@@ -4,7 +4,7 @@ import type { TimedTrigger } from '../../../../schema/automation-triggers.ts'
 import type { WorkflowStatus } from '../../../../schema/values.ts'
 import { type FiringRequest, TRIGGER_FIRING, triggerScheduleId } from '../../../../temporal/contract.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, type EntityManager, execute, row, rows } from '../../../database.ts'
+import { array, column, type EntityManager, execute, row, rows } from '../../../database.ts'
 import { encodeId } from '../../../ids.ts'
 import { timeZoneNamed } from '../../audience/moment.ts'
 import { loadVersions } from '../definition/versions.ts'
@@ -31,7 +31,7 @@ export async function syncTriggerSchedules(
   const wanted = await wantedSchedules(call, automationIds, timezone)
   const key = ({ automationId, stepId }: Pick<Wanted, 'automationId' | 'stepId'>) =>
     `${automationId}/${stepId}`
-  const keys = array(wanted.map(key), 'text')
+  const keys = column(wanted, key, 'text')
   const gone = await rows<{ automationId: string; stepId: string; isArchived: boolean }>(
     em,
     sql`delete from automation_schedule schedule using automation
@@ -44,15 +44,16 @@ export async function syncTriggerSchedules(
   for (const { automationId, stepId, isArchived } of gone) {
     if (!isArchived) await dropOccasions(call, automationId, [stepId])
   }
-  const column = (pick: (each: Wanted) => unknown, type: Parameters<typeof array>[1]) =>
-    array(wanted.map(pick), type)
   await execute(
     em,
     sql`insert into automation_schedule as known (organization_id, automation_id, step_id, timing, next_at)
       select ${organization.id}, automation_id, step_id, timing, next_at::timestamptz
-      from unnest(${column((each) => each.automationId, 'uuid')}, ${column((each) => each.stepId, 'text')},
-        ${column((each) => each.timing, 'jsonb')}, ${column((each) => each.nextAt?.toISOString() ?? null, 'text')})
-        as wanted (automation_id, step_id, timing, next_at)
+      from unnest(
+        ${column(wanted, ({ automationId }) => automationId, 'uuid')},
+        ${column(wanted, ({ stepId }) => stepId, 'text')},
+        ${column(wanted, ({ timing }) => timing, 'jsonb')},
+        ${column(wanted, ({ nextAt }) => nextAt?.toISOString() ?? null, 'text')}
+      ) as wanted (automation_id, step_id, timing, next_at)
       on conflict (organization_id, automation_id, step_id) do update set timing = excluded.timing,
         next_at = excluded.next_at,
         looked_until = case when known.next_at is null or known.timing <> excluded.timing then now()

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { RUN_EVENTS } from '../../../../schema/automation-triggers.ts'
 import type { StepOf } from '../../../../schema/automation.ts'
 import type { Call } from '../../../catalogue/tool.ts'
-import { array, rows } from '../../../database.ts'
+import { array, column, rows } from '../../../database.ts'
 import { encodeId, readId } from '../../../ids.ts'
 import { judge } from '../../audience/judge.ts'
 import { zonedScope } from '../../audience/references.ts'
@@ -177,17 +177,11 @@ async function findFirings(call: Call, events: readonly RecordedEvent[]): Promis
     call.em,
     sql`select asked.position, automation.id as "automationId", automation.name, trigger.step_id as "stepId",
         automation.published_version_id as "versionId", automation.status = 'PAUSED' as "isPaused"
-      from unnest(${array(
-        asked.map(({ type }) => type),
-        'text',
-      )}, ${array(
-        asked.map(({ key }) => key),
-        'text',
-      )},
-        ${array(
-          asked.map(({ position }) => position),
-          'int',
-        )}) as asked (type, key, position)
+      from unnest(
+        ${column(asked, ({ type }) => type, 'text')},
+        ${column(asked, ({ key }) => key, 'text')},
+        ${column(asked, ({ position }) => position, 'int')}
+      ) as asked (type, key, position)
       join automation_trigger trigger on trigger.organization_id = ${call.organization.id}
         and trigger.type = asked.type and trigger.match_key
           = case when asked.type in ('TAG_ADDED', 'TAG_REMOVED') then lower(asked.key) else asked.key end
