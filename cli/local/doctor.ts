@@ -7,7 +7,13 @@ import { nameOf, readRelays } from '../../src/delivery/relay.ts'
 import { checkStoredKeys } from '../../src/domain/domains/keys.ts'
 import type { Services } from '../../src/services.ts'
 import { installationEnvironment } from './development-service.ts'
-import { certificateFinding, type Finding, greets, isReady, siteCertificate } from './reachable.ts'
+import {
+  certificateFinding,
+  type Finding,
+  greetingFault,
+  readinessFault,
+  siteCertificate,
+} from './reachable.ts'
 import { readInstallation, withServices } from './services.ts'
 import { examineTemporal } from './temporal.ts'
 
@@ -146,9 +152,9 @@ async function examineProcesses(config: Config, env: Environment): Promise<Findi
   const host = reachableHost(config.host)
   const smtpPort = env['SMTP_HEALTH_PORT'] || 3002
   const [api, worker, smtp, relays] = await Promise.all([
-    isReady(`${config.baseUrl}/readyz`),
-    isReady(`http://${host}:${config.ports.worker}/readyz`),
-    isReady(`http://${host}:${smtpPort}/readyz`),
+    readinessFault(`${config.baseUrl}/readyz`),
+    readinessFault(`http://${host}:${config.ports.worker}/readyz`),
+    readinessFault(`http://${host}:${smtpPort}/readyz`),
     examineRelays(config),
   ])
   const elsewhere = 'If it runs on another machine, this is as it should be; otherwise start it.'
@@ -167,7 +173,7 @@ async function examineRelays({ relayUrl }: Config): Promise<Finding[]> {
     return await Promise.all(
       relays.map(async (relay) => ({
         name: relays.length === 1 ? 'relay' : `relay ${nameOf(relay)}`,
-        ...judged(await greets(relay.host, relay.port, relay.implicitTls), 'fail', repair),
+        ...judged(await greetingFault(relay.host, relay.port, relay.implicitTls), 'fail', repair),
       })),
     )
   } catch (error) {

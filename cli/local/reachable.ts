@@ -11,7 +11,7 @@ const SOON_DAYS = 14
 const DAY_MS = 86_400_000
 
 /** Returns null if the process at `url` is ready, else the reason why not. */
-export async function isReady(url: string): Promise<string | null> {
+export async function readinessFault(url: string): Promise<string | null> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(WAIT_MS) })
     if (answer.ok) return null
@@ -23,7 +23,7 @@ export async function isReady(url: string): Promise<string | null> {
 }
 
 /** Returns null if a mail server greets with 220, else the reason why not. */
-export async function greets(host: string, port: number, isTls: boolean): Promise<string | null> {
+export async function greetingFault(host: string, port: number, isTls: boolean): Promise<string | null> {
   const where = `${host}:${port}`
   const socket = isTls ? connectTls({ host, port, ...nameOf(host) }) : connect({ host, port })
   try {
