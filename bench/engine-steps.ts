@@ -14,7 +14,7 @@ import {
   timeEmpty,
   untilRuns,
 } from './engine-peer.ts'
-import { median, report } from './report.ts'
+import { mean, median, report } from './report.ts'
 import { startSystem } from './system.ts'
 
 /**
@@ -84,7 +84,3 @@ try {
   await system.stop()
 }
 process.exit()
-
-function mean(numbers: readonly number[]): number {
-  return numbers.reduce((sum, each) => sum + each, 0) / numbers.length
-}

@@ -13,7 +13,7 @@ import {
   startPeer,
   untilRuns,
 } from './engine-peer.ts'
-import { median, report } from './report.ts'
+import { mean, median, report } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /** engine-wake: parked runs that become due at once, compared with bare workflows with a timer and one activity. */
@@ -36,7 +36,7 @@ try {
   const ours: number[] = []
   for (let round = 0; round < rounds; round++) ours.push(await engineWake(system))
   bare.push(await bareWake(peer))
-  const theirs = bare.reduce((sum, each) => sum + each, 0) / bare.length
+  const theirs = mean(bare)
   report({
     benchmark: 'engine-wake',
     settings: { runs: count, rounds, parkedSeconds: parkMs / 1_000 },

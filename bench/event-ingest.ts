@@ -1,9 +1,6 @@
-import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
 
-import Koa from 'koa'
 import { sql } from 'kysely'
-import pg from 'pg'
 
 import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
@@ -11,10 +8,11 @@ import { execute, row } from '../src/database.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
 import { countPendingVisits } from '../src/domain/visits.ts'
 import { newId } from '../src/ids.ts'
+import { serveBare } from './bare-koa.ts'
 import type { Load } from './load.ts'
 import { startPeer } from './peer.ts'
 import { keepBusyRaw } from './raw-load.ts'
-import { median, report } from './report.ts'
+import { median, report, round } from './report.ts'
 import { processMs, startSystem, type System } from './system.ts'
 
 /**
@@ -259,31 +257,18 @@ function summary(runs: readonly Load[]) {
   }
 }
 
-/** Serves bare Koa with a pool of the same size: one INSERT per visit, committed before the answer. */
+/** Serves one INSERT per visit, committed before the answer. */
 async function servePeer(port: number): Promise<void> {
-  const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
-  await pool.query(
-    'create table if not exists bare_visit (id uuid primary key, path text, user_agent text, created_at timestamptz default now())',
-  )
-  const app = new Koa()
-  app.use(async (ctx) => {
-    await pool.query({
-      name: 'visit',
-      text: 'insert into bare_visit (id, path, user_agent) values ($1, $2, $3)',
-      values: [newId(), ctx.path, ctx.get('user-agent')],
-    })
-    ctx.body = 'ok'
+  await serveBare(port, {
+    setUp:
+      'create table if not exists bare_visit (id uuid primary key, path text, user_agent text, created_at timestamptz default now())',
+    async answer(ctx, pool) {
+      await pool.query({
+        name: 'visit',
+        text: 'insert into bare_visit (id, path, user_agent) values ($1, $2, $3)',
+        values: [newId(), ctx.path, ctx.get('user-agent')],
+      })
+      ctx.body = 'ok'
+    },
   })
-  const server = createServer(app.callback())
-  server.keepAliveTimeout = 65_000
-  server.listen(port, '127.0.0.1')
-  process.once('SIGTERM', () => {
-    server.close()
-    server.closeAllConnections()
-    void pool.end()
-  })
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100
 }

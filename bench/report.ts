@@ -25,6 +25,15 @@ export function report(result: Result): void {
   else console.log(json)
 }
 
+/** Rounds to two decimals. */
+export function round(value: number): number {
+  return Math.round(value * 100) / 100
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, each) => sum + each, 0) / values.length
+}
+
 export function median(values: readonly number[]): number {
   return percentile(values, 0.5)
 }

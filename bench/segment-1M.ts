@@ -19,7 +19,7 @@ import { createServices, type Services } from '../src/services.ts'
 import { fillAudience, findAudience, sizeOf } from './audience-data.ts'
 import { comparisons } from './audience-filters.ts'
 import { summarizePlan, type PlanNode } from './explain.ts'
-import { percentile, report } from './report.ts'
+import { percentile, report, round } from './report.ts'
 import { startSystem } from './system.ts'
 
 /**
@@ -195,11 +195,11 @@ async function compare(
     theirs.push(other)
   }
   return {
-    'p50 ms': rounded(percentile(mine, 0.5)),
-    'p99 ms': rounded(percentile(mine, 0.99)),
-    'by hand p50': rounded(percentile(theirs, 0.5)),
-    'by hand p99': rounded(percentile(theirs, 0.99)),
-    ratio: rounded(percentile(mine, 0.5) / percentile(theirs, 0.5)),
+    'p50 ms': round(percentile(mine, 0.5)),
+    'p99 ms': round(percentile(mine, 0.99)),
+    'by hand p50': round(percentile(theirs, 0.5)),
+    'by hand p99': round(percentile(theirs, 0.99)),
+    ratio: round(percentile(mine, 0.5) / percentile(theirs, 0.5)),
   }
 }
 
@@ -262,8 +262,4 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now()
   await work()
   return performance.now() - started
-}
-
-function rounded(value: number): number {
-  return Math.round(value * 100) / 100
 }

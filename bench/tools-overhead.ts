@@ -1,15 +1,13 @@
-import { Agent, createServer } from 'node:http'
+import { Agent } from 'node:http'
 import { parseArgs } from 'node:util'
-
-import Koa from 'koa'
-import pg from 'pg'
 
 import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
+import { readBody, serveBare } from './bare-koa.ts'
 import { keepBusy, type Load, post, type Target } from './load.ts'
 import { startPeer } from './peer.ts'
-import { median, report } from './report.ts'
+import { median, report, round } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
@@ -116,30 +114,16 @@ async function prove(ours: Target, bare: Target): Promise<void> {
   }
 }
 
-/** Serves bare Koa with a pool of the same size: the same two statements and nothing else. */
+/** Serves the same two statements and nothing else. */
 async function servePeer(port: number): Promise<void> {
-  const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
-  const app = new Koa()
-  app.use(async (ctx) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of ctx.req) chunks.push(chunk)
-    if (chunks.length === 0) return
-    const { email } = JSON.parse(Buffer.concat(chunks).toString())
-    const token = (ctx.get('authorization') || '').slice('Bearer '.length)
-    const caller = await pool.query(AUTHENTICATE, [hashToken(token)])
-    const found = await pool.query(READ, [caller.rows[0]?.organization, email])
-    ctx.body = { success: true, data: { subscriber: found.rows[0] } }
+  await serveBare(port, {
+    async answer(ctx, pool) {
+      const body = await readBody(ctx)
+      if (body === undefined) return
+      const token = (ctx.get('authorization') || '').slice('Bearer '.length)
+      const caller = await pool.query(AUTHENTICATE, [hashToken(token)])
+      const found = await pool.query(READ, [caller.rows[0]?.organization, body.email])
+      ctx.body = { success: true, data: { subscriber: found.rows[0] } }
+    },
   })
-  const server = createServer(app.callback())
-  server.keepAliveTimeout = 65_000
-  server.listen(port, '127.0.0.1')
-  process.once('SIGTERM', () => {
-    server.close()
-    server.closeAllConnections()
-    void pool.end()
-  })
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100
 }

@@ -1,17 +1,15 @@
-import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
 
-import Koa from 'koa'
 import { sql } from 'kysely'
-import pg from 'pg'
 
 import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { execute, row } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
+import { readBody, serveBare } from './bare-koa.ts'
 import { keepBusy, type Load, type Target } from './load.ts'
 import { startPeer } from './peer.ts'
-import { median, report } from './report.ts'
+import { median, report, round } from './report.ts'
 import { startSystem, type System } from './system.ts'
 
 /**
@@ -111,36 +109,18 @@ function target(url: string, token: string): Target {
   }
 }
 
-/** Serves bare Koa with a pool of the same size: one INSERT, committed before the answer. */
+/** Serves one INSERT, committed before the answer. */
 async function servePeer(port: number): Promise<void> {
-  const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 12 })
-  await pool.query(
-    'create table if not exists bare_message (id uuid primary key, recipient text, body jsonb, created_at timestamptz default now())',
-  )
-  const app = new Koa()
-  app.use(async (ctx) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of ctx.req) chunks.push(chunk)
-    if (chunks.length === 0) return
-    const body = JSON.parse(Buffer.concat(chunks).toString())
-    const id = newId()
-    await pool.query('insert into bare_message (id, recipient, body) values ($1, $2, $3)', [
-      id,
-      body.to,
-      body,
-    ])
-    ctx.body = { success: true, id }
+  await serveBare(port, {
+    setUp:
+      'create table if not exists bare_message (id uuid primary key, recipient text, body jsonb, created_at timestamptz default now())',
+    async answer(ctx, pool) {
+      const body = await readBody(ctx)
+      if (body === undefined) return
+      const id = newId()
+      const insert = 'insert into bare_message (id, recipient, body) values ($1, $2, $3)'
+      await pool.query(insert, [id, body.to, body])
+      ctx.body = { success: true, id }
+    },
   })
-  const server = createServer(app.callback())
-  server.keepAliveTimeout = 65_000
-  server.listen(port, '127.0.0.1')
-  process.once('SIGTERM', () => {
-    server.close()
-    server.closeAllConnections()
-    void pool.end()
-  })
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100
 }
