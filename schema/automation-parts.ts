@@ -47,6 +47,12 @@ export const TimeOfDay = Type.String({
   pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
   description: 'A local time in the form HH:mm, such as 09:00.',
 })
+/** The name of a custom field of the type date. */
+export const DateField = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'The name of a custom field of the type date.',
+})
 /** A set of weekdays. */
 export const Days = Type.Array(oneOf(WEEKDAYS), { minItems: 1, maxItems: 7 })
 /**

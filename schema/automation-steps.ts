@@ -5,6 +5,7 @@ import { IF_UNMET } from './automation-goals.ts'
 import {
   Amount,
   AUTOMATION_LIMITS,
+  DateField,
   Days,
   DIRECTIONS,
   Duration,
@@ -59,11 +60,7 @@ export const WAIT_UNTIL_CONFIGS = {
   }),
   FIELD_DATE: closed({
     mode: Type.Literal('FIELD_DATE'),
-    field: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: 'The name of a custom field of the type date.',
-    }),
+    field: DateField,
     offset: Type.Optional(Duration),
     direction: defaulted(oneOf(DIRECTIONS), 'AFTER'),
     anniversary: defaulted(Type.Boolean(), false),

@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 
 import { Filters, WhereList } from './audience.ts'
-import { DIRECTIONS, Duration, EventType, TagNames, TimeOfDay } from './automation-parts.ts'
+import { DateField, DIRECTIONS, Duration, EventType, TagNames, TimeOfDay } from './automation-parts.ts'
 import { closed, defaulted, nullable, oneOf } from './define.ts'
 
 /** The types of triggers. */
@@ -79,11 +79,7 @@ export const TRIGGER_CONFIGS = {
   }),
   DATE_FIELD: closed({
     type: Type.Literal('DATE_FIELD'),
-    field: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: 'The name of a custom field of the type date.',
-    }),
+    field: DateField,
     offset: Type.Optional(Duration),
     direction: defaulted(oneOf(DIRECTIONS), 'AFTER'),
     anniversary: defaulted(Type.Boolean(), false),

@@ -29,6 +29,20 @@ export const subscriberChoice = {
   ),
 }
 
+/** The input members with a person's name and phone number. */
+export const contactDetails = {
+  name: Type.Optional(
+    Type.String({
+      description: `The name, up to ${SUBSCRIBER_LIMITS.name} characters. An empty string clears it.`,
+    }),
+  ),
+  phone: Type.Optional(
+    Type.String({
+      description: `The phone number, up to ${SUBSCRIBER_LIMITS.phone} characters. An empty string clears it.`,
+    }),
+  ),
+}
+
 /** The value of a custom field. Dates are ISO 8601 text. */
 export const FieldValue = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
 

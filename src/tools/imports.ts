@@ -2,7 +2,7 @@ import Type from 'typebox'
 
 import { closed, defaulted, listOf, nullable, oneOf, walkOf } from '../../schema/define.ts'
 import { IMPORTED_STATUSES, SubscriberImport } from '../../schema/import.ts'
-import { SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
+import { contactDetails, SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
 import { defineTool, type Received } from '../catalogue/tool.ts'
 import { importRows } from '../domain/imports/import-rows.ts'
 import {
@@ -31,16 +31,7 @@ const switches = {
 
 const ImportElement = closed({
   email: Type.String({ description: 'The email address. A subscriber who already has it is updated.' }),
-  name: Type.Optional(
-    Type.String({
-      description: `The name, up to ${SUBSCRIBER_LIMITS.name} characters. An empty string clears it.`,
-    }),
-  ),
-  phone: Type.Optional(
-    Type.String({
-      description: `The phone number, up to ${SUBSCRIBER_LIMITS.phone} characters. An empty string clears it.`,
-    }),
-  ),
+  ...contactDetails,
   tags: Type.Optional(
     Type.Array(Type.String(), {
       description: `The names of up to ${SUBSCRIBER_LIMITS.tags} tags to add. Missing tags are created.`,

@@ -1,7 +1,13 @@
 import Type from 'typebox'
 
 import { closed, defaulted, limitOf, listOf, oneOf, pageOf } from '../../schema/define.ts'
-import { Subscriber, SUBSCRIBER_LIMITS, subscriberChoice, SubscriberEmail } from '../../schema/subscriber.ts'
+import {
+  contactDetails,
+  Subscriber,
+  SUBSCRIBER_LIMITS,
+  subscriberChoice,
+  SubscriberEmail,
+} from '../../schema/subscriber.ts'
 import { DELIVERY_STATUSES, SUBSCRIBER_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { reactivateSubscriber as reactivate } from '../domain/reactivation.ts'
@@ -19,16 +25,7 @@ import {
 const Answer = closed({ subscriber: Subscriber })
 
 const details = {
-  name: Type.Optional(
-    Type.String({
-      description: `The name, up to ${SUBSCRIBER_LIMITS.name} characters. An empty string clears it.`,
-    }),
-  ),
-  phone: Type.Optional(
-    Type.String({
-      description: `The phone number, up to ${SUBSCRIBER_LIMITS.phone} characters. An empty string clears it.`,
-    }),
-  ),
+  ...contactDetails,
   fields: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
