@@ -14,10 +14,10 @@ import { execute, row } from '../src/database.ts'
 import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 import { decodeId } from '../src/ids.ts'
-import { startListmonk } from './listmonk.ts'
-import { newsletter } from './newsletter.ts'
-import { median, report } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import { startListmonk } from './shared/listmonk.ts'
+import { newsletter } from './shared/newsletter.ts'
+import { median, report } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /**
  * campaign-fanout: emails per second from schedule_campaign until SENT, through Temporal, to a sink that accepts
@@ -203,7 +203,7 @@ async function runBare(system: System): Promise<Run> {
   sink.clear()
   await execute(services.orm.em.fork(), sql`update bare_recipient set status = null, sent_at = null`)
   const database = system.processorMs('postgres')
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'bare-fanout.ts')], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'shared', 'bare-fanout.ts')], {
     env: {
       ...process.env,
       DATABASE_URL: services.config.databaseUrl,

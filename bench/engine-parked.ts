@@ -8,8 +8,8 @@ import { prepareNamespace } from '../scripts/services/temporal-namespace.ts'
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { row, rows } from '../src/database.ts'
 import { recordEvents } from '../src/domain/events.ts'
-import { enterMany, proveSteps, publishChain, untilRuns } from './engine-peer.ts'
-import { startSystem } from './system.ts'
+import { enterMany, proveSteps, publishChain, untilRuns } from './shared/engine-peer.ts'
+import { startSystem } from './shared/system.ts'
 
 /**
  * engine-parked (R15): the cost of parked runs at rest, and how `--wake N` of them (default: all) continue at once. It

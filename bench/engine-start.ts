@@ -11,9 +11,9 @@ import {
   startPeer,
   timeBare,
   untilRuns,
-} from './engine-peer.ts'
-import { mean, median, report } from './report.ts'
-import { startSystem } from './system.ts'
+} from './shared/engine-peer.ts'
+import { mean, median, report } from './shared/report.ts'
+import { startSystem } from './shared/system.ts'
 
 /**
  * engine-start: the time from the event until the run is at its first step, compared with bare workflows with one

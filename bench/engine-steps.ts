@@ -13,9 +13,9 @@ import {
   timeBare,
   timeEmpty,
   untilRuns,
-} from './engine-peer.ts'
-import { mean, median, report } from './report.ts'
-import { startSystem } from './system.ts'
+} from './shared/engine-peer.ts'
+import { mean, median, report } from './shared/report.ts'
+import { startSystem } from './shared/system.ts'
 
 /**
  * engine-steps: runs of five immediate steps, compared with bare workflows with five activities, and with as many empty

@@ -12,9 +12,9 @@ import {
   type RoundTrips,
   startPeer,
   untilRuns,
-} from './engine-peer.ts'
-import { mean, median, report } from './report.ts'
-import { startSystem, type System } from './system.ts'
+} from './shared/engine-peer.ts'
+import { mean, median, report } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /** engine-wake: parked runs that become due at once, compared with bare workflows with a timer and one activity. */
 const { values } = parseArgs({

@@ -8,12 +8,12 @@ import { execute, row } from '../src/database.ts'
 import { signToken } from '../src/delivery/tracking-token.ts'
 import { countPendingVisits } from '../src/domain/visits.ts'
 import { newId } from '../src/ids.ts'
-import { serveBare } from './bare-koa.ts'
-import type { Load } from './load.ts'
-import { startPeer } from './peer.ts'
-import { keepBusyRaw } from './raw-load.ts'
-import { median, report, round } from './report.ts'
-import { processMs, startSystem, type System } from './system.ts'
+import { serveBare } from './shared/bare-koa.ts'
+import type { Load } from './shared/load.ts'
+import { startPeer } from './shared/peer.ts'
+import { keepBusyRaw } from './shared/raw-load.ts'
+import { median, report, round } from './shared/report.ts'
+import { processMs, startSystem, type System } from './shared/system.ts'
 
 /**
  * event-ingest: pixels and redirects per second over 200 connections, half each, 30 % of them repeated, compared with

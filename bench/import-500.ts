@@ -5,8 +5,8 @@ import pg from 'pg'
 
 import { execute, row } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
-import { median, report } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import { median, report } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /**
  * import-500: import_subscribers of 500 people with two tags and two fields, half of them known, by 4 callers, compared

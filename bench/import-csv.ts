@@ -12,8 +12,8 @@ import { sql } from 'kysely'
 import type { SubscriberImport } from '../schema/import.ts'
 import { execute, row } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
-import { report } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import { report } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /**
  * import-csv: a file of 1,000,000 people (or --rows N) with a tag and two fields through POST /api/v2/imports, compared

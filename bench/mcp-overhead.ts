@@ -1,9 +1,9 @@
 import { Agent } from 'node:http'
 import { parseArgs } from 'node:util'
 
-import { keepBusy, type Load, post, type Target } from './load.ts'
-import { median, report } from './report.ts'
-import { startSystem } from './system.ts'
+import { keepBusy, type Load, post, type Target } from './shared/load.ts'
+import { median, report } from './shared/report.ts'
+import { startSystem } from './shared/system.ts'
 
 /**
  * mcp-overhead: requests per second of a cheap read over MCP with a token, compared with the same tool over the Tools

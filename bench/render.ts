@@ -12,7 +12,7 @@ import { composeMail } from '../src/delivery/mime.ts'
 import { quote, quoteEmail } from '../src/delivery/quoted-printable.ts'
 import { MessageTokens } from '../src/delivery/tracking-token.ts'
 import { encodeId, newId } from '../src/ids.ts'
-import { median } from './report.ts'
+import { median } from './shared/report.ts'
 
 const { values: options } = parseArgs({
   options: { json: { type: 'string' }, people: { type: 'string', default: '20000' } },

@@ -1,26 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
-const SHARED = new Set([
-  'run',
-  'report',
-  'system',
-  'bare-workflows',
-  'bare-fanout',
-  'engine-peer',
-  'listmonk',
-  'load',
-  'peer',
-  'raw-load',
-  'audience-data',
-  'audience-filters',
-  'explain',
-])
-
+/** Each file of this folder but this one is a benchmark. */
 const names = readdirSync(import.meta.dirname)
-  .map((file) => file.replace(/\.ts$/, ''))
-  .filter((name) => !SHARED.has(name))
+  .filter((file) => file.endsWith('.ts') && file !== basename(import.meta.filename))
+  .map((file) => basename(file, '.ts'))
 const [asked, ...parameters] = process.argv.slice(2)
 
 if (asked === undefined || !names.includes(asked)) {

@@ -16,11 +16,11 @@ import {
   querySubscribers,
 } from '../src/domain/subscriber-queries.ts'
 import { createServices, type Services } from '../src/services.ts'
-import { fillAudience, findAudience, sizeOf } from './audience-data.ts'
-import { comparisons } from './audience-filters.ts'
-import { summarizePlan, type PlanNode } from './explain.ts'
-import { percentile, report, round } from './report.ts'
-import { startSystem } from './system.ts'
+import { fillAudience, findAudience, sizeOf } from './shared/audience-data.ts'
+import { comparisons } from './shared/audience-filters.ts'
+import { summarizePlan, type PlanNode } from './shared/explain.ts'
+import { percentile, report, round } from './shared/report.ts'
+import { startSystem } from './shared/system.ts'
 
 /**
  * segment-1M: twelve filters over a million subscribers and ten million events. It measures the count and the first

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict'
 
 import type { Simulation } from '../schema/simulation.ts'
-import { median, percentile, report } from './report.ts'
-import { startSystem } from './system.ts'
+import { median, percentile, report } from './shared/report.ts'
+import { startSystem } from './shared/system.ts'
 
 const WEEKS = 52
 const ROUNDS = 60

@@ -13,10 +13,10 @@ import { SMTPServer } from 'smtp-server'
 import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { execute, row } from '../src/database.ts'
-import type { Load } from './load.ts'
-import { startPeer } from './peer.ts'
-import { median, percentile, report } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import type { Load } from './shared/load.ts'
+import { startPeer } from './shared/peer.ts'
+import { median, percentile, report } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /**
  * smtp-submission: messages per second by STARTTLS and AUTH, with 5 KB of text and HTML, stored before the 250, over

@@ -4,11 +4,11 @@ import { parseArgs } from 'node:util'
 import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
-import { readBody, serveBare } from './bare-koa.ts'
-import { keepBusy, type Load, post, type Target } from './load.ts'
-import { startPeer } from './peer.ts'
-import { median, report, round } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import { readBody, serveBare } from './shared/bare-koa.ts'
+import { keepBusy, type Load, post, type Target } from './shared/load.ts'
+import { startPeer } from './shared/peer.ts'
+import { median, report, round } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /**
  * tools-overhead: requests per second of a cheap read over the Tools API, compared with bare Koa that runs the same two

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 
 import { execute } from '../src/database.ts'
-import { post } from './load.ts'
-import { median, percentile, report } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import { post } from './shared/load.ts'
+import { median, percentile, report } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /**
  * tx-end-to-end: milliseconds from sending the request until the relay has the email, at a steady 100 emails per

@@ -6,11 +6,11 @@ import type { Child } from '../scripts/services/child.ts'
 import { freePort } from '../scripts/services/ports.ts'
 import { execute, row } from '../src/database.ts'
 import { newId } from '../src/ids.ts'
-import { readBody, serveBare } from './bare-koa.ts'
-import { keepBusy, type Load, type Target } from './load.ts'
-import { startPeer } from './peer.ts'
-import { median, report, round } from './report.ts'
-import { startSystem, type System } from './system.ts'
+import { readBody, serveBare } from './shared/bare-koa.ts'
+import { keepBusy, type Load, type Target } from './shared/load.ts'
+import { startPeer } from './shared/peer.ts'
+import { median, report, round } from './shared/report.ts'
+import { startSystem, type System } from './shared/system.ts'
 
 /**
  * tx-send: accepted emails per second at POST /api/v1/emails, 1 KB of Markdown, durable before the answer, compared

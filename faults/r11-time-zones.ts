@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { percentile } from '../bench/report.ts'
+import { percentile } from '../bench/shared/report.ts'
 import { execute, rows } from '../src/database.ts'
 import { formatMessageId } from '../src/delivery/identity.ts'
 import { decodeId, encodeId } from '../src/ids.ts'

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sql } from 'kysely'
 
-import { percentile } from '../bench/report.ts'
+import { percentile } from '../bench/shared/report.ts'
 import { rows } from '../src/database.ts'
 import { formatMessageId } from '../src/delivery/identity.ts'
 import { endProcess, startProcess } from '../test/helpers/child.ts'

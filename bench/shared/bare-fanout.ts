@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net'
 
 import pg from 'pg'
 
-import { signMail } from '../src/delivery/dkim.ts'
+import { signMail } from '../../src/delivery/dkim.ts'
 
 type Person = { id: string; email: string; name: string }
 

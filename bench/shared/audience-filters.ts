@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import type { Filter } from '../schema/audience.ts'
-import { encodeId } from '../src/ids.ts'
+import type { Filter } from '../../schema/audience.ts'
+import { encodeId } from '../../src/ids.ts'
 import type { AudienceData } from './audience-data.ts'
 
 /** A query in the filter language, and the equivalent handwritten condition on `subscriber s`. */

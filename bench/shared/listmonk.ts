@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
-import { startChild } from '../scripts/services/child.ts'
-import { freePort } from '../scripts/services/ports.ts'
+import { startChild } from '../../scripts/services/child.ts'
+import { freePort } from '../../scripts/services/ports.ts'
 import { processMs, type System } from './system.ts'
 
 /** The cost of one campaign sent by listmonk, measured from its first email to its last. */

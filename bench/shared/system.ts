@@ -4,17 +4,17 @@ import { join } from 'node:path'
 
 import { sql } from 'kysely'
 
-import { ensureCertificate } from '../scripts/services/certificate.ts'
-import { type Child, startChild } from '../scripts/services/child.ts'
-import { MEMORY_ENVIRONMENT, memoryFlags } from '../scripts/services/memory.ts'
-import { freePort } from '../scripts/services/ports.ts'
-import { startPostgres } from '../scripts/services/postgres.ts'
-import { startTemporal } from '../scripts/services/temporal.ts'
-import { readConfig } from '../src/config.ts'
-import { execute, migrate } from '../src/database.ts'
-import { seedDevelopment } from '../src/development.ts'
-import { createServices, type Services } from '../src/services.ts'
-import { type Sink, startSmtpSink } from '../test/helpers/smtp-sink.ts'
+import { ensureCertificate } from '../../scripts/services/certificate.ts'
+import { type Child, startChild } from '../../scripts/services/child.ts'
+import { MEMORY_ENVIRONMENT, memoryFlags } from '../../scripts/services/memory.ts'
+import { freePort } from '../../scripts/services/ports.ts'
+import { startPostgres } from '../../scripts/services/postgres.ts'
+import { startTemporal } from '../../scripts/services/temporal.ts'
+import { readConfig } from '../../src/config.ts'
+import { execute, migrate } from '../../src/database.ts'
+import { seedDevelopment } from '../../src/development.ts'
+import { createServices, type Services } from '../../src/services.ts'
+import { type Sink, startSmtpSink } from '../../test/helpers/smtp-sink.ts'
 
 type Part = 'api' | 'worker' | 'smtp'
 
@@ -102,12 +102,12 @@ export async function startSystem({
       part,
       await startChild({
         command: process.execPath,
-        arguments: [...memoryFlags(part), join(import.meta.dirname, '..', part, 'main.ts')],
+        arguments: [...memoryFlags(part), join(import.meta.dirname, '..', '..', part, 'main.ts')],
         identity: `${part}/main.ts`,
         pidFile: join(directory, `${part}.pid`),
         output: (line) => console.error(`${part}: ${line}`),
         environment,
-        directory: join(import.meta.dirname, '..'),
+        directory: join(import.meta.dirname, '..', '..'),
       }),
     )
     await untilReady(`http://127.0.0.1:${port}/readyz`)

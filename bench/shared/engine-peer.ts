@@ -7,14 +7,14 @@ import { Client, Connection } from '@temporalio/client'
 import { NativeConnection, Worker } from '@temporalio/worker'
 import { sql } from 'kysely'
 
-import type { Step } from '../schema/automation.ts'
-import { type Child, startChild } from '../scripts/services/child.ts'
-import { freePort } from '../scripts/services/ports.ts'
-import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
-import { array, execute, row } from '../src/database.ts'
-import { recordEvents } from '../src/domain/events.ts'
-import { encodeId, newId } from '../src/ids.ts'
-import { edges, publish, type Tenant } from '../test/helpers/automation.ts'
+import type { Step } from '../../schema/automation.ts'
+import { type Child, startChild } from '../../scripts/services/child.ts'
+import { freePort } from '../../scripts/services/ports.ts'
+import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
+import { array, execute, row } from '../../src/database.ts'
+import { recordEvents } from '../../src/domain/events.ts'
+import { encodeId, newId } from '../../src/ids.ts'
+import { edges, publish, type Tenant } from '../../test/helpers/automation.ts'
 import { median } from './report.ts'
 import type { System } from './system.ts'
 
@@ -69,7 +69,7 @@ export async function startPeer(system: System): Promise<Peer> {
     pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-bench-peer-${process.pid}.pid`),
     output: (line) => line.includes('ERROR') && console.error(`peer: ${line}`),
     environment: process.env,
-    directory: join(import.meta.dirname, '..'),
+    directory: join(import.meta.dirname, '..', '..'),
   })
   const connection = await Connection.connect({ address: system.temporalAddress })
   const client = new Client({ connection })

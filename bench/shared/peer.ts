@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path'
 
-import { type Child, startChild } from '../scripts/services/child.ts'
+import { type Child, startChild } from '../../scripts/services/child.ts'
 
 const TRIES = 600
 const PAUSE_MS = 50
@@ -21,7 +21,7 @@ export async function startPeer(
     pidFile: join(process.env['TMPDIR'] ?? '/tmp', `postloom-peer-${port}.pid`),
     output: (line) => console.error(`peer: ${line}`),
     environment: { ...process.env, ...environment },
-    directory: join(import.meta.dirname, '..'),
+    directory: join(import.meta.dirname, '..', '..'),
   })
   for (let attempt = 0; attempt < TRIES; attempt++) {
     if (await isUp(port)) return child

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
-import { type EntityManager, execute, row, rows } from '../src/database.ts'
-import { newId } from '../src/ids.ts'
+import { type EntityManager, execute, row, rows } from '../../src/database.ts'
+import { newId } from '../../src/ids.ts'
 
 /** The ids (uuids) to which the benchmark's filters refer. */
 export type AudienceData = { campaignId: string; segmentId: string }
