@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { TimedTrigger } from '../schema/automation-triggers.ts'
+import type { TimedTrigger, TriggerConfig } from '../schema/automation-triggers.ts'
 import { execute } from '../src/database.ts'
 import { beginIntake } from '../src/domain/automations/entry/intake.ts'
 import { encodeId } from '../src/ids.ts'
@@ -37,14 +37,9 @@ export const INTAKE_SCENES: Record<string, (studio: Studio) => Promise<string>> 
 }
 
 /** Starts the firing of a trigger that was last checked `ago`, without a Temporal schedule. Returns the workflow id. */
-async function beginFiring({ services, tenant }: Studio, config: TimedTrigger, ago: string): Promise<string> {
-  const steps = [step('start', 'TRIGGER', config), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
-  const { id } = await publish(
-    services,
-    tenant,
-    { steps, edges: edges(['start', 'tag']) },
-    { name: 'Recorded' },
-  )
+async function beginFiring(studio: Studio, config: TimedTrigger, ago: string): Promise<string> {
+  const id = await publishTagging(studio, config)
+  const { services, tenant } = studio
   await execute(
     services.orm.em.fork(),
     sql`insert into automation_schedule (organization_id, automation_id, step_id, timing, looked_until, next_at)
@@ -64,15 +59,17 @@ async function beginFiring({ services, tenant }: Studio, config: TimedTrigger, a
   return workflowId
 }
 
+/** Publishes an automation that tags everybody who enters by this trigger, and returns its uuid. */
+async function publishTagging({ services, tenant }: Studio, config: TriggerConfig): Promise<string> {
+  const steps = [step('start', 'TRIGGER', config), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
+  const graph = { steps, edges: edges(['start', 'tag']) }
+  return (await publish(services, tenant, graph, { name: 'Recorded' })).id
+}
+
 /** Starts an intake into an automation with this status and returns the workflow id. */
-export async function begin({ services, tenant }: Studio, status = 'ACTIVE', tag?: string): Promise<string> {
-  const steps = [step('start', 'TRIGGER', { type: 'MANUAL' }), step('tag', 'ADD_TAG', { tagNames: ['in'] })]
-  const { id } = await publish(
-    services,
-    tenant,
-    { steps, edges: edges(['start', 'tag']) },
-    { name: 'Recorded' },
-  )
+export async function begin(studio: Studio, status = 'ACTIVE', tag?: string): Promise<string> {
+  const id = await publishTagging(studio, { type: 'MANUAL' })
+  const { services, tenant } = studio
   await execute(
     services.orm.em.fork(),
     sql`update automation set status = ${status} where organization_id = ${tenant.id} and id = ${id}`,
