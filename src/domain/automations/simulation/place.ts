@@ -8,7 +8,8 @@ import type { RunState } from '../runs/run-state.ts'
 import type { End } from '../runs/settlement.ts'
 import type { Settled, StepResult } from '../steps/step.ts'
 import type { Moment } from '../steps/timing.ts'
-import type { Filtering, Subject } from './filters.ts'
+import type { Filtering } from './filters.ts'
+import type { Subject } from './simulated-tables.ts'
 import { NOBODY, type State } from './state.ts'
 
 /** An email as a simulation shows it. */
