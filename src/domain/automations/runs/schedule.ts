@@ -104,14 +104,21 @@ export function fieldDateDue(
   }
 }
 
+/** Returns the calendar days of an offset, or null if its unit is elapsed time. */
+export function daysOf(offset: Duration | undefined): number | null {
+  if (!offset) return 0
+  const { amount, unit } = offset
+  if (unit === 'DAYS') return amount
+  return unit === 'WEEKS' ? amount * 7 : null
+}
+
 function movedBy(
   from: Temporal.ZonedDateTime,
   offset: Duration | undefined,
   direction: 'BEFORE' | 'AFTER',
 ): Temporal.ZonedDateTime {
   if (!offset) return from
-  const { amount, unit } = offset
-  const days = unit === 'DAYS' ? amount : unit === 'WEEKS' ? amount * 7 : null
+  const days = daysOf(offset)
   const length = days === null ? { milliseconds: durationMilliseconds(offset) } : { days }
   return direction === 'AFTER' ? from.add(length) : from.subtract(length)
 }

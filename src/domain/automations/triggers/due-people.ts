@@ -8,7 +8,8 @@ import { jsonWallTime } from '../../audience/dates.ts'
 import { audiencePredicate } from '../../audience/match.ts'
 import { idsAround } from '../../event-rows.ts'
 import type { Version } from '../definition/versions.ts'
-import { CATCH_UP_MS, daysOf, planDates, type Stretch } from './trigger-times.ts'
+import { daysOf } from '../runs/schedule.ts'
+import { CATCH_UP_MS, planDates, type Stretch } from './trigger-times.ts'
 
 /** A timed trigger of a published version. */
 export type Timed = { version: Version; stepId: string; config: TimedTrigger }
@@ -187,16 +188,17 @@ function dates(_call: Call, config: TriggerConfigs['DATE_FIELD'], stretch: Stret
     days === null
       ? sql`local_moment(${wall}, ${zone}) ${sign} make_interval(secs => ${offset ? durationMilliseconds(offset) / 1000 : 0}::float8)`
       : sql`local_moment(${wall} ${sign} make_interval(days => ${days}::int), ${zone})`
-  const near = !anniversary
-    ? sql`left(${text}, 10) between ${low} and ${high}`
-    : daysOfYear === null
-      ? sql`${text} is not null`
-      : sql`substr(${text}, 6, 5) = any(${array(daysOfYear, 'text')})`
   return {
     joined: sql`cross join lateral (select ${jsonWallTime(value, zone)} as wall) as given
       cross join lateral ${occurrences} as day (wall)
       cross join lateral (select ${occasion} as occasion, ${due} as due) as found`,
-    where: sql`${near} and found.due > ${at(stretch.from)} and found.due <= ${at(stretch.to)}`,
+    where: sql`${mayBeDue()} and found.due > ${at(stretch.from)} and found.due <= ${at(stretch.to)}`,
+  }
+
+  function mayBeDue(): RawBuilder<unknown> {
+    if (!anniversary) return sql`left(${text}, 10) between ${low} and ${high}`
+    if (daysOfYear === null) return sql`${text} is not null`
+    return sql`substr(${text}, 6, 5) = any(${array(daysOfYear, 'text')})`
   }
 }
 

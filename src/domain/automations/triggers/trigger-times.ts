@@ -1,10 +1,10 @@
 import { Cron } from 'croner'
 import { Temporal } from 'temporal-polyfill'
 
-import type { Duration } from '../../../../schema/automation-parts.ts'
 import type { TimedTrigger, TriggerConfigs } from '../../../../schema/automation-triggers.ts'
 import { durationMilliseconds } from '../../../../temporal/graph.ts'
 import { readMoment } from '../../audience/moment.ts'
+import { daysOf } from '../runs/schedule.ts'
 
 /** The times of timed triggers. All functions are pure. Moments are epoch milliseconds. */
 
@@ -175,13 +175,6 @@ export function planDates(
     high: high.toString(),
     daysOfYear: count > MANY_DAYS ? null : days,
   }
-}
-
-/** Returns the calendar days of an offset, or null if its unit is elapsed time. */
-export function daysOf(offset: Duration | undefined): number | null {
-  if (!offset) return 0
-  const { amount, unit } = offset
-  return unit === 'DAYS' ? amount : unit === 'WEEKS' ? amount * 7 : null
 }
 
 function occasionOf(date: Temporal.PlainDateTime, { at }: TriggerConfigs['DATE_FIELD']): string {
