@@ -31,16 +31,21 @@ export async function takeWebhook(services: Services, slug: string, message: Sig
 }
 
 function refuseUnsigned({ config }: Services, slug: string, message: Signed, now: number): void {
+  const fault = signatureFault(config.secret, slug, message, now)
+  if (fault === null) return
+  throw new Failure('UNAUTHENTICATED', `The message is not signed as Standard Webhooks asks: ${fault}.`)
+}
+
+function signatureFault(secret: string, slug: string, message: Signed, now: number): string | null {
   const { id, timestamp } = message
-  const isTold = /^[\x21-\x7e]{1,256}$/.test(id) && /^\d{1,12}$/.test(timestamp)
-  const isFresh = Math.abs(Number(timestamp) - now) <= TOLERANCE_SECONDS
-  if (isTold && isFresh && isSigned(config.secret, slug, message)) return
-  const why = !isTold
-    ? 'the headers webhook-id, webhook-timestamp and webhook-signature are not all there'
-    : isFresh
-      ? 'the signature is not that of this body under the secret of this address'
-      : `the timestamp is more than ${TOLERANCE_SECONDS} seconds off`
-  throw new Failure('UNAUTHENTICATED', `The message is not signed as Standard Webhooks asks: ${why}.`)
+  if (!/^[\x21-\x7e]{1,256}$/.test(id) || !/^\d{1,12}$/.test(timestamp)) {
+    return 'the headers webhook-id, webhook-timestamp and webhook-signature are not all there'
+  }
+  if (Math.abs(Number(timestamp) - now) > TOLERANCE_SECONDS) {
+    return `the timestamp is more than ${TOLERANCE_SECONDS} seconds off`
+  }
+  if (isSigned(secret, slug, message)) return null
+  return 'the signature is not that of this body under the secret of this address'
 }
 
 function readBody(text: string): Record<string, unknown> {

@@ -110,12 +110,11 @@ const numberCheck: Check = (value) =>
   typeof value === 'number' ? null : `must be a number, not ${kindOf(value)}`
 const booleanCheck: Check = (value) =>
   typeof value === 'boolean' ? null : `must be true or false, not ${kindOf(value)}`
-const scalarOfAnyKind: Check = (value) =>
-  typeof value === 'number' || typeof value === 'boolean'
-    ? null
-    : typeof value === 'string'
-      ? textCheck(value)
-      : `must be text, a number, true or false, not ${kindOf(value)}`
+const scalarOfAnyKind: Check = (value) => {
+  if (typeof value === 'number' || typeof value === 'boolean') return null
+  if (typeof value === 'string') return textCheck(value)
+  return `must be text, a number, true or false, not ${kindOf(value)}`
+}
 const dateCheck: Check = (value) => {
   if (typeof value === 'string' && readMoment(value, 'UTC') !== null) return null
   const found = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : kindOf(value)

@@ -182,6 +182,14 @@ function decisionReasons(
   return [{ ...own, message: `The step ${stepId} was left out. ${words}` }]
 }
 
+/** Describes where an active run stands; `at` names its step. */
+function whereabouts({ status, held, nextStepAt }: Run, at: string, timezone: string): string {
+  if (status === 'QUEUED') return 'They were let in and wait for their turn to begin.'
+  if (held) return `They are at ${at}, held there because the workflow is paused.`
+  const until = nextStepAt === null ? '' : ` until ${spoken(nextStepAt, timezone)}`
+  return `They are in the workflow, at ${at}${until}.`
+}
+
 function runReasons({ organization }: Call, run: Run, decisions: readonly Decision[]): Reason[] {
   // A run that its group never let begin is reported as a refused entry.
   if (run.status === 'SKIPPED') return []
@@ -192,13 +200,7 @@ function runReasons({ organization }: Call, run: Run, decisions: readonly Decisi
   const at = step === null ? 'its start' : `the step ${step.name ?? step.id}`
   const stepId = step === null ? {} : { stepId: step.id }
   if (run.endedAt === null) {
-    const until = run.nextStepAt === null ? '' : ` until ${spoken(run.nextStepAt, organization.timezone)}`
-    const message =
-      run.status === 'QUEUED'
-        ? 'They were let in and wait for their turn to begin.'
-        : run.held
-          ? `They are at ${at}, held there because the workflow is paused.`
-          : `They are in the workflow, at ${at}${until}.`
+    const message = whereabouts(run, at, organization.timezone)
     return [...reasons, { at: null, outcome: 'WAITING', code: 'IN_WORKFLOW', message, ...own, ...stepId }]
   }
   const isDone = run.status === 'COMPLETED'

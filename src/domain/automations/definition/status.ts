@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import type { WorkflowStatus } from '../../../../schema/values.ts'
 import type { SettableStatus, Workflow } from '../../../../schema/workflow.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { execute, row } from '../../../database.ts'
@@ -33,13 +34,15 @@ export async function summarizeStatus(
   const automation = await findAutomation(call, workflowId, { lock: false })
   const next = nextStatus(automation, wish)
   const action = next === 'ARCHIVED' ? 'Archiving the workflow' : 'Activating the workflow'
-  const effects =
-    next === automation.status
-      ? [`The workflow is ${next} already; nothing changes.`]
-      : next === 'ARCHIVED'
-        ? await archiveEffects(call, automation)
-        : await activationEffects(call, automation)
+  const effects = await effectsOf(call, automation, next)
   return { action, target: titleOf(automation), effects, warnings: [] }
+}
+
+async function effectsOf(call: Call, automation: Automation, next: WorkflowStatus): Promise<string[]> {
+  if (next === automation.status) return [`The workflow is ${next} already; nothing changes.`]
+  return next === 'ARCHIVED'
+    ? await archiveEffects(call, automation)
+    : await activationEffects(call, automation)
 }
 
 /** Deletes a draft that was never published, with its emails; archives any other workflow. */

@@ -67,14 +67,15 @@ async function readWaiting(
   if (held) return waits('PAUSED', 'It is due and held: the workflow is PAUSED.')
   if (waitKind === null) return waits('WORKER', 'It is due: a worker takes it next.')
   const isOwn = waitKind === 'MESSAGE' || waitKind === 'WEBHOOK'
-  const { eventType, goalId } = timeline.at(-1)?.details ?? {}
-  const words =
-    waitKind === 'EVENT' && typeof eventType === 'string'
-      ? `It waits for the event ${eventType}.`
-      : waitKind === 'GOAL' && typeof goalId === 'string'
-        ? `It waits for its goal ${goalId}.`
-        : WORDS[waitKind]
-  return waits(waitKind, words, isOwn ? null : wakeAt)
+  return waits(waitKind, waitWords(waitKind, timeline.at(-1)), isOwn ? null : wakeAt)
+}
+
+/** Describes a wait; `visit` is that of the step at which the run waits. */
+function waitWords(waitKind: WaitKind, visit: RunVisit | undefined): string {
+  const { eventType, goalId } = visit?.details ?? {}
+  if (waitKind === 'EVENT' && typeof eventType === 'string') return `It waits for the event ${eventType}.`
+  if (waitKind === 'GOAL' && typeof goalId === 'string') return `It waits for its goal ${goalId}.`
+  return WORDS[waitKind]
 }
 
 async function readEmails({ em, organization }: Call, id: string): Promise<RunStory['emails']> {
