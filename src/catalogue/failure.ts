@@ -19,16 +19,8 @@ export const FAILURES = {
   FILTER_REFERENCE_MISSING: { status: 409, rest: ['wrong_state', 409], smtp: [550, '5.7.1'] },
   INVALID_FROM_ADDRESS: { status: 400, rest: ['invalid_from_address', 422], smtp: [550, '5.1.7'] },
   DOMAIN_NOT_VERIFIED: { status: 403, rest: ['domain_not_verified', 403], smtp: [550, '5.7.1'] },
-  INVALID_IDEMPOTENCY_KEY: {
-    status: 400,
-    rest: ['invalid_idempotency_key', 400],
-    smtp: [550, '5.6.0'],
-  },
-  IDEMPOTENCY_MISMATCH: {
-    status: 409,
-    rest: ['invalid_idempotent_request', 409],
-    smtp: [550, '5.6.0'],
-  },
+  INVALID_IDEMPOTENCY_KEY: { status: 400, rest: ['invalid_idempotency_key', 400], smtp: [550, '5.6.0'] },
+  IDEMPOTENCY_MISMATCH: { status: 409, rest: ['invalid_idempotent_request', 409], smtp: [550, '5.6.0'] },
   IDEMPOTENCY_IN_PROGRESS: {
     status: 409,
     rest: ['concurrent_idempotent_requests', 409],
