@@ -269,7 +269,7 @@ test('a refusal is replayed under its key as well, until the key ends', async (t
   t.deepEqual(again.body, first.body)
 })
 
-test('a refusal does not take the place of the answer of a call that began after it and is running', async (t) => {
+test('a refusal under a key does not replace the answer of a call that began after it and is still running', async (t) => {
   const { api } = t.context
   const { id: organizationId } = await api.organization()
   const call = { organizationId, key: 'both', operation: 'create_tag', bodyHash: Buffer.from('body') }
@@ -373,7 +373,7 @@ test('what cannot be done is refused before a challenge is made', async (t) => {
   t.is(answer.status, 404)
 })
 
-test('a typing error in a name is what the sentence is about', async (t) => {
+test('a mistyped name of a field is answered with the nearest name that there is', async (t) => {
   const organization = await t.context.api.organization()
   const answer = await organization.call('add_subscriber', { emial: 'ada@example.com' })
   t.regex(answer.body.error, /"emial" is not known here; did you mean "email"/)

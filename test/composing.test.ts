@@ -171,7 +171,7 @@ test('pieces that are quoted apart read as if they had been one', (t) => {
   t.is(quote('caf\u00e9 \ud83d\ude00'), 'caf=C3=A9 =F0=9F=98=80=\r\n')
 })
 
-test('a name turns no address around: what changes the direction of text is a space', async (t) => {
+test('characters that change the direction of text become spaces in names and subjects', async (t) => {
   const { headers } = composeMail({
     messageId: 'eml_1@shop.example',
     date: new Date(0),

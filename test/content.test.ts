@@ -574,7 +574,7 @@ test('the document is fit for mail programs, phones and dark mode', (t) => {
   t.false(fill(compile('x')).html.includes('display:none'))
 })
 
-test('an email names no language, which nobody says, but for our own English word', (t) => {
+test('an email declares no language, except for the English word of our own unsubscribe link', (t) => {
   const { html } = fill(compile('Bonjour', { subject: 'Bonjour' }))
   t.deepEqual(html.match(/<[^>]* lang=[^>]*>[^<]*/g), ['<span lang="en">Unsubscribe'])
 })

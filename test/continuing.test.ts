@@ -79,7 +79,7 @@ async function untilContinued(handle: WorkflowHandle, firstRunId: string): Promi
   await eventually('it to continue as new', async () => (await handle.describe()).runId !== firstRunId)
 }
 
-test.serial('a run that is asked in the last turn before it continues as new answers first', async (t) => {
+test.serial('an update in the last turn before a run continues as new is answered first', async (t) => {
   const { id } = await publish(services, tenant, chain([step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })]))
   const ids = { automationId: encodeId('wf', id), subscriberId: encodeId('sub', await tenant.subscribe()) }
   const { id: runId } = await tenant.within((call) =>
@@ -126,7 +126,7 @@ async function verifiedDomain(t: ExecutionContext) {
   return { id, client, handle, runId }
 }
 
-test.serial('a domain that is asked in the last look before it continues as new answers first', async (t) => {
+test.serial('an update in the last check before a domain continues as new is answered first', async (t) => {
   const { id, handle, runId } = await verifiedDomain(t)
   const ask = () =>
     handle.startUpdate<DomainChecked, []>(CHECK_NOW, { waitForStage: WorkflowUpdateStage.ACCEPTED })
@@ -136,7 +136,7 @@ test.serial('a domain that is asked in the last look before it continues as new 
 })
 
 test.serial(
-  'a domain whose last look before it continues as new was too early for a signal looks again first',
+  'a domain that gets a signal in the last check before it continues as new checks again first',
   async (t) => {
     const { id, client, handle, runId } = await verifiedDomain(t)
     const signal = () => handle.signal(NUDGE)

@@ -334,7 +334,7 @@ test('THROTTLE lets as many through as it may in each window, in the order they 
   t.deepEqual(trails, ['slow PASSED→next, tag DONE→next', 'slow FULL→skipped'])
 })
 
-test('whose places at a THROTTLE went by in a pause go on at its rate', async (t) => {
+test('runs whose places at a THROTTLE passed during a pause continue at its rate', async (t) => {
   const slow = step('slow', 'THROTTLE', { limit: 1, per: { amount: 1, unit: 'HOURS' }, overflow: 'HOLD' })
   const id = await world.publish(chain([slow, TAGGED]))
   const setStatus = (status: 'ACTIVE' | 'PAUSED') =>

@@ -344,7 +344,7 @@ test('a GOAL step lets pass, waits or ends as it says; a run that stays goes on 
   )
 })
 
-test('events that come at the same moment convert a run once, and its turn beside them waits its turn', async (t) => {
+test('events that come at the same moment convert a run once for each goal, and end it once', async (t) => {
   const successGoals = [goal({ exitOnReach: false }), goal({ id: 'twice', exitOnReach: true })]
   const id = await world.publish({ ...chain([LONG]), successGoals })
   const people = await Promise.all(Array.from({ length: 8 }, () => tenant.subscribe()))

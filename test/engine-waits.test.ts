@@ -243,7 +243,7 @@ test('a wait for a date or an hour lasts no longer than its time-out', async (t)
   t.is((await world.endOf(id)).trail[1], 'until FAST_FORWARD→next')
 })
 
-test('hours that are open are not waited for, at whatever part of a millisecond', (t) => {
+test('a window that is open is not waited for, also at a fraction of a millisecond', (t) => {
   const now = Date.parse('2027-01-04T10:00:00Z') + 0.4
   const moment = { run: { id: newId(), now }, clock: { now, timezone: 'UTC' } }
   const hours = { mode: 'TIME_WINDOW', start: '09:00', end: '17:00', onTimeout: 'CONTINUE' } as const

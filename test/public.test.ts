@@ -292,7 +292,7 @@ const SIGNED: TrackingToken[] = (() => {
   ]
 })()
 
-test('a token says what was signed, and no other letter in any place of it does', (t) => {
+test('a signed token is read back as it was signed, and not with any letter changed or under another secret', (t) => {
   for (const signed of SIGNED) {
     const token = signToken('a secret', signed)
     t.deepEqual(readToken('a secret', signed.kind, token), signed)
