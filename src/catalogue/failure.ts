@@ -89,6 +89,11 @@ export class Failure extends Error {
   }
 }
 
+/** Throws `INVALID_INPUT` for the input at `path`; `message` continues after the path and says how to repair it. */
+export function refuse(path: string, message: string): never {
+  throw new Failure('INVALID_INPUT', `${path} ${message}`, { details: [{ path, message }] })
+}
+
 /**
  * Maximum number of faults that a refusal lists. The lengths below limit their texts in characters, so that answers
  * stay small.

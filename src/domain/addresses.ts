@@ -2,8 +2,9 @@ import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 
 import { SUBSCRIBER_LIMITS } from '../../schema/subscriber.ts'
+import { refuse } from '../catalogue/failure.ts'
 import { COUNTRIES } from './countries.ts'
-import { oneLine, refuse } from './text.ts'
+import { oneLine } from './text.ts'
 
 const MAXIMUM_LOCAL = 64
 const MAXIMUM_DOMAIN = 253

@@ -3,14 +3,13 @@ import { sql } from 'kysely'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { SNIPPET_LIMITS } from '../../schema/snippet.ts'
 import type { ContentType } from '../../schema/values.ts'
-import { refuseFaults } from '../catalogue/failure.ts'
+import { refuse, refuseFaults } from '../catalogue/failure.ts'
 import { hostileFaults } from '../catalogue/input.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { inspectDocument, type SnippetMention } from '../content/document.ts'
 import { inspectSlate } from '../content/slate.ts'
 import { array, rows } from '../database.ts'
 import { encodeId, readId } from '../ids.ts'
-import { refuse } from './text.ts'
 
 /** A snippet that content uses: its uuid, and the path of its first use. */
 export type HeldSnippet = { id: string; path: string }

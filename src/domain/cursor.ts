@@ -1,7 +1,6 @@
 import { hashJson } from '../catalogue/canonical.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import { type IdPrefix, readId } from '../ids.ts'
-import { refuse } from './text.ts'
 
 /** Returns an opaque cursor: the TypeID of the last record of a page, with a hash of the query it continues. */
 export function encodeCursor(query: unknown, position: string): string {

@@ -1,6 +1,5 @@
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import { SKILLS, type SkillType } from '../skills/skills.ts'
-import { refuse } from './text.ts'
 
 /** A document; `pages` lists the values of `page`. */
 export type Skill = {

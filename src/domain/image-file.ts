@@ -2,8 +2,7 @@ import { fileTypeFromBuffer } from 'file-type'
 import { imageSize } from 'image-size'
 
 import { IMAGE_ENDINGS, IMAGE_LIMITS, type ImageType } from '../../schema/image.ts'
-import { Failure } from '../catalogue/failure.ts'
-import { refuse } from './text.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 
 /** The facts in the header of an image file; width and height are as displayed. */
 export type ImageFacts = { contentType: ImageType; width: number; height: number }

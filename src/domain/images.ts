@@ -3,11 +3,12 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 
 import { type Image, IMAGE_ENDINGS, IMAGE_LIMITS, type ImageType } from '../../schema/image.ts'
+import { refuse } from '../catalogue/failure.ts'
 import type { Call, Outside } from '../catalogue/tool.ts'
 import { type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
 import { type ImageFacts, inspectImage } from './image-file.ts'
-import { characters, likeLiteral, oneLine, refuse, timestamp } from './text.ts'
+import { characters, likeLiteral, oneLine, timestamp } from './text.ts'
 import { fetchUrl } from './web.ts'
 
 /** The name and description that users give an image; an empty text clears. */

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 
+import { refuse } from '../catalogue/failure.ts'
 import type { IdPrefix } from '../ids.ts'
 import { readPosition } from './cursor.ts'
-import { refuse } from './text.ts'
 
 /** A part of a list, newest first: the records `after` an id, or those `before` it. */
 export type Walk = { limit: number; after?: string | undefined; before?: string | undefined }

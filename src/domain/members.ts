@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 
 import { audit } from '../catalogue/audit.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { type EntityManager, execute, row, rows } from '../database.ts'
 import { encodeId, missing, newId, readId } from '../ids.ts'
 import { emailFault, readEmail } from './addresses.ts'
 import { hashPassword, isPassword } from './passwords.ts'
-import { oneLine, refuse, timestamp, timestampOrNull } from './text.ts'
+import { oneLine, timestamp, timestampOrNull } from './text.ts'
 
 /** A person who can log in, as one organization sees them. */
 export type Member = {

@@ -6,6 +6,7 @@ import {
   type OrganizationSettings,
   type WritingStyle,
 } from '../../schema/organization.ts'
+import { refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { json, row } from '../database.ts'
 import { encodeId } from '../ids.ts'
@@ -13,7 +14,7 @@ import { isTimeZone } from './audience/moment.ts'
 import { moveTriggerSchedules } from './automations/triggers/trigger-schedules.ts'
 import { lockSegments } from './segments/lock.ts'
 import { retakeMembers } from './segments/watch.ts'
-import { characters, nameLine, oneLine, refuse, timestamp } from './text.ts'
+import { characters, nameLine, oneLine, timestamp } from './text.ts'
 
 /** The input of update_organization_settings; absent members stay as they are. */
 export type SettingsPatch = {

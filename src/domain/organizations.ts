@@ -3,11 +3,11 @@ import { sql } from 'kysely'
 import { ORGANIZATION_LIMITS } from '../../schema/organization.ts'
 import type { NewToken } from '../../schema/token.ts'
 import { PERMISSIONS, PLANS, type Plan } from '../../schema/values.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { type EntityManager, execute, row, rows } from '../database.ts'
 import { encodeId, newId, readId } from '../ids.ts'
-import { oneLine, refuse, timestamp } from './text.ts'
+import { oneLine, timestamp } from './text.ts'
 import { createToken } from './tokens.ts'
 
 /** An organization as the operator of the installation sees it. */

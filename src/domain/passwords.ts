@@ -1,6 +1,6 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 
-import { refuse } from './text.ts'
+import { refuse } from '../catalogue/failure.ts'
 
 const SHORTEST = 12
 const LONGEST = 200

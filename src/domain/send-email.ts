@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import { refuse } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { row } from '../database.ts'
 import { decodeId, missing } from '../ids.ts'
@@ -7,7 +8,6 @@ import type { From, TransactionalEmail } from './acceptance.ts'
 import { asciiDomain, readEmail } from './addresses.ts'
 import { readFromAddress, standInWarnings } from './stand-in.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
-import { refuse } from './text.ts'
 import { judgeTransactional, sendTransactional } from './transactional.ts'
 import { readWritten, type WrittenType } from './written-email.ts'
 

@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 
 import { type Sender, SENDER_LIMITS } from '../../schema/sender.ts'
 import { databaseCode } from '../catalogue/database-error.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { execute, rows } from '../database.ts'
 import { encodeId, newId } from '../ids.ts'
 import { isOwnLocalPart, readOwnEmail } from './addresses.ts'
 import { findDomain } from './domains/domains.ts'
-import { nameLine, refuse } from './text.ts'
+import { nameLine } from './text.ts'
 
 /** The input of create_email_sender; `domain` is a host name or an id. */
 export type NewSender = { localPart: string; domain: string; name: string; replyTo?: string | undefined }

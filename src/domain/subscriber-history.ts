@@ -9,6 +9,7 @@ import {
 } from '../../schema/event.ts'
 import type { SubscriberEmail } from '../../schema/subscriber.ts'
 import type { DeliveryStatus, SubscriberEventType } from '../../schema/values.ts'
+import { refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { array, execute, rows } from '../database.ts'
 import { encodeId } from '../ids.ts'
@@ -16,7 +17,7 @@ import { deliveryStatus, type EmailStatus, lastEvent, statusesOf } from './email
 import { recordEvents } from './events.ts'
 import { readWalk, type Walk } from './keyset.ts'
 import { findSubscriber, type SubscriberChoice } from './subscriber-records.ts'
-import { refuse, timestamp, timestampOrNull } from './text.ts'
+import { timestamp, timestampOrNull } from './text.ts'
 
 /** The limit of an event's metadata, in bytes of JSON. */
 export const METADATA_BYTES = 16_384

@@ -2,11 +2,11 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Subscriber } from '../../schema/subscriber.ts'
 import type { SubscriberStatus } from '../../schema/values.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { array, type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, readId } from '../ids.ts'
-import { refuse, timestamp } from './text.ts'
+import { timestamp } from './text.ts'
 
 /** Names a subscriber: exactly one of the two members. */
 export type SubscriberChoice = { subscriberId?: string | undefined; email?: string | undefined }

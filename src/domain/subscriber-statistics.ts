@@ -8,13 +8,13 @@ import {
   type SubscriberStats,
 } from '../../schema/statistics.ts'
 import type { SubscriberStatus } from '../../schema/values.ts'
+import { refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { type EntityManager, rows } from '../database.ts'
 import { instant } from './audience/dates.ts'
 import { readMoment } from './audience/moment.ts'
 import { idsAround } from './event-rows.ts'
 import { statusCounts } from './subscriber-queries.ts'
-import { refuse } from './text.ts'
 
 type Range = { from?: string | undefined; to?: string | undefined }
 type Period = { from: Date; to: Date }

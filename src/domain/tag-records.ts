@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import type { Tag } from '../../schema/tag.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, execute, row, rows } from '../database.ts'
 import { encodeId, missing, readId } from '../ids.ts'
@@ -10,7 +10,7 @@ import { recordEvents } from './events.ts'
 import { readWalk, type Walk } from './keyset.ts'
 import { lockSegments } from './segments/lock.ts'
 import { ensureTags, readTagName, type TagRow, tagEvents } from './tags.ts'
-import { refuse, timestamp } from './text.ts'
+import { timestamp } from './text.ts'
 
 /** Names a tag: exactly one of the two members. */
 export type TagChoice = { tagId?: string | undefined; name?: string | undefined }

@@ -1,12 +1,13 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import { TAG_LIMITS } from '../../schema/tag.ts'
+import { refuse } from '../catalogue/failure.ts'
 import type { Call } from '../catalogue/tool.ts'
 import { array, column, json, rows } from '../database.ts'
 import { encodeId, newId } from '../ids.ts'
 import { causeOf } from './event-rows.ts'
 import { answerEvents, type NewEvent } from './events.ts'
-import { oneLine, refuse } from './text.ts'
+import { oneLine } from './text.ts'
 
 /** A tag with its uuid. */
 export type TagRow = { id: string; name: string }

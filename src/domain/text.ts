@@ -1,11 +1,6 @@
-import { Failure } from '../catalogue/failure.ts'
+import { refuse } from '../catalogue/failure.ts'
 
 const CONTROL = /\p{Cc}/u
-
-/** Throws `INVALID_INPUT` for the input at `path`; `message` continues after the path and says how to repair it. */
-export function refuse(path: string, message: string): never {
-  throw new Failure('INVALID_INPUT', `${path} ${message}`, { details: [{ path, message }] })
-}
 
 /** Checks one line of text of at most `maximum` characters; refuses control characters, tabs and line breaks. */
 export function oneLine(text: string, path: string, maximum: number): string {

@@ -3,14 +3,14 @@ import { sql } from 'kysely'
 import { DEFAULT_PERMISSIONS, type NewToken, type Token } from '../../schema/token.ts'
 import type { Permission } from '../../schema/values.ts'
 import { audit } from '../catalogue/audit.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import { hashToken, lastFour, makeToken } from '../catalogue/tokens.ts'
 import type { Call, ConfirmationSummary } from '../catalogue/tool.ts'
 import { array, type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
 import { readMoment } from './audience/moment.ts'
 import { readWalk, type Walk } from './keyset.ts'
-import { nameLine, refuse, timestamp, timestampOrNull } from './text.ts'
+import { nameLine, timestamp, timestampOrNull } from './text.ts'
 
 type TokenRow = Omit<Token, 'createdAt' | 'lastUsedAt' | 'expiresAt'> & {
   createdAt: string

@@ -1,10 +1,9 @@
 import { type WebPage, WEB_PAGE_LIMITS } from '../../schema/web.ts'
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import type { Outside } from '../catalogue/tool.ts'
 import { decodeText } from '../ports/page-charset.ts'
 import { PageFault, type PageText } from '../ports/page-reader.ts'
 import type { WebAnswer } from '../ports/web.ts'
-import { refuse } from './text.ts'
 import { fetchUrl } from './web.ts'
 
 const HTML = new Set(['text/html', 'application/xhtml+xml'])

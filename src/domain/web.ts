@@ -1,7 +1,6 @@
-import { Failure } from '../catalogue/failure.ts'
+import { Failure, refuse } from '../catalogue/failure.ts'
 import { WebFault } from '../ports/web-fault.ts'
 import type { Web, WebAnswer, WebRequest } from '../ports/web.ts'
-import { refuse } from './text.ts'
 
 /** Fetches a caller's `url`. Throws a `Failure` for a bad address, an unreachable server or a status other than 2xx. */
 export async function fetchUrl(

@@ -1,9 +1,8 @@
 import { DOCUMENT_LIMITS } from '../../../schema/document.ts'
 import { isRecord } from '../../../schema/json.ts'
 import type { ContentType } from '../../../schema/values.ts'
-import { Failure } from '../../catalogue/failure.ts'
+import { Failure, refuse } from '../../catalogue/failure.ts'
 import { didYouMean } from '../../catalogue/schema-faults.ts'
-import { refuse } from '../text.ts'
 import {
   childrenOf,
   type Dialect,

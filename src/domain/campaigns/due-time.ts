@@ -1,5 +1,5 @@
+import { refuse } from '../../catalogue/failure.ts'
 import { isTimeZone, readMoment } from '../audience/moment.ts'
-import { refuse } from '../text.ts'
 
 /** The send time as schedule_campaign takes it. */
 export type WishedTime = {

@@ -1,6 +1,7 @@
 import { CAMPAIGN_LIMITS } from '../../../schema/campaign.ts'
+import { refuse } from '../../catalogue/failure.ts'
 import { readOwnEmail } from '../addresses.ts'
-import { nameLine, oneLine, refuse } from '../text.ts'
+import { nameLine, oneLine } from '../text.ts'
 
 /** Checks and returns the name that lists show. */
 export function readName(name: string, path = 'name'): string {

@@ -1,9 +1,8 @@
 import type { NewEmail } from '../../../schema/email.ts'
-import { Failure, type Fault, faultsOf, refuseFaults } from '../../catalogue/failure.ts'
+import { Failure, type Fault, faultsOf, refuse, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import type { TransactionalEmail } from '../acceptance.ts'
 import { readEmail, readOwnEmail } from '../addresses.ts'
-import { refuse } from '../text.ts'
 import { sendTransactional, sendTransactionals } from '../transactional.ts'
 import { readWritten, type WrittenType } from '../written-email.ts'
 

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 
 import { AUDIENCE_LIMITS, type Filter } from '../../../schema/audience.ts'
+import { refuse } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { rows } from '../../database.ts'
 import { decodeId, encodeId } from '../../ids.ts'
 import { segmentsIn } from '../audience/references.ts'
-import { refuse } from '../text.ts'
 
 /** The segments that each segment refers to, by uuid; segments without references are absent. */
 export type Nesting = ReadonlyMap<string, readonly string[]>

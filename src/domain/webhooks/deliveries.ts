@@ -7,13 +7,13 @@ import {
   type WebhookDelivery,
   type WebhookDeliveryStatus,
 } from '../../../schema/webhook.ts'
-import { Failure } from '../../catalogue/failure.ts'
+import { Failure, refuse } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { readMoment } from '../audience/moment.ts'
 import { readWalk, type Walk } from '../keyset.ts'
-import { refuse, timestamp, timestampOrNull } from '../text.ts'
+import { timestamp, timestampOrNull } from '../text.ts'
 import { findWebhook, isWebhook } from './webhooks.ts'
 
 type DeliveryRow = Omit<WebhookDelivery, 'id'> & { eventId: string }

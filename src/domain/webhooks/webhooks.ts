@@ -2,12 +2,12 @@ import { sql } from 'kysely'
 
 import { type NewWebhook, type Webhook, WEBHOOK_LIMITS } from '../../../schema/webhook.ts'
 import { audit } from '../../catalogue/audit.ts'
-import { Failure } from '../../catalogue/failure.ts'
+import { Failure, refuse } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, execute, row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../ids.ts'
 import { readWalk, type Walk } from '../keyset.ts'
-import { oneLine, refuse, timestamp, timestampOrNull } from '../text.ts'
+import { oneLine, timestamp, timestampOrNull } from '../text.ts'
 import { makeSecret, sealSecret } from './secrets.ts'
 
 /** The input of create_webhook. */

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 
 import type { Filter } from '../../../../schema/audience.ts'
+import { refuse } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { row } from '../../../database.ts'
 import { decodeId, missing } from '../../../ids.ts'
 import { checkFilters } from '../../audience/check.ts'
-import { refuse } from '../../text.ts'
 import { titleOf } from '../definition/records.ts'
 import { loadVersion } from '../definition/versions.ts'
 import { findEnterable } from '../runs/run-control.ts'

@@ -2,11 +2,11 @@ import { sql } from 'kysely'
 
 import type { Duration } from '../../../../schema/automation-parts.ts'
 import { type ConflictStrategy, GROUP_LIMITS, type WorkflowGroup } from '../../../../schema/workflow-group.ts'
-import { Failure, refuseFaults } from '../../../catalogue/failure.ts'
+import { Failure, refuse, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call, ConfirmationSummary } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
-import { nameLine, refuse, timestamp } from '../../text.ts'
+import { nameLine, timestamp } from '../../text.ts'
 import { lengthFaults } from '../definition/read-step.ts'
 
 type GroupRow = Omit<WorkflowGroup, 'workflows'> & { workflows: WorkflowGroup['workflows'] | null }

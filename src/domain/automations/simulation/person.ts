@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { SamplePerson } from '../../../../schema/simulation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
-import { refuseFaults } from '../../../catalogue/failure.ts'
+import { refuse, refuseFaults } from '../../../catalogue/failure.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { array, row, rows } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
@@ -11,7 +11,6 @@ import { customFieldTypes } from '../../audience/references.ts'
 import { type FieldScalar, shapeFaults, typeFaults } from '../../fields.ts'
 import { findSubscriber, type SubscriberRow } from '../../subscriber-records.ts'
 import type { TagRow } from '../../tags.ts'
-import { refuse } from '../../text.ts'
 import { NOBODY } from './state.ts'
 
 /**

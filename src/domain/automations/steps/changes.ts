@@ -1,12 +1,12 @@
 import type { StepConfigs } from '../../../../schema/automation-steps.ts'
 import { PAYMENT_EVENT_TYPES, type PaymentEventType } from '../../../../schema/event.ts'
+import { refuse } from '../../../catalogue/failure.ts'
 import { encodeId } from '../../../ids.ts'
 import { recordEvents } from '../../events.ts'
 import { recordTold, toldFacts } from '../../subscriber-history.ts'
 import { findSubscriber } from '../../subscriber-records.ts'
 import { unsubscribeSubscriber, updateSubscriber } from '../../subscribers.ts'
 import { addTags, removeTags } from '../../tags.ts'
-import { refuse } from '../../text.ts'
 import { type Enter, left } from './step.ts'
 import { refuseLoop } from './workflows.ts'
 
