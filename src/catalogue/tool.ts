@@ -152,25 +152,22 @@ export type Outside = Pick<Call, 'organization' | 'actor' | 'services'>
 /** A stored file: its id, its hash, and a function that deletes it. */
 export type Received = { id: string; digest: string; discard: () => Promise<void> }
 
+type AnyDefinition = Definition<TObject, TSchema, unknown>
+type Defaulted = 'bodyLimit' | 'jsonDepth' | 'listed' | 'counted'
+/** The functions, whose parameters have the types of one operation. */
+type Typed =
+  | 'singleStatement'
+  | 'confirm'
+  | 'summarize'
+  | 'prepare'
+  | 'receive'
+  | 'handler'
+  | 'kept'
+  | 'settle'
+
 /** An operation with its types erased, as doors and tests use it. */
-export type Tool = Required<
-  Pick<Definition<TObject, TSchema, unknown>, 'bodyLimit' | 'jsonDepth' | 'listed' | 'counted'>
-> &
-  Omit<
-    Definition<TObject, TSchema, unknown>,
-    | 'bodyLimit'
-    | 'jsonDepth'
-    | 'listed'
-    | 'counted'
-    | 'singleStatement'
-    | 'confirm'
-    | 'summarize'
-    | 'prepare'
-    | 'receive'
-    | 'handler'
-    | 'kept'
-    | 'settle'
-  > & {
+export type Tool = Required<Pick<AnyDefinition, Defaulted>> &
+  Omit<AnyDefinition, Defaulted | Typed> & {
     validator: Validator
     isGated(input: unknown): boolean
     /** Whether isSingleStatement() can return true for some input. */
