@@ -16,6 +16,7 @@ import {
 import { campaignDetails } from '../temporal/timer.ts'
 import { reconcile } from '../worker/reconciler.ts'
 import type { TestApi, TestOrganization } from './helpers/api.ts'
+import { UNFOLLOWED } from './helpers/control.ts'
 import { eventually } from './helpers/eventually.ts'
 import { mailText } from './helpers/mail-text.ts'
 import type { Sink } from './helpers/smtp-sink.ts'
@@ -899,8 +900,7 @@ test.serial(
     const strandedIds = async () =>
       (await findStrandedSends(em(), 120, 100)).filter(({ id }) => id === key.campaignId).length
     t.is(await strandedIds(), 1)
-    const control = { report: () => undefined, isStopping: () => false }
-    t.like(await freezeAudience(api.services, key, control), { stage: 'FREEZING', waitMs: 60_000 })
+    t.like(await freezeAudience(api.services, key, UNFOLLOWED), { stage: 'FREEZING', waitMs: 60_000 })
     t.is(await strandedIds(), 0)
   },
 )

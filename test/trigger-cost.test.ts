@@ -12,6 +12,7 @@ import { recordEvents } from '../src/domain/events.ts'
 import { decodeId, encodeId } from '../src/ids.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { edges, makeTenant, publish, runsOf, step } from './helpers/automation.ts'
+import { UNFOLLOWED } from './helpers/control.ts'
 import { watchStatements } from './helpers/statements.ts'
 
 let api: TestApi
@@ -222,8 +223,7 @@ for (const [what, { config, share }] of Object.entries(TIMED)) {
           api.services.orm.em.fork(),
           sql`select id from automation_intake where automation_id = ${automationId}`,
         )
-        const control = { report: () => undefined, isStopping: () => false }
-        await continueIntake(api.services, organization.id, intake?.id ?? '', control)
+        await continueIntake(api.services, organization.id, intake?.id ?? '', UNFOLLOWED)
       }
       counts.push(await statements(work))
       t.is((await runsOf(api.services, organization, automationId)).length, size * share)

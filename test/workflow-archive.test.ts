@@ -8,6 +8,7 @@ import { decodeId } from '../src/ids.ts'
 import { performWork } from '../worker/run-work.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { step } from './helpers/automation.ts'
+import { UNFOLLOWED } from './helpers/control.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
 
 let api: TestApi
@@ -36,8 +37,7 @@ async function crowded(organization: TestOrganization, size: number): Promise<st
     em(),
     sql`select id from automation_intake where automation_id = ${decodeId('wf', workflowId)}`,
   )
-  const control = { report: () => undefined, isStopping: () => false }
-  await continueIntake(api.services, organization.id, intake?.id ?? '', control)
+  await continueIntake(api.services, organization.id, intake?.id ?? '', UNFOLLOWED)
   return workflowId
 }
 

@@ -10,6 +10,7 @@ import { startEngine } from '../worker/workers.ts'
 import { startApi, type TestApi, type TestOrganization } from './helpers/api.ts'
 import { runsOf, step } from './helpers/automation.ts'
 import { endProcess, startProcess } from './helpers/child.ts'
+import { UNFOLLOWED } from './helpers/control.ts'
 import { eventually } from './helpers/eventually.ts'
 import { publishWorkflow } from './helpers/workflow.ts'
 
@@ -135,8 +136,7 @@ test.serial(
       api.services.orm.em.fork(),
       sql`select id from automation_intake where automation_id = ${decodeId('wf', workflowId)}`,
     )
-    const control = { report: () => undefined, isStopping: () => false }
-    await continueIntake(api.services, organization.id, intake?.id ?? '', control)
+    await continueIntake(api.services, organization.id, intake?.id ?? '', UNFOLLOWED)
     await organization.data('add_subscriber_to_workflow', { workflowId, email: 'p7@reader.example' })
     t.is((await runsOf(api.services, organization, decodeId('wf', workflowId))).length, 301)
     const claimed = await claimOutbox(api.services.orm.em.fork(), 1, 1)
@@ -190,8 +190,7 @@ test.serial('a segment, a limit, a pause in the middle and an archive', async (t
     api.services.orm.em.fork(),
     sql`select id from automation_intake where automation_id = ${decodeId('wf', workflowId)} order by id desc limit 1`,
   )
-  const control = { report: () => undefined, isStopping: () => false }
-  await continueIntake(api.services, organization.id, late?.id ?? '', control)
+  await continueIntake(api.services, organization.id, late?.id ?? '', UNFOLLOWED)
   t.deepEqual(await intakeOf(workflowId), { status: 'CANCELED', looked: 0, entered: 0 })
 })
 

@@ -1,6 +1,7 @@
 import { readConfig } from '../../src/config.ts'
 import { applyImport } from '../../src/domain/imports/run.ts'
 import { createServices } from '../../src/services.ts'
+import { UNFOLLOWED } from './control.ts'
 
 /**
  * `node test/helpers/import-process.ts ORGANIZATION IMPORT`: applies an import as the activity does, in a process that
@@ -10,8 +11,7 @@ const [organizationId = '', importId = ''] = process.argv.slice(2)
 const services = await createServices(readConfig(process.env), 'import')
 console.log('started')
 for (;;) {
-  const control = { report: () => undefined, isStopping: () => false }
-  const { state } = await applyImport(services, { organizationId, importId }, control)
+  const { state } = await applyImport(services, { organizationId, importId }, UNFOLLOWED)
   if (state !== 'RUNNING') break
 }
 await services.close()

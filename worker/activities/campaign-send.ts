@@ -2,7 +2,8 @@ import { beginSend, cancelSend } from '../../src/domain/campaigns/begin.ts'
 import { closeRecipients } from '../../src/domain/campaigns/close.ts'
 import { deliver } from '../../src/domain/campaigns/deliver.ts'
 import { freezeAudience } from '../../src/domain/campaigns/freeze.ts'
-import type { SendControl, SendKey } from '../../src/domain/campaigns/sends.ts'
+import type { SendKey } from '../../src/domain/campaigns/sends.ts'
+import type { WorkControl } from '../../src/domain/work-control.ts'
 import { decodeId } from '../../src/ids.ts'
 import type { Services } from '../../src/services.ts'
 import type {
@@ -12,7 +13,8 @@ import type {
 } from '../../temporal/contract.ts'
 import { longWork } from './long-work.ts'
 
-type Work = (services: Services, key: SendKey, control: SendControl) => Promise<CampaignSendProgress>
+type Control = WorkControl<CampaignSendProgress>
+type Work = (services: Services, key: SendKey, control: Control) => Promise<CampaignSendProgress>
 
 /** The database side of CampaignSend. */
 export function createCampaignActivities(services: Services): CampaignActivities {
@@ -45,7 +47,7 @@ export function createCampaignActivities(services: Services): CampaignActivities
 async function beginAndGoOn(
   services: Services,
   key: SendKey,
-  control: SendControl,
+  control: Control,
 ): Promise<CampaignSendProgress> {
   let progress = await beginSend(services, key)
   for (const [stage, work] of [

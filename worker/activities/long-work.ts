@@ -1,10 +1,8 @@
 import { Context } from '@temporalio/activity'
 
+import type { WorkControl } from '../../src/domain/work-control.ts'
 import type { Services } from '../../src/services.ts'
 import { asActivityError } from './errors.ts'
-
-/** Hears how far the work is, for whoever goes on with it, and says whether it has to stop. */
-export type WorkControl<Progress> = { report: (progress: Progress) => void; isStopping: () => boolean }
 
 const HEARTBEAT_MS = 1_000
 

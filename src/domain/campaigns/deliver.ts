@@ -8,6 +8,7 @@ import { unitOfWork } from '../../catalogue/unit-of-work.ts'
 import { execute } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { giveBackEmails } from '../quota.ts'
+import type { WorkControl } from '../work-control.ts'
 import { fail } from './begin.ts'
 import { countOutcomes } from './outcomes.ts'
 import {
@@ -17,7 +18,6 @@ import {
   progressOf,
   scopeOf,
   type Send,
-  type SendControl,
   type SendKey,
   touchSend,
 } from './sends.ts'
@@ -36,7 +36,7 @@ const IDLE_MS = 5_000
 export async function deliver(
   services: Services,
   key: SendKey,
-  control: SendControl,
+  control: WorkControl<CampaignSendProgress>,
 ): Promise<CampaignSendProgress> {
   const began = performance.now()
   const within = <Result>(work: (call: Call) => Promise<Result>) => unitOfWork(services, scopeOf(key), work)

@@ -10,18 +10,10 @@ import type { Services } from '../../services.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import { zonedScope } from '../audience/references.ts'
 import { quotaWords, takeCampaignEmails } from '../quota.ts'
+import type { WorkControl } from '../work-control.ts'
 import { isSuppressed, recipients } from './audience.ts'
 import { fail } from './begin.ts'
-import {
-  findSend,
-  isGoingOn,
-  progressOf,
-  scopeOf,
-  type Send,
-  type SendControl,
-  type SendKey,
-  touchSend,
-} from './sends.ts'
+import { findSend, isGoingOn, progressOf, scopeOf, type Send, type SendKey, touchSend } from './sends.ts'
 
 /** Recipients per transaction, so that each takes well below a second. */
 const PAGE = 10_000
@@ -35,7 +27,7 @@ const SLICE_MS = 10_000
 export async function freezeAudience(
   services: Services,
   key: SendKey,
-  control: SendControl,
+  control: WorkControl<CampaignSendProgress>,
 ): Promise<CampaignSendProgress> {
   const until = performance.now() + SLICE_MS
   for (;;) {

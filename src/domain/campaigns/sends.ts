@@ -10,9 +10,6 @@ import { encodeId } from '../../ids.ts'
 /** Identifies a send: ids are uuids, `number` is the number of the schedule. */
 export type SendKey = { organizationId: string; campaignId: string; number: number }
 
-/** Receives progress reports, and tells whether the worker is shutting down. */
-export type SendControl = { report: (progress: CampaignSendProgress) => void; isStopping: () => boolean }
-
 /** A send with the status of its campaign. */
 export type Send = {
   id: string

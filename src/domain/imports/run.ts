@@ -7,6 +7,7 @@ import { type Scope, unitOfWork } from '../../catalogue/unit-of-work.ts'
 import { execute, row } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { customFieldTypes } from '../audience/references.ts'
+import type { WorkControl } from '../work-control.ts'
 import { cleanCell, type CsvRecord, readPages } from './csv-file.ts'
 import { toRow, typesFor } from './csv-rows.ts'
 import { importRows } from './import-rows.ts'
@@ -20,9 +21,6 @@ const PAGE_ROWS = 500
 /** How long one activity attempt works, about, so that the workflow history shows progress. */
 const SLICE_MS = 10_000
 
-/** Receives progress after each page, and tells whether the worker is shutting down. */
-export type ImportControl = { report: (progress: ImportProgress) => void; isStopping: () => boolean }
-
 /**
  * Applies pages for up to `SLICE_MS`. Each page and its checkpoint are one transaction under the lock of the import, so
  * a crash neither repeats nor skips a row. An attempt stops when another one has moved the checkpoint.
@@ -30,7 +28,7 @@ export type ImportControl = { report: (progress: ImportProgress) => void; isStop
 export async function applyImport(
   services: Services,
   { organizationId, importId }: { organizationId: string; importId: string },
-  { report, isStopping }: ImportControl,
+  { report, isStopping }: WorkControl<ImportProgress>,
 ): Promise<ImportProgress> {
   const scope: Scope = { organizationId, actor: { kind: 'import', id: importId, name: 'import' } }
   const within = <Result>(work: (call: Call) => Promise<Result>) => unitOfWork(services, scope, work)

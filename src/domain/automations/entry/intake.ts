@@ -14,6 +14,7 @@ import type { Services } from '../../../services.ts'
 import { audiencePredicate } from '../../audience/match.ts'
 import type { Predicate } from '../../audience/predicate.ts'
 import { BULK_PRIORITY } from '../../outbox.ts'
+import type { WorkControl } from '../../work-control.ts'
 import { loadVersion, type Version } from '../definition/versions.ts'
 import { recordDecisions } from '../runs/decisions.ts'
 import { nextDue, takeOccasions, type Timed, timedTrigger } from '../triggers/due-people.ts'
@@ -60,9 +61,6 @@ type Intake = {
   automationStatus: WorkflowStatus
   versionId: string | null
 }
-
-/** Is told the progress after each page, and returns whether the worker has to stop. */
-export type IntakeControl = { report: (progress: IntakeProgress) => void; isStopping: () => boolean }
 
 /**
  * Stores an intake and starts its workflow when the transaction has committed. Returns the workflow's id, or null if
@@ -124,7 +122,7 @@ export async function continueIntake(
   services: Services,
   organizationId: string,
   intakeId: string,
-  { report, isStopping }: IntakeControl,
+  { report, isStopping }: WorkControl<IntakeProgress>,
 ): Promise<IntakeProgress> {
   const scope = { organizationId, actor: { kind: 'system', id: intakeId, name: 'intake' } as const }
   const until = Date.now() + SLICE_MS
