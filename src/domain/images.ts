@@ -8,7 +8,7 @@ import type { Call, Outside } from '../catalogue/tool.ts'
 import { type EntityManager, row, rows } from '../database.ts'
 import { decodeId, encodeId, missing, newId, readId } from '../ids.ts'
 import { type ImageFacts, inspectImage } from './image-file.ts'
-import { characters, likeLiteral, oneLine, timestamp } from './text.ts'
+import { characters, oneLine, searchPattern, timestamp } from './text.ts'
 import { fetchUrl } from './web.ts'
 
 /** The name and description that users give an image; an empty text clears. */
@@ -72,7 +72,7 @@ export async function listImages(
   { query, capturePageId, page, pageSize }: ImageQuery,
 ): Promise<{ images: Image[]; page: number; pageSize: number; total: number; hasMore: boolean }> {
   const { em, organization } = call
-  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  const pattern = searchPattern(query)
   const matching = sql`from image where image.organization_id = ${organization.id}
     and (${pattern}::text is null or image.name ilike ${pattern} or image.description ilike ${pattern})
     and (${capturePageId ?? null}::text is null or image.capture_page_id = ${capturePageId ?? null})`

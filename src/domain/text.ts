@@ -34,6 +34,11 @@ export function likeLiteral(text: string): string {
   return text.replaceAll(/[\\%_]/g, String.raw`\$&`)
 }
 
+/** Returns the LIKE pattern of texts that contain the query; null for none or an empty one, which narrows nothing. */
+export function searchPattern(query: string | undefined): string | null {
+  return query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+}
+
 /** Returns a number with its noun, such as "2 emails". */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`

@@ -7,7 +7,7 @@ import type { Call } from '../../catalogue/tool.ts'
 import { row, rows } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
 import { readWalk, type Walk } from '../keyset.ts'
-import { likeLiteral, timestamp, timestampOrNull } from '../text.ts'
+import { searchPattern, timestamp, timestampOrNull } from '../text.ts'
 
 /** A campaign or internal email as the database returns it: ids are uuids, times are in the driver's format. */
 export type CampaignRow = {
@@ -101,7 +101,7 @@ export async function browseCampaigns(
 }
 
 function broadcasts(organizationId: string, { status, query }: CampaignQuery): RawBuilder<boolean> {
-  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  const pattern = searchPattern(query)
   return sql<boolean>`campaign.organization_id = ${organizationId} and campaign.kind = 'BROADCAST'
     and ${status === undefined ? sql`campaign.status <> 'ARCHIVED'` : sql`campaign.status = ${status}`}
     and (${pattern}::text is null or campaign.name ilike ${pattern} or campaign.subject ilike ${pattern})`

@@ -10,7 +10,7 @@ import { checkFilters } from '../audience/check.ts'
 import { audiencePredicate } from '../audience/match.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
 import { keyset } from '../keyset.ts'
-import { copyName, likeLiteral, nameLine, timestamp } from '../text.ts'
+import { copyName, nameLine, searchPattern, timestamp } from '../text.ts'
 import { lockSegments } from './lock.ts'
 import { outerSegments, readNesting, refuseDeepNesting } from './nesting.ts'
 import { refuseUsedSegment } from './uses.ts'
@@ -25,7 +25,7 @@ export async function listSegments(
   { em, organization }: Call,
   { query, limit, cursor }: { query?: string | undefined; limit: number; cursor?: string | undefined },
 ): Promise<{ segments: Segment[]; nextCursor: string | null; hasMore: boolean }> {
-  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  const pattern = searchPattern(query)
   const asked = ['segments', organization.id, pattern]
   const walk = keyset(cursor === undefined ? null : decodeCursor(asked, 'seg', cursor), limit)
   const found = await rows<SegmentRow>(

@@ -9,7 +9,7 @@ import { withDefaults } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { execute, json, row, rows } from '../../../database.ts'
 import { decodeId, encodeId, missing, newId } from '../../../ids.ts'
-import { likeLiteral, nameLine, timestamp } from '../../text.ts'
+import { nameLine, searchPattern, timestamp } from '../../text.ts'
 import { IS_ACTIVE } from '../runs/active.ts'
 import { readSettings } from './validate.ts'
 
@@ -63,7 +63,7 @@ export async function listAutomations(
   { em, organization }: Call,
   { limit, query }: { limit: number; query?: string | undefined },
 ): Promise<{ workflows: WorkflowSummary[]; hasMore: boolean }> {
-  const pattern = query?.trim() ? `%${likeLiteral(query.trim())}%` : null
+  const pattern = searchPattern(query)
   const found = await rows<SummaryRow>(
     em,
     sql`select ${SUMMARY} from ${FROM} where automation.organization_id = ${organization.id}
