@@ -8,6 +8,15 @@ export type HtmlAttribute = {
   readonly to: number
 }
 
+/** The start tag of an element; `from` is its index in the source. */
+export type StartTag = {
+  readonly type: 'start'
+  readonly name: string
+  readonly raw: string
+  readonly from: number
+  readonly attributes: readonly HtmlAttribute[]
+}
+
 /**
  * A piece of an HTML source; the `raw` texts of all pieces together are the source. A `content` token is the content of
  * an element whose text is not HTML. A conditional comment (for Outlook) has its content in `inner`.
@@ -17,13 +26,7 @@ export type HtmlToken =
   | { readonly type: 'comment'; readonly raw: string; readonly inner: string | null }
   | { readonly type: 'content'; readonly element: string; readonly raw: string }
   | { readonly type: 'end'; readonly name: string; readonly raw: string }
-  | {
-      readonly type: 'start'
-      readonly name: string
-      readonly raw: string
-      readonly from: number
-      readonly attributes: readonly HtmlAttribute[]
-    }
+  | StartTag
 
 const TAG_NAME = /<(\/?)([A-Za-z][^\s/>]*)/y
 const SPACE = /[\s/]*/y

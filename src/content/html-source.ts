@@ -1,14 +1,12 @@
 import type { EmailParts } from './email-parts.ts'
 import { decodeAttribute } from './escape.ts'
 import { writePreheader } from './frame.ts'
-import { type HtmlAttribute, type HtmlToken, scanHtml } from './html-scan.ts'
+import { type HtmlAttribute, type HtmlToken, scanHtml, type StartTag } from './html-scan.ts'
 import { HtmlText } from './html-text.ts'
 import { hasReference, splitReferences } from './references.ts'
 import { seenLinks } from './seen.ts'
 import { PIXEL, type Template } from './template.ts'
 import { compileUrl, isWebUrl } from './url.ts'
-
-type StartTag = Extract<HtmlToken, { type: 'start' }>
 
 /** Attributes that hold one address. With a variable in it, the whole address is checked. */
 const ADDRESS_ATTRIBUTES = new Set([

@@ -1,10 +1,8 @@
 import type { EmailParts } from './email-parts.ts'
 import { decodeAttribute, decodeHtmlText } from './escape.ts'
-import type { HtmlToken } from './html-scan.ts'
+import type { StartTag } from './html-scan.ts'
 import { OpenElements } from './open-elements.ts'
 import { coverIn, isHidden, UNCOVERED } from './seen.ts'
-
-type StartTag = Extract<HtmlToken, { type: 'start' }>
 
 /** Block elements, and the number of blank lines around each in the text part. */
 const BLOCKS: ReadonlyMap<string, number> = new Map([

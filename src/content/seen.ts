@@ -1,8 +1,7 @@
 import { decodeAttribute, decodeHtmlText } from './escape.ts'
-import type { HtmlAttribute, HtmlToken } from './html-scan.ts'
+import type { HtmlAttribute, HtmlToken, StartTag } from './html-scan.ts'
 import { OpenElements } from './open-elements.ts'
 
-type StartTag = Extract<HtmlToken, { type: 'start' }>
 /** How an element's content is hidden; a child can undo all but `isGone`. Pictures show even where text is tiny. */
 export type Cover = { readonly isGone: boolean; readonly isInvisible: boolean; readonly isTiny: boolean }
 

@@ -1,5 +1,5 @@
 import { decodeAttribute } from '../escape.ts'
-import { type HtmlToken, scanHtml } from '../html-scan.ts'
+import { type HtmlToken, scanHtml, type StartTag } from '../html-scan.ts'
 import { HtmlSourceWriter } from '../html-source.ts'
 import { OpenElements } from '../open-elements.ts'
 import type { Place } from '../rich/entries.ts'
@@ -28,8 +28,6 @@ const COLORED = /color\s*[:=]/i
 const SCHEME = /^(?:javascript|vbscript|data):/i
 /** Matches attributes whose value is words for readers, which may begin with "Data:". */
 const WORDS = /^(?:alt|title|summary|abbr|aria-.*)$/
-
-type StartTag = Extract<HtmlToken, { type: 'start' }>
 
 /** Returns the start tag without attributes that run code: event handlers, and values with a script or data scheme. */
 function safeTag(tag: StartTag): string {
