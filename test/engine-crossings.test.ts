@@ -22,7 +22,7 @@ import {
   trailOf,
 } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
-import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
+import { chain, type EngineWorld, openEngine, START, TAGGED } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
 
 let world: EngineWorld
@@ -36,7 +36,6 @@ test.before(async () => {
 test.after.always(() => world?.close())
 
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
-const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const start = (automationId: string, context?: Record<string, unknown>) =>
   step('go', 'START_WORKFLOW', { workflowId: encodeId('wf', automationId), ...(context && { context }) })
 const stop = (automationId: string) =>

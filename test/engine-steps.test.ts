@@ -22,7 +22,7 @@ import {
   type Tenant,
 } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
-import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
+import { chain, type EngineWorld, openEngine, START, TAGGED } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
 
 let world: EngineWorld
@@ -35,7 +35,6 @@ test.before(async () => {
 })
 test.after.always(() => world?.close())
 
-const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const AGAIN: Partial<Settings> = { reEntry: { mode: 'EVERY_TIME' } }
 
 test('SPLIT shares people out by weight, and the same person falls on the same variant', (t) => {

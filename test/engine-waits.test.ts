@@ -31,7 +31,7 @@ import {
   trailOf,
 } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
-import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
+import { chain, type EngineWorld, openEngine, START, TAGGED } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
 
 let world: EngineWorld
@@ -44,7 +44,6 @@ test.before(async () => {
 })
 test.after.always(() => world?.close())
 
-const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const LONG = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
 const EMAIL = emailStep('hello')
 const VIP = [{ field: 'tags', operator: 'has_any' as const, value: ['vip'] }]

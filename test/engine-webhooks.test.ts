@@ -19,7 +19,7 @@ import { webhookSecret } from '../src/domain/webhooks/signature.ts'
 import { encodeId } from '../src/ids.ts'
 import { decisionsOf, edges, runsOf, step, type Tenant, trailOf } from './helpers/automation.ts'
 import type { TestServices } from './helpers/database.ts'
-import { chain, type EngineWorld, openEngine, START } from './helpers/engine.ts'
+import { chain, type EngineWorld, openEngine, START, TAGGED } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
 import { listenOnLoopback } from './helpers/listen.ts'
 
@@ -59,7 +59,6 @@ test.after.always(async () => {
   server?.closeAllConnections()
 })
 
-const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 const at = (path: string) => received.filter((each) => each.path.split('?')[0] === path)
 
 function hook(path: string, more: Partial<StepConfigs['WEBHOOK']> = {}, members: Partial<Step> = {}): Step {

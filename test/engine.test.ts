@@ -31,7 +31,7 @@ import {
   trailOf,
 } from './helpers/automation.ts'
 import { type TestServices, whileRefused } from './helpers/database.ts'
-import { type EngineWorld, openEngine } from './helpers/engine.ts'
+import { type EngineWorld, openEngine, TAGGED } from './helpers/engine.ts'
 import { eventually } from './helpers/eventually.ts'
 import type { Sink } from './helpers/smtp-sink.ts'
 
@@ -48,7 +48,6 @@ test.after.always(() => world?.close())
 
 const START = step('start', 'TRIGGER', { type: 'SUBSCRIBED' })
 const LONG_WAIT = step('pause', 'WAIT', { amount: 3, unit: 'DAYS' })
-const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
 
 function chain(steps: Step[], settings: Partial<Settings> = {}) {
   return { steps, edges: edges(steps.map(({ id }) => id)), settings }

@@ -18,6 +18,9 @@ import { type Sink, startSmtpSink } from './smtp-sink.ts'
 /** The trigger of graphs that tests enter by hand. */
 export const START = step('start', 'TRIGGER', { type: 'MANUAL' })
 
+/** A step that shows in the trail that a run came to it. */
+export const TAGGED = step('tag', 'ADD_TAG', { tagNames: ['Later'] })
+
 /** A graph to publish. */
 export type Graph = {
   steps: Step[]
