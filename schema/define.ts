@@ -81,6 +81,9 @@ export function limitOf(preset: number, maximum = 100) {
   )
 }
 
+/** The parameter `cursor` of a list. */
+export const cursor = Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' }))
+
 /** Returns the paging parameters of REST lists: a limit and the id to start after or before. */
 export function walkOf(preset = 20) {
   const id = (description: string) => Type.Optional(Type.String({ description }))

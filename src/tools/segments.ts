@@ -1,7 +1,7 @@
 import Type from 'typebox'
 
 import { Filters } from '../../schema/audience.ts'
-import { closed, limitOf, pageOf } from '../../schema/define.ts'
+import { closed, cursor, limitOf, pageOf } from '../../schema/define.ts'
 import { CountedSegment, Segment, SEGMENT_LIMITS } from '../../schema/segment.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import {
@@ -31,7 +31,7 @@ export const listSegments = defineTool({
       Type.String({ maxLength: 200, description: 'Text to find in the name; letter case is ignored.' }),
     ),
     limit: limitOf(20),
-    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
+    cursor,
   }),
   output: pageOf('segments', Segment),
   handler: list,

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-import { closed, defaulted, limitOf, listOf, oneOf, pageOf } from '../../schema/define.ts'
+import { closed, cursor, defaulted, limitOf, listOf, oneOf, pageOf } from '../../schema/define.ts'
 import {
   contactDetails,
   Subscriber,
@@ -66,7 +66,7 @@ export const listSubscribers = defineTool({
         description: 'Text to find in the email address, the name or a tag name.',
       }),
     ),
-    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
+    cursor,
   }),
   output: pageOf('subscribers', Subscriber),
   handler: (call, input) => readPage(call, input),

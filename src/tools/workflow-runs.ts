@@ -1,7 +1,7 @@
 import Type from 'typebox'
 
 import { Filters } from '../../schema/audience.ts'
-import { closed, limitOf, nullable, oneOf, pageOf } from '../../schema/define.ts'
+import { closed, cursor, limitOf, nullable, oneOf, pageOf } from '../../schema/define.ts'
 import { Run, RunStory, StepReference } from '../../schema/run.ts'
 import { subscriberChoice } from '../../schema/subscriber.ts'
 import { RUN_STATUSES } from '../../schema/values.ts'
@@ -116,7 +116,7 @@ export const getSubscriberWorkflowRuns = defineTool({
     workflowId: Type.Optional(workflowId),
     status: Type.Optional(oneOf(RUN_STATUSES)),
     limit: limitOf(20),
-    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
+    cursor,
   }),
   output: pageOf('runs', Run),
   handler: listRuns,

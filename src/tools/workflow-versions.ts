@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-import { closed, limitOf, pageOf } from '../../schema/define.ts'
+import { closed, cursor, limitOf, pageOf } from '../../schema/define.ts'
 import { VersionComparison, WorkflowVersion } from '../../schema/workflow-version.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { compareVersions, listVersions } from '../domain/automations/definition/version-records.ts'
@@ -20,7 +20,7 @@ export const listWorkflowVersions = defineTool({
   input: closed({
     workflowId,
     limit: limitOf(20),
-    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
+    cursor,
   }),
   output: pageOf('versions', WorkflowVersion),
   handler: listVersions,
