@@ -2,8 +2,8 @@ import { type WorkflowHandle, type WorkflowUpdateHandle, WorkflowUpdateStage } f
 import test, { type ExecutionContext } from 'ava'
 import { sql } from 'kysely'
 
-import { SHORT_HISTORY } from '../scripts/continued-scenes.ts'
-import { register } from '../scripts/domain-scenes.ts'
+import { SHORT_HISTORY } from '../scripts/scenes/continued.ts'
+import { register } from '../scripts/scenes/domain.ts'
 import type { Temporal } from '../scripts/services/temporal.ts'
 import { row, rows } from '../src/database.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'

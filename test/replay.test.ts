@@ -21,7 +21,7 @@ import { deedsIn, deedsOfWorkflows, stepsIn } from './helpers/history-deeds.ts'
 
 const RECORD =
   'make sure that the old histories replay (npm test -- test/replay.test.ts), then record again with npm run record-histories'
-const LACKING = 'no history shows this: add a scene to scripts/*-scenes.ts and npm run record-histories'
+const LACKING = 'no history shows this: add a scene to scripts/scenes/ and npm run record-histories'
 
 test.before(() => {
   // The SDK logs every worker, and also the violation that is expected here.

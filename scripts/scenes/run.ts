@@ -1,24 +1,22 @@
 import { sql } from 'kysely'
 
-import type { Step } from '../schema/automation.ts'
-import { execute } from '../src/database.ts'
-import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
+import type { Step } from '../../schema/automation.ts'
+import { execute } from '../../src/database.ts'
+import { enterByHand } from '../../src/domain/automations/entry/enter-by-hand.ts'
 import {
   removeFromWorkflow,
   requestFastForward,
   settleFastForward,
-} from '../src/domain/automations/runs/run-control.ts'
-import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
-import { recordEvents } from '../src/domain/events.ts'
-import { encodeId } from '../src/ids.ts'
-import type { Services } from '../src/services.ts'
-import { runWorkflowId } from '../temporal/contract.ts'
-import { edges, publish, runsOf, step, type Tenant } from '../test/helpers/automation.ts'
-import { chain, type Graph, START } from '../test/helpers/engine.ts'
-import { eventually } from '../test/helpers/eventually.ts'
+} from '../../src/domain/automations/runs/run-control.ts'
+import { resumeHeldRuns } from '../../src/domain/automations/runs/runs.ts'
+import { recordEvents } from '../../src/domain/events.ts'
+import { encodeId } from '../../src/ids.ts'
+import { runWorkflowId } from '../../temporal/contract.ts'
+import { edges, publish, runsOf, step, type Tenant } from '../../test/helpers/automation.ts'
+import { chain, type Graph, START } from '../../test/helpers/engine.ts'
+import { eventually } from '../../test/helpers/eventually.ts'
+import type { Studio } from './studio.ts'
 
-/** The environment in which scenes are played. */
-export type Studio = { services: Services; tenant: Tenant }
 /** One subscriber in one workflow. `run` is the id of the Temporal workflow of their run. */
 export type Performance = {
   automationId: string

@@ -1,16 +1,15 @@
 import { sql } from 'kysely'
 
-import { execute } from '../src/database.ts'
-import { createDomain } from '../src/domain/domains/create.ts'
-import { makeDkimPair } from '../src/domain/domains/keys.ts'
-import { requestVerification, settleVerification } from '../src/domain/domains/watch.ts'
-import { newId } from '../src/ids.ts'
-import type { Services } from '../src/services.ts'
-import { domainWorkflowId, NUDGE } from '../temporal/contract.ts'
-import type { Tenant } from '../test/helpers/automation.ts'
-import { type NameServer, txt } from '../test/helpers/name-server.ts'
+import { execute } from '../../src/database.ts'
+import { createDomain } from '../../src/domain/domains/create.ts'
+import { makeDkimPair } from '../../src/domain/domains/keys.ts'
+import { requestVerification, settleVerification } from '../../src/domain/domains/watch.ts'
+import { newId } from '../../src/ids.ts'
+import { domainWorkflowId, NUDGE } from '../../temporal/contract.ts'
+import { type NameServer, txt } from '../../test/helpers/name-server.ts'
+import type { Studio as Stage } from './studio.ts'
 
-type Studio = { services: Services; tenant: Tenant; names: NameServer }
+type Studio = Stage & { names: NameServer }
 
 /** Domain verifications whose histories are recorded. Each function starts one and returns its workflow id. */
 export const DOMAIN_SCENES: Record<string, (studio: Studio) => Promise<string>> = {

@@ -1,13 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import { startImport } from '../src/domain/imports/records.ts'
-import { receiveFile } from '../src/domain/imports/upload.ts'
-import type { Services } from '../src/services.ts'
-import { importWorkflowId, SEGMENT_REFRESH, taskQueue } from '../temporal/contract.ts'
-import type { Tenant } from '../test/helpers/automation.ts'
+import { startImport } from '../../src/domain/imports/records.ts'
+import { receiveFile } from '../../src/domain/imports/upload.ts'
+import { importWorkflowId, SEGMENT_REFRESH, taskQueue } from '../../temporal/contract.ts'
 import { cancelWorkflow, holding, untilDoing } from './slow-work.ts'
-
-type Studio = { services: Services; tenant: Tenant }
+import type { Studio } from './studio.ts'
 
 /** Imports and a segment refresh whose histories are recorded. Each function starts one and returns its workflow id. */
 export const BACKGROUND_SCENES: Record<string, (studio: Studio) => Promise<string>> = {

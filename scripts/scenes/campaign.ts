@@ -1,14 +1,11 @@
 import { sql } from 'kysely'
 
-import { execute } from '../src/database.ts'
-import { createCampaign } from '../src/domain/campaigns/create.ts'
-import { cancelSchedule, scheduleCampaign } from '../src/domain/campaigns/schedule.ts'
-import type { Services } from '../src/services.ts'
-import { campaignWorkflowId } from '../temporal/contract.ts'
-import type { Tenant } from '../test/helpers/automation.ts'
-import { eventually } from '../test/helpers/eventually.ts'
-
-type Studio = { services: Services; tenant: Tenant }
+import { execute } from '../../src/database.ts'
+import { createCampaign } from '../../src/domain/campaigns/create.ts'
+import { cancelSchedule, scheduleCampaign } from '../../src/domain/campaigns/schedule.ts'
+import { campaignWorkflowId } from '../../temporal/contract.ts'
+import { eventually } from '../../test/helpers/eventually.ts'
+import type { Studio } from './studio.ts'
 
 const DAY_MS = 86_400_000
 const CONTENT = 'Hi, [leave]({{unsubscribeUrl}}).'

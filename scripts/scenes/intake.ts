@@ -1,15 +1,13 @@
 import { sql } from 'kysely'
 
-import type { TimedTrigger, TriggerConfig } from '../schema/automation-triggers.ts'
-import { execute } from '../src/database.ts'
-import { beginIntake } from '../src/domain/automations/entry/intake.ts'
-import { encodeId } from '../src/ids.ts'
-import type { Services } from '../src/services.ts'
-import { TRIGGER_FIRING, triggerScheduleId } from '../temporal/contract.ts'
-import { edges, publish, step, type Tenant } from '../test/helpers/automation.ts'
-import { eventually } from '../test/helpers/eventually.ts'
-
-type Studio = { services: Services; tenant: Tenant }
+import type { TimedTrigger, TriggerConfig } from '../../schema/automation-triggers.ts'
+import { execute } from '../../src/database.ts'
+import { beginIntake } from '../../src/domain/automations/entry/intake.ts'
+import { encodeId } from '../../src/ids.ts'
+import { TRIGGER_FIRING, triggerScheduleId } from '../../temporal/contract.ts'
+import { edges, publish, step } from '../../test/helpers/automation.ts'
+import { eventually } from '../../test/helpers/eventually.ts'
+import type { Studio } from './studio.ts'
 
 /** Intakes whose histories are recorded. Each function starts one and returns its workflow id. */
 export const INTAKE_SCENES: Record<string, (studio: Studio) => Promise<string>> = {

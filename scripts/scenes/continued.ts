@@ -1,21 +1,21 @@
 import { sql } from 'kysely'
 
-import { execute } from '../src/database.ts'
-import { cancelSchedule } from '../src/domain/campaigns/schedule.ts'
-import type { Services } from '../src/services.ts'
-import { domainWorkflowId, NUDGE } from '../temporal/contract.ts'
-import { step, type Tenant } from '../test/helpers/automation.ts'
-import { chain } from '../test/helpers/engine.ts'
-import { eventually } from '../test/helpers/eventually.ts'
-import type { NameServer } from '../test/helpers/name-server.ts'
-import { importReaders, lockReader } from './background-scenes.ts'
-import { schedule } from './campaign-scenes.ts'
-import { failDomain, register, verify } from './domain-scenes.ts'
-import { begin } from './intake-scenes.ts'
-import { enter } from './run-scenes.ts'
+import { execute } from '../../src/database.ts'
+import { cancelSchedule } from '../../src/domain/campaigns/schedule.ts'
+import { domainWorkflowId, NUDGE } from '../../temporal/contract.ts'
+import { step } from '../../test/helpers/automation.ts'
+import { chain } from '../../test/helpers/engine.ts'
+import { eventually } from '../../test/helpers/eventually.ts'
+import type { NameServer } from '../../test/helpers/name-server.ts'
+import { importReaders, lockReader } from './background.ts'
+import { schedule } from './campaign.ts'
+import { failDomain, register, verify } from './domain.ts'
+import { begin } from './intake.ts'
+import { enter } from './run.ts'
 import { cancelWorkflow, outlast, untilDoing } from './slow-work.ts'
+import type { Studio as Stage } from './studio.ts'
 
-type Studio = { services: Services; tenant: Tenant; names: NameServer }
+type Studio = Stage & { names: NameServer }
 
 /** Temporal suggests to continue as new after this few events, so that each of these scenes does. */
 export const SHORT_HISTORY = { 'limit.historyCount.suggestContinueAsNew': 12 }

@@ -1,12 +1,13 @@
-import type { SuccessGoal } from '../schema/automation-goals.ts'
-import { WAIT_MODES, type WaitUntilConfigs } from '../schema/automation-steps.ts'
-import { recordEvents } from '../src/domain/events.ts'
-import { updateSubscriber } from '../src/domain/subscribers.ts'
-import { encodeId } from '../src/ids.ts'
-import { edges, publish, step } from '../test/helpers/automation.ts'
-import { type Endpoints, status } from '../test/helpers/endpoint.ts'
-import { chain, START } from '../test/helpers/engine.ts'
-import { enter, pay, SHORT, type Studio as Stage, untilWaiting } from './run-scenes.ts'
+import type { SuccessGoal } from '../../schema/automation-goals.ts'
+import { WAIT_MODES, type WaitUntilConfigs } from '../../schema/automation-steps.ts'
+import { recordEvents } from '../../src/domain/events.ts'
+import { updateSubscriber } from '../../src/domain/subscribers.ts'
+import { encodeId } from '../../src/ids.ts'
+import { edges, publish, step } from '../../test/helpers/automation.ts'
+import { type Endpoints, status } from '../../test/helpers/endpoint.ts'
+import { chain, START } from '../../test/helpers/engine.ts'
+import { enter, pay, SHORT, untilWaiting } from './run.ts'
+import type { Studio as Stage } from './studio.ts'
 
 type Studio = Stage & { endpoints: Endpoints }
 

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import { type EntityManager, execute, row } from '../src/database.ts'
-import type { Services } from '../src/services.ts'
-import { eventually } from '../test/helpers/eventually.ts'
+import { type EntityManager, execute, row } from '../../src/database.ts'
+import type { Services } from '../../src/services.ts'
+import { eventually } from '../../test/helpers/eventually.ts'
 
 /** Does `work` in a transaction that first takes `lock`, an SQL statement. */
 export async function holding<Result>(
