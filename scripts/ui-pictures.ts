@@ -31,6 +31,7 @@ const HEIGHT = 1_000
 const SCALE = 0.75
 /** The columns to show, as chosen under "Configure columns". */
 const COLUMNS = ['Status', 'Workflow ID', 'Step', 'RunState', 'NextAt']
+const START = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
 
 await main()
 process.exit()
@@ -76,71 +77,89 @@ async function relay(): Promise<{ RELAY_URL: string }> {
 
 type Scene = { welcome: string; sync: string; ann: string; failing: string; campaign: string }
 
-/** Creates an organization with runs in various states. */
+/** Creates an organization with runs in various states, and a campaign that is being sent. */
 async function play(api: TestApi, shop: string): Promise<Scene> {
   const organization = await api.organization()
-  const start = { id: 'start', type: 'TRIGGER', config: { type: 'MANUAL' } }
+  const welcome = await publishWelcome(organization)
+  const sync = await publishSync(organization, shop)
+  const people = await addPeople(organization)
+  await enterAndWait(organization, welcome, people)
+  const [ann = '', ben = ''] = people
+  await enterAndFail(organization, sync, [ann, ben])
+  return { welcome, sync, ann, failing: ben, campaign: await startCampaign(api, organization) }
+}
+
+async function publishWelcome(organization: TestOrganization): Promise<string> {
   const email = (id: string) => ({
     id,
     type: 'EMAIL',
     config: { subject: 'Welcome', content: 'Hello {{name}}', contentType: 'MARKDOWN' },
   })
   const wait = (id: string, amount: number) => ({ id, type: 'WAIT', config: { amount, unit: 'DAYS' } })
-  const welcome = await publishWorkflow(
-    organization,
-    [
-      start,
-      email('hello'),
-      wait('three-days', 3),
-      email('tips'),
-      wait('a-week', 7),
-      { id: 'welcomed', type: 'ADD_TAG', config: { tagNames: ['Welcomed'] } },
-    ],
-    { name: 'Welcome series' },
-  )
-  const sync = await publishWorkflow(
-    organization,
-    [
-      start,
-      { id: 'seen', type: 'ADD_TAG', config: { tagNames: ['Seen'] } },
-      {
-        id: 'tell-shop',
-        type: 'WEBHOOK',
-        config: { url: `${shop}/hooks`, method: 'POST', retries: 1 },
-      },
-    ],
-    { name: 'Tell the shop' },
-  )
-  const people = await Promise.all(
+  const welcomed = { id: 'welcomed', type: 'ADD_TAG', config: { tagNames: ['Welcomed'] } }
+  const steps = [START, email('hello'), wait('three-days', 3), email('tips'), wait('a-week', 7), welcomed]
+  return await publishWorkflow(organization, steps, { name: 'Welcome series' })
+}
+
+/** Publishes a workflow whose last step asks the shop. */
+async function publishSync(organization: TestOrganization, shop: string): Promise<string> {
+  const seen = { id: 'seen', type: 'ADD_TAG', config: { tagNames: ['Seen'] } }
+  const config = { url: `${shop}/hooks`, method: 'POST', retries: 1 }
+  const steps = [START, seen, { id: 'tell-shop', type: 'WEBHOOK', config }]
+  return await publishWorkflow(organization, steps, { name: 'Tell the shop' })
+}
+
+async function addPeople(organization: TestOrganization): Promise<string[]> {
+  return await Promise.all(
     Array.from({ length: 9 }, async (_, number) => {
       const person = { email: `reader-${number}@reader.example`, name: `Reader ${number}` }
       return (await organization.data('add_subscriber', person)).subscriber.id as string
     }),
   )
+}
+
+async function enter(organization: TestOrganization, workflowId: string, people: readonly string[]) {
   for (const subscriberId of people) {
-    await organization.data('add_subscriber_to_workflow', { workflowId: welcome, subscriberId })
+    await organization.data('add_subscriber_to_workflow', { workflowId, subscriberId })
   }
-  await allWait(organization, welcome, people, 'three-days')
-  const [ann = '', ben = ''] = people
-  for (const subscriberId of people.slice(0, 4)) {
-    const waiting = { workflowId: welcome, subscriberId, expectedStepId: 'three-days' }
+}
+
+/** Lets people into the welcome series, and four of them on to its second wait. */
+async function enterAndWait(
+  organization: TestOrganization,
+  workflowId: string,
+  people: readonly string[],
+): Promise<void> {
+  await enter(organization, workflowId, people)
+  await allWait(organization, workflowId, people, 'three-days')
+  const ahead = people.slice(0, 4)
+  for (const subscriberId of ahead) {
+    const waiting = { workflowId, subscriberId, expectedStepId: 'three-days' }
     await organization.data('fast_forward_workflow_subscriber', waiting)
   }
-  await allWait(organization, welcome, people.slice(0, 4), 'a-week')
-  for (const subscriberId of [ann, ben]) {
-    await organization.data('add_subscriber_to_workflow', { workflowId: sync, subscriberId })
-  }
+  await allWait(organization, workflowId, ahead, 'a-week')
+}
+
+/** Lets people into a workflow one after the other, and waits until the run of the last one has failed. */
+async function enterAndFail(
+  organization: TestOrganization,
+  workflowId: string,
+  people: readonly string[],
+): Promise<void> {
+  await enter(organization, workflowId, people)
+  const asked = { subscriberId: people.at(-1), workflowId }
   await eventually(
     'the failure',
     async () => {
-      const { runs } = await organization.data('get_subscriber_workflow_runs', {
-        subscriberId: ben,
-        workflowId: sync,
-      })
+      const { runs } = await organization.data('get_subscriber_workflow_runs', asked)
       return runs[0]?.status === 'FAILED'
     },
     PATIENCE,
   )
+}
+
+/** Starts a campaign to many people, and waits until some of its email is sent. Returns its id. */
+async function startCampaign(api: TestApi, organization: TestOrganization): Promise<string> {
   await execute(
     api.services.orm.em.fork(),
     sql`insert into subscriber (id, organization_id, email, status)
@@ -162,7 +181,7 @@ async function play(api: TestApi, shop: string): Promise<Scene> {
     },
     PATIENCE,
   )
-  return { welcome, sync, ann, failing: ben, campaign: campaign.id }
+  return campaign.id
 }
 
 async function allWait(
