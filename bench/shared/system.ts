@@ -58,32 +58,20 @@ export async function startSystem({
     port: 0,
   })
   const sink = await startSmtpSink({}, { keepRaw: false, chunking: true })
-  const [apiPort, workerPort, smtpPort, smtpHealthPort] = [
-    await freePort(),
-    await freePort(),
-    await freePort(),
-    await freePort(),
-  ]
+  const ports = {
+    api: await freePort(),
+    worker: await freePort(),
+    smtp: await freePort(),
+    smtpHealth: await freePort(),
+  }
   const certificate = { certFile: join(directory, 'smtp.crt'), keyFile: join(directory, 'smtp.key') }
   ensureCertificate(['localhost', '127.0.0.1'], certificate)
   const environment = {
-    ...process.env,
-    ...MEMORY_ENVIRONMENT,
-    POSTLOOM_ENV: 'development',
+    ...environmentOf(ports, certificate),
     DATABASE_URL: postgres.url,
     TEMPORAL_ADDRESS: temporal.address,
-    API_PORT: String(apiPort),
-    WORKER_PORT: String(workerPort),
-    SMTP_PORT: String(smtpPort),
-    SMTP_HEALTH_PORT: String(smtpHealthPort),
-    SMTP_TLS_CERT: certificate.certFile,
-    SMTP_TLS_KEY: certificate.keyFile,
     // The sink stands for the operator's own relay, so its connection limit is set high.
     RELAY_URL: `${sink.url}?connections=320`,
-    LOG_LEVEL: 'warn',
-    LANE_RATE_TRANSACTIONAL: '0',
-    LANE_RATE_BULK: '0',
-    UV_THREADPOOL_SIZE: String(Math.max(4, availableParallelism())),
     ...env,
   }
   const config = readConfig(environment)
@@ -112,17 +100,17 @@ export async function startSystem({
     )
     await untilReady(`http://127.0.0.1:${port}/readyz`)
   }
-  if (api) await run('api', apiPort)
-  if (worker) await run('worker', workerPort)
-  if (smtp) await run('smtp', smtpHealthPort)
+  if (api) await run('api', ports.api)
+  if (worker) await run('worker', ports.worker)
+  if (smtp) await run('smtp', ports.smtpHealth)
 
   return {
-    url: `http://127.0.0.1:${apiPort}`,
+    url: `http://127.0.0.1:${ports.api}`,
     token: apiToken,
     organizationId: rows[0]?.id ?? '',
     services,
     sink,
-    smtp: { port: smtpPort, ...certificate },
+    smtp: { port: ports.smtp, ...certificate },
     temporalAddress: temporal.address,
     memory(part) {
       const status = readFileSync(`/proc/${children.get(part)?.pid}/status`, 'utf8')
@@ -141,6 +129,27 @@ export async function startSystem({
       await postgres.stop()
       rmSync(directory, { recursive: true, force: true })
     },
+  }
+}
+
+type Ports = Record<'api' | 'worker' | 'smtp' | 'smtpHealth', number>
+
+/** Returns the environment of all processes: nothing limits their rates, and logs are few. */
+function environmentOf(ports: Ports, certificate: { certFile: string; keyFile: string }) {
+  return {
+    ...process.env,
+    ...MEMORY_ENVIRONMENT,
+    POSTLOOM_ENV: 'development',
+    API_PORT: String(ports.api),
+    WORKER_PORT: String(ports.worker),
+    SMTP_PORT: String(ports.smtp),
+    SMTP_HEALTH_PORT: String(ports.smtpHealth),
+    SMTP_TLS_CERT: certificate.certFile,
+    SMTP_TLS_KEY: certificate.keyFile,
+    LOG_LEVEL: 'warn',
+    LANE_RATE_TRANSACTIONAL: '0',
+    LANE_RATE_BULK: '0',
+    UV_THREADPOOL_SIZE: String(Math.max(4, availableParallelism())),
   }
 }
 
