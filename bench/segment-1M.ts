@@ -14,7 +14,7 @@ import {
   countSubscribers,
   listSubscribers,
   querySubscribers,
-} from '../src/domain/subscriber-queries.ts'
+} from '../src/domain/subscribers/queries.ts'
 import { createServices, type Services } from '../src/services.ts'
 import { fillAudience, findAudience, sizeOf } from './shared/audience-data.ts'
 import { comparisons } from './shared/audience-filters.ts'

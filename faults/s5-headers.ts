@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import { unitOfWork } from '../src/catalogue/unit-of-work.ts'
 import { execute } from '../src/database.ts'
-import { enqueueMessages } from '../src/domain/messages.ts'
+import { enqueueMessages } from '../src/domain/emails/messages.ts'
 import { newId } from '../src/ids.ts'
 import type { TestApi, TestOrganization } from '../test/helpers/api.ts'
 import { eventually } from '../test/helpers/eventually.ts'

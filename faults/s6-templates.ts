@@ -1,4 +1,4 @@
-import type { MessageSource } from '../src/domain/messages.ts'
+import type { MessageSource } from '../src/domain/emails/messages.ts'
 
 type Json = Record<string, unknown>
 

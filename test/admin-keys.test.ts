@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { Failure } from '../src/catalogue/failure.ts'
 import { hashToken } from '../src/catalogue/tokens.ts'
 import { row } from '../src/database.ts'
-import { createAdminKey, listAdminKeys, revokeAdminKey } from '../src/domain/admin-keys.ts'
+import { createAdminKey, listAdminKeys, revokeAdminKey } from '../src/domain/organizations/admin-keys.ts'
 import { encodeId, newId, readId } from '../src/ids.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
 

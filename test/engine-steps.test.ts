@@ -7,9 +7,9 @@ import { execute, row } from '../src/database.ts'
 import { enterByHand } from '../src/domain/automations/entry/enter-by-hand.ts'
 import { readTimeline } from '../src/domain/automations/runs/run-records.ts'
 import { pickVariant } from '../src/domain/automations/steps/choices.ts'
-import { eraseSubscriber, NO_ADDRESS } from '../src/domain/erasure.ts'
-import { updateSubscriber } from '../src/domain/subscribers.ts'
-import { addSuppressions } from '../src/domain/suppressions.ts'
+import { eraseSubscriber, NO_ADDRESS } from '../src/domain/subscribers/erasure.ts'
+import { updateSubscriber } from '../src/domain/subscribers/subscribers.ts'
+import { addSuppressions } from '../src/domain/subscribers/suppressions.ts'
 import { encodeId } from '../src/ids.ts'
 import {
   decisionsOf,

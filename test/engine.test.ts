@@ -15,7 +15,7 @@ import {
 import { listRuns, readTimeline } from '../src/domain/automations/runs/run-records.ts'
 import { resumeHeldRuns } from '../src/domain/automations/runs/runs.ts'
 import { recordEvents } from '../src/domain/events.ts'
-import { addTags } from '../src/domain/tags.ts'
+import { addTags } from '../src/domain/subscribers/tags.ts'
 import { encodeId, newId } from '../src/ids.ts'
 import { runWorkflowId } from '../temporal/contract.ts'
 import { reconcile } from '../worker/reconciler.ts'

@@ -10,7 +10,7 @@ import {
   readMemberships,
   removeMember,
   setMemberPassword,
-} from '../src/domain/members.ts'
+} from '../src/domain/organizations/members.ts'
 import { makeTenant } from './helpers/automation.ts'
 import { type TestServices, testServices } from './helpers/database.ts'
 

@@ -7,7 +7,7 @@ import {
   READER,
   setVisitApart,
   settleVisits,
-} from '../src/domain/visits.ts'
+} from '../src/domain/emails/visits.ts'
 import { describeFault } from '../src/log.ts'
 import type { Services } from '../src/services.ts'
 import { startRounds, takeEach } from './rounds.ts'

@@ -5,17 +5,17 @@ import { Failure } from '../../src/catalogue/failure.ts'
 import { crossOrganization } from '../../src/catalogue/unit-of-work.ts'
 import type { Environment } from '../../src/config.ts'
 import { migrate } from '../../src/database.ts'
-import * as adminKeys from '../../src/domain/admin-keys.ts'
-import { readAnyOrganization } from '../../src/domain/admin-organization.ts'
-import * as members from '../../src/domain/members.ts'
+import * as adminKeys from '../../src/domain/organizations/admin-keys.ts'
+import { readAnyOrganization } from '../../src/domain/organizations/admin-organization.ts'
+import * as members from '../../src/domain/organizations/members.ts'
 import {
   ensureFirstToken,
   ensureOrganization,
   findOrganization,
   listOrganizations as readOrganizations,
   type OrganizationRecord,
-} from '../../src/domain/organizations.ts'
-import { createToken } from '../../src/domain/tokens.ts'
+} from '../../src/domain/organizations/organizations.ts'
+import { createToken } from '../../src/domain/organizations/tokens.ts'
 import { inOrganization, readInstallation, withOrganization, withServices } from './services.ts'
 
 export { examine } from './doctor.ts'

@@ -1,7 +1,7 @@
 import type { SuccessGoal } from '../../schema/automation-goals.ts'
 import { WAIT_MODES, type WaitUntilConfigs } from '../../schema/automation-steps.ts'
 import { recordEvents } from '../../src/domain/events.ts'
-import { updateSubscriber } from '../../src/domain/subscribers.ts'
+import { updateSubscriber } from '../../src/domain/subscribers/subscribers.ts'
 import { encodeId } from '../../src/ids.ts'
 import { edges, publish, step } from '../../test/helpers/automation.ts'
 import { type Endpoints, status } from '../../test/helpers/endpoint.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 import { array, type EntityManager, execute, json, prepared, row, rows } from '../database.ts'
-import type { MessageClass, MessageSource } from '../domain/messages.ts'
+import type { MessageClass, MessageSource } from '../domain/emails/messages.ts'
 
 /** The two delivery lanes: transactional email never waits behind bulk email. */
 export type LaneName = 'transactional' | 'bulk'

@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import type { FillInput } from '../content/fill.ts'
-import { personVariables } from '../domain/variables.ts'
+import { personVariables } from '../domain/library/variables.ts'
 import type { Mail } from './claims.ts'
 import { MessageTokens } from './tracking-token.ts'
 

@@ -1,4 +1,4 @@
-import { emailFacts } from '../domain/email-facts.ts'
+import { emailFacts } from '../domain/emails/facts.ts'
 import type { ClaimedMail } from './claims.ts'
 import { Unreadable } from './mail-content.ts'
 import { backOff, isHard, refusesSize, replyLine, verdictOf } from './replies.ts'

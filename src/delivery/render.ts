@@ -1,7 +1,7 @@
 import type { CompiledEmail } from '../content/compile.ts'
 import { type FilledEmail, fillContent } from '../content/fill.ts'
+import { areShared } from '../domain/emails/links.ts'
 import { compileStored } from '../domain/emails/stored-content.ts'
-import { areShared } from '../domain/links.ts'
 import type { Services } from '../services.ts'
 import type { Mail } from './claims.ts'
 import { signMail } from './dkim.ts'

@@ -1,5 +1,5 @@
 import type { EntityManager } from '../database.ts'
-import { findFile, insertFile } from '../domain/stored-files.ts'
+import { findFile, insertFile } from '../domain/library/stored-files.ts'
 
 /**
  * Stores the bytes of files. A key is made from the bytes, so a file never changes, putting it twice has no effect, and

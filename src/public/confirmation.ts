@@ -1,6 +1,6 @@
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import { readToken } from '../delivery/tracking-token.ts'
-import { confirm, findPending, type PendingConfirmation } from '../domain/double-opt-in.ts'
+import { confirm, findPending, type PendingConfirmation } from '../domain/subscribers/double-opt-in.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
 import { keptAgent, type Visitor } from './visitors.ts'

@@ -1,6 +1,6 @@
 import type { ImageType } from '../../schema/image.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { findImageFile, imageKey, imagePath } from '../domain/images.ts'
+import { findImageFile, imageKey, imagePath } from '../domain/library/images.ts'
 import { readId } from '../ids.ts'
 import type { Services } from '../services.ts'
 

@@ -3,7 +3,7 @@ import { refuseFaults } from '../catalogue/failure.ts'
 import { schemaFaults } from '../catalogue/schema-faults.ts'
 import { unitOfWork } from '../catalogue/unit-of-work.ts'
 import { bounceVerdict } from '../delivery/replies.ts'
-import { REPORTER, takeReport } from '../domain/reports.ts'
+import { REPORTER, takeReport } from '../domain/emails/reports.ts'
 import type { Services } from '../services.ts'
 
 /** The largest report in bytes, as sent by the inbound listener. */

@@ -1,6 +1,5 @@
 import type { Principal } from '../catalogue/principal.ts'
 import { crossOrganization } from '../catalogue/unit-of-work.ts'
-import { logIn, type Login, type MemberOrganization, readMemberships } from '../domain/members.ts'
 import { keepGrant, type NewGrant, recognizeAccessToken } from '../domain/oauth/grants.ts'
 import {
   consumeRecord,
@@ -10,6 +9,12 @@ import {
   findRecordByUid,
   keepRecord,
 } from '../domain/oauth/records.ts'
+import {
+  logIn,
+  type Login,
+  type MemberOrganization,
+  readMemberships,
+} from '../domain/organizations/members.ts'
 import type { Services } from '../services.ts'
 
 export type { Login }

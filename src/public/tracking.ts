@@ -5,7 +5,7 @@ import { createLinkTargets } from './link-targets.ts'
 import { createVisitWriter, type VisitCounts } from './visit-writer.ts'
 import { isMachine, keptAgent, type Reader } from './visitors.ts'
 
-/** Tracks opens and clicks in one process; src/domain/visits.ts processes them. */
+/** Tracks opens and clicks in one process; src/domain/emails/visits.ts processes them. */
 export type Tracking = {
   /** Records an open; does nothing when the token is not valid. */
   open(token: string, reader: Reader): Promise<void>

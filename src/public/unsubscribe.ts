@@ -1,8 +1,8 @@
 import { crossOrganization, unitOfWork } from '../catalogue/unit-of-work.ts'
 import { readToken } from '../delivery/tracking-token.ts'
-import { findNamedReader } from '../domain/subscriber-records.ts'
-import { unsubscribeSubscriber } from '../domain/subscribers.ts'
-import { countUnsubscribe } from '../domain/visits.ts'
+import { countUnsubscribe } from '../domain/emails/visits.ts'
+import { findNamedReader } from '../domain/subscribers/records.ts'
+import { unsubscribeSubscriber } from '../domain/subscribers/subscribers.ts'
 import { encodeId } from '../ids.ts'
 import type { Services } from '../services.ts'
 

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { AdminOrganization } from '../../schema/admin.ts'
 import { closed } from '../../schema/define.ts'
 import { defineAdminTool } from '../catalogue/admin-tool.ts'
-import { readAnyOrganization } from '../domain/admin-organization.ts'
+import { readAnyOrganization } from '../domain/organizations/admin-organization.ts'
 
 export const getOrg = defineAdminTool({
   name: 'get_org',

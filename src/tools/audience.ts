@@ -14,7 +14,7 @@ import {
 import { SUBSCRIBER_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
 import { describeFilters } from '../domain/audience/describe.ts'
-import { toCsv } from '../domain/subscriber-export.ts'
+import { toCsv } from '../domain/subscribers/export.ts'
 import {
   countByStatus,
   countSubscribers as countPeople,
@@ -22,7 +22,7 @@ import {
   listByTag,
   listSuppressed,
   querySubscribers as queryPeople,
-} from '../domain/subscriber-queries.ts'
+} from '../domain/subscribers/queries.ts'
 
 const query = Type.Optional(
   Type.String({ maxLength: 200, description: 'Text to find in the email address, the name or a tag name.' }),

@@ -2,7 +2,7 @@ import Type from 'typebox'
 
 import { closed, nullable, oneOf } from '../../schema/define.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { readSkill } from '../domain/documentation.ts'
+import { readSkill } from '../domain/library/documentation.ts'
 import { SKILL_TYPES } from '../skills/skills.ts'
 
 export const getSkill = defineTool({

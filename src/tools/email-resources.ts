@@ -4,7 +4,7 @@ import { closed } from '../../schema/define.ts'
 import { DOCUMENT_LIMITS } from '../../schema/document.ts'
 import { BATCH_EMAILS, Email, NewEmail } from '../../schema/email.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { sentAnswer } from '../domain/acceptance.ts'
+import { sentAnswer } from '../domain/emails/acceptance.ts'
 import { createEmail as create, createEmails as createAll, isReadAtOnce } from '../domain/emails/create.ts'
 import { getEmail as read } from '../domain/emails/records.ts'
 

@@ -5,7 +5,7 @@ import { EventType, PAYMENT_EVENT_TYPES, SubscriberEvent } from '../../schema/ev
 import { subscriberChoice } from '../../schema/subscriber.ts'
 import { SUBSCRIBER_EVENT_TYPES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { listEvents, recordTold } from '../domain/subscriber-history.ts'
+import { listEvents, recordTold } from '../domain/subscribers/history.ts'
 
 const told = {
   amount: Type.Optional(

@@ -4,8 +4,8 @@ import { closed } from '../../schema/define.ts'
 import { FieldVariable, Variable } from '../../schema/organization.ts'
 import { CustomField } from '../../schema/subscriber.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { listFields } from '../domain/fields.ts'
-import { listVariables } from '../domain/variables.ts'
+import { listVariables } from '../domain/library/variables.ts'
+import { listFields } from '../domain/subscribers/fields.ts'
 
 export const getCustomFields = defineTool({
   name: 'get_custom_fields',

@@ -3,7 +3,12 @@ import Type from 'typebox'
 import { closed, limitOf, numberedPageOf, pageNumber } from '../../schema/define.ts'
 import { Image, IMAGE_LIMITS } from '../../schema/image.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { describeImage as describe, fetchImage, listImages as list, recordImage } from '../domain/images.ts'
+import {
+  describeImage as describe,
+  fetchImage,
+  listImages as list,
+  recordImage,
+} from '../domain/library/images.ts'
 
 const name = Type.String({
   description: `The name of the image, up to ${IMAGE_LIMITS.name} characters. \`list_images\` searches it.`,

@@ -13,13 +13,13 @@ import { defineTool } from '../catalogue/tool.ts'
 import { browseCampaigns as readCampaigns } from '../domain/campaigns/records.ts'
 import { browseDomains as readDomains } from '../domain/domains/domains.ts'
 import { browseEmails as readEmails } from '../domain/emails/records.ts'
+import { browseTokens as readTokens } from '../domain/organizations/tokens.ts'
 import {
   browseEvents as readEvents,
   browseSubscriberEvents as readSubscriberEvents,
-} from '../domain/subscriber-history.ts'
-import { browseSubscribers as readSubscribers } from '../domain/subscriber-queries.ts'
-import { browseTags as readTags } from '../domain/tag-records.ts'
-import { browseTokens as readTokens } from '../domain/tokens.ts'
+} from '../domain/subscribers/history.ts'
+import { browseSubscribers as readSubscribers } from '../domain/subscribers/queries.ts'
+import { browseTags as readTags } from '../domain/subscribers/tag-records.ts'
 
 const restOnly = { effect: 'read', listed: false } as const
 const query = Type.Optional(

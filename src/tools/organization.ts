@@ -1,7 +1,7 @@
 import { closed } from '../../schema/define.ts'
 import { OrganizationStats } from '../../schema/organization.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { readStats } from '../domain/organization-stats.ts'
+import { readStats } from '../domain/organizations/stats.ts'
 
 export const getOrgStats = defineTool({
   name: 'get_org_stats',

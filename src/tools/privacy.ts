@@ -3,8 +3,8 @@ import Type from 'typebox'
 import { closed } from '../../schema/define.ts'
 import { PersonalData } from '../../schema/privacy.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { eraseSubscriber as erase, summarizeErasure } from '../domain/erasure.ts'
-import { exportPersonalData } from '../domain/personal-data.ts'
+import { eraseSubscriber as erase, summarizeErasure } from '../domain/subscribers/erasure.ts'
+import { exportPersonalData } from '../domain/subscribers/personal-data.ts'
 
 const subscriber = Type.String({ description: 'The id (`sub_…`) or the email address of the subscriber.' })
 

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { closed } from '../../schema/define.ts'
 import { Sender, SENDER_LIMITS } from '../../schema/sender.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { createSender, listSenders } from '../domain/senders.ts'
+import { createSender, listSenders } from '../domain/domains/senders.ts'
 
 export const getEmailSenders = defineTool({
   name: 'get_email_senders',

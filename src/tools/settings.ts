@@ -8,7 +8,7 @@ import {
   WritingStyle,
 } from '../../schema/organization.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { changeSettings, changeWritingStyle, readWritingStyle } from '../domain/organization-settings.ts'
+import { changeSettings, changeWritingStyle, readWritingStyle } from '../domain/organizations/settings.ts'
 
 const style = (description: string) =>
   Type.Optional(

@@ -11,7 +11,7 @@ import {
   setArchived,
   summarizeArchival,
   updateSnippet,
-} from '../domain/snippets.ts'
+} from '../domain/library/snippets.ts'
 
 const snippetId = Type.String({ description: 'The id of a snippet (`snp_…`).' })
 const carriesDocument = { bodyLimit: DOCUMENT_LIMITS.bytes, jsonDepth: DOCUMENT_LIMITS.jsonDepth }

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { closed, defaulted, oneOf } from '../../schema/define.ts'
 import { GROWTH_INTERVALS, SubscriberGrowth, SubscriberStats } from '../../schema/statistics.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { readGrowth, readSubscriberStats } from '../domain/subscriber-statistics.ts'
+import { readGrowth, readSubscriberStats } from '../domain/subscribers/statistics.ts'
 
 const range = {
   from: Type.Optional(

@@ -4,8 +4,8 @@ import { closed } from '../../schema/define.ts'
 import { Subscriber, SUBSCRIBER_LIMITS, subscriberChoice } from '../../schema/subscriber.ts'
 import { TAG_LIMITS } from '../../schema/tag.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { findSubscriber, findSubscriberIds, readSubscriber } from '../domain/subscriber-records.ts'
-import { addTags, removeTags } from '../domain/tags.ts'
+import { findSubscriber, findSubscriberIds, readSubscriber } from '../domain/subscribers/records.ts'
+import { addTags, removeTags } from '../domain/subscribers/tags.ts'
 
 const bulkInput = {
   subscriberIds: Type.Array(Type.String(), {

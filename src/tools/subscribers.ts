@@ -10,17 +10,17 @@ import {
 } from '../../schema/subscriber.ts'
 import { DELIVERY_STATUSES, SUBSCRIBER_STATUSES } from '../../schema/values.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { reactivateSubscriber as reactivate } from '../domain/reactivation.ts'
-import { listEmails } from '../domain/subscriber-history.ts'
-import { listSubscribers as readPage } from '../domain/subscriber-queries.ts'
-import { getSubscriber as readOne, readSubscriber } from '../domain/subscriber-records.ts'
+import { listEmails } from '../domain/subscribers/history.ts'
+import { listSubscribers as readPage } from '../domain/subscribers/queries.ts'
+import { reactivateSubscriber as reactivate } from '../domain/subscribers/reactivation.ts'
+import { getSubscriber as readOne, readSubscriber } from '../domain/subscribers/records.ts'
 import {
   findSubscriber,
   summarizeUnsubscribe,
   unsubscribeSubscriber,
   updateSubscriber as update,
   upsertSubscriber,
-} from '../domain/subscribers.ts'
+} from '../domain/subscribers/subscribers.ts'
 
 const Answer = closed({ subscriber: Subscriber })
 

@@ -15,7 +15,7 @@ import {
   removeSuppression as lift,
   summarizeRemoval,
   summarizeSuppressing,
-} from '../domain/suppressions.ts'
+} from '../domain/subscribers/suppressions.ts'
 
 const MOST_ADDRESSES = 1_000
 

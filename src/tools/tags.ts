@@ -11,7 +11,7 @@ import {
   listTags as list,
   renameTag as rename,
   summarizeTagDeletion,
-} from '../domain/tag-records.ts'
+} from '../domain/subscribers/tag-records.ts'
 import { encodeId } from '../ids.ts'
 
 export const listTags = defineTool({

@@ -9,7 +9,7 @@ import {
   currentToken,
   deleteToken as remove,
   summarizeTokenDeletion,
-} from '../domain/tokens.ts'
+} from '../domain/organizations/tokens.ts'
 
 /** Who a token is, for whoever holds it: the SMTP door asks at every login. */
 export const getCurrentToken = defineTool({

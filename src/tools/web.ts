@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { closed } from '../../schema/define.ts'
 import { WebPage } from '../../schema/web.ts'
 import { defineTool } from '../catalogue/tool.ts'
-import { fetchWebPage as fetchPage } from '../domain/web-pages.ts'
+import { fetchWebPage as fetchPage } from '../domain/library/web-pages.ts'
 
 export const fetchWebPage = defineTool({
   name: 'fetch_web_page',

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 
 import { unitOfWork } from '../../src/catalogue/unit-of-work.ts'
-import { createMember } from '../../src/domain/members.ts'
+import { createMember } from '../../src/domain/organizations/members.ts'
 import { encodeId } from '../../src/ids.ts'
 import type { TestApi, TestOrganization } from './api.ts'
 

@@ -5,8 +5,8 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Outside } from '../../catalogue/tool.ts'
 import { crossOrganization } from '../../catalogue/unit-of-work.ts'
 import { array, rows } from '../../database.ts'
-import { inspectImage } from '../image-file.ts'
-import { libraryImageId } from '../images.ts'
+import { inspectImage } from '../library/image-file.ts'
+import { libraryImageId } from '../library/images.ts'
 import { fetchUrl } from '../web.ts'
 
 /** The natural size of an image in pixels, or why it cannot be known. */

@@ -8,7 +8,7 @@ import { execute, row, rows } from '../../database.ts'
 import { encodeId } from '../../ids.ts'
 import { nudgeSend } from '../campaigns/schedule.ts'
 import { type DomainRow, findDomain, presentDomain } from '../domains/domains.ts'
-import { releaseHeld } from '../messages.ts'
+import { releaseHeld } from '../emails/messages.ts'
 import { count } from '../text.ts'
 import { presentStop } from './stop-words.ts'
 

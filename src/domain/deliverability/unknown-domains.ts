@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Call } from '../../catalogue/tool.ts'
 import { crossOrganization } from '../../catalogue/unit-of-work.ts'
-import { array, column, type EntityManager, rows } from '../../database.ts'
+import { column, type EntityManager, rows } from '../../database.ts'
 import type { Services } from '../../services.ts'
 import { placeholderOf } from './families.ts'
 import { askReceivers, readFamilies } from './receivers.ts'

@@ -1,10 +1,10 @@
 import type { NewEmail } from '../../../schema/email.ts'
 import { Failure, type Fault, faultsOf, refuse, refuseFaults } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
-import type { TransactionalEmail } from '../acceptance.ts'
 import { readEmail, readOwnEmail } from '../addresses.ts'
-import { sendTransactional, sendTransactionals } from '../transactional.ts'
-import { readWritten, type WrittenType } from '../written-email.ts'
+import type { TransactionalEmail } from './acceptance.ts'
+import { sendTransactional, sendTransactionals } from './transactional.ts'
+import { readWritten, type WrittenType } from './written.ts'
 
 /** The members that hold an email's content, of which it has exactly one, with their content types. */
 const BODIES = { html: 'HTML', tiptap: 'TIPTAP', markdown: 'MARKDOWN' } as const satisfies Record<

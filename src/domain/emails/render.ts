@@ -1,7 +1,7 @@
 import type { Call } from '../../catalogue/tool.ts'
 import { fillContent } from '../../content/fill.ts'
-import type { MessageSource } from '../messages.ts'
-import { organizationVariables, personVariables } from '../variables.ts'
+import { organizationVariables, personVariables } from '../library/variables.ts'
+import type { MessageSource } from './messages.ts'
 import { compileStored } from './stored-content.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { CONTENT_TYPES } from '../../../schema/values.ts'
 import { type CompiledEmail, compileContent } from '../../content/compile.ts'
-import type { MessageSource } from '../messages.ts'
+import type { MessageSource } from './messages.ts'
 
 /** The content of an email as the database returns it. An earlier version may have written it without some members. */
 export type StoredContent = Partial<Pick<MessageSource, 'subject' | 'preview' | 'content' | 'text'>> & {

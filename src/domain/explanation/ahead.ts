@@ -2,7 +2,7 @@ import type { Run } from '../../../schema/run.ts'
 import { type Graph, JUMP_PORT } from '../../../temporal/graph.ts'
 import { decodeId } from '../../ids.ts'
 import type { Version } from '../automations/definition/versions.ts'
-import { isPending } from '../messages.ts'
+import { isPending } from '../emails/messages.ts'
 import type { Email } from './email.ts'
 import { type Decision, isDeferral } from './ledger.ts'
 

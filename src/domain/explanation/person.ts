@@ -6,7 +6,7 @@ import type { SubscriberStatus } from '../../../schema/values.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { array, row, rows } from '../../database.ts'
 import { decodeId } from '../../ids.ts'
-import { getSubscriber, type SubscriberChoice } from '../subscriber-records.ts'
+import { getSubscriber, type SubscriberChoice } from '../subscribers/records.ts'
 import { timestamp, timestampOrNull } from '../text.ts'
 
 /** The person that an explanation is about. */

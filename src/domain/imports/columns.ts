@@ -1,5 +1,5 @@
 import { Failure, refuse } from '../../catalogue/failure.ts'
-import { isFieldName } from '../fields.ts'
+import { isFieldName } from '../subscribers/fields.ts'
 
 /** The target of a column. Several columns may go to `name` (joined by a space) and `tags`, one to any other target. */
 export type Target = (typeof PLAIN_TARGETS)[number] | `fields.${string}`

@@ -1,7 +1,7 @@
 import { IMPORTED_STATUSES, type ImportedStatus } from '../../../schema/import.ts'
 import type { FieldType } from '../../../schema/values.ts'
 import { readMoment } from '../audience/moment.ts'
-import type { FieldScalar } from '../fields.ts'
+import type { FieldScalar } from '../subscribers/fields.ts'
 import type { Target } from './columns.ts'
 import type { ImportRow } from './read-rows.ts'
 

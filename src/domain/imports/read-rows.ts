@@ -5,9 +5,9 @@ import { Failure } from '../../catalogue/failure.ts'
 import type { Call } from '../../catalogue/tool.ts'
 import { newId } from '../../ids.ts'
 import { readCountry, readEmail, readPhone } from '../addresses.ts'
-import { resolveFieldsOf } from '../fields.ts'
-import type { SubscriberPatch } from '../subscriber-changes.ts'
-import { readTagNames } from '../tags.ts'
+import type { SubscriberPatch } from '../subscribers/changes.ts'
+import { resolveFieldsOf } from '../subscribers/fields.ts'
+import { readTagNames } from '../subscribers/tags.ts'
 import { oneLine } from '../text.ts'
 
 /** A row of a list as given; absent members stay, an empty string clears. */

@@ -11,7 +11,7 @@ import { crossOrganization, unitOfWork } from '../../catalogue/unit-of-work.ts'
 import { execute, row } from '../../database.ts'
 import { decodeId, encodeId, missing } from '../../ids.ts'
 import type { Services } from '../../services.ts'
-import { isLogin, type Login } from '../members.ts'
+import { isLogin, type Login } from '../organizations/members.ts'
 import { openRecord } from './records.ts'
 
 /** The access that a member grants a client to one of their organizations. */

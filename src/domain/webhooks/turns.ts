@@ -4,7 +4,7 @@ import type { EventCause } from '../../../schema/event.ts'
 import { WEBHOOK_PING } from '../../../schema/webhook.ts'
 import { type EntityManager, execute, row, rows } from '../../database.ts'
 import { encodeId, NIL_ID } from '../../ids.ts'
-import { presentEvent } from '../subscriber-history.ts'
+import { presentEvent } from '../subscribers/history.ts'
 import { openSecret } from './secrets.ts'
 
 /** A worker's lease on an endpoint. Until it ends, no other worker sends to the endpoint. Ids are uuids. */

@@ -4,7 +4,7 @@ import type { Fault } from '../../../catalogue/failure.ts'
 import { didYouMean } from '../../../catalogue/schema-faults.ts'
 import type { Call } from '../../../catalogue/tool.ts'
 import { customFieldTypes } from '../../audience/references.ts'
-import { typeFaults } from '../../fields.ts'
+import { typeFaults } from '../../subscribers/fields.ts'
 
 type Types = ReadonlyMap<string, FieldType>
 

@@ -8,7 +8,7 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { array, rows } from '../../../database.ts'
 import { encodeId, newId, readId } from '../../../ids.ts'
 import { ownEmailFault } from '../../addresses.ts'
-import { readContent } from '../../content.ts'
+import { readContent } from '../../library/content.ts'
 import type { Automation } from './records.ts'
 
 /**

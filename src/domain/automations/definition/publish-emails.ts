@@ -7,8 +7,8 @@ import type { Call } from '../../../catalogue/tool.ts'
 import { type CompiledEmail, compileContent } from '../../../content/compile.ts'
 import { array, rows } from '../../../database.ts'
 import { readId } from '../../../ids.ts'
-import { isEmptyContent, withSnippets } from '../../carried-content.ts'
-import { sizeFault } from '../../email-size.ts'
+import { sizeFault } from '../../emails/size.ts'
+import { isEmptyContent, withSnippets } from '../../library/carried-content.ts'
 import type { FrozenEmail } from './versions.ts'
 
 type EmailRow = {

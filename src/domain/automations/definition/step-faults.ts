@@ -5,8 +5,8 @@ import { MAXIMUM_AMOUNT, SERVICE_EVENT_TYPES } from '../../../../schema/event.ts
 import type { Fault } from '../../../catalogue/failure.ts'
 import { joinPath } from '../../../catalogue/schema-faults.ts'
 import { emailFault } from '../../addresses.ts'
-import { shapeFaults } from '../../fields.ts'
-import { CURRENCIES, METADATA_BYTES } from '../../subscriber-history.ts'
+import { shapeFaults } from '../../subscribers/fields.ts'
+import { CURRENCIES, METADATA_BYTES } from '../../subscribers/history.ts'
 
 const WEBHOOK_BYTES = 65_536
 

@@ -2,9 +2,9 @@ import { BUILT_IN_FIELDS, type TriggerConfigs } from '../../../../schema/automat
 import type { StepOf } from '../../../../schema/automation.ts'
 import type { SubscriberStatus } from '../../../../schema/values.ts'
 import { readId } from '../../../ids.ts'
-import { CONSENT } from '../../consent.ts'
-import { REVENUE } from '../../subscriber-history.ts'
-import { tagEvents } from '../../tags.ts'
+import { CONSENT } from '../../subscribers/consent.ts'
+import { REVENUE } from '../../subscribers/history.ts'
+import { tagEvents } from '../../subscribers/tags.ts'
 import type { World } from './place.ts'
 import { type State, withField } from './state.ts'
 

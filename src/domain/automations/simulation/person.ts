@@ -8,9 +8,9 @@ import { array, row, rows } from '../../../database.ts'
 import { newId } from '../../../ids.ts'
 import { isTimeZone, readMoment } from '../../audience/moment.ts'
 import { customFieldTypes } from '../../audience/references.ts'
-import { type FieldScalar, shapeFaults, typeFaults } from '../../fields.ts'
-import { findSubscriber, type SubscriberRow } from '../../subscriber-records.ts'
-import type { TagRow } from '../../tags.ts'
+import { type FieldScalar, shapeFaults, typeFaults } from '../../subscribers/fields.ts'
+import { findSubscriber, type SubscriberRow } from '../../subscribers/records.ts'
+import type { TagRow } from '../../subscribers/tags.ts'
 import { NOBODY } from './state.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { FieldType, SubscriberStatus } from '../../../../schema/values.ts'
-import { type FieldScalar, typeOf } from '../../fields.ts'
+import { type FieldScalar, typeOf } from '../../subscribers/fields.ts'
 
 /** The UUID of everything that a simulation invents. The jitter of a run with this id is 0. */
 export const NOBODY = '00000000-0000-0000-0000-000000000000'

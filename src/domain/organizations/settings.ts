@@ -1,0 +1,116 @@
+import { sql } from 'kysely'
+
+import {
+  type ConfirmationEmail,
+  ORGANIZATION_LIMITS,
+  type OrganizationSettings,
+  type WritingStyle,
+} from '../../../schema/organization.ts'
+import { refuse } from '../../catalogue/failure.ts'
+import type { Call } from '../../catalogue/tool.ts'
+import { json, row } from '../../database.ts'
+import { encodeId } from '../../ids.ts'
+import { isTimeZone } from '../audience/moment.ts'
+import { moveTriggerSchedules } from '../automations/triggers/trigger-schedules.ts'
+import { lockSegments } from '../segments/lock.ts'
+import { retakeMembers } from '../segments/watch.ts'
+import { characters, nameLine, oneLine, timestamp } from '../text.ts'
+
+/** The input of update_organization_settings; absent members stay as they are. */
+export type SettingsPatch = {
+  name?: string | undefined
+  timezone?: string | undefined
+  doubleOptIn?: boolean | undefined
+  confirmationEmail?: ConfirmationEmail | undefined
+}
+
+/** The input of update_writing_style; an empty text clears. */
+export type WritingStylePatch = { [Member in keyof WritingStyle]?: string | undefined }
+
+/** Changes the given settings and returns all of them. */
+export async function changeSettings(call: Call, patch: SettingsPatch): Promise<OrganizationSettings> {
+  const name = patch.name === undefined ? null : readName(patch.name)
+  const timezone = patch.timezone === undefined ? null : await readTimeZone(call, patch.timezone)
+  const confirmation = patch.confirmationEmail && readConfirmationEmail(patch.confirmationEmail)
+  if (timezone !== null) await lockSegments(call)
+  const changed = await row<OrganizationSettings>(
+    call.em,
+    sql`update organization set name = coalesce(${name}, name), timezone = coalesce(${timezone}, timezone),
+        double_opt_in = coalesce(${patch.doubleOptIn ?? null}, double_opt_in),
+        confirmation_email = ${confirmation ? json(confirmation) : sql`confirmation_email`}
+      where id = ${call.organization.id}
+      returning id, name, slug, timezone, plan, double_opt_in as "doubleOptIn",
+        confirmation_email as "confirmationEmail", created_at as "createdAt", updated_at as "updatedAt"`,
+  )
+  if (!changed) throw new Error('the organization of a call is gone')
+  if (changed.timezone !== call.organization.timezone) {
+    await moveTriggerSchedules(call, changed.timezone)
+    await retakeMembers(call)
+  }
+  return {
+    ...changed,
+    id: encodeId('org', changed.id),
+    createdAt: timestamp(changed.createdAt),
+    updatedAt: timestamp(changed.updatedAt),
+  }
+}
+
+/** Returns the writing style of the organization; members that nobody has set are null. */
+export async function readWritingStyle({ em, organization }: Call): Promise<WritingStyle> {
+  const found = await row<{ style: Partial<WritingStyle> | null }>(
+    em,
+    sql`select writing_style as style from organization where id = ${organization.id}`,
+  )
+  return presentStyle(found?.style)
+}
+
+/** Changes the given members and returns the whole style. */
+export async function changeWritingStyle(call: Call, patch: WritingStylePatch): Promise<WritingStyle> {
+  for (const [member, text] of Object.entries(patch)) {
+    if (text !== undefined && characters(text) > ORGANIZATION_LIMITS.writingStyle) {
+      refuse(member, `is longer than ${ORGANIZATION_LIMITS.writingStyle} characters; shorten it.`)
+    }
+  }
+  const changed = await row<{ style: Partial<WritingStyle> }>(
+    call.em,
+    sql`update organization set writing_style = coalesce(writing_style, '{}') || ${json(patch)}
+      where id = ${call.organization.id} returning writing_style as style`,
+  )
+  return presentStyle(changed?.style)
+}
+
+function presentStyle(style: Partial<WritingStyle> | null | undefined): WritingStyle {
+  const { persona, audience, vocabulary } = style ?? {}
+  return { persona: persona || null, audience: audience || null, vocabulary: vocabulary || null }
+}
+
+function readName(name: string): string {
+  return nameLine(name, 'name', ORGANIZATION_LIMITS.name, 'the name that readers know')
+}
+
+/** Returns the time zone name as PostgreSQL spells it, because both this process and SQL compute with it. */
+async function readTimeZone({ em }: Call, timezone: string): Promise<string> {
+  const known = isTimeZone(timezone)
+    ? await row<{ name: string }>(
+        em,
+        sql`select name from pg_timezone_names where lower(name) = lower(${timezone}) limit 1`,
+      )
+    : null
+  return (
+    known?.name ??
+    refuse('timezone', 'is not an IANA time zone; send a name such as "Europe/Paris" or "UTC".')
+  )
+}
+
+function readConfirmationEmail({ subject, markdown }: ConfirmationEmail): ConfirmationEmail {
+  if (subject.trim() === '') refuse('confirmationEmail.subject', 'is blank; write a subject.')
+  if (markdown.trim() === '') refuse('confirmationEmail.markdown', 'is blank; write what the email says.')
+  oneLine(subject, 'confirmationEmail.subject', ORGANIZATION_LIMITS.confirmationSubject)
+  if (characters(markdown) > ORGANIZATION_LIMITS.confirmationMarkdown) {
+    refuse(
+      'confirmationEmail.markdown',
+      `is longer than ${ORGANIZATION_LIMITS.confirmationMarkdown} characters; shorten it.`,
+    )
+  }
+  return { subject, markdown }
+}
