@@ -1,11 +1,11 @@
-import type { Config } from '../config.ts'
 import type { FillInput } from '../content/fill.ts'
 import { personVariables } from '../domain/library/variables.ts'
+import type { Services } from '../services.ts'
 import type { Mail } from './claims.ts'
 import { MessageTokens } from './tracking-token.ts'
 
 /** What the links of an email need: the public address of the API, and the secret that signs them. */
-type Signing = Pick<Config, 'baseUrl' | 'secret'>
+type Signing = Pick<Services['config'], 'baseUrl' | 'secret'>
 
 /** Returns what fills a compiled email for its recipient: variables, links and, with `pixel`, the tracking pixel. */
 export function fillInputOf(

@@ -17,8 +17,8 @@ import { array, type EntityManager, rows } from '../../database.ts'
 import { idsOf } from './related.ts'
 
 /**
- * The organization of the filters. A known `timezone` saves a look-up; without one it is read again, so that a change in
- * the same transaction counts.
+ * The organization of the filters. A known `timezone` saves a look-up; without one it is read again, so that a change
+ * in the same transaction counts.
  */
 export type AudienceScope = { organizationId: string; timezone?: string }
 
