@@ -77,12 +77,13 @@ export function indexGraph(definition: Definition): Graph {
 }
 
 /**
- * Returns the step to which a port leads, or undefined, which completes the run. An unconnected `timeout` port leads
- * where `next` leads.
+ * Returns the step to which a port leads, or undefined, which completes the run. An unconnected `timeout` port of a wait
+ * leads where `next` leads; a path or variant may have that id too.
  */
 export function nextStep(graph: Graph, stepId: string, port = 'next'): Step | undefined {
   const targets = graph.targets.get(stepId)
-  const to = targets?.get(port) ?? (port === 'timeout' ? targets?.get('next') : undefined)
+  const isTimeout = port === 'timeout' && graph.steps.get(stepId)?.type === 'WAIT_UNTIL'
+  const to = targets?.get(port) ?? (isTimeout ? targets?.get('next') : undefined)
   return to === undefined ? undefined : graph.steps.get(to)
 }
 

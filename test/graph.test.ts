@@ -292,6 +292,18 @@ test('walking follows ports, and a time-out that leads nowhere goes on by next',
     ),
   )
   t.is(nextStep(indexGraph(open), 'w', 'timeout')?.id, 'end')
+  const filters = [{ field: 'name', operator: 'is_set' }]
+  const choices = [
+    { id: 'timeout', filters },
+    { id: 'next', filters },
+  ]
+  const named = read(
+    graph(
+      [{ id: 'b', type: 'BRANCH', config: { paths: choices } }, exit],
+      [...chain('start', 'b'), { from: 'b', to: 'end', port: 'next' }],
+    ),
+  )
+  t.is(nextStep(indexGraph(named), 'b', 'timeout'), undefined, 'a path of that name is no time-out')
   const step = (id: string): Step => index.steps.get(id) ?? t.fail(id)
   t.deepEqual(ports(step('fork')), ['clicked', 'else'])
   t.deepEqual(ports(step('paid')), ['next', 'timeout'])
